@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Builds the Kubernetes binaries of the sandbox from Go modules, once per version, into the user's cache.
+# Usage: build-binaries.sh            prints one line per binary folder: NAME PATH
+# A binary that KUBEBUILDER_ASSETS already holds in the same minor version is taken from there; another minor is an error.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${SKYHOOKD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyhookd}
+say() { echo "sandbox: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+module_version() { sed -n "s#^require $2 \(v[^ ]*\).*#\1#p; s#^[[:space:]]*$2 \(v[^ ]*\).*#\1#p" "$here/modules/$1/go.mod" | head -n 1; }
+kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
+etcd_version=$(module_version etcd go.etcd.io/etcd/server/v3)
+helm_version=$(module_version helm helm.sh/helm/v4)
+bin=$cache/bin/kubernetes-$kubernetes_version+etcd-$etcd_version+helm-$helm_version
+
+# minor_of v1.36.3 -> 1.36
+minor_of() { sed -E 's/^v?([0-9]+\.[0-9]+).*/\1/' <<<"$1"; }
+
+reuse() { # reuse NAME: true when KUBEBUILDER_ASSETS holds it in the right minor version
+  local candidate=${KUBEBUILDER_ASSETS:-}/$1 found
+  [[ -n ${KUBEBUILDER_ASSETS:-} && -x $candidate ]] || return 1
+  case $1 in
+    etcd) return 0 ;;
+    kubectl) found=$("$candidate" version --client 2>/dev/null | sed -n 's/^Client Version: //p') ;;
+    *) found=$("$candidate" --version | sed 's/^Kubernetes //') ;;
+  esac
+  [[ $(minor_of "$found") == "$(minor_of "$kubernetes_version")" ]] ||
+    die "KUBEBUILDER_ASSETS holds $1 $found, the sandbox needs $(minor_of "$kubernetes_version"): point it at a matching folder or unset it"
+  ln -sf "$candidate" "$bin/$1"
+}
+
+build() { # build NAME MODULE PACKAGE LDFLAGS
+  local name=$1 module=$2 package=$3 flags=$4 started=$SECONDS
+  [[ -x $bin/$name ]] && return 0
+  reuse "$name" && return 0
+  command -v go >/dev/null || die "Go is missing and $name has to be built: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS"
+  say "building $name ($module), once; this takes minutes (kube-apiserver the longest, about six)"
+  (cd "$here/modules/$module" && CGO_ENABLED=0 GOFLAGS=${GOFLAGS:--p=2} \
+    go build -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/$name.partial" "$package")
+  mv "$bin/$name.partial" "$bin/$name"
+  say "built $name in $((SECONDS - started)) s"
+}
+
+version_flags() { # the version that --version prints
+  local v=${kubernetes_version#v} p flags=''
+  for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    flags+=" -X $p.gitVersion=v$v -X $p.gitMajor=${v%%.*} -X $p.gitMinor=$(cut -d. -f2 <<<"$v") -X $p.gitTreeState=clean -X $p.buildDate=1970-01-01T00:00:00Z"
+  done
+  echo "$flags"
+}
+
+mkdir -p "$bin"
+exec 9>"$cache/build.lock"
+flock 9 # two sandboxes may start at once; the second finds the work done
+for name in kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet; do
+  build "$name" kubernetes "k8s.io/kubernetes/cmd/$name" "$(version_flags)"
+done
+build etcd etcd go.etcd.io/etcd/server/v3 ''
+build helm helm helm.sh/helm/v4/cmd/helm "-X helm.sh/helm/v4/internal/version.version=$helm_version"
+echo "$bin"

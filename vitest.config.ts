@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config'
+
+/** Unit tests stand beside their source; everything that needs real parts is under test/ and runs one file at a time. */
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: 'unit', include: ['src/**/*.test.ts', 'build/**/*.test.ts', 'test/search/**/*.test.ts'], environment: 'node' } },
+      {
+        test: {
+          name: 'real',
+          include: ['test/host/**/*.test.ts', 'test/cluster/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+          environment: 'node',
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
+          fileParallelism: false,
+          sequence: { concurrent: false },
+        },
+      },
+    ],
+  },
+})
