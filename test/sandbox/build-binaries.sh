@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Kubernetes binaries of the sandbox from Go modules, once per version, into the user's cache.
-# Usage: build-binaries.sh            prints one line per binary folder: NAME PATH
+# Usage: build-binaries.sh            builds what is missing, prints the folder
+#        build-binaries.sh --path     prints the folder and builds nothing
 # A binary that KUBEBUILDER_ASSETS already holds in the same minor version is taken from there; another minor is an error.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -13,6 +14,7 @@ kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
 etcd_version=$(module_version etcd go.etcd.io/etcd/server/v3)
 helm_version=$(module_version helm helm.sh/helm/v4)
 bin=$cache/bin/kubernetes-$kubernetes_version+etcd-$etcd_version+helm-$helm_version
+if [[ ${1:-} == --path ]]; then echo "$bin" && exit; fi
 
 # minor_of v1.36.3 -> 1.36
 minor_of() { sed -E 's/^v?([0-9]+\.[0-9]+).*/\1/' <<<"$1"; }

@@ -1,0 +1,124 @@
+# What all sandboxes share, made once and kept in the cache: the base disk of the hosts, two images in it, the registry's program.
+# Safe to delete at any time when no sandbox is up. Sourced by bin/sandbox.
+# shellcheck shell=bash
+
+DEBIAN=bookworm
+BASE_PACKAGES=systemd,systemd-sysv,dbus,libpam-systemd,bash,procps,kmod,iproute2,iputils-ping,ca-certificates,cron,rsyslog,tuned
+BASE_PACKAGES+=,containerd,runc,containernetworking-plugins,iptables,conntrack,ethtool,socat,busybox-static
+
+# One folder per recipe: an old base stays usable for the sandbox that was started from it.
+BASE=$CACHE/base-$DEBIAN-$(cat "$HERE/base.sh" "$HERE/host-init.sh" | sha256sum | cut -c1-12)
+
+debian_mirror() { # the one this machine uses; DEBIAN_MIRROR=URL names another
+  local mirror=${DEBIAN_MIRROR:-}
+  configured() {
+    apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+      awk '$1 == "Debian" && $2 == "main" && $3 !~ /-/ { print $4; exit }'
+  }
+  [[ -n $mirror ]] || mirror=$(configured)
+  [[ -n $mirror ]] || { apt_update_once && mirror=$(configured); }
+  [[ -n $mirror ]] || die "apt names no Debian source to make the hosts from: set DEBIAN_MIRROR to the URL of one (the folder that holds dists/ and pool/)"
+  echo "${mirror%/}"
+}
+
+make_base() ( # a subshell: the lock and the umask end with it
+  [[ -d $BASE ]] && return 0
+  exec 9>"$CACHE/base.lock"
+  flock 9 # two sandboxes may start at once; the second finds the work done
+  [[ -d $BASE ]] && return 0
+  umask 022
+  mirror=$(debian_mirror) || exit 1
+  partial=$BASE.partial
+  rm -rf --one-file-system "$partial"
+  say "making the base disk of the hosts from Debian packages, once; about two minutes"
+  debootstrap --variant=minbase --include="$BASE_PACKAGES" "$DEBIAN" "$partial" "$mirror" >"$CACHE/base.log" 2>&1 9>&- ||
+    die "debootstrap failed: $(tail -n 3 "$CACHE/base.log") (more in $CACHE/base.log and $partial/debootstrap/debootstrap.log)"
+  configure_base "$partial"
+  make_images "$partial"
+  sync -f "$partial"
+  mv "$partial" "$BASE"
+  say "base disk made, $(du -sh "$BASE" | cut -f1)"
+)
+
+configure_base() { # configure_base ROOT
+  local root=$1 unit
+  # what must be the host's own, or comes from its network
+  rm -f "$root/etc/hostname" "$root/etc/resolv.conf" "$root/var/lib/dbus/machine-id" "$root/etc/apt/sources.list"
+  : >"$root/etc/machine-id"
+  rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/{doc,man,locale}/*
+  # containerd is for nodes only; the rest has no purpose in a host that lives for minutes
+  rm -f "$root/etc/systemd/system/multi-user.target.wants/containerd.service"
+  for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer fstrim.timer e2scrub_all.timer e2scrub_reap.service \
+    getty@tty1.service console-getty.service systemd-networkd.service systemd-resolved.service; do
+    ln -sf /dev/null "$root/etc/systemd/system/$unit"
+  done
+  mkdir -p "$root/etc/systemd/system.conf.d" "$root/etc/systemd/journald.conf.d"
+  # A stop job can hang at shutdown (a pod's scope whose cgroup is gone already): 5 s instead of 90
+  printf '[Manager]\nDefaultTimeoutStopSec=5s\n' >"$root/etc/systemd/system.conf.d/sandbox.conf"
+  printf '[Journal]\nStorage=persistent\nSystemMaxUse=32M\n' >"$root/etc/systemd/journald.conf.d/sandbox.conf"
+  # rsyslog: the kernel's log is the machine's, not the host's
+  sed -i '/imklog/d' "$root/etc/rsyslog.conf"
+  # a service that does nothing, for packages and tests to restart
+  cat >"$root/etc/systemd/system/foobar.service" <<'UNIT'
+[Unit]
+Description=A service that does nothing
+[Service]
+ExecStart=/bin/sleep infinity
+[Install]
+WantedBy=multi-user.target
+UNIT
+  ln -sf ../foobar.service "$root/etc/systemd/system/multi-user.target.wants/foobar.service"
+  install -m 0755 "$HERE/host-init.sh" "$root/usr/local/sbin/host-init"
+}
+
+# Images without a container engine: one layer (busybox and a script) under two names, as `docker save` would write it.
+# sandbox.local/pause:1 holds the namespaces of a pod; sandbox.local/workload:1 is an ordinary pod for tests:
+#   (no argument) ends at once on SIGTERM     stubborn  ignores SIGTERM, so it takes its whole grace period
+make_images() { # make_images ROOT
+  local root=$1 work applet layer pause workload
+  work=$(mktemp -d "$CACHE/images.XXXXXX")
+  mkdir -p "$work/layer/bin" "$work/layer/tmp" "$work/layer/etc" "$root/usr/local/share/sandbox"
+  cp "$root/bin/busybox" "$work/layer/bin/"
+  for applet in $("$root/bin/busybox" --list); do [[ $applet == busybox ]] || ln -s busybox "$work/layer/bin/$applet"; done
+  cat >"$work/layer/bin/workload" <<'SCRIPT'
+#!/bin/sh
+case ${1:-} in stubborn) trap '' TERM ;; *) trap 'exit 0' TERM ;; esac
+while :; do
+  sleep 3600 &
+  wait $!
+done
+SCRIPT
+  chmod 0755 "$work/layer/bin/workload"
+  reproducible_tar() { tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C "$1" -cf - .; }
+  reproducible_tar "$work/layer" >"$work/layer.tar"
+  rm -r "$work/layer"
+  layer=$(sha256sum "$work/layer.tar" | cut -d' ' -f1)
+  config() { # config ENTRYPOINT-JSON: prints the name of the file
+    local text name
+    text="{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{\"Env\":[\"PATH=/bin\"],\"Entrypoint\":$1},\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"sha256:$layer\"]}}"
+    name=$(printf %s "$text" | sha256sum | cut -d' ' -f1).json
+    printf %s "$text" >"$work/$name"
+    echo "$name"
+  }
+  pause=$(config '["/bin/sleep","2147483647"]')
+  workload=$(config '["/bin/workload"]')
+  printf '[{"Config":"%s","RepoTags":["sandbox.local/pause:1"],"Layers":["layer.tar"]},{"Config":"%s","RepoTags":["sandbox.local/workload:1"],"Layers":["layer.tar"]}]' \
+    "$pause" "$workload" >"$work/manifest.json"
+  reproducible_tar "$work" >"$root/usr/local/share/sandbox/images.tar"
+  rm -r "$work"
+}
+
+REGISTRY_PROGRAM=$CACHE/docker-registry
+fetch_registry() ( # Debian's docker-registry, unpacked instead of installed
+  [[ -x $REGISTRY_PROGRAM ]] && return 0
+  exec 9>"$CACHE/registry.lock"
+  flock 9
+  [[ -x $REGISTRY_PROGRAM ]] && return 0
+  work=$(mktemp -d "$CACHE/registry.XXXXXX")
+  cd "$work"
+  fetch() { apt-get -q -o APT::Sandbox::User=root download docker-registry >"$CACHE/registry.log" 2>&1; }
+  fetch || { apt_update_once && fetch; } || die "apt-get could not download docker-registry: $(tail -n 2 "$CACHE/registry.log")"
+  dpkg -x docker-registry_*.deb .
+  mv usr/bin/docker-registry "$REGISTRY_PROGRAM"
+  rm -r "$work"
+)

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Keeps one host running over its reboots, until it powers off or crashes. Started by host_start; BASE and BIN come from there.
+# Usage: host-loop.sh HOST
+{ # read whole before it runs: editing the file under a running host would break it
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/common.sh"
+. "$here/network.sh"
+host=$1
+folder=$STATE/hosts/$host
+cd "$folder"
+
+# A cgroup of its own in every hierarchy: nspawn uses the one it is started in, and all hosts would share system.slice.
+# Below that of this shell, because a limit set on it by others must hold; the named one is joined already (start_in).
+join_cgroups() {
+  local controllers path mount parent group file
+  while IFS=: read -r _ controllers path; do
+    case $controllers in
+      name=*) continue ;;
+      '') mount=/sys/fs/cgroup/unified ;;
+      *) mount=/sys/fs/cgroup/$controllers ;;
+    esac
+    [[ -e $mount/cgroup.procs ]] || continue
+    parent=${path%/}
+    parent=$mount${parent%%/skyhookd.*}
+    group=$parent/$NAME/hosts/$host
+    mkdir -p "$group"
+    if [[ -e $group/cpuset.cpus ]]; then # starts empty and refuses processes
+      for file in "$NAME" "$NAME/hosts" "$NAME/hosts/$host"; do
+        cat "$parent/cpuset.cpus" >"$parent/$file/cpuset.cpus"
+        cat "$parent/cpuset.mems" >"$parent/$file/cpuset.mems"
+      done
+    fi
+    echo $$ >"$group/cgroup.procs"
+  done </proc/self/cgroup
+}
+
+# cgroups outlive nspawn, and a kubelet needs 3 s for each stale one of a pod.
+clear_cgroups() {
+  local path
+  find /sys/fs/cgroup -type d -path "*/$NAME/hosts/$host" -prune | while read -r path; do
+    find "$path" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null || true
+  done
+}
+
+arguments=(--quiet --directory="$folder/root" --machine="$ID.$host" --hostname="$host" --register=no --keep-unit
+  --network-namespace-path="/run/netns/$HUB.$host" --resolv-conf=off --timezone=off --link-journal=no
+  --console=read-only --kill-signal=SIGRTMIN+3
+  # what containerd, runc and the kubelet need; the kubelet dies without /dev/kmsg, the real one is the machine's log
+  --capability=all --system-call-filter='@known add_key keyctl bpf perf_event_open' --bind=/dev/null:/dev/kmsg
+  --bind="$folder/containerd:/var/lib/containerd" --bind="$folder/kubelet:/var/lib/kubelet")
+[[ ! -e is-node ]] || arguments+=(--bind-ro="$(realpath "$BIN/kubelet"):/usr/local/bin/kubelet")
+
+boot() { # the disk is mounted in a mount namespace of this boot: it is gone with it, however it ends
+  unshare --mount --propagation slave bash -ec '
+    mount -t overlay "$1" -o "lowerdir=$2,upperdir=disk,workdir=overlay" root
+    shift 2
+    exec env SYSTEMD_NSPAWN_LOCK=0 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network systemd-nspawn "$@"
+  ' boot "$NAME.$host" "$BASE" "${arguments[@]}" /usr/local/sbin/host-init
+}
+
+join_cgroups
+while :; do
+  clear_cgroups
+  host_network_up "$host" "$(<number)"
+  status=0
+  boot || status=$?
+  echo "$(date +%T.%3N) ended with $status"
+  [[ $status == 133 ]] || break # 133: the host asked for a reboot
+done
+exit
+}

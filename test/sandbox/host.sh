@@ -1,0 +1,133 @@
+# Hosts: Debian under systemd with a disk that survives reboots. Sourced by bin/sandbox.
+# shellcheck shell=bash
+#
+# $STATE/hosts/HOST/   number (of its address)   disk/ (what differs from the base)   containerd/ kubelet/ (on the machine's
+#                      file system: overlay on overlay is refused)   console.log   is-node, is-cut (marks)
+
+host_folder() { echo "$STATE/hosts/$1"; }
+
+require_host() {
+  [[ -n ${1:-} ]] || die "which host? $(ls -m "$STATE/hosts" 2>/dev/null || echo 'there is none')"
+  [[ -d $STATE/hosts/$1 ]] || die "there is no host $1 in sandbox $SANDBOX. Hosts: $(ls -m "$STATE/hosts" 2>/dev/null)"
+}
+
+host_create() { # host_create HOST: its folder and its address
+  local folder number
+  [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "host name $1: lower-case letters, digits and dashes, at most 32"
+  folder=$(host_folder "$1")
+  mkdir -p "$folder"/{disk,overlay,root,containerd,kubelet} "$STATE/addresses"
+  if [[ $1 =~ ^node-([1-9][0-9]?)$ ]]; then
+    number=$((100 + BASH_REMATCH[1]))
+    ln -sfn "../hosts/$1" "$STATE/addresses/$number"
+  else
+    for number in {11..99}; do ln -sn "../hosts/$1" "$STATE/addresses/$number" 2>/dev/null && break; done # the link is made by one only
+  fi
+  echo "$number" >"$folder/number"
+}
+
+# PID, in this machine's namespace, of the host's systemd. It sits alone in the cgroup init.scope (below `payload`, where
+# nspawn makes one); a child on its way to another program may be there for an instant, so the one is taken that is
+# number 1 in its own namespace.
+host_leader() {
+  local pid
+  for pid in $(cat "$TREE/hosts/$1"/{payload/,}init.scope/cgroup.procs 2>/dev/null || true); do
+    grep -qs $'^NSpid:.*\t1$' "/proc/$pid/status" && echo "$pid" && return 0
+  done
+  return 1
+}
+
+# Never poll a host by entering its PID namespace: see host_exec. These two enter nothing.
+host_boot_id() {
+  local leader
+  leader=$(host_leader "$1") && cat "/proc/$leader/root/proc/sys/kernel/random/boot_id" 2>/dev/null
+}
+host_bus() { # host_bus HOST busctl-arguments...
+  local leader
+  leader=$(host_leader "$1") || return 1
+  timeout 10 busctl --address="unix:path=/proc/$leader/root/run/dbus/system_bus_socket" -- "${@:2}" 2>/dev/null
+}
+host_state() { # what the host's systemd says of itself: starting, running, degraded, stopping; or off
+  local state
+  state=$(host_bus "$1" get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager SystemState) || true
+  state=${state#s \"} state=${state%\"}
+  if [[ -n $state ]]; then echo "$state"; elif is_empty "hosts/$1"; then echo off; else echo starting; fi
+}
+is_booted() { # is_booted HOST [OLD-BOOT-ID]
+  [[ $(host_boot_id "$1") != "${2:-}" && $(host_state "$1") =~ ^(running|degraded)$ ]]
+}
+
+host_start() { # boots it; a second call on a running host does nothing
+  is_empty "hosts/$1" || return 0
+  start_in "hosts/$1" "$(host_folder "$1")/console.log" env SANDBOX="$SANDBOX" SKYHOOKD_CACHE="$CACHE" \
+    BASE="$BASE" BIN="${BIN:-}" "$HERE/host-loop.sh" "$1"
+}
+host_wait() { # host_wait HOST [OLD-BOOT-ID]
+  within 60 is_booted "$@" || die "$1 has not booted within 60 s, it is $(host_state "$1"): see $(host_folder "$1")/console.log"
+}
+
+host_up() { # host_up HOST: a host without Kubernetes
+  host_create "$1"
+  hub_up
+  host_start "$1"
+  host_wait "$1"
+}
+
+host_reboot() { # orderly, as an administrator or a package does it; returns when the host is up again
+  local old
+  old=$(host_boot_id "$1") || die "$1 is off: bin/sandbox start $1"
+  host_bus "$1" call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b false ||
+    die "logind of $1 refused the reboot"
+  host_wait "$1" "$old"
+}
+
+host_crash() { # as if the power were cut. What was written and not synced stays in the page cache: this proves nothing about fsync
+  local leader
+  leader=$(host_leader "$1") || die "$1 is off"
+  kill -KILL "$leader"
+  within 20 is_empty "hosts/$1" || die "$1 does not end"
+}
+
+host_down() { # the host and its disk
+  local folder
+  folder=$(host_folder "$1")
+  kill_group "hosts/$1"
+  host_network_down "$1" "$(cat "$folder/number" 2>/dev/null || echo 0)"
+  remove_cgroups "hosts/$1"
+  find "$STATE/addresses" -lname "../hosts/$1" -delete 2>/dev/null || true
+  rm -rf --one-file-system "$folder"
+  # the last host of a sandbox without a control plane takes the rest with it
+  [[ -e $STATE/control-plane || -n $(ls "$STATE/hosts" 2>/dev/null) ]] || sandbox_down
+}
+
+host_wipe() { # the next start finds an empty disk, as after a new installation
+  local folder
+  folder=$(host_folder "$1")
+  is_empty "hosts/$1" || die "$1 is running: bin/sandbox crash $1"
+  rm -rf --one-file-system "$folder"/{disk,overlay,containerd,kubelet}
+  mkdir -p "$folder"/{disk,overlay,containerd,kubelet}
+  [[ ! -e $folder/is-node ]] || node_provision "$1"
+}
+
+# A cable pulled: both ends lose the carrier and packets vanish. Stays so over a reboot.
+host_cut() {
+  touch "$(host_folder "$1")/is-cut"
+  ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" down
+}
+host_join() {
+  rm -f "$(host_folder "$1")/is-cut"
+  ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" up
+}
+
+# Replaces this process by CMD in all namespaces of the host.
+# At shutdown the host's systemd stops (SIGSTOP) every process of its PID namespace. nsenter then stops itself too, reaps
+# nothing, and its unreaped child keeps the namespace and so the reboot waiting for ever. Hence the waker beside it.
+host_exec() { # host_exec HOST CMD...
+  local leader
+  leader=$(host_leader "$1") || die "$1 is off: bin/sandbox start $1"
+  echo $$ >"$TREE/hosts/$1/cgroup.procs" # so that `down` finds it
+  while kill -CONT $$ 2>/dev/null; do sleep 0.3; done </dev/null >/dev/null 2>&1 &
+  # setpriv: the command dies with whoever killed us
+  exec nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
+    setpriv --pdeathsig KILL -- "${@:2}"
+}

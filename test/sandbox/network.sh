@@ -1,0 +1,82 @@
+# The networks of one sandbox. Sourced by bin/sandbox and host-loop.sh.
+# shellcheck shell=bash
+#
+#   this machine ── 127.0.0.1:PORT ──▶ hub (control plane, registry, a bridge) 10.88.0.1 ◀── host 10.88.0.N, one namespace each
+#
+# Nothing of the sandbox stands in the machine's own network namespace but listeners on its loopback. A host's rules
+# lead its own 127.0.0.1:PORT of the registry to the hub, so one image reference is right on the machine, for the
+# host's containerd and for a pod in the host's network.
+
+HUB=$NAME # network namespace
+SUBNET=10.88.0
+HUB_ADDRESS=$SUBNET.1
+APISERVER_PORT=6443 # in the hub
+REGISTRY_PORT=5000
+SERVICE_ADDRESS=10.0.0.1 # of the Service `kubernetes`; there is no kube-proxy
+
+in_hub() { ip netns exec "$HUB" "$@"; }
+in_network_of() { ip netns exec "$HUB.$1" "${@:2}"; }
+
+hub_up() {
+  [[ -e /run/netns/$HUB ]] && return 0
+  ip netns add "$HUB"
+  ip -n "$HUB" link set lo up
+  ip -n "$HUB" link add bridge type bridge
+  ip -n "$HUB" addr add "$HUB_ADDRESS/24" dev bridge
+  ip -n "$HUB" link set bridge up
+}
+
+is_listening() { [[ -n $(ss -Hltn "sport = :$1") ]]; }
+
+forward() { # forward NAME PORT-IN-HUB: a free port of the machine's loopback leads there; its number goes to $STATE/NAME.port
+  local port
+  for _ in {1..50}; do
+    port=$((20000 + SRANDOM % 10000)) # below the range from which the kernel takes ports for outgoing connections
+    is_listening "$port" && continue
+    start_in "forward-$1" "$STATE/forward.log" systemd-socket-activate -l "127.0.0.1:$port" \
+      ip netns exec "$HUB" /lib/systemd/systemd-socket-proxyd --connections-max=1024 "127.0.0.1:$2"
+    # another process may have been faster: then ours ends, and the next number is tried
+    within 2 is_listening "$port" && ! is_empty "forward-$1" && echo "$port" >"$STATE/$1.port" && return 0
+    kill_group "forward-$1"
+  done
+  die "no free port on 127.0.0.1 for the $1"
+}
+port_of() { cat "$STATE/$1.port" 2>/dev/null; }
+
+host_network_up() { # host_network_up HOST NUMBER: a fresh namespace with an address, as a boot finds it
+  local namespace=$HUB.$1 port=port-$2 registry
+  host_network_down "$1" "$2"
+  ip netns add "$namespace"
+  ip -n "$namespace" link set lo up
+  # made across the namespaces, so the names need to be unique in the hub only (they have at most 15 characters)
+  ip link add "$port" netns "$HUB" type veth peer name eth0 netns "$namespace"
+  ip -n "$HUB" link set "$port" master bridge
+  [[ -e $STATE/hosts/$1/is-cut ]] || ip -n "$HUB" link set "$port" up
+  ip -n "$namespace" addr add "$SUBNET.$2/24" dev eth0
+  ip -n "$namespace" link set eth0 up
+  ip -n "$namespace" route add default via "$HUB_ADDRESS"
+  registry=$(port_of registry) || return 0 # a host without a control plane
+  in_network_of "$1" sysctl -qw net.ipv4.conf.all.route_localnet=1
+  in_network_of "$1" iptables-restore <<RULES
+*nat
+-A OUTPUT -d 127.0.0.1/32 -p tcp --dport $registry -j DNAT --to-destination $HUB_ADDRESS:$REGISTRY_PORT
+-A POSTROUTING -s 127.0.0.0/8 -d $HUB_ADDRESS/32 -j MASQUERADE
+-A OUTPUT -d $SERVICE_ADDRESS/32 -p tcp --dport 443 -j DNAT --to-destination $HUB_ADDRESS:$APISERVER_PORT
+-A PREROUTING -d $SERVICE_ADDRESS/32 -p tcp --dport 443 -j DNAT --to-destination $HUB_ADDRESS:$APISERVER_PORT
+COMMIT
+RULES
+}
+
+host_network_down() { # host_network_down HOST NUMBER
+  ip -n "$HUB" link del "port-$2" 2>/dev/null || true
+  [[ ! -e /run/netns/$HUB.$1 ]] || ip netns del "$HUB.$1"
+}
+
+networks_down() { # all of the sandbox's
+  local path
+  for path in "/run/netns/$HUB" "/run/netns/$HUB".*; do
+    [[ ! -e $path ]] || ip netns del "${path##*/}"
+  done
+  # `ip netns` leaves a mount on its folder; the next one to need it makes it again
+  if [[ -d /run/netns && -z $(ls -A /run/netns) ]]; then umount /run/netns 2>/dev/null || true; fi
+}
