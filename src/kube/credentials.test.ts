@@ -1,0 +1,73 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { inClusterCredentials, staticCredentials } from './credentials.ts'
+
+const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' }
+let dir: string
+let generation = 0
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'skyhookd-sa-'))
+})
+afterEach(async () => await rm(dir, { recursive: true }))
+
+/** As the kubelet does it: a new folder, then one link swapped. */
+async function project(files: Record<string, string>): Promise<void> {
+  const name = `..${++generation}`
+  await mkdir(join(dir, name))
+  for (const [file, text] of Object.entries(files)) await writeFile(join(dir, name, file), text)
+  await symlink(name, join(dir, '..data_tmp'))
+  await rename(join(dir, '..data_tmp'), join(dir, '..data'))
+  for (const file of Object.keys(files)) await symlink(`..data/${file}`, join(dir, file)).catch(() => {}) // there since the first time
+}
+
+test('the token is read again after a minute, or at once when asked', async () => {
+  let nowMs = 1000
+  const credentials = inClusterCredentials({ env, dir, nowMs: () => nowMs })
+  await project({ token: 'one\n', 'ca.crt': 'CA' })
+  expect(await credentials.current()).toMatchObject({ token: 'one', ca: 'CA' })
+  await project({ token: 'two', 'ca.crt': 'CA' })
+  nowMs += 59_000
+  expect(await credentials.current()).toMatchObject({ token: 'one' })
+  expect(await credentials.current({ fresh: true })).toMatchObject({ token: 'two' })
+  await project({ token: 'three', 'ca.crt': 'CA' })
+  nowMs += 61_000
+  expect(await credentials.current()).toMatchObject({ token: 'three' })
+})
+
+test('a new CA makes a new TLS revision, a new token does not', async () => {
+  const credentials = inClusterCredentials({ env, dir })
+  await project({ token: 'one', 'ca.crt': 'CA 1' })
+  const first = await credentials.current()
+  await writeFile(join(dir, 'token'), 'two')
+  const second = await credentials.current({ fresh: true })
+  await project({ token: 'two', 'ca.crt': 'CA 2' })
+  const third = await credentials.current({ fresh: true })
+  expect(second.tlsRevision).toBe(first.tlsRevision)
+  expect(third).toMatchObject({ ca: 'CA 2' })
+  expect(third.tlsRevision).not.toBe(first.tlsRevision)
+})
+
+test('files that vanish later leave the last known token in force; files that were never there are an error', async () => {
+  const missing = inClusterCredentials({ env, dir: join(dir, 'nowhere') })
+  await expect(missing.current()).rejects.toThrow('cannot read the ServiceAccount')
+  const credentials = inClusterCredentials({ env, dir })
+  await project({ token: 'one', 'ca.crt': 'CA' })
+  await credentials.current()
+  await rm(join(dir, 'token'))
+  expect(await credentials.current({ fresh: true })).toMatchObject({ token: 'one' })
+})
+
+test('the server comes from the environment, IPv6 in brackets', () => {
+  expect(inClusterCredentials({ env, dir }).server).toBe('https://10.0.0.1:443')
+  expect(inClusterCredentials({ env: { ...env, KUBERNETES_SERVICE_HOST: 'fd00::1' }, dir }).server).toBe('https://[fd00::1]:443')
+  expect(() => inClusterCredentials({ env: {}, dir })).toThrow('not in a cluster')
+})
+
+test('fixed credentials stay as they are given', async () => {
+  const credentials = staticCredentials({ server: 'https://h:1/', token: 't' })
+  expect(credentials.server).toBe('https://h:1')
+  expect(await credentials.current({ fresh: true })).toMatchObject({ token: 't' })
+})

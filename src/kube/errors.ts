@@ -1,0 +1,128 @@
+/**
+ * How a request to the API server can fail: it was answered with a refusal (`ApiError`), or it was not answered (`NoAnswerError`).
+ * Callers branch on the predicates below, never on message text. A cancelled request throws the reason of its AbortSignal.
+ */
+
+/** `details` of a Kubernetes Status, as far as we read it. */
+export type StatusDetails = {
+  readonly name?: string
+  readonly kind?: string
+  readonly retryAfterSeconds?: number
+  readonly causes?: readonly { readonly reason?: string; readonly message?: string; readonly field?: string }[]
+}
+
+/** The server's answer was not a success. Nothing but 5xx leaves it open whether a write took effect. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly status: number
+  readonly reason: string
+  readonly retryAfterMs: number | undefined
+  readonly details: StatusDetails | undefined
+
+  constructor(answer: {
+    readonly status: number
+    readonly reason: string
+    readonly message: string
+    readonly retryAfterMs?: number | undefined
+    readonly details?: StatusDetails | undefined
+  }) {
+    super(answer.message)
+    this.status = answer.status
+    this.reason = answer.reason
+    this.retryAfterMs = answer.retryAfterMs
+    this.details = answer.details
+  }
+}
+
+/** No complete answer came. `maySent` is false only when not one byte of the request can have reached the server. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError'
+  readonly maySent: boolean
+
+  constructor(message: string, options: { readonly maySent: boolean; readonly cause?: unknown }) {
+    super(message, { cause: options.cause })
+    this.maySent = options.maySent
+  }
+}
+
+/** Builds the error from a refused answer; a body that is no Status (a proxy's page, a plain "404 page not found") is kept as text. */
+export function apiErrorFrom(status: number, retryAfterHeader: string | undefined, body: string): ApiError {
+  const said = parseStatus(body)
+  const seconds =
+    retryAfterHeader !== undefined && /^\d+$/.test(retryAfterHeader) ? Number(retryAfterHeader) : said?.details?.retryAfterSeconds
+  return new ApiError({
+    status,
+    reason: said?.reason ?? 'Unknown',
+    message: said?.message ?? `HTTP ${status}${body === '' ? '' : `: ${body.slice(0, 200).trim()}`}`,
+    retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
+    details: said?.details,
+  })
+}
+
+/** The error that an ERROR event of a watch carries; its object is a Status, its code what a plain request would have answered. */
+export function apiErrorFromEvent(object: unknown): ApiError {
+  const said: RawStatus = typeof object === 'object' && object !== null ? object : {}
+  const seconds = said.details?.retryAfterSeconds
+  return new ApiError({
+    status: said.code ?? 500,
+    reason: said.reason ?? 'Unknown',
+    message: said.message ?? 'the watch reported an error without a message',
+    retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
+    details: said.details,
+  })
+}
+
+type RawStatus = { readonly code?: number; readonly reason?: string; readonly message?: string; readonly details?: StatusDetails }
+
+function parseStatus(body: string): RawStatus | undefined {
+  if (!body.startsWith('{')) return undefined
+  try {
+    return JSON.parse(body) as RawStatus
+  } catch {
+    return undefined // cut short or not JSON: the text itself is kept
+  }
+}
+
+const hasStatus = (error: unknown, status: number): boolean => error instanceof ApiError && error.status === status
+
+/** 404: the object, or its whole kind, is not there. */
+export const isNotFound = (error: unknown): boolean => hasStatus(error, 404)
+
+/** 409 that is not AlreadyExists: a precondition (resourceVersion, uid) did not hold. */
+export const isConflict = (error: unknown): boolean => hasStatus(error, 409) && !isAlreadyExists(error)
+
+/** 409 of a CREATE: somebody else has the name. */
+export const isAlreadyExists = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 409 && error.reason === 'AlreadyExists'
+
+/** 410: the resourceVersion or continue token is older than what the server still knows. */
+export const isGone = (error: unknown): boolean => hasStatus(error, 410)
+
+/** 401: the token is not, or no longer, accepted. */
+export const isUnauthorized = (error: unknown): boolean => hasStatus(error, 401)
+
+/** 403: RBAC or an admission policy refuses. */
+export const isForbidden = (error: unknown): boolean => hasStatus(error, 403)
+
+/** 422: the object is not valid. */
+export const isInvalid = (error: unknown): boolean => hasStatus(error, 422)
+
+/** 429: too fast, or (evictions) a disruption budget is exhausted. Nothing was done. */
+export const isTooManyRequests = (error: unknown): boolean => hasStatus(error, 429)
+
+/**
+ * Whether a write may or may not have taken effect: connection lost, no answer in time, or a 5xx (the server answers 500 and 504 also
+ * when its own store did not answer in time). The caller has to look before it repeats anything that is not idempotent.
+ */
+export function isUnknownOutcome(error: unknown): boolean {
+  if (error instanceof NoAnswerError) return error.maySent
+  return error instanceof ApiError && error.status >= 500
+}
+
+/** Worth the same request again later: no answer at all, overload, or the server's own trouble. Refusals of any kind are not. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof NoAnswerError || (error instanceof ApiError && (error.status === 429 || error.status >= 500))
+}
+
+/** What the server asked us to wait before the next try, in ms. */
+export const retryAfterMsOf = (error: unknown): number | undefined => (error instanceof ApiError ? error.retryAfterMs : undefined)

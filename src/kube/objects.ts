@@ -1,0 +1,37 @@
+/** Shapes of API objects as far as this agent reads them. Objects stay plain JSON, so fields we do not know survive. */
+
+export type OwnerReference = {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+}
+
+export type ObjectMeta = {
+  readonly name: string
+  readonly namespace?: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation?: number
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly ownerReferences?: readonly OwnerReference[]
+  readonly finalizers?: readonly string[]
+}
+
+export type KubeObject = {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly metadata: ObjectMeta
+}
+
+export type ObjectList<T extends KubeObject> = {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string }
+  readonly items?: readonly T[]
+}
+
+/** Accept headers that make the server send metadata only: a status of any size then costs nothing on the wire. */
+export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
+export const METADATA_ONLY_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'

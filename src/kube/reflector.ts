@@ -1,0 +1,213 @@
+/**
+ * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, for ever.
+ *
+ * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events, or when the
+ * server has said twice that it does not serve the kind at all.
+ */
+import { apiErrorFromEvent, ApiError, isGone, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
+import { listAll } from './list.ts'
+import { METADATA_ONLY, METADATA_ONLY_LIST, type KubeObject } from './objects.ts'
+import { exponentialBackoff, pause, type Backoff } from './retry.ts'
+import { createStore, type Change } from './store.ts'
+import type { Query, Transport } from './transport.ts'
+import { SilentWatchError, watchEvents } from './watch.ts'
+
+export type Trouble = { readonly sinceMs: number; readonly error: unknown }
+
+/** Times are wall clock ms, for people. */
+export type ReflectorState =
+  /** Never listed, or a LIST is needed and fails with `trouble`; the store holds what was known before, possibly nothing. */
+  | { readonly state: 'unknown'; readonly sinceMs: number; readonly trouble?: Trouble }
+  /** The store is complete; with `trouble` the watch is broken at the moment and changes since then are not seen. */
+  | { readonly state: 'synced'; readonly sinceMs: number; readonly trouble?: Trouble }
+  /** The server does not serve this kind: its CRD is not installed, or was removed. The store is empty. */
+  | { readonly state: 'absent'; readonly sinceMs: number }
+
+export type Notice<T extends KubeObject> = { readonly state: ReflectorState; readonly changes: readonly Change<T>[] }
+
+/** What is worth a log line or a metric; nothing is decided from it. */
+export type ReflectorFact =
+  | { readonly fact: 'listed'; readonly count: number }
+  | { readonly fact: 'watch-ended' }
+  | {
+      readonly fact: 'failed'
+      readonly during: 'list' | 'watch'
+      readonly error: unknown
+      readonly relists: boolean
+      readonly retryInMs: number
+    }
+
+export type ReflectorOptions<T extends KubeObject> = {
+  /** The collection, for example `/api/v1/nodes`. */
+  readonly path: string
+  /** Selectors; `fieldSelector: 'metadata.name=x'` follows a single object. */
+  readonly query?: Query
+  /** Fetch metadata only: `T` then has nothing else. */
+  readonly metadataOnly?: boolean
+  /** Leaves out what the store need not hold; managedFields are always left out. */
+  readonly keep?: (object: T) => T
+  /** Called after the store (and the state) changed, with all changes of one list or one event. Must be quick and must not throw. */
+  readonly onChange: (notice: Notice<T>) => void
+  readonly onFact?: (fact: ReflectorFact) => void
+  readonly signal: AbortSignal
+  readonly timing?: Partial<ReflectorTiming>
+}
+
+export type ReflectorTiming = {
+  readonly backoff: Backoff
+  /** How long one watch lasts; spread, so that a fleet's watches do not end together. */
+  readonly watchSeconds: () => number
+  readonly idleMs: number
+  readonly pageSize: number
+}
+
+export type Reflector<T extends KubeObject> = {
+  /** Resolves after the first complete LIST (or the first certainty that the kind is absent); rejects when aborted before. */
+  readonly synced: Promise<void>
+  /** Resolves when the reflector has stopped after an abort; rejects only with what `onChange` threw. */
+  readonly ended: Promise<void>
+  readonly store: ReadonlyMap<string, T>
+  state(): ReflectorState
+  /** Time since the server last proved that the store is up to date (list, event, bookmark); Infinity before the first list. */
+  ageMs(): number
+}
+
+const DEFAULT_TIMING: ReflectorTiming = {
+  backoff: exponentialBackoff(),
+  watchSeconds: () => 300 + Math.floor(Math.random() * 300),
+  idleMs: 180_000,
+  pageSize: 500,
+}
+/** One 404 may come from a server that is still installing its CRDs; a store is not emptied on one witness. */
+const ABSENT_AFTER_ANSWERS = 2
+/** A watch that lived this long was a good one: the next failure starts the backoff anew. */
+const PROVEN_AFTER_MS = 5_000
+
+export function startReflector<T extends KubeObject>(transport: Transport, options: ReflectorOptions<T>): Reflector<T> {
+  const { path, query, metadataOnly = false, keep = (object: T) => object, onChange, onFact, signal } = options
+  const timing = { ...DEFAULT_TIMING, ...options.timing }
+  const isOneNamespace = path.includes('/namespaces/')
+  const store = createStore<T>(({ metadata }) =>
+    metadata.namespace === undefined || isOneNamespace ? metadata.name : `${metadata.namespace}/${metadata.name}`,
+  )
+  const slim = (object: T): T => {
+    delete (object.metadata as { managedFields?: unknown }).managedFields // fresh from JSON.parse: nobody else holds it
+    return keep(object)
+  }
+  const firstSync = Promise.withResolvers<void>()
+  firstSync.promise.catch(() => {}) // nobody has to wait for it
+
+  let state: ReflectorState = { state: 'unknown', sinceMs: Date.now() }
+  let contactAtMs = -Infinity
+  let resourceVersion: string | undefined
+  let absentAnswers = 0
+  let failures = 0
+  let bug: { readonly error: unknown } | undefined
+
+  const show = (next: ReflectorState, changes: readonly Change<T>[]): void => {
+    const isNews = next.state !== state.state || 'trouble' in next !== 'trouble' in state || changes.length > 0
+    state = next
+    if (!isNews) return
+    try {
+      onChange({ state, changes })
+    } catch (error) {
+      bug = { error } // of the consumer; not the server's trouble, so it must not be retried
+      throw error
+    }
+  }
+  const touch = (): void => {
+    contactAtMs = performance.now()
+    failures = 0
+  }
+  const showSynced = (changes: readonly Change<T>[]): void =>
+    show({ state: 'synced', sinceMs: state.state === 'synced' ? state.sinceMs : Date.now() }, changes)
+
+  const list = async (): Promise<void> => {
+    const listed = await listAll<T, T>(transport, path, {
+      query,
+      accept: metadataOnly ? METADATA_ONLY_LIST : undefined,
+      signal,
+      pageSize: timing.pageSize,
+      keep: slim,
+    })
+    resourceVersion = listed.resourceVersion
+    contactAtMs = performance.now()
+    absentAnswers = 0
+    onFact?.({ fact: 'listed', count: listed.items.length })
+    showSynced(store.replaceAll(listed.items))
+    firstSync.resolve()
+  }
+
+  const watch = async (from: string): Promise<void> => {
+    const startedMs = performance.now()
+    let events = 0
+    const opened = watchEvents<T>(transport, {
+      path,
+      query,
+      accept: metadataOnly ? METADATA_ONLY : undefined,
+      resourceVersion: from,
+      timeoutSeconds: timing.watchSeconds(),
+      idleMs: timing.idleMs,
+      signal,
+      onOpen: () => showSynced([]),
+    })
+    for await (const event of opened) {
+      if (event.type === 'ERROR') throw apiErrorFromEvent(event.object)
+      events++
+      touch()
+      resourceVersion = event.object.metadata.resourceVersion
+      if (event.type === 'BOOKMARK') continue
+      const object = slim(event.object)
+      const changes = event.type === 'DELETED' ? store.delete(object) : store.set(object)
+      if (changes.length > 0) showSynced(changes)
+    }
+    const livedMs = performance.now() - startedMs
+    if (livedMs < 1000 && events === 0) throw new Error('watch closed at once')
+    failures = 0
+    onFact?.({ fact: 'watch-ended' })
+  }
+
+  const fail = (during: 'list' | 'watch', error: unknown): number => {
+    const trouble: Trouble = { sinceMs: 'trouble' in state && state.trouble !== undefined ? state.trouble.sinceMs : Date.now(), error }
+    if (during === 'watch') {
+      if (needsList(error)) resourceVersion = undefined
+      if (state.state === 'synced') show({ ...state, trouble }, [])
+    } else if (isNotFound(error) && ++absentAnswers >= ABSENT_AFTER_ANSWERS) {
+      show({ state: 'absent', sinceMs: state.state === 'absent' ? state.sinceMs : Date.now() }, store.replaceAll([]))
+      firstSync.resolve()
+    } else {
+      if (!isNotFound(error)) absentAnswers = 0
+      show({ state: 'unknown', sinceMs: state.state === 'unknown' ? state.sinceMs : Date.now(), trouble }, [])
+    }
+    const retryInMs = retryAfterMsOf(error) ?? timing.backoff(failures++)
+    onFact?.({ fact: 'failed', during, error, relists: resourceVersion === undefined, retryInMs })
+    return retryInMs
+  }
+
+  const run = async (): Promise<void> => {
+    while (!signal.aborted) {
+      const during = resourceVersion === undefined ? 'list' : 'watch'
+      const startedMs = performance.now()
+      try {
+        await (resourceVersion === undefined ? list() : watch(resourceVersion))
+      } catch (error) {
+        if (bug !== undefined) throw bug.error
+        if (signal.aborted) break
+        if (during === 'watch' && performance.now() - startedMs > PROVEN_AFTER_MS) failures = 0
+        await pause(fail(during, error), signal).catch(() => {}) // aborted: the loop ends
+      }
+    }
+    firstSync.reject(signal.reason)
+  }
+
+  return { synced: firstSync.promise, ended: run(), store: store.objects, state: () => state, ageMs: () => performance.now() - contactAtMs }
+}
+
+/**
+ * Whether a watch cannot go on from where it was. 410 says so; any other refusal but overload (401, 403, 404, 400) has to show in a LIST;
+ * and a silent watch may be one that a restored, older server keeps waiting for a resourceVersion of the future.
+ */
+function needsList(error: unknown): boolean {
+  if (error instanceof SilentWatchError || isGone(error)) return true
+  return error instanceof ApiError && error.status < 500 && !isTooManyRequests(error)
+}

@@ -1,0 +1,54 @@
+import type { KubeObject } from './objects.ts'
+
+export type Change<T extends KubeObject> = { readonly type: 'added' | 'modified' | 'deleted'; readonly key: string; readonly object: T }
+
+/**
+ * The last known objects of one collection, by name (by `namespace/name` where the collection spans namespaces).
+ * Identity is the uid: an object that was deleted and created again under its name is a deletion and an addition, never a modification.
+ */
+export type Store<T extends KubeObject> = {
+  readonly objects: ReadonlyMap<string, T>
+  /** Makes the store equal to a complete list and says what is different from before; what the list lacks was deleted unseen. */
+  replaceAll(listed: readonly T[]): Change<T>[]
+  set(object: T): Change<T>[]
+  delete(object: T): Change<T>[]
+}
+
+export function createStore<T extends KubeObject>(keyOf: (object: T) => string): Store<T> {
+  const objects = new Map<string, T>()
+
+  const set = (object: T): Change<T>[] => {
+    const key = keyOf(object)
+    const before = objects.get(key)
+    if (before?.metadata.uid === object.metadata.uid && before.metadata.resourceVersion === object.metadata.resourceVersion) return []
+    objects.set(key, object)
+    if (before === undefined) return [{ type: 'added', key, object }]
+    if (before.metadata.uid === object.metadata.uid) return [{ type: 'modified', key, object }]
+    return [
+      { type: 'deleted', key, object: before },
+      { type: 'added', key, object },
+    ]
+  }
+
+  return {
+    objects,
+    set,
+    replaceAll(listed) {
+      const present = new Set(listed.map(keyOf))
+      const changes: Change<T>[] = []
+      for (const [key, object] of objects) {
+        if (present.has(key)) continue
+        objects.delete(key)
+        changes.push({ type: 'deleted', key, object })
+      }
+      for (const object of listed) changes.push(...set(object))
+      return changes
+    },
+    delete(object) {
+      const key = keyOf(object)
+      if (objects.get(key)?.metadata.uid !== object.metadata.uid) return [] // of an earlier life of the name
+      objects.delete(key)
+      return [{ type: 'deleted', key, object }]
+    },
+  }
+}

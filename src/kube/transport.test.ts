@@ -1,0 +1,200 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startFakeApiServer, type FakeApiServer } from '../../test/cluster/fake-api-server.ts'
+import { staticCredentials, type Credentials } from './credentials.ts'
+import { apiErrorFrom, isConflict, isGone, isNotFound, isTooManyRequests, isUnknownOutcome, NoAnswerError } from './errors.ts'
+import { createTransport, type RequestFact, type Transport } from './transport.ts'
+
+const NODES = '/api/v1/nodes'
+
+let server: FakeApiServer
+let transport: Transport
+let facts: RequestFact[]
+
+beforeEach(async () => {
+  server = await startFakeApiServer([NODES])
+  server.put(NODES, { metadata: { name: 'a' }, future: { field: 'kept' } })
+  facts = []
+  transport = createTransport({
+    credentials: staticCredentials({ server: server.url }),
+    version: '1.2.3',
+    onRequest: (fact) => facts.push(fact),
+  })
+})
+
+afterEach(async () => {
+  transport.close()
+  await server.stop()
+})
+
+const failure = async (call: Promise<unknown>): Promise<unknown> =>
+  await call.then(
+    () => expect.unreachable('the call was expected to fail'),
+    (error: unknown) => error,
+  )
+
+describe('a call', () => {
+  test('returns the object as it is, unknown fields included', async () => {
+    expect(await transport.json('GET', `${NODES}/a`)).toMatchObject({ metadata: { name: 'a' }, future: { field: 'kept' } })
+  })
+
+  test('names itself, its content type and its query, and asks for no compression', async () => {
+    await transport.json('PATCH', `${NODES}/a`, {
+      query: { fieldManager: 'x y', left: undefined },
+      body: { metadata: { labels: { l: 'v' } } },
+      contentType: 'application/merge-patch+json',
+    })
+    const [seen] = server.requests
+    expect(seen?.headers).toMatchObject({
+      'user-agent': 'skyhookd/1.2.3',
+      'content-type': 'application/merge-patch+json',
+      accept: 'application/json',
+    })
+    expect(seen?.headers['accept-encoding']).toBeUndefined()
+    expect(seen?.query.get('fieldManager')).toBe('x y')
+    expect(seen?.query.has('left')).toBe(false)
+  })
+
+  test('reuses its connection', async () => {
+    for (let i = 0; i < 20; i++) await transport.json('GET', `${NODES}/a`)
+    expect(server.connections()).toBe(1)
+  })
+
+  test('shares at most 8 connections, and a watch has its own', async () => {
+    server.fault(({ path }) => path === `${NODES}/a`, { kind: 'slow', ms: 50 }, 40)
+    const watch = await transport.stream(NODES, { query: { watch: 1, resourceVersion: '101' } })
+    await Promise.all(Array.from({ length: 40 }, () => transport.json('GET', `${NODES}/a`)))
+    expect(server.connections()).toBe(9)
+    watch.destroy()
+  })
+
+  test('reports verb, code and path of every exchange', async () => {
+    await transport.json('GET', `${NODES}/a`)
+    await failure(transport.json('GET', `${NODES}/b`))
+    server.fault(() => true, { kind: 'reset' })
+    await failure(transport.json('DELETE', `${NODES}/a`))
+    expect(facts.map(({ verb, code, path }) => `${verb} ${code} ${path}`)).toEqual([
+      `GET 200 ${NODES}/a`,
+      `GET 404 ${NODES}/b`,
+      `DELETE 0 ${NODES}/a`,
+    ])
+  })
+})
+
+describe('a refusal', () => {
+  test.each([
+    { status: 404, reason: 'NotFound', is: isNotFound },
+    { status: 409, reason: 'Conflict', is: isConflict },
+    { status: 410, reason: 'Expired', is: isGone },
+  ])('$status is told by $is.name', async ({ status, reason, is }) => {
+    server.fault(() => true, { kind: 'status', status, reason })
+    const error = await failure(transport.json('GET', `${NODES}/a`))
+    expect(is(error)).toBe(true)
+    expect(error).toMatchObject({ status, reason, message: 'injected' })
+    expect(isUnknownOutcome(error)).toBe(false)
+  })
+
+  test('429 carries Retry-After and is not repeated here', async () => {
+    server.fault(() => true, { kind: 'status', status: 429, retryAfterSeconds: 7 })
+    const error = await failure(transport.json('POST', NODES, { body: {} }))
+    expect(isTooManyRequests(error)).toBe(true)
+    expect(error).toMatchObject({ retryAfterMs: 7000 })
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('a body that is no Status is kept as text', () => {
+    expect(apiErrorFrom(404, undefined, '404 page not found\n')).toMatchObject({
+      status: 404,
+      reason: 'Unknown',
+      message: 'HTTP 404: 404 page not found',
+    })
+    expect(apiErrorFrom(503, '2', '{"kind":"Sta')).toMatchObject({ status: 503, retryAfterMs: 2000 })
+  })
+})
+
+describe('an answer that does not come', () => {
+  test.each(['reset', 'cut', 'lose-answer'] as const)('%s leaves the outcome of a write unknown', async (kind) => {
+    server.fault(() => true, { kind })
+    const error = await failure(transport.json('POST', NODES, { body: { metadata: { name: 'b' } } }))
+    expect(error).toBeInstanceOf(NoAnswerError)
+    expect(isUnknownOutcome(error)).toBe(true)
+    expect(server.get(NODES, 'b') !== undefined).toBe(kind === 'lose-answer')
+  })
+
+  test('a silent server is given up after the time-out', async () => {
+    server.fault(() => true, { kind: 'silent' })
+    const started = performance.now()
+    const error = await failure(transport.json('GET', `${NODES}/a`, { timeoutMs: 60 }))
+    expect(isUnknownOutcome(error)).toBe(true)
+    expect(performance.now() - started).toBeLessThan(1000)
+  })
+
+  test('a slow first byte within the time-out is waited for', async () => {
+    server.fault(() => true, { kind: 'slow', ms: 80 })
+    expect(await transport.json('GET', `${NODES}/a`, { timeoutMs: 2000 })).toMatchObject({ metadata: { name: 'a' } })
+  })
+
+  test('a refused connection has done nothing: not unknown', async () => {
+    await server.stop()
+    const error = await failure(transport.json('POST', NODES, { body: {} }))
+    expect(error).toMatchObject({ name: 'NoAnswerError', maySent: false })
+    expect(isUnknownOutcome(error)).toBe(false)
+  })
+
+  test('a kept-alive connection that had died costs a read nothing', async () => {
+    await transport.json('GET', `${NODES}/a`)
+    server.fault(() => true, { kind: 'reset' }) // the server closes just as the next request arrives
+    expect(await transport.json('GET', `${NODES}/a`)).toMatchObject({ metadata: { name: 'a' } })
+  })
+
+  test('aborting ends the call at once with the signal’s reason', async () => {
+    server.fault(() => true, { kind: 'silent' })
+    const abort = new AbortController()
+    const call = failure(transport.json('GET', `${NODES}/a`, { signal: abort.signal }))
+    setTimeout(() => abort.abort(new Error('shutting down')), 20)
+    expect(await call).toMatchObject({ message: 'shutting down' })
+  })
+})
+
+describe('a 401', () => {
+  const rotating = (isRenewable: boolean): Credentials => {
+    let token = 'old'
+    return {
+      server: server.url,
+      isRenewable,
+      current: async ({ fresh = false } = {}) => {
+        if (fresh) token = 'new'
+        return await Promise.resolve({ token, tlsRevision: 1 })
+      },
+    }
+  }
+  const refuseOldToken = (): void =>
+    server.fault(({ headers }) => headers.authorization === 'Bearer old', { kind: 'status', status: 401 }, 9)
+
+  test('makes the token be read again, and the request is repeated once', async () => {
+    refuseOldToken()
+    const client = createTransport({ credentials: rotating(true), version: 'x' })
+    await client.json('POST', NODES, { body: { metadata: { name: 'b' } } })
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer old', 'Bearer new'])
+    client.close()
+  })
+
+  test('is final with fixed credentials', async () => {
+    refuseOldToken()
+    const client = createTransport({ credentials: rotating(false), version: 'x' })
+    expect(await failure(client.json('GET', NODES))).toMatchObject({ status: 401 })
+    expect(server.requests).toHaveLength(1)
+    client.close()
+  })
+})
+
+test('the guard against our own loops spreads requests beyond the burst', async () => {
+  const client = createTransport({
+    credentials: staticCredentials({ server: server.url }),
+    version: 'x',
+    rate: { perSecond: 50, burst: 5 },
+  })
+  const started = performance.now()
+  for (let i = 0; i < 10; i++) await client.json('GET', `${NODES}/a`)
+  expect(performance.now() - started).toBeGreaterThan(80)
+  client.close()
+})
