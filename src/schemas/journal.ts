@@ -1,0 +1,140 @@
+import type { EnvVar } from './kubernetes.ts'
+import type { EntryState, Interrupt, NodeStatus, StageName } from './skyhook.ts'
+
+/**
+ * What the agent remembers on the host, written with fsync before and after every effect that cannot be undone.
+ * It is the truth about the host; the Node's annotations are its published copy.
+ */
+export type Journal = {
+  readonly v: 1
+  /** UID of the Node object that this host last published to; another UID means that the node registered anew. */
+  readonly nodeUid: string
+  readonly skyhooks: Readonly<Record<string, SkyhookRecord>>
+}
+
+export const emptyJournal = (nodeUid: string): Journal => ({ v: 1, nodeUid, skyhooks: {} })
+
+export type SkyhookRecord = {
+  /** UID of the Skyhook object that the work was done for; another object of that name starts unfinished work over. */
+  readonly uid: string
+  /** Raised by one whenever what is published changes. */
+  readonly rev: number
+  /** Keyed `<package name>|<version>`, as published. */
+  readonly packages: Readonly<Record<string, PackageRecord>>
+  /** Hash of the spec that was last completed here (see stages/applied.ts). */
+  readonly applied?: string
+  /** Set from the first started step until completion: from here on the work goes to its end. */
+  readonly lifecycle?: Lifecycle
+  /** The Skyhook is gone from the cluster; its files stay, nothing runs. */
+  readonly orphaned?: boolean
+  /** Reboots done per merged interrupt, keyed `<applied>/<owners>`. */
+  readonly reboots: Readonly<Record<string, number>>
+  /** Steps that the agent itself guards against repetition, keyed by stages/flags; value = time in ms. */
+  readonly flags: Readonly<Record<string, number>>
+  /** The interrupt under way or just done, see stages/interrupts.ts. */
+  readonly interrupt?: InterruptRun
+  /** What is, or is about to be, on the Node: the base that a person's edit is compared with. */
+  readonly published?: Published
+  /** Version that each package's own history records last, by package name; `uninstalled` after an uninstall. */
+  readonly installed: Readonly<Record<string, string>>
+}
+
+export type Published = {
+  readonly rev: number
+  /** Text of the nodeState annotation. */
+  readonly state: string
+  readonly status: NodeStatus
+  readonly atMs: number
+}
+
+export type Lifecycle = {
+  readonly startedAtMs: number
+  /** Generation of the Skyhook when the work began. */
+  readonly generation: number
+  /** True once an interrupt other than noop ran: the node must show Ready of this boot before it goes back to service. */
+  readonly interrupted?: boolean
+}
+
+export type PackageRecord = {
+  readonly name: string
+  readonly version: string
+  readonly image: string
+  readonly containerSHA?: string
+  readonly stage: StageName
+  readonly state: EntryState
+  /** Failed attempts of the present stage. */
+  readonly restarts: number
+  /** What the package's work runs from; absent until something started on the host. */
+  readonly work?: PackageWork
+  /** Configuration and environment that the running or last `config` stage used. */
+  readonly started?: PackageInputs
+  /** The same of the last time that the package became complete. */
+  readonly finished?: PackageInputs
+  /** Keys of the configuration that changed since `finished`, over everything started since. */
+  readonly changedKeys?: readonly string[]
+  /** The interrupt that this package owes before it is complete. */
+  readonly owes?: Interrupt & { readonly alsoRestartAllServices?: boolean }
+  /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
+  readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
+  /** The attempt under way or, with state erroring, the one that failed. */
+  readonly attempt?: StageAttempt
+  readonly retryAtMs?: number
+  /** Why the last attempt failed, for people. */
+  readonly failure?: { readonly reason: string; readonly message: string }
+}
+
+export type PackageInputs = { readonly config: Readonly<Record<string, string>>; readonly env: readonly EnvVar[] }
+
+export type PackageWork = {
+  /** Digest of the image's manifest, `sha256:…`. */
+  readonly digest: string
+  /** Generation of the Skyhook at which this package's work began; part of the copy dir's name and the resource id. */
+  readonly generation: number
+  /** Hash of what cannot change under a begun package: image, version, digest, env, resources (stages/inputs.ts). */
+  readonly inputs: string
+  /** Name and version that the package's config.json gives itself: flags, logs and history go by them. */
+  readonly packageName: string
+  readonly packageVersion: string
+}
+
+export type StageAttempt = {
+  readonly number: number
+  readonly startedAtMs: number
+  readonly steps: readonly StepAttempt[]
+  /** Hash of configuration and environment that this attempt uses (stages/config-changes.ts). */
+  readonly inputs: string
+  /** How often a step of this attempt was repeated because its outcome was unknown; keeps their ids apart. */
+  readonly repeats?: number
+  /** A check failed; the remaining checks still run. */
+  readonly failed?: boolean
+  /** Set before the agent stops the running step itself, so that its end is not taken for a failure. */
+  readonly stopping?: boolean
+}
+
+export type StepAttempt = {
+  readonly id: string
+  readonly unit: string
+  /** Mode in the package's config.json, for example `apply-check`. */
+  readonly mode: string
+  readonly index: number
+  readonly path: string
+  readonly bootId: string
+  readonly startedAtMs: number
+  readonly result?: StepResult
+}
+
+export type StepResult =
+  | { readonly result: 'ok'; readonly endedAtMs: number }
+  | { readonly result: 'skipped'; readonly endedAtMs: number }
+  | { readonly result: 'failed'; readonly endedAtMs: number; readonly message: string }
+
+export type InterruptRun = {
+  readonly id: string
+  readonly interrupt: Interrupt
+  /** Package keys whose interrupt this is. */
+  readonly owners: readonly string[]
+  readonly bootId: string
+  readonly startedAtMs: number
+  readonly attempts: number
+  readonly state: 'intended' | 'done'
+}

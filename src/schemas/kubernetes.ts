@@ -1,0 +1,78 @@
+/**
+ * The few Kubernetes shapes that the agent reads, as plain JSON. Objects keep the fields they carry beyond these:
+ * nothing here is used to rebuild an object, only to look at it.
+ */
+export type ObjectMeta = {
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation?: number
+  readonly namespace?: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly finalizers?: readonly string[]
+  readonly ownerReferences?: readonly OwnerReference[]
+  readonly creationTimestamp?: string
+  readonly deletionTimestamp?: string
+}
+
+export type OwnerReference = {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly name: string
+  readonly uid: string
+  readonly controller?: boolean
+}
+
+export type LabelSelector = {
+  readonly matchLabels?: Readonly<Record<string, string>>
+  readonly matchExpressions?: readonly LabelSelectorRequirement[]
+}
+
+export type LabelSelectorRequirement = {
+  readonly key: string
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
+  readonly values?: readonly string[]
+}
+
+export type Taint = { readonly key: string; readonly value?: string; readonly effect: string; readonly timeAdded?: string }
+
+export type Toleration = {
+  readonly key?: string
+  readonly operator?: 'Exists' | 'Equal'
+  readonly value?: string
+  readonly effect?: string
+  readonly tolerationSeconds?: number
+}
+
+export type NodeCondition = {
+  readonly type: string
+  readonly status: 'True' | 'False' | 'Unknown'
+  readonly reason?: string
+  readonly message?: string
+  readonly lastHeartbeatTime?: string
+  readonly lastTransitionTime?: string
+}
+
+export type KubernetesNode = {
+  readonly metadata: ObjectMeta
+  readonly spec?: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] }
+  readonly status?: {
+    readonly conditions?: readonly NodeCondition[]
+    readonly nodeInfo?: { readonly bootID?: string }
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[]
+  }
+}
+
+export type EnvVar = {
+  readonly name: string
+  readonly value?: string
+  readonly valueFrom?: EnvVarSource
+}
+
+export type EnvVarSource = {
+  readonly secretKeyRef?: { readonly name?: string; readonly key: string; readonly optional?: boolean }
+  readonly configMapKeyRef?: { readonly name?: string; readonly key: string; readonly optional?: boolean }
+  readonly fieldRef?: { readonly fieldPath: string; readonly apiVersion?: string }
+  readonly resourceFieldRef?: { readonly resource: string; readonly containerName?: string; readonly divisor?: string }
+}

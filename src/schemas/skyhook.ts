@@ -1,0 +1,69 @@
+import type { EnvVar, LabelSelector, ObjectMeta, Toleration } from './kubernetes.ts'
+
+/** The Skyhook resource (SCR) as the API server stores it; the CRD in crds/ is the authority on what is legal. */
+export type Skyhook = {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly metadata: ObjectMeta
+  readonly spec: SkyhookSpec
+  readonly status?: Readonly<Record<string, unknown>>
+}
+
+export type SkyhookSpec = {
+  readonly serial?: boolean
+  readonly podNonInterruptLabels?: LabelSelector
+  readonly nodeSelectors?: LabelSelector
+  readonly deploymentPolicy?: string
+  readonly interruptionBudget?: InterruptionBudget
+  readonly packages?: Readonly<Record<string, PackageSpec>>
+  readonly additionalTolerations?: readonly Toleration[]
+  readonly runtimeRequired?: boolean
+  readonly autoTaintNewNodes?: boolean
+  readonly priority?: number
+  readonly drain?: DrainSpec
+  readonly pace?: { readonly minReadySeconds?: number; readonly pauseSeconds?: number }
+  readonly bootstrap?: { readonly count?: number }
+}
+
+export type InterruptionBudget = { readonly percent?: number | null; readonly count?: number | null; readonly maxCount?: number }
+
+export type DrainSpec = {
+  readonly cordon?: 'early' | 'late'
+  readonly yieldAfterSeconds?: number
+  readonly timeoutSeconds?: number
+  readonly onTimeout?: 'wait' | 'release' | 'delete'
+  readonly singleNode?: 'drain' | 'skip'
+}
+
+export type PackageSpec = {
+  readonly name?: string
+  readonly version: string
+  readonly image: string
+  readonly containerSHA?: string
+  readonly interrupt?: Interrupt
+  readonly dependsOn?: Readonly<Record<string, string>>
+  readonly configInterrupts?: Readonly<Record<string, Interrupt>>
+  readonly configMap?: Readonly<Record<string, string>>
+  readonly env?: readonly EnvVar[]
+  readonly resources?: PackageResources
+  readonly gracefulShutdown?: string
+  readonly stageTimeout?: string
+  readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
+}
+
+export type PackageResources = {
+  readonly cpuRequest?: string | number
+  readonly cpuLimit?: string | number
+  readonly memoryRequest?: string | number
+  readonly memoryLimit?: string | number
+}
+
+export type InterruptType = 'service' | 'reboot' | 'noop' | 'restartAllServices'
+export type Interrupt = { readonly type: InterruptType; readonly services?: readonly string[] }
+
+/** Stages in the incumbent's words; they are published on the Node. */
+export type StageName = 'uninstall' | 'apply' | 'upgrade' | 'config' | 'interrupt' | 'post-interrupt'
+/** State of one package entry on a Node, published. `unknown` is read, never written. */
+export type EntryState = 'complete' | 'in_progress' | 'skipped' | 'erroring' | 'unknown'
+/** Status of one Skyhook on one Node, published as annotation and label. */
+export type NodeStatus = 'unknown' | 'complete' | 'blocked' | 'waiting' | 'disabled' | 'paused' | 'in_progress' | 'erroring'

@@ -1,0 +1,94 @@
+import type { Journal, SkyhookRecord } from '../schemas/journal.ts'
+import { isDisabled, isSelected, specProblem } from './eligibility.ts'
+import { inOrder } from './order.ts'
+import type { Action, NodePatch, Plan, StageEvent, TimedReason } from './plan.ts'
+import { emptyPatch, isEmptyPatch, nextPublished, removalPatch, skyhookPatch } from './publication.ts'
+import { reconcile } from './reconcile.ts'
+import type { Reason } from './reasons.ts'
+import { planSkyhook } from './skyhook-plan.ts'
+import { leave, vanish } from './departure.ts'
+import type { SkyhookView, World } from './world.ts'
+
+/**
+ * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same world
+ * gives the same plan, and events only cause it to be asked again.
+ */
+export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReason>): Plan {
+  const events: StageEvent[] = []
+  const actions: Action[] = []
+  const needed = new Set<string>()
+  const reasons = new Map<string, TimedReason>()
+  const patches: NodePatch[] = []
+  let wakeAtMs = Number.POSITIVE_INFINITY
+
+  const reconciled = reconcile(world.journal, world.node)
+  events.push(...reconciled.events)
+  const records: Record<string, SkyhookRecord> = { ...reconciled.journal.skyhooks }
+  const seen: World = { ...world, journal: reconciled.journal }
+
+  const adopt = (name: string, record: SkyhookRecord, timed: TimedReason | undefined, show: 'shown' | 'removed'): void => {
+    if (timed) reasons.set(name, timed)
+    records[name] = record
+    if (show === 'removed') {
+      patches.push(removalPatch(seen, name))
+      return
+    }
+    const { againAtMs, ...patch } = skyhookPatch(seen, name, record, timed)
+    wakeAtMs = Math.min(wakeAtMs, againAtMs)
+    patches.push(patch)
+  }
+
+  let earlier: string | undefined
+  for (const view of world.skyhooks.known ? inOrder(world.skyhooks.value) : []) {
+    const { name } = view.metadata
+    const planned = isSelected(view, seen) ? planSkyhook(seen, view, records[name], earlier) : leave(seen, view, records[name])
+    if (!planned) continue
+    const { draft, status, reason } = planned
+    const timed = reason && withSince(reason, lastReasons.get(name), world.nowMs)
+    const { published, againAtMs } = nextPublished(draft.record, status, timed, world.nowMs)
+    const record =
+      published === undefined || published === draft.record.published ? draft.record : { ...draft.record, published, rev: published.rev }
+    wakeAtMs = Math.min(wakeAtMs, againAtMs, draft.wakeAtMs)
+    actions.push(...draft.actions)
+    events.push(...draft.events)
+    for (const key of draft.needed) needed.add(key)
+    adopt(name, record, timed, 'shown')
+    if (earlier === undefined && !planned.complete && blocksLater(view, seen)) earlier = name
+  }
+
+  if (world.skyhooks.known) {
+    const present = new Set(world.skyhooks.value.map(({ metadata }) => metadata.name))
+    for (const [name, record] of Object.entries(records)) {
+      if (present.has(name)) continue
+      const gone = vanish(seen, name, record)
+      actions.push(...gone.actions)
+      events.push(...gone.events)
+      adopt(name, gone.record, undefined, 'removed')
+    }
+  }
+
+  const patch = merge(patches)
+  if (!isEmptyPatch(patch)) actions.push({ do: 'publish', key: 'publish', patch })
+  const journal: Journal = { v: 1, nodeUid: world.node.metadata.uid, skyhooks: records }
+  return { journal, actions, reasons, events, needed, wakeAtMs }
+}
+
+/** A later Skyhook waits for this one: it is selected here, not disabled and its spec can be worked on. */
+const blocksLater = (view: SkyhookView, world: World): boolean =>
+  isSelected(view, world) && !isDisabled(view) && specProblem(view) === undefined
+
+function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number): TimedReason {
+  const same = last?.reason === reason.reason && last.message === reason.message
+  return { ...reason, sinceMs: same ? last.sinceMs : nowMs }
+}
+
+function merge(patches: readonly NodePatch[]): NodePatch {
+  const merged = emptyPatch()
+  for (const { annotations, labels, conditions, removedConditions } of patches) {
+    Object.assign(merged.annotations, annotations)
+    Object.assign(merged.labels, labels)
+    merged.conditions.push(...conditions)
+    merged.removedConditions.push(...removedConditions)
+  }
+  return merged
+}

@@ -1,0 +1,374 @@
+import type { PackageRecord, PackageWork, StageAttempt } from '../schemas/journal.ts'
+import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
+import { advanceAttempt, plannedSteps } from './attempt.ts'
+import type { AdvanceResult } from './attempt.ts'
+import { retryWaitMs } from './backoff.ts'
+import { configInterrupt, fixedInputs, inputsHash, inputsOf, keysOfRoll } from './config-changes.ts'
+import type { Draft } from './draft.ts'
+import { clearFlags, entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
+import { mergeInterrupts } from './interrupts.ts'
+import type { Reason } from './reasons.ts'
+import { dueOf, isComplete, packageKey } from './transitions.ts'
+import type { Preparation } from './world.ts'
+
+/** Where one package stands after everything that can be decided now was decided. */
+export type PackageState =
+  | { readonly state: 'complete' }
+  | { readonly state: 'running' }
+  /** Prepared and due, held back only by the slot, the drain or a pause. */
+  | { readonly state: 'ready'; readonly stage: StageName }
+  | { readonly state: 'preparing' }
+  /** Waits for other packages of the Skyhook. */
+  | { readonly state: 'dependency' }
+  | { readonly state: 'interrupt'; readonly key: string }
+  | ({ readonly state: 'blocked'; readonly atPreparation: boolean } & Reason)
+
+export type Permission = { readonly mayStart: boolean }
+
+type Ready = Extract<Preparation, { state: 'ready' }>
+
+/** Moves one package as far as it goes now: results are recorded, stages end and begin, steps are named for starting. */
+export function advancePackage(draft: Draft, name: string, permission: Permission): PackageState {
+  const spec = draft.view.spec.packages?.[name]
+  for (;;) {
+    const due = dueOf(name, spec, entriesOf(draft.record, name))
+    if (due.due === 'nothing') {
+      settle(draft, name, spec)
+      return { state: 'complete' }
+    }
+    if (due.due === 'forget') {
+      removeEntry(draft, due.key)
+      continue
+    }
+    const entry = draft.record.packages[due.key]
+    const stage = due.due === 'begin' ? due.stage : entry?.stage
+    if (stage === undefined) return { state: 'complete' } // cannot be: `continue` names an existing entry
+    if (stage === 'interrupt') return { state: 'interrupt', key: due.key }
+    const state =
+      due.due === 'begin' || entry?.attempt === undefined
+        ? begin(draft, name, due.key, stage, permission)
+        : carryOn(draft, entry, permission)
+    if (state !== 'again') return state
+  }
+}
+
+type Outcome = PackageState | 'again'
+
+/** A package just became, or is, complete: what was started is now what is finished. */
+function settle(draft: Draft, name: string, spec: PackageSpec | undefined): void {
+  if (!spec) return
+  const entry = draft.record.packages[packageKey(name, spec.version)]
+  if (!entry) return
+  const { changedKeys: _, attempt: __, ...rest } = entry
+  const finished = entry.started ?? entry.finished
+  const changed = entry.attempt !== undefined || entry.changedKeys !== undefined || finished !== entry.finished
+  if (changed || entry.uninstall !== spec.uninstall) {
+    setEntry(draft, { ...rest, ...(finished && { finished }), ...(spec.uninstall && { uninstall: spec.uninstall }) })
+  }
+}
+
+function begin(draft: Draft, name: string, key: string, stage: StageName, permission: Permission): Outcome {
+  const entry = draft.record.packages[key]
+  const spec = draft.view.spec.packages?.[name]
+  if (stage !== 'uninstall' && spec) {
+    if (!dependenciesComplete(draft, spec)) return { state: 'dependency' }
+    if (draft.view.spec.serial === true && anotherIsUnderWay(draft, key)) return { state: 'dependency' }
+  }
+  const fresh = stage === 'apply' || stage === 'upgrade' || entry?.work === undefined || superseded(entry, spec)
+  const image =
+    fresh && spec
+      ? { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) }
+      : { image: entry?.image ?? '', version: entry?.version ?? '', ...(entry?.work && { digest: entry.work.digest }) }
+  const prepared = preparation(draft, image)
+  const wait = waitFor(prepared)
+  if (wait) return wait
+  if (!permission.mayStart) return { state: 'ready', stage }
+  setEntry(draft, beginStage(draft, { name, entry, spec, stage, prepared: prepared as Ready, fresh }))
+  return 'again'
+}
+
+function waitFor(prepared: Preparation): PackageState | undefined {
+  if (prepared.state === 'pending') return { state: 'preparing' }
+  if (prepared.state === 'failed') return { state: 'blocked', atPreparation: true, reason: prepared.reason, message: prepared.message }
+  return undefined
+}
+
+type Beginning = {
+  readonly name: string
+  readonly entry: PackageRecord | undefined
+  readonly spec: PackageSpec | undefined
+  readonly stage: StageName
+  readonly prepared: Ready
+  readonly fresh: boolean
+}
+
+function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }: Beginning): PackageRecord {
+  const generation = draft.view.metadata.generation ?? 0
+  const firstInstall = stage === 'apply' || stage === 'upgrade'
+  const startsRoll = stage === 'config' && entry?.finished !== undefined && entry.state === 'complete'
+  const base: PackageRecord = entry ?? {
+    name,
+    version: spec?.version ?? '',
+    image: spec?.image ?? '',
+    stage,
+    state: 'in_progress',
+    restarts: 0,
+  }
+  const { attempt: _, retryAtMs: __, failure: ___, owes, ...kept } = base
+  const newWork: PackageWork = {
+    digest: prepared.digest,
+    generation: fresh || startsRoll || entry?.work === undefined ? generation : entry.work.generation,
+    inputs: spec ? fixedInputs(spec) : (entry?.work?.inputs ?? ''),
+    packageName: prepared.config.packageName,
+    packageVersion: prepared.config.packageVersion,
+  }
+  const work = stage === 'uninstall' && entry?.work ? entry.work : newWork
+  const debt = firstInstall ? spec?.interrupt : stage === 'config' && spec && entry?.finished ? interruptOfRoll(entry, spec) : owes
+  return {
+    ...kept,
+    ...(spec && stage !== 'uninstall' && { image: spec.image, ...(spec.containerSHA && { containerSHA: spec.containerSHA }) }),
+    ...(spec?.uninstall && { uninstall: spec.uninstall }),
+    stage,
+    state: 'in_progress',
+    restarts: 0,
+    work,
+    ...(stage === 'config' && spec && { started: inputsOf(spec), ...(entry?.finished && { changedKeys: keysOfRoll(entry, spec) }) }),
+    ...(debt && { owes: debt }),
+    attempt: newAttempt(draft, 1, inputsFor(base, spec)),
+  }
+}
+
+const interruptOfRoll = (entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] => {
+  const owed = [entry.owes, configInterrupt(spec, keysOfRoll(entry, spec))].filter((interrupt) => interrupt !== undefined)
+  return mergeInterrupts(owed)
+}
+
+const inputsFor = (entry: PackageRecord, spec: PackageSpec | undefined): string =>
+  inputsHash(spec ? inputsOf(spec) : (entry.finished ?? entry.started ?? { config: {}, env: [] }))
+
+const newAttempt = (draft: Draft, number: number, inputs: string): StageAttempt => ({
+  number,
+  startedAtMs: draft.world.nowMs,
+  steps: [],
+  inputs,
+})
+
+/** The spec changed what a begun package is made from. */
+const superseded = (entry: PackageRecord, spec: PackageSpec | undefined): boolean =>
+  spec !== undefined &&
+  entry.stage !== 'uninstall' &&
+  entry.work !== undefined &&
+  entry.version === spec.version &&
+  entry.work.inputs !== fixedInputs(spec)
+
+function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Outcome {
+  const spec = draft.view.spec.packages?.[entry.name]
+  const { attempt } = entry
+  if (attempt === undefined || entry.work === undefined) return { state: 'dependency' }
+  if (superseded(entry, spec) && !attempt.stopping) return supersede(draft, entry, spec, permission)
+  if (entry.state === 'erroring') {
+    const inputs = inputsFor(entry, spec)
+    const due = (entry.retryAtMs ?? 0) <= draft.world.nowMs || inputs !== attempt.inputs
+    if (!due) wakeAt(draft, entry.retryAtMs ?? 0)
+    if (!due || !permission.mayStart) return failed(entry)
+    const { retryAtMs: _, failure: __, ...kept } = entry
+    const started =
+      entry.stage === 'config' && spec ? { started: inputsOf(spec), ...(entry.finished && { changedKeys: keysOfRoll(entry, spec) }) } : {}
+    setEntry(draft, { ...kept, ...started, state: 'in_progress', attempt: newAttempt(draft, attempt.number + 1, inputs) })
+    return 'again'
+  }
+  const prepared = preparation(draft, { image: entry.image, version: entry.version, digest: entry.work.digest })
+  const wait = waitFor(prepared)
+  if (wait) return wait
+  return record(draft, entry, spec, prepared as Ready, permission)
+}
+
+const failed = (entry: PackageRecord): PackageState => ({
+  state: 'blocked',
+  atPreparation: false,
+  reason: entry.failure?.reason === 'CheckFailed' ? 'CheckFailed' : 'StepFailed',
+  message: `package ${entry.name} ${entry.version}: ${entry.failure?.message ?? 'failed'}`,
+})
+
+/** The new generation is prepared first; only then the running step is stopped and the stage starts over from it. */
+function supersede(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefined, permission: Permission): Outcome {
+  const attempt = entry.attempt
+  if (!spec || !attempt) return { state: 'dependency' }
+  const prepared = preparation(draft, { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) })
+  const wait = waitFor(prepared)
+  if (wait) return wait
+  const running = attempt.steps.find((step) => step.result === undefined)
+  if (running) {
+    setEntry(draft, { ...entry, attempt: { ...attempt, stopping: true } })
+    return 'again'
+  }
+  if (!permission.mayStart) return { state: 'ready', stage: entry.stage }
+  draft.events.push({ type: 'superseded', skyhook: draft.view.metadata.name, package: entry.name, stage: entry.stage })
+  setEntry(draft, beginStage(draft, { name: entry.name, entry, spec, stage: entry.stage, prepared: prepared as Ready, fresh: true }))
+  return 'again'
+}
+
+function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefined, prepared: Ready, permission: Permission): Outcome {
+  const { world, view } = draft
+  const attempt = entry.attempt as StageAttempt
+  const work = entry.work as PackageWork
+  const advanced = advanceAttempt(attempt, {
+    nowMs: world.nowMs,
+    bootId: world.bootId,
+    config: prepared.config,
+    contentHashes: prepared.contentHashes,
+    stage: entry.stage,
+    packageName: entry.name,
+    flags: draft.record.flags,
+    attempts: world.attempts,
+    idSeed: [view.metadata.uid, entry.name, entry.version, work.generation, entry.stage, attempt.startedAtMs].join('\n'),
+    mayStart: permission.mayStart,
+  })
+  note(draft, entry, advanced)
+  const { progress } = advanced
+  switch (progress.state) {
+    case 'under-way': {
+      setEntry(draft, { ...entry, attempt: progress.attempt })
+      startOrStop(draft, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
+      const running = progress.attempt.steps.at(-1)
+      return running && !running.result ? { state: 'running' } : { state: 'ready', stage: entry.stage }
+    }
+    case 'stopped': {
+      const { attempt: _, ...rest } = entry
+      setEntry(draft, rest)
+      return 'again'
+    }
+    case 'complete':
+      completeStage(draft, entry)
+      return 'again'
+    case 'failed': {
+      const failures = entry.restarts + 1
+      const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${entry.name}/${failures}`)
+      const { reason, message } = progress
+      setEntry(draft, {
+        ...entry,
+        state: 'erroring',
+        restarts: failures,
+        retryAtMs,
+        failure: { reason, message },
+        attempt: progress.attempt,
+      })
+      draft.events.push({
+        type: 'stageFailed',
+        skyhook: view.metadata.name,
+        package: entry.name,
+        stage: entry.stage,
+        reason,
+        message,
+        failures,
+      })
+      return 'again'
+    }
+  }
+}
+
+function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: AdvanceResult): void {
+  if (setFlags.length > 0) {
+    const flags = Object.fromEntries(setFlags.map((flag) => [flag, draft.world.nowMs]))
+    draft.record = { ...draft.record, flags: { ...draft.record.flags, ...flags } }
+  }
+  for (const step of ended) draft.actions.push({ do: 'forgetStep', key: `forget/${step.id}`, step })
+  for (const noted of notes) {
+    if (noted.note !== 'step-unknown') continue
+    draft.events.push({
+      type: 'stepUnknown',
+      skyhook: draft.view.metadata.name,
+      package: entry.name,
+      step: `${noted.step.mode} ${noted.step.path}`,
+      detail: noted.detail,
+    })
+  }
+}
+
+function startOrStop(
+  draft: Draft,
+  entry: PackageRecord,
+  spec: PackageSpec | undefined,
+  prepared: Ready,
+  start: StageAttempt['steps'][number] | undefined,
+): void {
+  const running = entry.attempt?.steps.at(-1)
+  if (entry.attempt?.stopping && running && !running.result) {
+    draft.actions.push({ do: 'stopStep', key: `stop/${running.id}`, step: running })
+    return
+  }
+  const planned = start && plannedSteps(prepared.config, entry.stage)[(entry.attempt?.steps.length ?? 1) - 1]
+  if (!start || !planned) return
+  draft.actions.push({
+    do: 'startStep',
+    key: `step/${start.id}`,
+    view: draft.view,
+    record: entry,
+    spec: stepSpec(entry, spec),
+    stage: entry.stage,
+    attempt: start,
+    step: planned.step,
+    previousVersion: draft.record.installed[entry.name] ?? 'unknown',
+  })
+}
+
+/** What a step sees of the package's spec: an uninstall runs with the configuration and env that the package was installed with. */
+function stepSpec(entry: PackageRecord, spec: PackageSpec | undefined): PackageSpec {
+  const own: PackageSpec = spec ?? { version: entry.version, image: entry.image }
+  const inputs =
+    entry.stage === 'uninstall'
+      ? (entry.finished ?? entry.started)
+      : entry.stage === 'apply' || entry.stage === 'upgrade'
+        ? undefined
+        : entry.started
+  if (!inputs) return own
+  return { ...own, version: entry.version, configMap: inputs.config, env: inputs.env }
+}
+
+function completeStage(draft: Draft, entry: PackageRecord): void {
+  const skyhook = draft.view.metadata.name
+  const work = entry.work as PackageWork
+  draft.events.push({ type: 'stageCompleted', skyhook, package: entry.name, stage: entry.stage })
+  const { attempt: _, retryAtMs: __, failure: ___, ...rest } = entry
+  if (entry.stage === 'uninstall') {
+    const { work: _w, started: _s, finished: _f, owes: _o, changedKeys: _c, ...bare } = rest
+    setEntry(draft, { ...bare, state: 'complete', restarts: 0 })
+    clearFlags(draft, entry.name)
+    setInstalled(draft, entry.name, work.packageName, 'uninstalled')
+    return
+  }
+  setEntry(draft, {
+    ...rest,
+    state: 'complete',
+    restarts: 0,
+    ...(entry.stage === 'apply' || entry.stage === 'upgrade' ? {} : { started: rest.started ?? { config: {}, env: [] } }),
+  })
+  if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, work.packageName, work.packageVersion)
+  if (entry.stage === 'upgrade') {
+    for (const other of entriesOf(draft.record, entry.name))
+      if (other.version !== entry.version) removeEntry(draft, packageKey(other.name, other.version))
+  }
+}
+
+function setInstalled(draft: Draft, name: string, packageName: string, version: string): void {
+  draft.record = { ...draft.record, installed: { ...draft.record.installed, [name]: version } }
+  draft.actions.push({
+    do: 'recordHistory',
+    key: `history/${draft.view.metadata.name}/${name}`,
+    skyhook: draft.view.metadata.name,
+    packageName,
+    version,
+  })
+}
+
+function dependenciesComplete(draft: Draft, spec: PackageSpec): boolean {
+  return Object.keys(spec.dependsOn ?? {}).every((name) => {
+    const needed = draft.view.spec.packages?.[name]
+    return needed !== undefined && isComplete(draft.record.packages[packageKey(name, needed.version)], needed)
+  })
+}
+
+const anotherIsUnderWay = (draft: Draft, key: string): boolean =>
+  Object.entries(draft.record.packages).some(
+    ([other, { state, attempt }]) => other !== key && state === 'in_progress' && attempt !== undefined,
+  )

@@ -1,0 +1,86 @@
+import type { NodeCondition } from '../schemas/kubernetes.ts'
+import type { Journal, PackageRecord, StepAttempt } from '../schemas/journal.ts'
+import type { Step } from '../schemas/package-config.ts'
+import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
+import type { Reason } from './reasons.ts'
+import type { OwnSlot, SkyhookView, SlotPhase } from './world.ts'
+
+/**
+ * What is to happen now. The journal is made durable first, then the actions run; each is safe to repeat, and its key
+ * lets the loop run it once at a time.
+ */
+export type Plan = {
+  readonly journal: Journal
+  readonly actions: readonly Action[]
+  /** By Skyhook, why this node is not complete; `sinceMs` carries over while reason and message stay. */
+  readonly reasons: ReadonlyMap<string, TimedReason>
+  readonly events: readonly StageEvent[]
+  /** Preparations that something still needs; others may be forgotten. */
+  readonly needed: ReadonlySet<string>
+  /** Decide again at this time at the latest, even if nothing happens. */
+  readonly wakeAtMs: number
+}
+
+export type TimedReason = Reason & { readonly sinceMs: number }
+
+export type Action =
+  | { readonly do: 'prepare'; readonly key: string; readonly image: PackageImage }
+  | { readonly do: 'acquireSlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
+  | { readonly do: 'adoptSlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
+  | { readonly do: 'confirmSlot'; readonly key: string; readonly slot: OwnSlot; readonly view: SkyhookView }
+  | { readonly do: 'renewSlot'; readonly key: string; readonly slot: OwnSlot; readonly phase: SlotPhase }
+  | { readonly do: 'releaseSlot'; readonly key: string; readonly slot: OwnSlot }
+  | StartStep
+  | { readonly do: 'stopStep'; readonly key: string; readonly step: StepAttempt }
+  | { readonly do: 'forgetStep'; readonly key: string; readonly step: StepAttempt }
+  | { readonly do: 'recordHistory'; readonly key: string; readonly skyhook: string; readonly packageName: string; readonly version: string }
+  | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch }
+
+export type StartStep = {
+  readonly do: 'startStep'
+  readonly key: string
+  readonly view: SkyhookView
+  readonly record: PackageRecord
+  readonly spec: PackageSpec
+  readonly stage: StageName
+  readonly attempt: StepAttempt
+  readonly step: Step
+  /** Version that the host had before, for upgrade steps: a version, `uninstalled` or `unknown`. */
+  readonly previousVersion: string
+}
+
+/** The image that a package's content comes from; with a digest its tag does not matter. */
+export type PackageImage = { readonly image: string; readonly version: string; readonly digest?: string }
+
+export const preparationKey = ({ image, version, digest }: PackageImage): string =>
+  digest === undefined ? `${image}:${version}` : `${image}@${digest}`
+
+/** Differences between what the Node shows and what it should; null removes. */
+export type NodePatch = {
+  readonly annotations: Readonly<Record<string, string | null>>
+  readonly labels: Readonly<Record<string, string | null>>
+  readonly conditions: readonly NodeCondition[]
+  readonly removedConditions: readonly string[]
+}
+
+/** Facts worth telling people; each becomes one log line and, where `event` says so, one Kubernetes Event. */
+export type StageEvent = { readonly skyhook: string } & (
+  | { readonly type: 'began'; readonly generation: number }
+  | { readonly type: 'completed' }
+  | { readonly type: 'stageCompleted'; readonly package: string; readonly stage: StageName }
+  | { readonly type: 'stepUnknown'; readonly package: string; readonly step: string; readonly detail: string }
+  | {
+      readonly type: 'stageFailed'
+      readonly package: string
+      readonly stage: StageName
+      readonly reason: string
+      readonly message: string
+      readonly failures: number
+    }
+  | { readonly type: 'superseded'; readonly package: string; readonly stage: StageName }
+  | { readonly type: 'reset' }
+  | { readonly type: 'edited'; readonly package: string }
+  | { readonly type: 'editIgnored'; readonly message: string }
+  | { readonly type: 'republished'; readonly message: string }
+  | { readonly type: 'orphaned' }
+)

@@ -1,0 +1,70 @@
+import satisfies from 'semver/functions/satisfies.js'
+import validRange from 'semver/ranges/valid.js'
+
+/**
+ * Package versions: `v` optional, one to three numeric parts, leading zeros allowed (`2024.05.10`), `-pre`, `+build`.
+ * Strictly ordered by semver precedence on the numbers; build metadata does not count.
+ */
+export type Version = { readonly numbers: readonly [bigint, bigint, bigint]; readonly prerelease: readonly string[] }
+
+const syntax = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
+
+/** The version, or undefined when the text is none. */
+export function parseVersion(text: string): Version | undefined {
+  const match = syntax.exec(text)
+  if (!match) return undefined
+  const [, major = '0', minor = '0', patch = '0', prerelease] = match
+  return { numbers: [BigInt(major), BigInt(minor), BigInt(patch)], prerelease: prerelease === undefined ? [] : prerelease.split('.') }
+}
+
+/** Semver precedence: negative, zero or positive. Text that is no version sorts before every version. */
+export function compareVersions(left: string, right: string): number {
+  const a = parseVersion(left)
+  const b = parseVersion(right)
+  if (!a || !b) return Number(a !== undefined) - Number(b !== undefined)
+  for (const [index, number] of a.numbers.entries()) {
+    const other = b.numbers[index] ?? 0n
+    if (number !== other) return number < other ? -1 : 1
+  }
+  return comparePrerelease(a.prerelease, b.prerelease)
+}
+
+function comparePrerelease(a: readonly string[], b: readonly string[]): number {
+  if (a.length === 0 || b.length === 0) return Number(b.length > 0) - Number(a.length > 0) // a release comes after its pre-releases
+  for (let index = 0; index < Math.max(a.length, b.length); index++) {
+    const left = a[index]
+    const right = b[index]
+    if (left === undefined) return -1
+    if (right === undefined) return 1
+    if (left === right) continue
+    const leftNumeric = /^\d+$/.test(left)
+    const rightNumeric = /^\d+$/.test(right)
+    if (leftNumeric && rightNumeric) {
+      const difference = BigInt(left) - BigInt(right)
+      if (difference !== 0n) return difference < 0n ? -1 : 1
+      continue
+    }
+    if (leftNumeric !== rightNumeric) return leftNumeric ? -1 : 1
+    return left < right ? -1 : 1
+  }
+  return 0
+}
+
+/** True when `version` is what a `dependsOn` value asks for: that very string, or a version inside a semver range. */
+export function fulfils(version: string, wanted: string): boolean {
+  if (version === wanted) return true
+  if (parseVersion(wanted)) return false // an exact version is compared as written, as the incumbent does
+  const normal = normalise(version)
+  return normal !== undefined && validRange(wanted) !== null && satisfies(normal, wanted, { includePrerelease: true })
+}
+
+/** True when the text can stand in `dependsOn`. */
+export const isVersionOrRange = (text: string): boolean =>
+  parseVersion(text) !== undefined || (text.trim() !== '' && validRange(text) !== null)
+
+function normalise(version: string): string | undefined {
+  const parsed = parseVersion(version)
+  if (!parsed) return undefined
+  const prerelease = parsed.prerelease.map((part) => (/^\d+$/.test(part) ? BigInt(part).toString() : part)).join('.')
+  return parsed.numbers.join('.') + (prerelease === '' ? '' : `-${prerelease}`)
+}

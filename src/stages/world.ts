@@ -1,0 +1,97 @@
+import type { KubernetesNode } from '../schemas/kubernetes.ts'
+import type { Journal } from '../schemas/journal.ts'
+import type { PackageConfig } from '../schemas/package-config.ts'
+import type { ObjectMeta } from '../schemas/kubernetes.ts'
+import type { SkyhookSpec } from '../schemas/skyhook.ts'
+
+/** A fact with its age, or nothing known: no rule may treat `unknown` as empty. */
+export type Known<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string }
+
+export const known = <T>(value: T): Known<T> => ({ known: true, value })
+export const unknown = (why: string): { readonly known: false; readonly why: string } => ({ known: false, why })
+
+/** Everything that a decision may look at, taken at one moment. */
+export type World = {
+  readonly nowMs: number
+  readonly bootId: string
+  readonly node: KubernetesNode
+  readonly skyhooks: Known<readonly SkyhookView[]>
+  readonly journal: Journal
+  /** What is known of the step attempts that the journal has open, by attempt id. */
+  readonly attempts: ReadonlyMap<string, AttemptObservation>
+  /** By preparation key (see `preparationKey`). */
+  readonly prepared: ReadonlyMap<string, Preparation>
+  /** Slots that this node holds; unknown until the first LIST after start. */
+  readonly slots: Known<readonly OwnSlot[]>
+  /** By Skyhook name: the last answer to an asked slot that was not "held". */
+  readonly waiting: ReadonlyMap<string, SlotAnswer>
+  readonly host:
+    | { readonly state: 'usable' }
+    | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
+  readonly settings: StageSettings
+}
+
+export type StageSettings = {
+  /** `key=value:effect` of the taint that new nodes carry until their required Skyhooks are complete. */
+  readonly runtimeRequiredTaint: { readonly key: string; readonly value?: string; readonly effect: string }
+}
+
+export type SkyhookView = {
+  readonly metadata: ObjectMeta
+  readonly spec: SkyhookSpec
+  /** The metadata seen is newer than the spec: the object is being fetched, nothing new may start on the old one. */
+  readonly stale: boolean
+}
+
+export type AttemptObservation =
+  /** No unit and no result: never started, or lost with its host. */
+  | { readonly state: 'absent' }
+  | { readonly state: 'running' }
+  | { readonly state: 'ended'; readonly end: StepEnd; readonly logTail?: string }
+
+/** How a step's unit ended, after the host layer checked that the result belongs to it. */
+export type StepEnd =
+  | { readonly outcome: 'exited'; readonly code: number }
+  | { readonly outcome: 'killed'; readonly signal: string }
+  | { readonly outcome: 'timeout' }
+  | { readonly outcome: 'failed-to-start'; readonly detail: string }
+  | { readonly outcome: 'unknown'; readonly detail: string }
+
+export type Preparation =
+  | { readonly state: 'pending' }
+  | {
+      readonly state: 'ready'
+      readonly digest: string
+      readonly config: PackageConfig
+      readonly contentHashes: ReadonlyMap<string, string>
+    }
+  | {
+      readonly state: 'failed'
+      readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable'
+      readonly message: string
+      readonly retryAtMs: number
+    }
+
+export type OwnSlot = {
+  readonly skyhook: string
+  readonly skyhookUid: string
+  readonly lease: string
+  readonly phase: SlotPhase
+  /** The SCR and the scope were read again after the grant (design: nothing starts before that). */
+  readonly confirmed: boolean
+  readonly renewedAtMs: number
+}
+
+export type SlotPhase =
+  | 'preparing'
+  | 'cordoning'
+  | 'protected-pods'
+  | 'draining'
+  | 'working'
+  | 'interrupting'
+  | 'rebooting'
+  | 'soaking'
+  | 'failed'
+  | 'finished'
+
+export type SlotAnswer = { readonly message: string; readonly askAgainAtMs: number; readonly sinceMs: number }
