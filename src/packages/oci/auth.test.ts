@@ -1,0 +1,30 @@
+import { describe, expect, test } from 'vitest'
+import { parseChallenges } from './auth.ts'
+
+describe('WWW-Authenticate', () => {
+  test.each([
+    ['Basic realm="lab"', [{ scheme: 'basic', params: { realm: 'lab' } }]],
+    [
+      'Bearer realm="https://auth.example/token",service="r",scope="repository:a/b:pull,push"',
+      [{ scheme: 'bearer', params: { realm: 'https://auth.example/token', service: 'r', scope: 'repository:a/b:pull,push' } }],
+    ],
+    [
+      'BASIC realm=lab , Bearer Realm = "x" ,error="a \\"b\\""',
+      [
+        { scheme: 'basic', params: { realm: 'lab' } },
+        { scheme: 'bearer', params: { realm: 'x', error: 'a "b"' } },
+      ],
+    ],
+    [
+      'Negotiate, Basic realm="a, b=c"',
+      [
+        { scheme: 'negotiate', params: {} },
+        { scheme: 'basic', params: { realm: 'a, b=c' } },
+      ],
+    ],
+    ['', []],
+    ['realm="without a scheme"', []],
+  ])('%s', (header, expected) => {
+    expect(parseChallenges(header)).toEqual(expected)
+  })
+})

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import { type Digest, digestOf } from './digest.ts'
+import { fakeIndex } from './fake-registry.ts'
+import { type ImageIndex, OCI_CONFIG, OCI_INDEX, OCI_LAYER_GZIP, OCI_MANIFEST, parseManifest, selectPlatform } from './manifest.ts'
+
+const DOCKER = 'application/vnd.docker.distribution.manifest.v2+json'
+const descriptor = (mediaType: string, size: unknown = 1) => ({ mediaType, size, digest: digestOf(mediaType) })
+const image = (layer: string = OCI_LAYER_GZIP, more: object = {}) => ({
+  schemaVersion: 2,
+  config: descriptor(OCI_CONFIG),
+  layers: [descriptor(layer)],
+  ...more,
+})
+const parse = (document: unknown, contentType?: string) => parseManifest(Buffer.from(JSON.stringify(document)), contentType)
+
+describe('a manifest', () => {
+  test.each([
+    ['OCI by its own word', image(OCI_LAYER_GZIP, { mediaType: OCI_MANIFEST }), undefined],
+    ['docker by content type', image('application/vnd.docker.image.rootfs.diff.tar.gzip'), `${DOCKER}; charset=utf-8`],
+    ['by shape alone', image('application/vnd.oci.image.layer.v1.tar+zstd'), 'application/json'],
+    ['with layers not for redistribution', image('application/vnd.oci.image.layer.nondistributable.v1.tar'), OCI_MANIFEST],
+  ])('%s is taken', (_name, document, contentType) => {
+    expect(parse(document, contentType)).toMatchObject({ kind: 'image', layers: [{ size: 1 }] })
+  })
+
+  test.each([
+    ['docker schema 1', { schemaVersion: 1, fsLayers: [] }, undefined, 'unsupported'],
+    ['an artifact', image('application/vnd.cncf.helm.chart.content.v1.tar+gzip'), OCI_MANIFEST, 'unsupported'],
+    ['another type', image(OCI_LAYER_GZIP, { mediaType: 'text/html' }), undefined, 'unsupported'],
+    ['one that is an index too', image(OCI_LAYER_GZIP, { manifests: [] }), OCI_MANIFEST, 'bad-answer'],
+    ['one that calls itself something else', image(OCI_LAYER_GZIP, { mediaType: OCI_INDEX }), OCI_MANIFEST, 'bad-answer'],
+    ['a negative size', image(OCI_LAYER_GZIP, { config: descriptor(OCI_CONFIG, -1) }), OCI_MANIFEST, 'bad-answer'],
+    ['sha512', { ...image(), config: { ...descriptor(OCI_CONFIG), digest: `sha512:${'0'.repeat(128)}` } }, OCI_MANIFEST, 'unsupported'],
+    ['a list', [], OCI_MANIFEST, 'bad-answer'],
+    ['no layers', { schemaVersion: 2 }, OCI_MANIFEST, 'bad-answer'],
+    ['too many layers', { ...image(), layers: Array.from({ length: 300 }, () => descriptor(OCI_LAYER_GZIP)) }, OCI_MANIFEST, 'too-large'],
+  ])('%s is refused', (_name, document, contentType, code) => {
+    expect(() => parse(document, contentType)).toThrow(expect.objectContaining({ code }))
+  })
+})
+
+describe('the image of an index', () => {
+  const digest = (name: string): Digest => digestOf(name)
+  const index = (...platforms: [name: string, architecture: string, variant?: string | undefined, os?: string][]) => {
+    const entries = platforms.map(([name, architecture, variant, os]) => ({
+      digest: digest(name),
+      size: 1,
+      architecture,
+      ...(variant && { variant }),
+      ...(os && { os }),
+    }))
+    return parse(fakeIndex(entries)) as ImageIndex
+  }
+
+  test.each([
+    ['amd64', index(['a', 'arm64'], ['b', 'amd64']), 'b'],
+    ['amd64', index(['v3', 'amd64', 'v3'], ['plain', 'amd64']), 'plain'], // every machine has the baseline, not every one v3
+    ['arm64', index(['v9', 'arm64', 'v9'], ['v8', 'arm64', 'v8']), 'v8'],
+    ['arm64', index(['plain', 'arm64']), 'plain'],
+    ['amd64', index(['win', 'amd64', undefined, 'windows'], ['lin', 'amd64']), 'lin'],
+  ])('%s', (architecture, from, expected) => {
+    expect(selectPlatform(from, architecture).digest).toBe(digest(expected))
+  })
+
+  test('that is not there is named with what is', () => {
+    const only = index(['a', 'arm64'], ['attestation', 'unknown', undefined, 'unknown'])
+    expect(() => selectPlatform(only, 'amd64')).toThrow('no image for linux/amd64 (the index has linux/arm64, unknown/unknown)')
+  })
+})

@@ -1,0 +1,78 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { formatReference, ignoredTag, packageReference, parseReference } from './reference.ts'
+
+const SHA = `sha256:${'ab'.repeat(32)}`
+
+describe('a reference as people write it', () => {
+  test.each([
+    ['registry.example:5000/team/pkg:1.2.3', { host: 'registry.example:5000', repository: 'team/pkg', tag: '1.2.3' }],
+    ['10.88.0.1:5443/pkg', { host: '10.88.0.1:5443', repository: 'pkg' }],
+    ['[fd00::1]:5000/pkg:1', { host: '[fd00::1]:5000', repository: 'pkg', tag: '1' }],
+    ['localhost/pkg', { host: 'localhost', repository: 'pkg' }],
+    ['busybox', { host: 'docker.io', repository: 'library/busybox' }],
+    ['team/pkg:2', { host: 'docker.io', repository: 'team/pkg', tag: '2' }],
+    ['docker.io/busybox', { host: 'docker.io', repository: 'library/busybox' }],
+    ['index.docker.io/a/b', { host: 'docker.io', repository: 'a/b' }],
+    ['localhost:5000', { host: 'docker.io', repository: 'library/localhost', tag: '5000' }], // no slash: that is a tag
+    [`ghcr.io/a/b@${SHA}`, { host: 'ghcr.io', repository: 'a/b', digest: SHA }],
+    [`ghcr.io/a/b:1@${SHA}`, { host: 'ghcr.io', repository: 'a/b', tag: '1', digest: SHA }],
+  ])('%s', (text, expected) => {
+    expect(parseReference(text)).toEqual(expected)
+  })
+
+  test.each([
+    '',
+    '/',
+    'Team/Pkg',
+    'a//b',
+    'a/../b',
+    'host.io/',
+    'host.io/a:',
+    'host.io/a:b c',
+    'host.io/a@sha256:12',
+    `a@${SHA}@${SHA}`,
+    'ho_st.io/a',
+    'host.io:port/a',
+  ])('%j is refused', (text) => {
+    expect(() => parseReference(text)).toThrow(expect.objectContaining({ code: 'bad-reference' }))
+  })
+
+  test('survives being written and read again', () => {
+    const name = fc.stringMatching(/^[a-z0-9]+([.-][a-z0-9]+){0,3}$/)
+    const reference = fc.record(
+      {
+        host: fc.constantFrom('r.example', 'r.example:5000', '127.0.0.1:1'),
+        repository: name,
+        tag: fc.stringMatching(/^[\w][\w.-]{0,20}$/),
+      },
+      { requiredKeys: ['host', 'repository'] },
+    )
+    fc.assert(
+      fc.property(reference, (one) => {
+        expect(parseReference(formatReference(one))).toEqual(one)
+      }),
+    )
+  })
+})
+
+describe('the reference of a package', () => {
+  test('is repository and version; a tag in image does not count', () => {
+    expect(formatReference(packageReference('r.example:5000/a/b:latest', '1.2.3'))).toBe('r.example:5000/a/b:1.2.3')
+    expect(ignoredTag('r.example:5000/a/b:latest')).toBe('latest')
+    expect(ignoredTag('r.example:5000/a/b')).toBeUndefined()
+  })
+
+  test('is the digest where containerSHA is given, whatever the version', () => {
+    expect(formatReference(packageReference('r.example/a', '1.0.0+build', SHA))).toBe(`r.example/a@${SHA}`)
+  })
+
+  test('says that a version with build metadata needs containerSHA', () => {
+    expect(() => packageReference('r.example/a', '1.0.0+build')).toThrow(/containerSHA is needed/)
+  })
+
+  test('refuses a malformed containerSHA and a digest in image', () => {
+    expect(() => packageReference('r.example/a', '1', 'sha256:xyz')).toThrow(/containerSHA/)
+    expect(() => packageReference(`r.example/a@${SHA}`, '1')).toThrow(/belongs into containerSHA/)
+  })
+})
