@@ -1,0 +1,49 @@
+/** The three ways in which a call on the bus fails, and how sure one may be about what it did. */
+
+/** The bus or the service answered with an error: what was asked for did not happen. */
+export class BusError extends Error {
+  /** The error's name on the bus, for example `org.freedesktop.systemd1.NoSuchUnit`. */
+  override readonly name: string
+
+  constructor(name: string, text: string) {
+    super(text || name)
+    this.name = name
+  }
+}
+
+export type NoAnswerReason = 'timeout' | 'connection-lost' | 'aborted'
+
+/** The call went out and no answer came: it may have been carried out or not. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError'
+  readonly reason: NoAnswerReason
+
+  constructor(reason: NoAnswerReason, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.reason = reason
+  }
+}
+
+/** There is no connection to the bus: nothing was asked. */
+export class NotConnectedError extends Error {
+  override readonly name = 'NotConnectedError'
+}
+
+/** Errors that the bus itself makes up when the service ended or stayed silent during the call. */
+const UNANSWERED_BY_SERVICE = new Set([
+  'org.freedesktop.DBus.Error.NoReply',
+  'org.freedesktop.DBus.Error.Disconnected',
+  'org.freedesktop.DBus.Error.Timeout',
+  'org.freedesktop.DBus.Error.TimedOut',
+])
+
+/** True when the call may have had its effect all the same: look before asking again. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return error instanceof NoAnswerError || (error instanceof BusError && UNANSWERED_BY_SERVICE.has(error.name))
+}
+
+/** One line for a reason or a log: the bus name of the error, if it has one, and its words. */
+export function describeError(error: unknown): string {
+  if (error instanceof BusError) return error.message === error.name ? error.name : `${error.message} (${error.name})`
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,176 @@
+/**
+ * One attempt of a step as a transient unit of the host's systemd. The unit runs on without the agent, leaves a record of
+ * its end, and is found again by its name. Nothing here waits: see `Units.onJobEnd` and `BusConnection.onState` for when to
+ * observe.
+ */
+import { describeError, NotConnectedError } from './bus-errors.ts'
+import type { HostRoot } from './root.ts'
+import { formatEnvironment } from './step-environment.ts'
+import { stepFiles, type StepFiles, type StepHost } from './step-files.ts'
+import type { StepIdentity } from './step-observation.ts'
+import { ensureRecorder } from './step-record.ts'
+import type { StartOutcome } from './units.ts'
+import {
+  assertUnitName,
+  command,
+  count,
+  environmentFile,
+  flag,
+  lateCommand,
+  path,
+  text,
+  timeout,
+  type UnitProperty,
+  UnitValueError,
+} from './unit-properties.ts'
+
+const DEFAULT_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
+/** TimeoutStopUSec is also the recorder's time limit: a busy disk needs some. */
+const MIN_STOP_TIMEOUT_MS = 2_000
+
+export type StepUnitRequest = {
+  /** Of this attempt alone: [a-z0-9-], names its files. */
+  readonly id: string
+  /** Of this attempt alone, ending in `.service`. */
+  readonly unit: string
+  /** Absolute path on the host, and arguments, which arrive exactly as given. */
+  readonly command: readonly [string, ...string[]]
+  readonly workingDirectory: string
+  /** PATH and HOME are added unless given. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Appended to; their folder exists. */
+  readonly stdoutFile: string
+  readonly stderrFile: string
+  /** From the start to the end of the step; none without. */
+  readonly timeoutMs?: number
+  /** From TERM to KILL. At least 2 s are given. */
+  readonly stopTimeoutMs: number
+  readonly limits?: {
+    readonly memoryMaxBytes?: number
+    readonly memoryLowBytes?: number
+    /** CPU time per second of real time: 500 000 is half a core. */
+    readonly cpuQuotaMicrosecondsPerSecond?: number
+    readonly cpuWeight?: number
+  }
+}
+
+export type StepStart =
+  /** `found`: a unit of that name was there already, running or ended; observe it. */
+  { readonly started: true; readonly found: boolean } | { readonly started: false; readonly error: StepStartError }
+
+export type StepStartError = {
+  /**
+   * invalid: the request can never work. refused: systemd said no. host: a file on the host could not be written.
+   * not-connected: nothing was asked. unknown: it may have started, observe it.
+   */
+  readonly kind: 'invalid' | 'refused' | 'host' | 'not-connected' | 'unknown'
+  readonly message: string
+  /** Only under a new unit name may it be tried again. */
+  readonly nameIsBurnt?: true
+}
+
+/**
+ * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has written down that it
+ * is going to start this attempt, and has observed that it is absent.
+ */
+export async function startStepUnit(host: StepHost, request: StepUnitRequest): Promise<StepStart> {
+  const files = stepFiles(host, request.id)
+  let environment: string
+  let properties: readonly UnitProperty[]
+  try {
+    assertUnitName(request.unit)
+    environment = formatEnvironment({ ...DEFAULT_ENVIRONMENT, ...request.environment })
+    properties = propertiesOf(request, files)
+  } catch (error) {
+    if (error instanceof UnitValueError) return notStarted('invalid', error)
+    throw error
+  }
+  try {
+    await Promise.all([
+      ensureRecorder(host.root, files.recorder, files.resultsFolder),
+      writeSecret(host.root, files.runFolder, files.environment, environment),
+      host.root.remove(files.record), // of an earlier life of this host whose journal was lost
+    ])
+  } catch (error) {
+    return notStarted('host', error)
+  }
+  let start: StartOutcome
+  try {
+    start = await host.units.startTransient(request.unit, properties)
+  } catch (error) {
+    await host.root.remove(files.environment)
+    if (error instanceof NotConnectedError) return notStarted('not-connected', error)
+    throw error
+  }
+  switch (start.outcome) {
+    case 'started':
+      return { started: true, found: false }
+    case 'exists':
+      await host.units.ref(request.unit)
+      return { started: true, found: true }
+    case 'unknown':
+      return notStarted('unknown', start.message) // the environment file stays: the unit may be about to read it
+    case 'refused': {
+      await host.root.remove(files.environment)
+      const error = { kind: 'refused', message: `${start.message} (${start.error})` } as const
+      return { started: false, error: start.nameIsBurnt ? { ...error, nameIsBurnt: true } : error }
+    }
+    default:
+      return start satisfies never
+  }
+}
+
+/** TERM, and KILL after the step's stop timeout; mark the stop as ours first. Answers at once. False: no such unit. */
+export async function stopStepUnit(host: StepHost, unit: string): Promise<boolean> {
+  return await host.units.stop(unit)
+}
+
+/** Removes the unit and the secrets of an ended attempt whose result is on record. The record itself goes with `sweepStepFiles`. */
+export async function forgetStepUnit(host: StepHost, step: Pick<StepIdentity, 'id' | 'unit'>): Promise<void> {
+  await Promise.all([
+    host.root.remove(stepFiles(host, step.id).environment),
+    host.units.resetFailed(step.unit), // a failed unit left behind makes the host `degraded`
+    host.units.unref(step.unit),
+  ])
+}
+
+function propertiesOf(request: StepUnitRequest, files: StepFiles): UnitProperty[] {
+  const { memoryMaxBytes, memoryLowBytes, cpuQuotaMicrosecondsPerSecond, cpuWeight } = request.limits ?? {}
+  const limits = {
+    MemoryMax: memoryMaxBytes,
+    MemoryLow: memoryLowBytes,
+    CPUQuotaPerSecUSec: cpuQuotaMicrosecondsPerSecond,
+    CPUWeight: cpuWeight,
+  }
+  return [
+    text('Description', `skyhookd step ${request.unit}`),
+    text('Type', 'oneshot'),
+    { ...text('CollectMode', 'inactive'), optional: true }, // a failed unit stays until its result is read
+    { ...flag('AddRef', true), optional: true }, // a successful one too
+    path('WorkingDirectory', request.workingDirectory),
+    environmentFile(files.environment), // not Environment: every local user can read that over the bus
+    path('StandardOutputFileToAppend', request.stdoutFile),
+    path('StandardErrorFileToAppend', request.stderrFile),
+    timeout('TimeoutStartUSec', request.timeoutMs), // RuntimeMaxUSec does nothing for oneshot units
+    timeout('TimeoutStopUSec', Math.max(request.stopTimeoutMs, MIN_STOP_TIMEOUT_MS)),
+    text('KillMode', 'mixed'),
+    command('ExecStart', request.command),
+    // Through the shell: that works on a /var mounted noexec, and needs no label of its own under SELinux.
+    lateCommand('ExecStopPost', ['/bin/sh', files.recorder, files.resultsFolder, request.id]),
+    ...Object.entries(limits).flatMap(([name, value]) => (value === undefined ? [] : [count(name, value)])),
+  ]
+}
+
+async function writeSecret(root: HostRoot, folder: string, file: string, content: string): Promise<void> {
+  try {
+    await root.writeFile(file, content, 0o600)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    await root.mkdirp(folder, 0o700) // first step since the boot
+    await root.writeFile(file, content, 0o600)
+  }
+}
+
+function notStarted(kind: StepStartError['kind'], error: unknown): StepStart {
+  return { started: false, error: { kind, message: typeof error === 'string' ? error : describeError(error) } }
+}

@@ -1,0 +1,118 @@
+/**
+ * Properties of transient units, in the forms that survive systemd.
+ *
+ * systemd writes what it is given into a unit file and reads that file again at the next daemon-reload. Some values are
+ * written as they are: a line break in them becomes lines of the unit file. Others gain backslashes on the way. The
+ * functions here make only values that read back the same, and refuse the rest by name.
+ */
+
+export type UnitProperty = {
+  readonly name: string
+  /** D-Bus signature of the value. */
+  readonly signature: string
+  readonly value: unknown
+  /** The unit does its work without it: left out when this systemd does not know it. */
+  readonly optional?: true
+}
+
+/** A value that systemd would not keep as it is; `message` names it. */
+export class UnitValueError extends Error {
+  override readonly name = 'UnitValueError'
+}
+
+/** Never, for a time in microseconds: 0 means at once. */
+export const NEVER_USEC = 0xffff_ffff_ffff_ffffn
+
+const CONTROL_CHARACTERS = /\p{Cc}/u
+const NOT_ON_THE_BUS = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
+/** Arguments that mean the same before and after a daemon-reload, for commands that start late (ExecStopPost). */
+const PLAIN_ARGUMENT = /^[A-Za-z0-9_./:@%+=,-]+$/
+/** One argument or one variable: MAX_ARG_STRLEN of the kernel, which includes the closing NUL. */
+export const MAX_STRING_BYTES = 131_071
+
+/** Most string properties are written raw into the unit file: no control character may be in them. */
+export function text(name: string, value: string): UnitProperty {
+  refuseControlCharacters(name, value)
+  return { name, signature: 's', value }
+}
+
+/** An absolute path on the host. */
+export function path(name: string, value: string): UnitProperty {
+  if (!value.startsWith('/')) throw new UnitValueError(`${name}: ${JSON.stringify(value)} is not an absolute path`)
+  return text(name, value)
+}
+
+export function flag(name: string, value: boolean): UnitProperty {
+  return { name, signature: 'b', value }
+}
+
+/** An unsigned 64-bit number, for example bytes. Most limits refuse 0. */
+export function count(name: string, value: number): UnitProperty {
+  if (!Number.isSafeInteger(value) || value < 1) throw new UnitValueError(`${name}: ${value} is not a whole number above 0`)
+  return { name, signature: 't', value: BigInt(value) }
+}
+
+/** A time limit; `undefined` is no limit (0 would mean at once). */
+export function timeout(name: string, milliseconds: number | undefined): UnitProperty {
+  if (milliseconds === undefined) return { name, signature: 't', value: NEVER_USEC }
+  if (!Number.isFinite(milliseconds) || milliseconds <= 0) throw new UnitValueError(`${name}: ${milliseconds} ms is not a time above 0`)
+  return { name, signature: 't', value: BigInt(Math.ceil(milliseconds * 1000)) }
+}
+
+/**
+ * The command of ExecStart: an absolute path and its arguments, which arrive exactly as given. `$` is doubled because
+ * systemd expands variables in arguments; `%` is left alone over D-Bus. Good for commands that start with the unit only:
+ * a daemon-reload in between adds a backslash to each `$` and `;`.
+ */
+export function command(name: string, [program, ...args]: readonly [string, ...string[]]): UnitProperty {
+  if (!program.startsWith('/')) throw new UnitValueError(`${name}: ${JSON.stringify(program)} is not an absolute path`)
+  refuseControlCharacters(name, program)
+  for (const argument of [program, ...args]) {
+    const shown = JSON.stringify(argument.slice(0, 80))
+    if (NOT_ON_THE_BUS.test(argument)) throw new UnitValueError(`${name}: argument ${shown} has a character that systemd refuses`)
+    if (Buffer.byteLength(argument) > MAX_STRING_BYTES)
+      throw new UnitValueError(`${name}: argument ${shown}… is longer than ${MAX_STRING_BYTES} bytes`)
+  }
+  // ExecStartEx with no-env-expand would be simpler, but systemd 252 loses it at a daemon-reload.
+  const argv = [program, ...args].map((argument) => argument.replaceAll('$', '$$$$'))
+  return { name, signature: 'a(sasb)', value: [[program, argv, false]] }
+}
+
+/** A command that may start after a daemon-reload: plain arguments only. Its failure does not count. */
+export function lateCommand(name: string, argv: readonly [string, ...string[]]): UnitProperty {
+  for (const argument of argv) {
+    if (!PLAIN_ARGUMENT.test(argument)) throw new UnitValueError(`${name}: ${JSON.stringify(argument)} would not survive a daemon-reload`)
+  }
+  return { name, signature: 'a(sasb)', value: [[argv[0], [...argv], true]] }
+}
+
+/** A file of variables that has to exist. systemd takes the path for a glob, so its special characters are escaped. */
+export function environmentFile(value: string): UnitProperty {
+  const { name } = path('EnvironmentFiles', value)
+  return { name, signature: 'a(sb)', value: [[value.replace(/[\\*?[\]]/g, '\\$&'), false]] }
+}
+
+function refuseControlCharacters(name: string, value: string): void {
+  if (CONTROL_CHARACTERS.test(value))
+    throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a control character, which could add lines to the unit file`)
+  if (NOT_ON_THE_BUS.test(value)) throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a character that systemd refuses`)
+}
+
+const UNIT_NAME = /^[A-Za-z0-9:_.\\@-]+\.(?:service|slice|target|timer|socket|mount|scope)$/
+
+/** Throws UnitValueError unless `name` is one that systemd takes: known characters, a type, at most 255 bytes. */
+export function assertUnitName(name: string): void {
+  if (!UNIT_NAME.test(name) || name.length > 255) throw new UnitValueError(`${JSON.stringify(name)} is not a unit name`)
+}
+
+/** The object of a unit on the bus. */
+export function unitPath(name: string): string {
+  const escaped = [...Buffer.from(name)]
+    .map((byte, index) => {
+      const character = String.fromCharCode(byte)
+      const plain = /[A-Za-z]/.test(character) || (index > 0 && /[0-9]/.test(character))
+      return plain ? character : `_${byte.toString(16).padStart(2, '0')}`
+    })
+    .join('')
+  return `/org/freedesktop/systemd1/unit/${escaped}`
+}

@@ -1,0 +1,75 @@
+/** What systemd says about a unit. */
+import type { Variant } from 'dbus-next/lib/variant.js'
+
+export type UnitState = {
+  readonly loadState: string
+  readonly activeState: string
+  readonly subState: string
+  readonly jobPending: boolean
+}
+
+export type ListedUnit = UnitState & { readonly unit: string }
+
+/** 32 hex digits; absent when the unit has not run since it was loaded. */
+export type Invocation = { readonly invocationId?: string }
+
+export type UnitSnapshot = UnitState &
+  Invocation & {
+    /** Of services, else `unknown`. Means nothing unless the unit ran: a unit that is gone answers `success`. */
+    readonly result: string
+    /** 0 not ended, 1 exited, 2 killed, 3 dumped core. */
+    readonly execMainCode: number
+    /** Exit code or number of the signal. */
+    readonly execMainStatus: number
+    /** Automatic restarts since the last one that was asked for. */
+    readonly nRestarts: number
+    /** False when a Condition… of the unit did not hold: its start then counts as done. */
+    readonly conditionResult: boolean
+  }
+
+export const NOT_FOUND: UnitState = { loadState: 'not-found', activeState: 'inactive', subState: 'dead', jobPending: false }
+
+/** True while the unit has something to do: it is up, coming or going, or a job for it waits. */
+export function isLive(state: UnitState): boolean {
+  if (state.jobPending) return true // just queued: still inactive, without an invocation
+  return state.activeState !== 'inactive' && state.activeState !== 'failed'
+}
+
+/** A row of ListUnitsByNames or ListUnitsByPatterns; the columns after the job's id are of no use here. */
+export type ListedRow = readonly [
+  name: string,
+  description: string,
+  load: string,
+  active: string,
+  sub: string,
+  following: string,
+  path: string,
+  jobId: number,
+]
+
+export function listedUnit([unit, , loadState, activeState, subState, , , jobId]: ListedRow): ListedUnit {
+  return { unit, loadState, activeState, subState, jobPending: jobId !== 0 }
+}
+
+export function invocationOf(value: unknown): Invocation {
+  return Buffer.isBuffer(value) && value.length === 16 ? { invocationId: value.toString('hex') } : {}
+}
+
+/** From all properties of all of the unit's interfaces. */
+export function snapshotOf(values: Readonly<Record<string, Variant>>): UnitSnapshot {
+  const text = (name: string, otherwise: string) => (values[name]?.value as string | undefined) ?? otherwise
+  const number = (name: string) => Number(values[name]?.value ?? 0)
+  const job = values['Job']?.value as readonly [number, string] | undefined
+  return {
+    loadState: text('LoadState', NOT_FOUND.loadState),
+    activeState: text('ActiveState', NOT_FOUND.activeState),
+    subState: text('SubState', NOT_FOUND.subState),
+    jobPending: job !== undefined && job[0] !== 0,
+    ...invocationOf(values['InvocationID']?.value),
+    result: text('Result', 'unknown'),
+    execMainCode: number('ExecMainCode'),
+    execMainStatus: number('ExecMainStatus'),
+    nRestarts: number('NRestarts'),
+    conditionResult: values['ConditionResult']?.value !== false,
+  }
+}
