@@ -1,0 +1,141 @@
+/**
+ * Names and labels of the Leases that are slots. Everything here is pure, so that every agent, the census and the admission policy
+ * come to the same names. Lease names are at most 53 + 1 + 20 + 1 + 8 + 22 characters; label values at most 63.
+ */
+import { createHash } from 'node:crypto'
+
+export const PREFIX = 'skyhook.nvidia.com'
+export const LABEL = {
+  name: `${PREFIX}/name`,
+  compartment: `${PREFIX}/compartment`,
+  scope: `${PREFIX}/scope`,
+  slotKind: `${PREFIX}/slot-kind`,
+} as const
+
+export type SlotKind = 'slot' | 'unlimited' | 'recovery' | 'bootstrap' | 'control-plane'
+export const SLOT_KINDS: readonly SlotKind[] = ['slot', 'unlimited', 'recovery', 'bootstrap', 'control-plane']
+
+export type SkyhookIdentity = { readonly name: string; readonly uid: string }
+
+/** One budget: a Skyhook × a compartment, the same for nodes that are just joining (bootstrap), or the control plane of the cluster. */
+export type Scope = {
+  readonly kind: 'slot' | 'bootstrap' | 'control-plane'
+  /** Value of the scope label. */
+  readonly hash: string
+  /** What stands before `.slot-0`. */
+  readonly stem: string
+  readonly labels: { readonly name: string; readonly compartment: string }
+}
+
+/** The scope of a Skyhook's compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy. */
+export function skyhookScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
+  return scopeOf('slot', skyhook, compartment, `${skyhook.uid}/${compartment}`)
+}
+
+/** Nodes that carry the runtime-required taint and have nothing to evict cost no capacity and have a budget of their own. */
+export function bootstrapScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
+  return scopeOf('bootstrap', skyhook, compartment, `${skyhook.uid}/${compartment}/bootstrap`)
+}
+
+/** One control-plane node of the whole cluster at a time, whatever Skyhook works on it. */
+export const CONTROL_PLANE_SCOPE: Scope = {
+  kind: 'control-plane',
+  hash: 'control-plane',
+  stem: 'control-plane',
+  labels: { name: '', compartment: '' },
+}
+
+function scopeOf(kind: 'slot' | 'bootstrap', skyhook: SkyhookIdentity, compartment: string, hashed: string): Scope {
+  const hash = sha256(hashed).slice(0, 8)
+  const part = namePart(compartment)
+  return {
+    kind,
+    hash,
+    stem: `${skyhook.name}${part === '' ? '' : `.${part}`}-${hash}`,
+    labels: { name: skyhook.name, compartment: labelValue(compartment) },
+  }
+}
+
+/** `<stem>.slot-<i>` or `<stem>.bootstrap-<i>`: whoever creates it has the slot. */
+export function indexedName(scope: Scope, index: number): string {
+  return `${scope.stem}.${scope.kind === 'bootstrap' ? 'bootstrap' : 'slot'}-${index}`
+}
+
+/** `<stem>.node-<hash>`: a slot without an index, for work without a limit and for nodes found half changed. One per node and scope. */
+export function nodeSlotName(scope: Scope, nodeUid: string): string {
+  return `${scope.stem}.node-${sha256(nodeUid).slice(0, 16)}`
+}
+
+/** The Lease in which the census publishes what it counted for a Skyhook. */
+export function ledgerName(skyhook: SkyhookIdentity): string {
+  return `${skyhook.name}-${uid8(skyhook)}.ledger`
+}
+
+export function ledgerLabels(skyhook: SkyhookIdentity): Record<string, string> {
+  return { [LABEL.name]: skyhook.name, [LABEL.compartment]: '', [LABEL.scope]: uid8(skyhook), [LABEL.slotKind]: 'ledger' }
+}
+
+export function slotLabels(scope: Scope, kind: SlotKind): Record<string, string> {
+  return {
+    [LABEL.name]: scope.labels.name,
+    [LABEL.compartment]: scope.labels.compartment,
+    [LABEL.scope]: scope.hash,
+    [LABEL.slotKind]: kind,
+  }
+}
+
+/**
+ * Label selector of the one LIST that an admission needs: the compartment's slots, also those of an earlier Skyhook of the same name,
+ * which count until their nodes give them back, and the ledger, which has an empty compartment label.
+ */
+export function scopeSelector(scope: Scope): string {
+  if (scope.kind === 'control-plane') return `${LABEL.scope}=${scope.hash}`
+  const compartment = scope.labels.compartment === '' ? `${LABEL.compartment}=` : `${LABEL.compartment} in (,${scope.labels.compartment})`
+  return `${LABEL.name}=${scope.labels.name},${compartment}`
+}
+
+export type ParsedName =
+  | { readonly is: 'indexed'; readonly kind: 'slot' | 'bootstrap' | 'control-plane'; readonly scope: string; readonly index: number }
+  | { readonly is: 'node'; readonly scope: string; readonly nodeHash: string }
+  | { readonly is: 'ledger'; readonly uid8: string }
+
+/** What a Lease's name says; undefined for Leases that are none of ours. Skyhook and compartment stand in the labels. */
+export function parseName(name: string): ParsedName | undefined {
+  if (name === indexedName(CONTROL_PLANE_SCOPE, 0))
+    return { is: 'indexed', kind: 'control-plane', scope: CONTROL_PLANE_SCOPE.hash, index: 0 }
+  const indexed = /^.+-([0-9a-f]{8})\.(slot|bootstrap)-(0|[1-9]\d{0,8})$/.exec(name)
+  if (indexed !== null)
+    return { is: 'indexed', kind: indexed[2] as 'slot' | 'bootstrap', scope: indexed[1] ?? '', index: Number(indexed[3]) }
+  const node = /^.+-([0-9a-f]{8})\.node-([0-9a-f]{16})$/.exec(name)
+  if (node !== null) return { is: 'node', scope: node[1] ?? '', nodeHash: node[2] ?? '' }
+  const ledger = /^.+-([0-9a-f]{8})\.ledger$/.exec(name)
+  return ledger === null ? undefined : { is: 'ledger', uid8: ledger[1] ?? '' }
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+const uid8 = (skyhook: SkyhookIdentity): string => skyhook.uid.replaceAll('-', '').slice(0, 8).toLowerCase()
+
+/** For people reading `kubectl get leases`; which compartment it is, the hash says. Part of a DNS name, so letters, digits and hyphens. */
+function namePart(compartment: string): string {
+  return trimmed(
+    compartment
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '-')
+      .slice(0, 20),
+    /[a-z0-9]/,
+  )
+}
+
+/** Compartment names are free text. One that is no label value is cut to one and marked, so that two never share a value. */
+function labelValue(compartment: string): string {
+  if (compartment.length <= 63 && /^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$/.test(compartment)) return compartment
+  const readable = trimmed(compartment.replaceAll(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 50), /[A-Za-z0-9]/)
+  return `${readable}${readable === '' ? '' : '-'}${sha256(compartment).slice(0, 8)}`
+}
+
+function trimmed(text: string, good: RegExp): string {
+  let [from, to] = [0, text.length]
+  while (from < to && !good.test(text.charAt(from))) from++
+  while (to > from && !good.test(text.charAt(to - 1))) to--
+  return text.slice(from, to)
+}

@@ -1,0 +1,123 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  admissible,
+  budget,
+  isStillAdmissible,
+  percentWithoutCensus,
+  pick,
+  type Budget,
+  type CountedScope,
+  type Limit,
+  type PolicyBudget,
+} from './rule.ts'
+
+/** Distinct indices, some beyond any limit of the test, and slots without an index. */
+const heldSlots = fc
+  .tuple(fc.uniqueArray(fc.nat(10)), fc.nat(3))
+  .map(([indices, recoveries]) => [...indices, ...Array.from({ length: recoveries }, () => Infinity)])
+
+describe('a budget that falls while slots are held', () => {
+  test.each([
+    { held: [1], limit: 1, may: [] }, // 0 is free and below the limit, and taking it would make two
+    { held: [0, 3], limit: 3, may: [1] },
+    { held: [2, 3], limit: 3, may: [0] },
+    { held: [1, 2], limit: 2, may: [] },
+    { held: [Infinity], limit: 1, may: [] }, // a host found half changed counts first
+    { held: [Infinity, 0], limit: 3, may: [1] },
+    { held: [], limit: 3, may: [0, 1, 2] },
+    { held: [], limit: 0, may: [] },
+  ])('held $held, limit $limit: may take $may', ({ held, limit, may }) => {
+    expect(admissible(held, limit)).toEqual(may)
+  })
+})
+
+describe('whatever is held', () => {
+  test('nobody is admitted to a full scope, and somebody always to one that is not', () => {
+    fc.assert(
+      fc.property(heldSlots, fc.nat(10), (held, limit) => {
+        expect(admissible(held, limit).length > 0).toBe(held.length < limit)
+      }),
+    )
+  })
+
+  test('the indices are free, ascending, and exactly those that satisfy the rule', () => {
+    fc.assert(
+      fc.property(heldSlots, fc.nat(10), (held, limit) => {
+        const expected = Array.from({ length: 20 }, (_, index) => index).filter(
+          (index) => !held.includes(index) && isStillAdmissible(index, held, limit),
+        )
+        expect(admissible(held, limit)).toEqual(expected)
+      }),
+    )
+  })
+
+  test('everybody who was admitted one after the other stays admissible', () => {
+    fc.assert(
+      fc.property(heldSlots, fc.nat(10), fc.array(fc.string()), (before, limit, nodes) => {
+        const held = [...before]
+        for (const node of nodes) {
+          const index = pick(admissible(held, limit), node)
+          if (index === undefined) break
+          expect(isStillAdmissible(index, held, limit)).toBe(true)
+          held.push(index)
+        }
+        expect(held.length).toBeLessThanOrEqual(Math.max(limit, before.length))
+      }),
+    )
+  })
+})
+
+test('an absurd budget costs no more than the largest cluster', () => {
+  const started = performance.now()
+  expect(admissible([3, Infinity], 2 ** 31).length).toBe(65_536 - 2)
+  expect(performance.now() - started).toBeLessThan(500)
+})
+
+describe('the pick', () => {
+  test('is the same again, and none where nothing is free', () => {
+    expect(pick([4, 7, 9], 'node')).toBe(pick([4, 7, 9], 'node'))
+    expect(pick([], 'node')).toBeUndefined()
+  })
+
+  test('spreads nodes evenly', () => {
+    const free = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    const taken = free.map(() => 0)
+    for (let i = 0; i < 5000; i++) taken[pick(free, `0a1b2c3d-0000-4000-8000-${i.toString(16).padStart(12, '0')}`) ?? 0]! += 1
+    for (const count of taken) expect(count).toBeGreaterThan(400)
+  })
+})
+
+describe('the budget', () => {
+  const none: CountedScope = { unknown: 'no census yet' }
+  const counted = (matched: number, batch?: { size: number; failedBefore: number }): CountedScope => ({ matched, batch })
+  test.each<{ spec?: Budget; policy?: PolicyBudget; counted: CountedScope; is: Limit }>([
+    { counted: none, is: 'unlimited' },
+    { spec: {}, counted: none, is: 'unlimited' },
+    { spec: { count: 3 }, counted: none, is: 3 },
+    { spec: { count: 0 }, counted: none, is: 0 },
+    { spec: { percent: 0 }, counted: none, is: 0 },
+    { spec: { percent: 10 }, counted: none, is: none as Limit },
+    { spec: { percent: 10 }, counted: counted(99), is: 9 },
+    { spec: { percent: 10 }, counted: counted(3), is: 1 },
+    { spec: { percent: 100 }, counted: counted(812), is: 812 },
+    { spec: { percent: 29 }, counted: counted(100), is: 29 }, // 0.29 * 100 would give 28
+    { spec: { percent: 57 }, counted: counted(100), is: 57 },
+    { spec: { percent: 50, maxCount: 20 }, counted: counted(100), is: 20 },
+    { spec: { percent: 50, maxCount: 80 }, counted: counted(100), is: 50 },
+    { spec: { count: 9 }, policy: { count: 4, hasStrategy: false }, counted: none, is: 4 },
+    { policy: { percent: 20, hasStrategy: false }, counted: counted(50), is: 10 },
+    { policy: { count: 4, hasStrategy: true }, counted: none, is: none as Limit },
+    { policy: { count: 4, hasStrategy: true }, counted: counted(50, { size: 2, failedBefore: 1 }), is: 3 },
+    { policy: { count: 4, hasStrategy: true }, counted: counted(50, { size: 8, failedBefore: 1 }), is: 4 },
+    { policy: { percent: 20, maxCount: 5, hasStrategy: true }, counted: counted(50, { size: 8, failedBefore: 0 }), is: 5 },
+    { policy: { count: 4, hasStrategy: true }, counted: counted(50), is: { unknown: 'the census has not opened a batch yet' } },
+    { policy: { hasStrategy: false }, counted: counted(50), is: { unknown: 'the policy names no budget' } },
+    { spec: { percent: 33 }, counted: percentWithoutCensus, is: 1 },
+    { spec: { percent: 0 }, counted: percentWithoutCensus, is: 0 },
+    { spec: { count: 5 }, counted: percentWithoutCensus, is: 5 },
+    { policy: { percent: 50, hasStrategy: true }, counted: percentWithoutCensus, is: 1 },
+  ])('spec $spec, policy $policy, counted $counted: $is', ({ spec, policy, counted, is }) => {
+    expect(budget(spec, policy, counted)).toEqual(is)
+  })
+})

@@ -1,0 +1,168 @@
+/** A slot as a document: what stands in its Lease, read and written. Pure; the requests are in slots.ts. */
+import type { KubeObject, ObjectMeta, OwnerReference } from '../kube/objects.ts'
+import { indexedName, LABEL, nodeSlotName, parseName, PREFIX, SLOT_KINDS, slotLabels, type Scope, type SlotKind } from './names.ts'
+
+export type Phase =
+  | 'preparing'
+  | 'cordoning'
+  | 'protected-pods'
+  | 'draining'
+  | 'working'
+  | 'interrupting'
+  | 'rebooting'
+  | 'soaking'
+  | 'failed'
+  | 'finished'
+
+export type NodeIdentity = { readonly name: string; readonly uid: string; readonly bootId: string }
+
+/** What the holder reports about its work. */
+export type Progress = {
+  readonly phase: Phase
+  readonly generation: number
+  /** Of the ledger that admitted it; absent without batches. */
+  readonly epoch?: number | undefined
+  /** `name:version` of what is being worked on, for people. */
+  readonly packages: readonly string[]
+  /** The silence the holder announces; by default what its phase may take. */
+  readonly silenceSeconds?: number | undefined
+}
+
+export type Lease = KubeObject & {
+  readonly spec?: {
+    readonly holderIdentity?: string
+    readonly acquireTime?: string
+    readonly renewTime?: string
+    readonly leaseDurationSeconds?: number
+  }
+}
+
+export type NewLease = Omit<Lease, 'metadata'> & {
+  readonly metadata: Pick<ObjectMeta, 'name' | 'labels' | 'annotations' | 'ownerReferences'>
+}
+
+export type Slot = {
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
+  /** `other`: written by a newer agent; it counts like a slot without an index. */
+  readonly kind: SlotKind | 'other'
+  /** Value of the scope and compartment labels. */
+  readonly scope: string
+  readonly compartment: string
+  /** Infinity for slots without an index. */
+  readonly index: number
+  /** Name of the node. */
+  readonly holder: string
+  readonly nodeUid: string
+  readonly phase: string
+  readonly generation: number
+  readonly epoch: number | undefined
+  readonly bootId: string
+  /** As it was read, for the next PUT: fields we do not know survive. */
+  readonly lease: Lease
+}
+
+/** Renewals come every 60 s: two may fail before anybody worries. A reboot may take firmware, disks and a slow network. */
+const SILENCE_SECONDS = 120
+const REBOOT_SILENCE_SECONDS = 1800
+
+const annotation = (name: string): string => `${PREFIX}/${name}`
+
+/** The slot in a Lease; undefined for Leases that are none. Whatever carries the label of a slot counts as one, readable or not. */
+export function readSlot(lease: Lease): Slot | undefined {
+  const { metadata, spec } = lease
+  const kindLabel = metadata.labels?.[LABEL.slotKind]
+  if (kindLabel === undefined || kindLabel === 'ledger') return undefined
+  const kind = SLOT_KINDS.find((known) => known === kindLabel) ?? 'other'
+  const parsed = parseName(metadata.name)
+  const hasIndex = parsed?.is === 'indexed' && parsed.kind === kind
+  const epoch = metadata.annotations?.[annotation('epoch')]
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion,
+    kind,
+    scope: metadata.labels?.[LABEL.scope] ?? '',
+    compartment: metadata.labels?.[LABEL.compartment] ?? '',
+    index: hasIndex ? parsed.index : Infinity,
+    holder: spec?.holderIdentity ?? '',
+    nodeUid: metadata.annotations?.[annotation('node-uid')] ?? metadata.ownerReferences?.[0]?.uid ?? '',
+    phase: metadata.annotations?.[annotation('phase')] ?? '',
+    generation: Number(metadata.annotations?.[annotation('generation')] ?? 0),
+    epoch: epoch === undefined ? undefined : Number(epoch),
+    bootId: metadata.annotations?.[annotation('boot-id')] ?? '',
+    lease,
+  }
+}
+
+export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean => slot.holder === node.name && slot.nodeUid === node.uid
+
+/**
+ * Indices in use in the scope, as the admission rule wants them. Slots of an earlier Skyhook of the same name and compartment have
+ * indices of another numbering: they count above every index until their nodes give them back.
+ */
+export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
+  return slots.filter((slot) => countsIn(slot, scope)).map((slot) => (slot.scope === scope.hash ? slot.index : Infinity))
+}
+
+/** Whether the slot takes capacity from the scope. */
+export function countsIn(slot: Slot, scope: Scope): boolean {
+  if (slot.scope === scope.hash) return true
+  if (scope.kind === 'control-plane' || slot.compartment !== scope.labels.compartment) return false
+  return (slot.kind === 'bootstrap') === (scope.kind === 'bootstrap')
+}
+
+/** A new slot. Exactly one owner, the Node by its uid: its garbage collection frees the slot of a node that is deleted. */
+export function newLease(
+  scope: Scope,
+  which: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
+  node: NodeIdentity,
+  progress: Progress,
+  nowMs: number,
+): NewLease {
+  const owner: OwnerReference = { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: {
+      name: 'index' in which ? indexedName(scope, which.index) : nodeSlotName(scope, node.uid),
+      labels: slotLabels(scope, 'index' in which ? scope.kind : which.kind),
+      annotations: annotationsOf(node, progress),
+      ownerReferences: [owner],
+    },
+    spec: {
+      holderIdentity: node.name,
+      acquireTime: microTime(nowMs),
+      renewTime: microTime(nowMs),
+      leaseDurationSeconds: silenceOf(progress),
+    },
+  }
+}
+
+/** The same slot with its progress. Keeps uid and resourceVersion: a PUT without the uid would create a slot that was deleted meanwhile. */
+export function renewedLease(slot: Slot, node: NodeIdentity, progress: Progress, nowMs: number): Lease {
+  const { metadata, spec } = slot.lease
+  return {
+    ...slot.lease,
+    metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotationsOf(node, progress) } },
+    spec: { ...spec, renewTime: microTime(nowMs), leaseDurationSeconds: silenceOf(progress) },
+  }
+}
+
+function annotationsOf(node: NodeIdentity, { phase, generation, epoch, packages }: Progress): Record<string, string> {
+  return {
+    [annotation('phase')]: phase,
+    [annotation('generation')]: String(generation),
+    ...(epoch === undefined ? {} : { [annotation('epoch')]: String(epoch) }),
+    [annotation('boot-id')]: node.bootId,
+    [annotation('node-uid')]: node.uid,
+    [annotation('packages')]: packages.join(','),
+  }
+}
+
+const silenceOf = ({ phase, silenceSeconds }: Progress): number =>
+  silenceSeconds ?? (phase === 'rebooting' ? REBOOT_SILENCE_SECONDS : SILENCE_SECONDS)
+
+/** metav1.MicroTime: exactly six digits, or the server refuses the Lease. */
+export const microTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '000Z')
