@@ -1,0 +1,55 @@
+/**
+ * What the chart takes from elsewhere: copies of the resource definitions (helm reads no file outside a chart) and the table of
+ * values in its README, made from values.yaml and its comments. `node build/chart-files.ts` writes both; the unit test beside
+ * this file fails when they are stale.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { isMap, isScalar, parseDocument, type YAMLMap } from 'yaml'
+
+const root = join(import.meta.dirname, '..')
+const readme = join(root, 'chart', 'README.md')
+const tableMarks = ['<!-- values: generated from values.yaml -->', '<!-- end of values -->'] as const
+
+/** Paths and contents of all generated files. Deterministic. */
+export function chartFiles(): Map<string, string> {
+  const files = new Map<string, string>()
+  for (const name of readdirSync(join(root, 'crds')).sort()) {
+    files.set(join(root, 'chart', 'crd-files', name), readFileSync(join(root, 'crds', name), 'utf8'))
+  }
+  const values = parseDocument(readFileSync(join(root, 'chart', 'values.yaml'), 'utf8')).contents
+  if (!isMap(values)) throw new Error('chart/values.yaml is no mapping')
+  files.set(readme, withTable(readFileSync(readme, 'utf8'), rows(values)))
+  return files
+}
+
+function withTable(text: string, lines: readonly string[]): string {
+  const [before, rest] = text.split(tableMarks[0])
+  const [, after] = rest?.split(tableMarks[1]) ?? []
+  if (before === undefined || after === undefined) throw new Error(`chart/README.md lacks the marks ${tableMarks.join(' and ')}`)
+  return `${before}${tableMarks[0]}\n${['| Value | Default | Meaning |', '|---|---|---|', ...lines].join('\n')}\n${tableMarks[1]}${after}`
+}
+
+/** One row for every value that is no group of commented values itself; a group's own comment introduces its first row. */
+function rows(map: YAMLMap, prefix = '', introduction = ''): string[] {
+  let pending = introduction
+  return map.items.flatMap((pair, index) => {
+    if (!isScalar(pair.key)) throw new Error(`${prefix}: a key of values.yaml is no plain name`)
+    const path = `${prefix}${String(pair.key.value)}`
+    // The first comment of a mapping belongs to the mapping, not to its first key; the file's own introduction ends at a blank line.
+    const comment = (index === 0 ? (map.commentBefore ?? '') : (pair.key.commentBefore ?? '')).split('\n').map((line) => line.trim())
+    const meaning = [pending, ...comment].filter((line) => line !== '').join(' ')
+    pending = ''
+    if (isMap(pair.value) && !documentedAsOne.has(path) && pair.value.items.length > 0) return rows(pair.value, `${path}.`, meaning)
+    return [`| \`${path}\` | \`${JSON.stringify(plain(pair.value))}\` | ${meaning.replaceAll('|', '\\|').replaceAll('<', '&lt;')} |`]
+  })
+}
+
+/** Objects that Kubernetes defines; their inner structure is no business of the table. */
+const documentedAsOne = new Set(['resources', 'nodeSelector', 'updateStrategy', 'seLinuxOptions'])
+
+const plain = (node: unknown): unknown => (node as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null
+
+if (import.meta.main) {
+  for (const [path, text] of chartFiles()) writeFileSync(path, text)
+}

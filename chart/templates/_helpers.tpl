@@ -1,0 +1,89 @@
+{{/* Name of every object. Release `skyhookd` gives `skyhookd`. */}}
+{{- define "skyhookd.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains "skyhookd" .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-skyhookd" .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that select the agents' pods. The census finds them by the first one, so it is no setting. */}}
+{{- define "skyhookd.selectorLabels" -}}
+app.kubernetes.io/name: skyhookd
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "skyhookd.labels" -}}
+{{ include "skyhookd.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "skyhookd.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (include "skyhookd.fullname" .) -}}
+{{- end -}}
+
+{{- define "skyhookd.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- define "skyhookd.takeoverNamespace" -}}
+{{- .Values.takeover.namespace | default .Release.Namespace -}}
+{{- end -}}
+
+{{/* Names of all pull Secrets, as a JSON list. */}}
+{{- define "skyhookd.pullSecretNames" -}}
+{{- $names := list -}}
+{{- range .Values.imagePullSecrets }}{{ $names = append $names .name }}{{ end -}}
+{{- with .Values.imagePullSecret }}{{ $names = append $names . }}{{ end -}}
+{{- $names | uniq | toJson -}}
+{{- end -}}
+
+{{/* The file that the agent reads at start. Its keys are the agent's, not the chart's. */}}
+{{- define "skyhookd.settings" -}}
+{{- $settings := dict
+  "copyDirRoot" .Values.copyDirRoot
+  "agentLogRoot" .Values.agentLogRoot
+  "runtimeRequiredTaint" .Values.runtimeRequiredTaint
+  "reapplyOnReboot" .Values.reapplyOnReboot
+  "drain" (dict "skipNamespaces" .Values.drain.skipNamespaces)
+  "logLevel" .Values.logLevel
+  "metrics" (dict "enabled" .Values.metrics.enabled "port" .Values.metrics.port)
+  "registries" .Values.registries
+  "imagePullSecrets" (include "skyhookd.pullSecretNames" . | fromJsonArray)
+  "takeover" (dict "namespace" (include "skyhookd.takeoverNamespace" .))
+  "estimatedNodeCount" .Values.estimatedNodeCount
+  "proxy" (dict "https" .Values.proxy.https "no" .Values.proxy.no)
+-}}
+{{- $settings | toPrettyJson -}}
+{{- end -}}
+
+{{/* Key of the runtime-required taint, the part before `=` or `:`. */}}
+{{- define "skyhookd.runtimeRequiredKey" -}}
+{{- index (regexSplit "[=:]" .Values.runtimeRequiredTaint -1) 0 -}}
+{{- end -}}
+
+{{/* Lets an admission policy look at requests of the agents only. */}}
+{{- define "skyhookd.onlyAgents" -}}
+- name: from-an-agent
+  expression: request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "skyhookd.serviceAccountName" . }}'
+{{- end -}}
+
+{{/* The node named in the request's token; empty for a token that is bound to no pod. */}}
+{{- define "skyhookd.agentNode" -}}
+- name: agentNode
+  expression: request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0].orValue('')
+{{- end -}}
+
+{{- define "skyhookd.boundToken" -}}
+- expression: variables.agentNode != ''
+  reason: Forbidden
+  message: this token names no node; agents may write only with the token of their own pod
+{{- end -}}
