@@ -1,4 +1,5 @@
-import type { PackageConfig, Mode, Step } from '../schemas/package-config.ts'
+import type { Mode, PackageConfig, Step } from '../schemas/package-config.ts'
+import { checkOf, isCheck } from '../schemas/package-config.ts'
 import type { StageAttempt, StepAttempt, StepResult } from '../schemas/journal.ts'
 import type { StageName } from '../schemas/skyhook.ts'
 import { sha256Hex } from './canonical.ts'
@@ -51,11 +52,9 @@ type PlannedStep = { readonly mode: Mode; readonly index: number; readonly step:
 /** Steps of a stage in the order in which they run: the stage's own, then its checks. */
 export function plannedSteps(config: PackageConfig, stage: StageName): PlannedStep[] {
   if (stage === 'interrupt') return []
-  const modes: readonly Mode[] = [stage, `${stage}-check`]
+  const modes: readonly Mode[] = [stage, checkOf(stage)]
   return modes.flatMap((mode) => (config.modes[mode] ?? []).map((step, index) => ({ mode, index, step })))
 }
-
-export const isCheck = (mode: string): boolean => mode.endsWith('-check')
 
 export function advanceAttempt(before: StageAttempt, context: AttemptContext): AdvanceResult {
   const planned = plannedSteps(context.config, context.stage)
@@ -86,9 +85,9 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
       notes.push({ note: 'step-ended', step: recorded, result: verdict })
       ended.push(recorded)
       attempt = { ...attempt, steps: [...attempt.steps.slice(0, -1), recorded] }
-      if (verdict.result === 'ok' && !isCheck(last.mode)) setFlags.push(flagOf(last, context))
+      if (verdict.result === 'ok' && !isCheck(last.mode as Mode)) setFlags.push(flagOf(last, context))
       if (verdict.result === 'failed') {
-        if (!isCheck(last.mode)) return result({ state: 'failed', attempt, reason: 'StepFailed', message: verdict.message })
+        if (!isCheck(last.mode as Mode)) return result({ state: 'failed', attempt, reason: 'StepFailed', message: verdict.message })
         attempt = { ...attempt, failed: true }
       }
     }

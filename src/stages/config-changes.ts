@@ -8,7 +8,7 @@ export const inputsOf = (spec: PackageSpec): PackageInputs => ({ config: spec.co
 
 /** Hash of configuration and environment: a failed stage is tried at once when it changes. */
 export const inputsHash = ({ config, env }: PackageInputs): string =>
-  sha256Hex(JSON.stringify([Object.entries(config).sort(), env])).slice(0, 16)
+  sha256Hex(JSON.stringify([Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1)), env])).slice(0, 16)
 
 /**
  * True when `config` must run (again): the spec differs from what was last started. Comparing with what was last

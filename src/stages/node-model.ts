@@ -179,8 +179,9 @@ export class NodeModel {
       case 'stopStep':
         this.attempts.set(action.step.id, { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } })
         return true
-      case 'forgetStep':
+      case 'recordStep':
         return this.attempts.delete(action.step.id)
+      case 'recordChecks':
       case 'recordHistory':
         return true
       case 'publish':

@@ -1,4 +1,6 @@
 import type { PackageRecord, PackageWork, StageAttempt } from '../schemas/journal.ts'
+import type { Mode, Stage } from '../schemas/package-config.ts'
+import { isCheck } from '../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
 import { advanceAttempt, plannedSteps } from './attempt.ts'
 import type { AdvanceResult } from './attempt.ts'
@@ -224,7 +226,7 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
     idSeed: [view.metadata.uid, entry.name, entry.version, work.generation, entry.stage, attempt.startedAtMs].join('\n'),
     mayStart: permission.mayStart,
   })
-  note(draft, entry, advanced)
+  note(draft, entry, advanced, prepared)
   const { progress } = advanced
   switch (progress.state) {
     case 'under-way': {
@@ -239,9 +241,11 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
       return 'again'
     }
     case 'complete':
+      recordChecks(draft, entry, progress.attempt)
       completeStage(draft, entry)
       return 'again'
     case 'failed': {
+      recordChecks(draft, entry, progress.attempt)
       const failures = entry.restarts + 1
       const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${entry.name}/${failures}`)
       const { reason, message } = progress
@@ -267,12 +271,15 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
   }
 }
 
-function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: AdvanceResult): void {
+function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: AdvanceResult, { config }: Ready): void {
   if (setFlags.length > 0) {
     const flags = Object.fromEntries(setFlags.map((flag) => [flag, draft.world.nowMs]))
     draft.record = { ...draft.record, flags: { ...draft.record.flags, ...flags } }
   }
-  for (const step of ended) draft.actions.push({ do: 'forgetStep', key: `forget/${step.id}`, step })
+  for (const step of ended) {
+    const planned = config.modes[step.mode as Mode]?.[step.index]
+    draft.actions.push({ do: 'recordStep', key: `record/${step.id}`, skyhook: draft.view.metadata.name, step, config, ...(planned && { planned }) })
+  }
   for (const noted of notes) {
     if (noted.note !== 'step-unknown') continue
     draft.events.push({
@@ -283,6 +290,15 @@ function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: Ad
       detail: noted.detail,
     })
   }
+}
+
+/** The summary of the checks, when there were any. */
+function recordChecks(draft: Draft, entry: PackageRecord, { steps }: StageAttempt): void {
+  const checks = steps.filter(({ mode }) => isCheck(mode as Mode))
+  const mode = checks[0]?.mode as Mode | undefined
+  if (mode === undefined) return
+  const skyhook = draft.view.metadata.name
+  draft.actions.push({ do: 'recordChecks', key: `checks/${skyhook}/${entry.name}/${mode}`, skyhook, mode, steps: checks })
 }
 
 function startOrStop(
@@ -305,9 +321,11 @@ function startOrStop(
     view: draft.view,
     record: entry,
     spec: stepSpec(entry, spec),
-    stage: entry.stage,
+    stage: entry.stage as Stage, // interrupts have no steps
     attempt: start,
     step: planned.step,
+    config: prepared.config,
+    stageStartedAtMs: entry.attempt?.startedAtMs ?? draft.world.nowMs,
     previousVersion: draft.record.installed[entry.name] ?? 'unknown',
   })
 }

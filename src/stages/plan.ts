@@ -1,6 +1,6 @@
 import type { NodeCondition } from '../schemas/kubernetes.ts'
 import type { Journal, PackageRecord, StepAttempt } from '../schemas/journal.ts'
-import type { Step } from '../schemas/package-config.ts'
+import type { Mode, PackageConfig, Stage, Step } from '../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
 import type { Reason } from './reasons.ts'
 import type { OwnSlot, SkyhookView, SlotPhase } from './world.ts'
@@ -32,7 +32,9 @@ export type Action =
   | { readonly do: 'releaseSlot'; readonly key: string; readonly slot: OwnSlot }
   | StartStep
   | { readonly do: 'stopStep'; readonly key: string; readonly step: StepAttempt }
-  | { readonly do: 'forgetStep'; readonly key: string; readonly step: StepAttempt }
+  /** The end of a step is in the journal: its copies for people and its traces on the host follow. */
+  | { readonly do: 'recordStep'; readonly key: string; readonly skyhook: string; readonly step: StepAttempt; readonly config: PackageConfig; readonly planned?: Step }
+  | { readonly do: 'recordChecks'; readonly key: string; readonly skyhook: string; readonly mode: Mode; readonly steps: readonly StepAttempt[] }
   | { readonly do: 'recordHistory'; readonly key: string; readonly skyhook: string; readonly packageName: string; readonly version: string }
   | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch }
 
@@ -42,9 +44,12 @@ export type StartStep = {
   readonly view: SkyhookView
   readonly record: PackageRecord
   readonly spec: PackageSpec
-  readonly stage: StageName
+  readonly stage: Stage
   readonly attempt: StepAttempt
   readonly step: Step
+  readonly config: PackageConfig
+  /** When the attempt of the whole stage began; stageTimeout counts from here. */
+  readonly stageStartedAtMs: number
   /** Version that the host had before, for upgrade steps: a version, `uninstalled` or `unknown`. */
   readonly previousVersion: string
 }

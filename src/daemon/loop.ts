@@ -1,0 +1,109 @@
+import type { Journal } from '../schemas/journal.ts'
+import { decide } from '../stages/decide.ts'
+import type { Action, StageEvent, TimedReason } from '../stages/plan.ts'
+import type { StageSettings } from '../stages/world.ts'
+import type { State } from './state.ts'
+import { worldOf } from './state.ts'
+
+/**
+ * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an action
+ * that is under way is not begun again; its end wakes the loop.
+ */
+export type Loop = {
+  wake(): void
+  /** Resolves after an abort, when the decision under way and its journal are done; actions may still be running. */
+  readonly ended: Promise<void>
+}
+
+export type LoopPorts = {
+  readonly state: State
+  readonly settings: StageSettings
+  writeJournal(journal: Journal): Promise<void>
+  /** Carries out one action. A rejection is told and leads to another decision after a pause. */
+  execute(action: Action): Promise<void>
+  tell(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
+  onActionFailed(action: Action, error: unknown): void
+  onJournalFailed(error: unknown): void
+  readonly signal: AbortSignal
+}
+
+/** An action that failed is asked for again at the earliest after this; a quick fault must not become a storm. */
+const failurePauseMs = 1_000
+/** However quiet it is: facts that no event announces (a clock, a file) are looked at this often. */
+const longestSleepMs = 60_000
+
+export function startLoop(ports: LoopPorts): Loop {
+  const { state, signal } = ports
+  const running = new Set<string>()
+  const pausedUntilMs = new Map<string, number>()
+  let reasons: ReadonlyMap<string, TimedReason> = new Map()
+  let pending = Promise.withResolvers<void>()
+  const wake = (): void => pending.resolve()
+  signal.addEventListener('abort', wake)
+
+  function start(action: Action): void {
+    if (running.has(action.key)) return
+    running.add(action.key)
+    ports
+      .execute(action)
+      .then(
+        () => pausedUntilMs.delete(action.key),
+        (error: unknown) => {
+          if (signal.aborted) return
+          pausedUntilMs.set(action.key, Date.now() + failurePauseMs)
+          ports.onActionFailed(action, error)
+        },
+      )
+      .finally(() => {
+        running.delete(action.key)
+        wake()
+      })
+      .catch(() => undefined) // the two handlers above do not throw
+  }
+
+  /** One decision; returns when to look again at the latest. */
+  async function pass(): Promise<number> {
+    const nowMs = Date.now()
+    const world = worldOf(state, nowMs, ports.settings)
+    if (!world) return nowMs + longestSleepMs
+    const plan = decide(world, reasons)
+    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal)) {
+      try {
+        await ports.writeJournal(plan.journal)
+      } catch (error) {
+        ports.onJournalFailed(error)
+        return nowMs + failurePauseMs // nothing was begun: what cannot be remembered must not be done
+      }
+      state.journal = plan.journal
+    }
+    reasons = plan.reasons
+    ports.tell(plan.events, plan.reasons)
+    for (const key of state.prepared.keys()) if (!plan.needed.has(key)) state.prepared.delete(key)
+    let wakeAtMs = plan.wakeAtMs
+    for (const action of plan.actions) {
+      const pausedMs = pausedUntilMs.get(action.key) ?? 0
+      if (pausedMs > nowMs) wakeAtMs = Math.min(wakeAtMs, pausedMs)
+      else start(action)
+    }
+    return Math.min(wakeAtMs, nowMs + longestSleepMs)
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      pending = Promise.withResolvers<void>() // what woke us until here is answered by this pass
+      const wakeAtMs = await pass()
+      await sleepUntil(wakeAtMs, pending.promise)
+    }
+  }
+
+  return { wake, ended: run() }
+}
+
+async function sleepUntil(atMs: number, woken: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, Math.max(0, atMs - Date.now()))
+  })
+  await Promise.race([timeout, woken])
+  clearTimeout(timer)
+}

@@ -1,0 +1,50 @@
+import type { KubernetesNode } from '../schemas/kubernetes.ts'
+import type { Journal } from '../schemas/journal.ts'
+import type { AttemptObservation, Known, OwnSlot, Preparation, SkyhookView, SlotAnswer, StageSettings, World } from '../stages/world.ts'
+import { unknown } from '../stages/world.ts'
+
+/** What the agent knows at this moment. Sources write into it and wake the loop; decisions see a snapshot. */
+export type State = {
+  node: KubernetesNode | undefined
+  bootId: string
+  skyhooks: Known<readonly SkyhookView[]>
+  journal: Journal
+  readonly attempts: Map<string, AttemptObservation>
+  readonly prepared: Map<string, Preparation>
+  slots: Known<readonly OwnSlot[]>
+  readonly waiting: Map<string, SlotAnswer>
+  host: World['host']
+}
+
+export function newState(journal: Journal, bootId: string): State {
+  return {
+    node: undefined,
+    bootId,
+    skyhooks: unknown('the Skyhooks have not been listed yet'),
+    journal,
+    attempts: new Map(),
+    prepared: new Map(),
+    slots: unknown('the Leases have not been listed yet'),
+    waiting: new Map(),
+    host: { state: 'usable' },
+  }
+}
+
+/** A snapshot for one decision; undefined while the own Node has not been read. */
+export function worldOf(state: State, nowMs: number, settings: StageSettings): World | undefined {
+  const { node } = state
+  if (!node) return undefined
+  return {
+    nowMs,
+    bootId: state.bootId,
+    node,
+    skyhooks: state.skyhooks,
+    journal: state.journal,
+    attempts: new Map(state.attempts),
+    prepared: new Map(state.prepared),
+    slots: state.slots,
+    waiting: new Map(state.waiting),
+    host: state.host,
+    settings,
+  }
+}

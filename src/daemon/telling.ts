@@ -1,0 +1,75 @@
+import type { EventRecorder, EventTarget } from '../kube/events.ts'
+import type { StageEvent, TimedReason } from '../stages/plan.ts'
+import type { Log } from './log.ts'
+
+export type Teller = {
+  events(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
+}
+
+/** Reasons that pass by in every healthy rollout: they stand on the Node, an Event for each would be noise. */
+const quietReasons = new Set(['Preparing', 'WaitingForSlot', 'WaitingForPriority', 'WaitingForBatch', 'Soaking', 'RebootPending'])
+
+/** One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it. */
+export function createTeller(log: Log, recorder: EventRecorder, node: EventTarget): Teller {
+  const toldReasons = new Map<string, string>()
+
+  function tell(event: StageEvent): void {
+    const { type, skyhook, ...fields } = event
+    const line = { skyhook, ...fields }
+    const record = (kind: 'Normal' | 'Warning', reason: string, message: string): void => recorder.record({ regarding: node, type: kind, reason, message })
+    switch (event.type) {
+      case 'began':
+        log.info(line, 'work on this node began')
+        return record('Normal', 'SkyhookBegan', `Skyhook ${skyhook} begins on this node`)
+      case 'completed':
+        log.info(line, 'complete on this node')
+        return record('Normal', 'SkyhookComplete', `Skyhook ${skyhook} is complete on this node`)
+      case 'stageCompleted':
+        return log.info(line, 'stage completed')
+      case 'stageFailed':
+        log.warn(line, 'stage failed')
+        return record('Warning', event.reason, `Skyhook ${skyhook}, package ${event.package}: ${event.message}`)
+      case 'stepUnknown':
+        log.warn(line, 'outcome of a step is unknown, it is repeated')
+        return record('Warning', 'StepUnknown', `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); it is repeated`)
+      case 'superseded':
+        return log.info(line, 'stage starts over from a changed spec')
+      case 'reset':
+        log.info(line, 'reset by removal of the annotation, starting over')
+        return record('Normal', 'SkyhookReset', `Skyhook ${skyhook} was reset on this node and starts over`)
+      case 'edited':
+        log.info(line, 'package restarts after an edit of the annotation')
+        return record('Normal', 'PackageRerun', `Skyhook ${skyhook}, package ${event.package}: restarts after an edit of the annotation`)
+      case 'editIgnored':
+        log.warn(line, 'edit of the annotation ignored')
+        return record('Warning', 'EditIgnored', `Skyhook ${skyhook}: ${event.message}`)
+      case 'republished':
+        return log.info(line, 'state published again')
+      case 'orphaned':
+        return log.info(line, 'the Skyhook is gone, its files stay')
+    }
+  }
+
+  function tellReasons(reasons: ReadonlyMap<string, TimedReason>): void {
+    for (const name of toldReasons.keys()) if (!reasons.has(name)) toldReasons.delete(name)
+    for (const [skyhook, { reason, message }] of reasons) {
+      const text = `${reason}: ${message}`
+      if (toldReasons.get(skyhook) === text) continue
+      toldReasons.set(skyhook, text)
+      if (quietReasons.has(reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
+      else {
+        log.info({ skyhook, reason, detail: message }, 'not complete')
+        if (reason !== 'StepFailed' && reason !== 'CheckFailed') {
+          recorder.record({ regarding: node, type: 'Warning', reason, message: `Skyhook ${skyhook}: ${message}` })
+        }
+      }
+    }
+  }
+
+  return {
+    events(events, reasons) {
+      for (const event of events) tell(event)
+      tellReasons(reasons)
+    },
+  }
+}

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { durationMs } from './duration.ts'
+
+test.each([
+  ['90s', 90_000],
+  ['1h30m', 5_400_000],
+  ['1.5m', 90_000],
+  ['250ms', 250],
+  ['0', 0],
+  ['', undefined],
+  ['90', undefined],
+  ['1x', undefined],
+  ['-5s', undefined],
+  ['5s!', undefined],
+])('%s is %s ms', (text, expected) => expect(durationMs(text)).toBe(expected))
