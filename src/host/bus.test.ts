@@ -84,7 +84,7 @@ describe('calls', () => {
 
   test('with values that do not fit their signature reject and are not sent', async () => {
     await using both = await connected()
-    await expect(both.bus.call({ ...thing, member: 'Do', signature: 's', body: [7] })).rejects.toThrow()
+    await expect(both.bus.call({ ...thing, member: 'Do', signature: 's', body: [7] })).rejects.toThrow('Expected string')
     expect(both.server.calledMembers()).toEqual([])
   })
 })
@@ -108,7 +108,7 @@ describe('a connection that ends', () => {
     await using both = await connected()
     both.server.answers('Do', ({ message, client }) => {
       client.sendBytes(cut(whole(message.serial)))
-      setTimeout(client.hangUp, 5)
+      setTimeout(() => client.hangUp(), 5)
       return 'silent'
     })
     expect(await failure(both.bus.call({ ...thing, member: 'Do' }))).toBeInstanceOf(NoAnswerError)

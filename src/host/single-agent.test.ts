@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createHostRoot, type HostRoot } from './root.ts'
+import { AGENT_SOCKET_PATH, claimSingleAgent, type SingleAgentClaim } from './single-agent.ts'
+
+let mount: string
+let root: HostRoot
+const claims: SingleAgentClaim[] = []
+const children: ChildProcess[] = []
+beforeEach(() => {
+  mount = mkdtempSync(join(tmpdir(), 'agent-'))
+  root = createHostRoot(mount)
+})
+afterEach(async () => {
+  for (const claim of claims.splice(0)) await claim.release()
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  rmSync(mount, { recursive: true })
+})
+
+async function claim(description: string, heard: string[] = [], signal?: AbortSignal): Promise<SingleAgentClaim> {
+  const claim = await claimSingleAgent({ root, description, onWaiting: (holder) => heard.push(holder), ...(signal ? { signal } : {}) })
+  claims.push(claim)
+  return claim
+}
+
+/** Another process that holds the claim until it is killed. */
+async function holderProcess(): Promise<ChildProcess> {
+  const module = (name: string) => JSON.stringify(new URL(name, import.meta.url).pathname)
+  const program = `import { createHostRoot } from ${module('./root.ts')}
+import { claimSingleAgent } from ${module('./single-agent.ts')}
+await claimSingleAgent({ root: createHostRoot(${JSON.stringify(mount)}), description: 'the child', onWaiting() {} })
+console.log('claimed')
+setInterval(() => {}, 1000)`
+  const child = spawn(process.execPath, ['--input-type=module-typescript', '--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  children.push(child)
+  await new Promise((resolve) => child.stdout?.once('data', resolve))
+  return child
+}
+
+describe('the single agent of a host', () => {
+  test('is the first; the next one hears who holds the claim and gets it afterwards', async () => {
+    const first = await claim('agent one')
+    const heard: string[] = []
+    let second: SingleAgentClaim | undefined
+    const waiting = claim('agent two', heard).then((got) => (second = got))
+    await expect.poll(() => heard).toEqual(['agent one'])
+    expect(second).toBeUndefined()
+    await first.release()
+    await waiting
+    expect(readdirSync(join(mount, 'run/skyhook'))).toEqual(['agent.sock'])
+  })
+
+  test('may be killed: its successor does not wait', async () => {
+    const child = await holderProcess()
+    const heard: string[] = []
+    const waiting = claim('successor', heard)
+    await expect.poll(() => heard).toEqual(['the child'])
+    child.kill('SIGKILL')
+    await waiting
+  })
+
+  test('takes over the socket that a dead one left', async () => {
+    const child = await holderProcess()
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGKILL')
+    await ended
+    expect(existsSync(join(mount, AGENT_SOCKET_PATH))).toBe(true)
+    const heard: string[] = []
+    await claim('successor', heard)
+    expect(heard).toEqual([])
+  })
+
+  test('is one only when many find a dead socket at once', async () => {
+    const child = await holderProcess()
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGKILL')
+    await ended
+    let held = 0
+    let most = 0
+    const all = Array.from({ length: 12 }, async (_, index) => {
+      const got = await claim(`agent ${index}`)
+      most = Math.max(most, ++held)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      held--
+      await got.release()
+    })
+    await Promise.all(all)
+    expect(most).toBe(1)
+    expect(readdirSync(join(mount, 'run/skyhook'))).toEqual([])
+  })
+
+  test('may give up waiting', async () => {
+    await claim('agent one')
+    await expect(claim('agent two', [], AbortSignal.timeout(30))).rejects.toThrow('timeout')
+  })
+})
