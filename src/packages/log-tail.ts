@@ -3,6 +3,7 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { HostRoot } from '../host/root.ts'
 import type { LogFiles } from './logs.ts'
+import { unlessMissing } from './missing.ts'
 
 export type TailLimits = { readonly lines: number; readonly characters: number }
 
@@ -50,13 +51,9 @@ export function maskSecrets(text: string, secrets: readonly string[]): string {
 }
 
 async function readEnd(host: HostRoot, path: string, sizeBytes: number): Promise<string> {
-  let file: Awaited<ReturnType<typeof open>>
-  try {
-    file = await open(await host.resolve(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
-    throw error
-  }
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const file = await open(await host.resolve(path), flags).catch(unlessMissing)
+  if (file === undefined) return ''
   try {
     const { size } = await file.stat()
     const start = Math.max(0, size - sizeBytes)

@@ -8,6 +8,7 @@ import type { HostRoot } from '../host/root.ts'
 import type { PackageConfig } from '../schemas/package-config.ts'
 import { logDir } from './layout.ts'
 import type { HostFolders } from './layout.ts'
+import { unlessMissing } from './missing.ts'
 
 /** Paths on the host. */
 export type LogFiles = { readonly stdout: string; readonly stderr: string }
@@ -57,7 +58,7 @@ export async function ensureUnkeptLogFolder(host: HostRoot, folders: HostFolders
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')
   const folder = slash < 0 ? dir : `${dir}/${stepPath.slice(0, slash)}`
-  const files = await listFolder(host, folder)
+  const files = (await host.readdir(folder).catch(unlessMissing)) ?? []
   const logs = files.flatMap((file) => parseLogName(file, stepPath.slice(slash + 1)) ?? []).sort(newestFirst)
   const kept = new Set(
     logs
@@ -95,15 +96,6 @@ async function createNew(host: HostRoot, path: string): Promise<boolean> {
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
-}
-
-async function listFolder(host: HostRoot, path: string): Promise<string[]> {
-  try {
-    return await host.readdir(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw error
   }
 }

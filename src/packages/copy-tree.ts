@@ -1,0 +1,62 @@
+/** One folder made like another: folders, regular files, links as links. Both paths are this process's, not the host's. */
+import { chmod, lstat, mkdir, readdir, readlink, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { copyFileWhole, haveSameContent } from './file-content.ts'
+import { ensureLink } from './links.ts'
+import { unlessMissing } from './missing.ts'
+
+export type TreeCopy = {
+  readonly from: string
+  readonly to: string
+  /** Take a file of the same size and time for the same; else contents are compared. */
+  readonly trustTimes: boolean
+  /** Paths below `from` of files that get all execute bits. */
+  readonly executables: ReadonlySet<string>
+  /** Paths below `from` that are not copied. */
+  readonly leaveOut: ReadonlySet<string>
+}
+
+/**
+ * Nobody but root may write what root will execute; set-user-id bits do not travel. The umask of the incumbent's copy (022)
+ * has the same effect.
+ */
+const modeMask = 0o755
+
+/** Files are replaced whole: a script that runs goes on reading the one it began with. What only `to` has, stays. */
+export async function copyTree(copy: TreeCopy): Promise<void> {
+  for (const entry of await readdir(copy.from, { withFileTypes: true })) {
+    const from = join(copy.from, entry.name)
+    const to = join(copy.to, entry.name)
+    if (copy.leaveOut.has(from)) continue
+    if (entry.isDirectory()) {
+      await ensureFolder(from, to)
+      await copyTree({ ...copy, from, to })
+    } else if (entry.isFile()) await ensureFile(copy, from, to)
+    else if (entry.isSymbolicLink()) await ensureLink(to, await readlink(from))
+  }
+}
+
+async function ensureFolder(from: string, to: string): Promise<void> {
+  const present = await lstat(to).catch(unlessMissing)
+  if (present?.isDirectory()) return
+  if (present !== undefined) await rm(to) // a link too: the folder behind it is not ours to fill
+  await mkdir(to, { mode: (await lstat(from)).mode & modeMask })
+}
+
+async function ensureFile({ trustTimes, executables }: TreeCopy, from: string, to: string): Promise<void> {
+  const source = await lstat(from)
+  const mode = (source.mode & modeMask) | (executables.has(from) ? 0o111 : 0)
+  const present = await lstat(to).catch(unlessMissing)
+  if (present?.isDirectory()) await rm(to, { recursive: true })
+  if (present?.isFile()) {
+    const hasSameTime = present.size === source.size && wholeMs(present.mtimeMs) === wholeMs(source.mtimeMs)
+    if (trustTimes ? hasSameTime : await haveSameContent(from, to)) {
+      if ((present.mode & 0o7777) !== mode) await chmod(to, mode)
+      if (hasSameTime) return
+    }
+  }
+  await copyFileWhole(from, to, { mode, durable: false, mtime: source.mtime })
+}
+
+/** Setting a time rounds it; a Date holds whole milliseconds. */
+const wholeMs = Math.floor
