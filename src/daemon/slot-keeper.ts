@@ -3,12 +3,14 @@ import type { Skyhook } from '../schemas/skyhook.ts'
 import type { Transport } from '../kube/transport.ts'
 import { skyhookScope } from '../lease/names.ts'
 import type { Scope } from '../lease/names.ts'
-import { budget, percentWithoutCensus } from '../lease/rule.ts'
 import type { NodeIdentity, Progress, Slot } from '../lease/slot.ts'
-import type { Leases, SlotRequest, Terms } from '../lease/slots.ts'
-import { acquire, adoptRecovery, confirm, listOwnSlots, release, renew } from '../lease/slots.ts'
+import type { Leases } from '../lease/slot-reads.ts'
+import { listOwnSlots } from '../lease/slot-reads.ts'
+import type { SlotRequest } from '../lease/slots.ts'
+import { acquire, adoptRecovery, confirm, release, renew } from '../lease/slots.ts'
 import type { OwnSlot, SkyhookView, SlotPhase } from '../stages/world.ts'
 import { known } from '../stages/world.ts'
+import { limitOf } from './limit.ts'
 import { errorField } from './log.ts'
 import type { Log } from './log.ts'
 import { skyhooksPath } from './skyhook-source.ts'
@@ -54,7 +56,7 @@ export function keepSlots(options: {
 
   const request = (view: SkyhookView, phase: SlotPhase): SlotRequest => {
     const { name, uid, generation = 0 } = view.metadata
-    return { scope: skyhookScope({ name, uid }), node: node(), progress: progress(phase, generation, name), termsFrom: () => termsOf(view) }
+    return { scope: skyhookScope({ name, uid }), node: node(), progress: progress(phase, generation, name), termsFrom: () => ({ limit: limitOf(view) }) }
   }
 
   function take(slot: Slot, view: SkyhookView, confirmed: boolean): void {
@@ -195,12 +197,4 @@ function packagesOf(state: State, skyhook: string): string[] {
     .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.finished === undefined)
     .map(([name, { version }]) => `${name}:${version}`)
     .sort()
-}
-
-/** How many nodes may be out at once, by the Skyhook's own budget. */
-function termsOf({ spec }: SkyhookView): Terms {
-  if (spec.deploymentPolicy) return { limit: { unknown: 'deployment policies are not evaluated by this version' } }
-  const { count, percent, maxCount } = spec.interruptionBudget ?? {}
-  const own = { ...(typeof count === 'number' && { count }), ...(typeof percent === 'number' && { percent }), ...(maxCount !== undefined && { maxCount }) }
-  return { limit: budget(own, undefined, percentWithoutCensus) }
 }

@@ -278,7 +278,14 @@ function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: Ad
   }
   for (const step of ended) {
     const planned = config.modes[step.mode as Mode]?.[step.index]
-    draft.actions.push({ do: 'recordStep', key: `record/${step.id}`, skyhook: draft.view.metadata.name, step, config, ...(planned && { planned }) })
+    draft.actions.push({
+      do: 'recordStep',
+      key: `record/${step.id}`,
+      skyhook: draft.view.metadata.name,
+      step,
+      config,
+      ...(planned && { planned }),
+    })
   }
   for (const noted of notes) {
     if (noted.note !== 'step-unknown') continue
@@ -325,6 +332,7 @@ function startOrStop(
     attempt: start,
     step: planned.step,
     config: prepared.config,
+    fresh: entry.attempt?.steps.every((step) => step === start || step.bootId !== start.bootId) ?? true,
     stageStartedAtMs: entry.attempt?.startedAtMs ?? draft.world.nowMs,
     previousVersion: draft.record.installed[entry.name] ?? 'unknown',
   })

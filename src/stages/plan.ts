@@ -33,8 +33,21 @@ export type Action =
   | StartStep
   | { readonly do: 'stopStep'; readonly key: string; readonly step: StepAttempt }
   /** The end of a step is in the journal: its copies for people and its traces on the host follow. */
-  | { readonly do: 'recordStep'; readonly key: string; readonly skyhook: string; readonly step: StepAttempt; readonly config: PackageConfig; readonly planned?: Step }
-  | { readonly do: 'recordChecks'; readonly key: string; readonly skyhook: string; readonly mode: Mode; readonly steps: readonly StepAttempt[] }
+  | {
+      readonly do: 'recordStep'
+      readonly key: string
+      readonly skyhook: string
+      readonly step: StepAttempt
+      readonly config: PackageConfig
+      readonly planned?: Step
+    }
+  | {
+      readonly do: 'recordChecks'
+      readonly key: string
+      readonly skyhook: string
+      readonly mode: Mode
+      readonly steps: readonly StepAttempt[]
+    }
   | { readonly do: 'recordHistory'; readonly key: string; readonly skyhook: string; readonly packageName: string; readonly version: string }
   | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch }
 
@@ -48,6 +61,8 @@ export type StartStep = {
   readonly attempt: StepAttempt
   readonly step: Step
   readonly config: PackageConfig
+  /** The copy dir has to be put right first: the stage begins, or the host booted in the middle of it. Steps may write there. */
+  readonly fresh: boolean
   /** When the attempt of the whole stage began; stageTimeout counts from here. */
   readonly stageStartedAtMs: number
   /** Version that the host had before, for upgrade steps: a version, `uninstalled` or `unknown`. */

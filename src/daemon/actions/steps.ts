@@ -5,17 +5,19 @@ import { observeStepUnit } from '../../host/step-observation.ts'
 import type { StepHost } from '../../host/step-files.ts'
 import { forgetStepUnit, startStepUnit, stopStepUnit } from '../../host/step-unit.ts'
 import type { Units } from '../../host/units.ts'
+import { missingConfigFiles, stepPaths, whyNotExecutable } from '../../packages/config.ts'
 import { ensureCopyDir } from '../../packages/copy-dir.ts'
 import { composeStep, isSwitchedOn } from '../../packages/environment.ts'
 import { publishCheckResults, publishStart, publishStepFlag } from '../../packages/flags.ts'
 import { recordVersion } from '../../packages/history.ts'
 import type { HostFolders, PackageInstance } from '../../packages/layout.ts'
-import { copyDir, stateDir } from '../../packages/layout.ts'
+import { copyDir, scriptsIn, stateDir } from '../../packages/layout.ts'
 import { failureTail } from '../../packages/log-tail.ts'
 import type { LogFiles } from '../../packages/logs.ts'
 import { claimLogFiles, ensureUnkeptLogFolder, packageLogDir, pruneLogs, unkeptLogFiles } from '../../packages/logs.ts'
 import type { FieldValues, ReferencePort } from '../../packages/references.ts'
 import { resolveReferences } from '../../packages/references.ts'
+import { nodeMetadata } from '../../packages/node-metadata.ts'
 import { limitsOf, stepUnitRequest } from '../../packages/step.ts'
 import type { StepAttempt } from '../../schemas/journal.ts'
 import { isCheck } from '../../schemas/package-config.ts'
@@ -23,9 +25,9 @@ import type { Mode } from '../../schemas/package-config.ts'
 import { durationMs } from '../../packages/duration.ts'
 import type { Action, StartStep } from '../../stages/plan.ts'
 import type { Metrics } from '../metrics.ts'
-import { nodeMetadata } from '../node-metadata.ts'
 import type { Settings } from '../settings.ts'
 import type { State } from '../state.ts'
+import { version } from '../version.ts'
 
 /** What stops a step that was asked to end: TERM, and KILL after this, unless the package says otherwise. */
 const defaultGracefulShutdownMs = 30_000
@@ -125,24 +127,31 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     if (timeoutMs !== undefined && timeoutMs <= 0) return refuse(attempt.id, `no time of the package's stageTimeout ${spec.stageTimeout} is left`)
 
     const dir = copyDir(folders, instance)
-    const missing = action.stage === 'uninstall' ? [] : config.expectedConfigFiles.filter((file) => !(file in (spec.configMap ?? {})))
-    if (missing.length > 0) return refuse(attempt.id, `the package expects ${missing.join(', ')} in the configMap of the Skyhook`)
     const keepsLogs = isSwitchedOn(resolved.variables, 'SKYHOOK_AGENT_WRITE_LOGS', true)
-    const [files] = await Promise.all([
+    const { labels, annotations } = state.node?.metadata ?? {}
+    const [files, ensured] = await Promise.all([
       keepsLogs
         ? claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, attempt.startedAtMs)
         : ensureUnkeptLogFolder(root, folders).then(() => unkeptLogFiles(folders, attempt.id)),
-      ensureCopyDir({
-        hostRoot: root,
-        storePath: ports.contentOf(work.digest),
-        copyDir: dir,
-        digest: work.digest,
-        config,
-        configMap: spec.configMap ?? {},
-        nodeMetadata: nodeMetadata(state, view),
-      }),
-      publishStart(root, stateDir(folders, instance.skyhook)),
+      action.fresh
+        ? ensureCopyDir({
+            host: root,
+            store: ports.contentOf(work.digest),
+            digest: work.digest,
+            copyDir: dir,
+            stepPaths: stepPaths(config).keys(),
+            configMap: spec.configMap ?? {},
+            nodeMetadata: nodeMetadata({ labels, annotations, agentVersion: version, packages: view.spec.packages ?? {} }),
+            bootId: attempt.bootId,
+          })
+        : { outcome: 'ready' as const },
+      action.fresh ? publishStart(root, stateDir(folders, instance.skyhook)) : undefined,
     ])
+    if (ensured.outcome === 'invalid') return refuse(attempt.id, ensured.problems.join('; '))
+    const missing = action.fresh ? await missingConfigFiles(root, dir, config, mode) : []
+    if (missing.length > 0) return refuse(attempt.id, `the package expects ${missing.join(', ')} in the configMap of the Skyhook`)
+    const unusable = await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
+    if (unusable !== undefined) return refuse(attempt.id, unusable)
     logs.set(attempt.id, { files, secrets: resolved.secrets })
     const request = stepUnitRequest({
       attempt,

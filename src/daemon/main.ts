@@ -1,0 +1,41 @@
+import { runUnpackChild } from '../packages/unpack-child.ts'
+import { runAgent } from './agent.ts'
+import { probe } from './http.ts'
+import { version } from './version.ts'
+
+const usage = `usage: skyhookd agent          run the agent of this node
+       skyhookd health live   ask the running agent whether it lives (exit 0 or 1)
+       skyhookd health ready  ask it whether it is ready
+       skyhookd unpack        unpack an image (started by the agent itself)
+       skyhookd version
+`
+
+async function main([command, argument]: readonly string[]): Promise<number> {
+  switch (command) {
+    case 'agent':
+      return await runAgent()
+    case 'unpack':
+      await runUnpackChild()
+      return 0
+    case 'health':
+      if (argument === 'live' || argument === 'ready') return await probe(argument)
+      break
+    case 'version':
+      process.stdout.write(`${version}\n`)
+      return 0
+    default:
+  }
+  process.stderr.write(usage)
+  return 2
+}
+
+main(process.argv.slice(2)).then(
+  (code) => {
+    process.exitCode = code
+    if (process.argv[2] === 'agent') process.exit(code) // sockets that linger must not keep a stopped agent alive
+  },
+  (error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+    process.exit(70) // EX_SOFTWARE: a fault of ours
+  },
+)
