@@ -4,6 +4,7 @@
  * systemd starts the recorder (ExecStopPost) with the result in its environment. It writes one line and syncs it; a line
  * that is cut, or of another boot or invocation, does not count.
  */
+import { dirname } from 'node:path'
 import type { HostRoot } from './root.ts'
 import type { UnitEnd } from './step-outcome.ts'
 
@@ -33,11 +34,11 @@ printf '{"v":1,"attempt":"%s","result":"%s","code":"%s","status":"%s","invocatio
   { sync "$1/$2" "$1" || sync; }
 `
 
-/** Puts the recorder on the host, or repairs it. */
+/** Puts the recorder and its folder on the host, or repairs them. */
 export async function ensureRecorder(root: HostRoot, path: string, resultsFolder: string): Promise<void> {
-  const present = await root.readFile(path).catch(unlessMissing)
+  const [present] = await Promise.all([root.readFile(path).catch(unlessMissing), root.mkdirp(resultsFolder, 0o700)])
   if (present?.toString() === RECORDER_SCRIPT) return
-  await root.mkdirp(resultsFolder, 0o700)
+  await root.mkdirp(dirname(path), 0o700)
   await root.writeFileDurable(path, RECORDER_SCRIPT, 0o755)
 }
 

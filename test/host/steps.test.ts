@@ -1,0 +1,344 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createHostRoot } from '../../src/host/root.ts'
+import { observeStepUnit } from '../../src/host/step-observation.ts'
+import { forgetStepUnit, startStepUnit, stopStepUnit } from '../../src/host/step-unit.ts'
+import { command, flag, text } from '../../src/host/unit-properties.ts'
+import { bootHost, shell, startAgent, stepRequest, type SystemdHost, type TestAgent } from './systemd-host.ts'
+
+let host: SystemdHost
+let agent: TestAgent
+beforeAll(async () => {
+  host = await bootHost()
+  agent = startAgent(host)
+  await host.root.mkdirp('/var/log/steps')
+})
+afterAll(async () => {
+  agent?.kill()
+  await host?.down()
+})
+
+const output = async (id: string, stream = 'out') => (await host.root.readFile(`/var/log/steps/${id}.${stream}`)).toString()
+
+describe('a step that ends', () => {
+  test.each([0, 1, 3, 199])('with exit code %i', async (code) => {
+    const step = shell(`echo out; echo err >&2; exit ${code}`)
+    const end = await agent.run(step)
+    expect(end).toMatchObject({ state: 'ended', source: 'file', result: { outcome: 'exited', code } })
+    expect(end).not.toHaveProperty('hostStopping')
+    expect(await output(step.id)).toBe('out\n')
+    expect(await output(step.id, 'err')).toBe('err\n')
+  })
+
+  test.each([9, 15, 11])('by signal %i from elsewhere', async (signal) => {
+    const step = shell('sleep 60')
+    await agent.start(step)
+    await expect.poll(async () => (await agent.units.readSnapshot(step.unit)).subState).toBe('start')
+    await agent.units.kill(step.unit, 'main', signal)
+    expect(await agent.awaitEnd(step)).toMatchObject({
+      source: 'file',
+      result: { outcome: 'killed', signal: { 9: 'SIGKILL', 15: 'SIGTERM', 11: 'SIGSEGV' }[signal] },
+    })
+  })
+
+  test('too late: TERM, and its children with it', async () => {
+    const step = shell('sleep 61 & sleep 62', { timeoutMs: 200 })
+    expect(await agent.run(step)).toMatchObject({ source: 'file', result: { outcome: 'timeout' } })
+    expect(await host.exec('sh', '-c', 'pgrep -f "sleep 6[12]" || true')).toBe('')
+  })
+
+  test('too late and deaf to TERM: KILL', async () => {
+    const step = shell('trap "" TERM; while :; do sleep 0.1; done', { timeoutMs: 100, stopTimeoutMs: 1 })
+    expect(await agent.run(step)).toMatchObject({ source: 'file', result: { outcome: 'timeout' } })
+  })
+
+  test('by our stop, with TERM or in its own way', async () => {
+    const plain = shell('sleep 60')
+    const tidy = shell('trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done')
+    await agent.start(plain)
+    await agent.start(tidy)
+    await expect.poll(() => output(tidy.id)).toBe('ready\n')
+    expect(await Promise.all([plain, tidy].map(({ unit }) => stopStepUnit(agent.stepHost, unit)))).toEqual([true, true])
+    expect(await agent.awaitEnd(plain)).toMatchObject({ source: 'file', result: { outcome: 'killed', signal: 'SIGTERM' } })
+    expect(await agent.awaitEnd(tidy)).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
+  })
+
+  test('one of ten at once', async () => {
+    const steps = Array.from({ length: 10 }, (_, code) => shell(`exit ${code}`))
+    const ends = await Promise.all(steps.map((step) => agent.run(step)))
+    expect(ends.map((end) => end.state === 'ended' && end.result)).toEqual(steps.map((_, code) => ({ outcome: 'exited', code })))
+  })
+})
+
+describe('a step that cannot start', () => {
+  test.each([
+    ['is missing', undefined, 0],
+    ['is not executable', '#!/bin/sh\n', 0o644],
+    ['has no interpreter line', 'echo hello\n', 0o755],
+    ['has an interpreter that is missing', '#!/no/such/shell\n', 0o755],
+  ])('because its file %s', async (_, content, mode) => {
+    const path = `/opt/step-${mode}-${content?.length}`
+    if (content !== undefined) await host.root.writeFile(path, content, mode)
+    expect(await agent.run(stepRequest([path]))).toMatchObject({
+      result: { outcome: 'failed-to-start', detail: expect.stringMatching('^203/EXEC') as string },
+      source: 'file',
+    })
+  })
+
+  test('because it is a folder', async () => {
+    expect(await agent.run(stepRequest(['/etc']))).toMatchObject({
+      result: { outcome: 'failed-to-start', detail: expect.stringMatching('^203/EXEC') as string },
+    })
+  })
+
+  // The recorder has the same fault, so there is no record and the unit itself has to tell.
+  test.each([
+    ['working directory', { workingDirectory: '/missing' }, '^200/CHDIR'],
+    ['log folder', { stdoutFile: '/missing/log' }, '^209/STDOUT'],
+  ])('because its %s is missing', async (_, change, detail) => {
+    expect(await agent.run(shell('true', change))).toMatchObject({
+      result: { outcome: 'failed-to-start', detail: expect.stringMatching(detail) as string },
+      source: 'unit',
+    })
+  })
+
+  test('because its environment file is gone', async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), 'elsewhere-'))
+    const step = shell('true')
+    await startStepUnit({ units: agent.units, root: createHostRoot(elsewhere) }, step) // writes its files where the host does not look
+    rmSync(elsewhere, { recursive: true })
+    expect(await agent.awaitEnd(step)).toMatchObject({
+      result: { outcome: 'failed-to-start', detail: expect.stringMatching('^resources') as string },
+      source: 'unit',
+    })
+  })
+
+  test('is forgotten without a trace: the host is not degraded', async () => {
+    const units = await agent.units.listByPattern(['skyhookd-test-*'])
+    expect(units.length).toBeGreaterThan(5)
+    for (const { unit } of units)
+      await forgetStepUnit(agent.stepHost, { id: unit.slice('skyhookd-test-'.length, -'.service'.length), unit })
+    expect(await agent.units.listByPattern(['skyhookd-test-*'])).toEqual([])
+    expect(await host.root.readdir('/run/skyhook')).toEqual([])
+    expect((await host.exec('systemctl', 'is-system-running')).trim()).toBe('running')
+  })
+})
+
+describe('what a step is given', () => {
+  const text = fc.string({ unit: 'grapheme', maxLength: 30 }).filter((text) => !/[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u.test(text))
+  const special = fc.string({ unit: fc.constantFrom(...'$"\'\\`;%{}*?#~ \n\t\r=!&|<>()[]', '\u0001', 'ä', '😀', '$X', '${Y}', '%n', '$$') })
+  const nasty = [
+    '',
+    ' ',
+    '$',
+    '$$',
+    '$HOME',
+    '${HOME}',
+    '%h',
+    '%%',
+    '\\',
+    '\\n',
+    "'",
+    '"',
+    '`id`',
+    '$(id)',
+    ';',
+    '; rm',
+    '\n',
+    'a\nb\n',
+    '\r\n',
+    '#',
+    '~',
+    '*',
+    '-n',
+    '--',
+    '\u{1F600}',
+    '\u0001\u007f',
+  ]
+
+  test('are its arguments, byte for byte', async () => {
+    const args = [...nasty, ...fc.sample(special, 150), ...fc.sample(text, 150)]
+    const step = stepRequest(['/usr/bin/printf', '%s\\0', ...args])
+    expect(await agent.run(step)).toMatchObject({ result: { outcome: 'exited', code: 0 } })
+    expect((await output(step.id)).split('\0').slice(0, -1)).toEqual(args)
+  })
+
+  test('are its variables, byte for byte, and none of the agent’s', async () => {
+    const values = [...nasty, ...fc.sample(special, 150), ...fc.sample(text, 150), 'x'.repeat(100_000)]
+    const environment = Object.fromEntries(values.map((value, index) => [`V_${index}`, value]))
+    const step = stepRequest(['/usr/bin/env', '-0'], { environment })
+    expect(await agent.run(step)).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
+    const lines = (await output(step.id)).split('\0').slice(0, -1)
+    const {
+      LANG: _,
+      INVOCATION_ID: __,
+      SYSTEMD_EXEC_PID: ___,
+      ...received
+    } = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+    expect(received).toEqual({ ...environment, HOME: '/root', PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' })
+  })
+
+  test('may be as much as the kernel takes, PATH and HOME of its own, and still leaves a record', async () => {
+    const environment = {
+      ...Object.fromEntries(Array.from({ length: 14 }, (_, index) => [`BIG_${index}`, 'x'.repeat(100_000)])),
+      PATH: '/nowhere',
+      HOME: '/tmp',
+      LANG: 'C',
+    }
+    const step = stepRequest(['/bin/sh', '-c', 'echo "$PATH $HOME ${#BIG_13}"'], { environment })
+    expect(await agent.run(step)).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
+    expect(await output(step.id)).toBe('/nowhere /tmp 100000\n')
+  })
+
+  test('is secret: in a file that only root reads, never among the unit’s properties', async () => {
+    const step = shell('sleep 60', { environment: { TOKEN: 'hunter2' } })
+    await agent.start(step)
+    expect((await host.root.stat(`/run/skyhook/${step.id}.env`))?.mode).toBe(0o100600)
+    expect(await host.exec('systemctl', 'show', step.unit)).not.toContain('hunter2')
+    await stopStepUnit(agent.stepHost, step.unit)
+    await agent.awaitEnd(step)
+    await forgetStepUnit(agent.stepHost, step)
+    expect(await host.root.stat(`/run/skyhook/${step.id}.env`)).toBeUndefined()
+  })
+
+  test('lies in a folder whose name is not a pattern', async () => {
+    await host.root.mkdirp('/run/g1')
+    const step = shell('echo "$A"', { environment: { A: 'from the folder with brackets' } })
+    await host.root.writeFile(`/run/g1/${step.id}.env`, 'A="from the folder that the pattern matches"\n', 0o600)
+    const bracketed = { ...agent.stepHost, runFolder: '/run/g[1]' }
+    expect(await startStepUnit(bracketed, step)).toMatchObject({ started: true })
+    await agent.awaitEnd(step)
+    expect(await output(step.id)).toBe('from the folder with brackets\n')
+  })
+
+  test('are limits', async () => {
+    const limits = { memoryMaxBytes: 64 * 2 ** 20, memoryLowBytes: 2 ** 20, cpuQuotaMicrosecondsPerSecond: 500_000, cpuWeight: 50 }
+    const step = shell('sleep 60', { limits, timeoutMs: 30_000, stopTimeoutMs: 7_000 })
+    await agent.start(step)
+    const properties = [
+      'MemoryMax',
+      'MemoryLow',
+      'CPUQuotaPerSecUSec',
+      'CPUWeight',
+      'TimeoutStartUSec',
+      'TimeoutStopUSec',
+      'KillMode',
+      'CollectMode',
+    ]
+    const shown = await host.exec('systemctl', 'show', step.unit, ...properties.map((name) => `--property=${name}`))
+    expect(shown.trim().split('\n').toSorted()).toEqual(
+      [
+        'CPUQuotaPerSecUSec=500ms',
+        'CPUWeight=50',
+        'CollectMode=inactive',
+        'KillMode=mixed',
+        'MemoryLow=1048576',
+        'MemoryMax=67108864',
+        'TimeoutStartUSec=30s',
+        'TimeoutStopUSec=7s',
+      ].toSorted(),
+    )
+    await stopStepUnit(agent.stepHost, step.unit)
+    await agent.awaitEnd(step)
+  })
+
+  test('may be more memory than it may have: killed', async () => {
+    const step = shell('exec grep -a x /dev/zero', { limits: { memoryMaxBytes: 16 * 2 ** 20 } })
+    expect(await agent.run(step)).toMatchObject({ result: { outcome: 'killed', signal: 'SIGKILL' } })
+  })
+
+  test.each(['workingDirectory', 'stdoutFile', 'stderrFile'])(
+    'is refused with a line break in its %s, which would write into the unit file',
+    async (name) => {
+      const step = shell('true', { [name]: '/tmp\nExecStartPre=/bin/touch /tmp/injected' })
+      expect(await startStepUnit(agent.stepHost, step)).toMatchObject({ started: false, error: { kind: 'invalid' } })
+      expect((await agent.units.readState(step.unit)).loadState).toBe('not-found')
+    },
+  )
+})
+
+describe('a step that is started again', () => {
+  test('while it runs is found and runs once', async () => {
+    const step = shell('echo ran; sleep 0.3')
+    expect(await startStepUnit(agent.stepHost, step)).toEqual({ started: true, found: false })
+    expect(await startStepUnit(agent.stepHost, step)).toEqual({ started: true, found: true })
+    expect(await agent.awaitEnd(step)).toMatchObject({ result: { outcome: 'exited', code: 0 } })
+    expect(await output(step.id)).toBe('ran\n')
+  })
+
+  test('after its failure is found ended', async () => {
+    const step = shell('echo ran; exit 3')
+    await agent.run(step)
+    expect(await startStepUnit(agent.stepHost, step)).toEqual({ started: true, found: true })
+    expect(await agent.awaitEnd(step)).toMatchObject({ result: { outcome: 'exited', code: 3 } })
+    expect(await output(step.id)).toBe('ran\n')
+  })
+})
+
+describe('a step without a record', () => {
+  test('is known by its unit: the disk was full', async () => {
+    const results = '/var/lib/skyhook/.agent/results'
+    await host.exec('mount', '-t', 'tmpfs', '-o', 'size=4k', 'full', results)
+    await host.exec('sh', '-c', `head -c 4096 /dev/zero >${results}/ballast`)
+    const [good, bad] = [shell('true'), shell('exit 4')]
+    expect(await agent.run(good)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 0 } })
+    expect(await agent.run(bad)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 4 } })
+    await host.exec('umount', results)
+    await forgetStepUnit(agent.stepHost, good)
+    expect(await observeStepUnit(agent.stepHost, good)).toEqual({ state: 'absent' }) // and not a success: what a unit that is gone says
+  })
+})
+
+describe('systemd', () => {
+  const oneshot = [text('Type', 'oneshot'), command('ExecStart', ['/bin/true']), flag('AddRef', true)]
+  const unknown = { name: 'MemoryZSwapMax', signature: 't', value: 1n }
+
+  test('of an older version starts what can do without its unknown properties, and nothing else', async () => {
+    expect(await agent.units.startTransient('optional.service', [...oneshot, { ...unknown, optional: true }])).toMatchObject({
+      outcome: 'started',
+    })
+    const refused = { outcome: 'refused', error: 'org.freedesktop.DBus.Error.PropertyReadOnly', nameIsBurnt: false }
+    expect(await agent.units.startTransient('needed.service', [...oneshot, unknown])).toMatchObject(refused)
+    expect(await agent.units.startTransient('needed.service', oneshot)).toMatchObject({ outcome: 'started' })
+  })
+
+  test('keeps the name of a unit whose settings do not go together', async () => {
+    const impossible = [...oneshot, text('Restart', 'always')]
+    expect(await agent.units.startTransient('burnt.service', impossible)).toMatchObject({ outcome: 'refused', nameIsBurnt: true })
+    expect(await agent.units.startTransient('burnt.service', oneshot)).toEqual({ outcome: 'exists' })
+    expect(await observeStepUnit(agent.stepHost, { id: 'burnt', unit: 'burnt.service' })).toMatchObject({
+      state: 'ended',
+      result: { outcome: 'failed-to-start' },
+    })
+    await forgetStepUnit(agent.stepHost, { id: 'burnt', unit: 'burnt.service' })
+  })
+
+  test('refuses a signature that it does not expect, and the name stays free', async () => {
+    expect(await agent.units.startTransient('again.service', [...oneshot, { name: 'UMask', signature: 's', value: '022' }])).toMatchObject({
+      outcome: 'refused',
+      nameIsBurnt: false,
+    })
+    expect(await agent.units.startTransient('again.service', oneshot)).toMatchObject({ outcome: 'started' })
+  })
+})
+
+test('an empty step costs a few milliseconds', async () => {
+  const times: number[] = []
+  for (let turn = 0; turn < 40; turn++) {
+    const step = stepRequest(['/bin/true'])
+    const beganMs = performance.now()
+    const end = await agent.run(step)
+    times.push(performance.now() - beganMs)
+    expect(end).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
+    await forgetStepUnit(agent.stepHost, step)
+  }
+  const [median, slow] = [0.5, 0.9].map((part) => times.toSorted((a, b) => a - b)[Math.floor(times.length * part)] as number) as [
+    number,
+    number,
+  ]
+  console.log(`an empty step, start to observed end: median ${median.toFixed(1)} ms, 90 % within ${slow.toFixed(1)} ms`)
+  expect(median).toBeLessThan(60) // 10-15 ms on a machine that does nothing else
+})

@@ -1,0 +1,149 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, symlinkSync, unlinkSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { type BusConnection, keepBus } from '../../src/host/bus-connection.ts'
+import { createHostRoot, type HostRoot } from '../../src/host/root.ts'
+import type { StepHost } from '../../src/host/step-files.ts'
+import { observeStepUnit, type StepIdentity, type StepObservation } from '../../src/host/step-observation.ts'
+import { startStepUnit, type StepUnitRequest } from '../../src/host/step-unit.ts'
+import { createUnits, type Units } from '../../src/host/units.ts'
+
+const run = promisify(execFile)
+const SANDBOX_PROGRAM = new URL('../../bin/sandbox', import.meta.url).pathname
+const HOST = 'host-1'
+
+/** A real host with systemd, and an agent's view of it. */
+export type SystemdHost = {
+  readonly root: HostRoot
+  readonly busSocket: string
+  /** Runs a command on the host and returns what it prints. */
+  exec(...command: readonly string[]): Promise<string>
+  /** Orderly, or as if the power were cut; returns when the host is up again. */
+  reboot(): Promise<void>
+  crash(): Promise<void>
+  /** Call after a boot that was not asked for here. Waits until the host is another boot than `oldBootId`, and up. */
+  awaitBoot(oldBootId: string): Promise<void>
+  down(): Promise<void>
+}
+
+/** Boots a host of its own for one test file (1.5 s once the base disk is made). */
+export async function bootHost(): Promise<SystemdHost> {
+  const environment = { ...process.env, SANDBOX: `host-test-${process.pid}` }
+  const sandbox = async (...args: readonly string[]) => (await run(SANDBOX_PROGRAM, args, { env: environment })).stdout
+  const folder = mkdtempSync(join(tmpdir(), 'systemd-host-'))
+  const mount = join(folder, 'host') // a stable path over reboots, as /host is in the agent's pod
+  async function attach(): Promise<void> {
+    const leader = (await sandbox('leader', HOST)).trim()
+    rmSync(mount, { force: true })
+    symlinkSync(`/proc/${leader}/root`, mount)
+  }
+  await sandbox('host-up', HOST)
+  await attach()
+  const root = createHostRoot(mount)
+  return {
+    root,
+    busSocket: join(mount, 'run/dbus/system_bus_socket'),
+    exec: async (...command) => await sandbox('exec', HOST, '--', ...command),
+    async reboot() {
+      await sandbox('reboot', HOST)
+      await attach()
+    },
+    async crash() {
+      await sandbox('crash', HOST)
+      await sandbox('start', HOST)
+      await attach()
+    },
+    async awaitBoot(oldBootId) {
+      for (const deadline = Date.now() + 60_000; Date.now() < deadline; await delay(50)) {
+        const leader = (await sandbox('leader', HOST).catch(() => '')).trim()
+        const bootId = leader && (await readFile(`/proc/${leader}/root/proc/sys/kernel/random/boot_id`, 'utf8').catch(() => ''))
+        if (bootId && bootId.trim() !== oldBootId) {
+          await sandbox('start', HOST) // it runs already: waits until it is up
+          return await attach()
+        }
+      }
+      throw new Error('the host did not boot again')
+    },
+    async down() {
+      unlinkSync(mount)
+      rmSync(folder, { recursive: true })
+      await sandbox('down')
+    },
+  }
+}
+
+/** One agent on that host. Closing it is what systemd sees when an agent is killed. */
+export type TestAgent = {
+  readonly connection: BusConnection
+  readonly units: Units
+  readonly stepHost: StepHost
+  /** Starts a step; throws when that fails. */
+  start(request: StepUnitRequest): Promise<void>
+  /** Observes now and at every piece of news until the step has ended, or is absent. */
+  awaitEnd(step: StepIdentity): Promise<Exclude<StepObservation, { state: 'running' }>>
+  run(request: StepUnitRequest): Promise<Exclude<StepObservation, { state: 'running' }>>
+  kill(): void
+}
+
+export function startAgent(host: SystemdHost): TestAgent {
+  const connection = keepBus({ socketPath: host.busSocket })
+  const units = createUnits(connection)
+  const stepHost: StepHost = { units, root: host.root }
+  const agent: TestAgent = {
+    connection,
+    units,
+    stepHost,
+    async start(request) {
+      const start = await startStepUnit(stepHost, request)
+      if (!start.started) throw new Error(`${start.error.kind}: ${start.error.message}`)
+    },
+    async awaitEnd(step) {
+      let wake = () => {}
+      const stops = [
+        units.onJobEnd(({ unit }) => unit === step.unit && wake()),
+        connection.onState(({ state }) => state === 'connected' && wake()),
+      ]
+      try {
+        for (;;) {
+          const news = new Promise<string>((resolve) => (wake = () => resolve('news')))
+          const observation = await observeStepUnit(stepHost, step)
+          if (observation.state !== 'running') return observation
+          const heard = await Promise.race([news, delay(20_000, 'nothing', { ref: false })])
+          if (heard === 'nothing') throw new Error(`no news of ${step.unit} for 20 s`) // there is no polling here to help out
+        }
+      } finally {
+        for (const stop of stops) stop()
+      }
+    },
+    async run(request) {
+      await agent.start(request)
+      return await agent.awaitEnd(request)
+    },
+    kill: () => connection.close(),
+  }
+  return agent
+}
+
+let count = 0
+
+/** A step of its own name: its output goes to `/var/log/steps/ID.out` and `.err`. */
+export function stepRequest(command: readonly [string, ...string[]], more: Partial<StepUnitRequest> = {}): StepUnitRequest {
+  const id = `t${process.pid}-${++count}`
+  return {
+    id,
+    unit: `skyhookd-test-${id}.service`,
+    command,
+    workingDirectory: '/',
+    environment: {},
+    stdoutFile: `/var/log/steps/${id}.out`,
+    stderrFile: `/var/log/steps/${id}.err`,
+    stopTimeoutMs: 5_000,
+    ...more,
+  }
+}
+
+export const shell = (script: string, more: Partial<StepUnitRequest> = {}) => stepRequest(['/bin/sh', '-c', script], more)
