@@ -22,6 +22,9 @@ export type TreeCopy = {
  */
 const modeMask = 0o755
 
+/** A Date holds whole milliseconds, and the system call gets it as a fraction of seconds. */
+const timeErrorMs = 2
+
 /** Files are replaced whole: a script that runs goes on reading the one it began with. What only `to` has, stays. */
 export async function copyTree(copy: TreeCopy): Promise<void> {
   for (const entry of await readdir(copy.from, { withFileTypes: true })) {
@@ -49,7 +52,7 @@ async function ensureFile({ trustTimes, executables }: TreeCopy, from: string, t
   const present = await lstat(to).catch(unlessMissing)
   if (present?.isDirectory()) await rm(to, { recursive: true })
   if (present?.isFile()) {
-    const hasSameTime = present.size === source.size && wholeMs(present.mtimeMs) === wholeMs(source.mtimeMs)
+    const hasSameTime = present.size === source.size && Math.abs(present.mtimeMs - source.mtimeMs) < timeErrorMs
     if (trustTimes ? hasSameTime : await haveSameContent(from, to)) {
       if ((present.mode & 0o7777) !== mode) await chmod(to, mode)
       if (hasSameTime) return
@@ -57,6 +60,3 @@ async function ensureFile({ trustTimes, executables }: TreeCopy, from: string, t
   }
   await copyFileWhole(from, to, { mode, durable: false, mtime: source.mtime })
 }
-
-/** Setting a time rounds it; a Date holds whole milliseconds. */
-const wholeMs = Math.floor
