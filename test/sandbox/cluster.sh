@@ -1,13 +1,108 @@
 # The whole sandbox: up, down, status. Sourced by bin/sandbox.
 # shellcheck shell=bash
 
+sandbox_up() { # sandbox_up NODES
+  local nodes=$1 jobs=() index tag
+  [[ $nodes =~ ^[1-9][0-9]?$ ]] || die "NODES is a number from 1 to 99, not '$nodes'"
+  [[ ! -e $STATE/env ]] || { say "sandbox $SANDBOX is up already (bin/sandbox down removes it)" && return 0; }
+  is_empty up || die "another \`bin/sandbox up\` is at work on sandbox $SANDBOX (process $(members up | head -n 1))"
+  require_machine "$nodes"
+  [[ ! -e $PLANE ]] || { say "removing what an earlier \`up\` left half made" && sandbox_down; }
+  mkdir -p "$TREE/up" && echo $$ >"$TREE/up/cgroup.procs" # so that `down` from elsewhere ends this, too
+
+  make_base & jobs+=($!)
+  fetch_registry & jobs+=($!)
+  "$HERE/build-binaries.sh" >/dev/null
+  wait_all "${jobs[@]}"
+  progress "base disk and programs at hand"
+
+  mkdir -p "$PLANE/etcd" "$STATE/hosts"
+  chmod 700 "$PLANE" "$PLANE/etcd"
+  hub_up
+  forward apiserver "$APISERVER_PORT"
+  forward registry "$REGISTRY_PORT"
+  define_control_plane
+  component_begin etcd
+  define_registry
+  component_begin registry
+  make_certificates
+  component_wait etcd
+  component_begin apiserver
+  progress "network, certificates, etcd"
+
+  jobs=()
+  for ((index = 1; index <= nodes; index++)); do
+    node_up "node-$index" & jobs+=($!)
+  done
+  write_env
+  component_wait registry
+  if [[ ${AGENT:-1} != 0 ]]; then
+    tag=dev-$(date +%s)
+    build_agent "$tag" & jobs+=($!)
+  fi
+  component_wait apiserver
+  component_begin kcm
+  component_begin scheduler
+  progress "control plane up, $nodes nodes are booting"
+  nodes_are_ready() { [[ $(kubectl get nodes --no-headers 2>/dev/null | grep -cw Ready) -ge $1 ]]; }
+  within 90 nodes_are_ready "$nodes" || die "not all nodes are Ready: $(kubectl get nodes --no-headers | tr '\n' ';') (consoles: $STATE/hosts/*/console.log)"
+  wait_all "${jobs[@]}"
+  mv "$STATE/env.partial" "$STATE/env" # its presence says that the sandbox is complete
+  progress "$nodes nodes Ready"
+  if [[ ${AGENT:-1} != 0 ]]; then
+    install_agent "$tag"
+    progress "agent runs on every node"
+  fi
+  say "sandbox $SANDBOX is up: . ${STATE/#"$PWD"\//}/env && kubectl get nodes"
+}
+
+node_up() {
+  host_create "$1"
+  node_provision "$1"
+  host_start "$1"
+}
+
+write_env() { # and take it over
+  cat >"$STATE/env.partial" <<ENV
+export SANDBOX='$SANDBOX'
+export KUBECONFIG='$STATE/kubeconfig'
+export REGISTRY='127.0.0.1:$(port_of registry)'
+export REGISTRY_USER='sandbox'
+export REGISTRY_PASSWORD='$(<"$PLANE/registry/password")'
+export REGISTRY_CA='$PLANE/registry/ca.crt'
+export PATH='$BIN':"\$PATH"
+ENV
+  . "$STATE/env.partial"
+}
+
 # Removes every trace, whatever came before: it looks for what carries the sandbox's name and needs no file of $STATE.
 # The hosts' disks are mounted in namespaces of their own and vanish with their processes.
 sandbox_down() {
-  echo $$ >/sys/fs/cgroup/systemd/cgroup.procs # out of the tree, if this is an `up` that failed
+  [[ $EUID -eq 0 ]] || die "root is needed"
+  echo $$ >/sys/fs/cgroup/systemd/cgroup.procs # out of the tree, if this is an `up` that clears up
   kill_group ''
   networks_down
   remove_cgroups
   rm -rf /run/systemd/nspawn/propagate/"$ID".*
   rm -rf --one-file-system "$STATE"
+}
+
+sandbox_status() {
+  local name folder
+  if [[ -e $STATE/env ]]; then
+    . "$STATE/env"
+    echo "sandbox $SANDBOX: up, . $STATE/env"
+  else
+    echo "sandbox $SANDBOX: not up"
+  fi
+  for name in "${COMPONENTS[@]}"; do
+    [[ ! -e $PLANE/$name.command ]] || printf '  %-10s %s\n' "$name" "$(component_state "$name")"
+  done
+  for folder in "$STATE"/hosts/*/; do
+    [[ -d $folder ]] || continue
+    name=$(basename "$folder")
+    printf '  %-10s %-8s %s boot %s%s\n' "$name" "$(host_state "$name")" "$SUBNET.$(<"$folder/number")" "$(host_boot_id "$name" || echo -)" \
+      "$([[ ! -e $folder/is-cut ]] || echo ' (cut off)')"
+  done
+  [[ ! -e $STATE/env ]] || kubectl --request-timeout=5s get nodes,pods -A -o wide || true
 }

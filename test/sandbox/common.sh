@@ -52,10 +52,17 @@ start_in() { # start_in GROUP LOG CMD...: CMD in the background, detached, in th
   local group=$TREE/$1 log=$2
   shift 2
   mkdir -p "$group"
-  (
-    echo "$BASHPID" >"$group/cgroup.procs"
-    exec setsid "$@"
-  ) </dev/null >>"$log" 2>&1 &
+  ( # twice a subshell: it is nobody's child, so `wait` does not wait for it
+    (
+      echo "$BASHPID" >"$group/cgroup.procs"
+      exec setsid "$@"
+    ) </dev/null >>"$log" 2>&1 &
+  )
+}
+
+wait_all() { # wait_all PID...: false as soon as one of them failed
+  local job
+  for job; do wait "$job" || return 1; done
 }
 
 kill_group() { # kill_group GROUP: all of it, at once, and waits until it is gone

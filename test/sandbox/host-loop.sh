@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Keeps one host running over its reboots, until it powers off or crashes. Started by host_start; BASE and BIN come from there.
+# Keeps one host running over its reboots, until it powers off or crashes. Started by host_start.
 # Usage: host-loop.sh HOST
 { # read whole before it runs: editing the file under a running host would break it
 set -euo pipefail
@@ -49,14 +49,14 @@ arguments=(--quiet --directory="$folder/root" --machine="$ID.$host" --hostname="
   # what containerd, runc and the kubelet need; the kubelet dies without /dev/kmsg, the real one is the machine's log
   --capability=all --system-call-filter='@known add_key keyctl bpf perf_event_open' --bind=/dev/null:/dev/kmsg
   --bind="$folder/containerd:/var/lib/containerd" --bind="$folder/kubelet:/var/lib/kubelet")
-[[ ! -e is-node ]] || arguments+=(--bind-ro="$(realpath "$BIN/kubelet"):/usr/local/bin/kubelet")
+[[ ! -e kubelet-program ]] || arguments+=(--bind-ro="$(<kubelet-program):/usr/local/bin/kubelet")
 
 boot() { # the disk is mounted in a mount namespace of this boot: it is gone with it, however it ends
   unshare --mount --propagation slave bash -ec '
     mount -t overlay "$1" -o "lowerdir=$2,upperdir=disk,workdir=overlay" root
     shift 2
     exec env SYSTEMD_NSPAWN_LOCK=0 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network systemd-nspawn "$@"
-  ' boot "$NAME.$host" "$BASE" "${arguments[@]}" /usr/local/sbin/host-init
+  ' boot "$NAME.$host" "$(<base)" "${arguments[@]}" /usr/local/sbin/host-init
 }
 
 join_cgroups

@@ -1,8 +1,9 @@
 # Hosts: Debian under systemd with a disk that survives reboots. Sourced by bin/sandbox.
 # shellcheck shell=bash
 #
-# $STATE/hosts/HOST/   number (of its address)   disk/ (what differs from the base)   containerd/ kubelet/ (on the machine's
-#                      file system: overlay on overlay is refused)   console.log   is-node, is-cut (marks)
+# $STATE/hosts/HOST/   number (of its address)   base (path of its base disk)   disk/ (what differs from the base)
+#                      containerd/ kubelet/ (on the machine's file system: overlay on overlay is refused)   console.log
+#                      kubelet-program (path; only a node has it)   is-cut (mark)
 
 host_folder() { echo "$STATE/hosts/$1"; }
 
@@ -15,7 +16,7 @@ host_create() { # host_create HOST: its folder and its address
   local folder number
   [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "host name $1: lower-case letters, digits and dashes, at most 32"
   folder=$(host_folder "$1")
-  mkdir -p "$folder"/{disk,overlay,root,containerd,kubelet} "$STATE/addresses"
+  mkdir -p "$folder/root" "$STATE/addresses"
   if [[ $1 =~ ^node-([1-9][0-9]?)$ ]]; then
     number=$((100 + BASH_REMATCH[1]))
     ln -sfn "../hosts/$1" "$STATE/addresses/$number"
@@ -23,6 +24,17 @@ host_create() { # host_create HOST: its folder and its address
     for number in {11..99}; do ln -sn "../hosts/$1" "$STATE/addresses/$number" 2>/dev/null && break; done # the link is made by one only
   fi
   echo "$number" >"$folder/number"
+  echo "$BASE" >"$folder/base" # a later recipe must not change the disk under a host
+  host_empty_disk "$1"
+}
+
+host_empty_disk() {
+  local folder
+  folder=$(host_folder "$1")
+  [[ ! -e $folder/disk ]] || rm -rf --one-file-system "$folder"/{disk,overlay,containerd,kubelet}
+  mkdir -p "$folder"/{disk/etc,overlay,containerd,kubelet}
+  echo "$1" >"$folder/disk/etc/hostname"
+  printf '127.0.0.1 localhost\n%s %s\n' "$SUBNET.$(<"$folder/number")" "$1" >"$folder/disk/etc/hosts"
 }
 
 # PID, in this machine's namespace, of the host's systemd. It sits alone in the cgroup init.scope (below `payload`, where
@@ -58,15 +70,14 @@ is_booted() { # is_booted HOST [OLD-BOOT-ID]
 
 host_start() { # boots it; a second call on a running host does nothing
   is_empty "hosts/$1" || return 0
-  start_in "hosts/$1" "$(host_folder "$1")/console.log" env SANDBOX="$SANDBOX" SKYHOOKD_CACHE="$CACHE" \
-    BASE="$BASE" BIN="${BIN:-}" "$HERE/host-loop.sh" "$1"
+  start_in "hosts/$1" "$(host_folder "$1")/console.log" env SANDBOX="$SANDBOX" "$HERE/host-loop.sh" "$1"
 }
 host_wait() { # host_wait HOST [OLD-BOOT-ID]
   within 60 is_booted "$@" || die "$1 has not booted within 60 s, it is $(host_state "$1"): see $(host_folder "$1")/console.log"
 }
 
 host_up() { # host_up HOST: a host without Kubernetes
-  host_create "$1"
+  [[ -d $(host_folder "$1") ]] || host_create "$1"
   hub_up
   host_start "$1"
   host_wait "$1"
@@ -103,9 +114,8 @@ host_wipe() { # the next start finds an empty disk, as after a new installation
   local folder
   folder=$(host_folder "$1")
   is_empty "hosts/$1" || die "$1 is running: bin/sandbox crash $1"
-  rm -rf --one-file-system "$folder"/{disk,overlay,containerd,kubelet}
-  mkdir -p "$folder"/{disk,overlay,containerd,kubelet}
-  [[ ! -e $folder/is-node ]] || node_provision "$1"
+  host_empty_disk "$1"
+  [[ ! -e $folder/kubelet-program ]] || node_provision "$1"
 }
 
 # A cable pulled: both ends lose the carrier and packets vanish. Stays so over a reboot.

@@ -43,15 +43,15 @@ require_disk() { # require_disk GIB FOLDER
   ((free_kib >= $1 * 1048576)) || die "$((free_kib / 1048576)) GiB are free at $2, $1 are needed (SKYHOOKD_CACHE=folder moves the cache)"
 }
 
-require_inotify() { # require_inotify HOSTS: each host's systemd, kubelet and containerd hold some
-  local limit used needed
-  limit=$(</proc/sys/fs/inotify/max_user_instances)
+require_inotify() { # require_inotify HOSTS: systemd, dbus, kubelet and containerd of a host hold 17, the control plane 8
+  local limit used needed setting=fs.inotify.max_user_instances
+  limit=$(sysctl -n "$setting")
   used=$( (find /proc/[0-9]*/fd -lname 'anon_inode:inotify' 2>/dev/null || true) | wc -l) # processes come and go meanwhile
-  needed=$(($1 * INOTIFY_PER_HOST))
-  ((used + needed <= limit)) || die "$used of $limit inotify instances are in use and $1 hosts need $needed more: \
-sysctl -w fs.inotify.max_user_instances=$((used + needed + 128))"
+  needed=$((used + $1 * 20 + 8))
+  ((needed > limit)) || return 0
+  say "raising $setting from $limit to $((needed + 128)) until the machine's next boot: $used are in use, $1 hosts need $((needed - used)) more"
+  sysctl -qw "$setting=$((needed + 128))" || die "it may not be raised from here: have it set on the machine"
 }
-INOTIFY_PER_HOST=20
 
 require_machine() { # require_machine HOSTS
   [[ $EUID -eq 0 ]] || die "root is needed: network namespaces, cgroups and booting hosts (systemd-nspawn) are root's alone"

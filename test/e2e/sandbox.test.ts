@@ -1,0 +1,276 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Sandbox, sandbox } from '../sandbox/sandbox.ts'
+
+const first = sandbox('selftest')
+const second = sandbox('selftest-2') // has a node-1, too
+const NODES = ['node-1', 'node-2', 'node-3'] as const
+
+beforeAll(async () => {
+  await Promise.all([first.run(['down']), second.run(['down'])])
+  await Promise.all([
+    first.must(['up', '3'], { env: { AGENT: '0' } }),
+    second.must(['up', '1'], { env: { AGENT: '0', KUBELET_SHUTDOWN_GRACE: '10s' } }),
+  ])
+  await first.kubectl(['apply', '-f', '-'], PROBE)
+  await first.kubectl(['rollout', 'status', 'daemonset/probe', '--timeout=60s'])
+})
+afterAll(async () => {
+  await Promise.all([first.run(['down']), second.run(['down'])])
+})
+
+describe('a node', () => {
+  test('gives a pod with the mounts of an agent its file system and its bus', async () => {
+    for (const node of NODES) {
+      const seen = await first.kubectl([
+        'exec',
+        await podOn(node),
+        '--',
+        'sh',
+        '-c',
+        'cat /host/proc/sys/kernel/random/boot_id; ls /run/dbus/system_bus_socket; cat /host/etc/hostname',
+      ])
+      expect(seen.split('\n').slice(0, 3)).toEqual([await bootIdOf(node), '/run/dbus/system_bus_socket', node])
+    }
+  })
+
+  test('has the services that packages restart', async () => {
+    const state = await first.must([
+      'exec',
+      'node-1',
+      '--',
+      'systemctl',
+      'is-active',
+      'cron',
+      'rsyslog',
+      'tuned',
+      'foobar',
+      'kubelet',
+      'containerd',
+    ])
+    expect(state.trim().split('\n')).toEqual(Array(6).fill('active'))
+  })
+
+  test('runs a command with its input and gives back its exit code', async () => {
+    const echo = await first.run(['exec', 'node-1', '--', 'sh', '-c', 'cat; exit 7'], { input: 'to the host' })
+    expect(echo).toMatchObject({ status: 7, stdout: 'to the host' })
+  })
+
+  test('pulls from the registry with a pull secret, under the name that this machine uses', async () => {
+    const { REGISTRY, REGISTRY_USER, REGISTRY_PASSWORD, REGISTRY_CA } = first.env() as Record<string, string>
+    const [image, login] = [`${REGISTRY}/test/workload:1`, `${REGISTRY_USER}:${REGISTRY_PASSWORD}`]
+    const push = [
+      'ctr',
+      '-n',
+      'k8s.io',
+      'images',
+      'push',
+      '--hosts-dir',
+      '/etc/containerd/certs.d',
+      '--user',
+      login,
+      image,
+      'sandbox.local/workload:1',
+    ]
+    await first.must(['exec', 'node-1', '--', ...push])
+    await first.kubectl([
+      'create',
+      'secret',
+      'docker-registry',
+      'pull',
+      `--docker-server=${REGISTRY}`,
+      `--docker-username=${REGISTRY_USER}`,
+      `--docker-password=${REGISTRY_PASSWORD}`,
+    ])
+    await first.kubectl(['apply', '-f', '-'], pulling(image))
+    await first.kubectl(['wait', '--for=condition=Ready', 'pod/pulling', '--timeout=30s'])
+    const curl = (...more: string[]) =>
+      execFileSync('curl', ['-s', '--cacert', `${REGISTRY_CA}`, ...more, `https://${REGISTRY}/v2/_catalog`], { encoding: 'utf8' })
+    expect(curl('-u', login)).toContain('test/workload')
+    expect(curl()).toContain('UNAUTHORIZED')
+  })
+
+  test('returns from an orderly reboot by itself: new boot id, same disk, same pod', async () => {
+    const [before, pod] = [await bootIdOf('node-1'), await podOn('node-1')]
+    await first.must(['exec', 'node-1', '--', 'sh', '-c', 'echo kept >/var/kept; echo lost >/run/lost'])
+    await first.must(['reboot', 'node-1'])
+    await eventually(async () => (await bootIdOf('node-1')) !== before)
+    expect(await first.must(['exec', 'node-1', '--', 'sh', '-c', 'cat /var/kept; ls /run/lost 2>&1 || true'])).toMatch(
+      /^kept\n.*No such file/,
+    )
+    await eventually(async () => (await restartsOf(pod)) === 1)
+    expect(await bootIdOf('node-1')).toBe((await first.must(['exec', 'node-1', '--', 'cat', '/proc/sys/kernel/random/boot_id'])).trim())
+  })
+
+  test('is off after a power cut and starts again from the same disk', async () => {
+    const before = await bootIdOf('node-2')
+    await first.must(['exec', 'node-2', '--', 'sh', '-c', 'echo kept >/var/kept'])
+    await first.must(['crash', 'node-2'])
+    expect(await first.run(['leader', 'node-2'])).toMatchObject({ status: 1, stderr: 'sandbox: node-2 is off\n' })
+    await first.must(['start', 'node-2'])
+    expect(await first.must(['exec', 'node-2', '--', 'cat', '/var/kept'])).toBe('kept\n')
+    await eventually(async () => (await bootIdOf('node-2')) !== before && (await isReady('node-2')))
+  })
+
+  test('is NotReady while its cable is pulled', async () => {
+    await first.must(['cut', 'node-3'])
+    await eventually(async () => !(await isReady('node-3')))
+    await first.must(['join', 'node-3'])
+    await eventually(() => isReady('node-3'))
+  })
+
+  test('shows its systemd to this machine', async () => {
+    const leader = (await first.must(['leader', 'node-1'])).trim()
+    expect(readFileSync(`/proc/${leader}/root/etc/hostname`, 'utf8').trim()).toBe('node-1')
+    expect(existsSync(`/proc/${leader}/root/run/dbus/system_bus_socket`)).toBe(true)
+  })
+
+  test('holds its shutdown back for the pods where that is asked for', async () => {
+    expect(await second.must(['exec', 'node-1', '--', 'systemd-inhibit', '--list', '--no-pager'])).toMatch(/kubelet .*shutdown.*delay/)
+  })
+})
+
+describe('the control plane', () => {
+  test.each(['etcd', 'apiserver', 'kcm'])('keeps its objects when %s is killed and started again', async (component) => {
+    await first.kubectl(['create', 'configmap', `before-${component}`])
+    await first.must(['restart', component])
+    expect(await first.kubectl(['get', 'configmap', `before-${component}`, '-o', 'name'])).toBe(`configmap/before-${component}\n`)
+  })
+
+  test('answers nothing while it is paused', async () => {
+    await first.must(['pause', 'apiserver'])
+    await expect(first.kubectl(['get', 'nodes', '--request-timeout=1s'])).rejects.toThrow(/deadline|[Tt]imeout/)
+    await first.must(['resume', 'apiserver'])
+    expect(await first.kubectl(['get', 'nodes', '-o', 'name'])).toContain('node/node-3')
+  })
+
+  test('writes down who asked for what, once per request', async () => {
+    await first.kubectl(['get', 'configmap', 'never-made', '--ignore-not-found', '--as=somebody', '--as-group=system:masters'])
+    const lines = readFileSync(`${first.folder}/control-plane/audit.log`, 'utf8').split('\n')
+    expect(lines.filter((line) => line.includes('configmaps/never-made'))).toHaveLength(1)
+    expect(lines.filter((line) => line.includes('"system:node:'))).toHaveLength(0)
+  })
+})
+
+describe('two sandboxes with equal node names', () => {
+  test('one goes without a trace, even while it comes up, and the other does not notice', async () => {
+    const boots = await Promise.all(NODES.map(bootIdOf))
+    expect(traces(second)).not.toEqual([])
+    await second.must(['down'])
+    expect(traces(second)).toEqual([])
+
+    const killed = AbortSignal.timeout(3_000) // in the middle: hosts are booting
+    await second.run(['up', '1'], { env: { AGENT: '0' }, signal: killed })
+    expect(traces(second)).not.toEqual([])
+    await second.must(['down'])
+    await second.must(['down'])
+    expect(traces(second)).toEqual([])
+
+    expect(await Promise.all(NODES.map(isReady))).toEqual([true, true, true])
+    expect(await Promise.all(NODES.map(bootIdOf))).toEqual(boots)
+  })
+
+  test('the other goes without a trace, too', async () => {
+    await first.must(['down'])
+    expect(traces(first)).toEqual([])
+  })
+})
+
+/** Whatever of the sandbox this machine knows: namespaces, cgroups, mounts, processes, folders. */
+function traces(of: Sandbox): string[] {
+  const name = new RegExp(`(^|/)skyhookd[.]${of.name}-[0-9a-f]{4}([.]|$)`)
+  const list = (command: string): string[] => execFileSync('sh', ['-c', `${command} 2>/dev/null || true`], { encoding: 'utf8' }).split('\n')
+  return [
+    ...list('ls /run/netns').filter((line) => name.test(line)),
+    ...list('find /sys/fs/cgroup -type d').filter((line) => name.test(line)),
+    ...list(`ls -d '${of.folder}' /run/systemd/nspawn/propagate/${of.name}-????.*`).filter((line) => line !== ''),
+    ...readFileSync('/proc/mounts', 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(`${of.folder}/`)),
+    ...commandLines().filter((line) => line.includes(`${of.folder}/`)),
+  ]
+}
+
+function commandLines(): string[] {
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+      } catch {
+        return '' // ended meanwhile
+      }
+    })
+}
+
+async function bootIdOf(node: string): Promise<string> {
+  return await first.kubectl(['get', 'node', node, '-o', 'jsonpath={.status.nodeInfo.bootID}'])
+}
+
+async function isReady(node: string): Promise<boolean> {
+  return (await first.kubectl(['get', 'node', node, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])) === 'True'
+}
+
+async function podOn(node: string): Promise<string> {
+  return await first.kubectl([
+    'get',
+    'pods',
+    '-l',
+    'app=probe',
+    '--field-selector',
+    `spec.nodeName=${node}`,
+    '-o',
+    'jsonpath={.items[0].metadata.name}',
+  ])
+}
+
+async function restartsOf(pod: string): Promise<number> {
+  return Number(await first.kubectl(['get', 'pod', pod, '-o', 'jsonpath={.status.containerStatuses[0].restartCount}']))
+}
+
+async function eventually(check: () => Promise<boolean>, limitMs = 40_000): Promise<void> {
+  const end = Date.now() + limitMs
+  while (!(await check())) {
+    if (Date.now() > end) throw new Error(`not within ${limitMs} ms: ${check.toString()}`)
+    await sleep(200)
+  }
+}
+
+const PROBE = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: probe}
+spec:
+  selector: {matchLabels: {app: probe}}
+  template:
+    metadata: {labels: {app: probe}}
+    spec:
+      hostNetwork: true
+      tolerations: [{operator: Exists}]
+      containers:
+      - name: probe
+        image: sandbox.local/workload:1
+        imagePullPolicy: Never
+        securityContext: {privileged: true}
+        volumeMounts:
+        - {name: host, mountPath: /host, mountPropagation: HostToContainer}
+        - {name: dbus, mountPath: /run/dbus}
+      volumes:
+      - {name: host, hostPath: {path: /}}
+      - {name: dbus, hostPath: {path: /run/dbus, type: Directory}}
+`
+
+function pulling(image: string): string {
+  return `
+apiVersion: v1
+kind: Pod
+metadata: {name: pulling}
+spec:
+  nodeName: node-2
+  imagePullSecrets: [{name: pull}]
+  terminationGracePeriodSeconds: 1
+  containers: [{name: workload, image: "${image}", imagePullPolicy: Always}]
+`
+}

