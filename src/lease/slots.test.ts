@@ -1,0 +1,374 @@
+import * as fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/cluster/fake-api-server.ts'
+import { staticCredentials } from '../kube/credentials.ts'
+import { createTransport, type Transport } from '../kube/transport.ts'
+import { indexedName, LABEL, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
+import type { Limit } from './rule.ts'
+import { listOwnSlots, listScope, type Leases } from './slot-reads.ts'
+import type { NodeIdentity, Progress, Slot } from './slot.ts'
+import { acquire, adoptRecovery, confirm, release, renew, type SlotRequest } from './slots.ts'
+
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+const demo = { name: 'demo', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
+const scope = skyhookScope(demo)
+const working: Progress = { phase: 'working', generation: 3, packages: ['tuning:1.1.0', 'shell:2'] }
+
+let server: FakeApiServer
+let transport: Transport
+let leases: Leases
+
+beforeEach(async () => {
+  server = await startFakeApiServer([LEASES])
+  transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+  leases = { transport, namespace: 'skyhook', nowMs: () => Date.UTC(2026, 10, 20, 13, 0, 0, 123) }
+})
+
+afterEach(async () => {
+  transport.close()
+  await server.stop()
+})
+
+const node = (number: number): NodeIdentity => ({ name: `node-${number}`, uid: `uid-of-node-${number}`, bootId: `boot-${number}` })
+const request = (number: number, limit: Limit, progress: Progress = { ...working, phase: 'preparing' }): SlotRequest => ({
+  scope,
+  node: node(number),
+  progress,
+  termsFrom: () => ({ limit }),
+})
+async function held(number: number, limit: Limit): Promise<Slot> {
+  const got = await acquire(leases, request(number, limit))
+  if (got.outcome !== 'held') expect.unreachable(JSON.stringify(got))
+  return got.slot
+}
+const lease = (slot: Pick<Slot, 'name'>): FakeObject | undefined => server.get(LEASES, slot.name)
+const isPost = ({ method }: { method: string }): boolean => method === 'POST'
+const writesSince = (from: number): string[] =>
+  server.requests.slice(from).map(({ method, path }) => `${method} ${path.slice(LEASES.length)}`)
+
+describe('asking for a slot', () => {
+  test('costs one LIST and one CREATE, and writes a Lease as documented', async () => {
+    const slot = await held(1, 1)
+    expect(writesSince(0)).toEqual(['GET ', 'POST '])
+    expect(server.requests[0]?.query.has('resourceVersion')).toBe(false) // consistent, not from a cache
+    expect(lease(slot)).toMatchObject({
+      metadata: {
+        name: indexedName(scope, 0),
+        labels: slotLabels(scope, 'slot'),
+        annotations: {
+          'skyhook.nvidia.com/phase': 'preparing',
+          'skyhook.nvidia.com/generation': '3',
+          'skyhook.nvidia.com/boot-id': 'boot-1',
+          'skyhook.nvidia.com/node-uid': 'uid-of-node-1',
+          'skyhook.nvidia.com/packages': 'tuning:1.1.0,shell:2',
+        },
+        ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'node-1', uid: 'uid-of-node-1' }],
+      },
+      spec: {
+        holderIdentity: 'node-1',
+        acquireTime: '2026-11-20T13:00:00.123000Z',
+        renewTime: '2026-11-20T13:00:00.123000Z',
+        leaseDurationSeconds: 120,
+      },
+    })
+  })
+
+  test('again returns the same slot and writes nothing', async () => {
+    const slot = await held(1, 2)
+    const from = server.requests.length
+    expect(await acquire(leases, request(1, 2))).toMatchObject({ outcome: 'held', isNew: false, slot: { uid: slot.uid } })
+    expect(writesSince(from)).toEqual(['GET '])
+  })
+
+  test('a full scope names who holds it', async () => {
+    await held(1, 2)
+    await held(2, 2)
+    expect(await acquire(leases, request(3, 2))).toEqual({
+      outcome: 'waiting',
+      reason: '2 of 2 slots are held',
+      holders: ['node-1', 'node-2'],
+    })
+  })
+
+  test.each<[Limit, string]>([
+    [0, 'the budget is 0: no node may start'],
+    [{ unknown: 'no census since noon' }, 'budget unknown: no census since noon'],
+  ])('limit %j waits: %s', async (limit, reason) => {
+    expect(await acquire(leases, request(1, limit))).toMatchObject({ outcome: 'waiting', reason })
+    expect(server.requests.some(isPost)).toBe(false)
+  })
+
+  test('without a limit the slot has no index, and counts above every index once there is one', async () => {
+    const slot = await held(1, 'unlimited')
+    expect(slot).toMatchObject({ kind: 'unlimited', index: Infinity, name: nodeSlotName(scope, node(1).uid) })
+    expect(await acquire(leases, request(2, 1))).toMatchObject({ outcome: 'waiting' })
+    expect(await acquire(leases, request(2, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
+  })
+
+  test('the ledger comes with the same LIST, and its epoch is written into the slot', async () => {
+    server.put(LEASES, { metadata: { name: ledgerName(demo), labels: ledgerLabels(demo), annotations: { n: '5' } } })
+    const seen: string[] = []
+    const got = await acquire(leases, {
+      ...request(1, 1),
+      termsFrom: (ledgers) => {
+        seen.push(...ledgers.map(({ metadata }) => metadata.name))
+        return { limit: 1, epoch: 7 }
+      },
+    })
+    expect(seen).toEqual([ledgerName(demo)])
+    expect(got).toMatchObject({ outcome: 'held', slot: { epoch: 7 } })
+  })
+
+  test('slots of an earlier Skyhook of the same name count until they are gone; other compartments do not', async () => {
+    const old = { ...request(1, 1), scope: skyhookScope({ ...demo, uid: 'an-earlier-one' }) }
+    const other = { ...request(2, 1), scope: skyhookScope(demo, 'gpu') }
+    expect(await acquire(leases, old)).toMatchObject({ outcome: 'held' })
+    expect(await acquire(leases, other)).toMatchObject({ outcome: 'held' })
+    expect(await acquire(leases, request(3, 1))).toMatchObject({ outcome: 'waiting', holders: ['node-1'] })
+    expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
+  })
+
+  test('a slot that nobody can read counts', async () => {
+    server.put(LEASES, { metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot'), [LABEL.slotKind]: 'future' } } })
+    expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'waiting' })
+  })
+})
+
+describe('when the answer to the CREATE is not a plain yes', () => {
+  test('another node was faster: lost', async () => {
+    server.fault(isPost, { kind: 'status', status: 409, reason: 'AlreadyExists' })
+    expect(await acquire(leases, request(1, 1))).toEqual({ outcome: 'lost', reason: `another node took ${indexedName(scope, 0)}` })
+  })
+
+  test('answer lost, slot created: looks and holds it', async () => {
+    server.fault(isPost, { kind: 'lose-answer' })
+    expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
+  })
+
+  test.each([{ kind: 'reset' }, { kind: 'status', status: 500 }, { kind: 'status', status: 429 }] as const)(
+    '$kind $status and nothing there: unknown',
+    async (fault) => {
+      server.fault(isPost, fault)
+      expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'unknown' })
+      expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held' })
+    },
+  )
+
+  test('refused by a policy: waits, with the words of the server', async () => {
+    server.fault(isPost, { kind: 'status', status: 403, message: 'not your node' })
+    expect(await acquire(leases, request(1, 1))).toMatchObject({
+      outcome: 'waiting',
+      reason: 'the API server refuses the slot: not your node',
+    })
+  })
+
+  test('a LIST that fails admits nobody', async () => {
+    server.fault(({ method }) => method === 'GET', { kind: 'status', status: 403 })
+    expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'unknown', error: { status: 403 } })
+    expect(server.requests.some(isPost)).toBe(false)
+  })
+
+  test('a CREATE that came through late is given back beside the slot in hand', async () => {
+    const slot = await held(1, 3)
+    server.put(LEASES, { ...structuredClone(lease(slot)), metadata: { ...lease(slot)?.metadata, name: indexedName(scope, 1) + '0' } })
+    expect(await acquire(leases, request(1, 3))).toMatchObject({ outcome: 'held', slot: { uid: slot.uid } })
+    expect((await listScope(leases, scope)).slots).toHaveLength(1)
+  })
+})
+
+describe('reporting progress', () => {
+  test('is one PUT with uid and resourceVersion that keeps what others wrote', async () => {
+    const slot = await held(1, 1)
+    const from = server.requests.length
+    const renewed = await renew(leases, slot, node(1), { ...working, phase: 'rebooting' })
+    expect(renewed).toMatchObject({ outcome: 'held', slot: { phase: 'rebooting' } })
+    expect(writesSince(from)).toEqual([`PUT /${slot.name}`])
+    expect(server.requests.at(-1)?.body).toMatchObject({ metadata: { uid: slot.uid, resourceVersion: slot.resourceVersion } })
+    expect(lease(slot)).toMatchObject({ spec: { leaseDurationSeconds: 1800 } })
+  })
+
+  test('goes on after somebody else wrote into the Lease, and keeps his words', async () => {
+    const slot = await held(1, 1)
+    const there = lease(slot) as FakeObject
+    server.put(LEASES, {
+      ...there,
+      metadata: { ...there.metadata, annotations: { ...(there.metadata['annotations'] as object), note: 'mine' } },
+    })
+    expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held', slot: { phase: 'working' } })
+    expect(lease(slot)).toMatchObject({ metadata: { annotations: { note: 'mine' } } })
+  })
+
+  test('goes on after a PUT whose answer was lost', async () => {
+    const slot = await held(1, 1)
+    server.fault(({ method }) => method === 'PUT', { kind: 'lose-answer' })
+    expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'unknown' })
+    expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held' })
+  })
+
+  test('never creates a slot that was deleted', async () => {
+    const slot = await held(1, 1)
+    server.remove(LEASES, slot.name)
+    expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'lost', reason: `Lease ${slot.name} was deleted` })
+    expect(lease(slot)).toBeUndefined()
+  })
+
+  test('never writes into the slot of another node, nor into another slot of its own name', async () => {
+    const slot = await held(1, 1)
+    server.remove(LEASES, slot.name)
+    const theirs = await held(2, 1)
+    expect(theirs.name).toBe(slot.name)
+    expect(await renew(leases, slot, node(1), working)).toEqual({ outcome: 'lost', reason: `Lease ${slot.name} is held by node-2 now` })
+    server.remove(LEASES, slot.name)
+    await held(1, 1)
+    expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'lost' })
+  })
+})
+
+describe('right before the first step', () => {
+  test('a slot that would still be granted is held', async () => {
+    const slot = await held(1, 2)
+    await held(2, 2)
+    expect(await confirm(leases, slot, request(1, 2))).toMatchObject({ outcome: 'held' })
+  })
+
+  test('of two holders the upper one yields when the budget falls to 1', async () => {
+    const [one, two] = [await held(1, 2), await held(2, 2)]
+    const [lower, upper] = one.index < two.index ? [1, 2] : [2, 1]
+    const slotOf = (number: number): Slot => (number === 1 ? one : two)
+    expect(await confirm(leases, slotOf(upper), request(upper, 1))).toMatchObject({
+      outcome: 'yield',
+      reason: 'the budget fell to 1 while 2 slots were held',
+    })
+    await release(leases, slotOf(upper), node(upper))
+    expect(await confirm(leases, slotOf(lower), request(lower, 1))).toMatchObject({ outcome: 'held' })
+  })
+
+  test.each<[string, ReturnType<SlotRequest['termsFrom']>]>([
+    ['the census fell silent', { limit: { unknown: 'no census' } }],
+    ['its batch is over', { limit: 5, epoch: 2 }],
+  ])('yields when %s', async (_, terms) => {
+    const slot = await held(1, 1)
+    expect(await confirm(leases, slot, { ...request(1, 1), termsFrom: () => terms })).toMatchObject({ outcome: 'yield' })
+  })
+
+  test('a slot that a person deleted is lost; a failing LIST leaves it open', async () => {
+    const slot = await held(1, 1)
+    server.fault(() => true, { kind: 'status', status: 500 })
+    expect(await confirm(leases, slot, request(1, 1))).toMatchObject({ outcome: 'unknown' })
+    server.remove(LEASES, slot.name)
+    expect(await confirm(leases, slot, request(1, 1))).toMatchObject({ outcome: 'lost' })
+  })
+})
+
+describe('giving it back', () => {
+  test('deletes exactly this slot', async () => {
+    const slot = await held(1, 1)
+    expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
+    expect(server.requests.at(-1)?.body).toMatchObject({ preconditions: { uid: slot.uid, resourceVersion: slot.resourceVersion } })
+    expect(lease(slot)).toBeUndefined()
+    expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
+  })
+
+  test('a renewal in between is followed', async () => {
+    const slot = await held(1, 1)
+    await renew(leases, slot, node(1), working)
+    expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
+    expect(lease(slot)).toBeUndefined()
+  })
+
+  test('the slot that another node has meanwhile stays', async () => {
+    const slot = await held(1, 1)
+    server.remove(LEASES, slot.name)
+    await held(2, 1)
+    expect(await release(leases, slot, node(1))).toEqual({ outcome: 'lost', reason: `Lease ${slot.name} is held by node-2 now` })
+    expect(lease(slot)).toBeDefined()
+  })
+
+  test.each([{ kind: 'lose-answer' }, { kind: 'reset' }, { kind: 'status', status: 500 }] as const)(
+    '$kind $status: looks, and is done or tries again',
+    async (fault) => {
+      const slot = await held(1, 1)
+      server.fault(({ method }) => method === 'DELETE', fault)
+      expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
+      expect(lease(slot)).toBeUndefined()
+    },
+  )
+
+  test('a server that is away leaves it open', async () => {
+    const slot = await held(1, 1)
+    await server.stop()
+    expect(await release(leases, slot, node(1))).toMatchObject({ outcome: 'unknown' })
+    await server.start()
+  })
+})
+
+describe('a node that is already disrupted', () => {
+  test('takes a recovery slot without asking for room, and nobody enters until the sum is below the budget', async () => {
+    await held(1, 1)
+    expect(await adoptRecovery(leases, request(2, 1))).toMatchObject({
+      outcome: 'held',
+      isNew: true,
+      slot: { kind: 'recovery', index: Infinity },
+    })
+    expect(await adoptRecovery(leases, request(2, 1))).toMatchObject({ outcome: 'held' })
+    expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'waiting', reason: '2 of 2 slots are held' })
+    expect(await acquire(leases, request(3, 3))).toMatchObject({ outcome: 'held', slot: { index: 1 } })
+  })
+
+  test('finds its slots again at start, those of an earlier registration apart', async () => {
+    const slot = await held(1, 3)
+    await held(2, 3)
+    const reborn = { ...node(1), uid: 'new-uid' }
+    await adoptRecovery(leases, { scope, node: reborn, progress: working })
+    expect((await listOwnSlots(leases, node(1))).own.map(({ uid }) => uid)).toEqual([slot.uid])
+    const { own, former } = await listOwnSlots(leases, reborn)
+    expect(own).toMatchObject([{ kind: 'recovery' }])
+    expect(former).toMatchObject([{ uid: slot.uid }])
+    expect(await release(leases, former[0] as Slot, reborn)).toEqual({ outcome: 'released' })
+  })
+})
+
+test('whatever is lost, cut or refused: the budget holds, and who says "held" has a Lease', async () => {
+  const aFault = fc.constantFrom({ kind: 'lose-answer' }, { kind: 'reset' }, { kind: 'cut' }, { kind: 'status', status: 500 }, {
+    kind: 'status',
+    status: 429,
+  } as const)
+  const anAct = fc.record({
+    does: fc.constantFrom('acquire', 'acquire', 'renew', 'release'),
+    nodes: fc.uniqueArray(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 3 }),
+    fault: fc.option(fc.record({ fault: aFault, method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE') }), { nil: undefined }),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(anAct, { maxLength: 25 }), async (limit, acts) => {
+      for (const { name } of (await listScope(leases, scope)).slots) server.remove(LEASES, name)
+      const hands = new Map<number, Slot>()
+      for (const { does, nodes, fault } of acts) {
+        let isSpent = fault === undefined
+        if (fault !== undefined) server.fault(({ method }) => !isSpent && (isSpent = method === fault.method), fault.fault as never)
+        await Promise.all(
+          nodes.map(async (number) => {
+            const mine = hands.get(number)
+            if (does === 'acquire') {
+              const got = await acquire(leases, request(number, limit))
+              if (got.outcome === 'held') hands.set(number, got.slot)
+            } else if (mine !== undefined && does === 'renew') {
+              const got = await renew(leases, mine, node(number), working)
+              expect(got.outcome).not.toBe('lost') // nobody takes a slot from anybody
+              if (got.outcome === 'held') hands.set(number, got.slot)
+            } else if (mine !== undefined) {
+              const got = await release(leases, mine, node(number))
+              expect(got.outcome).not.toBe('lost')
+              if (got.outcome === 'released') hands.delete(number)
+            }
+          }),
+        )
+        isSpent = true
+        const { slots } = await listScope(leases, scope)
+        expect(slots.length).toBeLessThanOrEqual(limit)
+        for (const [number, slot] of hands)
+          expect(slots.some(({ uid, holder }) => uid === slot.uid && holder === `node-${number}`)).toBe(true)
+      }
+    }),
+    { numRuns: 60 },
+  )
+})

@@ -1,0 +1,215 @@
+/** A real control plane for one test file: etcd, kube-apiserver and, where asked for, kube-controller-manager, on loopback ports. */
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { createWriteStream } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { staticCredentials, type Credentials } from '../../src/kube/credentials.ts'
+import { createTransport, type Transport } from '../../src/kube/transport.ts'
+import { createAuthority } from './pki.ts'
+
+const run = promisify(execFile)
+
+export type ApiServer = {
+  readonly url: string
+  /** Of a member of system:masters. */
+  readonly credentials: Credentials
+  /** A client with those, closed with the server. */
+  readonly admin: Transport
+  readonly kubeconfig: string
+  readonly kubectl: (...args: string[]) => Promise<string>
+  /** kill -9 and wait for the end; connections break as in a crash. */
+  crash(): Promise<void>
+  /** Starts it again on the same port and etcd, and waits until it is ready. */
+  restart(): Promise<void>
+  /** Makes etcd forget all revisions before now. */
+  compact(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startApiServer(options: { readonly controllerManager?: boolean } = {}): Promise<ApiServer> {
+  const bin = await binaryFolder()
+  const dir = await mkdtemp(join(tmpdir(), 'skyhookd-cluster-'))
+  const [etcdPort, peerPort, port] = (await freePorts(3)) as [number, number, number]
+  const url = `https://127.0.0.1:${port}`
+  const etcd = `http://127.0.0.1:${etcdPort}`
+  const pki = await createAuthority(dir)
+  const serving = await pki.issue(
+    'apiserver',
+    '/CN=kube-apiserver',
+    'extendedKeyUsage=serverAuth\nsubjectAltName=IP:127.0.0.1,IP:10.0.0.1,DNS:localhost\n',
+  )
+  const client = 'extendedKeyUsage=clientAuth\n'
+  const admin = await pki.issue('admin', '/O=system:masters/CN=admin', client)
+  const signing = await pki.signingKey()
+  const running = new Set<ChildProcess>()
+  const killAll = (): void => {
+    for (const child of running) child.kill('SIGKILL')
+  }
+  process.on('exit', killAll)
+
+  const launch = (name: string, flags: Readonly<Record<string, string | number | boolean>>): ChildProcess => {
+    const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)
+    // Dies with us, even if we are killed.
+    const child = spawn('setpriv', ['--pdeathsig', 'KILL', join(bin, name), ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const log = createWriteStream(join(dir, `${name}.log`), { flags: 'a' })
+    child.stdout.pipe(log, { end: false })
+    child.stderr.pipe(log, { end: false })
+    running.add(child)
+    child.on('exit', () => running.delete(child))
+    return child
+  }
+  const kill = async (child: ChildProcess): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGKILL')
+    await ended
+  }
+  const ready = async (what: string, child: ChildProcess, probe: () => Promise<unknown>): Promise<void> => {
+    for (const deadline = Date.now() + 90_000; Date.now() < deadline; await sleep(100)) {
+      if (child.exitCode !== null) break
+      const isUp = await probe().then(
+        () => true,
+        () => false,
+      )
+      if (isUp) return
+    }
+    killAll()
+    throw new Error(`${what} is not ready; the end of its log:\n${(await readFile(join(dir, `${what}.log`), 'utf8')).slice(-2000)}`)
+  }
+
+  const etcdProcess = launch('etcd', {
+    'data-dir': join(dir, 'etcd'),
+    'unsafe-no-fsync': true,
+    'log-level': 'warn',
+    'listen-client-urls': etcd,
+    'advertise-client-urls': etcd,
+    'listen-peer-urls': `http://127.0.0.1:${peerPort}`,
+    'initial-advertise-peer-urls': `http://127.0.0.1:${peerPort}`,
+    'initial-cluster': `default=http://127.0.0.1:${peerPort}`,
+  })
+  await ready('etcd', etcdProcess, async () => await etcdCall(etcd, '/v3/maintenance/status', {}))
+
+  const credentials = staticCredentials({
+    server: url,
+    ca: await readFile(pki.caFile, 'utf8'),
+    cert: await readFile(admin.certFile, 'utf8'),
+    key: await readFile(admin.keyFile, 'utf8'),
+  })
+  const transport = createTransport({ credentials, version: 'test', rate: false })
+  const startServer = async (): Promise<ChildProcess> => {
+    const child = launch('kube-apiserver', {
+      'etcd-servers': etcd,
+      'bind-address': '127.0.0.1',
+      'advertise-address': '127.0.0.1',
+      'secure-port': port,
+      'endpoint-reconciler-type': 'none', // 127.0.0.1 is no legal address of an endpoint
+      'tls-cert-file': serving.certFile,
+      'tls-private-key-file': serving.keyFile,
+      'client-ca-file': pki.caFile,
+      'service-account-issuer': 'https://kubernetes.default.svc',
+      'service-account-key-file': signing.publicFile,
+      'service-account-signing-key-file': signing.keyFile,
+      'service-cluster-ip-range': '10.0.0.0/24',
+      'authorization-mode': 'Node,RBAC',
+      'enable-admission-plugins': 'NodeRestriction',
+      'allow-privileged': true,
+      profiling: false,
+    })
+    const probe = createTransport({ credentials, version: 'test', rate: false })
+    await ready('kube-apiserver', child, async () => await probe.json('GET', '/readyz', {}).catch(onlyIfOk))
+    probe.close()
+    return child
+  }
+  let server = await startServer()
+
+  const kubeconfig = join(dir, 'kubeconfig')
+  await writeFile(kubeconfig, kubeconfigText(url, pki.caFile, admin))
+  if (options.controllerManager === true) {
+    const manager = await pki.issue('kcm', '/CN=system:kube-controller-manager', client)
+    const managerConfig = join(dir, 'kcm.kubeconfig')
+    await writeFile(managerConfig, kubeconfigText(url, pki.caFile, manager))
+    const child = launch('kube-controller-manager', {
+      kubeconfig: managerConfig,
+      'leader-elect': false,
+      'secure-port': 0,
+      'use-service-account-credentials': true,
+      'service-account-private-key-file': signing.keyFile,
+      'root-ca-file': pki.caFile,
+      'kube-api-qps': 500, // with the default 20 it takes 5 s until it works
+      'kube-api-burst': 1000,
+      profiling: false,
+    })
+    // It works once it has made the default ServiceAccount.
+    await ready(
+      'kube-controller-manager',
+      child,
+      async () => await transport.json('GET', '/api/v1/namespaces/default/serviceaccounts/default'),
+    )
+  }
+
+  return {
+    url,
+    credentials,
+    admin: transport,
+    kubeconfig,
+    kubectl: async (...args) => (await run(join(bin, 'kubectl'), ['--kubeconfig', kubeconfig, ...args])).stdout,
+    crash: async () => await kill(server),
+    async restart() {
+      server = await startServer()
+    },
+    async compact() {
+      const status = (await etcdCall(etcd, '/v3/maintenance/status', {})) as { header: { revision: string } }
+      await etcdCall(etcd, '/v3/kv/compaction', { revision: status.header.revision, physical: true })
+    },
+    async stop() {
+      transport.close()
+      for (const child of running) await kill(child)
+      process.off('exit', killAll)
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+async function binaryFolder(): Promise<string> {
+  const { stdout } = await run('bash', [join(import.meta.dirname, '../sandbox/build-binaries.sh')])
+  return stdout.trim().split('\n').at(-1) ?? ''
+}
+
+/** `/readyz` answers `ok`, which is no JSON: our transport says so, and that is the answer hoped for. */
+function onlyIfOk(error: unknown): void {
+  if (!(error instanceof Error && error.cause instanceof SyntaxError)) throw error
+}
+
+async function etcdCall(etcd: string, path: string, body: unknown): Promise<unknown> {
+  const answer = await fetch(`${etcd}${path}`, { method: 'POST', body: JSON.stringify(body) })
+  if (!answer.ok) throw new Error(`etcd answered ${answer.status}`)
+  return await answer.json()
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer()
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map(async (server) => await new Promise((resolve) => server.close(resolve))))
+  return ports
+}
+
+function kubeconfigText(server: string, ca: string, user: { readonly certFile: string; readonly keyFile: string }): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority': ca } }],
+    users: [{ name: 'test', user: { 'client-certificate': user.certFile, 'client-key': user.keyFile } }],
+  })
+}

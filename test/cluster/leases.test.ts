@@ -1,0 +1,173 @@
+/** Slots on a real API server: what its Leases really do, and many nodes racing for few slots. */
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { KubeObject } from '../../src/kube/objects.ts'
+import { indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../src/lease/names.ts'
+import { listOwnSlots, listScope, type Leases } from '../../src/lease/slot-reads.ts'
+import type { NodeIdentity, Progress, Slot } from '../../src/lease/slot.ts'
+import { acquire, adoptRecovery, confirm, release, renew, type Acquired, type SlotRequest } from '../../src/lease/slots.ts'
+import { startApiServer, type ApiServer } from './api-server.ts'
+
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+const working: Progress = { phase: 'working', generation: 1, packages: ['shell:1.0.0'] }
+
+let cluster: ApiServer
+let leases: Leases
+
+beforeAll(async () => {
+  cluster = await startApiServer({ controllerManager: true })
+  leases = { transport: cluster.admin, namespace: 'default' }
+})
+afterAll(async () => await cluster?.stop())
+
+async function createNode(name: string): Promise<NodeIdentity> {
+  const node = await cluster.admin.json<KubeObject>('POST', '/api/v1/nodes', {
+    body: { apiVersion: 'v1', kind: 'Node', metadata: { name } },
+  })
+  return { name, uid: node.metadata.uid, bootId: randomUUID() }
+}
+const scopeOfTest = (): ReturnType<typeof skyhookScope> => skyhookScope({ name: `s-${randomUUID().slice(0, 8)}`, uid: randomUUID() })
+const request = (scope: SlotRequest['scope'], node: NodeIdentity, limit: number): SlotRequest => ({
+  scope,
+  node,
+  progress: working,
+  termsFrom: () => ({ limit }),
+})
+function slotOf(got: Acquired): Slot {
+  if (got.outcome !== 'held') expect.unreachable(JSON.stringify(got))
+  return got.slot
+}
+
+describe('one slot', () => {
+  test('is taken, renewed, confirmed and given back', async () => {
+    const scope = scopeOfTest()
+    const node = await createNode('n-life')
+    const slot = slotOf(await acquire(leases, request(scope, node, 1)))
+    const renewed = await renew(leases, slot, node, { ...working, phase: 'rebooting' })
+    expect(renewed).toMatchObject({ outcome: 'held', slot: { phase: 'rebooting', uid: slot.uid } })
+    expect(await confirm(leases, slot, request(scope, node, 1))).toMatchObject({ outcome: 'held' })
+    expect((await listOwnSlots(leases, node)).own.map(({ name }) => name)).toEqual([indexedName(scope, 0)])
+    expect(await release(leases, slot, node)).toEqual({ outcome: 'released' }) // its resourceVersion is an old one by now
+    expect((await listScope(leases, scope)).slots).toEqual([])
+  })
+
+  test('a late renewal after a deletion does not create it again', async () => {
+    const scope = scopeOfTest()
+    const node = await createNode('n-late')
+    const slot = slotOf(await acquire(leases, request(scope, node, 1)))
+    await cluster.kubectl('delete', 'lease', slot.name)
+    expect(await renew(leases, slot, node, working)).toMatchObject({ outcome: 'lost' })
+    expect((await listScope(leases, scope)).slots).toEqual([])
+  })
+
+  test('a PUT without the uid would have done so: why the uid is always sent', async () => {
+    const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'raised', resourceVersion: '7' }, spec: {} }
+    expect(await cluster.admin.json('PUT', `${LEASES}/raised`, { body })).toMatchObject({ metadata: { name: 'raised' } })
+    await cluster.admin.json('DELETE', `${LEASES}/raised`)
+  })
+
+  test('what a person writes into it stays, and the renewal goes on', async () => {
+    const scope = scopeOfTest()
+    const node = await createNode('n-person')
+    const slot = slotOf(await acquire(leases, request(scope, node, 1)))
+    await cluster.kubectl('annotate', 'lease', slot.name, 'note=mine')
+    expect(await renew(leases, slot, node, working)).toMatchObject({
+      outcome: 'held',
+      slot: { lease: { metadata: { annotations: { note: 'mine' } } } },
+    })
+  })
+
+  test('a slot that another node has by now is neither written nor deleted', async () => {
+    const scope = scopeOfTest()
+    const [one, other] = [await createNode('n-one'), await createNode('n-other')]
+    const slot = slotOf(await acquire(leases, request(scope, one, 1)))
+    await cluster.kubectl('delete', 'lease', slot.name)
+    const theirs = slotOf(await acquire(leases, request(scope, other, 1)))
+    expect(theirs.name).toBe(slot.name)
+    expect(await renew(leases, slot, one, working)).toMatchObject({ outcome: 'lost' })
+    expect(await release(leases, slot, one)).toMatchObject({ outcome: 'lost' })
+    expect((await listScope(leases, scope)).slots).toMatchObject([{ uid: theirs.uid, holder: 'n-other' }])
+  })
+})
+
+describe('garbage collection', () => {
+  test('frees the slot of a deleted node', async () => {
+    const scope = scopeOfTest()
+    const [gone, next] = [await createNode('n-gone'), await createNode('n-next')]
+    slotOf(await acquire(leases, request(scope, gone, 1)))
+    expect(await acquire(leases, request(scope, next, 1))).toMatchObject({ outcome: 'waiting', holders: ['n-gone'] })
+    await cluster.kubectl('delete', 'node', 'n-gone')
+    await vi.waitFor(async () => expect((await acquire(leases, request(scope, next, 1))).outcome).toBe('held'), {
+      timeout: 10_000,
+      interval: 50,
+    })
+  })
+
+  test('takes the slot of a node that was registered again; it adopts a recovery slot, which counts', async () => {
+    const scope = scopeOfTest()
+    const node = await createNode('n-again')
+    slotOf(await acquire(leases, request(scope, node, 1)))
+    await cluster.kubectl('delete', 'node', 'n-again')
+    const reborn = await createNode('n-again')
+    expect(await adoptRecovery(leases, request(scope, reborn, 1))).toMatchObject({ outcome: 'held', slot: { kind: 'recovery' } })
+    await vi.waitFor(async () => expect((await listScope(leases, scope)).slots).toMatchObject([{ kind: 'recovery' }]), {
+      timeout: 10_000,
+      interval: 50,
+    })
+    expect(await acquire(leases, request(scope, await createNode('n-waits'), 1))).toMatchObject({ outcome: 'waiting' })
+  })
+
+  test('leaves slots of living nodes alone', async () => {
+    const scope = scopeOfTest()
+    const node = await createNode('n-alive')
+    const slot = slotOf(await acquire(leases, request(scope, node, 1)))
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect((await listScope(leases, scope)).slots).toMatchObject([{ uid: slot.uid }])
+  })
+})
+
+test('the selector finds the ledger and the slots of the compartment in one LIST, and nothing else', async () => {
+  const skyhook = { name: `s-${randomUUID().slice(0, 8)}`, uid: randomUUID() }
+  const node = await createNode('n-ledger')
+  for (const compartment of ['', '__default__', 'gpu nodes']) await acquire(leases, request(skyhookScope(skyhook, compartment), node, 1))
+  await cluster.admin.json('POST', LEASES, {
+    body: {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: ledgerName(skyhook), labels: ledgerLabels(skyhook) },
+      spec: {},
+    },
+  })
+  for (const compartment of ['', '__default__', 'gpu nodes']) {
+    const scope = skyhookScope(skyhook, compartment)
+    const { slots, ledgers } = await listScope(leases, scope)
+    expect(slots.map(({ name }) => name)).toEqual([indexedName(scope, 0)])
+    expect(ledgers).toHaveLength(1)
+  }
+})
+
+test('twenty nodes race for three slots: never more than three, and everybody gets his turn', async () => {
+  const scope = scopeOfTest()
+  const nodes = await Promise.all(Array.from({ length: 20 }, async (_, number) => await createNode(`race-${number}`)))
+  let holders = 0
+  let most = 0
+  let asked = 0
+  const turn = async (node: NodeIdentity): Promise<void> => {
+    for (;;) {
+      asked++
+      const got = await acquire(leases, request(scope, node, 3))
+      if (got.outcome === 'held') {
+        most = Math.max(most, ++holders)
+        expect((await listScope(leases, scope)).slots.length).toBeLessThanOrEqual(3)
+        await renew(leases, got.slot, node, working)
+        holders--
+        expect(await release(leases, got.slot, node)).toEqual({ outcome: 'released' })
+        return
+      }
+      await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 40))
+    }
+  }
+  await Promise.all(nodes.map(turn))
+  expect(most).toBeLessThanOrEqual(3)
+  console.log(`20 nodes, 3 slots: ${asked} times asked, at most ${most} holders`)
+})

@@ -1,0 +1,246 @@
+/** The reflector against a real API server that is killed, restarted, compacted, and cut off. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { staticCredentials, type Credentials } from '../../src/kube/credentials.ts'
+import type { KubeObject } from '../../src/kube/objects.ts'
+import { startReflector, type Notice, type Reflector, type ReflectorFact, type ReflectorOptions } from '../../src/kube/reflector.ts'
+import { createTransport, type Transport } from '../../src/kube/transport.ts'
+import { startApiServer, type ApiServer } from './api-server.ts'
+import { openGate, type Gate } from './gate.ts'
+
+const WIDGETS = '/apis/test.skyhookd/v1/widgets'
+const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+const widgetCrd = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'widgets.test.skyhookd' },
+  spec: {
+    group: 'test.skyhookd',
+    scope: 'Cluster',
+    names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+}
+
+let cluster: ApiServer
+let gate: Gate
+let transport: Transport
+let abort: AbortController
+let reflectors: Reflector<KubeObject>[]
+let notices: Notice<KubeObject>[]
+let facts: ReflectorFact[]
+
+beforeAll(async () => {
+  cluster = await startApiServer()
+  await installWidgets()
+})
+afterAll(async () => await cluster?.stop())
+
+beforeEach(async () => {
+  gate = await openGate(Number(new URL(cluster.url).port))
+  const { ca, cert, key } = (await cluster.credentials.current()) as { ca: string; cert: string; key: string }
+  transport = createTransport({
+    credentials: staticCredentials({ server: `https://127.0.0.1:${gate.port}`, ca, cert, key }),
+    version: 'test',
+  })
+  abort = new AbortController()
+  reflectors = []
+  notices = []
+  facts = []
+})
+
+afterEach(async () => {
+  abort.abort(new Error('test is over'))
+  await Promise.all(reflectors.map(async ({ ended }) => await ended))
+  transport.close()
+  await gate.close()
+  for (const { metadata } of (await cluster.admin.json<{ items: KubeObject[] }>('GET', WIDGETS)).items)
+    await cluster.admin.json('DELETE', `${WIDGETS}/${metadata.name}`)
+})
+
+async function installWidgets(): Promise<void> {
+  await cluster.admin.json('POST', CRDS, { body: widgetCrd })
+  await eventually(async () => await cluster.admin.json('GET', WIDGETS))
+}
+const eventually = async (check: () => unknown): Promise<void> => void (await vi.waitFor(check, { timeout: 30_000, interval: 20 }))
+const widget = (name: string): unknown => ({
+  apiVersion: 'test.skyhookd/v1',
+  kind: 'Widget',
+  metadata: { name },
+  spec: { size: 1 },
+  status: {},
+})
+const create = async (...names: string[]): Promise<void> => {
+  for (const name of names) await cluster.admin.json('POST', WIDGETS, { body: widget(name) })
+}
+const remove = async (name: string): Promise<unknown> => await cluster.admin.json('DELETE', `${WIDGETS}/${name}`)
+const lists = (): number => facts.filter(({ fact }) => fact === 'listed').length
+const names = (reflector: Reflector<KubeObject>): string[] => [...reflector.store.keys()].toSorted()
+
+function reflect(options: Partial<ReflectorOptions<KubeObject>> = {}): Reflector<KubeObject> {
+  const reflector = startReflector<KubeObject>(transport, {
+    path: WIDGETS,
+    onChange: (notice) => notices.push(notice),
+    onFact: (fact) => facts.push(fact),
+    signal: abort.signal,
+    ...options,
+    timing: { backoff: () => 100, ...options.timing },
+  })
+  reflectors.push(reflector)
+  return reflector
+}
+
+describe('a custom resource by its metadata', () => {
+  test('spec and status never come; a status write arrives as a new resourceVersion, a spec write as a new generation', async () => {
+    await create('a')
+    const reflector = reflect({ metadataOnly: true })
+    await reflector.synced
+    const before = reflector.store.get('a')
+    expect(Object.keys(before ?? {}).toSorted()).toEqual(['apiVersion', 'kind', 'metadata'].filter((key) => key in (before ?? {})))
+    expect(before?.metadata).not.toHaveProperty('managedFields')
+
+    const contentType = 'application/merge-patch+json'
+    await cluster.admin.json('PATCH', `${WIDGETS}/a/status`, { body: { status: { nodes: 'x'.repeat(50_000) } }, contentType })
+    await eventually(() => expect(reflector.store.get('a')?.metadata.resourceVersion).not.toBe(before?.metadata.resourceVersion))
+    expect(reflector.store.get('a')?.metadata.generation).toBe(before?.metadata.generation)
+    expect(reflector.store.get('a')).not.toHaveProperty('status')
+
+    await cluster.admin.json('PATCH', `${WIDGETS}/a`, { body: { spec: { size: 2 } }, contentType })
+    await eventually(() => expect(reflector.store.get('a')?.metadata.generation).toBe((before?.metadata.generation ?? 0) + 1))
+  })
+
+  test('pages of a long list', async () => {
+    await create(...Array.from({ length: 25 }, (_, number) => `w${number}`))
+    const reflector = reflect({ metadataOnly: true, timing: { pageSize: 10 } })
+    await reflector.synced
+    expect(reflector.store.size).toBe(25)
+  })
+})
+
+test('one Node by name: other Nodes cause nothing', async () => {
+  const node = (name: string): unknown => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } })
+  for (const name of ['own', 'other']) await cluster.admin.json('POST', '/api/v1/nodes', { body: node(name) })
+  const reflector = reflect({ path: '/api/v1/nodes', query: { fieldSelector: 'metadata.name=own' } })
+  await reflector.synced
+  expect(names(reflector)).toEqual(['own'])
+  const seen = notices.length
+  await cluster.kubectl('annotate', 'node', 'other', 'heartbeat=1')
+  await cluster.kubectl('annotate', 'node', 'own', 'ours=1')
+  await eventually(() => expect(reflector.store.get('own')?.metadata.annotations).toMatchObject({ ours: '1' }))
+  expect(notices.slice(seen).flatMap(({ changes }) => changes.map(({ key }) => key))).toEqual(['own'])
+})
+
+describe('an API server that is killed and comes back', () => {
+  test('nothing is lost, nothing told as deleted, never absent and never unknown', async () => {
+    await create('a', 'b')
+    const reflector = reflect()
+    await reflector.synced
+    for (const name of ['c', 'd']) {
+      await cluster.crash()
+      await eventually(() => expect(reflector.state()).toHaveProperty('trouble'))
+      await cluster.restart()
+      await create(name)
+      await eventually(() => expect(names(reflector)).toContain(name))
+    }
+    expect(names(reflector)).toEqual(['a', 'b', 'c', 'd'])
+    // Its watch cache begins anew, so it answers 410 to versions from before the crash: at most one list each time.
+    expect(lists()).toBeLessThanOrEqual(3)
+    expect([...new Set(notices.map(({ state: { state } }) => state))]).toEqual(['synced'])
+    expect(notices.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual([
+      'added a',
+      'added b',
+      'added c',
+      'added d',
+    ])
+  })
+
+  test('an agent that starts while it is away: unknown until it has listed, never absent', async () => {
+    await create('a')
+    await cluster.crash()
+    const reflector = reflect()
+    await eventually(() => expect(reflector.state()).toMatchObject({ state: 'unknown', trouble: {} }))
+    await cluster.restart()
+    await reflector.synced
+    expect(names(reflector)).toEqual(['a'])
+    expect([...new Set(notices.map(({ state: { state } }) => state))]).toEqual(['unknown', 'synced'])
+  })
+
+  test('compacted history: 410, one new list, and the deletion nobody saw is told', async () => {
+    await create('a', 'b')
+    const reflector = reflect()
+    await reflector.synced
+    gate.shut()
+    await remove('a')
+    await create('c')
+    for (let i = 0; i < 20; i++) await cluster.kubectl('annotate', 'namespace', 'default', `n=${i}`, '--overwrite')
+    await cluster.compact()
+    await cluster.crash()
+    await cluster.restart()
+    gate.open()
+    await eventually(() => expect(names(reflector)).toEqual(['b', 'c']))
+    expect(lists()).toBe(2)
+    expect(facts.some((fact) => fact.fact === 'failed' && fact.relists && fact.during === 'watch')).toBe(true)
+    expect(notices.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`)).toSorted()).toEqual([
+      'added a',
+      'added b',
+      'added c',
+      'deleted a',
+    ])
+  })
+
+  test('an object deleted and created again behind a cut cable is told as both', async () => {
+    await create('a')
+    const reflector = reflect()
+    await reflector.synced
+    const before = reflector.store.get('a')?.metadata.uid
+    gate.shut()
+    await remove('a')
+    await create('a')
+    gate.open()
+    await eventually(() => expect(reflector.store.get('a')?.metadata.uid).not.toBe(before))
+    expect(notices.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual(['added a', 'deleted a', 'added a'])
+  })
+})
+
+test('a CRD that is removed: absent and empty; installed again: followed again', async () => {
+  await create('a')
+  const reflector = reflect()
+  await reflector.synced
+  await cluster.kubectl('delete', 'crd', 'widgets.test.skyhookd')
+  await eventually(() => expect(reflector.state()).toMatchObject({ state: 'absent' }))
+  expect(names(reflector)).toEqual([])
+  await installWidgets()
+  await create('b')
+  await eventually(() => expect(names(reflector)).toEqual(['b']))
+  expect(reflector.state()).toMatchObject({ state: 'synced' })
+})
+
+test('without the right to list: unknown with the words of the server; granted: synced', async () => {
+  await create('a')
+  await cluster.kubectl('create', 'serviceaccount', 'watcher')
+  const token = (await cluster.kubectl('create', 'token', 'watcher')).trim()
+  const { ca } = await cluster.credentials.current()
+  const credentials: Credentials = staticCredentials({ server: cluster.url, ca: ca ?? '', token })
+  const client = createTransport({ credentials, version: 'test' })
+  const reflector = startReflector<KubeObject>(client, {
+    path: WIDGETS,
+    onChange: (notice) => notices.push(notice),
+    signal: abort.signal,
+    timing: { backoff: () => 100 },
+  })
+  reflectors.push(reflector)
+  await eventually(() => expect(reflector.state()).toMatchObject({ state: 'unknown', trouble: { error: { reason: 'Forbidden' } } }))
+  await cluster.kubectl('create', 'clusterrole', 'watcher', '--verb=list,watch', '--resource=widgets.test.skyhookd')
+  await cluster.kubectl('create', 'clusterrolebinding', 'watcher', '--clusterrole=watcher', '--serviceaccount=default:watcher')
+  await reflector.synced
+  expect(names(reflector)).toEqual(['a'])
+  expect(notices.flatMap(({ changes }) => changes).every(({ type }) => type === 'added')).toBe(true)
+  client.close()
+})
