@@ -62,9 +62,9 @@ export async function restartService(
   const { timeoutMs = TIMEOUT_MS, signal } = times
   const jobs = watchJobs(units, unit) // before asking: the end of the job may overtake the answer
   try {
-    // Without this a service that failed too often is refused in a millisecond, with its old result.
-    await units.resetFailed(unit)
-    const job = await units.restart(unit, signal ? { signal } : {})
+    // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the last one
+    // that ended is unloaded, and why it ended is forgotten. systemd takes the three in this order.
+    const [, job] = await Promise.all([units.resetFailed(unit), units.restart(unit, signal ? { signal } : {}), units.ref(unit)])
     const result = await jobs.result(job, timeoutMs, signal)
     if (result === OVERDUE) return overdue(unit, timeoutMs)
     if (result !== 'done') return await jobFailed(units, unit, result)
@@ -73,11 +73,12 @@ export async function restartService(
     return restartFailed(error, unit)
   } finally {
     jobs.stop()
+    units.unref(unit).catch(() => {}) // it ends with the connection anyway
   }
 }
 
 /**
- * Decides a restart whose answer was lost, from the unit alone, once there is a bus again. `not-asked`: the unit has its
+ * Decides a restart whose answer was lost, from the unit alone, and waits for a bus to ask. `not-asked`: the unit has its
  * previous invocation and no job, so nothing was done and it may be asked again.
  */
 export async function confirmRestart(
@@ -88,19 +89,20 @@ export async function confirmRestart(
 ): Promise<RestartOutcome> {
   const { timeoutMs = TIMEOUT_MS, signal } = times
   const deadlineMs = performance.now() + timeoutMs
-  try {
-    for (;;) {
+  for (;;) {
+    let outcome: RestartOutcome
+    try {
       const state = await units.readState(unit, signal ? { signal } : {})
       const settling = state.jobPending || state.activeState === 'activating' || state.activeState === 'deactivating'
-      if (!settling) {
-        if ((state.invocationId ?? '') === previousInvocation) return { outcome: 'not-asked', detail: `${unit} is as it was before` }
-        return await settled(units, unit, previousInvocation, times)
-      }
-      if (performance.now() > deadlineMs) return overdue(unit, timeoutMs)
-      await delay(CONFIRM_POLL_MS, undefined, signal ? { signal } : {})
+      if (settling) outcome = overdue(unit, timeoutMs)
+      else if ((state.invocationId ?? '') === previousInvocation) return { outcome: 'not-asked', detail: `${unit} is as it was before` }
+      else return await settled(units, unit, previousInvocation, times)
+    } catch (error) {
+      if (!isOutcomeUnknown(error) && !(error instanceof NotConnectedError)) throw error
+      outcome = { outcome: 'unknown', detail: `${unit}: ${describeError(error)}` } // reading may be repeated
     }
-  } catch (error) {
-    return restartFailed(error, unit)
+    if (signal?.aborted || performance.now() > deadlineMs) return outcome
+    await delay(CONFIRM_POLL_MS)
   }
 }
 

@@ -70,6 +70,7 @@ export function snapshotOf(values: Readonly<Record<string, Variant>>): UnitSnaps
     execMainCode: number('ExecMainCode'),
     execMainStatus: number('ExecMainStatus'),
     nRestarts: number('NRestarts'),
-    conditionResult: values['ConditionResult']?.value !== false,
+    // before the first look at its conditions they read as false
+    conditionResult: values['ConditionResult']?.value !== false || number('ConditionTimestamp') === 0,
   }
 }

@@ -158,6 +158,12 @@ describe('news of jobs', () => {
 })
 
 describe('references', () => {
+  test('asked for before there is a connection are taken once', async () => {
+    await using systemd = await startFakeSystemd()
+    await Promise.all([systemd.units.ref('a.service'), systemd.units.ref('a.service')])
+    expect(systemd.bus.calledMembers().filter((member) => member === 'RefUnit')).toHaveLength(1)
+  })
+
   test('are taken once and renewed on every connection', async () => {
     await using systemd = await startFakeSystemd()
     await systemd.units.startTransient('started.service', properties) // with AddRef

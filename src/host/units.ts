@@ -166,11 +166,13 @@ export function createUnits(connection: BusConnection): Units {
     stop: (unit, options) => unlessGone(manager('StopUnit', 'ss', [unit, 'replace'], options)),
     kill: (unit, who, signal, options) => unlessGone(manager('KillUnit', 'ssi', [unit, who, signal], options)),
     async ref(unit) {
-      if (held.has(unit)) return true
-      held.add(unit) // before the answer: it may get lost
-      const exists = await unlessGone(manager('RefUnit', 's', [unit]))
-      if (!exists) held.delete(unit)
-      return exists
+      return await connection.withBus(async (bus) => {
+        if (held.has(unit)) return true // systemd counts: taken twice it would have to be given back twice
+        held.add(unit) // before the answer, which may get lost
+        const exists = await unlessGone(bus.call({ ...MANAGER, member: 'RefUnit', signature: 's', body: [unit] }))
+        if (!exists) held.delete(unit)
+        return exists
+      })
     },
     async unref(unit) {
       held.delete(unit)

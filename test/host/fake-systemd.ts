@@ -45,6 +45,7 @@ export async function startFakeSystemd() {
       ExecMainStatus: new Variant('i', unit?.execMainStatus ?? 0),
       NRestarts: new Variant('u', unit?.nRestarts ?? 0),
       ConditionResult: new Variant('b', unit?.conditionResult ?? true),
+      ConditionTimestamp: new Variant('t', unit ? 1_795_182_215_350_008n : 0n),
     }
     return { signature: 'a{sv}', body: [values] }
   })

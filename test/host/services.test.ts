@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { confirmRestart, restartService, type RestartOutcome } from '../../src/host/service-restart.ts'
+import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+
+const SERVICES: Readonly<Record<string, string>> = {
+  good: '[Service]\nExecStart=/bin/sleep infinity\n',
+  dies: '[Service]\nExecStart=/bin/sh -c "exit 7"\n',
+  'dies-later': '[Service]\nExecStart=/bin/sleep 0.15\n',
+  loops: '[Service]\nRestart=always\nExecStart=/bin/sh -c "exit 7"\n[Unit]\nStartLimitIntervalSec=0\n',
+  limited: '[Service]\nExecStart=/bin/false\n[Unit]\nStartLimitBurst=2\nStartLimitIntervalSec=600\n',
+  badpath: '[Service]\nType=exec\nExecStart=/no/such/program\n',
+  silent: '[Service]\nType=notify\nTimeoutStartSec=300ms\nExecStart=/bin/sleep infinity\n',
+  conditional: '[Unit]\nConditionPathExists=/no/such/file\n[Service]\nExecStart=/bin/sleep infinity\n',
+  asserted: '[Unit]\nAssertPathExists=/no/such/file\n[Service]\nExecStart=/bin/sleep infinity\n',
+  dependent: '[Unit]\nRequires=badpath.service\nAfter=badpath.service\n[Service]\nExecStart=/bin/sleep infinity\n',
+  manual: '[Unit]\nRefuseManualStart=yes\n[Service]\nExecStart=/bin/sleep infinity\n',
+  bad: '[Service]\nType=simple\n',
+}
+
+let host: SystemdHost
+let agent: TestAgent
+beforeAll(async () => {
+  host = await bootHost()
+  agent = startAgent(host)
+  for (const [name, content] of Object.entries(SERVICES)) await host.root.writeFile(`/etc/systemd/system/${name}.service`, content, 0o644)
+  await host.exec('ln', '-s', '/dev/null', '/etc/systemd/system/masked.service')
+  await agent.units.reload()
+})
+afterAll(async () => {
+  agent?.kill()
+  await host?.down()
+})
+
+const invocation = async (unit: string) => (await agent.units.readState(unit)).invocationId ?? ''
+const restart = async (unit: string, timeoutMs = 10_000): Promise<RestartOutcome> =>
+  await restartService(agent.units, unit, await invocation(unit), { timeoutMs })
+
+describe('a service of the host', () => {
+  test.each(['good.service', 'cron.service', 'systemd-logind.service', 'systemd-journald.service'])(
+    '%s is restarted, from whatever it was',
+    async (unit) => {
+      const before = await invocation(unit)
+      const outcome = await restart(unit)
+      expect(outcome).toEqual({ outcome: 'restarted', invocationId: await invocation(unit) })
+      expect(outcome).not.toMatchObject({ invocationId: before })
+    },
+  )
+
+  test('may be restarted by many at once', async () => {
+    const before = await invocation('good.service')
+    const outcomes = await Promise.all([1, 2, 3, 4].map(() => restartService(agent.units, 'good.service', before)))
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ outcome: 'restarted' })
+  })
+
+  test.each([
+    ['dies', 'not-active', 'failed/failed (exit-code, exited 7)'],
+    ['dies-later', 'not-active', 'inactive/dead (success, exited 0)'],
+    ['loops', 'not-active', 'auto-restart'],
+    ['badpath', 'job-failed', 'job failed (exit-code, exited 203)'],
+    ['silent', 'job-failed', 'job failed (timeout, killed TERM)'],
+    ['conditional', 'condition', 'one of its conditions does not hold'],
+    ['asserted', 'job-failed', 'job assert'],
+    ['dependent', 'job-failed', 'job dependency'],
+    ['no-such', 'no-such-unit', 'not found'],
+    ['masked', 'masked', 'masked'],
+    ['bad', 'bad-unit', 'bad unit file setting'],
+    ['manual', 'refused', 'OnlyByDependency'],
+  ])('%s is not', async (name, reason, detail) => {
+    expect(await restart(`${name}.service`)).toMatchObject({ outcome: 'failed', reason, detail: expect.stringContaining(detail) as string })
+  })
+
+  test('that failed too often is tried all the same', async () => {
+    for (let turn = 0; turn < 4; turn++)
+      expect(await restart('limited.service')).toMatchObject({
+        outcome: 'failed',
+        reason: 'not-active',
+        detail: expect.stringContaining('exited 1') as string,
+      })
+  })
+
+  test('that is the bus takes the answer with it: unknown, then decided by its invocation', async () => {
+    const before = await invocation('dbus.service')
+    expect(await restart('dbus.service')).toMatchObject({ outcome: 'unknown' })
+    const outcome = await confirmRestart(agent.units, 'dbus.service', before)
+    expect(outcome).toEqual({ outcome: 'restarted', invocationId: await invocation('dbus.service') })
+    expect(await confirmRestart(agent.units, 'cron.service', await invocation('cron.service'))).toMatchObject({ outcome: 'not-asked' })
+  })
+})

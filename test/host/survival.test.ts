@@ -1,0 +1,199 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { BUS } from '../../src/host/bus.ts'
+import { readBootId, readMachineId } from '../../src/host/identity.ts'
+import { listInhibitors, reboot } from '../../src/host/login.ts'
+import { observeStepUnit } from '../../src/host/step-observation.ts'
+import { forgetStepUnit } from '../../src/host/step-unit.ts'
+import { command, text } from '../../src/host/unit-properties.ts'
+import { bootHost, shell, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+
+let host: SystemdHost
+let agent: TestAgent
+let bootId: string
+beforeAll(async () => {
+  host = await bootHost()
+  await host.root.mkdirp('/var/log/steps')
+})
+afterAll(async () => await host?.down())
+beforeEach(async () => {
+  agent = startAgent(host)
+  bootId = await readBootId(host.root)
+})
+afterEach(() => agent.kill())
+
+/** A step that says when it began and ends when told to, with exit code 3. */
+function steered(script = '') {
+  const step = shell(`${script} echo began; until [ -e /run/go-$0 ]; do sleep 0.02; done; exit 3`)
+  const request = { ...step, command: [...step.command, step.id] as unknown as typeof step.command }
+  return {
+    ...request,
+    began: async () =>
+      await expect.poll(async () => (await host.root.readFile(step.stdoutFile).catch(() => '')).toString()).toBe('began\n'),
+    go: async () => await host.root.writeFile(`/run/go-${step.id}`, '', 0o644),
+  }
+}
+
+const exited = { state: 'ended', result: { outcome: 'exited', code: 3 }, source: 'file' }
+
+describe('a step outlives its agent', () => {
+  test('and the next agent goes on where the first was', async () => {
+    const step = steered()
+    await agent.start(step)
+    await step.began()
+    agent.kill()
+    const next = startAgent(host)
+    const observation = await observeStepUnit(next.stepHost, step)
+    expect(observation).toMatchObject({ state: 'running', invocationId: expect.stringMatching(/^[0-9a-f]{32}$/) as string })
+    const { invocationId } = observation as { invocationId: string }
+    await step.go()
+    expect(await next.awaitEnd({ ...step, bootId, invocationId })).toMatchObject({ ...exited, bootId, invocationId })
+    await forgetStepUnit(next.stepHost, step)
+    next.kill()
+  })
+
+  test.each([0, 3])('and is known to the next one when it ended in between, with %i', async (code) => {
+    const step = shell(`sleep 0.2; exit ${code}`)
+    await agent.start(step)
+    agent.kill()
+    await expect.poll(async () => await host.root.stat(`/var/lib/skyhook/.agent/results/${step.id}`)).toBeDefined()
+    const next = startAgent(host)
+    expect(await next.awaitEnd({ ...step, bootId })).toMatchObject({ state: 'ended', result: { outcome: 'exited', code }, source: 'file' })
+    expect(await observeStepUnit(next.stepHost, { ...step, bootId: '00000000-0000-0000-0000-000000000000' })).not.toMatchObject({
+      source: 'file',
+    })
+    next.kill()
+  })
+})
+
+describe('a step outlives changes to systemd and the bus', () => {
+  test('a daemon-reload, with the record and the arguments that it is told', async () => {
+    const step = steered("x='$;';")
+    await agent.start(step)
+    await step.began()
+    await agent.units.reload()
+    await agent.units.reload() // each one would add backslashes
+    await step.go()
+    expect(await agent.awaitEnd({ ...step, bootId })).toMatchObject(exited)
+    expect((await agent.units.readState(step.unit)).loadState).toBe('loaded')
+  })
+
+  test('systemd that executes itself anew', async () => {
+    const step = steered()
+    await agent.start(step)
+    await step.began()
+    const interrupted = new Promise((resolve) => agent.units.onInterrupted(resolve))
+    await host.exec('systemctl', 'daemon-reexec')
+    await interrupted
+    await step.go()
+    expect(await agent.awaitEnd({ ...step, bootId })).toMatchObject(exited) // news come from its new name
+  })
+
+  test.each([
+    ['restarted', ['systemctl', 'restart', 'dbus']],
+    ['killed', ['systemctl', 'kill', '--signal=KILL', 'dbus']],
+  ])('a bus that is %s', async (_, disturbance) => {
+    const step = steered()
+    await agent.start(step)
+    await step.began()
+    const end = agent.awaitEnd({ ...step, bootId })
+    await host.exec(...disturbance)
+    await expect.poll(() => agent.connection.state().state).toBe('connected')
+    await step.go()
+    expect(await end).toMatchObject(exited)
+  })
+
+  test('a bus that was restarted has not forgotten that the result is still to be read', async () => {
+    const step = shell('until [ -e /run/go-on ]; do sleep 0.02; done')
+    await agent.start(step)
+    await host.exec('systemctl', 'restart', 'dbus')
+    await expect.poll(async () => (await observeStepUnit(agent.stepHost, step)).state).toBe('running')
+    await host.exec('mount', '-t', 'tmpfs', '-o', 'size=4k,mode=500', 'full', '/var/lib/skyhook/.agent/results')
+    await host.exec('sh', '-c', 'head -c 4096 /dev/zero >/var/lib/skyhook/.agent/results/ballast')
+    await host.root.writeFile('/run/go-on', '', 0o644)
+    expect(await agent.awaitEnd(step)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 0 } }) // else gone with its success
+    await host.exec('umount', '/var/lib/skyhook/.agent/results')
+  })
+})
+
+describe('a bus that does not answer', () => {
+  test('is given up in time, and answers again later', async () => {
+    await agent.units.readState('dbus.service')
+    await host.exec('systemctl', 'kill', '--signal=STOP', '--kill-who=main', 'systemd-logind')
+    await expect(listInhibitors(agent.connection, { timeoutMs: 100 })).rejects.toMatchObject({ name: 'NoAnswerError', reason: 'timeout' })
+    expect(await reboot(agent.connection, { timeoutMs: 100 })).toMatchObject({ outcome: 'refused' })
+    await host.exec('systemctl', 'kill', '--signal=CONT', '--kill-who=main', 'systemd-logind')
+    expect(await listInhibitors(agent.connection)).toEqual([])
+  })
+
+  test('because the message is too long hangs up, and takes the next one', async () => {
+    const call = { ...BUS, member: 'GetNameOwner', signature: 's', body: ['x'.repeat(33 * 2 ** 20)] }
+    await expect(agent.connection.withBus((bus) => bus.call(call))).rejects.toMatchObject({
+      name: 'NoAnswerError',
+      reason: 'connection-lost',
+    })
+    expect((await agent.units.readState('dbus.service')).activeState).toBe('active')
+  })
+})
+
+describe('a reboot', () => {
+  test('is not asked for while somebody blocks it', async () => {
+    const blocker = [
+      '/usr/bin/systemd-inhibit',
+      '--what=shutdown',
+      '--mode=block',
+      '--who=a test',
+      '--why=it writes',
+      '/bin/sleep',
+      '60',
+    ] as const
+    await agent.units.startTransient('blocker.service', [text('Type', 'simple'), command('ExecStart', blocker)])
+    await expect.poll(() => listInhibitors(agent.connection)).toHaveLength(1)
+    expect(await reboot(agent.connection)).toMatchObject({
+      outcome: 'refused',
+      reason: expect.stringMatching(/^a test \(pid \d+\) blocks it: it writes$/) as string,
+    })
+    await agent.units.stop('blocker.service')
+    await expect.poll(() => listInhibitors(agent.connection)).toEqual([])
+    expect(await readBootId(host.root)).toBe(bootId)
+  })
+
+  test('gives a new boot id; the steps that it stopped say so', async () => {
+    const machineId = await readMachineId(host.root)
+    const [step, deaf] = [steered(), steered('trap "" TERM;')]
+    await agent.start(step)
+    await agent.start({ ...deaf, stopTimeoutMs: 100 })
+    await Promise.all([step.began(), deaf.began()])
+    const outcome = await reboot(agent.connection)
+    expect(['accepted', 'unknown']).toContain(outcome.outcome) // the bus may go before the answer
+    await host.awaitBoot(bootId)
+    expect(await readBootId(host.root)).not.toBe(bootId)
+    expect(await readMachineId(host.root)).toBe(machineId)
+    const next = startAgent(host)
+    expect(await observeStepUnit(next.stepHost, { ...step, bootId })).toMatchObject({
+      state: 'ended',
+      result: { outcome: 'killed', signal: 'SIGTERM' },
+      source: 'file',
+      bootId,
+      hostStopping: true,
+    })
+    expect(await observeStepUnit(next.stepHost, { ...deaf, bootId })).toMatchObject({
+      state: 'ended',
+      result: { outcome: 'timeout' },
+      source: 'file',
+      hostStopping: true,
+    })
+    await forgetStepUnit(next.stepHost, step) // nothing is left of the unit, and that is fine
+    expect(await next.run(shell('exit 3'))).toMatchObject(exited) // /run is empty after a boot
+    next.kill()
+  })
+
+  test('by a power cut leaves no trace of the step, and that is no success', async () => {
+    const step = steered()
+    await agent.start(step)
+    await step.began()
+    await host.crash()
+    const next = startAgent(host)
+    expect(await observeStepUnit(next.stepHost, { ...step, bootId })).toEqual({ state: 'absent' })
+    next.kill()
+  })
+})
