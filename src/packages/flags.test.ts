@@ -118,6 +118,16 @@ test('the tree after an apply of two steps', async () => {
   expect(await content('flags/probe/1.0.0/sub/b.sh_W11fWzBd')).toContain('step_always_runs: True')
 })
 
+test('what a file says already is not written again', async () => {
+  let writes = 0
+  const counting: HostRoot = { ...host, writeFileDurable: (...args) => (writes++, host.writeFileDurable(...args)) }
+  for (let run = 0; run < 3; run++) {
+    await publishStart(counting, state)
+    await publishCheckResults(counting, state, 'apply-check', [{ path: 'a.sh', failed: false }])
+  }
+  expect(writes).toBe(3)
+})
+
 test('flags are taken back for one version only', async () => {
   await publishStepFlag(host, state, config, base, 0)
   await publishStepFlag(host, state, { ...config, packageVersion: '2.0.0' }, base, 0)

@@ -3,10 +3,11 @@
  * journal, and nothing here is read to decide anything, except when a node of the incumbent is adopted. Writing them again
  * gives the same state, so a crash in between needs no care.
  */
+import { createHash } from 'node:crypto'
 import type { HostRoot } from '../host/root.ts'
 import type { Mode, PackageConfig, Step } from '../schemas/package-config.ts'
 import type { Interrupt, InterruptType } from '../schemas/skyhook.ts'
-import { createHash } from 'node:crypto'
+import { unlessMissing } from './missing.ts'
 import { pythonRepr } from './python-repr.ts'
 
 type StepIdentity = Pick<Step, 'path' | 'arguments' | 'returncodes'>
@@ -67,8 +68,11 @@ export type CheckResult = { readonly path: string; readonly failed: boolean }
 /** The summary of a check mode that had steps. `True` means failed; the file is shared by all packages of the Skyhook. */
 export async function publishCheckResults(host: HostRoot, stateDir: string, mode: Mode, results: readonly CheckResult[]): Promise<void> {
   const lines = results.map(({ path, failed }) => `${path} ${failed ? 'True' : 'False'}`)
-  await publish(host, `${stateDir}/flags/check_results`, lines.join('\n'))
-  if (results.every(({ failed }) => !failed)) await publish(host, `${stateDir}/flags/${mode}_ALL_CHECKED`, '')
+  const nothingFailed = results.every(({ failed }) => !failed)
+  await Promise.all([
+    publish(host, `${stateDir}/flags/check_results`, lines.join('\n')),
+    nothingFailed ? publish(host, `${stateDir}/flags/${mode}_ALL_CHECKED`, '') : undefined,
+  ])
 }
 
 const wireTypes: Readonly<Record<InterruptType, string>> = {
@@ -99,7 +103,10 @@ export async function publishInterruptFlags(
   }
 }
 
+/** A file that says so already costs a read instead of two syncs. */
 async function publish(host: HostRoot, path: string, content: string): Promise<void> {
+  const present = await host.readFile(path).catch(unlessMissing)
+  if (present?.toString() === content) return
   await host.mkdirp(path.slice(0, path.lastIndexOf('/')))
   await host.writeFileDurable(path, content, 0o644)
 }

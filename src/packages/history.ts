@@ -15,12 +15,6 @@ export type History =
   /** Not JSON, or JSON of another shape. */
   | { readonly state: 'corrupt' }
 
-/** What an upgrade is told when nothing is known of an earlier version. */
-export const unknownVersion = 'unknown'
-
-/** Recorded when the checks of an uninstall passed. */
-export const uninstalledVersion = 'uninstalled'
-
 /** The incumbent's grows by one entry per run for ever; its readers look at `current-version` only. */
 const longestHistory = 100
 

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { nodeMetadata } from './node-metadata.ts'
+
+const packages = {
+  tuning: { version: '1.0.0', image: 'r/tuning', configMap: { 'secret.sh': 'x' }, interrupt: { type: 'reboot' as const } },
+  base: { version: '2.0.0', image: 'r/base', configInterrupts: { a: { type: 'noop' as const } } },
+}
+
+test('the node’s facts as files: keys in order, of packages only what identifies and interrupts', () => {
+  const metadata = nodeMetadata({ labels: { b: '2', a: '1' }, agentVersion: 'v0.1.0', packages })
+  expect(metadata.labels).toBe('{"a":"1","b":"2"}')
+  expect(metadata.annotations).toBe('{}')
+  expect(JSON.parse(metadata.packages)).toEqual({
+    agentVersion: 'v0.1.0',
+    packages: {
+      base: { name: 'base', version: '2.0.0', image: 'r/base', configInterrupts: { a: { type: 'noop' } } },
+      tuning: { name: 'tuning', version: '1.0.0', image: 'r/tuning', interrupt: { type: 'reboot' } },
+    },
+  })
+})
+
+test('the same facts in another order are the same texts, so that nothing is written again', () => {
+  const { tuning, base } = packages
+  expect(nodeMetadata({ labels: { b: '2', a: '1' }, agentVersion: 'v', packages: { base, tuning } })).toEqual(
+    nodeMetadata({ labels: { a: '1', b: '2' }, agentVersion: 'v', packages: { tuning, base } }),
+  )
+})
