@@ -104,9 +104,6 @@ export const isUnauthorized = (error: unknown): boolean => hasStatus(error, 401)
 /** 403: RBAC or an admission policy refuses. */
 export const isForbidden = (error: unknown): boolean => hasStatus(error, 403)
 
-/** 422: the object is not valid. */
-export const isInvalid = (error: unknown): boolean => hasStatus(error, 422)
-
 /** 429: too fast, or (evictions) a disruption budget is exhausted. Nothing was done. */
 export const isTooManyRequests = (error: unknown): boolean => hasStatus(error, 429)
 

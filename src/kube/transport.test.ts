@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../test/cluster/fake-api-server.ts'
 import { staticCredentials, type Credentials } from './credentials.ts'
-import { apiErrorFrom, isConflict, isGone, isNotFound, isTooManyRequests, isUnknownOutcome, NoAnswerError } from './errors.ts'
+import { apiErrorFrom, isConflict, isForbidden, isGone, isNotFound, isTooManyRequests, isUnknownOutcome, NoAnswerError } from './errors.ts'
 import { createTransport, type RequestFact, type Transport } from './transport.ts'
 
 const NODES = '/api/v1/nodes'
@@ -82,6 +82,7 @@ describe('a call', () => {
 
 describe('a refusal', () => {
   test.each([
+    { status: 403, reason: 'Forbidden', is: isForbidden },
     { status: 404, reason: 'NotFound', is: isNotFound },
     { status: 409, reason: 'Conflict', is: isConflict },
     { status: 410, reason: 'Expired', is: isGone },

@@ -1,0 +1,85 @@
+/** Certificates and tokens that change under a running agent. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { inClusterCredentials } from '../../src/kube/credentials.ts'
+import { createTransport, type RequestFact, type Transport } from '../../src/kube/transport.ts'
+import { createAuthority } from './pki.ts'
+
+type Pair = { readonly ca: string; readonly cert: string; readonly key: string }
+
+let dir: string
+let pairs: Record<'old' | 'new', Pair>
+let server: Server
+let transport: Transport
+let facts: RequestFact[]
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'skyhookd-rotation-'))
+  const make = async (): Promise<Pair> => {
+    const folder = await mkdtemp(join(dir, 'ca-'))
+    const pki = await createAuthority(folder)
+    const { certFile, keyFile } = await pki.issue('server', '/CN=server', 'extendedKeyUsage=serverAuth\nsubjectAltName=IP:127.0.0.1\n')
+    return { ca: await readFile(pki.caFile, 'utf8'), cert: await readFile(certFile, 'utf8'), key: await readFile(keyFile, 'utf8') }
+  }
+  pairs = { old: await make(), new: await make() }
+})
+afterAll(async () => await rm(dir, { recursive: true }))
+
+afterEach(async () => {
+  transport.close()
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+})
+
+/** A server that accepts one token, and an agent whose ServiceAccount files hold what is given. */
+async function start(token: string): Promise<void> {
+  await writeFile(join(dir, 'token'), token)
+  await writeFile(join(dir, 'ca.crt'), pairs.old.ca)
+  server = createServer({ cert: pairs.old.cert, key: pairs.old.key }, (request, response) => {
+    response.statusCode = request.headers.authorization === 'Bearer good' ? 200 : 401
+    response.end(request.url === '/watch' ? undefined : '{"answer":42}')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const env = { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String((server.address() as AddressInfo).port) }
+  facts = []
+  transport = createTransport({ credentials: inClusterCredentials({ env, dir }), version: 'test', onRequest: (fact) => facts.push(fact) })
+}
+
+test('a token that the kubelet has just renewed is read on the first 401', async () => {
+  await start('good')
+  expect(await transport.json('GET', '/')).toEqual({ answer: 42 })
+  await writeFile(join(dir, 'token'), 'expired')
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  await expect(transport.json('GET', '/')).resolves.toEqual({ answer: 42 }) // from memory, still good
+  transport.close()
+  server.close()
+  await start('expired')
+  await expect(transport.json('GET', '/')).rejects.toMatchObject({ status: 401 })
+  await writeFile(join(dir, 'token'), 'good')
+  expect(await transport.json('GET', '/')).toEqual({ answer: 42 })
+  expect(facts.map(({ code }) => code)).toEqual([401, 401, 401, 200])
+})
+
+test('a server certificate of a new CA is trusted as soon as the CA file has changed, and not before', async () => {
+  await start('good')
+  expect(await transport.json('GET', '/')).toEqual({ answer: 42 })
+  server.setSecureContext({ cert: pairs.new.cert, key: pairs.new.key })
+  server.closeAllConnections()
+  await new Promise((resolve) => setTimeout(resolve, 50)) // until the kept-alive connection has noticed
+  await expect(transport.json('POST', '/', { body: {} })).rejects.toMatchObject({ name: 'NoAnswerError', maySent: false })
+  await writeFile(join(dir, 'ca.crt'), pairs.new.ca)
+  expect(await transport.json('POST', '/', { body: {} })).toEqual({ answer: 42 })
+})
+
+test('a server with a certificate of somebody else is never spoken to', async () => {
+  await start('good')
+  server.setSecureContext({ cert: pairs.new.cert, key: pairs.new.key })
+  let seen = 0
+  server.on('request', () => seen++)
+  await expect(transport.json('GET', '/')).rejects.toMatchObject({ maySent: false })
+  expect(seen).toBe(0)
+})
