@@ -7,6 +7,10 @@ import type { EntryState, Interrupt, NodeStatus, StageName } from './skyhook.ts'
  */
 export type Journal = {
   readonly v: 1
+  /** `spec.unschedulable` of the Node as we saw or wrote it last while it carried a mark of ours. */
+  readonly cordonSeen?: boolean
+  /** When we cordoned again after somebody uncordoned during our hold, in ms; the last few. */
+  readonly cordonedAgainMs?: readonly number[]
   /** UID of the Node object that this host last published to; another UID means that the node registered anew. */
   readonly nodeUid: string
   readonly skyhooks: Readonly<Record<string, SkyhookRecord>>
@@ -51,8 +55,10 @@ export type Lifecycle = {
   readonly startedAtMs: number
   /** Generation of the Skyhook when the work began. */
   readonly generation: number
-  /** True once an interrupt other than noop ran: the node must show Ready of this boot before it goes back to service. */
-  readonly interrupted?: boolean
+  /** Set once an interrupt other than noop ran: the node must show Ready of this boot before it goes back to service. */
+  readonly interruptedAtMs?: number
+  /** The interrupt restarted the kubelet or the container runtime: Ready must hold for a while to be believed. */
+  readonly restartedRuntime?: boolean
 }
 
 export type PackageRecord = {
@@ -128,13 +134,13 @@ export type StepResult =
   | { readonly result: 'skipped'; readonly endedAtMs: number }
   | { readonly result: 'failed'; readonly endedAtMs: number; readonly message: string }
 
+/** One merged interrupt, from the decision to run it until its outcome is folded into the packages that owe it. */
 export type InterruptRun = {
   readonly id: string
-  readonly interrupt: Interrupt
-  /** Package keys whose interrupt this is. */
+  readonly interrupt: Interrupt & { readonly alsoRestartAllServices?: boolean }
+  /** Keys of the packages whose interrupt this is. */
   readonly owners: readonly string[]
+  /** Boot in which it was decided; a reboot is done when the host's boot is another one. */
   readonly bootId: string
   readonly startedAtMs: number
-  readonly attempts: number
-  readonly state: 'intended' | 'done'
 }

@@ -18,6 +18,8 @@ export type AttemptContext = {
   readonly stage: StageName
   /** Name of the package in the Skyhook; flags of two packages made from one image must not mix. */
   readonly packageName: string
+  /** Of the entry: another version runs its guarded steps again. */
+  readonly version: string
   readonly flags: Readonly<Record<string, number>>
   readonly attempts: ReadonlyMap<string, AttemptObservation>
   /** Whatever makes the ids of this package's steps unique besides stage, step and attempt. */
@@ -167,7 +169,7 @@ function flagOf(
   { config, contentHashes, packageName }: AttemptContext,
 ): string {
   const step = config.modes[mode as Mode]?.[index]
-  const identity = [path, step?.arguments ?? [], step?.returncodes ?? [], contentHashes.get(path) ?? '']
+  const identity = [version, path, step?.arguments ?? [], step?.returncodes ?? [], contentHashes.get(path) ?? '']
   return `${packageName}/${mode}/${sha256Hex(JSON.stringify(identity)).slice(0, 16)}`
 }
 

@@ -7,6 +7,7 @@ import { reconcile } from './reconcile.ts'
 import type { Reason } from './reasons.ts'
 import { planSkyhook } from './skyhook-plan.ts'
 import { leave, vanish } from './departure.ts'
+import { NodeSpecDraft } from './node-spec-draft.ts'
 import type { SkyhookView, World } from './world.ts'
 
 /**
@@ -38,6 +39,8 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
     patches.push(patch)
   }
 
+  const spec = new NodeSpecDraft(seen, events)
+  let watchPods = false
   let earlier: string | undefined
   for (const view of world.skyhooks.known ? inOrder(world.skyhooks.value) : []) {
     const { name } = view.metadata
@@ -48,11 +51,13 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
     const { published, againAtMs } = nextPublished(draft.record, status, timed, world.nowMs)
     const record =
       published === undefined || published === draft.record.published ? draft.record : { ...draft.record, published, rev: published.rev }
-    wakeAtMs = Math.min(wakeAtMs, againAtMs, draft.wakeAtMs)
+    wakeAtMs = Math.min(wakeAtMs, againAtMs, draft.wakeAtMs, spec.cordon(name, planned.cordon))
+    watchPods ||= planned.watchPods
     actions.push(...draft.actions)
     events.push(...draft.events)
     for (const key of draft.needed) needed.add(key)
     adopt(name, record, timed, 'shown')
+    if (isSelected(view, seen)) spec.required(view, planned.complete)
     if (earlier === undefined && !planned.complete && blocksLater(view, seen)) earlier = name
   }
 
@@ -63,14 +68,24 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
       const gone = vanish(seen, name, record)
       actions.push(...gone.actions)
       events.push(...gone.events)
-      adopt(name, gone.record, undefined, 'removed')
+      if (gone.record.orphaned) spec.cordon(name, 'off')
+      adopt(name, gone.record, undefined, gone.record.orphaned ? 'removed' : 'shown')
+    }
+    for (const mark of spec.marks()) if (!present.has(mark) && !(mark in records)) spec.cordon(mark, 'off')
+    if (world.slots.known) {
+      for (const slot of world.slots.value) {
+        const isOwned = present.has(slot.skyhook) || slot.skyhook in records
+        if (!isOwned) actions.push({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot })
+      }
     }
   }
 
+  const change = spec.finish()
+  patches.push(change.patch)
   const patch = merge(patches)
   if (!isEmptyPatch(patch)) actions.push({ do: 'publish', key: 'publish', patch })
-  const journal: Journal = { v: 1, nodeUid: world.node.metadata.uid, skyhooks: records }
-  return { journal, actions, reasons, events, needed, wakeAtMs }
+  const journal: Journal = { v: 1, nodeUid: world.node.metadata.uid, ...change.memory, skyhooks: records }
+  return { journal, actions, reasons, events, needed, watchPods, wakeAtMs }
 }
 
 /** A later Skyhook waits for this one: it is selected here, not disabled and its spec can be worked on. */
@@ -84,7 +99,9 @@ function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number)
 
 function merge(patches: readonly NodePatch[]): NodePatch {
   const merged = emptyPatch()
-  for (const { annotations, labels, conditions, removedConditions } of patches) {
+  for (const { annotations, labels, conditions, removedConditions, unschedulable, taints } of patches) {
+    if (unschedulable !== undefined) merged.unschedulable = unschedulable
+    if (taints !== undefined) merged.taints = taints
     Object.assign(merged.annotations, annotations)
     Object.assign(merged.labels, labels)
     merged.conditions.push(...conditions)

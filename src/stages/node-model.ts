@@ -1,4 +1,4 @@
-import type { Journal } from '../schemas/journal.ts'
+import type { InterruptRun, Journal } from '../schemas/journal.ts'
 import { emptyJournal } from '../schemas/journal.ts'
 import type { KubernetesNode, NodeCondition } from '../schemas/kubernetes.ts'
 import type { Mode, PackageConfig, Step } from '../schemas/package-config.ts'
@@ -6,8 +6,19 @@ import type { SkyhookSpec } from '../schemas/skyhook.ts'
 import { decide } from './decide.ts'
 import type { Action, Plan, StageEvent, TimedReason } from './plan.ts'
 import { preparationKey } from './plan.ts'
-import type { AttemptObservation, OwnSlot, Preparation, SkyhookView, SlotAnswer, StepEnd, World } from './world.ts'
-import { known } from './world.ts'
+import type { Pod } from './pods.ts'
+import type {
+  AttemptObservation,
+  Eviction,
+  InterruptObservation,
+  OwnSlot,
+  Preparation,
+  SkyhookView,
+  SlotAnswer,
+  StepEnd,
+  World,
+} from './world.ts'
+import { known, unknown } from './world.ts'
 
 /**
  * One node in a test: holds what the world would hold and carries out what `decide` asks for, instantly and faithfully.
@@ -34,6 +45,17 @@ export class NodeModel {
   readonly hangs = new Set<string>()
   readonly images = new Map<string, PackageConfig | string>()
   grantSlots = true
+  pods: Pod[] = []
+  watching = false
+  readonly evictions = new Map<string, Eviction>()
+  readonly interrupts = new Map<string, InterruptObservation>()
+  /** Every interrupt that was carried out, in order. */
+  readonly interrupted: string[] = []
+  /** What the next interrupts answer, by type; absent = done. */
+  readonly interruptAnswers = new Map<string, InterruptObservation>()
+  /** Names of pods that refuse eviction. */
+  readonly refuse = new Set<string>()
+  readonly evicted: string[] = []
   patches = 0
 
   constructor(labels: Record<string, string> = {}) {
@@ -42,6 +64,7 @@ export class NodeModel {
       spec: {},
       status: { conditions: [] },
     }
+    this.reportReady()
     this.journal = emptyJournal('node-uid')
   }
 
@@ -66,7 +89,13 @@ export class NodeModel {
       slots: known([...this.slots]),
       waiting: this.waiting,
       host: { state: 'usable' },
-      settings: { runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } },
+      pods: this.watching ? known([...this.pods]) : unknown('not followed'),
+      evictions: this.evictions,
+      interrupts: this.interrupts,
+      settings: {
+        runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
+        skipNamespaces: ['kube-system'],
+      },
     }
   }
 
@@ -76,9 +105,11 @@ export class NodeModel {
     this.lastPlan = plan
     this.lastReasons = plan.reasons
     this.events.push(...plan.events)
+    const watched = this.watching
+    this.watching = plan.watchPods
     const changed = JSON.stringify(plan.journal) !== JSON.stringify(this.journal)
     this.journal = plan.journal
-    let acted = false
+    let acted = watched !== this.watching
     for (const action of plan.actions) acted = this.#do(action) || acted
     return changed || acted
   }
@@ -184,9 +215,56 @@ export class NodeModel {
       case 'recordChecks':
       case 'recordHistory':
         return true
+      case 'recordInterrupt':
+        return this.interrupts.delete(action.run.id)
+      case 'interrupt':
+        return this.#interrupt(action.run)
+      case 'evict':
+        return this.#evict(action.pod)
       case 'publish':
         return this.#publish(action)
     }
+  }
+
+  #interrupt(run: InterruptRun): boolean {
+    if (this.interrupts.has(run.id)) return false
+    const answer = this.interruptAnswers.get(run.interrupt.type) ?? { state: 'done' }
+    this.interrupts.set(run.id, answer)
+    if (answer.state === 'done' || answer.state === 'unknown')
+      this.interrupted.push([run.interrupt.type, ...(run.interrupt.services ?? [])].join(' '))
+    if (answer.state === 'done' && run.interrupt.type === 'reboot') this.reboot()
+    return true
+  }
+
+  /** The host comes up again: a new boot, reported by the kubelet. */
+  reboot(): void {
+    this.powerCut()
+    this.reportReady()
+  }
+
+  reportReady(status: 'True' | 'False' = 'True'): void {
+    const others = (this.node.status?.conditions ?? []).filter(({ type }) => type !== 'Ready')
+    this.node = {
+      ...this.node,
+      status: { ...this.node.status, conditions: [...others, { type: 'Ready', status }], nodeInfo: { bootID: this.bootId } },
+    }
+  }
+
+  #evict(pod: Pod): boolean {
+    if (this.evictions.get(pod.metadata.uid)?.state === 'asked') return false
+    if (this.refuse.has(pod.metadata.name)) {
+      this.evictions.set(pod.metadata.uid, {
+        state: 'blocked',
+        message: 'PDB shop/cart: 0 allowed',
+        sinceMs: this.nowMs,
+        retryAtMs: this.nowMs + 5_000,
+      })
+      return true
+    }
+    this.evictions.set(pod.metadata.uid, { state: 'asked' })
+    this.evicted.push(pod.metadata.name)
+    this.pods = this.pods.filter(({ metadata }) => metadata.uid !== pod.metadata.uid)
+    return true
   }
 
   #prepare(key: string, image: { image: string; version: string; digest?: string }): boolean {
@@ -232,6 +310,11 @@ export class NodeModel {
         ...metadata,
         annotations: merged(metadata.annotations, patch.annotations),
         labels: merged(metadata.labels, patch.labels),
+      },
+      spec: {
+        ...this.node.spec,
+        ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
+        ...(patch.taints && { taints: patch.taints }),
       },
       status: { ...this.node.status, conditions },
     }

@@ -10,7 +10,7 @@ import type { Draft } from './draft.ts'
 import { clearFlags, entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
 import { mergeInterrupts } from './interrupts.ts'
 import type { Reason } from './reasons.ts'
-import { dueOf, isComplete, packageKey } from './transitions.ts'
+import { dueOf, isComplete, isMidChange, packageKey } from './transitions.ts'
 import type { Preparation } from './world.ts'
 
 /** Where one package stands after everything that can be decided now was decided. */
@@ -22,10 +22,12 @@ export type PackageState =
   | { readonly state: 'preparing' }
   /** Waits for other packages of the Skyhook. */
   | { readonly state: 'dependency' }
+  /** Prepared and due, but it owes an interrupt: the node has to be drained before its first stage. */
+  | { readonly state: 'drain' }
   | { readonly state: 'interrupt'; readonly key: string }
   | ({ readonly state: 'blocked'; readonly atPreparation: boolean } & Reason)
 
-export type Permission = { readonly mayStart: boolean }
+export type Permission = { readonly mayStart: boolean; readonly drained: boolean }
 
 type Ready = Extract<Preparation, { state: 'ready' }>
 
@@ -45,12 +47,26 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
     const entry = draft.record.packages[due.key]
     const stage = due.due === 'begin' ? due.stage : entry?.stage
     if (stage === undefined) return { state: 'complete' } // cannot be: `continue` names an existing entry
-    if (stage === 'interrupt') return { state: 'interrupt', key: due.key }
+    if (stage === 'interrupt') return interruptState(draft, due.key)
     const state =
       due.due === 'begin' || entry?.attempt === undefined
         ? begin(draft, name, due.key, stage, permission)
         : carryOn(draft, entry, permission)
     if (state !== 'again') return state
+  }
+}
+
+/** Owed and not yet under way, or failed and waiting for its next try. */
+function interruptState(draft: Draft, key: string): PackageState {
+  const entry = draft.record.packages[key]
+  if (entry?.state !== 'erroring' || (entry.retryAtMs ?? 0) <= draft.world.nowMs) return { state: 'interrupt', key }
+  wakeAt(draft, entry.retryAtMs ?? 0)
+  const reason = entry.failure?.reason === 'RebootRefused' ? 'RebootRefused' : 'StepFailed'
+  return {
+    state: 'blocked',
+    atPreparation: false,
+    reason,
+    message: `package ${entry.name} ${entry.version}: ${entry.failure?.message ?? 'failed'}`,
   }
 }
 
@@ -84,6 +100,9 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
   const prepared = preparation(draft, image)
   const wait = waitFor(prepared)
   if (wait) return wait
+  const opens = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
+  if (opens && debtOf(entry, spec, stage) && !permission.drained)
+    return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage }
   if (!permission.mayStart) return { state: 'ready', stage }
   setEntry(draft, beginStage(draft, { name, entry, spec, stage, prepared: prepared as Ready, fresh }))
   return 'again'
@@ -106,7 +125,6 @@ type Beginning = {
 
 function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }: Beginning): PackageRecord {
   const generation = draft.view.metadata.generation ?? 0
-  const firstInstall = stage === 'apply' || stage === 'upgrade'
   const startsRoll = stage === 'config' && entry?.finished !== undefined && entry.state === 'complete'
   const base: PackageRecord = entry ?? {
     name,
@@ -125,7 +143,7 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
     packageVersion: prepared.config.packageVersion,
   }
   const work = stage === 'uninstall' && entry?.work ? entry.work : newWork
-  const debt = firstInstall ? spec?.interrupt : stage === 'config' && spec && entry?.finished ? interruptOfRoll(entry, spec) : owes
+  const debt = debtOf(entry, spec, stage) ?? (stage === 'post-interrupt' ? undefined : owes)
   return {
     ...kept,
     ...(spec && stage !== 'uninstall' && { image: spec.image, ...(spec.containerSHA && { containerSHA: spec.containerSHA }) }),
@@ -138,6 +156,13 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
     ...(debt && { owes: debt }),
     attempt: newAttempt(draft, 1, inputsFor(base, spec)),
   }
+}
+
+/** The interrupt that a package takes on, or still owes, when this stage begins. */
+function debtOf(entry: PackageRecord | undefined, spec: PackageSpec | undefined, stage: StageName): PackageRecord['owes'] {
+  if (stage === 'uninstall') return undefined // no interrupt follows an uninstall
+  if (stage === 'apply' || stage === 'upgrade') return spec?.interrupt
+  return stage === 'config' && spec && entry?.finished ? interruptOfRoll(entry, spec) : entry?.owes
 }
 
 const interruptOfRoll = (entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] => {
@@ -221,6 +246,7 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
     contentHashes: prepared.contentHashes,
     stage: entry.stage,
     packageName: entry.name,
+    version: entry.version,
     flags: draft.record.flags,
     attempts: world.attempts,
     idSeed: [view.metadata.uid, entry.name, entry.version, work.generation, entry.stage, attempt.startedAtMs].join('\n'),

@@ -1,7 +1,8 @@
-import type { NodeCondition } from '../schemas/kubernetes.ts'
-import type { Journal, PackageRecord, StepAttempt } from '../schemas/journal.ts'
+import type { NodeCondition, Taint } from '../schemas/kubernetes.ts'
+import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../schemas/journal.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
+import type { Pod } from './pods.ts'
 import type { Reason } from './reasons.ts'
 import type { OwnSlot, SkyhookView, SlotPhase } from './world.ts'
 
@@ -17,6 +18,8 @@ export type Plan = {
   readonly events: readonly StageEvent[]
   /** Preparations that something still needs; others may be forgotten. */
   readonly needed: ReadonlySet<string>
+  /** The pods of this node have to be followed. */
+  readonly watchPods: boolean
   /** Decide again at this time at the latest, even if nothing happens. */
   readonly wakeAtMs: number
 }
@@ -49,6 +52,16 @@ export type Action =
       readonly steps: readonly StepAttempt[]
     }
   | { readonly do: 'recordHistory'; readonly key: string; readonly skyhook: string; readonly packageName: string; readonly version: string }
+  | { readonly do: 'evict'; readonly key: string; readonly pod: Pod }
+  /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it. */
+  | { readonly do: 'interrupt'; readonly key: string; readonly run: InterruptRun; readonly view: SkyhookView }
+  | {
+      readonly do: 'recordInterrupt'
+      readonly key: string
+      readonly skyhook: string
+      readonly run: InterruptRun
+      readonly records: readonly PackageRecord[]
+    }
   | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch }
 
 export type StartStep = {
@@ -81,6 +94,10 @@ export type NodePatch = {
   readonly labels: Readonly<Record<string, string | null>>
   readonly conditions: readonly NodeCondition[]
   readonly removedConditions: readonly string[]
+  /** A cordon begun or given back, in the same PATCH as its marks. */
+  readonly unschedulable?: boolean
+  /** The complete new list. */
+  readonly taints?: readonly Taint[]
 }
 
 /** Facts worth telling people; each becomes one log line and, where `event` says so, one Kubernetes Event. */
@@ -98,6 +115,8 @@ export type StageEvent = { readonly skyhook: string } & (
       readonly failures: number
     }
   | { readonly type: 'superseded'; readonly package: string; readonly stage: StageName }
+  | { readonly type: 'interrupted'; readonly interrupt: string }
+  | { readonly type: 'cordonForeign'; readonly unschedulable: boolean }
   | { readonly type: 'reset' }
   | { readonly type: 'edited'; readonly package: string }
   | { readonly type: 'editIgnored'; readonly message: string }

@@ -7,7 +7,9 @@ const pod = (change: Partial<Pod['metadata']> = {}, rest: Omit<Pod, 'metadata'> 
   status: { phase: 'Running' },
   ...rest,
 })
-const owner = (kind: string, controller = true): Partial<Pod['metadata']> => ({ ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'o', uid: 'o', controller }] })
+const owner = (kind: string, controller = true): Partial<Pod['metadata']> => ({
+  ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'o', uid: 'o', controller }],
+})
 const never = { matchLabels: { workload: 'never-interrupt' } }
 
 describe('draining a node', () => {
@@ -21,7 +23,11 @@ describe('draining a node', () => {
     ['a finished pod', pod({}, { status: { phase: 'Succeeded' } }), 'left'],
     ['a failed pod', pod({}, { status: { phase: 'Failed' } }), 'left'],
     ['a pod of a skipped namespace', pod({ namespace: 'kube-system' }), 'left'],
-    ['a pod that tolerates the cordon', pod({}, { spec: { tolerations: [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }] } }), 'left'],
+    [
+      'a pod that tolerates the cordon',
+      pod({}, { spec: { tolerations: [{ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }] } }),
+      'left',
+    ],
     ['a pod that tolerates everything', pod({}, { spec: { tolerations: [{ operator: 'Exists' }] } }), 'left'],
     ['a pod that tolerates another taint', pod({}, { spec: { tolerations: [{ key: 'gpu', operator: 'Exists' }] } }), 'drained'],
   ])('%s is %s', (_, given, expected) => {

@@ -1,6 +1,6 @@
 import type { Companion, NodeStateEntry } from '../schemas/annotations.ts'
 import * as keys from '../schemas/annotations.ts'
-import type { NodeCondition } from '../schemas/kubernetes.ts'
+import type { NodeCondition, Taint } from '../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../schemas/journal.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { sha256Hex } from './canonical.ts'
@@ -117,12 +117,19 @@ type MutablePatch = {
   labels: Record<string, string | null>
   conditions: NodeCondition[]
   removedConditions: string[]
+  unschedulable?: boolean
+  taints?: readonly Taint[]
 }
 
 export const emptyPatch = (): MutablePatch => ({ annotations: {}, labels: {}, conditions: [], removedConditions: [] })
 
-export const isEmptyPatch = ({ annotations, labels, conditions, removedConditions }: NodePatch): boolean =>
-  Object.keys(annotations).length === 0 && Object.keys(labels).length === 0 && conditions.length === 0 && removedConditions.length === 0
+export const isEmptyPatch = ({ annotations, labels, conditions, removedConditions, unschedulable, taints }: NodePatch): boolean =>
+  Object.keys(annotations).length === 0 &&
+  Object.keys(labels).length === 0 &&
+  conditions.length === 0 &&
+  removedConditions.length === 0 &&
+  unschedulable === undefined &&
+  taints === undefined
 
 /** The published reason keeps its `since` while reason and message stay; one that comes and goes at once is not written. */
 function reasonText(

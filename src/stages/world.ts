@@ -3,6 +3,7 @@ import type { Journal } from '../schemas/journal.ts'
 import type { PackageConfig } from '../schemas/package-config.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
+import type { Pod } from './pods.ts'
 
 /** A fact with its age, or nothing known: no rule may treat `unknown` as empty. */
 export type Known<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string }
@@ -25,6 +26,12 @@ export type World = {
   readonly slots: Known<readonly OwnSlot[]>
   /** By Skyhook name: the last answer to an asked slot that was not "held". */
   readonly waiting: ReadonlyMap<string, SlotAnswer>
+  /** Pods of this node; followed only while they matter, from a LIST taken after the cordon became visible. */
+  readonly pods: Known<readonly Pod[]>
+  /** By pod uid. */
+  readonly evictions: ReadonlyMap<string, Eviction>
+  /** By id of the interrupt. */
+  readonly interrupts: ReadonlyMap<string, InterruptObservation>
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
@@ -34,7 +41,25 @@ export type World = {
 export type StageSettings = {
   /** `key=value:effect` of the taint that new nodes carry until their required Skyhooks are complete. */
   readonly runtimeRequiredTaint: { readonly key: string; readonly value?: string; readonly effect: string }
+  /** Namespaces whose pods are never evicted. */
+  readonly skipNamespaces: readonly string[]
 }
+
+export type Eviction =
+  /** Accepted or under way; the pod ends in its own time. */
+  | { readonly state: 'asked' }
+  | { readonly state: 'blocked'; readonly message: string; readonly sinceMs: number; readonly retryAtMs: number }
+
+export type InterruptObservation =
+  | { readonly state: 'running' }
+  /** A condition that must hold right before did not: nothing was done. */
+  | { readonly state: 'aborted'; readonly why: string }
+  | { readonly state: 'done'; readonly restartedRuntime?: boolean }
+  /** `services` = those that failed; only their packages did. */
+  | { readonly state: 'failed'; readonly message: string; readonly services: readonly string[] }
+  | { readonly state: 'refused'; readonly message: string }
+  /** Asked for without an answer: only the boot id tells. */
+  | { readonly state: 'unknown'; readonly message: string }
 
 export type SkyhookView = {
   readonly metadata: ObjectMeta

@@ -1,0 +1,199 @@
+import type { InterruptRun, PackageRecord } from '../schemas/journal.ts'
+import { appliedHash } from './applied.ts'
+import { retryWaitMs } from './backoff.ts'
+import { sha256Hex } from './canonical.ts'
+import type { Draft } from './draft.ts'
+import { setEntry } from './draft.ts'
+import { mergeInterrupts } from './interrupts.ts'
+import type { PackageState } from './package-work.ts'
+import type { Reason } from './reasons.ts'
+
+/** Of the same merged interrupt: a package that needs more reboots than this to be content will not be content. */
+const mostReboots = 3
+/** Failed attempts of a sibling that an interrupt waits for; after them it goes without. */
+const siblingAttempts = 3
+/** A host that did not go down within this was not going to. */
+const rebootTakesMs = 300_000
+
+export type InterruptStand =
+  /** Nothing to interrupt now. */
+  | { readonly state: 'none' }
+  | { readonly state: 'running'; readonly run: InterruptRun; readonly reason?: Reason }
+  /** Held back: by siblings at work, or for good by too many reboots. */
+  | { readonly state: 'waiting'; readonly reason?: Reason }
+
+type Owing = Extract<PackageState, { state: 'interrupt' }>
+
+/** Folds the outcome of an interrupt under way into its owners, or decides on a new one. */
+export function advanceInterrupt(draft: Draft, states: readonly PackageState[], mayInterrupt: boolean): InterruptStand {
+  const { interrupt } = draft.record
+  if (interrupt) {
+    const stand = follow(draft, interrupt)
+    if (stand) return stand
+    return { state: 'none' }
+  }
+  const owing = states.filter((state): state is Owing => state.state === 'interrupt')
+  if (owing.length === 0) return { state: 'none' }
+  if (states.some((state) => isStillAtWork(draft, state))) return { state: 'waiting' }
+  const due = owing.filter(({ key }) => (draft.record.packages[key]?.retryAtMs ?? 0) <= draft.world.nowMs)
+  if (due.length === 0 || !mayInterrupt) return { state: 'waiting' }
+  return open(draft, due.map(({ key }) => key).sort())
+}
+
+/** A sibling in its first attempts is waited for; one that keeps failing is not. */
+function isStillAtWork(draft: Draft, state: PackageState): boolean {
+  if (state.state === 'running' || state.state === 'ready' || state.state === 'preparing' || state.state === 'drain') return true
+  if (state.state !== 'blocked' || state.atPreparation) return false
+  return Object.values(draft.record.packages).some(
+    ({ state, stage, restarts }) => state === 'erroring' && stage !== 'interrupt' && restarts < siblingAttempts,
+  )
+}
+
+function open(draft: Draft, owners: readonly string[]): InterruptStand {
+  const { world, view, record } = draft
+  const merged = mergeInterrupts(owners.flatMap((key) => record.packages[key]?.owes ?? []))
+  if (!merged) return { state: 'none' }
+  const names = owners.map((key) => record.packages[key]?.name ?? key).join(',')
+  const count = `${appliedHash(view.spec)}/${names}`
+  const reboots = record.reboots[count] ?? 0
+  if (merged.type === 'reboot' && reboots >= mostReboots) {
+    return {
+      state: 'waiting',
+      reason: {
+        reason: 'RebootLoop',
+        message: `${names} asked for a reboot after ${mostReboots} reboots of this spec; no further one is made`,
+      },
+    }
+  }
+  const id = sha256Hex([view.metadata.uid, ...owners, world.nowMs].join('\n')).slice(0, 16)
+  const run: InterruptRun = { id, interrupt: merged, owners, bootId: world.bootId, startedAtMs: world.nowMs }
+  for (const key of owners) {
+    const entry = record.packages[key]
+    if (!entry) continue
+    const { retryAtMs: _, failure: __, ...kept } = entry
+    setEntry(draft, { ...kept, stage: 'interrupt', state: 'in_progress' })
+  }
+  draft.record = {
+    ...draft.record,
+    interrupt: run,
+    ...(merged.type === 'reboot' && { reboots: { ...record.reboots, [count]: reboots + 1 } }),
+  }
+  return start(draft, run)
+}
+
+function start(draft: Draft, run: InterruptRun): InterruptStand {
+  draft.actions.push({ do: 'interrupt', key: `interrupt/${draft.view.metadata.name}`, run, view: draft.view })
+  return { state: 'running', run, ...pendingReason(run) }
+}
+
+const pendingReason = ({ interrupt }: InterruptRun): { reason?: Reason } =>
+  interrupt.type === 'reboot' ? { reason: { reason: 'RebootPending', message: 'the host is about to reboot' } } : {}
+
+/** Undefined when the run is over and folded. */
+function follow(draft: Draft, run: InterruptRun): InterruptStand | undefined {
+  const { world } = draft
+  const isReboot = run.interrupt.type === 'reboot'
+  if (isReboot && world.bootId !== run.bootId) return done(draft, run, false) // the boot id in its nodeInfo says that the kubelet is new
+  const seen = world.interrupts.get(run.id)
+  switch (seen?.state) {
+    case undefined:
+      return start(draft, run)
+    case 'running':
+      return { state: 'running', run, ...pendingReason(run) }
+    case 'unknown':
+      if (isReboot && world.nowMs - run.startedAtMs > rebootTakesMs)
+        return failed(draft, run, run.owners, `the host did not reboot: ${seen.message}`)
+      draft.wakeAtMs = Math.min(draft.wakeAtMs, run.startedAtMs + rebootTakesMs + 1)
+      return { state: 'running', run, ...pendingReason(run) }
+    case 'aborted':
+      close(draft, run)
+      for (const key of run.owners) restore(draft, key)
+      return undefined
+    case 'done':
+      return done(draft, run, seen.restartedRuntime === true)
+    case 'refused':
+      return failed(draft, run, run.owners, seen.message)
+    case 'failed': {
+      const hit = run.owners.filter((key) => {
+        const owed = draft.record.packages[key]?.owes
+        return owed?.type !== 'service' || (owed.services ?? []).some((service) => seen.services.includes(service))
+      })
+      return failed(draft, run, hit.length === 0 ? run.owners : hit, seen.message)
+    }
+  }
+}
+
+/** Back to where the interrupt was owed. */
+function restore(draft: Draft, key: string): void {
+  const entry = draft.record.packages[key]
+  if (entry) setEntry(draft, { ...entry, stage: 'config', state: 'complete' })
+}
+
+function close(draft: Draft, run: InterruptRun): void {
+  const { interrupt: _, ...rest } = draft.record
+  draft.record = rest
+  draft.actions.push({
+    do: 'recordInterrupt',
+    key: `interrupted/${run.id}`,
+    skyhook: draft.view.metadata.name,
+    run,
+    records: ownersOf(draft, run),
+  })
+}
+
+const ownersOf = (draft: Draft, run: InterruptRun): PackageRecord[] => run.owners.flatMap((key) => draft.record.packages[key] ?? [])
+
+function complete(draft: Draft, run: InterruptRun, owners: readonly string[], restartedRuntime: boolean): void {
+  for (const key of owners) {
+    const entry = draft.record.packages[key]
+    if (!entry) continue
+    const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
+    setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0 })
+  }
+  const { lifecycle } = draft.record
+  if (lifecycle && run.interrupt.type !== 'noop' && owners.length > 0) {
+    draft.record = {
+      ...draft.record,
+      lifecycle: { ...lifecycle, interruptedAtMs: draft.world.nowMs, ...(restartedRuntime && { restartedRuntime }) },
+    }
+  }
+}
+
+function done(draft: Draft, run: InterruptRun, restartedRuntime: boolean): undefined {
+  complete(draft, run, run.owners, restartedRuntime)
+  draft.events.push({ type: 'interrupted', skyhook: draft.view.metadata.name, interrupt: describe(run) })
+  close(draft, run)
+}
+
+function failed(draft: Draft, run: InterruptRun, owners: readonly string[], message: string): undefined {
+  const { world, view } = draft
+  complete(
+    draft,
+    run,
+    run.owners.filter((key) => !owners.includes(key)),
+    false,
+  )
+  for (const key of owners) {
+    const entry = draft.record.packages[key]
+    if (!entry) continue
+    const failures = entry.restarts + 1
+    const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${key}/${failures}`)
+    const reason = run.interrupt.type === 'reboot' ? 'RebootRefused' : 'StepFailed'
+    setEntry(draft, { ...entry, stage: 'interrupt', state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
+    draft.events.push({
+      type: 'stageFailed',
+      skyhook: view.metadata.name,
+      package: entry.name,
+      stage: 'interrupt',
+      reason,
+      message,
+      failures,
+    })
+  }
+  close(draft, run)
+}
+
+export function describe({ interrupt }: InterruptRun): string {
+  if (interrupt.type !== 'service') return interrupt.type
+  return `service ${(interrupt.services ?? []).join(', ')}${interrupt.alsoRestartAllServices ? ' and restartAllServices' : ''}`
+}
