@@ -166,7 +166,7 @@ function complaint(
 /** Identity of an agent-guarded step: package, mode, step and its content, so that a changed script runs again. */
 function flagOf(
   { mode, index, path }: Pick<StepAttempt, 'mode' | 'index' | 'path'>,
-  { config, contentHashes, packageName }: AttemptContext,
+  { config, contentHashes, packageName, version }: AttemptContext,
 ): string {
   const step = config.modes[mode as Mode]?.[index]
   const identity = [version, path, step?.arguments ?? [], step?.returncodes ?? [], contentHashes.get(path) ?? '']

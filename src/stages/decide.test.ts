@@ -26,6 +26,7 @@ describe('a first install', () => {
     expect(node.reason()).toBeUndefined()
     expect(node.node.metadata.labels?.['skyhook.nvidia.com/status_s']).toBe('complete')
     expect(node.node.status?.conditions?.map(({ type, status }) => `${type} ${status}`).sort()).toEqual([
+      'Ready True',
       'skyhook.nvidia.com/s/Erroring False',
       'skyhook.nvidia.com/s/NotReady False',
     ])
@@ -455,7 +456,7 @@ describe('departures', () => {
     node.views.delete('s')
     node.settleOver(2_000)
     expect(node.ran).toEqual([])
-    expect([node.node.metadata.annotations, node.node.metadata.labels, node.node.status?.conditions]).toEqual([{}, {}, []])
+    expect([node.node.metadata.annotations, node.node.metadata.labels, node.node.status?.conditions?.map(({ type }) => type)]).toEqual([{}, {}, ['Ready']])
     expect(node.journal.skyhooks['s']?.orphaned).toBe(true)
   })
 
