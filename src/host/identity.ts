@@ -1,5 +1,5 @@
 /** Which machine this is, and which of its boots. */
-import type { HostRoot } from './root.ts'
+import { type HostRoot, unlessMissing } from './root.ts'
 
 /**
  * Id of the host's present boot. Read through the host's root: a container's own /proc may show another machine's where
@@ -26,10 +26,5 @@ export async function readOperatingSystem(root: HostRoot): Promise<{ readonly id
 }
 
 async function readIfPresent(root: HostRoot, path: string): Promise<string | undefined> {
-  try {
-    return (await root.readFile(path)).toString()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
+  return (await root.readFile(path).catch(unlessMissing))?.toString()
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -23,10 +23,12 @@ const open = (on: HostRoot = root) => openJournalFile<Document>(on, { version: 1
 
 describe('the journal', () => {
   test('is absent on a new host, and reads as it was written', async () => {
+    rmSync(join(mount, 'var'), { recursive: true })
     expect(await open().read()).toEqual({ state: 'absent' })
     await open().write({ v: 1, n: 7 })
     expect(await open().read()).toEqual({ state: 'read', document: { v: 1, n: 7 } })
     expect(readdirSync(folder)).toEqual(['journal.json'])
+    expect([folder, file].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o600])
   })
 
   test('keeps fields that it does not know', async () => {

@@ -5,7 +5,7 @@
  * where it is and writing is refused.
  */
 import { basename, dirname } from 'node:path'
-import { type HostRoot, TEMPORARY_SUFFIX } from './root.ts'
+import { type HostRoot, TEMPORARY_SUFFIX, unlessMissing } from './root.ts'
 
 export type Versioned = { readonly v: number }
 
@@ -44,14 +44,14 @@ export function openJournalFile<T extends Versioned>(
 
   async function read(): Promise<JournalRead<T>> {
     await removeTemporaries(root, path)
-    let content: string
+    let content: string | undefined
     try {
-      content = (await root.readFile(path)).toString()
+      content = (await root.readFile(path).catch(unlessMissing))?.toString()
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: 'absent' }
       refused = `cannot read ${path}: ${(error as Error).message}`
       return { state: 'unreadable', why: refused }
     }
+    if (content === undefined) return { state: 'absent' }
     const parsed = parse(content)
     if ('problem' in parsed) {
       const movedTo = `${path}.unreadable-${now()}`
@@ -63,6 +63,16 @@ export function openJournalFile<T extends Versioned>(
       return { state: 'unreadable', why: refused }
     }
     return { state: 'read', document: parsed.document as T }
+  }
+
+  async function replace(content: string): Promise<void> {
+    try {
+      await root.writeFileDurable(path, content, 0o600)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      await root.mkdirp(dirname(path), 0o700) // a new host, or somebody removed the agent's folder
+      await root.writeFileDurable(path, content, 0o600)
+    }
   }
 
   function write(document: T): Promise<void> {
@@ -77,7 +87,7 @@ export function openJournalFile<T extends Versioned>(
       .catch(() => {}) // its own callers hear of it
       .then(() => {
         queued = undefined
-        return root.writeFileDurable(path, `${JSON.stringify(next.document)}\n`, 0o600)
+        return replace(`${JSON.stringify(next.document)}\n`)
       })
     last = next.done
     return next.done

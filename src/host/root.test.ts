@@ -153,7 +153,8 @@ describe('folders', () => {
     await root.mkdirp('/var/log/a/b', 0o700)
     await root.mkdirp('/var/log/a/b', 0o755)
     expect(statSync(join(mount, 'data/log')).mode & 0o777).toBe(0o711)
-    expect(statSync(join(mount, 'data/log/a')).mode & 0o777).toBe(0o700)
+    expect(statSync(join(mount, 'data/log/a')).mode & 0o777).toBe(0o755)
+    expect(statSync(join(mount, 'data/log/a/b')).mode & 0o777).toBe(0o700)
     expect(readlinkSync(join(mount, 'var/log'))).toBe('/data/log')
   })
 

@@ -29,7 +29,7 @@ export type HostRoot = {
   writeFileDurable(path: string, data: string | Uint8Array, mode: number): Promise<void>
   /** Replaces the file whole or not at all, without waiting for the disk: for files that a reboot may take. */
   writeFile(path: string, data: string | Uint8Array, mode: number): Promise<void>
-  /** Makes the missing folders with `mode`, on disk when it returns; those that exist keep theirs. */
+  /** Makes the folder with `mode` and what is missing above it with 0755, on disk when it returns; what exists keeps its mode. */
   mkdirp(path: string, mode?: number): Promise<void>
   /** Removes a file, a link or a whole folder; nothing there is fine. Links inside are removed, not followed. */
   remove(path: string): Promise<void>
@@ -102,9 +102,10 @@ export function createHostRoot(mountPoint: string): HostRoot {
     writeFile: (path, data, mode) => replace(path, data, mode, false),
     async mkdirp(path, mode = 0o755) {
       const target = await resolve(path)
-      const firstMade = await mkdir(target, { recursive: true, mode })
-      if (firstMade === undefined) return
-      for (let made = target; made.length >= firstMade.length; made = dirname(made)) await syncFolder(dirname(made))
+      const made = [await mkdir(dirname(target), { recursive: true, mode: 0o755 }), await mkdir(target, { recursive: true, mode })]
+      const first = made.find((folder) => folder !== undefined)
+      if (first === undefined) return
+      for (let folder = target; folder.length >= first.length; folder = dirname(folder)) await syncFolder(dirname(folder))
     },
     async remove(path) {
       await rm(await resolve(path, 'keep'), { recursive: true, force: true })
@@ -132,7 +133,8 @@ async function linkTarget(path: string): Promise<string | undefined> {
   return stats?.isSymbolicLink() ? await readlink(path) : undefined
 }
 
-function unlessMissing(error: unknown): undefined {
+/** For `catch`: nothing there is no error. */
+export function unlessMissing(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
   throw error
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type FakeUnit, startFakeSystemd } from '../../test/host/fake-systemd.ts'
-import { confirmRestart, restartService } from './service-restart.ts'
+import { confirmRestart, restartService, serviceUnit } from './service-restart.ts'
 
 const BEFORE = 'a'.repeat(32)
 const AFTER = 'b'.repeat(32)
@@ -19,9 +19,9 @@ async function runningService(
     systemd.hostUnits.set(UNIT, then)
     const answer = () => client.send({ type: 2, replySerial: message.serial, signature: 'o', body: ['/job/5'] })
     const signals = () => {
-      systemd.jobRemoved('other.service', 'failed', '/job/5') // a job's path is not a unit's
+      systemd.jobRemoved('other.service', 'failed', '/job/3')
       systemd.jobRemoved(UNIT, 'canceled', '/job/4') // somebody else's job
-      systemd.jobRemoved(UNIT, job, '/job/5')
+      systemd.jobRemoved('the-real-name-of-kubelet.service', job, '/job/5')
     }
     if (order === 'signal first') signals()
     answer()
@@ -157,6 +157,13 @@ describe('a restart whose end is lost is unknown', () => {
     expect(await confirmRestart(systemd.units, UNIT, BEFORE, { timeoutMs: 60 })).toMatchObject({ outcome: 'failed', reason: 'timeout' })
   })
 })
+
+test.each([
+  ['kubelet', 'kubelet.service'],
+  ['getty@tty1', 'getty@tty1.service'],
+  ['docker.socket', 'docker.socket'],
+  ['foo.bar', 'foo.bar.service'],
+])('the service %s is the unit %s', (name, unit) => expect(serviceUnit(name)).toBe(unit))
 
 test('nothing was asked where there is no bus', async () => {
   await using systemd = await startFakeSystemd()

@@ -49,6 +49,11 @@ const REFUSALS: Readonly<Record<string, RestartFailure>> = {
   'org.freedesktop.systemd1.UnitMasked': 'masked',
 }
 
+/** The unit that people mean by the name of a service: `kubelet` is `kubelet.service`, as systemctl has it. */
+export function serviceUnit(name: string): string {
+  return /\.(?:service|socket|target|timer|mount|automount|swap|path|slice|scope|device)$/.test(name) ? name : `${name}.service`
+}
+
 /**
  * Restarts a service and waits until it is known how that went. `previousInvocation` is the invocation before (empty for
  * one that did not run): the caller has written it down, to be able to go on after a crash.
@@ -60,7 +65,7 @@ export async function restartService(
   times: RestartTimes = {},
 ): Promise<RestartOutcome> {
   const { timeoutMs = TIMEOUT_MS, signal } = times
-  const jobs = watchJobs(units, unit) // before asking: the end of the job may overtake the answer
+  const jobs = watchJobs(units) // before asking: the end of the job may overtake the answer
   try {
     // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the last one
     // that ended is unloaded, and why it ended is forgotten. systemd takes the three in this order.
@@ -156,14 +161,17 @@ function restartFailed(error: unknown, unit: string): RestartOutcome {
   throw error
 }
 
-/** Remembers the ends of a unit's jobs, so that one that comes before its job's name is known is not missed. */
-function watchJobs(units: Units, unit: string) {
+/**
+ * Remembers the ends of jobs, so that one that comes before its job's name is known is not missed. Of all units: the name
+ * that was asked for may be an alias (dbus.service of dbus-broker.service), and the news carry the real one.
+ */
+function watchJobs(units: Units) {
   const results = new Map<string, string>()
   let lost: string | undefined
   let look = () => {}
   const stops = [
-    units.onJobEnd((ended) => {
-      if (ended.unit === unit) results.set(ended.job, ended.result)
+    units.onJobEnd(({ job, result }) => {
+      results.set(job, result)
       look()
     }),
     units.onInterrupted((why) => {
@@ -183,6 +191,7 @@ function watchJobs(units: Units, unit: string) {
       }
       look()
       const onAbort = () => result.reject(new NoAnswerError('aborted', 'given up while restarting', { cause: signal?.reason }))
+      if (signal?.aborted) onAbort()
       signal?.addEventListener('abort', onAbort, { once: true })
       const timer = setTimeout(() => result.resolve(OVERDUE), timeoutMs)
       try {

@@ -1,5 +1,5 @@
 /** Where a step's files are on the host. */
-import type { HostRoot } from './root.ts'
+import { type HostRoot, unlessMissing } from './root.ts'
 import type { Units } from './units.ts'
 
 export type StepHost = {
@@ -41,20 +41,11 @@ export function stepFiles({ agentFolder = '/var/lib/skyhook/.agent', runFolder =
 export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>): Promise<void> {
   const { resultsFolder, runFolder } = stepFiles(host, 'any')
   const keptEnvironments = new Set([...keep].map((id) => `${id}${ENVIRONMENT_SUFFIX}`))
-  for (const name of await list(host.root, resultsFolder)) {
+  for (const name of (await host.root.readdir(resultsFolder).catch(unlessMissing)) ?? []) {
     if (!keep.has(name)) await host.root.remove(`${resultsFolder}/${name}`)
   }
-  for (const name of await list(host.root, runFolder)) {
+  for (const name of (await host.root.readdir(runFolder).catch(unlessMissing)) ?? []) {
     const isEnvironment = name.includes(ENVIRONMENT_SUFFIX) // temporary ones that a crash left behind too
     if (isEnvironment && !keptEnvironments.has(name)) await host.root.remove(`${runFolder}/${name}`)
-  }
-}
-
-async function list(root: HostRoot, folder: string): Promise<string[]> {
-  try {
-    return await root.readdir(folder)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
   }
 }

@@ -57,8 +57,10 @@ describe('the recorder', () => {
     await ensureRecorder(root, '/agent/record-result', '/agent/results')
     expect(statSync(file).ino).toBe(before)
     writeFileSync(file, 'exit 0')
+    rmSync(join(folder, 'agent/results'), { recursive: true })
     await ensureRecorder(root, '/agent/record-result', '/agent/results')
     expect(readFileSync(file, 'utf8')).toBe(RECORDER_SCRIPT)
+    for (const name of ['agent', 'agent/results']) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o700)
   })
 })
 

@@ -5,7 +5,7 @@
  * that is cut, or of another boot or invocation, does not count.
  */
 import { dirname } from 'node:path'
-import type { HostRoot } from './root.ts'
+import { type HostRoot, unlessMissing } from './root.ts'
 import type { UnitEnd } from './step-outcome.ts'
 
 export type StepRecord = UnitEnd & {
@@ -36,10 +36,12 @@ printf '{"v":1,"attempt":"%s","result":"%s","code":"%s","status":"%s","invocatio
 
 /** Puts the recorder and its folder on the host, or repairs them. */
 export async function ensureRecorder(root: HostRoot, path: string, resultsFolder: string): Promise<void> {
-  const [present] = await Promise.all([root.readFile(path).catch(unlessMissing), root.mkdirp(resultsFolder, 0o700)])
-  if (present?.toString() === RECORDER_SCRIPT) return
+  const [present, results] = await Promise.all([root.readFile(path).catch(unlessMissing), root.stat(resultsFolder)])
+  const isCurrent = present?.toString() === RECORDER_SCRIPT
+  if (isCurrent && results) return
   await root.mkdirp(dirname(path), 0o700)
-  await root.writeFileDurable(path, RECORDER_SCRIPT, 0o755)
+  await root.mkdirp(resultsFolder, 0o700)
+  if (!isCurrent) await root.writeFileDurable(path, RECORDER_SCRIPT, 0o755)
 }
 
 /** The record of an attempt; undefined when there is none, or none that is whole. */
@@ -66,9 +68,4 @@ export function parseRecord(content: string, attempt: string): StepRecord | unde
 
 function isCode(value: unknown): value is UnitEnd['code'] {
   return value === 'exited' || value === 'killed' || value === 'dumped' || value === ''
-}
-
-function unlessMissing(error: unknown): undefined {
-  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-  throw error
 }
