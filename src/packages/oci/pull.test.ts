@@ -217,11 +217,19 @@ describe('mirrors', () => {
   })
 
   test('that are down cost one attempt per pull, not one per blob', async () => {
+    let connections = 0
+    const mirror = createServer((socket) => {
+      connections++
+      socket.destroy()
+    })
+    await new Promise<void>((resolve) => mirror.listen(0, '127.0.0.1', resolve))
+    opened.push({ close: () => mirror.close() })
     const upstream = await registry()
     upstream.addImage('pkg', '1', LAYER)
-    const { layers } = await pull(client([{ ...plain(upstream), mirrors: [`http://${await closedPort()}`] }]), `${upstream.host}/pkg:1`)
+    const address = `http://127.0.0.1:${(mirror.address() as AddressInfo).port}`
+    const { layers } = await pull(client([{ ...plain(upstream), mirrors: [address] }]), `${upstream.host}/pkg:1`)
     expect(layers).toEqual([LAYER.toString()])
-    expect(waits).toEqual([])
+    expect([connections, waits]).toEqual([1, []])
   })
 
   test('without "resolve" are asked for digests only', async () => {

@@ -106,17 +106,22 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
     },
 
     async call(endpoint, repository, { method, path, headers, body, expected }, signal) {
-      const url = path instanceof URL ? path : new URL(`${endpoint.base}/${repository}${path}`)
+      const home = new URL(`${endpoint.base}/${repository}`)
+      const url = path instanceof URL ? path : new URL(`${home.href}${path}`)
+      if (home.protocol === 'https:' && url.protocol !== 'https:')
+        throw new ImageError('bad-answer', `${endpoint.host}: sends us from https to ${url.origin}`)
       if (endpoint.namespace !== undefined) url.searchParams.set('ns', endpoint.namespace)
+      const isHome = url.host === home.host // uploads may be taken elsewhere; the login stays here
       const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
       const key = `${endpoint.base} ${repository} ${actions}`
       const send = (authorization: string | undefined): Promise<Answer> => {
-        const all = { 'user-agent': 'skyhookd', ...endpoint.headers, ...headers, ...(authorization !== undefined && { authorization }) }
+        const own = isHome ? { ...endpoint.headers, ...(authorization !== undefined && { authorization }) } : {}
+        const all = { 'user-agent': 'skyhookd', ...own, ...headers }
         return transport.send({ method, url, headers: all, trust: endpoint.trust, ...(body && { body }) }, signal)
       }
 
       let answer = await send(logins.get(key))
-      if (answer.status === 401 && answer.url.host === url.host) {
+      if (answer.status === 401 && isHome && answer.url.host === url.host) {
         const authorization = await logIn(endpoint, repository, actions, answer, signal)
         if (authorization !== undefined) {
           answer.body.resume()

@@ -1,0 +1,319 @@
+import { spawnSync } from 'node:child_process'
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import * as fc from 'fast-check'
+import { type Header, pack } from 'tar-stream'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { unpackInChild } from './unpack-child.ts'
+import { unpackPackage, type UnpackRequest } from './unpack.ts'
+
+type Entry = Partial<Header> & { name: string; content?: string }
+
+let room = ''
+let count = 0
+beforeEach(() => {
+  room = mkdtempSync(join(tmpdir(), 'unpack-'))
+})
+afterEach(() => rmSync(room, { recursive: true }))
+
+const p = (name: string) => `skyhook-package/${name}`
+const file = (name: string, content = name, more: Partial<Header> = {}): Entry => ({ name: p(name), content, mode: 0o644, ...more })
+const folder = (name: string, mode = 0o755): Entry => ({ name: p(name), type: 'directory', mode })
+const link = (name: string, linkname: string): Entry => ({ name: p(name), type: 'symlink', linkname })
+const hard = (name: string, linkname: string): Entry => ({ name: p(name), type: 'link', linkname })
+
+async function tar(entries: readonly Entry[]): Promise<Buffer> {
+  const archive = pack()
+  for (const { content, ...header } of entries) archive.entry({ mtime: new Date(0), ...header }, content ?? '')
+  archive.finalize()
+  return await buffer(archive)
+}
+
+function store(bytes: Buffer): string {
+  const path = join(room, `layer-${count++}`)
+  writeFileSync(path, bytes)
+  return path
+}
+
+async function unpack(...layers: Entry[][]): Promise<Record<string, string>> {
+  const target = join(room, `target-${count++}`)
+  const files: string[] = []
+  for (const entries of layers) files.push(store(await tar(entries)))
+  await unpackPackage({ layers: files, target })
+  return listing(target)
+}
+
+/** Path → what is there: content, `-> target`, or `dir`. By hand, because Node's recursive readdir follows links. */
+function listing(root: string, below = ''): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {
+    const path = join(below, entry.name)
+    found[path] = entry.isDirectory()
+      ? 'dir'
+      : entry.isSymbolicLink()
+        ? `-> ${readlinkSync(join(root, path))}`
+        : readFileSync(join(root, path), 'utf8')
+    if (entry.isDirectory()) Object.assign(found, listing(root, path))
+  }
+  return found
+}
+
+const refused = (message: RegExp, code = 'bad-image') => expect.objectContaining({ code, message: expect.stringMatching(message) })
+
+describe('the package of an image', () => {
+  test('is its folder alone, contents, links and permissions kept', async () => {
+    const target = join(room, 'target')
+    const layer = await tar([
+      { name: 'bin/', type: 'directory' },
+      { name: 'bin/sh', content: 'not ours' },
+      folder(''),
+      file('config.json', '{}'),
+      file('skyhook_dir/apply.sh', '#!/bin/sh', { mode: 0o755 }),
+      link('latest', 'skyhook_dir/apply.sh'),
+      hard('same', p('config.json')),
+      file(`${'long/'.repeat(40)}name`, 'by pax header'),
+      file('suid', 'x', { mode: 0o6755 }),
+      folder('private', 0o500),
+    ])
+    expect(await unpackPackage({ layers: [store(layer)], target })).toEqual({ entries: 8, bytes: 2 + 9 + 13 + 1 })
+    const found = listing(target)
+    expect(found).toMatchObject({
+      'config.json': '{}',
+      'skyhook_dir/apply.sh': '#!/bin/sh',
+      latest: '-> skyhook_dir/apply.sh',
+      same: '{}',
+      suid: 'x',
+    })
+    expect(found[`${'long/'.repeat(40)}name`]).toBe('by pax header')
+    expect(Object.keys(found).some((name) => name.includes('bin'))).toBe(false)
+    const mode = (name: string) => lstatSync(join(target, name)).mode & 0o7777
+    expect([mode(''), mode('skyhook_dir/apply.sh'), mode('config.json'), mode('suid'), mode('private')]).toEqual([
+      0o755, 0o755, 0o644, 0o755, 0o700,
+    ])
+  })
+
+  test.each([
+    ['gzip', (bytes: Buffer) => gzipSync(bytes)],
+    ['gzip in several members', (bytes: Buffer) => Buffer.concat([gzipSync(bytes.subarray(0, 700)), gzipSync(bytes.subarray(700))])],
+    ['zstd', (bytes: Buffer) => zstdCompressSync(bytes)],
+    ['nothing', (bytes: Buffer) => bytes],
+  ])('may be packed with %s', async (_name, compress) => {
+    const layer = store(compress(await tar([file('config.json', '{}')])))
+    await unpackPackage({ layers: [layer], target: join(room, 'target') })
+    expect(listing(join(room, 'target'))).toEqual({ 'config.json': '{}' })
+  })
+
+  test('must be there', async () => {
+    await expect(unpack([{ name: 'bin/sh', content: '' }])).rejects.toEqual(refused(/no folder \/skyhook-package/))
+    await expect(unpack([file('a')], [{ name: '.wh.skyhook-package', content: '' }])).rejects.toEqual(refused(/no folder/))
+  })
+
+  test('is what system tar makes of it', async () => {
+    mkdirSync(join(room, 'source/skyhook-package/deep/er'), { recursive: true })
+    writeFileSync(join(room, 'source/skyhook-package/deep/er/data'), 'x'.repeat(70_000))
+    symlinkSync('er/data', join(room, 'source/skyhook-package/deep/link'))
+    linkSync(join(room, 'source/skyhook-package/deep/er/data'), join(room, 'source/skyhook-package/twin'))
+    for (const format of ['gnu', 'pax', 'ustar', 'oldgnu']) {
+      const { stdout, status } = spawnSync('tar', ['-C', join(room, 'source'), `--format=${format}`, '-cz', '.'], { maxBuffer: 2 ** 24 })
+      expect(status).toBe(0)
+      const target = join(room, format)
+      await unpackPackage({ layers: [store(stdout)], target })
+      expect(listing(target)).toEqual(listing(join(room, 'source/skyhook-package')))
+    }
+  })
+})
+
+describe('layers', () => {
+  const base = [folder(''), file('a', 'old'), file('d/x', 'old'), file('d/sub/y', 'old'), file('keep', 'old')]
+
+  test.each<[string, Entry[], Record<string, string>]>([
+    ['replace files', [file('a', 'new')], { a: 'new', d: 'dir', 'd/x': 'old', 'd/sub': 'dir', 'd/sub/y': 'old', keep: 'old' }],
+    [
+      'replace a folder by a file, a file by a folder',
+      [file('d', 'new'), folder('a'), file('a/z', 'new')],
+      { a: 'dir', 'a/z': 'new', d: 'new', keep: 'old' },
+    ],
+    [
+      'replace a file by a link',
+      [link('a', 'keep')],
+      { a: '-> keep', d: 'dir', 'd/x': 'old', 'd/sub': 'dir', 'd/sub/y': 'old', keep: 'old' },
+    ],
+    ['hide a file', [file('.wh.a', '')], { d: 'dir', 'd/x': 'old', 'd/sub': 'dir', 'd/sub/y': 'old', keep: 'old' }],
+    ['hide a folder', [file('.wh.d', '')], { a: 'old', keep: 'old' }],
+    [
+      'hide what is not there',
+      [file('.wh.none', ''), file('no/where/.wh.x', '')],
+      { a: 'old', d: 'dir', 'd/x': 'old', 'd/sub': 'dir', 'd/sub/y': 'old', keep: 'old' },
+    ],
+    [
+      'hide the content of a folder',
+      [folder('d'), file('d/.wh..wh..opq', ''), file('d/new')],
+      { a: 'old', d: 'dir', 'd/new': 'd/new', keep: 'old' },
+    ],
+    [
+      'hide lower layers only, in any order',
+      [file('d/sub/z', 'new'), file('d/.wh..wh..opq', ''), file('a', 'new'), file('.wh.a', '')],
+      { a: 'new', d: 'dir', 'd/sub': 'dir', 'd/sub/z': 'new', keep: 'old' },
+    ],
+    ['hide the whole package and begin anew', [{ name: '.wh.skyhook-package', content: '' }, file('only')], { only: 'only' }],
+    ['hide the whole image after having begun', [file('only'), { name: '.wh..wh..opq', content: '' }], { only: 'only' }],
+  ])('%s', async (_name, upper, expected) => {
+    expect(await unpack(base, upper)).toEqual(expected)
+  })
+})
+
+describe('an archive that is refused', () => {
+  test.each<[string, Entry[], RegExp]>([
+    ['climbs', [{ name: 'skyhook-package/../../x', content: '' }], /climbs/],
+    ['is absolute', [{ name: '/skyhook-package/x', content: '' }], /absolute/],
+    ['writes through a link', [link('l', '/tmp'), file('l/x')], /"?l\/x lies below l/],
+    ['writes through a link of the same name', [link('l', 'd'), folder('d'), file('l/x')], /lies below l/],
+    ['writes below a file', [file('f'), file('f/x')], /lies below f/],
+    ['hides through a link', [link('l', '/tmp'), file('l/.wh.x', '')], /lies below l/],
+    ['links out of the package', [link('l', '../x')], /leaves the package/],
+    ['shares a file of the image', [{ name: 'etc/passwd', content: '' }, hard('h', 'etc/passwd')], /outside the package/],
+    ['shares a file through a link', [link('l', '/etc'), hard('h', p('l/passwd'))], /lies below l/],
+    ['shares what is not there', [hard('h', p('none'))], /no file/],
+    ['shares itself', [file('h'), hard('h', p('h'))], /no file/],
+    ['has a device', [{ name: p('null'), type: 'character-device', devmajor: 1, devminor: 3 }], /character-device/],
+    ['has a fifo', [{ name: p('pipe'), type: 'fifo' }], /fifo/],
+    ['has a file for its folder', [{ name: 'skyhook-package', content: 'x' }], /no folder/],
+    ['has a link for its folder', [{ name: 'skyhook-package', type: 'symlink', linkname: 'opt/package' }], /no folder/],
+    ['has sparse files', [{ ...file('s'), pax: { 'GNU.sparse.major': '1' } }], /sparse/],
+    ['has a name too long for any disk', [file('n'.repeat(300))], /cannot be read: ENAMETOOLONG/],
+  ])('%s', async (_name, entries, message) => {
+    await expect(unpack([folder('')], entries)).rejects.toEqual(refused(message))
+  })
+
+  test.each([
+    ['cut short', (bytes: Buffer) => bytes.subarray(0, 700)],
+    ['cut short inside gzip', (bytes: Buffer) => gzipSync(bytes).subarray(0, -20)],
+    ['no archive', () => Buffer.from('<html>'.repeat(200))],
+    ['damaged gzip', (bytes: Buffer) => Buffer.from(gzipSync(bytes).map((byte, index) => (index === 30 ? byte ^ 0xff : byte)))],
+  ])('%s', async (_name, damage) => {
+    const layer = store(damage(await tar([file('a', 'x'.repeat(2000))])))
+    await expect(unpackPackage({ layers: [layer], target: join(room, 'target') })).rejects.toEqual(refused(/cannot be read/))
+  })
+
+  test('is too large, by count or by bytes, before it is written', async () => {
+    const layers = [store(await tar([file('a', 'x'.repeat(600)), file('b')]))]
+    const attempt = (entries: number, bytes: number) =>
+      unpackPackage({ layers, target: join(room, `t${count++}`), limits: { entries, bytes } })
+    await expect(attempt(1, 1000)).rejects.toEqual(refused(/more than 1 files/, 'too-large'))
+    await expect(attempt(10, 500)).rejects.toEqual(refused(/more than 500 bytes/, 'too-large'))
+    await expect(attempt(2, 601)).resolves.toBeDefined()
+  })
+})
+
+describe('whatever an archive says', () => {
+  test('nothing outside the folder is created, changed or removed', { timeout: 120_000 }, async () => {
+    const outside = join(room, 'outside')
+    mkdirSync(join(outside, 'd'), { recursive: true })
+    writeFileSync(join(outside, 'canary'), 'alive', { mode: 0o640 })
+    writeFileSync(join(outside, 'd/canary'), 'alive')
+    const snapshot = () => [
+      listing(outside),
+      lstatSync(join(outside, 'canary')).mode,
+      lstatSync(join(outside, 'canary')).nlink,
+      readdirSync(room).filter((name) => !/^(?:layer|target)-/.test(name)),
+    ]
+    const before = snapshot()
+
+    const part = fc.constantFrom('a', 'b', 'c', 'd', 'canary', '..', '.', '.wh.a', '.wh.d', '.wh..wh..opq', '.wh...')
+    const path = fc.array(part, { maxLength: 4 }).map((parts) => parts.join('/'))
+    const name = fc.oneof({ weight: 8, arbitrary: path.map(p) }, { weight: 1, arbitrary: path })
+    const target = fc.oneof(
+      path,
+      path.map(p),
+      path.map((rest) => `${outside}/${rest}`),
+      path.map((rest) => `../outside/${rest}`),
+      fc.constant(outside),
+    )
+    const entry = fc.oneof(
+      fc.record({ name, content: fc.constantFrom('', 'new'), mode: fc.constantFrom(0o644, 0o4777) }),
+      fc.record({ name, type: fc.constant('directory' as const), mode: fc.constantFrom(0o755, 0o000) }),
+      fc.record({ name, type: fc.constantFrom('symlink' as const, 'link' as const), linkname: target }),
+    )
+    let completed = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.array(entry, { maxLength: 8 }), { minLength: 1, maxLength: 3 }), async (layers) => {
+        await unpack([folder('')], ...layers).then(
+          () => completed++,
+          (error: unknown) => expect(error).toEqual(refused(/./)),
+        )
+        expect(snapshot()).toEqual(before)
+      }),
+      { numRuns: 600 },
+    )
+    expect(completed).toBeGreaterThan(100) // or the search would only see refusals
+  })
+})
+
+describe('the unpacking process', () => {
+  const source = new URL('unpack-child.ts', import.meta.url).href
+  const command: [string, ...string[]] = [
+    process.execPath,
+    '-e',
+    `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`,
+  ]
+  const signal = new AbortController().signal
+  const request = async (entries: Entry[]): Promise<UnpackRequest> => ({
+    layers: [store(gzipSync(await tar(entries)))],
+    target: join(room, 'target'),
+  })
+
+  test('does the same and says the same', async () => {
+    const one = await request([file('config.json', '{}')])
+    expect(await unpackInChild(one, { signal, command })).toEqual({ entries: 1, bytes: 2 })
+    expect(listing(one.target)).toEqual({ 'config.json': '{}' })
+    await expect(
+      unpackInChild(
+        { ...one, target: join(room, 'second'), layers: [store(await tar([{ name: '../x', content: '' }]))] },
+        { signal, command },
+      ),
+    ).rejects.toEqual(refused(/climbs/))
+    await expect(unpackInChild(one, { signal, command })).rejects.toMatchObject({ code: 'EEXIST' }) // the disk speaks for itself
+  })
+
+  test('that dies says how', async () => {
+    const one = await request([file('a')])
+    await expect(unpackInChild(one, { signal, command: ['/bin/sh', '-c', 'echo no more memory >&2; kill -9 $$'] })).rejects.toThrow(
+      /without an answer \(SIGKILL\): no more memory/,
+    )
+    await expect(unpackInChild(one, { signal, command: ['/nonexistent'] })).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
+  test('is killed with its descendants when it takes too long or is not wanted any more', async () => {
+    const one = await request([file('a')])
+    const sleeper = (name: string): [string, ...string[]] => ['/bin/sh', '-c', `sleep 600 & echo $! > ${join(room, name)}; wait`]
+    const isAlive = (name: string) => existsSync(`/proc/${readFileSync(join(room, name), 'utf8').trim()}/cwd`)
+    await expect(unpackInChild(one, { signal, command: sleeper('late'), timeoutMs: 300 })).rejects.toEqual(
+      refused(/took more than 300 ms/, 'too-large'),
+    )
+    expect(isAlive('late')).toBe(false)
+    const controller = new AbortController()
+    setTimeout(() => controller.abort(new Error('changed my mind')), 300)
+    await expect(unpackInChild(one, { signal: controller.signal, command: sleeper('unwanted') })).rejects.toThrow('changed my mind')
+    expect(isAlive('unwanted')).toBe(false)
+  })
+
+  test('ends when the agent does', async () => {
+    const { status } = spawnSync(command[0], command.slice(1), { input: '' })
+    expect(status).toBe(75)
+  })
+})
