@@ -71,6 +71,8 @@ test('spec and conditions together take two, spec and metadata first', async () 
     conditions: [ours],
   })
   expect(patches()).toEqual([`PATCH ${NODES}/n`, `PATCH ${NODES}/n/status`])
+  const [first, second] = server.requests.map(({ body }) => Number((body as FakeObject).metadata.resourceVersion))
+  expect([first, second]).toEqual([Number(version()), Number(version()) + 1]) // the second builds on the first and on nothing else
   expect(now()).toMatchObject({ spec: { taints, unschedulable: false }, status: { conditions: [ready, ours] } })
 })
 
