@@ -14,6 +14,8 @@ import { emptyJournal } from '../schemas/journal.ts'
 import type { Journal } from '../schemas/journal.ts'
 import type { Action, TimedReason } from '../stages/plan.ts'
 import type { ReasonName } from '../stages/reasons.ts'
+import { evictPod } from './actions/evictions.ts'
+import { createInterrupter } from './actions/interrupts.ts'
 import { createPreparer } from './actions/prepare.ts'
 import { publish } from './actions/publish.ts'
 import { createStepRunner } from './actions/steps.ts'
@@ -22,6 +24,7 @@ import { createLog, errorField } from './log.ts'
 import { startLoop } from './loop.ts'
 import { createMetrics } from './metrics.ts'
 import { followNode } from './node-source.ts'
+import { createPodSource } from './pod-source.ts'
 import { createReferences } from './references.ts'
 import { readSettings } from './settings.ts'
 import { followSkyhooks } from './skyhook-source.ts'
@@ -120,6 +123,9 @@ export async function runAgent(): Promise<number> {
   const preparer = createPreparer({ root, settings, state, references, log, signal })
   const steps = createStepRunner({ root, units, connection, state, settings, references, contentOf: preparer.contentOf, metrics, wake: () => wake() })
 
+  const pods = createPodSource(transport, settings.nodeName, state, () => wake(), signal)
+  const interrupter = createInterrupter({ root, units, connection, state, settings, pods, slots, log, signal })
+
   const execute = async (action: Action): Promise<void> => {
     switch (action.do) {
       case 'prepare':
@@ -144,6 +150,12 @@ export async function runAgent(): Promise<number> {
         return await steps.recordChecks(action)
       case 'recordHistory':
         return await steps.recordHistory(action)
+      case 'evict':
+        return await evictPod(transport, state, action.pod, log, signal)
+      case 'interrupt':
+        return await interrupter.interrupt(action)
+      case 'recordInterrupt':
+        return await interrupter.record(action)
       case 'publish':
         return await publish(transport, nodes, state, action.patch, signal)
     }
@@ -175,13 +187,14 @@ export async function runAgent(): Promise<number> {
   if (synced) {
     const loop = startLoop({
       state,
-      settings: { runtimeRequiredTaint: settings.runtimeRequiredTaint },
+      settings: { runtimeRequiredTaint: settings.runtimeRequiredTaint, skipNamespaces: settings.drain.skipNamespaces },
       writeJournal: (journal) => journalFile.write(journal),
       execute,
-      tell: (events, nowReasons) => {
+      decided: ({ events, reasons: nowReasons, watchPods }) => {
         reasons = nowReasons
         teller.events(events, nowReasons)
         news.update()
+        pods.follow(watchPods)
       },
       onActionFailed: (action, error) => log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
       onJournalFailed: (error) => {

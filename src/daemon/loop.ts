@@ -1,6 +1,6 @@
 import type { Journal } from '../schemas/journal.ts'
 import { decide } from '../stages/decide.ts'
-import type { Action, StageEvent, TimedReason } from '../stages/plan.ts'
+import type { Action, Plan, TimedReason } from '../stages/plan.ts'
 import type { StageSettings } from '../stages/world.ts'
 import type { State } from './state.ts'
 import { worldOf } from './state.ts'
@@ -21,7 +21,8 @@ export type LoopPorts = {
   writeJournal(journal: Journal): Promise<void>
   /** Carries out one action. A rejection is told and leads to another decision after a pause. */
   execute(action: Action): Promise<void>
-  tell(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
+  /** After each decision whose journal is durable, before its actions. */
+  decided(plan: Plan): void
   onActionFailed(action: Action, error: unknown): void
   onJournalFailed(error: unknown): void
   readonly signal: AbortSignal
@@ -77,7 +78,7 @@ export function startLoop(ports: LoopPorts): Loop {
       state.journal = plan.journal
     }
     reasons = plan.reasons
-    ports.tell(plan.events, plan.reasons)
+    ports.decided(plan)
     for (const key of state.prepared.keys()) if (!plan.needed.has(key)) state.prepared.delete(key)
     let wakeAtMs = plan.wakeAtMs
     for (const action of plan.actions) {

@@ -24,6 +24,8 @@ export type SlotKeeper = {
   adopt(view: SkyhookView, phase: SlotPhase): Promise<void>
   confirm(slot: OwnSlot, view: SkyhookView): Promise<void>
   renew(slot: OwnSlot, phase: SlotPhase): Promise<void>
+  /** One successful PUT of the Skyhook's slot right now; false = it is not ours any more. */
+  report(skyhookUid: string, phase: SlotPhase): Promise<boolean>
   release(slot: OwnSlot): Promise<void>
   kinds(): readonly { readonly phase: string; readonly kind: string }[]
 }
@@ -156,6 +158,13 @@ export function keepSlots(options: {
         return drop(own.lease)
       }
       throw new Error(`slot ${own.lease} could not be renewed`, { cause: answer.error })
+    },
+
+    async report(skyhookUid, phase) {
+      const own = [...held.values()].find((entry) => entry.skyhookUid === skyhookUid)
+      if (!own) return false
+      await this.renew(view(own), phase)
+      return held.has(own.slot.name)
     },
 
     async release(own) {

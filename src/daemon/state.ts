@@ -1,6 +1,7 @@
 import type { KubernetesNode } from '../schemas/kubernetes.ts'
 import type { Journal } from '../schemas/journal.ts'
-import type { AttemptObservation, Known, OwnSlot, Preparation, SkyhookView, SlotAnswer, StageSettings, World } from '../stages/world.ts'
+import type { Pod } from '../stages/pods.ts'
+import type { AttemptObservation, Eviction, InterruptObservation, Known, OwnSlot, Preparation, SkyhookView, SlotAnswer, StageSettings, World } from '../stages/world.ts'
 import { unknown } from '../stages/world.ts'
 
 /** What the agent knows at this moment. Sources write into it and wake the loop; decisions see a snapshot. */
@@ -13,6 +14,9 @@ export type State = {
   readonly prepared: Map<string, Preparation>
   slots: Known<readonly OwnSlot[]>
   readonly waiting: Map<string, SlotAnswer>
+  pods: Known<readonly Pod[]>
+  readonly evictions: Map<string, Eviction>
+  readonly interrupts: Map<string, InterruptObservation>
   host: World['host']
 }
 
@@ -26,6 +30,9 @@ export function newState(journal: Journal, bootId: string): State {
     prepared: new Map(),
     slots: unknown('the Leases have not been listed yet'),
     waiting: new Map(),
+    pods: unknown('the pods of this node are not followed'),
+    evictions: new Map(),
+    interrupts: new Map(),
     host: { state: 'usable' },
   }
 }
@@ -44,6 +51,9 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     prepared: new Map(state.prepared),
     slots: state.slots,
     waiting: new Map(state.waiting),
+    pods: state.pods,
+    evictions: new Map(state.evictions),
+    interrupts: new Map(state.interrupts),
     host: state.host,
     settings,
   }

@@ -34,6 +34,12 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
         return record('Warning', 'StepUnknown', `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); it is repeated`)
       case 'superseded':
         return log.info(line, 'stage starts over from a changed spec')
+      case 'interrupted':
+        log.info(line, 'interrupt done')
+        return record('Normal', 'Interrupted', `Skyhook ${skyhook}: ${event.interrupt}`)
+      case 'cordonForeign':
+        log.warn(line, 'somebody else changed the cordon while we hold it')
+        return record('Warning', 'CordonChanged', `the node was ${event.unschedulable ? 'cordoned' : 'uncordoned'} by somebody else while Skyhook ${skyhook} holds it`)
       case 'reset':
         log.info(line, 'reset by removal of the annotation, starting over')
         return record('Normal', 'SkyhookReset', `Skyhook ${skyhook} was reset on this node and starts over`)

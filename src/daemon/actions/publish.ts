@@ -1,4 +1,4 @@
-import type { NodeCondition as WrittenCondition } from '../../kube/node-writer.ts'
+import type { NodeCondition as WrittenCondition, Taint as WrittenTaint } from '../../kube/node-writer.ts'
 import { patchNode } from '../../kube/node-writer.ts'
 import type { Transport } from '../../kube/transport.ts'
 import type { NodePatch } from '../../stages/plan.ts'
@@ -23,7 +23,7 @@ export async function publish(transport: Transport, source: NodeSource, state: S
   const written = await patchNode(
     transport,
     name,
-    { resourceVersion, annotations: patch.annotations, labels: patch.labels, ...(conditions.length > 0 && { conditions }) },
+    { resourceVersion, annotations: patch.annotations, labels: patch.labels, ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }), ...(patch.taints && { taints: patch.taints as readonly WrittenTaint[] }), ...(conditions.length > 0 && { conditions }) },
     signal,
   )
   if (written.outcome === 'written') await source.reached(written.resourceVersion, watchDelayMs)
