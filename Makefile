@@ -50,7 +50,7 @@ demo: deps ## from nothing to a finished rollout on three real hosts; needs root
 
 .PHONY: test
 test: deps ## everything, on real parts; needs root
-	@bash build/test.sh
+	@node build/test.ts
 
 .PHONY: measure
 measure: deps ## memory, start, latency and API requests of the agent, on the sandbox

@@ -6,13 +6,13 @@ failed=0
 started=$SECONDS
 
 run() { # run NAME COMMAND...
-  local name=$1 output code; shift
-  output=$("$@" 2>&1); code=$?
-  if ((code != 0)); then
+  local name=$1 output
+  shift
+  if output=$("$@" 2>&1); then
+    printf 'ok: %s\n' "$name"
+  else
     printf '%s\nfailed: %s\n' "$output" "$name"
     failed=1
-  else
-    printf 'ok: %s\n' "$name"
   fi
 }
 

@@ -203,7 +203,7 @@ export async function runAgent(): Promise<number> {
       },
       signal,
     })
-    const teller = createTeller(log, recorder, { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: settings.nodeName })
+    const teller = createTeller(log, recorder, { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' })
     wake = loop.wake
     ready = true
     log.info({ sinceStartMs: Math.round(performance.now()) }, 'synced')

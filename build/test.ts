@@ -1,0 +1,56 @@
+/**
+ * Everything: the static checks, the unit tests and the tests on real parts, one after another, with one closing line
+ * `N passed, N failed`. Needs root: network namespaces, systemd hosts and kubelets are made and removed again.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+type Report = { readonly numPassedTests: number; readonly numFailedTests: number; readonly numFailedTestSuites: number; readonly success: boolean }
+
+let passed = 0
+let failed = 0
+const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
+
+function check(name: string, command: readonly [string, ...string[]]): void {
+  const startedMs = Date.now()
+  const [program, ...parameters] = command
+  const { status, stdout, stderr } = spawnSync(program, parameters, { encoding: 'utf8' })
+  if (status === 0) passed++
+  else {
+    failed++
+    process.stdout.write(stdout + stderr)
+  }
+  console.log(`${status === 0 ? 'ok' : 'failed'}: ${name} (${((Date.now() - startedMs) / 1000).toFixed(1)} s)`)
+}
+
+/** One vitest project; its counts come from its JSON report, a run that gave none counts as one failure. */
+function tests(project: string): void {
+  const file = join(folder, `${project}.json`)
+  const parameters = ['run', '--project', project, '--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
+  const { status } = spawnSync('vitest', parameters, { stdio: ['ignore', 'inherit', 'inherit'] })
+  try {
+    const report = JSON.parse(readFileSync(file, 'utf8')) as Report
+    passed += report.numPassedTests
+    failed += report.numFailedTests
+    if (status !== 0 && report.numFailedTests === 0) failed++ // a file that could not even be loaded
+  } catch {
+    failed++
+    console.log(`failed: ${project} tests gave no report`)
+  }
+}
+
+check('format', ['biome', 'format', '.'])
+check('types', ['tsc', '--noEmit'])
+check('lint and layers', ['oxlint', '--type-aware', '--deny-warnings'])
+check('unused code', ['knip', '--no-progress'])
+tests('unit')
+if (process.getuid?.() === 0) tests('real')
+else {
+  failed++
+  console.log('failed: the tests on real parts need root: they make network namespaces and boot systemd hosts (try sudo make test)')
+}
+rmSync(folder, { recursive: true, force: true })
+console.log(`${passed} passed, ${failed} failed`)
+process.exitCode = failed === 0 ? 0 : 1

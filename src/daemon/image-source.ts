@@ -1,0 +1,113 @@
+import { readdir, readFile } from 'node:fs/promises'
+import type { HostRoot } from '../host/root.ts'
+import type { HostFiles } from '../packages/oci/certs-directory.ts'
+import { parseDockerConfig } from '../packages/oci/credentials.ts'
+import type { Credential } from '../packages/oci/credentials.ts'
+import { isDigest } from '../packages/oci/digest.ts'
+import type { Digest } from '../packages/oci/digest.ts'
+import type { RegistryRule } from '../packages/oci/endpoints.ts'
+import { imageErrorCode } from '../packages/oci/errors.ts'
+import { packageReference } from '../packages/oci/reference.ts'
+import type { RegistrySettings } from '../packages/oci/registry.ts'
+import type { ReferencePort } from '../packages/references.ts'
+import { openImageStore } from '../packages/store.ts'
+import { unpackInChild } from '../packages/unpack-child.ts'
+import type { PackageImage } from '../stages/plan.ts'
+import { errorField } from './log.ts'
+import type { Log } from './log.ts'
+import type { Settings } from './settings.ts'
+
+export type ImageSourcePorts = {
+  readonly root: HostRoot
+  readonly settings: Settings
+  readonly references: ReferencePort
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+export type Fetched =
+  | { readonly outcome: 'fetched'; readonly digest: string }
+  | { readonly outcome: 'failed'; readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable'; readonly message: string }
+
+/** Package images as this node gets them: the store on the host, and registries with the cluster's logins and authorities. */
+export type ImageSource = {
+  fetch(image: PackageImage): Promise<Fetched>
+  /** Path on the host. */
+  readonly contentOf: (digest: string) => string
+  collect(keep: ReadonlySet<string>): Promise<void>
+}
+
+const certsDirectory = '/etc/containerd/certs.d'
+
+export function createImageSource({ root, settings, references, log, signal }: ImageSourcePorts): ImageSource {
+  const folder = `${settings.copyDirRoot}/.agent/images`
+  const store = root
+    .mkdirp(folder, 0o700)
+    .then(() => root.resolve(folder))
+    .then((path) => openImageStore(path, { unpack: (request, unpackSignal) => unpackInChild(request, { signal: unpackSignal }) }))
+  store.catch(() => undefined) // whoever asks for an image hears of it
+
+  return {
+    async fetch(image) {
+      try {
+        const reference = packageReference(image.image, image.version, image.digest)
+        const registry = await registrySettings(settings, references, hostFiles(root), log)
+        const stored = await (await store).ensureImage(reference, { registry, signal })
+        if (stored.isNew) log.info({ image: image.image, version: image.version, digest: stored.digest }, 'image fetched')
+        return { outcome: 'fetched', digest: stored.digest }
+      } catch (error) {
+        signal.throwIfAborted()
+        return failed(image, error)
+      }
+    },
+    contentOf: (digest) => `${folder}/${digest.replace('sha256:', '')}`,
+    async collect(keep) {
+      const removed = await (await store).collect(new Set([...keep].filter((digest): digest is Digest => isDigest(digest))))
+      if (removed.length > 0) log.info({ removed }, 'images removed that nothing needs any more')
+    },
+  }
+}
+
+function failed({ image, version, digest }: PackageImage, error: unknown): Fetched {
+  const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
+  const code = imageErrorCode(error)
+  const { error: words } = errorField(error)
+  if (code === undefined) return { outcome: 'failed', reason: 'HostUnusable', message: `${name} cannot be stored on the host: ${words}` }
+  return { outcome: 'failed', reason: code === 'bad-image' ? 'InvalidPackage' : 'ImagePull', message: words.includes(image) ? words : `${name}: ${words}` }
+}
+
+/** Read anew for each image: Secrets are rotated while agents run, and are kept nowhere. */
+async function registrySettings(settings: Settings, references: ReferencePort, files: HostFiles, log: Log): Promise<RegistrySettings> {
+  const credentials: Credential[] = []
+  for (const name of settings.imagePullSecrets) {
+    const data = await references.secret(name)
+    const config = data?.['.dockerconfigjson']
+    if (config === undefined) log.warn({ secret: name }, 'pull secret is missing or not of type kubernetes.io/dockerconfigjson')
+    else credentials.push(...parseDockerConfig(Buffer.from(config, 'base64').toString(), `secret ${name}`))
+  }
+  const rules: RegistryRule[] = []
+  for (const { host, mirrors, caSecret, plainHTTP } of settings.registries) {
+    const ca = caSecret === undefined || caSecret === '' ? undefined : (await references.secret(caSecret))?.['ca.crt']
+    if (caSecret && ca === undefined) log.warn({ secret: caSecret, host }, 'the authority of a registry is missing: no such secret, or no ca.crt in it')
+    rules.push({
+      host,
+      ...(mirrors && { mirrors }),
+      ...(ca !== undefined && { ca: Buffer.from(ca, 'base64').toString() }),
+      ...(plainHTTP !== undefined && { plainHTTP }),
+    })
+  }
+  const { https, no } = settings.proxy
+  return { credentials, sources: { files, certsDirectory, rules }, ...(https && { proxy: { HTTPS_PROXY: https, ...(no && { NO_PROXY: no }) } }) }
+}
+
+/** containerd's settings are read where the host has them, links resolved inside the host. */
+function hostFiles(root: HostRoot): HostFiles {
+  const inside = async <T>(path: string, read: (resolved: string) => Promise<T>): Promise<T | undefined> => {
+    if ((await root.stat(path)) === undefined) return undefined
+    return await read(await root.resolve(path))
+  }
+  return {
+    readText: (path) => inside(path, (resolved) => readFile(resolved, 'utf8')),
+    list: (path) => inside(path, (resolved) => readdir(resolved)),
+  }
+}
