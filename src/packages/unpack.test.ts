@@ -234,20 +234,24 @@ describe('whatever an archive says', () => {
     ]
     const before = snapshot()
 
-    const part = fc.constantFrom('a', 'b', 'c', 'd', 'canary', '..', '.', '.wh.a', '.wh.d', '.wh..wh..opq', '.wh...')
-    const path = fc.array(part, { maxLength: 4 }).map((parts) => parts.join('/'))
-    const name = fc.oneof({ weight: 8, arbitrary: path.map(p) }, { weight: 1, arbitrary: path })
+    // few names, so that entries meet; the nasty ones rare, since each ends its archive
+    const part = fc.oneof(
+      { weight: 20, arbitrary: fc.constantFrom('a', 'd', 'canary') },
+      { weight: 1, arbitrary: fc.constantFrom('..', '.', '.wh.a', '.wh.d', '.wh..wh..opq', '.wh...') },
+    )
+    const path = fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'))
+    const name = fc.oneof({ weight: 30, arbitrary: path.map(p) }, { weight: 1, arbitrary: path })
     const target = fc.oneof(
+      fc.constant(outside),
+      path.map((rest) => `${outside}/${rest}`),
       path,
       path.map(p),
-      path.map((rest) => `${outside}/${rest}`),
       path.map((rest) => `../outside/${rest}`),
-      fc.constant(outside),
     )
     const entry = fc.oneof(
       fc.record({ name, content: fc.constantFrom('', 'new'), mode: fc.constantFrom(0o644, 0o4777) }),
       fc.record({ name, type: fc.constant('directory' as const), mode: fc.constantFrom(0o755, 0o000) }),
-      fc.record({ name, type: fc.constantFrom('symlink' as const, 'link' as const), linkname: target }),
+      fc.record({ name, type: fc.constantFrom('symlink' as const, 'symlink' as const, 'link' as const), linkname: target }),
     )
     let completed = 0
     await fc.assert(
