@@ -1,0 +1,96 @@
+/** Agents of two nodes as the API server sees them: tokens of pods that run there, with the chart's roles and policies in force. */
+import { expect } from 'vitest'
+import { installChart, namespace, startChartCluster, until, type Answer, type ChartCluster, type Json, type Send } from './chart-cluster.ts'
+
+export const merge = 'application/merge-patch+json'
+export const strategic = 'application/strategic-merge-patch+json'
+export const nodes = '/api/v1/nodes'
+export const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
+export const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
+export const policies = '/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies'
+
+/** What a granted request is answered, and one refused by RBAC or a policy. */
+export const allowed = expect.objectContaining({ status: expect.toBeOneOf([200, 201]) as number, message: '' })
+export const refused = (words: string | RegExp): unknown =>
+  expect.objectContaining({
+    status: 403,
+    message: typeof words === 'string' ? expect.stringContaining(words) : expect.stringMatching(words),
+  })
+
+export type NodeName = 'node-a' | 'node-b'
+export type Agents = {
+  readonly cluster: ChartCluster
+  readonly a: Send
+  readonly b: Send
+  /** Has a token of the same ServiceAccount that is bound to no pod. */
+  readonly unbound: Send
+  readonly uids: Readonly<Record<NodeName, string>>
+  readonly tokens: Readonly<Record<NodeName, string>>
+}
+
+/** Installs the chart, registers node-a and node-b, and creates the Skyhook `demo`; returns once all policies act. */
+export async function startAgents(): Promise<Agents> {
+  const cluster = await startChartCluster()
+  await installChart(cluster)
+  const a = await agentOf(cluster, 'node-a')
+  const b = await agentOf(cluster, 'node-b')
+  const unbound = cluster.as(await token(cluster, {}))
+  expect(await cluster.admin('POST', skyhooks, skyhook('demo'))).toEqual(allowed)
+  await policiesAct(unbound)
+  return {
+    cluster,
+    a: cluster.as(a.token),
+    b: cluster.as(b.token),
+    unbound,
+    uids: { 'node-a': a.uid, 'node-b': b.uid },
+    tokens: { 'node-a': a.token, 'node-b': b.token },
+  }
+}
+
+export const skyhook = (name: string, spec: Json = {}): Json => ({
+  apiVersion: 'skyhook.nvidia.com/v1alpha1',
+  kind: 'Skyhook',
+  metadata: { name, labels: { team: 'infra' }, annotations: { theirs: 'kept' }, finalizers: ['example.com/theirs'] },
+  spec: { packages: { tuning: { version: '1.0.0', image: 'tuning' } }, ...spec },
+})
+
+/** Creates a pod that its node never starts, with the namespace's default ServiceAccount if need be; returns its path. */
+export async function createPod(
+  cluster: ChartCluster,
+  pod: { name: string; node: NodeName; place: string; labels?: Json },
+): Promise<string> {
+  const { name, node, place, labels } = pod
+  await cluster.admin('POST', `/api/v1/namespaces/${place}/serviceaccounts`, { metadata: { name: 'default' } })
+  const spec = { nodeName: node, containers: [{ name: 'c', image: 'none' }] }
+  expect(await cluster.admin('POST', `/api/v1/namespaces/${place}/pods`, { metadata: { name, labels }, spec })).toEqual(allowed)
+  return `/api/v1/namespaces/${place}/pods/${name}`
+}
+
+async function agentOf(cluster: ChartCluster, name: NodeName): Promise<{ token: string; uid: string }> {
+  const metadata = { name, labels: { zone: 'one', 'skyhook.nvidia.com/node-type': 'worker' }, annotations: { theirs: 'kept' } }
+  const node = await cluster.admin('POST', nodes, { metadata, spec: { taints: [{ key: 'gpu', effect: 'NoSchedule' }] } })
+  expect(node).toEqual(allowed)
+  const spec = { nodeName: name, serviceAccountName: 'skyhookd', containers: [{ name: 'agent', image: 'none' }] }
+  const pod = { metadata: { name: `agent-of-${name}` }, spec }
+  expect(await cluster.admin('POST', `/api/v1/namespaces/${namespace}/pods`, pod)).toEqual(allowed)
+  const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: `agent-of-${name}` }
+  return { token: await token(cluster, { boundObjectRef }), uid: String((node.body['metadata'] as Json)['uid']) }
+}
+
+async function token(cluster: ChartCluster, spec: Json): Promise<string> {
+  const { body } = await cluster.admin('POST', `/api/v1/namespaces/${namespace}/serviceaccounts/skyhookd/token`, { spec })
+  return String((body['status'] as Json)['token'])
+}
+
+/** Policies act some tenths of a second after they were written: asks for what each of them refuses. */
+async function policiesAct(unbound: Send): Promise<void> {
+  const says = (policy: string) => (answer: Answer) => answer.message.includes(`'skyhookd-${policy}'`)
+  const dry = '?dryRun=All'
+  const label = { metadata: { labels: { x: 'y' } } }
+  const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'none' } }
+  await until(() => unbound('PATCH', `${nodes}/node-a${dry}`, label, merge), says('own-node'))
+  await until(() => unbound('POST', `${leases}${dry}`, { metadata: { name: 'none' } }), says('own-slot'))
+  await until(() => unbound('PATCH', `${skyhooks}/demo${dry}`, label, merge), says('skyhooks-by-agents'))
+  await until(() => unbound('DELETE', `/api/v1/namespaces/${namespace}/pods/agent-of-node-a${dry}`), says('own-pods'))
+  await until(() => unbound('POST', '/api/v1/namespaces/default/pods/none/eviction', eviction), says('evictions'))
+}

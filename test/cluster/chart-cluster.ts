@@ -1,0 +1,90 @@
+/** A real API server with the chart installed, and plain requests to it as administrator or as an agent. */
+import { execFile } from 'node:child_process'
+import { Agent, request } from 'node:https'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { startApiServer, type ApiServer } from './api-server.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '..', '..')
+
+/** What the chart is installed as in these tests. */
+export const namespace = 'skyhook'
+export const chart = join(root, 'chart')
+
+export type Json = Record<string, unknown>
+/** `message` is the API server's reason for a refusal, empty for success. */
+export type Answer = { readonly status: number; readonly message: string; readonly body: Json }
+export type Send = (method: string, path: string, body?: unknown, contentType?: string) => Promise<Answer>
+
+export type ChartCluster = {
+  readonly server: ApiServer
+  readonly admin: Send
+  /** The same server as the bearer of a token. */
+  as(token: string): Send
+  /** Runs the real helm in the release's namespace. */
+  helm(...args: string[]): Promise<string>
+  stop(): Promise<void>
+}
+
+export async function startChartCluster(options: { readonly controllerManager?: boolean } = {}): Promise<ChartCluster> {
+  const server = await startApiServer(options)
+  const bin = (await run(join(root, 'test', 'sandbox', 'build-binaries.sh'), ['--path'])).stdout.trim()
+  const { ca, cert, key } = await server.credentials.current()
+  const anonymous = new Agent({ keepAlive: true, ca })
+  const certified = new Agent({ keepAlive: true, ca, cert, key })
+  return {
+    server,
+    admin: sender(server.url, certified),
+    as: (token) => sender(server.url, anonymous, token),
+    helm: async (...args) => {
+      const standard = ['--kubeconfig', server.kubeconfig, '--namespace', namespace] // first, so that a test can say otherwise
+      const { stdout } = await run(join(bin, 'helm'), [...standard, ...args], { maxBuffer: 2 ** 24 })
+      return stdout
+    },
+    async stop() {
+      anonymous.destroy()
+      certified.destroy()
+      await server.stop()
+    },
+  }
+}
+
+function sender(server: string, agent: Agent, token?: string): Send {
+  return (method, path, body, contentType = 'application/json') =>
+    new Promise((resolve, reject) => {
+      const headers: Record<string, string> = { accept: 'application/json', 'content-type': contentType }
+      if (token !== undefined) headers['authorization'] = `Bearer ${token}`
+      const sent = request(`${server}${path}`, { method, agent, headers }, (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk
+        })
+        response.on('end', () => {
+          const answer = JSON.parse(text) as Json
+          const status = response.statusCode ?? 0
+          resolve({ status, message: status < 300 ? '' : String(answer['message']), body: answer })
+        })
+        response.on('error', reject)
+      })
+      sent.on('error', reject)
+      sent.end(body === undefined ? undefined : JSON.stringify(body))
+    })
+}
+
+/** Installs the chart as an administrator would; `values` as `--set`. */
+export async function installChart(cluster: ChartCluster, ...values: string[]): Promise<void> {
+  const set = values.flatMap((value) => ['--set', value])
+  await cluster.helm('install', 'skyhookd', chart, '--create-namespace', ...set)
+}
+
+/** Asks until the answer fits, for what the API server takes up a moment after it was written. */
+export async function until<T>(ask: () => Promise<T>, fits: (answer: T) => boolean, timeoutMs = 15_000): Promise<T> {
+  const end = performance.now() + timeoutMs
+  for (;;) {
+    const answer = await ask()
+    if (fits(answer)) return answer
+    if (performance.now() > end) throw new Error(`not within ${timeoutMs} ms; last answer: ${JSON.stringify(answer).slice(0, 500)}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}

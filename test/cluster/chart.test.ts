@@ -1,0 +1,176 @@
+/** The chart as helm and a real API server take it: strictly valid, upgraded and removed without losing anybody's Skyhooks. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parse, parseAllDocuments } from 'yaml'
+import { readSettings } from '../../src/daemon/settings.ts'
+import { chart, installChart, namespace, startChartCluster, type ChartCluster, type Json } from './chart-cluster.ts'
+
+const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+let cluster: ChartCluster
+let folder: string
+
+beforeAll(async () => {
+  cluster = await startChartCluster()
+  folder = await mkdtemp(join(tmpdir(), 'skyhookd-chart-'))
+})
+afterAll(async () => {
+  await cluster?.stop()
+  await rm(folder, { recursive: true })
+})
+
+/** Writes values to a file, the way people keep them. */
+async function valuesFile(values: Json): Promise<string> {
+  const path = join(folder, 'values.yaml')
+  await writeFile(path, JSON.stringify(values))
+  return path
+}
+const render = async (values: Json = {}): Promise<string> =>
+  await cluster.helm('template', 'skyhookd', chart, '-f', await valuesFile(values))
+async function rendered(kind: string, name: string, values: Json = {}): Promise<Json> {
+  const objects = parseAllDocuments(await render(values)).map((document) => document.toJS() as Json | null)
+  const found = objects.find((object) => object?.['kind'] === kind && (object['metadata'] as Json)['name'] === name)
+  if (!found) throw new Error(`the chart has no ${kind} ${name}`)
+  return found
+}
+const everything: Json = {
+  image: { repository: 'registry.example.com:5000/skyhookd', digest: `sha256:${'0'.repeat(64)}` },
+  imagePullSecrets: [{ name: 'one' }],
+  imagePullSecret: 'two',
+  registries: [{ host: 'registry.example.com:5000', mirrors: ['mirror.example.com'], caSecret: 'ca', plainHTTP: false }],
+  proxy: { https: 'http://proxy.example.com:3128', no: '10.0.0.0/8' },
+  runtimeRequiredTaint: 'example.com/new=yes:NoExecute',
+  apiServer: { host: '10.0.0.7', port: 6443 },
+  takeover: { namespace: 'default' },
+  metrics: { enabled: false },
+  drain: { skipNamespaces: [] },
+  seLinuxOptions: null,
+  affinity: { nodeAffinity: {} },
+  podLabels: { team: 'infra' },
+  podAnnotations: { note: 'x' },
+  serviceAccount: { name: 'agents', annotations: { note: 'x' } },
+  rbac: { createSkyhookViewerRole: true, createSkyhookEditorRole: true },
+  fullnameOverride: 'hosts',
+}
+
+describe('the manifests', () => {
+  test.each<[string, Json]>([
+    ['by default', {}],
+    ['with everything set', everything],
+    ['without definitions and priorities', { crds: { install: false }, apiPriority: { enabled: false } }],
+  ])('are strictly valid %s', async (_, values) => {
+    const path = join(folder, 'manifests.yaml')
+    await writeFile(path, await render(values))
+    await cluster.server
+      .kubectl('create', 'namespace', namespace)
+      .catch((error: unknown) => expect(String(error)).toContain('AlreadyExists'))
+    await expect(cluster.server.kubectl('create', '--dry-run=server', '--validate=strict', '-f', path)).resolves.toContain('daemonset')
+  })
+
+  test('carry settings that the agent reads', async () => {
+    const { data } = (await rendered('ConfigMap', 'hosts', everything)) as { data: Record<string, string> }
+    const path = join(folder, 'settings.json')
+    await writeFile(path, data['settings.json'] ?? '')
+    const env = { NODE_NAME: 'node-1', POD_NAME: 'pod', POD_NAMESPACE: namespace, HOST_IP: '10.0.0.1' }
+    expect(readSettings(env, path)).toMatchObject({
+      copyDirRoot: '/var/lib/skyhook',
+      agentLogRoot: '/var/log/skyhook',
+      runtimeRequiredTaint: { key: 'example.com/new', value: 'yes', effect: 'NoExecute' },
+      logLevel: 'info',
+      metrics: { enabled: false, port: 9475 },
+      registries: everything['registries'],
+      imagePullSecrets: ['one', 'two'],
+      proxy: { https: 'http://proxy.example.com:3128', no: '10.0.0.0/8' },
+      drain: { skipNamespaces: [] },
+      reapplyOnReboot: false,
+      estimatedNodeCount: 100,
+    })
+    expect(JSON.parse(data['settings.json'] ?? '')).toMatchObject({ takeover: { namespace: 'default' } })
+  })
+
+  test('roll the agents when a setting changes, and only then', async () => {
+    const checksum = async (values: Json) => {
+      const { spec } = (await rendered('DaemonSet', 'skyhookd', values)) as { spec: { template: { metadata: { annotations: Json } } } }
+      return spec.template.metadata.annotations['checksum/settings']
+    }
+    const before = await checksum({})
+    expect(await checksum({ apiPriority: { enabled: false } })).toBe(before)
+    expect(await checksum({ logLevel: 'debug' })).not.toBe(before)
+  })
+
+  test('tie the policies to the names that were chosen', async () => {
+    const text = JSON.stringify(await rendered('ValidatingAdmissionPolicy', 'hosts-own-node', everything))
+    expect(text).toContain('system:serviceaccount:skyhook:agents')
+    expect(text).toContain("t.key != 'example.com/new'")
+  })
+
+  test.each([
+    ['default', 'install into a namespace of its own'],
+    ['kube-system', 'install into a namespace of its own'],
+  ])('are not made for namespace %s', async (place, words) => {
+    await expect(cluster.helm('template', 'skyhookd', chart, '--namespace', place)).rejects.toThrow(words)
+  })
+
+  test('are not made from a misspelt value', async () => {
+    await expect(render({ logLevle: 'debug' })).rejects.toThrow(/logLevle/)
+  })
+})
+
+describe('a release', () => {
+  const skyhook = { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook', metadata: { name: 'kept' }, spec: {} }
+  const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
+  const columns = async () => {
+    const { body } = await cluster.admin('GET', `${definitions}/skyhooks.skyhook.nvidia.com`)
+    return (body['spec'] as { versions: [{ additionalPrinterColumns?: unknown[] }] }).versions[0].additionalPrinterColumns
+  }
+
+  test('is installed, and its policies pass the type check of the API server', async () => {
+    await installChart(cluster)
+    expect(await cluster.admin('POST', skyhooks, skyhook)).toMatchObject({ status: 201 })
+    const { body } = await cluster.admin('GET', '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies')
+    const items = body['items'] as { metadata: { name: string }; status?: { typeChecking?: { expressionWarnings?: unknown[] } } }[]
+    expect(items.map(({ metadata }) => metadata.name)).toContain('skyhookd-own-node')
+    expect(items.flatMap(({ status }) => status?.typeChecking?.expressionWarnings ?? [])).toEqual([])
+  })
+
+  test('upgrades the definitions', async () => {
+    const wanted = await columns()
+    const older = [{ op: 'remove', path: '/spec/versions/0/additionalPrinterColumns' }]
+    expect(await cluster.admin('PATCH', `${definitions}/skyhooks.skyhook.nvidia.com`, older, 'application/json-patch+json')).toMatchObject({
+      status: 200,
+    })
+    await cluster.helm('upgrade', 'skyhookd', chart, '--set', 'logLevel=debug', '--force-conflicts')
+    expect(await columns()).toEqual(wanted)
+  })
+
+  test('leaves definitions and Skyhooks behind when it is removed, and finds them again', async () => {
+    await cluster.helm('uninstall', 'skyhookd')
+    expect(await cluster.admin('GET', `${skyhooks}/kept`)).toMatchObject({ status: 200 })
+    expect(await cluster.admin('GET', `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`)).toMatchObject({ status: 404 })
+    await installChart(cluster)
+    expect(await cluster.admin('GET', `${skyhooks}/kept`)).toMatchObject({ status: 200 })
+    await cluster.helm('uninstall', 'skyhookd')
+  })
+
+  test('takes over definitions that name a conversion webhook, which nobody answers any more', async () => {
+    const source = parse(await readFile(join(chart, '..', 'crds', 'skyhook.nvidia.com_skyhooks.yaml'), 'utf8')) as {
+      metadata: Json
+      spec: Json
+    }
+    const clientConfig = { service: { name: 'webhook', namespace, path: '/convert' } }
+    source.spec['conversion'] = { strategy: 'Webhook', webhook: { clientConfig, conversionReviewVersions: ['v1'] } }
+    const file = join(folder, 'definition.json')
+    await writeFile(file, JSON.stringify(source))
+    await cluster.server.kubectl('replace', '-f', file)
+
+    await cluster.helm('install', 'skyhookd', chart, '--take-ownership', '--force-conflicts')
+    expect(await cluster.admin('GET', `${skyhooks}/kept`)).toMatchObject({ status: 200 })
+    expect(await cluster.admin('POST', skyhooks, { ...skyhook, metadata: { name: 'new' } })).toMatchObject({ status: 201 })
+
+    const plain = [{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }]
+    const path = `${definitions}/skyhooks.skyhook.nvidia.com`
+    expect(await cluster.admin('PATCH', path, plain, 'application/json-patch+json')).toMatchObject({ status: 200 })
+    await cluster.helm('upgrade', 'skyhookd', chart)
+  })
+})

@@ -1,0 +1,43 @@
+/** A real API server with the chart installed, for asking what its resource definitions take. */
+import { installChart, startChartCluster, until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
+
+const base = '/apis/skyhook.nvidia.com/v1alpha1'
+
+export type Definitions = {
+  readonly cluster: ChartCluster
+  /** Asks the server to create an object without storing it. Strict, as kubectl is: an unknown field is an error. */
+  create(plural: 'skyhooks' | 'deploymentpolicies', spec: Json, name?: string): Promise<Answer>
+}
+
+export async function startDefinitions(): Promise<Definitions> {
+  const cluster = await startChartCluster()
+  await installChart(cluster)
+  const create: Definitions['create'] = (plural, spec, name = 'candidate') =>
+    cluster.admin('POST', `${base}/${plural}?dryRun=All&fieldValidation=Strict`, {
+      apiVersion: 'skyhook.nvidia.com/v1alpha1',
+      kind: plural === 'skyhooks' ? 'Skyhook' : 'DeploymentPolicy',
+      metadata: { name },
+      spec,
+    })
+  // What the admission policy refuses shows that it acts.
+  const incomplete = withPackage({ resources: { cpuRequest: '1' } })
+  await until(
+    () => create('skyhooks', incomplete),
+    ({ message }) => message.includes('skyhookd-skyhook-resources'),
+  )
+  return { cluster, create }
+}
+
+export const tuning = { version: '1.1.0', image: 'registry.example.com:5000/skyhook-packages/shellscript' }
+export const withPackage = (fields: Json): Json => ({ packages: { tuning: { ...tuning, ...fields } } })
+
+/** `count` packages named `paa`, `pab`, …: a package's name has letters at both ends. */
+export const manyPackages = (count: number, fields: Json = {}): Json => ({
+  packages: Object.fromEntries(
+    Array.from({ length: count }, (_, index) => [
+      `p${String.fromCharCode(97 + Math.floor(index / 26), 97 + (index % 26))}`,
+      { ...tuning, ...fields },
+    ]),
+  ),
+})
+export const manyKeys = (count: number): Json => Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, '']))

@@ -1,0 +1,167 @@
+/** What an agent's token may change on Nodes, on a real API server with the chart's roles and policies. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { staticCredentials } from '../../src/kube/credentials.ts'
+import { patchNode, type Taint } from '../../src/kube/node-writer.ts'
+import type { KubeObject } from '../../src/kube/objects.ts'
+import { createTransport } from '../../src/kube/transport.ts'
+import { allowed, merge, nodes, refused, startAgents, strategic, type Agents } from './agents.ts'
+
+let agents: Agents
+beforeAll(async () => {
+  agents = await startAgents()
+})
+afterAll(async () => await agents?.cluster.stop())
+
+describe('an agent on its own Node', () => {
+  const own = `${nodes}/node-a`
+  const condition = (type: string) => ({ status: { conditions: [{ type, status: 'True', reason: 'Incomplete', message: 'm' }] } })
+
+  test.each<[string, string, unknown, string?]>([
+    ['cordons and uncordons', own, { spec: { unschedulable: true } }],
+    ['uncordons', own, { spec: { unschedulable: null } }],
+    [
+      'publishes its state',
+      own,
+      { metadata: { annotations: { 'skyhook.nvidia.com/nodeState_demo': '{}', 'skyhook.nvidia.com/reason_demo': '{}' } } },
+    ],
+    ['removes an annotation of its own', own, { metadata: { annotations: { 'skyhook.nvidia.com/reason_demo': null } } }],
+    [
+      'keeps autoscalers off',
+      own,
+      {
+        metadata: {
+          annotations: { 'cluster-autoscaler.kubernetes.io/scale-down-disabled': 'true', 'karpenter.sh/do-not-disrupt': 'true' },
+        },
+      },
+    ],
+    ['lets autoscalers in again', own, { metadata: { annotations: { 'cluster-autoscaler.kubernetes.io/scale-down-disabled': null } } }],
+    ['sets its status label', own, { metadata: { labels: { 'skyhook.nvidia.com/status_demo': 'complete' } } }],
+    [
+      'sets the runtime-required taint',
+      own,
+      [{ op: 'add', path: '/spec/taints/0', value: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } }],
+      'application/json-patch+json',
+    ],
+    ['lifts it', own, [{ op: 'remove', path: '/spec/taints/0' }], 'application/json-patch+json'],
+    ['sets a condition', `${own}/status`, condition('skyhook.nvidia.com/demo/NotReady'), strategic],
+    [
+      'removes it',
+      `${own}/status`,
+      { status: { conditions: [{ $patch: 'delete', type: 'skyhook.nvidia.com/demo/NotReady' }] } },
+      strategic,
+    ],
+    [
+      'does all of a completion at once',
+      own,
+      {
+        metadata: {
+          annotations: { 'skyhook.nvidia.com/cordon_demo': null, 'skyhook.nvidia.com/status_demo': 'complete' },
+          labels: { 'skyhook.nvidia.com/status_demo': 'complete' },
+        },
+        spec: { unschedulable: false },
+      },
+    ],
+  ])('%s', async (_, path, patch, contentType = merge) => {
+    expect(await agents.a('PATCH', path, patch, contentType)).toEqual(allowed)
+  })
+
+  test.each<[string, string, unknown, RegExp, string?]>([
+    ['a foreign annotation', own, { metadata: { annotations: { other: 'x' } } }, /node-a may not change annotations other;/],
+    ['the value of a foreign annotation', own, { metadata: { annotations: { theirs: 'changed' } } }, /annotations theirs;/],
+    ['away a foreign annotation', own, { metadata: { annotations: { theirs: null } } }, /annotations theirs;/],
+    [
+      'a label that others select by',
+      own,
+      { metadata: { labels: { 'skyhook.nvidia.com/node-type': 'gpu' } } },
+      /labels skyhook.nvidia.com\/node-type;/,
+    ],
+    ['away a foreign label', own, { metadata: { labels: { zone: null } } }, /labels zone;/],
+    ['finalizers', own, { metadata: { finalizers: ['example.com/x'] } }, /may not change metadata.finalizers/],
+    [
+      'owners',
+      own,
+      { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'node-b', uid: 'x' }] } },
+      /may not change metadata.ownerReferences/,
+    ],
+    ['the provider id', own, { spec: { providerID: 'cloud://1' } }, /may not change spec.providerID/],
+    ['the pod network', own, { spec: { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'] } }, /may not change spec.podCIDR/],
+    [
+      'a foreign taint',
+      own,
+      [{ op: 'add', path: '/spec/taints/-', value: { key: 'other', effect: 'NoExecute' } }],
+      /no taint but skyhook.nvidia.com/,
+      'application/json-patch+json',
+    ],
+    ['away a foreign taint', own, { spec: { taints: [] } }, /no taint but skyhook.nvidia.com/],
+    [
+      'the Ready condition',
+      `${own}/status`,
+      { status: { conditions: [{ type: 'Ready', status: 'True', reason: 'r', message: 'm' }] } },
+      /no condition but skyhook.nvidia.com/,
+      strategic,
+    ],
+    ['its capacity', `${own}/status`, { status: { capacity: { cpu: '64' } } }, /may not change status.*[.]capacity/],
+    [
+      'its address',
+      `${own}/status`,
+      { status: { addresses: [{ type: 'InternalIP', address: '10.0.0.9' }] } },
+      /may not change status.addresses/,
+    ],
+    ['labels by way of the status', `${own}/status`, { metadata: { labels: { zone: 'two' } } }, /labels zone;/],
+  ])('does not change %s', async (_, path, patch, words, contentType = merge) => {
+    expect(await agents.a('PATCH', path, patch, contentType)).toEqual(refused(words))
+  })
+
+  test.each([
+    ['a Node that does not exist', 'POST', nodes, { metadata: { name: 'node-c' } }],
+    ['its Node', 'DELETE', own, undefined],
+    ['all Nodes', 'DELETE', nodes, undefined],
+  ])('neither creates nor deletes: %s', async (_, method, path, body) => {
+    expect(await agents.a(method, path, body)).toEqual(refused(/forbidden: User "system:serviceaccount:skyhook:skyhookd" cannot/))
+  })
+})
+
+describe("another node's Node", () => {
+  test.each<[string, string, unknown]>([
+    ['the cordon', `${nodes}/node-b`, { spec: { unschedulable: true } }],
+    ['an annotation of ours', `${nodes}/node-b`, { metadata: { annotations: { 'skyhook.nvidia.com/nodeState_demo': '{}' } } }],
+    ['the status label', `${nodes}/node-b`, { metadata: { labels: { 'skyhook.nvidia.com/status_demo': 'complete' } } }],
+    [
+      'a condition of ours',
+      `${nodes}/node-b/status`,
+      { status: { conditions: [{ type: 'skyhook.nvidia.com/demo/NotReady', status: 'True', reason: 'r', message: 'm' }] } },
+    ],
+  ])('keeps %s', async (_, path, patch) => {
+    expect(await agents.a('PATCH', path, patch, strategic)).toEqual(refused('the agent of node node-a may not change node node-b'))
+  })
+
+  test('may be read', async () => {
+    expect(await agents.a('GET', `${nodes}/node-b`)).toEqual(allowed)
+  })
+})
+
+test("the agents' own way of writing is allowed: annotations, label, cordon, taint and conditions together", async () => {
+  const { ca } = await agents.cluster.server.credentials.current()
+  const credentials = staticCredentials({ server: agents.cluster.server.url, ca: ca ?? '', token: agents.tokens['node-b'] })
+  const transport = createTransport({ credentials, version: 'test', rate: false })
+  try {
+    const node = await transport.json<KubeObject & { spec: { taints: Taint[] } }>('GET', `${nodes}/node-b`)
+    const written = await patchNode(transport, 'node-b', {
+      resourceVersion: node.metadata.resourceVersion,
+      annotations: { 'skyhook.nvidia.com/status_demo': 'in_progress', 'skyhook.nvidia.com/cordon_demo': 'true' },
+      labels: { 'skyhook.nvidia.com/status_demo': 'in_progress' },
+      unschedulable: true,
+      taints: [{ key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }, ...node.spec.taints],
+      conditions: ['NotReady', 'Erroring'].map((type) => ({
+        type: `skyhook.nvidia.com/demo/${type}`,
+        status: 'True',
+        reason: 'Incomplete',
+        message: 'Skyhook demo Ready',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      })),
+    })
+    expect(written).toMatchObject({ outcome: 'written' })
+  } finally {
+    transport.close()
+  }
+})

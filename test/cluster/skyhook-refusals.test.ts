@@ -1,0 +1,194 @@
+/** What a real API server answers to Skyhooks that nobody should have to find out about on a node. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { manyKeys, manyPackages, startDefinitions, tuning, withPackage, type Definitions } from './definitions.ts'
+import type { Json } from './chart-cluster.ts'
+
+let definitions: Definitions
+beforeAll(async () => {
+  definitions = await startDefinitions()
+})
+afterAll(async () => await definitions?.cluster.stop())
+
+describe('a Skyhook is refused', () => {
+  test.each<[string, Json, string]>([
+    [
+      'percent and count',
+      { interruptionBudget: { percent: 1, count: 1 } },
+      'spec.interruptionBudget: Invalid value: percent and count exclude each other; keep one of them',
+    ],
+    ['percent above 100', { interruptionBudget: { percent: 101 } }, 'spec.interruptionBudget.percent'],
+    ['a negative count', { interruptionBudget: { count: -1 } }, 'spec.interruptionBudget.count'],
+    [
+      'a policy and a budget',
+      { deploymentPolicy: 'p', interruptionBudget: { count: 1 } },
+      'spec.deploymentPolicy: Invalid value: deploymentPolicy and interruptionBudget.percent or .count exclude each other',
+    ],
+    [
+      'maxCount beside count',
+      { interruptionBudget: { count: 1, maxCount: 1 } },
+      'spec.interruptionBudget.maxCount: Invalid value: maxCount only caps a percent',
+    ],
+    ['maxCount alone', { interruptionBudget: { maxCount: 1 } }, 'maxCount only caps a percent'],
+    [
+      'a package name with a digit at its end',
+      { packages: { cuda12: tuning } },
+      'spec.packages: Invalid value: no package name: ["cuda12"]; use 2 to 43 lower-case letters',
+    ],
+    ['a package name of 44 characters', { packages: { ['p'.repeat(44)]: tuning } }, 'no package name'],
+    [
+      'a name that is not the key',
+      withPackage({ name: 'other' }),
+      'spec.packages: Invalid value: packages ["tuning"] carry another name than their key',
+    ],
+    ['no version', { packages: { tuning: { image: 'i' } } }, 'spec.packages.tuning.version: Required value'],
+    [
+      'a version with slashes',
+      withPackage({ version: '2024/07/06' }),
+      'spec.packages[tuning].version: Invalid value: "2024/07/06": no version; write 1 to 3 numbers',
+    ],
+    ['a version of four numbers', withPackage({ version: '1.2.3.4' }), 'spec.packages[tuning].version'],
+    ['a version that is a word', withPackage({ version: 'latest' }), 'spec.packages[tuning].version'],
+    [
+      '+build without digest',
+      withPackage({ version: '1.0.0+b1' }),
+      'spec.packages[tuning].containerSHA: Invalid value: a version with +build is no legal image tag',
+    ],
+    [
+      'a digest in the image',
+      withPackage({ image: 'i@sha256:00' }),
+      'spec.packages[tuning].image: Invalid value: "i@sha256:00": an image takes no digest; put sha256:<64 hex digits> into containerSHA',
+    ],
+    ['a blank in the image', withPackage({ image: 'my image' }), 'spec.packages[tuning].image'],
+    [
+      'a short digest',
+      withPackage({ containerSHA: 'sha256:12' }),
+      'spec.packages[tuning].containerSHA: Invalid value: "sha256:12": no digest; write sha256: and 64 lower-case hex digits',
+    ],
+    [
+      'an unknown interrupt',
+      withPackage({ interrupt: { type: 'restart' } }),
+      'spec.packages.tuning.interrupt.type: Unsupported value: "restart"',
+    ],
+    [
+      'a dependency that is no package',
+      withPackage({ dependsOn: { other: '1' } }),
+      'spec.packages: Invalid value: dependsOn of packages ["tuning"] names [["other"]]; it may name only packages of this Skyhook',
+    ],
+    [
+      'a dependency on itself',
+      withPackage({ dependsOn: { tuning: '1.1.0' } }),
+      'dependsOn of packages ["tuning"] names the package itself',
+    ],
+    [
+      'a dependency on another version',
+      { packages: { tuning: { ...tuning, dependsOn: { other: '1.0' } }, other: tuning } },
+      'tuning.dependsOn wants other 1.0, which is at 1.1.0',
+    ],
+    [
+      'configInterrupts for no key',
+      withPackage({ configMap: { 'a.sh': '' }, configInterrupts: { 'b.sh': { type: 'noop' } } }),
+      'spec.packages[tuning].configInterrupts: Invalid value: configMap has no key for ["b.sh"]',
+    ],
+    [
+      'a pattern that matches no key',
+      withPackage({ configMap: { 'a.sh': '' }, configInterrupts: { '*.conf': { type: 'noop' } } }),
+      'configMap has no key for ["*.conf"]',
+    ],
+    [
+      'a pattern whose dot is no dot',
+      withPackage({ configMap: { axsh: '' }, configInterrupts: { '*.sh': { type: 'noop' } } }),
+      'configMap has no key for ["*.sh"]',
+    ],
+    ['configInterrupts without configMap', withPackage({ configInterrupts: { '*': { type: 'noop' } } }), 'configMap has no key for ["*"]'],
+    [
+      'a configMap key that leaves its folder',
+      withPackage({ configMap: { '../passwd': '' } }),
+      'spec.packages[tuning].configMap: Invalid value: no file name: ["../passwd"]',
+    ],
+    ['129 configMap keys', withPackage({ configMap: manyKeys(129) }), 'spec.packages.tuning.configMap: Too many'],
+    ['65 packages', manyPackages(65), 'spec.packages: Too many'],
+    ['an image of 513 characters', withPackage({ image: 'i'.repeat(513) }), 'spec.packages.tuning.image: Too long'],
+    [
+      'a variable that systemd cannot set',
+      withPackage({ env: [{ name: 'A-B', value: '' }] }),
+      'spec.packages[tuning].env[0].name: Invalid value: "A-B": no variable name that systemd can set',
+    ],
+    [
+      'a value from nowhere',
+      withPackage({ env: [{ name: 'A', valueFrom: {} }] }),
+      'spec.packages[tuning].env[0].valueFrom: Invalid value: give exactly one of secretKeyRef',
+    ],
+    [
+      'a value from two places',
+      withPackage({ env: [{ name: 'A', value: 'x', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] }),
+      'value and valueFrom exclude each other',
+    ],
+    [
+      'a field that agents do not know',
+      withPackage({ env: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }] }),
+      'env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.name"',
+    ],
+    [
+      'some resources',
+      withPackage({ resources: { cpuRequest: '1', cpuLimit: '1' } }),
+      'spec.packages.tuning.resources: give all of cpuRequest, cpuLimit, memoryRequest and memoryLimit, or none of them',
+    ],
+    [
+      'a limit below its request',
+      withPackage({ resources: { cpuRequest: '1', cpuLimit: '500m', memoryRequest: '1Gi', memoryLimit: '1Gi' } }),
+      'spec.packages.tuning.resources: a limit is below its request',
+    ],
+    [
+      'negative resources',
+      withPackage({ resources: { cpuRequest: '-1', cpuLimit: '1', memoryRequest: '1', memoryLimit: '1' } }),
+      'spec.packages.tuning.resources: below zero',
+    ],
+    ['resources that are no quantity', withPackage({ resources: { cpuRequest: 'much' } }), 'spec.packages.tuning.resources.cpuRequest'],
+    ['a duration without unit', withPackage({ gracefulShutdown: '30' }), 'spec.packages.tuning.gracefulShutdown'],
+    ['a negative duration', withPackage({ stageTimeout: '-5s' }), 'spec.packages.tuning.stageTimeout'],
+    [
+      'uninstalling what may not be uninstalled',
+      withPackage({ uninstall: { apply: true } }),
+      'spec.packages[tuning].uninstall.enabled: Invalid value: apply: true uninstalls the package, which needs enabled: true',
+    ],
+    [
+      'In without values',
+      { nodeSelectors: { matchExpressions: [{ key: 'a', operator: 'In' }] } },
+      'spec.nodeSelectors.matchExpressions[0].values: Invalid value: In and NotIn need at least one value',
+    ],
+    [
+      'Exists with values',
+      { podNonInterruptLabels: { matchExpressions: [{ key: 'a', operator: 'Exists', values: ['b'] }] } },
+      'spec.podNonInterruptLabels.matchExpressions[0].values',
+    ],
+    [
+      'an unknown operator',
+      { nodeSelectors: { matchExpressions: [{ key: 'a', operator: 'Like', values: ['b'] }] } },
+      'matchExpressions[0].operator: Unsupported value: "Like"',
+    ],
+    [
+      'a label key with a blank',
+      { nodeSelectors: { matchLabels: { 'a b': 'c' } } },
+      'spec.nodeSelectors.matchLabels: Invalid value: no label key: ["a b"]',
+    ],
+    ['a label value with a blank', { nodeSelectors: { matchLabels: { a: 'b c' } } }, 'spec.nodeSelectors.matchLabels.a'],
+    [
+      'a toleration of nothing',
+      { additionalTolerations: [{ effect: 'NoSchedule' }] },
+      'spec.additionalTolerations[0].operator: Invalid value: a toleration without key needs operator: Exists',
+    ],
+    ['priority 0', { priority: 0 }, 'spec.priority'],
+    ['an unknown way to cordon', { drain: { cordon: 'soon' } }, 'spec.drain.cordon: Unsupported value: "soon"'],
+    ['a drain that may take no time', { drain: { timeoutSeconds: 0 } }, 'spec.drain.timeoutSeconds'],
+    ['a pause in the spec, which would do nothing', { pause: true }, 'unknown field "spec.pause"'],
+  ])('%s', async (_, spec, words) => {
+    const answer = await definitions.create('skyhooks', spec)
+    expect(answer.message).toContain(words)
+    expect(answer.status).toBeOneOf([400, 422])
+  })
+
+  test('a name of 54 characters', async () => {
+    const { message } = await definitions.create('skyhooks', {}, 'n'.repeat(54))
+    expect(message).toContain('metadata.name has 54 characters; use at most 53')
+  })
+})

@@ -1,0 +1,186 @@
+/** Which Leases an agent's token may write, on a real API server with the chart's roles and policies. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { staticCredentials } from '../../src/kube/credentials.ts'
+import { createTransport } from '../../src/kube/transport.ts'
+import { bootstrapScope, CONTROL_PLANE_SCOPE, ledgerLabels, ledgerName, skyhookScope, type Scope } from '../../src/lease/names.ts'
+import { acquire, adoptRecovery, release, renew, type Acquired, type SlotRequest } from '../../src/lease/slots.ts'
+import { allowed, leases, merge, refused, startAgents, type Agents, type NodeName } from './agents.ts'
+import { namespace, type Json } from './chart-cluster.ts'
+
+let agents: Agents
+beforeAll(async () => {
+  agents = await startAgents()
+})
+afterAll(async () => await agents?.cluster.stop())
+
+describe('slots', () => {
+  const scope = '0a1b2c3d'
+  const counted = { name: 'demo', uid: '886eeb6f-b77f-45fe-b73e-b3dbbbd1780b' }
+  const lease = (
+    name: string,
+    kind: string,
+    holder: NodeName,
+    change: { owner?: NodeName; owners?: unknown[]; labels?: Json } = {},
+  ): Json => ({
+    metadata: {
+      name,
+      labels: {
+        'skyhook.nvidia.com/name': 'demo',
+        'skyhook.nvidia.com/compartment': '',
+        'skyhook.nvidia.com/scope': scope,
+        'skyhook.nvidia.com/slot-kind': kind,
+        ...change.labels,
+      },
+      ownerReferences: change.owners ?? [
+        { apiVersion: 'v1', kind: 'Node', name: change.owner ?? holder, uid: agents.uids[change.owner ?? holder] },
+      ],
+    },
+    spec: { holderIdentity: holder, leaseDurationSeconds: 120 },
+  })
+  const slot = (index: number) => `demo-${scope}.slot-${index}`
+  /** The body of a PUT: what is stored, changed. */
+  async function stored(name: string, change: (lease: { metadata: Json & { labels: Json }; spec: Json }) => void): Promise<unknown> {
+    const { body } = await agents.cluster.admin('GET', `${leases}/${name}`)
+    change(body as { metadata: Json & { labels: Json }; spec: Json })
+    return body
+  }
+
+  test.each([
+    ['a slot', slot(0), 'slot', {}],
+    ['a slot of a compartment', `demo.gpu-nodes-${scope}.slot-12`, 'slot', { labels: { 'skyhook.nvidia.com/compartment': 'GPU_nodes' } }],
+    ['a slot without limit', `demo-${scope}.node-0123456789abcdef`, 'unlimited', {}],
+    ['a recovery slot', `demo-${scope}.node-fedcba9876543210`, 'recovery', {}],
+    ['a bootstrap slot', `demo-${scope}.bootstrap-3`, 'bootstrap', {}],
+    ['the slot of the control plane', 'control-plane.slot-0', 'control-plane', {}],
+  ])('%s is created, renewed and given back by its node', async (_, name, kind, change) => {
+    expect(await agents.a('POST', leases, lease(name, kind, 'node-a', change))).toEqual(allowed)
+    expect(
+      await agents.a('PUT', `${leases}/${name}`, await stored(name, ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 1800 }))),
+    ).toEqual(allowed)
+    expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(allowed)
+  })
+
+  test.each<[string, () => Json, RegExp]>([
+    [
+      'another holder',
+      () => lease(slot(1), 'slot', 'node-b', { owner: 'node-a' }),
+      /node node-a may not write slot demo-0a1b2c3d.slot-1 for node node-b/,
+    ],
+    ['another owner', () => lease(slot(1), 'slot', 'node-a', { owner: 'node-b' }), /exactly one owner, Node node-a, and not Node node-b/],
+    ['no owner', () => lease(slot(1), 'slot', 'node-a', { owners: [] }), /exactly one owner, Node node-a, and not none/],
+    [
+      'two owners',
+      () =>
+        lease(slot(1), 'slot', 'node-a', {
+          owners: (['node-a', 'node-b'] as const).map((name) => ({ apiVersion: 'v1', kind: 'Node', name, uid: agents.uids[name] })),
+        }),
+      /exactly one owner/,
+    ],
+    ['a free name', () => lease('anything', 'slot', 'node-a'), /Lease anything of node node-a is no slot/],
+    ['the name of another scope', () => lease('demo-99999999.slot-0', 'slot', 'node-a'), /is no slot/],
+    ['the name of another Skyhook', () => lease(`other-${scope}.slot-0`, 'slot', 'node-a'), /is no slot/],
+    ['a kind its name does not have', () => lease(slot(1), 'recovery', 'node-a'), /slot-kind=recovery/],
+    ['an unknown kind', () => lease(slot(1), 'ledger', 'node-a'), /slot-kind=ledger/],
+    [
+      'no labels',
+      () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/name': undefined, 'skyhook.nvidia.com/scope': undefined } }),
+      /is no slot/,
+    ],
+  ])('none is created with %s', async (_, body, words) => {
+    expect(await agents.a('POST', leases, body())).toEqual(refused(words))
+  })
+
+  describe('held by another node', () => {
+    const name = slot(7)
+    beforeAll(async () => expect(await agents.b('POST', leases, lease(name, 'slot', 'node-b'))).toEqual(allowed))
+
+    test('are not taken over', async () => {
+      const body = await stored(name, ({ metadata, spec }) => {
+        spec['holderIdentity'] = 'node-a'
+        metadata['ownerReferences'] = [{ apiVersion: 'v1', kind: 'Node', name: 'node-a', uid: agents.uids['node-a'] }]
+      })
+      expect(await agents.a('PUT', `${leases}/${name}`, body)).toEqual(
+        refused('node node-a may not touch slot demo-0a1b2c3d.slot-7, which is held by node node-b'),
+      )
+    })
+
+    test('are not written', async () => {
+      const body = await stored(name, ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 1 }))
+      expect(await agents.a('PUT', `${leases}/${name}`, body)).toEqual(refused('held by node node-b'))
+    })
+
+    test('are not removed', async () => {
+      expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(refused('held by node node-b'))
+    })
+
+    test('are not created again by a late write', async () => {
+      const body = { ...lease(slot(8), 'slot', 'node-b'), apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' }
+      expect(await agents.a('PUT', `${leases}/${slot(8)}`, body)).toEqual(refused('may not write slot'))
+    })
+  })
+
+  test('are not handed to another node', async () => {
+    expect(await agents.a('POST', leases, lease(slot(2), 'slot', 'node-a'))).toEqual(allowed)
+    const body = await stored(slot(2), ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' }))
+    expect(await agents.a('PUT', `${leases}/${slot(2)}`, body)).toEqual(refused('may not write slot'))
+  })
+
+  test('are not hidden in another scope', async () => {
+    expect(await agents.a('POST', leases, lease(slot(3), 'slot', 'node-a'))).toEqual(allowed)
+    const body = await stored(slot(3), ({ metadata }) => Object.assign(metadata.labels, { 'skyhook.nvidia.com/compartment': 'gpu' }))
+    expect(await agents.a('PUT', `${leases}/${slot(3)}`, body)).toEqual(refused('may not move slot'))
+  })
+
+  test.each([
+    ['patched', 'PATCH', `${leases}/${slot(3)}`],
+    ['removed by the dozen', 'DELETE', leases],
+    ["looked for in the nodes' own namespace", 'GET', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'],
+  ])('are not %s', async (_, method, path) => {
+    expect(await agents.a(method, path, method === 'PATCH' ? { spec: { leaseDurationSeconds: 1 } } : undefined, merge)).toEqual(
+      refused(/cannot/),
+    )
+  })
+
+  test.each([
+    ['the ledger', ledgerName(counted), ledgerLabels(counted)],
+    ['the census election', 'skyhookd-census', {}],
+  ])('%s is written by whoever is elected', async (_, name, labels) => {
+    expect(await agents.a('POST', leases, { metadata: { name, labels }, spec: { holderIdentity: 'node-a' } })).toEqual(allowed)
+    expect(
+      await agents.b('PUT', `${leases}/${name}`, await stored(name, ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' }))),
+    ).toEqual(allowed)
+    expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(allowed)
+  })
+})
+
+describe("the agents' own way to a slot", () => {
+  const skyhook = { name: 'another', uid: '886eeb6f-b77f-45fe-b73e-b3dbbbd1780b' }
+
+  async function takeAndReturn(scope: Scope, take: 'acquire' | 'adopt'): Promise<void> {
+    const { ca } = await agents.cluster.server.credentials.current()
+    const credentials = staticCredentials({ server: agents.cluster.server.url, ca: ca ?? '', token: agents.tokens['node-a'] })
+    const transport = createTransport({ credentials, version: 'test', rate: false })
+    const port = { transport, namespace }
+    const node = { name: 'node-a', uid: agents.uids['node-a'], bootId: 'boot' }
+    const progress = { phase: 'working', generation: 1, packages: ['tuning:1.0.0'] } as const
+    const request: SlotRequest = { scope, node, progress, termsFrom: () => ({ limit: 1 }) }
+    try {
+      const acquired: Acquired = take === 'acquire' ? await acquire(port, request) : await adoptRecovery(port, request)
+      if (acquired.outcome !== 'held') expect.unreachable(JSON.stringify(acquired))
+      expect(await renew(port, acquired.slot, node, { ...progress, phase: 'rebooting' })).toMatchObject({ outcome: 'held' })
+      expect(await release(port, acquired.slot, node)).toEqual({ outcome: 'released' })
+    } finally {
+      transport.close()
+    }
+  }
+
+  test.each<[string, Scope, 'acquire' | 'adopt']>([
+    ['a slot', skyhookScope(skyhook), 'acquire'],
+    ['a slot of a compartment with blanks in its name', skyhookScope(skyhook, 'GPU nodes, zone A'), 'acquire'],
+    ['a bootstrap slot', bootstrapScope(skyhook), 'acquire'],
+    ['the slot of the control plane', CONTROL_PLANE_SCOPE, 'acquire'],
+    ['a recovery slot', skyhookScope(skyhook), 'adopt'],
+  ])('is allowed for %s', async (_, scope, how) => {
+    await expect(takeAndReturn(scope, how)).resolves.toBeUndefined()
+  })
+})

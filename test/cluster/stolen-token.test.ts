@@ -1,0 +1,106 @@
+/** What limits a token outside the pod it was made for, and with rights nobody meant to give, on a real API server. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { allowed, createPod, leases, merge, nodes, refused, skyhook, skyhooks, startAgents, type Agents } from './agents.ts'
+import { namespace, until } from './chart-cluster.ts'
+
+let agents: Agents
+beforeAll(async () => {
+  agents = await startAgents()
+})
+afterAll(async () => await agents?.cluster.stop())
+
+describe('pods', () => {
+  const ours = { 'skyhook.nvidia.com/name': 'demo' }
+
+  test('a package pod of the original operator is deleted on the own node', async () => {
+    expect(
+      await agents.a('DELETE', await createPod(agents.cluster, { place: namespace, name: 'old-a', node: 'node-a', labels: ours })),
+    ).toEqual(allowed)
+  })
+
+  test('none is deleted on another node', async () => {
+    expect(
+      await agents.a('DELETE', await createPod(agents.cluster, { place: namespace, name: 'old-b', node: 'node-b', labels: ours })),
+    ).toEqual(refused('node node-a may not delete pod old-b, which is on node node-b'))
+  })
+
+  test('no other pod is deleted', async () => {
+    expect(await agents.a('DELETE', await createPod(agents.cluster, { place: namespace, name: 'shop', node: 'node-a' }))).toEqual(
+      refused('only package pods'),
+    )
+    expect(
+      await agents.a('DELETE', await createPod(agents.cluster, { place: 'default', name: 'shop', node: 'node-a', labels: ours })),
+    ).toEqual(refused(/cannot delete resource "pods"/))
+  })
+
+  test('are evicted, but not from namespaces that drains skip', async () => {
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'evicted' } }
+    const pod = await createPod(agents.cluster, { place: 'default', name: 'evicted', node: 'node-a' })
+    const system = await createPod(agents.cluster, { place: 'kube-system', name: 'evicted', node: 'node-a' })
+    expect(await agents.a('POST', `${pod}/eviction`, eviction)).toEqual(allowed)
+    expect(await agents.a('POST', `${system}/eviction`, eviction)).toEqual(refused('may not evict from namespace kube-system'))
+  })
+})
+
+describe('a token that names no node', () => {
+  const words = 'this token names no node; agents may write only with the token of their own pod'
+
+  test.each<[string, string, string, unknown]>([
+    ['a Node', 'PATCH', `${nodes}/node-a`, { metadata: { annotations: { 'skyhook.nvidia.com/x': 'y' } } }],
+    ['a slot', 'POST', leases, { metadata: { name: 'demo-0a1b2c3d.slot-9' }, spec: { holderIdentity: '' } }],
+    ['the census election', 'POST', leases, { metadata: { name: 'skyhookd-census' } }],
+    ["a Skyhook's status", 'PATCH', `${skyhooks}/demo/status`, { status: { status: 'complete' } }],
+    [
+      'an eviction',
+      'POST',
+      '/api/v1/namespaces/default/pods/none/eviction',
+      { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'none' } },
+    ],
+  ])('writes no %s', async (_, method, path, body) => {
+    expect(await agents.unbound(method, path, body, method === 'PATCH' ? merge : undefined)).toEqual(refused(words))
+  })
+})
+
+describe('with rights that the chart does not give', () => {
+  const slotOfB = 'demo-0a1b2c3d.slot-7'
+
+  beforeAll(async () => {
+    const metadata = {
+      name: slotOfB,
+      labels: { 'skyhook.nvidia.com/name': 'demo', 'skyhook.nvidia.com/scope': '0a1b2c3d', 'skyhook.nvidia.com/slot-kind': 'slot' },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'node-b', uid: agents.uids['node-b'] }],
+    }
+    expect(await agents.b('POST', leases, { metadata, spec: { holderIdentity: 'node-b' } })).toEqual(allowed)
+    const subjects = [{ kind: 'ServiceAccount', name: 'skyhookd', namespace }]
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' }
+    expect(
+      await agents.cluster.admin('POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+        metadata: { name: 'too-much' },
+        roleRef,
+        subjects,
+      }),
+    ).toEqual(allowed)
+    await until(
+      () => agents.a('GET', '/api/v1/secrets'),
+      ({ status }) => status === 200,
+    )
+  })
+
+  test.each<[string, string, string, unknown, RegExp]>([
+    ['create a Node', 'POST', nodes, { metadata: { name: 'node-c' } }, /neither creates nor deletes nodes/],
+    ['delete its Node', 'DELETE', `${nodes}/node-a`, undefined, /neither creates nor deletes nodes/],
+    [
+      'create a pod',
+      'POST',
+      `/api/v1/namespaces/${namespace}/pods`,
+      { metadata: { name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+      /neither creates nor changes pods/,
+    ],
+    ['create a Skyhook', 'POST', skyhooks, skyhook('new'), /neither create nor delete skyhooks/],
+    ['delete a Skyhook', 'DELETE', `${skyhooks}/demo`, undefined, /neither create nor delete skyhooks/],
+    ["patch another node's slot", 'PATCH', `${leases}/${slotOfB}`, { spec: { holderIdentity: 'node-a' } }, /held by node node-b/],
+    ["remove everybody's slots", 'DELETE', leases, undefined, /held by node node-b/],
+  ])('an agent still does not %s', async (_, method, path, body, words) => {
+    expect(await agents.a(method, path, body, method === 'PATCH' ? merge : undefined)).toEqual(refused(words))
+  })
+})
