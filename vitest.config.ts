@@ -12,6 +12,7 @@ export default defineConfig({
           environment: 'node',
           testTimeout: 180_000,
           hookTimeout: 300_000,
+          globalSetup: ['test/e2e/setup.ts'],
           fileParallelism: false,
           sequence: { concurrent: false },
         },

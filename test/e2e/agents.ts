@@ -1,0 +1,80 @@
+/** The agents' pods: who runs where, and ways to disturb them. */
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { Cluster, NodeName } from './cluster.ts'
+import { patch } from './kube.ts'
+import type { Pod, View } from './moments.ts'
+
+const namespace = 'skyhook'
+const daemonSet = `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`
+const isAgent = ({ metadata }: Pod): boolean =>
+  metadata.namespace === namespace && metadata.labels?.['app.kubernetes.io/name'] === 'skyhookd' && metadata.deletionTimestamp === undefined
+const isReady = ({ status }: Pod): boolean => status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
+
+/** The agent's pod on a node; undefined while there is none, or only one that ends. */
+export function agentOn(view: View, node: NodeName): Pod | undefined {
+  return [...view.pods.values()].find((pod) => isAgent(pod) && pod.spec?.nodeName === node)
+}
+
+/** Ready agents by node, with the UID of their pod. */
+export function readyAgents(view: View): Map<string, string> {
+  const agents = [...view.pods.values()].filter((pod) => isAgent(pod) && isReady(pod))
+  return new Map(agents.map(({ metadata, spec }) => [spec?.nodeName ?? '', metadata.uid]))
+}
+
+/** Deletes the agent's pod and waits until another one is Ready in its place. */
+export async function deleteAgent({ api, history }: Cluster, node: NodeName): Promise<void> {
+  const old = agentOn(history.now, node)
+  if (!old) throw new Error(`no agent on ${node}`)
+  await api.json('DELETE', `/api/v1/namespaces/${namespace}/pods/${old.metadata.name}`)
+  await history.eventually(`another agent is Ready on ${node}`, (view) => {
+    const uid = readyAgents(view).get(node)
+    return uid !== undefined && uid !== old.metadata.uid
+  })
+}
+
+/** Kills the agent's process as the kernel does when memory runs out, and waits until the kubelet has started it again. */
+export async function killAgent(cluster: Cluster, node: NodeName): Promise<void> {
+  const { history } = cluster
+  const restarts = (view: View): number => {
+    const { containerStatuses } = (agentOn(view, node)?.status ?? {}) as { containerStatuses?: { restartCount: number }[] }
+    return containerStatuses?.[0]?.restartCount ?? 0
+  }
+  const before = restarts(history.now)
+  await cluster.host(node).exec('pkill', '-KILL', '-f', 'skyhookd.cjs agent')
+  await history.eventually(`the agent on ${node} was started again`, (view) => restarts(view) > before && readyAgents(view).has(node))
+}
+
+/** Rolls all agents to a new image, built from the working tree, and waits until they are Ready. */
+export async function rollAgents({ sandbox, history }: Cluster): Promise<void> {
+  const old = readyAgents(history.now)
+  await sandbox.must(['install'])
+  await history.eventually('every agent was replaced', (view) => {
+    const agents = readyAgents(view)
+    return [...old].every(([node, uid]) => agents.has(node) && agents.get(node) !== uid)
+  })
+}
+
+/** Does something while no agent runs anywhere, and waits for all of them to be back. */
+export async function withoutAgents({ api, history }: Cluster, task: () => Promise<void>): Promise<void> {
+  const nodes = [...readyAgents(history.now).keys()]
+  const allow = async (selector: string | null): Promise<unknown> =>
+    await patch(api, daemonSet, { spec: { template: { spec: { nodeSelector: { 'example.com/nowhere': selector } } } } })
+  await allow('true')
+  try {
+    await history.eventually('no agent runs', (view) => ![...view.pods.values()].some(({ metadata }) => metadata.namespace === namespace))
+    await task()
+  } finally {
+    await allow(null)
+    await history.eventually('the agents are back', (view) => nodes.every((node) => readyAgents(view).has(node)))
+  }
+}
+
+/** The last lines of every agent. Never throws: it is for reports of failures. */
+export async function agentLogs(sandbox: Sandbox): Promise<string> {
+  const selector = ['-l', 'app.kubernetes.io/name=skyhookd']
+  try {
+    return await sandbox.kubectl(['-n', namespace, 'logs', ...selector, '--prefix', '--tail=60', '--max-log-requests=20'])
+  } catch (error) {
+    return String(error)
+  }
+}

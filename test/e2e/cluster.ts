@@ -1,0 +1,127 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, inject } from 'vitest'
+import type { Transport } from '../../src/kube/transport.ts'
+import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import type { Skyhook } from '../../src/schemas/skyhook.ts'
+import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
+import { agentLogs } from './agents.ts'
+import { record, type History } from './history.ts'
+import { hostOf, type Host } from './host.ts'
+import { adminTransport, patch, paths, unlessGone } from './kube.ts'
+import { selectedBy, traces, type Manifest } from './skyhooks.ts'
+
+export const nodeNames = ['node-1', 'node-2', 'node-3'] as const
+export type NodeName = (typeof nodeNames)[number]
+
+/** The cluster that all end-to-end files share, with a recording of its own for each file. */
+export type Cluster = {
+  readonly sandbox: Sandbox
+  readonly api: Transport
+  readonly kubeconfig: string
+  /** host:port of the registry, as the nodes and this machine name it. */
+  readonly registry: string
+  readonly history: History
+  host(node: NodeName): Host
+  /** Creates the Skyhook for these nodes, or merges the manifest into the one that is there. Registered for `clear`. */
+  apply(manifest: Manifest, ...nodes: readonly NodeName[]): Promise<Skyhook>
+  /** Merges into `spec`. */
+  edit(skyhook: string, spec: object): Promise<Skyhook>
+  /** Deletes the Skyhook and waits until no node and no slot shows anything of it. */
+  remove(skyhook: string): Promise<void>
+}
+
+const fixturePackages = join(import.meta.dirname, '..', 'fixtures', 'packages')
+/** Folder of test/fixtures/packages and the name it is pushed under. */
+const pushed = [
+  ['shellscript', 'skyhook-packages/shellscript:1.1.0'],
+  ['broken-config', 'test/broken-config:1.0.0'],
+  ['missing-step', 'test/missing-step:1.0.0'],
+] as const
+const bootMs = 300_000
+
+/**
+ * The shared cluster, for the whole file: its fields are there once the file's tests run. Prints what one needs after a failure, and
+ * removes what the file applied.
+ */
+export function useCluster(): Cluster {
+  const cluster = {} as Cluster
+  let close = async (): Promise<void> => undefined
+  beforeAll(async () => {
+    const opened = await open(sandbox(inject('sandbox')))
+    Object.assign(cluster, opened.cluster)
+    close = opened.close
+  }, bootMs)
+  afterEach(async ({ task }) => {
+    if (task.result?.state === 'fail') console.error(`${task.name}: the agents said\n${await agentLogs(cluster.sandbox)}`)
+  })
+  afterAll(async () => await close())
+  return cluster
+}
+
+async function open(box: Sandbox): Promise<{ cluster: Cluster; close: () => Promise<void> }> {
+  if (!existsSync(join(box.folder, 'env'))) await box.must(['up', '3'])
+  await pushFixtures(box)
+  const { KUBECONFIG = '', REGISTRY = '' } = box.env()
+  const api = adminTransport(KUBECONFIG)
+  const history = await record(api)
+  const hosts = new Map<NodeName, Host>()
+  const applied = new Set<string>()
+
+  const cluster: Cluster = {
+    sandbox: box,
+    api,
+    kubeconfig: KUBECONFIG,
+    registry: REGISTRY,
+    history,
+    host(node) {
+      const host = hosts.get(node) ?? hostOf(box, node)
+      hosts.set(node, host)
+      return host
+    },
+    async apply(manifest, ...nodes) {
+      const { name } = manifest.metadata
+      applied.add(name)
+      await Promise.all(nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectedBy]: name } } })))
+      const path = `${paths.skyhooks}/${name}`
+      return (await unlessGone(api, 'GET', path))
+        ? await patch(api, path, manifest)
+        : await api.json('POST', paths.skyhooks, { body: manifest })
+    },
+    edit: async (skyhook, spec) => await patch(api, `${paths.skyhooks}/${skyhook}`, { spec }),
+    async remove(skyhook) {
+      await unlessGone(api, 'DELETE', `${paths.skyhooks}/${skyhook}`)
+      await history.eventually(`nothing on the nodes and no slot shows ${skyhook}`, ({ nodes, leases }) => {
+        const shows = (node: KubernetesNode): boolean => traces(node, skyhook).length > 0
+        return ![...nodes.values()].some(shows) && ![...leases.keys()].some((lease) => lease.startsWith(`${skyhook}-`))
+      })
+      applied.delete(skyhook)
+      const labelled = [...history.now.nodes.values()].filter(({ metadata }) => metadata.labels?.[selectedBy] === skyhook)
+      for (const { metadata } of labelled)
+        await patch(api, `${paths.nodes}/${metadata.name}`, { metadata: { labels: { [selectedBy]: null } } })
+    },
+  }
+  const close = async (): Promise<void> => {
+    try {
+      for (const skyhook of applied) await cluster.remove(skyhook)
+    } finally {
+      history.stop()
+      api.close()
+    }
+  }
+  return { cluster, close }
+}
+
+async function pushFixtures(box: Sandbox): Promise<void> {
+  const done = join(box.folder, 'fixtures-pushed')
+  if (existsSync(done)) return
+  await Promise.all(pushed.map(async ([folder, name]) => await box.must(['push', join(fixturePackages, folder), name])))
+  writeFileSync(done, '')
+}
+
+let count = 0
+
+/** A name that no other test, file or run uses: hosts remember Skyhooks by name. */
+export function unique(stem: string): string {
+  return `${stem}-${process.pid.toString(36)}${(count++).toString(36)}`
+}

@@ -1,0 +1,76 @@
+/** A check that fails: everybody can see why, the slot stays, and correcting the Skyhook is all that is needed. */
+import { describe, expect, test } from 'vitest'
+import { unique, useCluster } from './cluster.ts'
+import { journalOf, manifest, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const node = 'node-1'
+const name = unique('check')
+const now = () => shown(cluster.history.now.nodes.get(node), name)
+
+const log = (line: string): string => `echo "$(date +%s.%N) ${line}" >>${journalOf(name)}`
+const scripts = {
+  apply: log('apply'),
+  apply_check: `${log('check')}\necho 'vm.swappiness is 60, wanted 10' >&2\nexit 4`,
+}
+
+describe('a check that fails', () => {
+  test('is told on the Node: reason with exit code and log, state, conditions, restarts', async () => {
+    await cluster.apply(manifest(name, { packages: { limits: shellscript(cluster.registry, scripts) } }), node)
+    await cluster.history.eventually('the check failed', ({ nodes }) => shown(nodes.get(node), name).reason?.reason === 'CheckFailed')
+    expect(now()).toMatchObject({
+      status: 'erroring',
+      label: 'erroring',
+      notReady: 'True Incomplete',
+      erroring: 'True Package(s) Erroring or Unknown',
+      state: { 'limits|1.1.0': { stage: 'apply', state: 'erroring', restarts: 1 } },
+      reason: {
+        message: expect.stringMatching(
+          /limits 1\.1\.0: apply-check shellscript_run\.sh exited 4, expected 0: .*vm\.swappiness is 60, wanted 10/,
+        ) as string,
+        since: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      },
+    })
+  })
+
+  test('is told in an Event on the Node', async () => {
+    await cluster.history.eventually('an Event tells it', ({ events }) =>
+      [...events.values()].some(
+        ({ involvedObject, type, reason, message }) =>
+          involvedObject?.name === node &&
+          type === 'Warning' &&
+          reason === 'CheckFailed' &&
+          message?.includes(name) === true &&
+          message.includes('vm.swappiness is 60'),
+      ),
+    )
+  })
+
+  test('is tried again, its stage from the first step; after three times the slot says so and stays', async () => {
+    await cluster.history.eventually('the slot says failed', (view) => slotsOf(view, name)[0]?.phase === 'failed', 30_000)
+    expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual(['apply', 'check', 'apply', 'check', 'apply', 'check'])
+    expect(now().state['limits|1.1.0']?.restarts).toBe(3)
+    const times = (await cluster.host(node).lines(journalOf(name)))
+      .filter((line) => line.endsWith('apply'))
+      .map((line) => Number.parseFloat(line))
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(4) // 5 s less a fifth
+    expect((times[2] ?? 0) - (times[1] ?? 0)).toBeGreaterThan(8)
+  })
+
+  test('completes at once when the Skyhook is corrected, and gives its slot back', async () => {
+    const held = slotsOf(cluster.history.now, name)[0]?.uid
+    const corrected = shellscript(cluster.registry, { ...scripts, apply_check: log('corrected check') })
+    await cluster.edit(name, { packages: { limits: corrected } })
+    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete', 5_000)
+    await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+    expect(now()).toMatchObject({
+      erroring: 'False Not Erroring',
+      reason: undefined,
+      state: { 'limits|1.1.0': { stage: 'config', state: 'complete' } },
+    })
+    expect(withoutTimes(await cluster.host(node).lines(journalOf(name))).slice(-2)).toEqual(['apply', 'corrected check'])
+    const slots = await cluster.history.values((view) => slotsOf(view, name)[0]?.uid)
+    expect(slots.filter((uid) => uid !== undefined)).toEqual([held]) // one slot from the first step to the end
+  })
+})

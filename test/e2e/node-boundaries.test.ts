@@ -1,0 +1,78 @@
+/** What somebody can do with the token of one node's agent: its own node's work, and nothing of another's. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ApiError } from '../../src/kube/errors.ts'
+import type { Lease } from '../../src/lease/slot.ts'
+import type { Transport } from '../../src/kube/transport.ts'
+import { agentOn } from './agents.ts'
+import { unique, useCluster } from './cluster.ts'
+import { paths, tokenTransport } from './kube.ts'
+import { journaled, journalOf, leaveOf, manifest, shellscript, shown } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const [own, other] = ['node-1', 'node-2'] as const
+const name = unique('boundary')
+let thief: Transport
+let slot: Lease
+
+/** The slot of the other node is held while a step waits. */
+beforeAll(async () => {
+  await cluster.apply(
+    manifest(name, { interruptionBudget: { count: 1 }, packages: { work: shellscript(cluster.registry, journaled(name, 'apply')) } }),
+    other,
+  )
+  await cluster.host(other).awaitLine(journalOf(name), 'apply begins')
+  slot = slotsOf(cluster.history.now, name)[0]?.lease as Lease
+  const pod = agentOn(cluster.history.now, own)?.metadata
+  const bound = ['--bound-object-kind', 'Pod', '--bound-object-name', pod?.name ?? '', '--bound-object-uid', pod?.uid ?? '']
+  const token = await cluster.sandbox.kubectl(['-n', 'skyhook', 'create', 'token', 'skyhookd', ...bound])
+  thief = tokenTransport(cluster.kubeconfig, token.trim())
+})
+afterAll(() => thief.close())
+
+/** `403: <why>` of a refusal, `allowed` otherwise. */
+async function attempt(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<string> {
+  try {
+    const contentType = method === 'PATCH' ? 'application/merge-patch+json' : undefined
+    await thief.json(method, path, { body, contentType, query: { dryRun: 'All' } })
+    return 'allowed'
+  } catch (error) {
+    if (error instanceof ApiError) return `${error.status}: ${error.message}`
+    throw error
+  }
+}
+
+const annotated = (value: string) => ({ metadata: { annotations: { [`skyhook.nvidia.com/status_${name}`]: value } } })
+const taken = () => ({ spec: { holderIdentity: own } })
+
+describe('the token of the agent of one node', () => {
+  test('does what that agent has to do: the refusals below are of what it asks, not of who it is', async () => {
+    expect(await attempt('PATCH', `${paths.nodes}/${own}`, annotated('complete'))).toBe('allowed')
+  })
+
+  test.each<[string, () => Parameters<typeof attempt>]>([
+    ['says on another Node that it is complete', () => ['PATCH', `${paths.nodes}/${other}`, annotated('complete')]],
+    ['cordons another Node', () => ['PATCH', `${paths.nodes}/${other}`, { spec: { unschedulable: true } }]],
+    ['changes the status of another Node', () => ['PATCH', `${paths.nodes}/${other}/status`, { status: { conditions: [] } }]],
+    ["takes another node's slot by a patch", () => ['PATCH', `${paths.leases}/${slot.metadata.name}`, taken()]],
+    ["takes another node's slot by a PUT", () => ['PUT', `${paths.leases}/${slot.metadata.name}`, { ...slot, ...taken() }]],
+    ["frees another node's slot", () => ['DELETE', `${paths.leases}/${slot.metadata.name}`]],
+    ['takes a slot in the name of another node', () => ['POST', paths.leases, inTheNameOf(slot)]],
+    ["changes a Skyhook's packages", () => ['PATCH', `${paths.skyhooks}/${name}`, { spec: { packages: { work: { version: '6.6.6' } } } }]],
+    ["changes a Skyhook's budget", () => ['PATCH', `${paths.skyhooks}/${name}`, { spec: { interruptionBudget: { count: 99 } } }]],
+    ['deletes a Skyhook', () => ['DELETE', `${paths.skyhooks}/${name}`]],
+    ['creates a Skyhook', () => ['POST', paths.skyhooks, manifest(`${name}-2`, { packages: {} })]],
+  ])('is refused when it %s', async (_, request) => {
+    expect(await attempt(...request())).toMatch(/^403: /)
+  })
+
+  test('and the work of the other node goes to its end', async () => {
+    await cluster.host(other).write(leaveOf(name), '')
+    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(other), name).status === 'complete')
+  })
+})
+
+function inTheNameOf({ metadata: { labels, annotations, ownerReferences, name: slotName }, spec }: Lease): object {
+  const metadata = { name: slotName.replace('.slot-0', '.slot-1'), labels, annotations, ownerReferences }
+  return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec }
+}

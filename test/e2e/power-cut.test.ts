@@ -1,0 +1,45 @@
+/** The power goes off in the middle of a step. Nobody can know how far it came, so it is said and the step is repeated. */
+import { expect, test } from 'vitest'
+import { unique, useCluster } from './cluster.ts'
+import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const node = 'node-2'
+
+test('a power cut during a step ends in a complete node, with that step alone repeated', async () => {
+  const name = unique('power')
+  const host = cluster.host(node)
+  await cluster.apply(
+    manifest(name, { interruptionBudget: { count: 1 }, packages: { work: shellscript(cluster.registry, journaled(name, 'config')) } }),
+    node,
+  )
+  await host.awaitLine(journalOf(name), 'config begins')
+  const [boot, slot] = [await host.bootId(), slotsOf(cluster.history.now, name)[0]?.uid]
+
+  await cluster.sandbox.must(['crash', node])
+  await cluster.history.eventually(`${node} is seen to be away`, ({ nodes }) => conditionOf(nodes.get(node), 'Ready') !== 'True')
+  await cluster.sandbox.must(['start', node])
+  expect(await host.bootId()).not.toBe(boot)
+
+  await host.write(leaveOf(name), '')
+  await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete', 60_000)
+  expect(withoutTimes(await host.lines(journalOf(name)))).toEqual([
+    ...onceEach('apply', 'apply_check'),
+    'config begins', // and then it was dark
+    ...onceEach('config', 'config_check'),
+  ])
+  await cluster.history.eventually('an Event says that the outcome was unknown', ({ events }) =>
+    [...events.values()].some(
+      ({ reason, message }) =>
+        reason === 'StepUnknown' && message?.includes(name) === true && message.includes('config shellscript_run.sh'),
+    ),
+  )
+  await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+  const slots = await cluster.history.values((view) => slotsOf(view, name)[0]?.uid)
+  expect(slots.filter((uid) => uid !== undefined)).toEqual([slot]) // it was held all the while
+  await cluster.remove(name)
+})
+
+const conditionOf = (node: Parameters<typeof shown>[0], type: string): string | undefined =>
+  node?.status?.conditions?.find((condition) => condition.type === type)?.status

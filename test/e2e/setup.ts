@@ -1,0 +1,42 @@
+/**
+ * Global set-up of the tests on real parts. The end-to-end files share one sandbox, booted by the first file that asks for it
+ * (cluster.ts); here it gets its name, and here it goes, however the run ends. A run that was killed leaves a sandbox behind,
+ * which the next run removes.
+ *
+ * `E2E_SANDBOX=name` uses that sandbox instead, boots it if it is not up, and leaves it up: for working on a test.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    sandbox: string
+  }
+}
+
+const repository = join(import.meta.dirname, '..', '..')
+const ownName = `e2e-${process.pid}`
+
+export function setup(project: TestProject): void {
+  for (const name of leftBehind()) down(name)
+  project.provide('sandbox', process.env['E2E_SANDBOX'] ?? ownName)
+  process.once('exit', teardown) // Ctrl-C and failures inside the runner end without a teardown
+}
+
+export function teardown(): void {
+  down(ownName)
+}
+
+function down(name: string): void {
+  if (!existsSync(join(repository, `.sandbox-${name}`))) return
+  spawnSync(join(repository, 'bin/sandbox'), ['down'], { env: { ...process.env, SANDBOX: name }, stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+/** Sandboxes of runs whose process is gone. */
+function leftBehind(): string[] {
+  return readdirSync(repository)
+    .map((entry) => /^\.sandbox-(e2e-(\d+))$/.exec(entry))
+    .flatMap((match) => (match?.[1] !== undefined && !existsSync(`/proc/${match[2]}`) ? [match[1]] : []))
+}

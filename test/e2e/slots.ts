@@ -1,0 +1,39 @@
+/** What the Leases say about who works where. */
+import { readSlot, type Slot } from '../../src/lease/slot.ts'
+import type { Moment, View } from './moments.ts'
+import { shown } from './skyhooks.ts'
+
+/** Slots of a Skyhook that are held. */
+export function slotsOf({ leases }: View, skyhook: string): Slot[] {
+  return [...leases.values()].flatMap((lease) => {
+    const slot = lease.metadata.labels?.['skyhook.nvidia.com/name'] === skyhook ? readSlot(lease) : undefined
+    return slot ? [slot] : []
+  })
+}
+
+/** For `never`: more slots than the budget. */
+export function overBudget(skyhook: string, budget: number): (moment: Moment) => string | undefined {
+  return (moment) => {
+    const held = slotsOf(moment, skyhook)
+    return held.length > budget ? `slots held by ${held.map(({ holder }) => holder).join(' and ')}` : undefined
+  }
+}
+
+/** For `never`: a node at work without a slot. */
+export function workWithoutSlot(skyhook: string): (moment: Moment) => string | undefined {
+  return (moment) => {
+    const holders = slotsOf(moment, skyhook).map(({ holder }) => holder)
+    const idle = [...moment.nodes.values()].find(
+      (node) => shown(node, skyhook).status === 'in_progress' && !holders.includes(node.metadata.name),
+    )
+    return idle && `${idle.metadata.name} is in_progress and holds no slot`
+  }
+}
+
+/** For `never`: more nodes out of service than the budget. */
+export function outOfService(budget: number): (moment: Moment) => string | undefined {
+  return ({ nodes }) => {
+    const out = [...nodes.values()].filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name)
+    return out.length > budget ? `${out.join(' and ')} are unschedulable` : undefined
+  }
+}

@@ -1,0 +1,110 @@
+/** Packages that cannot be used are found out before anything is disrupted: each says why on the Node, and none takes a slot. */
+import { afterEach, describe, expect, test } from 'vitest'
+import type { PackageSpec } from '../../src/schemas/skyhook.ts'
+import { nodeNames, unique, useCluster } from './cluster.ts'
+import { patch, unlessGone } from './kube.ts'
+import { manifest, shellscript, shown } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const node = 'node-3'
+const pullSecret = '/api/v1/namespaces/skyhook/secrets/registry'
+const absentDigest = `sha256:${'0'.repeat(64)}`
+let name: string
+
+const good = (more: Partial<PackageSpec> = {}): PackageSpec => shellscript(cluster.registry, { apply: 'true' }, more)
+const from = (image: string): PackageSpec => ({ version: '1.0.0', image: `${cluster.registry}/${image}` })
+
+/** Applies it and returns the reason that the node shows, having checked that no slot was ever held and nothing came to the host. */
+async function reasonFor(work: PackageSpec): Promise<{ reason: string; message: string; status: string | undefined }> {
+  name = unique('unusable')
+  await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), node)
+  await cluster.history.eventually('the node shows a reason', ({ nodes }) => {
+    const { reason } = shown(nodes.get(node), name)
+    return reason !== undefined && reason.reason !== 'Preparing'
+  })
+  await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
+  expect(await cluster.host(node).exists(`/var/lib/skyhook/${name}`)).toBe(false)
+  const { reason, status } = shown(cluster.history.now.nodes.get(node), name)
+  return { reason: reason?.reason ?? '', message: reason?.message ?? '', status }
+}
+
+describe('a package', () => {
+  afterEach(async () => await cluster.remove(name))
+
+  test('whose version is no tag of the image', async () => {
+    expect(await reasonFor(good({ version: '9.9.9' }))).toEqual({
+      reason: 'ImagePull',
+      message: expect.stringMatching(/skyhook-packages\/shellscript:9\.9\.9.*manifest unknown/is) as string,
+      status: 'waiting',
+    })
+  })
+
+  test('whose digest the registry does not have', async () => {
+    expect(await reasonFor(good({ containerSHA: absentDigest }))).toEqual({
+      reason: 'ImagePull',
+      message: expect.stringMatching(/shellscript@sha256:0{64}.*manifest unknown/is) as string,
+      status: 'waiting',
+    })
+  })
+
+  test('whose registry is not there', async () => {
+    expect(await reasonFor(good({ image: '127.0.0.1:1/none' }))).toEqual({
+      reason: 'ImagePull',
+      message: expect.stringMatching(/127\.0\.0\.1:1.*(refused|ECONNREFUSED)/is) as string,
+      status: 'waiting',
+    })
+  })
+
+  test('for which there are no credentials, until there are', async () => {
+    const secret = await unlessGone<{ data: Record<string, string> }>(cluster.api, 'GET', pullSecret)
+    const nobody = { auths: { 'registry.example.com': { auth: Buffer.from('nobody:nothing').toString('base64') } } }
+    const put = async (text: string): Promise<unknown> => await patch(cluster.api, pullSecret, { data: { '.dockerconfigjson': text } })
+    await put(Buffer.from(JSON.stringify(nobody)).toString('base64'))
+    try {
+      expect(await reasonFor(good({ version: '9.9.8' }))).toEqual({
+        reason: 'ImagePull',
+        message: expect.stringMatching(/unauthorized|authentication required/i) as string,
+        status: 'waiting',
+      })
+    } finally {
+      await put(secret?.data['.dockerconfigjson'] ?? '')
+    }
+    await cluster.edit(name, { packages: { work: { version: '1.1.0' } } })
+    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete')
+  })
+
+  test('whose config.json is wrong', async () => {
+    expect(await reasonFor(from('test/broken-config'))).toEqual({
+      reason: 'InvalidPackage',
+      message: expect.stringMatching(/test\/broken-config:1\.0\.0.*config\.json.*\/modes\/apply\/0\/returncodes/s) as string,
+      status: 'erroring',
+    })
+  })
+
+  test('with a step whose file is missing', async () => {
+    expect(await reasonFor(from('test/missing-step'))).toEqual({
+      reason: 'InvalidPackage',
+      message: expect.stringMatching(/test\/missing-step:1\.0\.0.*forgotten\.sh/s) as string,
+      status: 'erroring',
+    })
+  })
+})
+
+describe('a wrong version', () => {
+  test('takes no node out: all three wait, and all three go on when it is corrected', async () => {
+    name = unique('typo')
+    await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work: good({ version: '1.1.1' }) } }), ...nodeNames)
+    const all =
+      (status: string) =>
+      ({ nodes }: { nodes: typeof cluster.history.now.nodes }) =>
+        nodeNames.every((one) => shown(nodes.get(one), name).status === status)
+    await cluster.history.eventually('all wait', ({ nodes }) =>
+      nodeNames.every((one) => shown(nodes.get(one), name).reason?.reason === 'ImagePull'),
+    )
+    expect(all('waiting')(cluster.history.now)).toBe(true)
+    await cluster.edit(name, { packages: { work: { version: '1.1.0' } } })
+    await cluster.history.eventually('all are complete', all('complete'))
+    await cluster.remove(name)
+  })
+})
