@@ -73,7 +73,11 @@ function failed({ image, version, digest }: PackageImage, error: unknown): Fetch
   const code = imageErrorCode(error)
   const { error: words } = errorField(error)
   if (code === undefined) return { outcome: 'failed', reason: 'HostUnusable', message: `${name} cannot be stored on the host: ${words}` }
-  return { outcome: 'failed', reason: code === 'bad-image' ? 'InvalidPackage' : 'ImagePull', message: words.includes(image) ? words : `${name}: ${words}` }
+  return {
+    outcome: 'failed',
+    reason: code === 'bad-image' ? 'InvalidPackage' : 'ImagePull',
+    message: words.includes(image) ? words : `${name}: ${words}`,
+  }
 }
 
 /** Read anew for each image: Secrets are rotated while agents run, and are kept nowhere. */
@@ -88,7 +92,8 @@ async function registrySettings(settings: Settings, references: ReferencePort, f
   const rules: RegistryRule[] = []
   for (const { host, mirrors, caSecret, plainHTTP } of settings.registries) {
     const ca = caSecret === undefined || caSecret === '' ? undefined : (await references.secret(caSecret))?.['ca.crt']
-    if (caSecret && ca === undefined) log.warn({ secret: caSecret, host }, 'the authority of a registry is missing: no such secret, or no ca.crt in it')
+    if (caSecret && ca === undefined)
+      log.warn({ secret: caSecret, host }, 'the authority of a registry is missing: no such secret, or no ca.crt in it')
     rules.push({
       host,
       ...(mirrors && { mirrors }),
@@ -97,7 +102,11 @@ async function registrySettings(settings: Settings, references: ReferencePort, f
     })
   }
   const { https, no } = settings.proxy
-  return { credentials, sources: { files, certsDirectory, rules }, ...(https && { proxy: { HTTPS_PROXY: https, ...(no && { NO_PROXY: no }) } }) }
+  return {
+    credentials,
+    sources: { files, certsDirectory, rules },
+    ...(https && { proxy: { HTTPS_PROXY: https, ...(no && { NO_PROXY: no }) } }),
+  }
 }
 
 /** containerd's settings are read where the host has them, links resolved inside the host. */

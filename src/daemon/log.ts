@@ -16,7 +16,7 @@ export function createLog(level: string, base: Readonly<Record<string, string>>)
 export function errorField(error: unknown): { readonly error: string } {
   const words: string[] = []
   for (let at: unknown = error; at !== undefined && words.length < 5; at = at instanceof Error ? at.cause : undefined) {
-    words.push(at instanceof Error ? at.message : String(at))
+    words.push(at instanceof Error ? at.message : JSON.stringify(at))
   }
   return { error: words.join(': ') }
 }

@@ -10,7 +10,7 @@ const usage = `usage: skyhookd agent          run the agent of this node
        skyhookd version
 `
 
-async function main([command, argument]: readonly string[]): Promise<number> {
+async function main([command = '', argument]: readonly string[]): Promise<number> {
   switch (command) {
     case 'agent':
       return await runAgent()

@@ -20,19 +20,48 @@ export type MetricSources = {
 export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry()
   const registers = [registry]
-  const requests = new Counter({ name: 'skyhookd_api_requests_total', help: 'Requests to the API server by verb and answer; code 0 = no answer', labelNames: ['verb', 'code'], registers })
-  const steps = new Histogram({ name: 'skyhookd_step_seconds', help: 'Time that steps of packages took', labelNames: ['stage', 'result'], buckets: [0.1, 1, 5, 30, 120, 600, 3600], registers })
-  const holds = new Histogram({ name: 'skyhookd_hold_seconds', help: 'Time that this node held a slot, by the phase it ended in', labelNames: ['phase'], buckets: [0.5, 1, 5, 30, 120, 600, 3600], registers })
-  const waits = new Histogram({ name: 'skyhookd_slot_wait_seconds', help: 'Time from the first asking for a slot to its grant', buckets: [0.1, 1, 5, 30, 120, 600, 3600], registers })
-  new Gauge({ name: 'skyhookd_build_info', help: 'Version of the agent', labelNames: ['version'], registers }).set({ version: sources.version }, 1)
+  const requests = new Counter({
+    name: 'skyhookd_api_requests_total',
+    help: 'Requests to the API server by verb and answer; code 0 = no answer',
+    labelNames: ['verb', 'code'],
+    registers,
+  })
+  const steps = new Histogram({
+    name: 'skyhookd_step_seconds',
+    help: 'Time that steps of packages took',
+    labelNames: ['stage', 'result'],
+    buckets: [0.1, 1, 5, 30, 120, 600, 3600],
+    registers,
+  })
+  const holds = new Histogram({
+    name: 'skyhookd_hold_seconds',
+    help: 'Time that this node held a slot, by the phase it ended in',
+    labelNames: ['phase'],
+    buckets: [0.5, 1, 5, 30, 120, 600, 3600],
+    registers,
+  })
+  const waits = new Histogram({
+    name: 'skyhookd_slot_wait_seconds',
+    help: 'Time from the first asking for a slot to its grant',
+    buckets: [0.1, 1, 5, 30, 120, 600, 3600],
+    registers,
+  })
+  new Gauge({ name: 'skyhookd_build_info', help: 'Version of the agent', labelNames: ['version'], registers }).set(
+    { version: sources.version },
+    1,
+  )
   gauge(registry, 'skyhookd_slots', 'Slots that this node holds', ['scope_kind', 'phase'], () =>
     sources.slots().map(({ phase, kind }) => [{ scope_kind: kind, phase }, 1]),
   )
   gauge(registry, 'skyhookd_reason_age_seconds', 'Age of the oldest present reason of each kind', ['reason'], () =>
     [...sources.reasons()].map(([reason, seconds]) => [{ reason }, seconds]),
   )
-  gauge(registry, 'skyhookd_reflector_age_seconds', 'Time since the API server last proved that a watched collection is up to date', ['kind'], () =>
-    [...sources.reflectorAges()].map(([kind, seconds]) => [{ kind }, seconds]),
+  gauge(
+    registry,
+    'skyhookd_reflector_age_seconds',
+    'Time since the API server last proved that a watched collection is up to date',
+    ['kind'],
+    () => [...sources.reflectorAges()].map(([kind, seconds]) => [{ kind }, seconds]),
   )
   return {
     registry,
@@ -44,15 +73,22 @@ export function createMetrics(sources: MetricSources): Metrics {
 }
 
 /** A gauge whose values are asked for when it is scraped. */
-function gauge(registry: Registry, name: string, help: string, labelNames: string[], values: () => (readonly [Record<string, string>, number])[]): void {
-  new Gauge({
+function gauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelNames: string[],
+  values: () => (readonly [Record<string, string>, number])[],
+): void {
+  const series = new Gauge({
     name,
     help,
     labelNames,
-    registers: [registry],
+    registers: [],
     collect() {
       this.reset()
       for (const [labels, value] of values()) this.inc(labels, value)
     },
   })
+  registry.registerMetric(series)
 }

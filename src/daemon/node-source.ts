@@ -19,7 +19,11 @@ export type NodeSource = {
 export function followNode(
   transport: Transport,
   name: string,
-  options: { readonly onNode: (node: KubernetesNode | undefined) => void; readonly onFact: (fact: ReflectorFact) => void; readonly signal: AbortSignal },
+  options: {
+    readonly onNode: (node: KubernetesNode | undefined) => void
+    readonly onFact: (fact: ReflectorFact) => void
+    readonly signal: AbortSignal
+  },
 ): NodeSource {
   let waiters: (() => void)[] = []
   const reflector: Reflector<NodeObject> = startReflector<NodeObject>(transport, {
@@ -58,7 +62,8 @@ export function followNode(
 }
 
 /** Resource versions of one object grow as decimal numbers; Kubernetes documents them as comparable since 1.35. */
-const isAtLeast = (version: string, wanted: string): boolean => version.length > wanted.length || (version.length === wanted.length && version >= wanted)
+const isAtLeast = (version: string, wanted: string): boolean =>
+  version.length > wanted.length || (version.length === wanted.length && version >= wanted)
 
 function slim({ apiVersion, kind, metadata, spec, status }: NodeObject): NodeObject {
   return {

@@ -74,7 +74,8 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env, path = env['S
 export function parseTaint(text: string): Taint {
   const match = /^([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/.exec(text)
   const [, key, value, effect] = match ?? []
-  if (key === undefined || effect === undefined) throw new Error(`runtimeRequiredTaint: ${JSON.stringify(text)} is not of the form key=value:effect`)
+  if (key === undefined || effect === undefined)
+    throw new Error(`runtimeRequiredTaint: ${JSON.stringify(text)} is not of the form key=value:effect`)
   return { key, ...(value !== undefined && value !== '' && { value }), effect }
 }
 

@@ -54,11 +54,20 @@ export function keepSlots(options: {
     state.slots = known([...held.values()].map(view))
   }
 
-  const progress = (phase: SlotPhase, generation: number, skyhook: string): Progress => ({ phase, generation, packages: packagesOf(state, skyhook) })
+  const progress = (phase: SlotPhase, generation: number, skyhook: string): Progress => ({
+    phase,
+    generation,
+    packages: packagesOf(state, skyhook),
+  })
 
   const request = (view: SkyhookView, phase: SlotPhase): SlotRequest => {
     const { name, uid, generation = 0 } = view.metadata
-    return { scope: skyhookScope({ name, uid }), node: node(), progress: progress(phase, generation, name), termsFrom: () => ({ limit: limitOf(view) }) }
+    return {
+      scope: skyhookScope({ name, uid }),
+      node: node(),
+      progress: progress(phase, generation, name),
+      termsFrom: () => ({ limit: limitOf(view) }),
+    }
   }
 
   function take(slot: Slot, view: SkyhookView, confirmed: boolean): void {
@@ -89,7 +98,14 @@ export function keepSlots(options: {
       const { own } = await listOwnSlots(leases, node(), loadSignal)
       for (const slot of own) {
         const owner = ownerOf(slot, state)
-        held.set(slot.name, { slot, skyhook: owner.name, skyhookUid: owner.uid, confirmed: slot.kind === 'recovery', renewedAtMs: 0, grantedAtMs: Date.now() })
+        held.set(slot.name, {
+          slot,
+          skyhook: owner.name,
+          skyhookUid: owner.uid,
+          confirmed: slot.kind === 'recovery',
+          renewedAtMs: 0,
+          grantedAtMs: Date.now(),
+        })
       }
       publish()
     },
@@ -100,7 +116,8 @@ export function keepSlots(options: {
         case 'held':
           return take(answer.slot, view, false)
         case 'waiting': {
-          const by = answer.holders.length === 0 ? '' : `: ${answer.holders.slice(0, 5).join(', ')}${answer.holders.length > 5 ? ', …' : ''}`
+          const by =
+            answer.holders.length === 0 ? '' : `: ${answer.holders.slice(0, 5).join(', ')}${answer.holders.length > 5 ? ', …' : ''}`
           return wait(view, `${answer.reason}${by}`, askAgainMs)
         }
         case 'lost':
@@ -195,7 +212,12 @@ function ownerOf(slot: Slot, state: State): { readonly name: string; readonly ui
     ...Object.entries(state.journal.skyhooks).map(([name, { uid }]) => ({ name, uid })),
   ]
   const scopeOf = (skyhook: { name: string; uid: string }): Scope => skyhookScope(skyhook)
-  return candidates.find((skyhook) => scopeOf(skyhook).hash === slot.scope) ?? { name: slot.lease.metadata.labels?.['skyhook.nvidia.com/name'] ?? '', uid: '' }
+  return (
+    candidates.find((skyhook) => scopeOf(skyhook).hash === slot.scope) ?? {
+      name: slot.lease.metadata.labels?.['skyhook.nvidia.com/name'] ?? '',
+      uid: '',
+    }
+  )
 }
 
 /** `name:version` of what is not complete, for people reading the Lease. */

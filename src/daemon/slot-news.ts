@@ -41,13 +41,16 @@ export function followSlotNews(options: {
         drawn = undefined
         return
       }
-      drawn ??= setTimeout(() => {
-        drawn = undefined
-        const asked = state.waiting.get(name)
-        if (!asked) return
-        state.waiting.set(name, { ...asked, askAgainAtMs: 0 })
-        wake()
-      }, Math.random() * spreadMsPerWaiter * (waitersGuess / free))
+      drawn ??= setTimeout(
+        () => {
+          drawn = undefined
+          const asked = state.waiting.get(name)
+          if (!asked) return
+          state.waiting.set(name, { ...asked, askAgainAtMs: 0 })
+          wake()
+        },
+        Math.random() * spreadMsPerWaiter * (waitersGuess / free),
+      )
     }
     const reflector = startReflector<Lease>(transport, {
       path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`,
@@ -64,7 +67,11 @@ export function followSlotNews(options: {
   return {
     /** Begins to watch what is newly waited for and ends what is not any more; called after every decision. */
     update() {
-      const wanted = new Map((state.skyhooks.known ? state.skyhooks.value : []).filter(({ metadata }) => state.waiting.has(metadata.name)).map((view) => [view.metadata.uid, view]))
+      const wanted = new Map(
+        (state.skyhooks.known ? state.skyhooks.value : [])
+          .filter(({ metadata }) => state.waiting.has(metadata.name))
+          .map((view) => [view.metadata.uid, view]),
+      )
       for (const [uid, stop] of watches) {
         if (wanted.has(uid)) continue
         stop.abort()

@@ -1,7 +1,18 @@
 import type { KubernetesNode } from '../schemas/kubernetes.ts'
 import type { Journal } from '../schemas/journal.ts'
 import type { Pod } from '../stages/pods.ts'
-import type { AttemptObservation, Eviction, InterruptObservation, Known, OwnSlot, Preparation, SkyhookView, SlotAnswer, StageSettings, World } from '../stages/world.ts'
+import type {
+  AttemptObservation,
+  Eviction,
+  InterruptObservation,
+  Known,
+  OwnSlot,
+  Preparation,
+  SkyhookView,
+  SlotAnswer,
+  StageSettings,
+  World,
+} from '../stages/world.ts'
 import { unknown } from '../stages/world.ts'
 
 /** What the agent knows at this moment. Sources write into it and wake the loop; decisions see a snapshot. */

@@ -14,9 +14,10 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
   const toldReasons = new Map<string, string>()
 
   function tell(event: StageEvent): void {
-    const { type, skyhook, ...fields } = event
+    const { type: _, skyhook, ...fields } = event
     const line = { skyhook, ...fields }
-    const record = (kind: 'Normal' | 'Warning', reason: string, message: string): void => recorder.record({ regarding: node, type: kind, reason, message })
+    const record = (kind: 'Normal' | 'Warning', reason: string, message: string): void =>
+      recorder.record({ regarding: node, type: kind, reason, message })
     switch (event.type) {
       case 'began':
         log.info(line, 'work on this node began')
@@ -31,7 +32,11 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
         return record('Warning', event.reason, `Skyhook ${skyhook}, package ${event.package}: ${event.message}`)
       case 'stepUnknown':
         log.warn(line, 'outcome of a step is unknown, it is repeated')
-        return record('Warning', 'StepUnknown', `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); it is repeated`)
+        return record(
+          'Warning',
+          'StepUnknown',
+          `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); it is repeated`,
+        )
       case 'superseded':
         return log.info(line, 'stage starts over from a changed spec')
       case 'interrupted':
@@ -39,7 +44,11 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
         return record('Normal', 'Interrupted', `Skyhook ${skyhook}: ${event.interrupt}`)
       case 'cordonForeign':
         log.warn(line, 'somebody else changed the cordon while we hold it')
-        return record('Warning', 'CordonChanged', `the node was ${event.unschedulable ? 'cordoned' : 'uncordoned'} by somebody else while Skyhook ${skyhook} holds it`)
+        return record(
+          'Warning',
+          'CordonChanged',
+          `the node was ${event.unschedulable ? 'cordoned' : 'uncordoned'} by somebody else while Skyhook ${skyhook} holds it`,
+        )
       case 'reset':
         log.info(line, 'reset by removal of the annotation, starting over')
         return record('Normal', 'SkyhookReset', `Skyhook ${skyhook} was reset on this node and starts over`)

@@ -18,6 +18,12 @@ export type Journal = {
 
 export const emptyJournal = (nodeUid: string): Journal => ({ v: 1, nodeUid, skyhooks: {} })
 
+/** Attempts of steps whose end is not on record yet. */
+export const openSteps = (journal: Journal): StepAttempt[] =>
+  Object.values(journal.skyhooks).flatMap(({ packages }) =>
+    Object.values(packages).flatMap(({ attempt }) => attempt?.steps.filter(({ result }) => result === undefined) ?? []),
+  )
+
 export type SkyhookRecord = {
   /** UID of the Skyhook object that the work was done for; another object of that name starts unfinished work over. */
   readonly uid: string

@@ -87,7 +87,7 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
       notes.push({ note: 'step-ended', step: recorded, result: verdict })
       ended.push(recorded)
       attempt = { ...attempt, steps: [...attempt.steps.slice(0, -1), recorded] }
-      if (verdict.result === 'ok' && !isCheck(last.mode as Mode)) setFlags.push(flagOf(last, context))
+      if (verdict.result === 'ok' && isGuarded(last, context)) setFlags.push(flagOf(last, context))
       if (verdict.result === 'failed') {
         if (!isCheck(last.mode as Mode)) return result({ state: 'failed', attempt, reason: 'StepFailed', message: verdict.message })
         attempt = { ...attempt, failed: true }
@@ -119,10 +119,13 @@ function openStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, con
     bootId: context.bootId,
     startedAtMs: context.nowMs,
   }
-  const guarded = step.idempotence === 'agent' && (mode === 'apply' || mode === 'post-interrupt')
-  const done = guarded && context.flags[flagOf(opened, context)] !== undefined
+  const done = isGuarded(opened, context) && context.flags[flagOf(opened, context)] !== undefined
   return done ? { ...opened, result: { result: 'skipped', endedAtMs: context.nowMs } } : opened
 }
+
+/** The agent itself sees to it that the step is not repeated, in the modes in which the incumbent honours its flags. */
+const isGuarded = ({ mode, index }: Pick<StepAttempt, 'mode' | 'index'>, { config }: AttemptContext): boolean =>
+  (mode === 'apply' || mode === 'post-interrupt') && config.modes[mode]?.[index]?.idempotence === 'agent'
 
 type Verdict = 'running' | 'start' | StepResult | { readonly unknown: string }
 

@@ -456,7 +456,11 @@ describe('departures', () => {
     node.views.delete('s')
     node.settleOver(2_000)
     expect(node.ran).toEqual([])
-    expect([node.node.metadata.annotations, node.node.metadata.labels, node.node.status?.conditions?.map(({ type }) => type)]).toEqual([{}, {}, ['Ready']])
+    expect([node.node.metadata.annotations, node.node.metadata.labels, node.node.status?.conditions?.map(({ type }) => type)]).toEqual([
+      {},
+      {},
+      ['Ready'],
+    ])
     expect(node.journal.skyhooks['s']?.orphaned).toBe(true)
   })
 

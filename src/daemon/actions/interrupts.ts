@@ -78,7 +78,10 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   async function restart(run: InterruptRun, progress: Progress): Promise<InterruptObservation> {
     const services = run.interrupt.type === 'service' ? (run.interrupt.services ?? []) : []
     const named = new Map(services.map((service) => [serviceUnit(service), service]))
-    const wanted = [...(run.interrupt.type === 'restartAllServices' || run.interrupt.alsoRestartAllServices ? [sysctlUnit] : []), ...named.keys()]
+    const wanted = [
+      ...(run.interrupt.type === 'restartAllServices' || run.interrupt.alsoRestartAllServices ? [sysctlUnit] : []),
+      ...named.keys(),
+    ]
     const failures: string[] = []
     const failed: string[] = []
     let known = progress

@@ -42,7 +42,8 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
       const loaded = await loadPackage(root, source.contentOf(fetched.digest))
       if (loaded.outcome === 'invalid') return failed(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
       failures.delete(key)
-      for (const warning of loaded.warnings) log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
+      for (const warning of loaded.warnings)
+        log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
       const ready: Preparation = { state: 'ready', digest: fetched.digest, config: loaded.config, contentHashes: loaded.contentHashes }
       state.prepared.set(key, ready)
       state.prepared.set(preparationKey({ ...image, digest: fetched.digest }), ready) // begun work asks by digest
@@ -51,7 +52,11 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
     contentOf: (digest) => source.contentOf(digest),
 
     async collect(journal) {
-      const kept = new Set(Object.values(journal.skyhooks).flatMap(({ packages }) => Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : []))))
+      const kept = new Set(
+        Object.values(journal.skyhooks).flatMap(({ packages }) =>
+          Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : [])),
+        ),
+      )
       for (const preparation of state.prepared.values()) if (preparation.state === 'ready') kept.add(preparation.digest)
       await source.collect(kept).catch((error: unknown) => log.warn(errorField(error), 'old images could not be removed'))
     },

@@ -12,18 +12,38 @@ const watchDelayMs = 2_000
  * Writes the Node's differences, computed from the version that the state holds. Returns once the watch shows the result, so
  * that the next decision sees its own writing. A conflict is ordinary (the kubelet writes too): the next decision computes anew.
  */
-export async function publish(transport: Transport, source: NodeSource, state: State, patch: NodePatch, signal: AbortSignal): Promise<void> {
+export async function publish(
+  transport: Transport,
+  source: NodeSource,
+  state: State,
+  patch: NodePatch,
+  signal: AbortSignal,
+): Promise<void> {
   const { node } = state
   if (!node) return
   const { name, resourceVersion } = node.metadata
   const conditions = [
-    ...patch.conditions.map((condition): WrittenCondition => ({ ...condition, reason: condition.reason ?? '', message: condition.message ?? '', lastTransitionTime: condition.lastTransitionTime ?? new Date().toISOString() })),
+    ...patch.conditions.map(
+      (condition): WrittenCondition => ({
+        ...condition,
+        reason: condition.reason ?? '',
+        message: condition.message ?? '',
+        lastTransitionTime: condition.lastTransitionTime ?? new Date().toISOString(),
+      }),
+    ),
     ...patch.removedConditions.map((type) => ({ type, remove: true as const })),
   ]
   const written = await patchNode(
     transport,
     name,
-    { resourceVersion, annotations: patch.annotations, labels: patch.labels, ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }), ...(patch.taints && { taints: patch.taints as readonly WrittenTaint[] }), ...(conditions.length > 0 && { conditions }) },
+    {
+      resourceVersion,
+      annotations: patch.annotations,
+      labels: patch.labels,
+      ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
+      ...(patch.taints && { taints: patch.taints as readonly WrittenTaint[] }),
+      ...(conditions.length > 0 && { conditions }),
+    },
     signal,
   )
   if (written.outcome === 'written') await source.reached(written.resourceVersion, watchDelayMs)

@@ -2,6 +2,7 @@ import type { BusConnection } from '../../host/bus-connection.ts'
 import { readBootId } from '../../host/identity.ts'
 import type { HostRoot } from '../../host/root.ts'
 import { observeStepUnit } from '../../host/step-observation.ts'
+import { stepFiles } from '../../host/step-files.ts'
 import type { StepHost } from '../../host/step-files.ts'
 import { forgetStepUnit, startStepUnit, stopStepUnit } from '../../host/step-unit.ts'
 import type { Units } from '../../host/units.ts'
@@ -19,6 +20,7 @@ import type { FieldValues, ReferencePort } from '../../packages/references.ts'
 import { resolveReferences } from '../../packages/references.ts'
 import { nodeMetadata } from '../../packages/node-metadata.ts'
 import { limitsOf, stepUnitRequest } from '../../packages/step.ts'
+import { openSteps } from '../../schemas/journal.ts'
 import type { StepAttempt } from '../../schemas/journal.ts'
 import { isCheck } from '../../schemas/package-config.ts'
 import type { Mode } from '../../schemas/package-config.ts'
@@ -33,6 +35,9 @@ import { version } from '../version.ts'
 const defaultGracefulShutdownMs = 30_000
 /** Signals can be lost with a bus; whatever runs is looked at this often besides. */
 const lookEveryMs = 10_000
+
+/** A host that has not gone down within this was not going to. */
+const shutdownTakesMs = 300_000
 
 export type StepRunner = {
   start(action: StartStep): Promise<void>
@@ -62,39 +67,45 @@ export function createStepRunner(ports: StepPorts): StepRunner {
   const { root, units, state, settings } = ports
   const host: StepHost = { root, units }
   const folders: HostFolders = { copyDirRoot: settings.copyDirRoot, agentLogRoot: settings.agentLogRoot }
+  const goingDown = new Map<string, number>()
   const logs = new Map<string, { readonly files: LogFiles; readonly secrets: readonly string[] }>()
-
-  const openSteps = (): StepAttempt[] =>
-    Object.values(state.journal.skyhooks).flatMap(({ packages }) =>
-      Object.values(packages).flatMap(({ attempt }) => attempt?.steps.filter(({ result }) => result === undefined) ?? []),
-    )
 
   async function observe(step: StepAttempt): Promise<void> {
     const seen = await observeStepUnit(host, { id: step.id, unit: step.unit, bootId: step.bootId })
     const before = state.attempts.get(step.id)
     if (before?.state === 'ended') return
-    if (seen.state === 'ended') {
+    if (seen.state === 'ended' && seen.hostStopping && step.bootId === state.bootId && isGoingDown(step))
+      state.attempts.set(step.id, { state: 'running' })
+    else if (seen.state === 'ended') {
       const failed = seen.result.outcome !== 'exited' || seen.result.code !== 0
       const known = logs.get(step.id)
       const logTail = failed && known ? await failureTail(root, known.files, known.secrets) : undefined
-      state.attempts.set(step.id, { state: 'ended', end: seen.result, ...(logTail && { logTail }) })
+      const end = seen.hostStopping ? ({ outcome: 'unknown', detail: 'the host was going down when it ended' } as const) : seen.result
+      state.attempts.set(step.id, { state: 'ended', end, ...(logTail && { logTail }) })
     } else state.attempts.set(step.id, { state: seen.state })
     ports.wake()
   }
 
+  /** Whatever the shutdown of the host ended is judged in the next boot; a shutdown that was called off counts after a while. */
+  function isGoingDown(step: StepAttempt): boolean {
+    const sinceMs = goingDown.get(step.id) ?? Date.now()
+    goingDown.set(step.id, sinceMs)
+    return Date.now() - sinceMs < shutdownTakesMs
+  }
+
   const offJobs = units.onJobEnd(({ unit }) => {
-    const step = openSteps().find((open) => open.unit === unit)
+    const step = openSteps(state.journal).find((open) => open.unit === unit)
     if (step) observe(step).catch(() => undefined) // the bus is away: the look after reconnecting finds it
   })
   const offState = ports.connection.onState((bus) => {
     if (bus.state === 'connected') observeOpen().catch(() => undefined)
   })
-  const timer = setInterval(() => observeOpen().catch(() => undefined), lookEveryMs)
+  const timer = setInterval(() => void observeOpen().catch(() => undefined), lookEveryMs)
   timer.unref()
 
   async function observeOpen(): Promise<void> {
     state.bootId = await readBootId(root)
-    await Promise.all(openSteps().map(observe))
+    await Promise.all(openSteps(state.journal).map(observe))
   }
 
   /** The attempt cannot run at all: its outcome is known without a unit. */
@@ -116,15 +127,34 @@ export function createStepRunner(ports: StepPorts): StepRunner {
       version: record.version,
     }
     const mode = attempt.mode as Mode
-    const resolved = await resolveReferences({ env: spec.env ?? [], resources: spec.resources, fields: fieldsOf(settings), port: ports.references })
+    const resolved = await resolveReferences({
+      env: spec.env ?? [],
+      resources: spec.resources,
+      fields: fieldsOf(settings),
+      port: ports.references,
+    })
     if (resolved.outcome === 'missing') return refuse(attempt.id, `${resolved.references.join(', ')} missing`)
     if (resolved.outcome === 'invalid') return refuse(attempt.id, resolved.problems.join('; '))
-    const composed = composeStep({ config, mode, step, instance, folders, variables: resolved.variables, previousVersion: action.previousVersion })
-    if (composed.outcome === 'missing') return refuse(attempt.id, `the environment lacks ${composed.variables.join(', ')}, which the step's arguments name: set it in the package's env`)
+    const composed = composeStep({
+      config,
+      mode,
+      step,
+      instance,
+      folders,
+      variables: resolved.variables,
+      previousVersion: action.previousVersion,
+    })
+    if (composed.outcome === 'missing')
+      return refuse(
+        attempt.id,
+        `the environment lacks ${composed.variables.join(', ')}, which the step's arguments name: set it in the package's env`,
+      )
     const limits = limitsOf(spec.resources)
     if (limits.outcome === 'invalid') return refuse(attempt.id, limits.problems.join('; '))
-    const timeoutMs = spec.stageTimeout === undefined ? undefined : action.stageStartedAtMs + (durationMs(spec.stageTimeout) ?? 0) - Date.now()
-    if (timeoutMs !== undefined && timeoutMs <= 0) return refuse(attempt.id, `no time of the package's stageTimeout ${spec.stageTimeout} is left`)
+    const timeoutMs =
+      spec.stageTimeout === undefined ? undefined : action.stageStartedAtMs + (durationMs(spec.stageTimeout) ?? 0) - Date.now()
+    if (timeoutMs !== undefined && timeoutMs <= 0)
+      return refuse(attempt.id, `no time of the package's stageTimeout ${spec.stageTimeout} is left`)
 
     const dir = copyDir(folders, instance)
     const keepsLogs = isSwitchedOn(resolved.variables, 'SKYHOOK_AGENT_WRITE_LOGS', true)
@@ -145,7 +175,6 @@ export function createStepRunner(ports: StepPorts): StepRunner {
             bootId: attempt.bootId,
           })
         : { outcome: 'ready' as const },
-      action.fresh ? publishStart(root, stateDir(folders, instance.skyhook)) : undefined,
     ])
     if (ensured.outcome === 'invalid') return refuse(attempt.id, ensured.problems.join('; '))
     const missing = action.fresh ? await missingConfigFiles(root, dir, config, mode) : []
@@ -161,13 +190,15 @@ export function createStepRunner(ports: StepPorts): StepRunner {
       logs: files,
       limits: limits.limits,
       timeoutMs,
-      stopTimeoutMs: spec.gracefulShutdown === undefined ? defaultGracefulShutdownMs : (durationMs(spec.gracefulShutdown) ?? defaultGracefulShutdownMs),
+      stopTimeoutMs:
+        spec.gracefulShutdown === undefined ? defaultGracefulShutdownMs : (durationMs(spec.gracefulShutdown) ?? defaultGracefulShutdownMs),
       selinuxEnforces: false,
     })
     const started = await startStepUnit(host, request)
     if (started.started) {
-      state.attempts.set(attempt.id, { state: 'running' })
+      if (state.attempts.get(attempt.id)?.state === 'absent') state.attempts.set(attempt.id, { state: 'running' }) // its end may have been seen already
       if (started.found) await observe(attempt)
+      if (action.fresh) await publishStart(root, stateDir(folders, instance.skyhook))
       return
     }
     const { kind, message, nameIsBurnt } = started.error
@@ -192,7 +223,12 @@ export function createStepRunner(ports: StepPorts): StepRunner {
       }
       if (result?.result !== 'skipped') await pruneLogs(root, packageLogDir(folders, skyhook, config), step.path)
       const unkept = unkeptLogFiles(folders, step.id)
-      await Promise.all([forgetStepUnit(host, step), root.remove(unkept.stdout), root.remove(unkept.stderr)])
+      await Promise.all([
+        forgetStepUnit(host, step),
+        root.remove(stepFiles(host, step.id).record),
+        root.remove(unkept.stdout),
+        root.remove(unkept.stderr),
+      ])
       state.attempts.delete(step.id)
       logs.delete(step.id)
     },

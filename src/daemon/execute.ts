@@ -1,0 +1,53 @@
+import type { Action } from '../stages/plan.ts'
+import type { Interrupter } from './actions/interrupts.ts'
+import type { Preparer } from './actions/prepare.ts'
+import type { StepRunner } from './actions/steps.ts'
+import type { NodePatch } from '../stages/plan.ts'
+import type { Pod } from '../stages/pods.ts'
+import type { SlotKeeper } from './slot-keeper.ts'
+
+/** Whoever carries out actions, one part of the house each. */
+export type Executors = {
+  readonly preparer: Preparer
+  readonly slots: SlotKeeper
+  readonly steps: StepRunner
+  readonly interrupter: Interrupter
+  readonly evict: (pod: Pod) => Promise<void>
+  readonly publish: (patch: NodePatch) => Promise<void>
+}
+
+/** Gives an action to its executor; nothing is decided here. */
+export async function execute({ preparer, slots, steps, interrupter, evict, publish }: Executors, action: Action): Promise<void> {
+  switch (action.do) {
+    case 'prepare':
+      return await preparer.prepare(action.image)
+    case 'acquireSlot':
+      return await slots.acquire(action.view, action.phase)
+    case 'adoptSlot':
+      return await slots.adopt(action.view, action.phase)
+    case 'confirmSlot':
+      return await slots.confirm(action.slot, action.view)
+    case 'renewSlot':
+      return await slots.renew(action.slot, action.phase)
+    case 'releaseSlot':
+      return await slots.release(action.slot)
+    case 'startStep':
+      return await steps.start(action)
+    case 'stopStep':
+      return await steps.stop(action.step)
+    case 'recordStep':
+      return await steps.recordStep(action)
+    case 'recordChecks':
+      return await steps.recordChecks(action)
+    case 'recordHistory':
+      return await steps.recordHistory(action)
+    case 'evict':
+      return await evict(action.pod)
+    case 'interrupt':
+      return await interrupter.interrupt(action)
+    case 'recordInterrupt':
+      return await interrupter.record(action)
+    case 'publish':
+      return await publish(action.patch)
+  }
+}

@@ -1,0 +1,184 @@
+import { keepBus } from '../host/bus-connection.ts'
+import type { BusConnection } from '../host/bus-connection.ts'
+import type { HostRoot } from '../host/root.ts'
+import { createUnits } from '../host/units.ts'
+import type { Units } from '../host/units.ts'
+import { inClusterCredentials } from '../kube/credentials.ts'
+import { startEventRecorder } from '../kube/events.ts'
+import type { ReflectorFact } from '../kube/reflector.ts'
+import { createTransport } from '../kube/transport.ts'
+import type { TimedReason } from '../stages/plan.ts'
+import type { ReasonName } from '../stages/reasons.ts'
+import { evictPod } from './actions/evictions.ts'
+import { createInterrupter } from './actions/interrupts.ts'
+import { createPreparer } from './actions/prepare.ts'
+import { publish } from './actions/publish.ts'
+import { createStepRunner } from './actions/steps.ts'
+import type { Executors } from './execute.ts'
+import { errorField } from './log.ts'
+import type { Log } from './log.ts'
+import { createMetrics } from './metrics.ts'
+import type { Metrics } from './metrics.ts'
+import { followNode } from './node-source.ts'
+import type { NodeSource } from './node-source.ts'
+import { createPodSource } from './pod-source.ts'
+import type { PodSource } from './pod-source.ts'
+import { createReferences } from './references.ts'
+import type { Settings } from './settings.ts'
+import { followSkyhooks } from './skyhook-source.ts'
+import type { SkyhookSource } from './skyhook-source.ts'
+import { keepSlots } from './slot-keeper.ts'
+import { followSlotNews } from './slot-news.ts'
+import type { SlotNews } from './slot-news.ts'
+import type { State } from './state.ts'
+import { createTeller } from './telling.ts'
+import type { Teller } from './telling.ts'
+import { version } from './version.ts'
+
+/** Up to this many nodes one edit may be read by all agents at once. */
+const readAtOnceUpTo = 100
+const longestReadDelayMs = 5_000
+
+/** The parts of a running agent, connected. */
+export type Parts = {
+  readonly units: Units
+  readonly connection: BusConnection
+  readonly nodes: NodeSource
+  readonly skyhooks: SkyhookSource
+  readonly pods: PodSource
+  readonly news: SlotNews
+  readonly executors: Executors
+  readonly metrics: Metrics
+  /** Once the own Node is known: its uid goes into Events. */
+  createTeller(): Teller
+  seeReasons(reasons: ReadonlyMap<string, TimedReason>): void
+  /** Whom the sources wake. */
+  onNews(wake: () => void): void
+  close(): void
+}
+
+export type Wiring = {
+  readonly settings: Settings
+  readonly root: HostRoot
+  readonly state: State
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+export function wire({ settings, root, state, log, signal }: Wiring): Parts {
+  let listener = (): void => undefined
+  let reasons: ReadonlyMap<string, TimedReason> = new Map()
+  const wake = (): void => listener()
+
+  const metrics = createMetrics({
+    version,
+    slots: () => slots.kinds(),
+    reasons: () => oldestReasons(reasons),
+    reflectorAges: () =>
+      new Map([
+        ['nodes', nodes.ageMs() / 1000],
+        ['skyhooks', skyhooks.ageMs() / 1000],
+      ]),
+  })
+  const transport = createTransport({
+    credentials: inClusterCredentials(),
+    version,
+    onRequest: ({ verb, code }) => metrics.apiRequest(verb, code),
+  })
+  const recorder = startEventRecorder(transport, { component: 'skyhookd', host: settings.nodeName, signal })
+
+  const connection = keepBus({ socketPath: settings.busSocket })
+  const units = createUnits(connection)
+  connection.onState((bus) => {
+    state.host =
+      bus.state === 'connected'
+        ? { state: 'usable' }
+        : { state: 'unusable', reason: 'HostUnreachable', message: `the host's system bus does not answer: ${bus.why}` }
+    wake()
+  })
+  connection.withBus(async () => undefined, { signal }).catch(() => undefined) // connects now; its state says how that went
+
+  const onFact =
+    (kind: string) =>
+    (fact: ReflectorFact): void => {
+      if (fact.fact === 'failed')
+        log.warn({ kind, during: fact.during, retryInMs: fact.retryInMs, ...errorField(fact.error) }, 'watch interrupted')
+      else log.debug({ kind, ...fact }, 'watch')
+    }
+  const nodes = followNode(transport, settings.nodeName, {
+    onNode: (node) => {
+      state.node = node
+      wake()
+    },
+    onFact: onFact('nodes'),
+    signal,
+  })
+  const skyhooks = followSkyhooks(transport, {
+    readDelayMs: () => readDelayMs(settings.estimatedNodeCount),
+    onSkyhooks: (known) => {
+      state.skyhooks = known
+      wake()
+    },
+    onFact: onFact('skyhooks'),
+    onReadFailed: (skyhook, error) => log.warn({ skyhook, ...errorField(error) }, 'a Skyhook could not be read'),
+    signal,
+  })
+  const pods = createPodSource(transport, settings.nodeName, state, wake, signal)
+  const news = followSlotNews({ transport, namespace: settings.namespace, state, wake, signal })
+  const slots = keepSlots({
+    transport,
+    leases: { transport, namespace: settings.namespace },
+    state,
+    node: () => ({ name: settings.nodeName, uid: state.node?.metadata.uid ?? '', bootId: state.bootId }),
+    log,
+    signal,
+    onHeldFor: (phase, seconds) => metrics.slotHeld(phase, seconds),
+    onWaitedFor: (seconds) => metrics.slotWaited(seconds),
+  })
+  const references = createReferences(transport, settings.namespace)
+  const preparer = createPreparer({ root, settings, state, references, log, signal })
+  const steps = createStepRunner({ root, units, connection, state, settings, references, contentOf: preparer.contentOf, metrics, wake })
+  const interrupter = createInterrupter({ root, units, connection, state, settings, pods, slots, log, signal })
+
+  return {
+    units,
+    connection,
+    nodes,
+    skyhooks,
+    pods,
+    news,
+    metrics,
+    executors: {
+      preparer,
+      slots,
+      steps,
+      interrupter,
+      evict: (pod) => evictPod(transport, state, pod, log, signal),
+      publish: (patch) => publish(transport, nodes, state, patch, signal),
+    },
+    createTeller: () =>
+      createTeller(log, recorder, { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' }),
+    seeReasons: (seen) => {
+      reasons = seen
+    },
+    onNews: (newListener) => {
+      listener = newListener
+    },
+    close() {
+      steps.close()
+      connection.close()
+      transport.close()
+    },
+  }
+}
+
+/** Spreads the reads of a fleet after one edit (design §5): nothing for small ones, else up to 1 ms per node and 5 s in all. */
+function readDelayMs(nodes: number): number {
+  return nodes <= readAtOnceUpTo ? 0 : Math.random() * Math.min(longestReadDelayMs, nodes)
+}
+
+function oldestReasons(reasons: ReadonlyMap<string, TimedReason>): ReadonlyMap<ReasonName, number> {
+  const ages = new Map<ReasonName, number>()
+  for (const { reason, sinceMs } of reasons.values()) ages.set(reason, Math.max(ages.get(reason) ?? 0, (Date.now() - sinceMs) / 1000))
+  return ages
+}
