@@ -53,7 +53,10 @@ async function overlapping(transport: Transport, namespace: string, signal: Abor
   const advice = 'several PodDisruptionBudgets select it, which the API server never evicts: leave one'
   try {
     const path = `/apis/policy/v1/namespaces/${encodeURIComponent(namespace)}/poddisruptionbudgets`
-    const { items } = await listAll<KubeObject, string>(transport, path, { signal, keep: ({ metadata }) => `${namespace}/${metadata.name}` })
+    const { items } = await listAll<KubeObject, string>(transport, path, {
+      signal,
+      keep: ({ metadata }) => `${namespace}/${metadata.name}`,
+    })
     return `${advice}; PDBs of the namespace: ${items.slice(0, 5).join(', ')}`
   } catch {
     return advice // naming them is a courtesy
