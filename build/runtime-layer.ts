@@ -1,0 +1,84 @@
+/**
+ * The image's lower layer: Node and the libraries it is linked with, nothing else. No shell, no package manager, no file that can be
+ * executed but Node. It changes with Node or Debian only, so that a new agent is a push of its own half megabyte.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type BuiltLayer, type LayerEntry, readFolder, writeLayer } from '../src/packages/oci/layer.ts'
+import { cacheFolder } from './cache.ts'
+import { type Architecture, controlOf, type DebianPackage, extractPackage, fetchPackage, type PackagePin } from './debian-packages.ts'
+import { fetchNode, type NodeBinary, nodeVersion } from './node-binary.ts'
+
+export type ImagePins = {
+  readonly debian: { readonly codename: string; readonly versionId: string; readonly packages: Readonly<Record<string, PackagePin>> }
+  readonly node: { readonly version: string; readonly integrity: Readonly<Record<Architecture, string>> }
+}
+
+const FORMAT = 1 // raise it when the same inputs shall give another layer
+
+/** What of the packages Node needs: its libraries and the loader that its header names. Checked by running it (test/host). */
+const NEEDED = [
+  /^lib64\/ld-linux-[^/]+$/,
+  /^lib\/ld-linux-[^/]+$/,
+  /^lib\/[^/]+-linux-gnu\/(?:ld-linux-[^/]+|libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|libgcc_s\.so\.1)$/,
+  /^usr\/lib\/[^/]+-linux-gnu\/(?:libstdc\+\+\.so\.6|libatomic\.so\.1)[^/]*$/,
+  /^usr\/share\/doc\/[^/]+\/copyright$/, // gcc-12-base is pinned for this file alone: it holds the licence of the libraries made from gcc
+]
+
+/** The layer, built once per content of its inputs and kept in the cache. */
+export async function runtimeLayer(architecture: Architecture, pins: ImagePins, isLocked: boolean): Promise<BuiltLayer> {
+  if (pins.node.version !== nodeVersion()) {
+    throw new Error(`package.json has Node ${nodeVersion()}, image-pins.json ${pins.node.version}: run "node build/image.ts --update-pins"`)
+  }
+  const packages = Object.entries(pins.debian.packages).map(([name, pin]) => fetchPackage(name, pin, architecture, isLocked))
+  const node = fetchNode(architecture, pins.node.integrity[architecture])
+  const key = inputsKey(architecture, packages, node)
+  const file = cacheFolder('image', `runtime-${architecture}-${key}.tar.gz`)
+  const record = `${file}.json`
+  if (existsSync(record)) return { ...(JSON.parse(readFileSync(record, 'utf8')) as Omit<BuiltLayer, 'file'>), file }
+
+  console.error(`image: packing Node ${node.version} and its libraries for ${architecture}, once`)
+  mkdirSync(cacheFolder('image'), { recursive: true })
+  const work = mkdtempSync(cacheFolder('image', '.work-'))
+  try {
+    const layer = await writeLayer(await entries(work, packages, node, pins), join(work, 'layer'))
+    renameSync(layer.file, file)
+    writeFileSync(`${record}.new`, JSON.stringify({ descriptor: layer.descriptor, diffId: layer.diffId }))
+    renameSync(`${record}.new`, record)
+    return { ...layer, file }
+  } finally {
+    rmSync(work, { recursive: true })
+  }
+}
+
+async function entries(work: string, packages: readonly DebianPackage[], node: NodeBinary, pins: ImagePins): Promise<LayerEntry[]> {
+  const root = join(work, 'root')
+  for (const one of packages) extractPackage(one, root)
+  const taken = (await readFolder(root, '')).filter(({ kind, path }) => kind !== 'folder' && NEEDED.some((pattern) => pattern.test(path)))
+  return [
+    ...taken,
+    fileOf('usr/bin/node', node.program, 0o755),
+    fileOf('usr/share/doc/node/LICENSE', node.licence, 0o644),
+    ...packages.map((one) => textOf(`var/lib/dpkg/status.d/${one.name}`, controlOf(one))), // vulnerability scanners look there
+    textOf('etc/os-release', `ID=debian\nVERSION_ID="${pins.debian.versionId}"\nVERSION_CODENAME=${pins.debian.codename}\n`),
+    textOf('etc/passwd', 'root:x:0:0:root:/root:/sbin/nologin\n'),
+    textOf('etc/group', 'root:x:0:\n'),
+    textOf('etc/nsswitch.conf', 'hosts: files dns\n'), // without it glibc asks DNS for localhost first
+    { kind: 'folder', path: 'root', mode: 0o700 },
+    { kind: 'folder', path: 'tmp', mode: 0o1777 },
+  ]
+}
+
+function inputsKey(architecture: Architecture, packages: readonly DebianPackage[], node: NodeBinary): string {
+  const inputs = [FORMAT, architecture, node.version, process.versions.zlib, packages.map(({ name, sha256 }) => [name, sha256])]
+  return createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 16)
+}
+
+export function fileOf(path: string, from: string, mode: number): LayerEntry {
+  return { kind: 'file', path, mode, content: { file: from, sizeBytes: statSync(from).size } }
+}
+
+function textOf(path: string, text: string): LayerEntry {
+  return { kind: 'file', path, mode: 0o644, content: Buffer.from(text) }
+}

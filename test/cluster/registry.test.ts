@@ -1,0 +1,153 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createHostRoot } from '../../src/host/root.ts'
+import { parseDockerConfig } from '../../src/packages/oci/credentials.ts'
+import { hostFiles } from '../../src/packages/oci/host-files.ts'
+import { readFolder, writeLayer } from '../../src/packages/oci/layer.ts'
+import { buildImage } from '../../src/packages/oci/layout.ts'
+import { resolveImage } from '../../src/packages/oci/pull.ts'
+import { pushImages } from '../../src/packages/oci/push.ts'
+import { parseReference } from '../../src/packages/oci/reference.ts'
+import { createRegistryClient, type RegistrySettings } from '../../src/packages/oci/registry.ts'
+import { openImageStore, type StoredImage } from '../../src/packages/store.ts'
+import { unpackInChild } from '../../src/packages/unpack-child.ts'
+import { type DockerRegistry, startDockerRegistry } from './docker-registry.ts'
+
+const run = promisify(execFile)
+const repository = join(import.meta.dirname, '../..')
+const signal = AbortSignal.timeout(120_000)
+let registry: DockerRegistry
+let room = ''
+
+beforeAll(async () => {
+  room = mkdtempSync(join(tmpdir(), 'registry-test-'))
+  registry = await startDockerRegistry()
+  mkdirSync(join(room, 'package/skyhook_dir'), { recursive: true })
+  writeFileSync(join(room, 'package/config.json'), '{"schema_version":"v1"}')
+  writeFileSync(join(room, 'package/skyhook_dir/apply.sh'), '#!/bin/sh\n')
+  chmodSync(join(room, 'package/skyhook_dir/apply.sh'), 0o755)
+})
+afterAll(async () => {
+  await registry.stop()
+  rmSync(room, { recursive: true })
+})
+
+/** A host that containerd was told of the registry's authority, and nothing else. */
+function hostKnowing(ca: string | undefined): RegistrySettings['sources'] {
+  const host = mkdtempSync(join(room, 'host-'))
+  if (ca !== undefined) {
+    const certs = join(host, 'etc/containerd/certs.d', registry.host)
+    mkdirSync(certs, { recursive: true })
+    writeFileSync(join(certs, 'own.pem'), ca)
+    writeFileSync(
+      join(certs, 'hosts.toml'),
+      `server = "https://${registry.host}"\nca = "/etc/containerd/certs.d/${registry.host}/own.pem"\n`,
+    )
+  }
+  return { files: hostFiles(createHostRoot(host)), certsDirectory: '/etc/containerd/certs.d', rules: [] }
+}
+
+function settings(
+  login: { username: string; password: string } | undefined = registry,
+  ca: string | undefined = registry.ca,
+): RegistrySettings {
+  const auth = login && Buffer.from(`${login.username}:${login.password}`).toString('base64')
+  const credentials = auth === undefined ? [] : parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { auth } } }), 'test')
+  return { credentials, sources: hostKnowing(ca) }
+}
+
+const source = new URL('../../src/packages/unpack-child.ts', import.meta.url).href
+const command: [string, ...string[]] = [process.execPath, '-e', `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`]
+
+async function ensure(name: string, use: RegistrySettings = settings(), folder = mkdtempSync(join(room, 'images-'))): Promise<StoredImage> {
+  const store = openImageStore(folder, { unpack: (request, aborted) => unpackInChild(request, { signal: aborted, command }) })
+  return await store.ensureImage(parseReference(`${registry.host}/${name}`), { registry: use, signal })
+}
+
+async function push(name: string, folder = join(room, 'package')): Promise<string> {
+  const env = {
+    ...process.env,
+    REGISTRY: registry.host,
+    REGISTRY_USER: registry.username,
+    REGISTRY_PASSWORD: registry.password,
+    REGISTRY_CA: registry.caFile,
+  }
+  const { stdout } = await run(process.execPath, [join(repository, 'test/sandbox/push.ts'), folder, name], { env })
+  return stdout.trim()
+}
+
+describe('a registry with TLS and login', () => {
+  test('takes a package folder and gives it to a host', async () => {
+    const reference = await push('team/shell:1.0')
+    expect(reference).toMatch(new RegExp(`^${registry.host}/team/shell@sha256:[0-9a-f]{64}$`))
+    expect(await push('team/shell:1.1')).toBe(reference) // the same content has the same name
+    const folder = mkdtempSync(join(room, 'images-'))
+    const image = await ensure('team/shell:1.0', settings(), folder)
+    expect(reference.endsWith(`@${image.digest}`)).toBe(true)
+    expect(readFileSync(join(image.path, 'config.json'), 'utf8')).toBe('{"schema_version":"v1"}')
+    expect(statSync(join(image.path, 'skyhook_dir/apply.sh')).mode & 0o777).toBe(0o755)
+    expect(await ensure('team/shell:1.1', settings(), folder)).toEqual({ ...image, isNew: false })
+    expect(await ensure(`team/shell@${image.digest}`, settings(undefined, undefined), folder)).toEqual({ ...image, isNew: false })
+  })
+
+  test('takes an index of two architectures', async () => {
+    const layer = await writeLayer(await readFolder(join(room, 'package'), 'skyhook-package'), join(room, 'layer'))
+    const images = ['amd64', 'arm64'].map((architecture) => buildImage([layer], { architecture }))
+    const client = createRegistryClient(settings())
+    try {
+      const digest = await pushImages(client, parseReference(`${registry.host}/multi:1`), images, signal)
+      expect(await ensure('multi:1')).toMatchObject({ digest, isNew: true })
+    } finally {
+      client.close()
+    }
+  })
+
+  test.each<[string, () => Promise<unknown>, string, RegExp]>([
+    ['an unknown tag', () => ensure('team/shell:9'), 'not-found', /MANIFEST_UNKNOWN: manifest unknown/],
+    ['an unknown repository', () => ensure('nobody/has:1'), 'not-found', /MANIFEST_UNKNOWN/],
+    ['an unknown digest', () => ensure(`team/shell@sha256:${'0'.repeat(64)}`), 'not-found', /MANIFEST_UNKNOWN/],
+    [
+      'no login',
+      () => ensure('team/shell:1.0', { ...settings(), credentials: [] }),
+      'unauthorized',
+      /UNAUTHORIZED: authentication required.*no pull secret matches/,
+    ],
+    [
+      'a wrong password',
+      () => ensure('team/shell:1.0', settings({ username: 'tester', password: 'x' })),
+      'unauthorized',
+      /UNAUTHORIZED.*the login of a pull secret/,
+    ],
+    [
+      'an unknown authority',
+      () => ensure('team/shell:1.0', { ...settings(), sources: hostKnowing(undefined) }),
+      'tls',
+      /self-signed|unable to (?:get|verify)/,
+    ],
+  ])('%s is told in its own words', async (_name, attempt, code, words) => {
+    await push('team/shell:1.0')
+    await expect(attempt()).rejects.toMatchObject({ code, message: expect.stringMatching(words) })
+  })
+
+  test('whose disk has rotted is found out by the digest', async () => {
+    writeFileSync(join(room, 'package/rot'), 'a file of this test alone')
+    await push('rot:1')
+    rmSync(join(room, 'package/rot'))
+    const client = createRegistryClient(settings())
+    try {
+      const manifest = await resolveImage(client, parseReference(`${registry.host}/rot:1`), signal)
+      const [layer] = manifest.manifest.kind === 'image' ? manifest.manifest.layers : []
+      const blob = registry.blobFile(layer?.digest ?? '')
+      const bytes = readFileSync(blob)
+      bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1)
+      writeFileSync(blob, bytes)
+    } finally {
+      client.close()
+    }
+    await expect(ensure('rot:1')).rejects.toMatchObject({ code: 'digest-mismatch' })
+  })
+})

@@ -1,0 +1,100 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readVersion } from '../../build/bundle.ts'
+import { buildAgentImages, entrypoint } from '../../build/image.ts'
+import type { BuiltImage } from '../../src/packages/oci/layout.ts'
+import { readFolder, writeLayer } from '../../src/packages/oci/layer.ts'
+import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
+
+const run = promisify(execFile)
+let room = ''
+let root = ''
+let image: BuiltImage
+
+beforeAll(async () => {
+  room = mkdtempSync(join(tmpdir(), 'image-test-'))
+  image = await build('first')
+  root = join(room, 'root')
+  mkdirSync(root)
+  for (const { content } of image.blobs.slice(1)) {
+    if (!Buffer.isBuffer(content)) await run('tar', ['-C', root, '-xzpf', content.file])
+  }
+})
+afterAll(() => rmSync(room, { recursive: true }))
+
+async function build(name: string): Promise<BuiltImage> {
+  const workFolder = join(room, name)
+  mkdirSync(workFolder)
+  const [built] = await buildAgentImages({ architectures: [ociArchitecture() as 'amd64' | 'arm64'], isLocked: false, workFolder })
+  if (built === undefined) throw new Error('no image was built')
+  return built
+}
+
+/** Runs a program in the image's files and nothing else: no library of this machine is there to be found. */
+async function inImage(...command: readonly string[]): Promise<string> {
+  const { stdout } = await run('/usr/sbin/chroot', [root, ...command], { env: { PATH: '/usr/bin' } })
+  return stdout.trim()
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? filesBelow(path) : entry.isFile() ? [path] : []
+  })
+}
+
+describe("the agent's image", () => {
+  test('is the same when built again', async () => {
+    expect((await build('second')).manifest.descriptor).toEqual(image.manifest.descriptor)
+  })
+
+  test('starts the agent with every flag of its entrypoint', async () => {
+    expect(await inImage(...entrypoint, 'version')).toBe(readVersion())
+    const [config] = image.blobs
+    expect(JSON.parse(Buffer.isBuffer(config?.content) ? config.content.toString() : '').config).toMatchObject({
+      Entrypoint: entrypoint,
+      User: '0:0',
+      Labels: { 'org.opencontainers.image.version': readVersion() },
+    })
+  })
+
+  test('has what Node needs: its loader and libraries, names by hosts file, TLS, zstd', async () => {
+    writeFileSync(join(root, 'etc/hosts'), '10.1.2.3 registry.test\n')
+    const program = `
+      const { address } = await (await import('node:dns/promises')).lookup('registry.test')
+      const zlib = await import('node:zlib')
+      const tls = await import('node:tls')
+      tls.createSecureContext()
+      console.log(address, zlib.zstdDecompressSync(zlib.zstdCompressSync('zstd')).toString(), tls.rootCertificates.length > 100)`
+    expect(await inImage('/usr/bin/node', '--input-type=module', '-e', program)).toBe('10.1.2.3 zstd true')
+  })
+
+  test('has no shell, nothing to run but Node, nothing that raises rights', () => {
+    const programs = filesBelow(root).filter((path) => (statSync(path).mode & 0o111) !== 0)
+    expect(programs.map((path) => path.slice(root.length)).filter((path) => !path.startsWith('/lib/'))).toEqual(['/usr/bin/node'])
+    expect(filesBelow(root).filter((path) => (statSync(path).mode & 0o7000) !== 0)).toEqual([])
+  })
+
+  test('names its Debian packages where scanners look, with their licences', () => {
+    const packages = readdirSync(join(root, 'var/lib/dpkg/status.d'))
+    expect(packages).toEqual(expect.arrayContaining(['libc6', 'libgcc-s1', 'libstdc++6']))
+    expect(readFileSync(join(root, 'var/lib/dpkg/status.d/libc6'), 'utf8')).toMatch(/^Package: libc6\n.*^Version: /ms)
+    expect(readFileSync(join(root, 'usr/share/doc/gcc-12-base/copyright'), 'utf8')).toMatch(/GCC RUNTIME LIBRARY EXCEPTION/i)
+    expect(readFileSync(join(root, 'usr/share/doc/skyhookd/THIRD-PARTY-LICENSES'), 'utf8')).toMatch(/^tar-stream /m)
+  })
+
+  test('unpacks packages as its own child', async () => {
+    mkdirSync(join(room, 'package'))
+    writeFileSync(join(room, 'package/config.json'), '{}')
+    await writeLayer(await readFolder(join(room, 'package'), 'skyhook-package'), join(root, 'tmp/layer'))
+    const child = spawn('/usr/sbin/chroot', [root, ...entrypoint, 'unpack'], { stdio: ['pipe', 'pipe', 'inherit'], env: {} })
+    child.stdin.write(`${JSON.stringify({ layers: ['/tmp/layer'], target: '/tmp/unpacked' })}\n`)
+    expect(JSON.parse(await text(child.stdout))).toMatchObject({ outcome: 'unpacked', unpacked: { entries: 2 } })
+    expect(readFileSync(join(root, 'tmp/unpacked/config.json'), 'utf8')).toBe('{}')
+  })
+})

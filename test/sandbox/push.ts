@@ -1,0 +1,50 @@
+/**
+ * A package folder becomes an image in a registry: `node test/sandbox/push.ts FOLDER NAME:TAG` pushes it as /skyhook-package of an image
+ * of one layer to $REGISTRY/NAME:TAG and prints `$REGISTRY/NAME@sha256:…`. The same folder gives the same digest.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { registryFromEnvironment } from '../../build/registry-login.ts'
+import { type LayerEntry, readFolder, writeLayer } from '../../src/packages/oci/layer.ts'
+import { buildImage } from '../../src/packages/oci/layout.ts'
+import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
+import { pushImages } from '../../src/packages/oci/push.ts'
+import { formatReference, parseReference } from '../../src/packages/oci/reference.ts'
+import { createRegistryClient } from '../../src/packages/oci/registry.ts'
+import { PACKAGE_FOLDER } from '../../src/packages/layer-names.ts'
+
+const TIMEOUT_MS = 60_000
+
+/** @returns the reference by digest */
+async function pushPackage(folder: string, name: string): Promise<string> {
+  const { tag, ...place } = parseReference(name)
+  const work = mkdtempSync(join(tmpdir(), 'push-'))
+  const client = createRegistryClient(registryFromEnvironment(place.host))
+  try {
+    const entries: LayerEntry[] = [{ kind: 'folder', path: PACKAGE_FOLDER, mode: 0o755 }, ...(await readFolder(folder, PACKAGE_FOLDER))]
+    const layer = await writeLayer(entries, join(work, 'layer.tar.gz'))
+    const image = buildImage([layer], { architecture: ociArchitecture() })
+    const digest = await pushImages(client, { ...place, tag: tag ?? 'latest' }, [image], AbortSignal.timeout(TIMEOUT_MS))
+    return formatReference({ ...place, digest })
+  } finally {
+    client.close()
+    rmSync(work, { recursive: true })
+  }
+}
+
+const [folder, name] = process.argv.slice(2)
+const registry = process.env['REGISTRY']
+if (folder === undefined || name === undefined || registry === undefined) {
+  console.error(
+    'usage: REGISTRY=HOST[:PORT] node test/sandbox/push.ts FOLDER NAME:TAG (login: REGISTRY_USER, REGISTRY_PASSWORD, REGISTRY_CA)',
+  )
+  process.exitCode = 2
+} else {
+  try {
+    console.log(await pushPackage(folder, `${registry}/${name}`))
+  } catch (error) {
+    console.error(`push: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 1
+  }
+}
