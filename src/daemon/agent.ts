@@ -34,6 +34,11 @@ export async function runAgent(): Promise<number> {
   log.info({ version, pid: process.pid }, 'agent starts')
 
   const root = createHostRoot(settings.hostRoot)
+  const state = newState(emptyJournal(''), await readBootId(root))
+  const parts = wire({ settings, root, state, log, signal }) // reads and watches; nothing is written before the host is ours
+  let isSynced = false
+  const closeServers = serve(settings, parts, log, () => isSynced)
+
   const claim = await unlessStopped(signal, () =>
     claimSingleAgent({
       root,
@@ -42,23 +47,19 @@ export async function runAgent(): Promise<number> {
       signal,
     }),
   )
-  if (!claim) return 0
-
-  const journalFile = openJournalFile<Journal>(root, { version: 1 })
-  const state = newState(await readJournal(journalFile, log), await readBootId(root))
-  const parts = wire({ settings, root, state, log, signal })
-  let isSynced = false
-  const closeServers = serve(settings, parts, log, () => isSynced)
-
-  if (await unlessStopped(signal, async () => (await sync({ root, state, parts, log, signal }), true))) {
-    isSynced = true
-    log.info({ sinceStartMs: Math.round(performance.now()) }, 'synced')
-    await run({ settings, state, parts, journalFile, log, signal })
+  if (claim) {
+    const journalFile = openJournalFile<Journal>(root, { version: 1 })
+    state.journal = await readJournal(journalFile, log)
+    if (await unlessStopped(signal, async () => (await sync({ root, state, parts, log, signal }), true))) {
+      isSynced = true
+      log.info({ sinceStartMs: Math.round(performance.now()) }, 'synced')
+      await run({ settings, state, parts, journalFile, log, signal })
+    }
   }
   log.info({}, 'agent stops; running steps run on')
   closeServers()
   parts.close()
-  await claim.release()
+  await claim?.release()
   return 0
 }
 
