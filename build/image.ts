@@ -11,7 +11,7 @@ import { ociArchitecture } from '../src/packages/oci/manifest.ts'
 import { pushImages } from '../src/packages/oci/push.ts'
 import { formatReference, parseReference } from '../src/packages/oci/reference.ts'
 import { createRegistryClient } from '../src/packages/oci/registry.ts'
-import { bundle } from './bundle.ts'
+import { bundle, readVersion } from './bundle.ts'
 import { type Architecture, fetchNewest } from './debian-packages.ts'
 import { nodeVersion, npmIntegrity } from './node-binary.ts'
 import { registryFromEnvironment } from './registry-login.ts'
@@ -123,7 +123,7 @@ async function main(): Promise<number> {
   try {
     const images = await buildAgentImages({ architectures, isLocked: values.locked, workFolder })
     if (values.out !== undefined) {
-      await writeLayoutArchive(values.out, images, values.push ?? `skyhookd:${images.length === 1 ? 'latest' : 'multi'}`)
+      await writeLayoutArchive(values.out, images, formatReference(parseReference(values.push ?? `skyhookd:${readVersion()}`)))
       console.log(`${values.out} ${rootOf(images).descriptor.digest}`)
     }
     if (values.push !== undefined) {
