@@ -1,0 +1,64 @@
+/**
+ * Where the demo writes. On a terminal one block at the bottom is drawn again and again below the lines that stay; anywhere else there
+ * are only lines.
+ */
+import type { WriteStream } from 'node:tty'
+
+export type Screen = {
+  readonly isLive: boolean
+  /** A line that stays, with the seconds since the demo began. */
+  line(text: string): void
+  /** What stays as it is, several lines allowed, without a time. */
+  text(text: string): void
+  /** Replaces the block at the bottom; nothing happens where there is none. */
+  draw(block: readonly string[]): void
+  /** The block as it is now becomes lines that stay. */
+  keep(): void
+}
+
+export type Output = { write(text: string): unknown; readonly isTTY?: boolean; readonly columns?: number }
+
+const clearBelow = '\u001b[J'
+const up = (lines: number): string => (lines === 0 ? '' : `\u001b[${lines}A\r`)
+
+export function createScreen(output: Output | WriteStream, nowMs: () => number): Screen {
+  const startedMs = nowMs()
+  const isLive = output.isTTY === true
+  let block: readonly string[] = []
+
+  const fit = (text: string): string => (isLive ? text.slice(0, (output.columns ?? 120) - 1) : text) // a wrapped line would be two to go up
+  const shown = (): string => block.map((text) => `${fit(text)}\n`).join('')
+  const above = (text: string): void => {
+    output.write(isLive ? `${up(block.length)}${clearBelow}${text}\n${shown()}` : `${text}\n`)
+  }
+
+  return {
+    isLive,
+    line: (text) => above(`${secondsText(nowMs() - startedMs)}  ${text}`),
+    text: above,
+    draw(next) {
+      if (!isLive || (next.length === block.length && next.every((text, index) => text === block[index]))) return
+      const height = block.length
+      block = next
+      output.write(`${up(height)}${clearBelow}${shown()}`)
+    },
+    keep() {
+      block = []
+    },
+  }
+}
+
+/** `+  1.2 s`, of constant width below 1,000 s. */
+export const secondsText = (ms: number): string => `+${(ms / 1000).toFixed(1).padStart(5)} s`
+
+/** Columns as wide as their widest cell. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = []
+  for (const row of rows) for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length)
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}
