@@ -1,0 +1,88 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { DEFAULT_TIMING, isFree, nextLookMs, observe, type Candidate } from './election-rule.ts'
+import type { Lease } from './slot.ts'
+
+const lease = (holder: string, renewTime = '2026-11-20T14:00:00.000000Z', uid = 'u1'): Lease => ({
+  metadata: { name: 'skyhookd-census', uid, resourceVersion: '1' },
+  spec: { holderIdentity: holder, renewTime },
+})
+const candidate: Candidate = { identity: 'me', nowMs: 0, durationMs: 15_000, patienceMs: 0 }
+
+describe('a candidate', () => {
+  test.each<[string, Lease | undefined, Partial<Candidate>, boolean]>([
+    ['takes an absent Lease', undefined, {}, true],
+    ['takes a Lease that was given back', lease(''), {}, true],
+    ['takes a Lease in its own name: it was restarted', lease('me'), {}, true],
+    [
+      'leaves a Lease that it has just seen for the first time, however old its times look',
+      lease('other', '2001-01-01T00:00:00Z'),
+      {},
+      false,
+    ],
+    ['leaves a Lease that was unchanged for almost the duration', lease('other'), { nowMs: 14_999 }, false],
+    ['takes a Lease that was unchanged for the duration', lease('other'), { nowMs: 15_000 }, true],
+    ['standing back, leaves a free Lease to others', lease(''), { nowMs: 29_999, patienceMs: 30_000 }, false],
+    ['standing back, takes what nobody wants', lease(''), { nowMs: 30_000, patienceMs: 30_000 }, true],
+    ['standing back, waits longer for a dead leader too', lease('other'), { nowMs: 44_999, patienceMs: 30_000 }, false],
+  ])('%s', (_, found, now, may) => {
+    expect(isFree(observe(undefined, found, 0), { ...candidate, ...now })).toBe(may)
+  })
+
+  test('counts from the last change that it saw itself', () => {
+    const first = observe(undefined, lease('other'), 0)
+    const renewed = observe(first, lease('other', '2026-11-20T14:00:05.000000Z'), 9_000)
+    expect(isFree(renewed, { ...candidate, nowMs: 16_000 })).toBe(false)
+    expect(observe(renewed, lease('other', '2026-11-20T14:00:05.000000Z'), 12_000).sinceMs).toBe(9_000)
+  })
+
+  test('a Lease that was deleted and created again is another one', () => {
+    const first = observe(undefined, lease('other'), 0)
+    expect(observe(first, lease('other', undefined, 'u2'), 9_000).sinceMs).toBe(9_000)
+  })
+
+  test('never takes a Lease that is renewed in time, whatever the wall clocks say', () => {
+    const looks = fc.array(fc.record({ afterMs: fc.integer({ min: 1, max: 14_000 }), clock: fc.integer({ min: 0, max: 2 ** 40 }) }))
+    fc.assert(
+      fc.property(looks, (looks) => {
+        let nowMs = 0
+        let seen = observe(undefined, lease('other', 'at first'), nowMs)
+        for (const [turn, { afterMs, clock }] of looks.entries()) {
+          nowMs += afterMs
+          seen = observe(seen, lease('other', `${new Date(clock).toISOString()} ${turn}`), nowMs) // renewed between two looks
+          expect(isFree(seen, { ...candidate, nowMs })).toBe(false)
+        }
+      }),
+    )
+  })
+})
+
+describe('the next look', () => {
+  const at = Date.parse('2026-11-20T14:00:00Z')
+  const looking = { timing: DEFAULT_TIMING, random: () => 0.5, nowMs: 0, wallMs: at + 1_000 }
+
+  test.each([
+    [3, 2_000],
+    [1_000, 10_000],
+    [100_000, 60_000],
+  ])('of %i candidates is after %i ms while the leader renews', (candidates, ms) => {
+    expect(nextLookMs(observe(undefined, lease('other'), 0), { ...looking, candidates })).toBe(ms)
+  })
+
+  test('all candidates together ask about a hundred times a second at most', () => {
+    for (const candidates of [1, 10, 200, 1_000, 5_000]) {
+      const everyMs = nextLookMs(observe(undefined, lease('other'), 0), { ...looking, candidates })
+      expect(candidates / (everyMs / 1000)).toBeLessThanOrEqual(100)
+    }
+  })
+
+  test('comes when the Lease can be taken if it seems to have been left alone, in a large fleet too', () => {
+    const seen = observe(undefined, lease('other'), 0)
+    expect(nextLookMs(seen, { ...looking, candidates: 5_000, wallMs: at + 11_000, nowMs: 4_000 })).toBe(11_000)
+  })
+
+  test('a clock that is far ahead costs some looks more and no more', () => {
+    const seen = observe(undefined, lease('other'), 0)
+    expect(nextLookMs(seen, { ...looking, candidates: 5_000, wallMs: at + 10 ** 9, nowMs: 14_900 })).toBe(1_000)
+  })
+})

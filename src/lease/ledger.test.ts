@@ -1,0 +1,130 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startFakeApiServer, type FakeApiServer } from '../../test/cluster/fake-api-server.ts'
+import { staticCredentials } from '../kube/credentials.ts'
+import { createTransport, type Transport } from '../kube/transport.ts'
+import { countedScope, crowdOf, LEDGER_ANNOTATION, readLedger, writeLedger, type Ledger } from './ledger.ts'
+import { ledgerName } from './names.ts'
+import { budget } from './rule.ts'
+import { listScope, type Leases } from './slot-reads.ts'
+import { skyhookScope } from './names.ts'
+import type { Lease } from './slot.ts'
+
+const demo = { name: 'demo', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
+const ledger: Ledger = {
+  v: 1,
+  skyhookUID: demo.uid,
+  generation: 4,
+  applied: '0123456789abcdef',
+  selectorHash: 'feedfeedfeedfeed',
+  agents: 812,
+  waiters: 40,
+  countedAt: '2026-11-20T14:00:00Z',
+  compartments: { '': { matched: 50, completed: 12 }, gpu: { matched: 7, completed: 0 } },
+}
+const question = { skyhook: demo, selectorHash: ledger.selectorHash }
+
+const leaseWith = (text: string | undefined, name = ledgerName(demo)): Lease => ({
+  metadata: { name, uid: 'l1', resourceVersion: '1', annotations: text === undefined ? {} : { [LEDGER_ANNOTATION]: text } },
+})
+const leaseOf = (change: Partial<Record<keyof Ledger, unknown>> = {}): Lease => leaseWith(JSON.stringify({ ...ledger, ...change }))
+
+describe('what a node learns of a ledger', () => {
+  test.each<[string, readonly Lease[], unknown]>([
+    ['how many nodes matched', [leaseOf()], { matched: 50 }],
+    ['nothing where there is none', [], { unknown: 'no census has counted this Skyhook yet' }],
+    [
+      'nothing from that of another Skyhook of the name',
+      [leaseWith(JSON.stringify(ledger), 'demo-99999999.ledger')],
+      { unknown: /no census/ },
+    ],
+    ['nothing from one with the same first digits of the UID', [leaseOf({ skyhookUID: '3f2504e0-0' })], { unknown: /earlier Skyhook/ }],
+    ['nothing counted with another selector', [leaseOf({ selectorHash: 'x' })], { unknown: /since the selector changed.*generation 4/ }],
+    ['nothing from a newer version', [leaseOf({ v: 2 })], { unknown: /version 2.*upgrade/ }],
+    ['nothing from a scribble', [leaseWith('{"v":1')], { unknown: /no JSON/ }],
+    ['nothing from another document', [leaseWith('[]')], { unknown: /no ledger/ }],
+    ['nothing from a negative count', [leaseOf({ compartments: { '': { matched: -1 } } })], { unknown: /no ledger/ }],
+    ['nothing from a Lease without the annotation', [leaseWith(undefined)], { unknown: /is missing/ }],
+  ])('is %s', (_, ledgers, expected) => {
+    const unknown = (expected as { unknown?: string | RegExp }).unknown
+    expect(countedScope(ledgers, question)).toEqual(
+      unknown instanceof RegExp ? { unknown: expect.stringMatching(unknown) as string } : expected,
+    )
+  })
+
+  test('fields of a later release do not disturb', () => {
+    const later = { ...ledger, new: true, compartments: { '': { matched: 50, completed: 1, epoch: 7, size: 4 } } }
+    expect(countedScope([leaseWith(JSON.stringify(later))], question)).toEqual({ matched: 50 })
+  })
+
+  test('is asked for by compartment', () => {
+    expect(countedScope([leaseOf()], { ...question, compartment: 'gpu' })).toEqual({ matched: 7 })
+    expect(countedScope([leaseOf()], { ...question, compartment: 'arm' })).toEqual({ unknown: expect.stringContaining('"arm"') as string })
+  })
+
+  test('gives a percentage its number, and no number without it', () => {
+    expect(budget({ percent: 33 }, undefined, countedScope([leaseOf()], question))).toBe(16)
+    expect(budget({ percent: 33 }, undefined, countedScope([], question))).toEqual({ unknown: expect.any(String) as string })
+    expect(budget({ count: 2 }, undefined, countedScope([], question))).toBe(2)
+  })
+
+  test('agents and waiters count as a hundred while unknown', () => {
+    expect(crowdOf([leaseOf()], demo)).toEqual({ agents: 812, waiters: 40 })
+    expect(crowdOf([leaseOf({ agents: undefined })], demo)).toEqual({ agents: 100, waiters: 40 })
+    expect(crowdOf([], demo)).toEqual({ agents: 100, waiters: 100 })
+    expect(crowdOf([leaseOf({ skyhookUID: 'x' })], demo)).toEqual({ agents: 100, waiters: 100 })
+  })
+})
+
+describe('writing a ledger', () => {
+  const LEASES = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+  let server: FakeApiServer
+  let transport: Transport
+  let leases: Leases
+  beforeEach(async () => {
+    server = await startFakeApiServer([LEASES])
+    transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+    leases = { transport, namespace: 'skyhook', nowMs: () => Date.UTC(2026, 10, 20, 14) }
+  })
+  afterEach(async () => {
+    transport.close()
+    await server.stop()
+  })
+
+  async function written(found: Lease | undefined, change: Partial<Ledger> = {}): Promise<Lease> {
+    const answer = await writeLedger(leases, { skyhook: demo, found }, { ...ledger, ...change })
+    if (answer.outcome !== 'written') expect.unreachable(answer.outcome)
+    return answer.lease
+  }
+
+  test('creates it where the LIST of an asking node finds it', async () => {
+    await written(undefined)
+    const { ledgers, slots } = await listScope(leases, skyhookScope(demo))
+    expect(slots).toEqual([])
+    expect(countedScope(ledgers, question)).toEqual({ matched: 50 })
+    expect(ledgers[0]?.metadata.ownerReferences).toEqual([
+      { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook', name: 'demo', uid: demo.uid },
+    ])
+  })
+
+  test('replaces exactly what was read, and keeps what others wrote into it', async () => {
+    const found = await written(undefined)
+    const noted = { ...found, metadata: { ...found.metadata, annotations: { ...found.metadata.annotations, note: 'mine' } } }
+    const next = await written(noted, { waiters: 0 })
+    expect(next.metadata.annotations?.['note']).toBe('mine')
+    expect(readLedger(next)).toEqual({ outcome: 'read', ledger: { ...ledger, waiters: 0 } })
+    expect(await writeLedger(leases, { skyhook: demo, found }, ledger)).toEqual({ outcome: 'conflict' })
+  })
+
+  test('is a conflict when another census was first, or somebody deleted it', async () => {
+    const found = await written(undefined)
+    expect(await writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).toEqual({ outcome: 'conflict' })
+    server.remove(LEASES, ledgerName(demo))
+    expect(await writeLedger(leases, { skyhook: demo, found }, ledger)).toEqual({ outcome: 'conflict' })
+    expect(server.get(LEASES, ledgerName(demo))).toBeUndefined()
+  })
+
+  test('a refusal is thrown', async () => {
+    server.fault(() => true, { kind: 'status', status: 403, reason: 'Forbidden' })
+    await expect(writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).rejects.toMatchObject({ status: 403 })
+  })
+})
