@@ -5,7 +5,7 @@ import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
 import { type FakeUnit, startFakeSystemd } from '../../test/host/fake-systemd.ts'
 import { createHostRoot } from './root.ts'
-import { sweepStepFiles } from './step-files.ts'
+import { readStepNote, sweepStepFiles } from './step-files.ts'
 import { observeStepUnit } from './step-observation.ts'
 import { forgetStepUnit, startStepUnit, type StepUnitRequest, stopStepUnit } from './step-unit.ts'
 import { NEVER_USEC } from './unit-properties.ts'
@@ -259,11 +259,14 @@ describe('afterwards', () => {
     expect(await stopStepUnit(fake.host, UNIT)).toBe(false)
   })
 
-  test('unit and secrets go, the record stays until it is swept', async () => {
+  test('unit, secrets and note go, the record stays until it is swept', async () => {
     await using fake = await stepHost()
-    await startStepUnit(fake.host, request)
+    await startStepUnit(fake.host, { ...request, note: 'where it writes' })
+    expect(await readStepNote(fake.host, step.id)).toBe('where it writes')
+    expect(statSync(join(fake.environments, 'a1.note')).mode & 0o777).toBe(0o600)
     fake.record()
     await forgetStepUnit(fake.host, step)
+    expect(await readStepNote(fake.host, step.id)).toBeUndefined()
     expect(fake.bus.calledMembers()).toEqual(expect.arrayContaining(['ResetFailedUnit', 'UnrefUnit']))
     expect(readdirSync(fake.environments)).toEqual([])
     await sweepStepFiles(fake.host, new Set(['a1']))
@@ -276,9 +279,10 @@ describe('afterwards', () => {
     await using fake = await stepHost()
     await sweepStepFiles(fake.host, new Set()) // a host where nothing ever ran
     mkdirSync(fake.environments, { recursive: true })
-    for (const name of ['a1.env', 'a2.env', 'a1.env.0123.tmp', 'agent.sock']) writeFileSync(join(fake.environments, name), '')
+    for (const name of ['a1.env', 'a1.note', 'a2.env', 'a2.note', 'a1.env.0123.tmp', 'agent.sock'])
+      writeFileSync(join(fake.environments, name), '')
     await sweepStepFiles(fake.host, new Set(['a1']))
-    expect(readdirSync(fake.environments).toSorted()).toEqual(['a1.env', 'agent.sock'])
+    expect(readdirSync(fake.environments).toSorted()).toEqual(['a1.env', 'a1.note', 'agent.sock'])
   })
 
   test('an id that is not a file’s name is a bug', async () => {

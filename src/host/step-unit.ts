@@ -45,6 +45,8 @@ export type StepUnitRequest = {
   readonly timeoutMs?: number
   /** From TERM to KILL. At least 2 s are given. */
   readonly stopTimeoutMs: number
+  /** For whoever observes the attempt later (`readStepNote`); kept as secret as the environment, and as long. */
+  readonly note?: string
   readonly limits?: {
     readonly memoryMaxBytes?: number
     readonly memoryLowBytes?: number
@@ -89,16 +91,18 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
     await Promise.all([
       ensureRecorder(host.root, files.recorder, files.resultsFolder),
       writeSecret(host.root, files.runFolder, files.environment, environment),
+      request.note === undefined ? undefined : writeSecret(host.root, files.runFolder, files.note, request.note),
       host.root.remove(files.record), // of an earlier life of this host whose journal was lost
     ])
   } catch (error) {
     return notStarted('host', error)
   }
   let start: StartOutcome
+  const removeSecrets = async (): Promise<unknown> => await Promise.all([host.root.remove(files.environment), host.root.remove(files.note)])
   try {
     start = await host.units.startTransient(request.unit, properties)
   } catch (error) {
-    await host.root.remove(files.environment)
+    await removeSecrets()
     if (error instanceof NotConnectedError) return notStarted('not-connected', error)
     throw error
   }
@@ -111,7 +115,7 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
     case 'unknown':
       return notStarted('unknown', start.message) // the environment file stays: the unit may be about to read it
     case 'refused': {
-      await host.root.remove(files.environment)
+      await removeSecrets()
       const error = { kind: 'refused', message: `${start.message} (${start.error})` } as const
       return { started: false, error: start.nameIsBurnt ? { ...error, nameIsBurnt: true } : error }
     }
@@ -127,8 +131,10 @@ export async function stopStepUnit(host: StepHost, unit: string): Promise<boolea
 
 /** Removes the unit and the secrets of an ended attempt whose result is on record. The record itself goes with `sweepStepFiles`. */
 export async function forgetStepUnit(host: StepHost, step: Pick<StepIdentity, 'id' | 'unit'>): Promise<void> {
+  const { environment, note } = stepFiles(host, step.id)
   await Promise.all([
-    host.root.remove(stepFiles(host, step.id).environment),
+    host.root.remove(environment),
+    host.root.remove(note),
     host.units.resetFailed(step.unit), // a failed unit left behind makes the host `degraded`
     host.units.unref(step.unit),
   ])

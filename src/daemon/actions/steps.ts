@@ -2,7 +2,7 @@ import type { BusConnection } from '../../host/bus-connection.ts'
 import { readBootId } from '../../host/identity.ts'
 import type { HostRoot } from '../../host/root.ts'
 import { observeStepUnit } from '../../host/step-observation.ts'
-import { stepFiles } from '../../host/step-files.ts'
+import { readStepNote, stepFiles } from '../../host/step-files.ts'
 import type { StepHost } from '../../host/step-files.ts'
 import { forgetStepUnit, startStepUnit, stopStepUnit } from '../../host/step-unit.ts'
 import type { Units } from '../../host/units.ts'
@@ -63,12 +63,14 @@ export type StepPorts = {
   readonly wake: () => void
 }
 
+/** Where an attempt writes, and what must not be quoted from there. */
+type LogNote = { readonly files: LogFiles; readonly secrets: readonly string[] }
+
 export function createStepRunner(ports: StepPorts): StepRunner {
   const { root, units, state, settings } = ports
   const host: StepHost = { root, units }
   const folders: HostFolders = { copyDirRoot: settings.copyDirRoot, agentLogRoot: settings.agentLogRoot }
   const goingDown = new Map<string, number>()
-  const logs = new Map<string, { readonly files: LogFiles; readonly secrets: readonly string[] }>()
 
   async function observe(step: StepAttempt): Promise<void> {
     const seen = await observeStepUnit(host, { id: step.id, unit: step.unit, bootId: step.bootId })
@@ -78,12 +80,19 @@ export function createStepRunner(ports: StepPorts): StepRunner {
       state.attempts.set(step.id, { state: 'running' })
     else if (seen.state === 'ended') {
       const failed = seen.result.outcome !== 'exited' || seen.result.code !== 0
-      const known = logs.get(step.id)
-      const logTail = failed && known ? await failureTail(root, known.files, known.secrets) : undefined
+      const logTail = failed ? await tailOfAttempt(step) : undefined
       const end = seen.hostStopping ? ({ outcome: 'unknown', detail: 'the host was going down when it ended' } as const) : seen.result
       state.attempts.set(step.id, { state: 'ended', end, ...(logTail && { logTail }) })
     } else state.attempts.set(step.id, { state: seen.state })
     ports.wake()
+  }
+
+  /** The end of its log, without secrets: also of an attempt that an agent before this one started. */
+  async function tailOfAttempt({ id }: StepAttempt): Promise<string | undefined> {
+    const text = await readStepNote(host, id)
+    if (text === undefined) return undefined
+    const { files, secrets } = JSON.parse(text) as LogNote
+    return await failureTail(root, files, secrets)
   }
 
   /** Whatever the shutdown of the host ended is judged in the next boot; a shutdown that was called off counts after a while. */
@@ -181,7 +190,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     if (missing.length > 0) return refuse(attempt.id, `the package expects ${missing.join(', ')} in the configMap of the Skyhook`)
     const unusable = await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
     if (unusable !== undefined) return refuse(attempt.id, unusable)
-    logs.set(attempt.id, { files, secrets: resolved.secrets })
+    const note: LogNote = { files, secrets: resolved.secrets }
     const request = stepUnitRequest({
       attempt,
       step,
@@ -194,7 +203,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         spec.gracefulShutdown === undefined ? defaultGracefulShutdownMs : (durationMs(spec.gracefulShutdown) ?? defaultGracefulShutdownMs),
       selinuxEnforces: false,
     })
-    const started = await startStepUnit(host, request)
+    const started = await startStepUnit(host, { ...request, note: JSON.stringify(note) })
     if (started.started) {
       if (state.attempts.get(attempt.id)?.state === 'absent') state.attempts.set(attempt.id, { state: 'running' }) // its end may have been seen already
       if (started.found) await observe(attempt)
@@ -230,7 +239,6 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         root.remove(unkept.stderr),
       ])
       state.attempts.delete(step.id)
-      logs.delete(step.id)
     },
 
     async recordChecks({ skyhook, mode, steps }) {
