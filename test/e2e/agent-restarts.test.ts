@@ -7,45 +7,37 @@ import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
 
-const allModes = onceEach('apply', 'apply_check', 'config', 'config_check')
-
 /** Applies a package whose `mode` waits for leave, and returns once it waits there. */
-async function beginAndWait(node: NodeName, mode: keyof Scripts): Promise<string> {
+async function beginAndWait(node: NodeName, mode: keyof Scripts): Promise<Waiting> {
   const name = unique('restart')
   await cluster.apply(manifest(name, { packages: { work: shellscript(cluster.registry, journaled(name, mode)) } }), node)
   await cluster.host(node).awaitLine(journalOf(name), `${mode} begins`)
-  return name
+  return { name, node, mode, lease: slotsOf(cluster.history.now, name)[0]?.uid }
 }
 
-const complete = async (name: string, node: NodeName): Promise<unknown> =>
-  await cluster.history.eventually(`${name} is complete on ${node}`, ({ nodes }) => shown(nodes.get(node), name).status === 'complete')
+type Waiting = { readonly name: string; readonly node: NodeName; readonly mode: keyof Scripts; readonly lease: string | undefined }
 
-const journal = async (name: string, node: NodeName): Promise<string[]> => withoutTimes(await cluster.host(node).lines(journalOf(name)))
+const journal = async ({ name, node }: Waiting): Promise<string[]> => withoutTimes(await cluster.host(node).lines(journalOf(name)))
 
 const runningSteps = async (node: NodeName): Promise<string> =>
   await cluster.host(node).exec('systemctl', 'list-units', '--plain', '--no-legend', '--state=activating,active', 'skyhookd-*')
 
-const disturbances: readonly (readonly [what: string, disturb: (node: NodeName) => Promise<void>])[] = [
-  ['is deleted', async (node) => await deleteAgent(cluster, node)],
-  ['is killed', async (node) => await killAgent(cluster, node)],
+test.each<[string, (nodes: readonly NodeName[]) => Promise<unknown>]>([
+  ['is deleted', async (nodes) => await Promise.all(nodes.map((node) => deleteAgent(cluster, node)))],
+  ['is killed', async (nodes) => await Promise.all(nodes.map((node) => killAgent(cluster, node)))],
   ['is replaced by another image', async () => await rollAgents(cluster)],
-]
-
-describe.each(disturbances)('an agent that %s during a step', (_, disturb) => {
-  test.each(['apply', 'config_check'] as const)('(%s) leaves it running; its end is picked up and nothing runs twice', async (mode) => {
-    const node = 'node-1'
-    const name = await beginAndWait(node, mode)
-    const lease = slotsOf(cluster.history.now, name)[0]
-    await disturb(node)
-    const before = await journal(name, node)
-    expect(before.at(-1)).toBe(`${mode} begins`)
-    expect(slotsOf(cluster.history.now, name)).toMatchObject([{ uid: lease?.uid }])
-    await cluster.host(node).write(leaveOf(name), '')
-    await complete(name, node)
-    expect(await journal(name, node)).toEqual(allModes)
-    expect(shown(cluster.history.now.nodes.get(node), name).state['work|1.1.0']).not.toHaveProperty('restarts')
-    await cluster.remove(name)
-  })
+])('an agent that %s during a step leaves it running; its end is picked up and nothing runs twice', async (_, disturb) => {
+  const steps = await Promise.all([beginAndWait('node-1', 'apply'), beginAndWait('node-2', 'config_check')])
+  await disturb(['node-1', 'node-2'])
+  for (const step of steps) {
+    expect((await journal(step)).at(-1)).toBe(`${step.mode} begins`) // still the same one, still waiting
+    expect(slotsOf(cluster.history.now, step.name)).toMatchObject([{ uid: step.lease, holder: step.node }])
+    await cluster.host(step.node).write(leaveOf(step.name), '')
+    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(step.node), step.name).status === 'complete')
+    expect(await journal(step)).toEqual(onceEach('apply', 'apply_check', 'config', 'config_check'))
+    expect(shown(cluster.history.now.nodes.get(step.node), step.name).state['work|1.1.0']).not.toHaveProperty('restarts')
+    await cluster.remove(step.name)
+  }
 })
 
 describe('a step that ends while there is no agent', () => {
