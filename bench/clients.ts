@@ -54,9 +54,9 @@ async function compare(client: 'official' | 'ours'): Promise<void> {
   await new Promise((resolve) => child.on('close', resolve))
   server.closeAllConnections()
   server.close()
-  const { ms, rssMb, privateMb } = JSON.parse(output) as Memory & { ms: number }
+  const { ms, rssMiB, privateMiB } = JSON.parse(output) as Memory & { ms: number }
   console.log(
-    `${client.padEnd(9)} ${requests} requests: ${connections} TLS connections, ${ms.toFixed(0)} ms, ${rssMb.toFixed(1)} MB RSS, ${privateMb.toFixed(1)} MB private`,
+    `${client.padEnd(9)} ${requests} requests: ${connections} TLS connections, ${ms.toFixed(0)} ms, ${rssMiB.toFixed(1)} MiB RSS, ${privateMiB.toFixed(1)} MiB private`,
   )
 }
 

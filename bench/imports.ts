@@ -23,7 +23,7 @@ const candidates = [
 ] as const
 
 function measure(imports: readonly string[]): Memory & { readonly ms: number } {
-  // plain JavaScript: stripping types would itself take some 20 MB
+  // plain JavaScript: stripping types would itself take some 20 MiB
   const program = `
     const { readFileSync } = process.getBuiltinModule('node:fs')
     const started = performance.now()
@@ -35,8 +35,8 @@ function measure(imports: readonly string[]): Memory & { readonly ms: number } {
     const { rollup, ms } = JSON.parse(output) as { rollup: string; ms: number }
     return { ...parseRollup(rollup), ms }
   })
-  const of = (key: 'rssMb' | 'privateMb' | 'ms') => medianOf(samples.map((sample) => sample[key]))
-  return { rssMb: of('rssMb'), privateMb: of('privateMb'), ms: of('ms') }
+  const of = (key: 'rssMiB' | 'privateMiB' | 'ms') => medianOf(samples.map((sample) => sample[key]))
+  return { rssMiB: of('rssMiB'), privateMiB: of('privateMiB'), ms: of('ms') }
 }
 
 /** The folders of a package and of everything it needs, without optional ones. */
@@ -66,10 +66,10 @@ function bytesIn(folder: string): number {
 
 const mb = (value: number): string => value.toFixed(1)
 const bare = measure([])
-console.log(`Node.js ${process.version}, bare: ${mb(bare.rssMb)} MB RSS, ${mb(bare.privateMb)} MB private\n`)
-console.log('library                    version   folder MB   packages   all MB   +RSS MB   +private MB   import ms')
+console.log(`Node.js ${process.version}, bare: ${mb(bare.rssMiB)} MiB RSS, ${mb(bare.privateMiB)} MiB private\n`)
+console.log('library                    version   folder MB   packages   all MB   +RSS MiB   +private MiB   import ms')
 for (const { name, imports } of candidates) {
-  const { rssMb, privateMb, ms } = measure(imports)
+  const { rssMiB, privateMiB, ms } = measure(imports)
   const folders = name.startsWith('node:') ? [] : [...closure(name)]
   const own = folders[0]
   const version = own === undefined ? '' : (JSON.parse(readFileSync(join(own, 'package.json'), 'utf8')) as { version: string }).version
@@ -81,8 +81,8 @@ for (const { name, imports } of candidates) {
       mb(own === undefined ? 0 : bytesIn(own) / 1e6).padStart(10),
       String(folders.length).padStart(10),
       mb(all / 1e6).padStart(8),
-      mb(rssMb - bare.rssMb).padStart(9),
-      mb(privateMb - bare.privateMb).padStart(13),
+      mb(rssMiB - bare.rssMiB).padStart(10),
+      mb(privateMiB - bare.privateMiB).padStart(14),
       ms.toFixed(0).padStart(11),
     ].join(' '),
   )

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 
-/** Of one process, in MB (10^6 bytes). Private = pages that no other process shares, written to or not. */
-export type Memory = { readonly rssMb: number; readonly privateMb: number }
+/**
+ * Of one process, in MiB. RSS counts pages of files, too, such as those of the program itself, which the kernel drops when
+ * memory is short. Private = pages that the process has written: only its end gives them back.
+ */
+export type Memory = { readonly rssMiB: number; readonly privateMiB: number }
 
 /** Reads the kernel's sums for `pid`; throws when it is gone or not ours to look at. */
 export function memoryOf(pid: number | 'self'): Memory {
@@ -10,8 +13,8 @@ export function memoryOf(pid: number | 'self'): Memory {
 
 /** The text of a smaps_rollup file (proc_pid_smaps(5)). */
 export function parseRollup(text: string): Memory {
-  const bytes = (name: string): number => Number(new RegExp(`^${name}: +(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * 1024
-  return { rssMb: bytes('Rss') / 1e6, privateMb: (bytes('Private_Dirty') + bytes('Private_Clean')) / 1e6 }
+  const kibibytes = (name: string): number => Number(new RegExp(`^${name}: +(\\d+) kB$`, 'm').exec(text)?.[1] ?? Number.NaN)
+  return { rssMiB: kibibytes('Rss') / 1024, privateMiB: kibibytes('Private_Dirty') / 1024 }
 }
 
 export function medianOf(values: readonly number[]): number {

@@ -1,0 +1,75 @@
+/**
+ * `make measure`: what the agent costs on the sandbox, each figure beside its promise. Uses the running sandbox (SANDBOX=name for
+ * another than `default`), or boots one. Ends with 1 when a promise is not kept.
+ */
+import { existsSync } from 'node:fs'
+import { cpus, loadavg } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { readySandbox } from '../test/demo/ready-sandbox.ts'
+import { createScreen, table } from '../test/demo/screen.ts'
+import { record } from '../test/e2e/history.ts'
+import { adminTransport } from '../test/e2e/kube.ts'
+import { measurements, type Figure } from './promises.ts'
+import { pushShellscript, type Workbench } from './workbench.ts'
+
+const usage = `usage: node bench/agent.ts [--runs N] [--json]
+
+  --runs N   samples of what varies; the median counts (default 5)
+  --json     figures as JSON on standard output, progress on standard error
+`
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: { runs: { type: 'string', default: '5' }, json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h' } },
+  })
+  const runs = Number(values.runs)
+  if (values.help || !Number.isInteger(runs) || runs < 1) {
+    process.stderr.write(usage)
+    return values.help ? 0 : 2
+  }
+  const screen = createScreen(process.stderr, () => performance.now())
+  const box = await readySandbox(screen)
+  const { KUBECONFIG = '', REGISTRY = '' } = box.env()
+  const api = adminTransport(KUBECONFIG)
+  const history = await record(api)
+  const auditLog = join(box.folder, 'control-plane', 'audit.log')
+  if (!existsSync(auditLog)) throw new Error(`${auditLog} is missing: the API server of the sandbox writes it`)
+  const bench: Workbench = { box, api, history, nodes: [...history.now.nodes.keys()].sort(), runs, registry: REGISTRY, auditLog }
+  const figures: Figure[] = []
+  try {
+    await pushShellscript(bench)
+    for (const { title, run } of measurements) {
+      screen.line(title)
+      figures.push(...(await run(bench)))
+    }
+  } finally {
+    history.stop()
+    api.close()
+  }
+  const machine = { cores: cpus().length, load: loadavg().map((load) => Number(load.toFixed(1))), node: process.version }
+  if (values.json)
+    console.log(JSON.stringify({ machine, figures: figures.map((figure) => ({ ...figure, kept: isKept(figure) })) }, null, 2))
+  else console.log(`\n${report(figures)}\n\nmachine: ${machine.cores} cores, load ${machine.load.join(' ')}`)
+  return figures.every(isKept) ? 0 : 1
+}
+
+const isKept = ({ measured, promise }: Figure): boolean => measured <= promise
+
+function report(figures: readonly Figure[]): string {
+  const heading = ['', 'FIGURE', 'MEASURED', 'PROMISE', 'ORIGINAL', 'DETAIL']
+  const rows = figures.map((figure) => {
+    const { name, unit, measured, promise, original = '', detail } = figure
+    return [isKept(figure) ? 'ok' : 'NOT KEPT', name, `${shown(measured)} ${unit}`, `≤ ${shown(promise)} ${unit}`, original, detail]
+  })
+  return table([heading, ...rows]).join('\n')
+}
+
+const shown = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(1))
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  console.error(`measuring failed: ${error instanceof Error ? error.message : String(error)}`)
+  process.exitCode = 1
+}

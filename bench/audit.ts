@@ -1,0 +1,38 @@
+import { readFileSync, statSync } from 'node:fs'
+
+type Entry = {
+  readonly auditID: string
+  readonly verb: string
+  readonly user: { readonly username: string; readonly extra?: Readonly<Record<string, readonly string[]>> }
+  readonly objectRef?: { readonly resource?: string; readonly subresource?: string }
+  readonly requestReceivedTimestamp: string
+}
+
+export const sizeOfAudit = (file: string): number => statSync(file).size
+
+/**
+ * What the agent of one node asked the API server for, between two wall clock times, as the server wrote it down: `verb resource`,
+ * once per request. `fromByte`: where the log ended when the time began. Long watches count when they begin.
+ */
+export function requestsOf(file: string, fromByte: number, node: string, fromMs: number, toMs: number): string[] {
+  const seen = new Map<string, string>()
+  for (const line of readFileSync(file).subarray(fromByte).toString('utf8').split('\n')) {
+    if (!line.includes('"system:serviceaccount:skyhook:skyhookd"')) continue
+    const { auditID, verb, user, objectRef, requestReceivedTimestamp } = JSON.parse(line) as Entry
+    const atMs = Date.parse(requestReceivedTimestamp)
+    if (atMs < fromMs || atMs > toMs || user.extra?.['authentication.kubernetes.io/node-name']?.[0] !== node) continue
+    const { resource = '', subresource } = objectRef ?? {}
+    seen.set(auditID, `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`)
+  }
+  return [...seen.values()]
+}
+
+/** `2 get skyhooks, 1 patch nodes/status`. */
+export function summaryOf(requests: readonly string[]): string {
+  const counts = new Map<string, number>()
+  for (const request of requests) counts.set(request, (counts.get(request) ?? 0) + 1)
+  return [...counts]
+    .sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
+    .map(([request, count]) => `${count} ${request}`)
+    .join(', ')
+}

@@ -1,0 +1,91 @@
+/** The cluster that is measured, and how work is given to it and timed. */
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Transport } from '../src/kube/transport.ts'
+import { watchEvents } from '../src/kube/watch.ts'
+import type { Lease } from '../src/lease/slot.ts'
+import type { SkyhookSpec } from '../src/schemas/skyhook.ts'
+import type { History } from '../test/e2e/history.ts'
+import { patch, paths } from '../test/e2e/kube.ts'
+import { manifest, selectedBy, shown, traces } from '../test/e2e/skyhooks.ts'
+import type { Sandbox } from '../test/sandbox/sandbox.ts'
+
+export type Workbench = {
+  readonly box: Sandbox
+  readonly api: Transport
+  readonly history: History
+  readonly nodes: readonly string[]
+  /** How often what varies is measured; the median counts. */
+  readonly runs: number
+  readonly registry: string
+  readonly auditLog: string
+}
+
+const withinMs = 60_000
+let count = 0
+
+/** Hosts remember Skyhooks by name, so each run takes a new one. */
+const uniqueName = (): string => `bench-${Date.now().toString(36)}-${count++}`
+
+export const shellscriptImage = 'skyhook-packages/shellscript'
+export const pushShellscript = async ({ box }: Workbench): Promise<void> => {
+  await box.must(['push', join(import.meta.dirname, '../test/fixtures/packages/shellscript'), `${shellscriptImage}:1.1.0`])
+}
+
+/** The package without scripts: all four of its steps start, run bash and end. */
+export const noopPackage = ({ registry }: Workbench): SkyhookSpec => ({
+  packages: { noop: { version: '1.1.0', image: `${registry}/${shellscriptImage}` } },
+})
+
+export type Timed = { readonly startedMs: number; readonly completeMs: number }
+
+/** Applies a Skyhook to nodes and waits until it is complete and has given all slots back; `during` sees its name before it is applied. */
+export async function rollOut(
+  bench: Workbench,
+  spec: SkyhookSpec,
+  nodes: readonly string[],
+  during?: (name: string) => void,
+): Promise<Timed> {
+  const { api, history } = bench
+  const name = uniqueName()
+  const label = async (value: string | null): Promise<void> => {
+    await Promise.all(nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectedBy]: value } } })))
+  }
+  await label(name)
+  await sleep(500) // what the labels set going is over
+  during?.(name)
+  try {
+    const startedMs = Date.now()
+    await api.json('POST', paths.skyhooks, { body: manifest(name, spec) })
+    const complete = await history.eventually(
+      `complete on ${nodes.join(', ')}`,
+      (view) => nodes.every((node) => shown(view.nodes.get(node), name).status === 'complete'),
+      withinMs,
+    )
+    await history.eventually('free of slots', (view) => ![...view.leases.keys()].some((lease) => lease.startsWith(`${name}-`)), withinMs)
+    return { startedMs, completeMs: complete.atMs - startedMs }
+  } finally {
+    await sleep(1_500) // Events and what else is still on its way belong to this run
+    await api.json('DELETE', `${paths.skyhooks}/${name}`)
+    await history.eventually('forgotten', (view) => [...view.nodes.values()].every((node) => traces(node, name).length === 0), withinMs)
+    await label(null)
+  }
+}
+
+export type SlotEvent = { readonly type: 'ADDED' | 'DELETED'; readonly atMs: number }
+
+/** Grants and releases of slots, with the time at which a watch brought them. */
+export async function watchSlots({ api }: Workbench, signal: AbortSignal): Promise<SlotEvent[]> {
+  const { metadata } = await api.json<{ metadata: { resourceVersion: string } }>('GET', paths.leases)
+  const events: SlotEvent[] = []
+  const follow = async (): Promise<void> => {
+    const limits = { timeoutSeconds: 600, idleMs: 600_000, signal, onOpen: () => undefined }
+    for await (const { type } of watchEvents<Lease>(api, { path: paths.leases, resourceVersion: metadata.resourceVersion, ...limits })) {
+      if (type === 'ADDED' || type === 'DELETED') events.push({ type, atMs: Date.now() })
+    }
+  }
+  follow().catch((error: unknown) => {
+    if (!signal.aborted) throw error
+  })
+  return events
+}
