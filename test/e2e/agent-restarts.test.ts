@@ -1,5 +1,5 @@
 /** Agents that go away in the middle of a step: the step is the host's, and the next agent picks up where the last one was. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { deleteAgent, killAgent, rollAgents, withoutAgents } from './agents.ts'
 import { unique, useCluster, type NodeName } from './cluster.ts'
 import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, type Scripts, withoutTimes } from './skyhooks.ts'
@@ -10,6 +10,7 @@ const cluster = useCluster()
 /** Applies a package whose `mode` waits for leave, and returns once it waits there. */
 async function beginAndWait(node: NodeName, mode: keyof Scripts): Promise<Waiting> {
   const name = unique('restart')
+  onTestFinished(async () => await cluster.remove(name))
   await cluster.apply(manifest(name, { packages: { work: shellscript(cluster.registry, journaled(name, mode)) } }), node)
   await cluster.host(node).awaitLine(journalOf(name), `${mode} begins`)
   return { name, node, mode, lease: slotsOf(cluster.history.now, name)[0]?.uid }
@@ -36,7 +37,6 @@ test.each<[string, (nodes: readonly NodeName[]) => Promise<unknown>]>([
     await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(step.node), step.name).status === 'complete')
     expect(await journal(step)).toEqual(onceEach('apply', 'apply_check', 'config', 'config_check'))
     expect(shown(cluster.history.now.nodes.get(step.node), step.name).state['work|1.1.0']).not.toHaveProperty('restarts')
-    await cluster.remove(step.name)
   }
 })
 
@@ -47,6 +47,7 @@ describe('a step that ends while there is no agent', () => {
   ])('%s: is known to the next one', async (_, end, status, message) => {
     const node = 'node-2'
     const name = unique('absent')
+    onTestFinished(async () => await cluster.remove(name))
     const apply = `echo begins >>${journalOf(name)}; until [ -e ${leaveOf(name)} ]; do sleep 0.05; done; ${end}`
     await cluster.apply(manifest(name, { packages: { work: shellscript(cluster.registry, { apply }) } }), node)
     await cluster.host(node).awaitLine(journalOf(name), 'begins')
@@ -60,6 +61,5 @@ describe('a step that ends while there is no agent', () => {
     })
     expect(shown(cluster.history.now.nodes.get(node), name).reason?.message).toEqual(message)
     expect(await cluster.host(node).lines(journalOf(name))).toEqual(['begins'])
-    await cluster.remove(name)
   })
 })

@@ -29,9 +29,9 @@ async function reasonFor(work: PackageSpec): Promise<{ reason: string; message: 
   return { reason: reason?.reason ?? '', message: reason?.message ?? '', status }
 }
 
-describe('a package', () => {
-  afterEach(async () => await cluster.remove(name))
+afterEach(async () => await cluster.remove(name))
 
+describe('a package', () => {
   test('whose version is no tag of the image', async () => {
     expect(await reasonFor(good({ version: '9.9.9' }))).toEqual({
       reason: 'ImagePull',
@@ -105,6 +105,5 @@ describe('a wrong version', () => {
     expect(all('waiting')(cluster.history.now)).toBe(true)
     await cluster.edit(name, { packages: { work: { version: '1.1.0' } } })
     await cluster.history.eventually('all are complete', all('complete'))
-    await cluster.remove(name)
   })
 })
