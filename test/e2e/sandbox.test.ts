@@ -104,6 +104,24 @@ describe('a node', () => {
     expect(await bootIdOf('node-1')).toBe((await first.must(['exec', 'node-1', '--', 'cat', '/proc/sys/kernel/random/boot_id'])).trim())
   })
 
+  test('is not held up in its reboot by a command that an administrator left running on it', async () => {
+    const command = second.run(['exec', 'node-1', '--', 'sleep', '1000'])
+    await eventually(async () => (await second.run(['exec', 'node-1', '--', 'pgrep', '-f', 'sleep 1000'])).status === 0)
+    const began = Date.now()
+    await second.must(['reboot', 'node-1'])
+    expect(Date.now() - began).toBeLessThan(20_000) // 5 s of it: systemd waits that long for a process that is not its child
+    expect((await command).status).not.toBe(0)
+  })
+
+  test('ends a pod at once, and a stubborn one after its grace period', async () => {
+    await second.kubectl(['apply', '-f', '-'], workload('willing', '[]') + workload('stubborn', '[stubborn]'))
+    await second.kubectl(['wait', '--for=condition=Ready', 'pod/willing', 'pod/stubborn', '--timeout=30s'])
+    await second.kubectl(['delete', 'pod', 'willing', 'stubborn', '--wait=false'])
+    await second.kubectl(['wait', '--for=delete', 'pod/willing', '--timeout=10s'])
+    expect(await second.kubectl(['get', 'pod', '-o', 'name'])).toBe('pod/stubborn\n')
+    await second.kubectl(['wait', '--for=delete', 'pod/stubborn', '--timeout=20s'])
+  })
+
   test('is off after a power cut and starts again from the same disk', async () => {
     const before = await bootIdOf('node-2')
     await first.must(['exec', 'node-2', '--', 'sh', '-c', 'echo kept >/var/kept'])
@@ -261,6 +279,19 @@ spec:
       - {name: host, hostPath: {path: /}}
       - {name: dbus, hostPath: {path: /run/dbus, type: Directory}}
 `
+
+function workload(name: string, args: string): string {
+  return `
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: ${name}}
+spec:
+  nodeName: node-1
+  terminationGracePeriodSeconds: 5
+  containers: [{name: workload, image: "sandbox.local/workload:1", args: ${args}}]
+`
+}
 
 function pulling(image: string): string {
   return `

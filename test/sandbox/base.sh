@@ -31,7 +31,8 @@ make_base() ( # a subshell: the lock and the umask end with it
   partial=$BASE.partial
   rm -rf --one-file-system "$partial"
   say "making the base disk of the hosts from Debian packages, once; about two minutes"
-  debootstrap --variant=minbase --include="$BASE_PACKAGES" "$DEBIAN" "$partial" "$mirror" >"$CACHE/base.log" 2>&1 9>&- ||
+  # in a mount namespace of its own: debootstrap mounts /proc in there, and may be killed
+  unshare --mount --propagation slave debootstrap --variant=minbase --include="$BASE_PACKAGES" "$DEBIAN" "$partial" "$mirror" >"$CACHE/base.log" 2>&1 9>&- ||
     die "debootstrap failed: $(tail -n 3 "$CACHE/base.log") (more in $CACHE/base.log and $partial/debootstrap/debootstrap.log)"
   configure_base "$partial"
   make_images "$partial"
@@ -71,12 +72,14 @@ UNIT
   install -m 0755 "$HERE/host-init.sh" "$root/usr/local/sbin/host-init"
 }
 
-# Images without a container engine: one layer (busybox and a script) under two names, as `docker save` would write it.
+# One image without a container engine, busybox and a script, as `docker save` would write it, under two names:
 # sandbox.local/pause:1 holds the namespaces of a pod; sandbox.local/workload:1 is an ordinary pod for tests:
 #   (no argument) ends at once on SIGTERM     stubborn  ignores SIGTERM, so it takes its whole grace period
+# Its first process must not be a bare `sleep`: as number 1 of a namespace it would ignore the SIGTERM of a host that
+# shuts down, and every reboot would take 5 s longer.
 make_images() { # make_images ROOT
-  local root=$1 work applet layer pause workload
-  work=$(mktemp -d "$CACHE/images.XXXXXX")
+  local root=$1 work applet layer config
+  work=$root/tmp/images
   mkdir -p "$work/layer/bin" "$work/layer/tmp" "$work/layer/etc" "$root/usr/local/share/sandbox"
   cp "$root/bin/busybox" "$work/layer/bin/"
   for applet in $("$root/bin/busybox" --list); do [[ $applet == busybox ]] || ln -s busybox "$work/layer/bin/$applet"; done
@@ -93,17 +96,11 @@ SCRIPT
   reproducible_tar "$work/layer" >"$work/layer.tar"
   rm -r "$work/layer"
   layer=$(sha256sum "$work/layer.tar" | cut -d' ' -f1)
-  config() { # config ENTRYPOINT-JSON: prints the name of the file
-    local text name
-    text="{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{\"Env\":[\"PATH=/bin\"],\"Entrypoint\":$1},\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"sha256:$layer\"]}}"
-    name=$(printf %s "$text" | sha256sum | cut -d' ' -f1).json
-    printf %s "$text" >"$work/$name"
-    echo "$name"
-  }
-  pause=$(config '["/bin/sleep","2147483647"]')
-  workload=$(config '["/bin/workload"]')
-  printf '[{"Config":"%s","RepoTags":["sandbox.local/pause:1"],"Layers":["layer.tar"]},{"Config":"%s","RepoTags":["sandbox.local/workload:1"],"Layers":["layer.tar"]}]' \
-    "$pause" "$workload" >"$work/manifest.json"
+  printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=/bin"],"Entrypoint":["/bin/workload"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+    "$(dpkg --print-architecture)" "$layer" >"$work/config"
+  config=$(sha256sum "$work/config" | cut -d' ' -f1).json
+  mv "$work/config" "$work/$config"
+  printf '[{"Config":"%s","RepoTags":["sandbox.local/pause:1","sandbox.local/workload:1"],"Layers":["layer.tar"]}]' "$config" >"$work/manifest.json"
   reproducible_tar "$work" >"$root/usr/local/share/sandbox/images.tar"
   rm -r "$work"
 }
@@ -114,8 +111,10 @@ fetch_registry() ( # Debian's docker-registry, unpacked instead of installed
   exec 9>"$CACHE/registry.lock"
   flock 9
   [[ -x $REGISTRY_PROGRAM ]] && return 0
-  work=$(mktemp -d "$CACHE/registry.XXXXXX")
-  cd "$work"
+  work=$CACHE/registry.partial
+  rm -rf "$work"
+  mkdir "$work"
+  cd "$work" || exit 1
   fetch() { apt-get -q -o APT::Sandbox::User=root download docker-registry >"$CACHE/registry.log" 2>&1; }
   fetch || { apt_update_once && fetch; } || die "apt-get could not download docker-registry: $(tail -n 2 "$CACHE/registry.log")"
   dpkg -x docker-registry_*.deb .

@@ -19,27 +19,30 @@ if [[ ${1:-} == --path ]]; then echo "$bin" && exit; fi
 # minor_of v1.36.3 -> 1.36
 minor_of() { sed -E 's/^v?([0-9]+\.[0-9]+).*/\1/' <<<"$1"; }
 
-reuse() { # reuse NAME: true when KUBEBUILDER_ASSETS holds it in the right minor version
-  local candidate=${KUBEBUILDER_ASSETS:-}/$1 found
+reuse() { # reuse NAME: true when KUBEBUILDER_ASSETS holds it; in another minor version than ours it is an error, always
+  local candidate=${KUBEBUILDER_ASSETS:-}/$1 found=$kubernetes_version
   [[ -n ${KUBEBUILDER_ASSETS:-} && -x $candidate ]] || return 1
   case $1 in
-    etcd) return 0 ;;
+    etcd | helm) ;; # versions of their own, and what the sandbox uses of them has been the same for years
     kubectl) found=$("$candidate" version --client 2>/dev/null | sed -n 's/^Client Version: //p') ;;
     *) found=$("$candidate" --version | sed 's/^Kubernetes //') ;;
   esac
   [[ $(minor_of "$found") == "$(minor_of "$kubernetes_version")" ]] ||
     die "KUBEBUILDER_ASSETS holds $1 $found, the sandbox needs $(minor_of "$kubernetes_version"): point it at a matching folder or unset it"
-  ln -sf "$candidate" "$bin/$1"
+  [[ -x $bin/$1 ]] || ln -sf "$candidate" "$bin/$1"
 }
 
 build() { # build NAME MODULE PACKAGE LDFLAGS
   local name=$1 module=$2 package=$3 flags=$4 started=$SECONDS
-  [[ -x $bin/$name ]] && return 0
   reuse "$name" && return 0
+  [[ -x $bin/$name ]] && return 0
   command -v go >/dev/null || die "Go is missing and $name has to be built: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS"
-  say "building $name ($module), once; this takes minutes (kube-apiserver the longest, about six)"
-  (cd "$here/modules/$module" && CGO_ENABLED=0 GOFLAGS=${GOFLAGS:--p=2} \
-    go build -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/$name.partial" "$package")
+  say "building $name, once; the first takes about six minutes on two processors, all seven together ten"
+  while ! read -rt 60 <> <(:); do say "still building $name, for $((SECONDS - started)) s"; done 9>&- & # `sleep` would outlive it
+  heartbeat=$!
+  (cd "$here/modules/$module" && CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/$name.partial" "$package") ||
+    die "go could not build $name from its modules (above is why). KUBEBUILDER_ASSETS=FOLDER takes finished programs instead."
+  kill "$heartbeat"
   mv "$bin/$name.partial" "$bin/$name"
   say "built $name in $((SECONDS - started)) s"
 }
@@ -53,8 +56,9 @@ version_flags() { # the version that --version prints
 }
 
 mkdir -p "$bin"
+trap '[[ -z ${heartbeat:-} ]] || kill "$heartbeat" 2>/dev/null || true' EXIT
 exec 9>"$cache/build.lock"
-flock 9 # two sandboxes may start at once; the second finds the work done
+flock --nonblock 9 || { say "waiting for another build of the Kubernetes programs" && flock 9; }
 for name in kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet; do
   build "$name" kubernetes "k8s.io/kubernetes/cmd/$name" "$(version_flags)"
 done

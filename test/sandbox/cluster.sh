@@ -9,11 +9,12 @@ sandbox_up() { # sandbox_up NODES
   require_machine "$nodes"
   [[ ! -e $PLANE ]] || { say "removing what an earlier \`up\` left half made" && sandbox_down; }
   mkdir -p "$TREE/up" && echo $$ >"$TREE/up/cgroup.procs" # so that `down` from elsewhere ends this, too
+  trap '(($? == 0)) || say "not up; bin/sandbox down removes what there is of it"' EXIT
 
   make_base & jobs+=($!)
   fetch_registry & jobs+=($!)
-  "$HERE/build-binaries.sh" >/dev/null
-  wait_all "${jobs[@]}"
+  "$HERE/build-binaries.sh" >/dev/null || exit 1
+  wait_all "${jobs[@]}" || exit 1
   progress "base disk and programs at hand"
 
   mkdir -p "$PLANE/etcd" "$STATE/hosts"
@@ -46,7 +47,7 @@ sandbox_up() { # sandbox_up NODES
   progress "control plane up, $nodes nodes are booting"
   nodes_are_ready() { [[ $(kubectl get nodes --no-headers 2>/dev/null | grep -cw Ready) -ge $1 ]]; }
   within 90 nodes_are_ready "$nodes" || die "not all nodes are Ready: $(kubectl get nodes --no-headers | tr '\n' ';') (consoles: $STATE/hosts/*/console.log)"
-  wait_all "${jobs[@]}"
+  wait_all "${jobs[@]}" || exit 1
   mv "$STATE/env.partial" "$STATE/env" # its presence says that the sandbox is complete
   progress "$nodes nodes Ready"
   if [[ ${AGENT:-1} != 0 ]]; then
@@ -57,13 +58,14 @@ sandbox_up() { # sandbox_up NODES
 }
 
 node_up() {
+  [[ ! -d $(host_folder "$1") ]] || die "there is a host $1 already: bin/sandbox host-down $1"
   host_create "$1"
   node_provision "$1"
   host_start "$1"
 }
 
 write_env() { # and take it over
-  cat >"$STATE/env.partial" <<ENV
+  (umask 077 && cat >"$STATE/env.partial") <<ENV
 export SANDBOX='$SANDBOX'
 export KUBECONFIG='$STATE/kubeconfig'
 export REGISTRY='127.0.0.1:$(port_of registry)'

@@ -36,7 +36,8 @@ component_begin() {
 component_wait() {
   ready_or_dead() { is_ready "$1" || is_empty "$1"; }
   sleep 0.05 # for the process to be in its cgroup
-  within 90 ready_or_dead "$1" && is_ready "$1" || die "$1 did not come up: $(grep -E '^[EF][0-9]{4}|error|fatal' "$PLANE/$1.log" | tail -n 3) (see $PLANE/$1.log)"
+  if within 90 ready_or_dead "$1" && is_ready "$1"; then return 0; fi
+  die "$1 did not come up: $(grep -E '^[EF][0-9]{4}|error|fatal' "$PLANE/$1.log" | tail -n 3) (see $PLANE/$1.log)"
 }
 component_start() { component_begin "$1" && component_wait "$1"; }
 component_stop() { kill_group "$1"; } # not SIGTERM: with watches open kube-apiserver takes a minute to end

@@ -9,12 +9,13 @@ host_folder() { echo "$STATE/hosts/$1"; }
 
 require_host() {
   [[ -n ${1:-} ]] || die "which host? $(ls -m "$STATE/hosts" 2>/dev/null || echo 'there is none')"
-  [[ -d $STATE/hosts/$1 ]] || die "there is no host $1 in sandbox $SANDBOX. Hosts: $(ls -m "$STATE/hosts" 2>/dev/null)"
+  [[ -d $STATE/hosts/$1 ]] || die "there is no host $1 in sandbox $SANDBOX. Hosts: $(ls -m "$STATE/hosts" 2>/dev/null || echo none)"
 }
 
 host_create() { # host_create HOST: its folder and its address
   local folder number
   [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "host name $1: lower-case letters, digits and dashes, at most 32"
+  ! is_component "$1" || die "a host cannot be called $1, a component is"
   folder=$(host_folder "$1")
   mkdir -p "$folder/root" "$STATE/addresses"
   if [[ $1 =~ ^node-([1-9][0-9]?)$ ]]; then
@@ -121,11 +122,11 @@ host_wipe() { # the next start finds an empty disk, as after a new installation
 # A cable pulled: both ends lose the carrier and packets vanish. Stays so over a reboot.
 host_cut() {
   touch "$(host_folder "$1")/is-cut"
-  ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" down
+  ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" down 2>/dev/null || is_empty "hosts/$1"
 }
 host_join() {
   rm -f "$(host_folder "$1")/is-cut"
-  ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" up
+  ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" up 2>/dev/null || is_empty "hosts/$1"
 }
 
 # Replaces this process by CMD in all namespaces of the host.

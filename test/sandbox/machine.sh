@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 # COMMAND:DEBIAN-PACKAGE. docker-registry is not among them: as a package it would start a service on this machine.
-MACHINE_NEEDS="systemd-nspawn:systemd-container debootstrap:debootstrap openssl:openssl iptables-restore:iptables ip:iproute2
+MACHINE_NEEDS="systemd-nspawn:systemd-container debootstrap:debootstrap openssl:openssl iptables-restore:iptables ip:iproute2 sysctl:procps
  curl:curl busctl:systemd systemd-socket-activate:systemd perl:perl-base nsenter:util-linux flock:util-linux find:findutils tar:tar"
 
 apt_update_once() {
@@ -60,7 +60,7 @@ require_machine() { # require_machine HOSTS
   require_cgroups
   grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null || die "the kernel has no overlayfs, the disks of the hosts are made of it"
   # Go's build cache takes most of the 15 GiB, once
-  if [[ -x $("$HERE/build-binaries.sh" --path)/helm ]]; then require_disk 3 "$CACHE"; else require_disk 15 "$CACHE"; fi
+  if [[ -x $BIN/helm ]]; then require_disk 3 "$CACHE"; else require_disk 15 "$CACHE"; fi
   require_disk 3 "$REPOSITORY"
   require_packages
   require_inotify "$1"

@@ -26,17 +26,20 @@ hub_up() {
   ip -n "$HUB" link set bridge up
 }
 
-is_listening() { [[ -n $(ss -Hltn "sport = :$1") ]]; }
+listens() { # listens GROUP PORT: is it one of that group that has the port?
+  local pid
+  pid=$(members "$1" | head -n 1)
+  [[ -n $pid ]] && ss -Hltnp "src 127.0.0.1 and sport = :$2" | grep -q "pid=$pid,"
+}
 
 forward() { # forward NAME PORT-IN-HUB: a free port of the machine's loopback leads there; its number goes to $STATE/NAME.port
   local port
   for _ in {1..50}; do
     port=$((20000 + SRANDOM % 10000)) # below the range from which the kernel takes ports for outgoing connections
-    is_listening "$port" && continue
     start_in "forward-$1" "$STATE/forward.log" systemd-socket-activate -l "127.0.0.1:$port" \
       ip netns exec "$HUB" /lib/systemd/systemd-socket-proxyd --connections-max=1024 "127.0.0.1:$2"
-    # another process may have been faster: then ours ends, and the next number is tried
-    within 2 is_listening "$port" && ! is_empty "forward-$1" && echo "$port" >"$STATE/$1.port" && return 0
+    # if the port is another's, ours ends and the next number is tried
+    within 2 listens "forward-$1" "$port" && echo "$port" >"$STATE/$1.port" && return 0
     kill_group "forward-$1"
   done
   die "no free port on 127.0.0.1 for the $1"
