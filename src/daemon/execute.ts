@@ -12,12 +12,16 @@ export type Executors = {
   readonly slots: SlotKeeper
   readonly steps: StepRunner
   readonly interrupter: Interrupter
-  readonly evict: (pod: Pod) => Promise<void>
+  readonly evict: (pod: Pod, isForced: boolean) => Promise<void>
+  readonly countNodes: () => Promise<void>
   readonly publish: (patch: NodePatch) => Promise<void>
 }
 
 /** Gives an action to its executor; nothing is decided here. */
-export async function execute({ preparer, slots, steps, interrupter, evict, publish }: Executors, action: Action): Promise<void> {
+export async function execute(
+  { preparer, slots, steps, interrupter, evict, countNodes, publish }: Executors,
+  action: Action,
+): Promise<void> {
   switch (action.do) {
     case 'prepare':
       return await preparer.prepare(action.image)
@@ -42,7 +46,9 @@ export async function execute({ preparer, slots, steps, interrupter, evict, publ
     case 'recordHistory':
       return await steps.recordHistory(action)
     case 'evict':
-      return await evict(action.pod)
+      return await evict(action.pod, action.delete === true)
+    case 'countNodes':
+      return await countNodes()
     case 'interrupt':
       return await interrupter.interrupt(action)
     case 'recordInterrupt':

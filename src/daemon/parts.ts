@@ -9,6 +9,7 @@ import type { ReflectorFact } from '../kube/reflector.ts'
 import { createTransport } from '../kube/transport.ts'
 import type { TimedReason } from '../stages/plan.ts'
 import type { ReasonName } from '../stages/reasons.ts'
+import { countNodes } from './actions/count-nodes.ts'
 import { evictPod } from './actions/evictions.ts'
 import { createInterrupter } from './actions/interrupts.ts'
 import { createPreparer } from './actions/prepare.ts'
@@ -153,7 +154,8 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
       slots,
       steps,
       interrupter,
-      evict: (pod) => evictPod(transport, state, pod, log, signal),
+      evict: (pod, isForced) => evictPod({ transport, state, log, signal, mayDelete: settings.drain.allowDelete }, pod, isForced),
+      countNodes: () => countNodes(transport, state, signal),
       publish: (patch) => publish(transport, nodes, state, patch, signal),
     },
     createTeller: () =>

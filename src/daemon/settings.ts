@@ -19,7 +19,7 @@ export type Settings = {
   /** Names of Secrets of type kubernetes.io/dockerconfigjson in the agent's namespace. */
   readonly imagePullSecrets: readonly string[]
   readonly proxy: { readonly https?: string; readonly no?: string }
-  readonly drain: { readonly skipNamespaces: readonly string[] }
+  readonly drain: { readonly skipNamespaces: readonly string[]; readonly allowDelete: boolean }
   readonly reapplyOnReboot: boolean
   readonly estimatedNodeCount: number
 }
@@ -64,7 +64,10 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env, path = env['S
     registries: (Array.isArray(file['registries']) ? file['registries'] : []) as RegistrySetting[],
     imagePullSecrets: (Array.isArray(file['imagePullSecrets']) ? file['imagePullSecrets'] : []) as string[],
     proxy: { ...(https && { https }), ...(no && { no }) },
-    drain: { skipNamespaces: (record('drain')['skipNamespaces'] as string[] | undefined) ?? ['kube-system'] },
+    drain: {
+      skipNamespaces: (record('drain')['skipNamespaces'] as string[] | undefined) ?? ['kube-system'],
+      allowDelete: record('drain')['allowDelete'] === true,
+    },
     reapplyOnReboot: file['reapplyOnReboot'] === true,
     estimatedNodeCount: Number(file['estimatedNodeCount'] ?? 0),
   }

@@ -1,9 +1,9 @@
 import type { KubernetesNode } from '../schemas/kubernetes.ts'
 import type { Journal } from '../schemas/journal.ts'
-import type { Pod } from '../stages/pods.ts'
 import type {
   AttemptObservation,
   Eviction,
+  FollowedPods,
   InterruptObservation,
   Known,
   OwnSlot,
@@ -25,7 +25,8 @@ export type State = {
   readonly prepared: Map<string, Preparation>
   slots: Known<readonly OwnSlot[]>
   readonly waiting: Map<string, SlotAnswer>
-  pods: Known<readonly Pod[]>
+  pods: Known<FollowedPods>
+  singleNode: boolean | undefined
   readonly evictions: Map<string, Eviction>
   readonly interrupts: Map<string, InterruptObservation>
   host: World['host']
@@ -42,6 +43,7 @@ export function newState(journal: Journal, bootId: string): State {
     slots: unknown('the Leases have not been listed yet'),
     waiting: new Map(),
     pods: unknown('the pods of this node are not followed'),
+    singleNode: undefined,
     evictions: new Map(),
     interrupts: new Map(),
     host: { state: 'usable' },
@@ -63,6 +65,7 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     slots: state.slots,
     waiting: new Map(state.waiting),
     pods: state.pods,
+    singleNode: state.singleNode,
     evictions: new Map(state.evictions),
     interrupts: new Map(state.interrupts),
     host: state.host,

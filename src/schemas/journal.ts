@@ -43,6 +43,13 @@ export type SkyhookRecord = {
   readonly flags: Readonly<Record<string, number>>
   /** The interrupt under way or just done, see stages/interrupts.ts. */
   readonly interrupt?: InterruptRun
+  /** Waiting for the node to be drained, or giving that up for a while (stages/drain-patience.ts). */
+  readonly drain?: {
+    readonly yields: number
+    readonly sinceMs?: number
+    readonly untilMs?: number
+    readonly reason?: { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
+  }
   /** What is, or is about to be, on the Node: the base that a person's edit is compared with. */
   readonly published?: Published
   /** Version that each package's own history records last, by package name; `uninstalled` after an uninstall. */

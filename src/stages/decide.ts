@@ -6,6 +6,7 @@ import { emptyPatch, isEmptyPatch, nextPublished, removalPatch, skyhookPatch } f
 import { reconcile } from './reconcile.ts'
 import type { Reason } from './reasons.ts'
 import { planSkyhook } from './skyhook-plan.ts'
+import type { PodWatch } from './disruption.ts'
 import { leave, vanish } from './departure.ts'
 import { NodeSpecDraft } from './node-spec-draft.ts'
 import type { SkyhookView, World } from './world.ts'
@@ -40,7 +41,7 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
   }
 
   const spec = new NodeSpecDraft(seen, events)
-  let watchPods = false
+  let watchPods: PodWatch = 'no'
   let earlier: string | undefined
   for (const view of world.skyhooks.known ? inOrder(world.skyhooks.value) : []) {
     const { name } = view.metadata
@@ -52,7 +53,7 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
     const record =
       published === undefined || published === draft.record.published ? draft.record : { ...draft.record, published, rev: published.rev }
     wakeAtMs = Math.min(wakeAtMs, againAtMs, draft.wakeAtMs, spec.cordon(name, planned.cordon))
-    watchPods ||= planned.watchPods
+    if (planned.watchPods === 'cordoned' || watchPods === 'no') watchPods = planned.watchPods
     actions.push(...draft.actions)
     events.push(...draft.events)
     for (const key of draft.needed) needed.add(key)

@@ -15,7 +15,7 @@ export function leave(world: World, view: SkyhookView, record: SkyhookRecord | u
     if (!slot) return undefined
     const draft = newDraft(world, view, undefined)
     draft.actions.push({ do: 'releaseSlot', key: `slot/${view.metadata.name}`, slot })
-    return { draft, status: 'unknown', complete: true, cordon: 'off', watchPods: false }
+    return { draft, status: 'unknown', complete: true, cordon: 'off', watchPods: 'no' }
   }
   const draft = newDraft(world, view, record)
   const running = Object.values(record.packages).some(({ attempt }) => {
@@ -29,7 +29,7 @@ export function leave(world: World, view: SkyhookView, record: SkyhookRecord | u
     }
     if (slot) draft.actions.push({ do: 'releaseSlot', key: `slot/${view.metadata.name}`, slot })
   }
-  return { draft, status: record.published?.status ?? 'unknown', complete: true, cordon: running ? 'as-is' : 'off', watchPods: false }
+  return { draft, status: record.published?.status ?? 'unknown', complete: true, cordon: running ? 'as-is' : 'off', watchPods: 'no' }
 }
 
 /**

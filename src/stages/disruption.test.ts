@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Interrupt, PackageSpec } from '../schemas/skyhook.ts'
+import type { Interrupt, PackageSpec, SkyhookSpec } from '../schemas/skyhook.ts'
 import { NodeModel, simplePackage } from './node-model.ts'
 import type { Pod } from './pods.ts'
 
@@ -145,6 +145,89 @@ describe('a package with an interrupt', () => {
     node.settleOver(5_000)
     expect(node.node.metadata.annotations?.['karpenter.sh/do-not-disrupt']).toBe('false')
     expect(node.node.metadata.annotations).not.toHaveProperty(['cluster-autoscaler.kubernetes.io/scale-down-disabled'])
+  })
+})
+
+describe('spec.drain', () => {
+  const blockedNode = (drain: SkyhookSpec['drain']): NodeModel => {
+    const node = new NodeModel()
+    node.pods = [pod('cart')]
+    node.refuse.add('cart')
+    node.apply('s', { ...(drain && { drain }), packages: { a: pkg(cron) } })
+    return node
+  }
+
+  test('gives the slot to others after ten minutes by default, keeps the reason, and tries again', () => {
+    const node = blockedNode(undefined)
+    node.settleOver(595_000)
+    expect([cordoned(node), node.slots.length]).toEqual([true, 1])
+    node.settleOver(10_000)
+    expect([cordoned(node), marks(node), node.slots.length, node.status(), node.reason()]).toEqual([
+      false,
+      [],
+      0,
+      'waiting',
+      'DrainBlocked',
+    ])
+    node.settleOver(62_000)
+    expect([cordoned(node), node.slots.length]).toEqual([true, 1])
+    node.refuse.clear()
+    node.settleOver(10_000)
+    expect(node.status()).toBe('complete')
+  })
+
+  test('yieldAfterSeconds 0 never gives it up', () => {
+    const node = blockedNode({ yieldAfterSeconds: 0 })
+    node.settleOver(3_600_000)
+    expect([cordoned(node), node.slots.length]).toEqual([true, 1])
+  })
+
+  test('is not given up once something on the host is half changed', () => {
+    const node = blockedNode({ yieldAfterSeconds: 30 })
+    node.pods = []
+    node.hangs.add('a')
+    node.settle()
+    node.pods = [pod('cart')]
+    node.finishHanging('a')
+    node.settleOver(120_000)
+    expect([cordoned(node), node.slots.length, node.reason()]).toEqual([true, 1, 'DrainBlocked'])
+  })
+
+  test('onTimeout release gives up after timeoutSeconds', () => {
+    const node = blockedNode({ timeoutSeconds: 20, onTimeout: 'release' })
+    node.settleOver(22_000)
+    expect([cordoned(node), node.slots.length]).toEqual([false, 0])
+  })
+
+  test('onTimeout delete asks no budget after timeoutSeconds, but never for protected pods', () => {
+    const node = blockedNode({ timeoutSeconds: 20, onTimeout: 'delete' })
+    node.settleOver(15_000)
+    expect(node.evicted).toEqual([])
+    node.settleOver(15_000)
+    expect([node.evicted, node.status()]).toEqual([['cart'], 'complete'])
+  })
+
+  test('cordon late: no slot and no cordon until no protected pod runs', () => {
+    const node = new NodeModel()
+    node.pods = [pod('training', { workload: 'never' })]
+    node.apply('s', {
+      drain: { cordon: 'late' },
+      podNonInterruptLabels: { matchLabels: { workload: 'never' } },
+      packages: { a: pkg(cron) },
+    })
+    node.settleOver(3_000)
+    expect([cordoned(node), node.slots.length, node.reason(), node.status()]).toEqual([false, 0, 'ProtectedPods', 'waiting'])
+    node.pods = []
+    node.settleOver(5_000)
+    expect(node.status()).toBe('complete')
+  })
+
+  test('singleNode skip evicts nothing where pods have nowhere to go', () => {
+    const node = new NodeModel()
+    node.pods = [pod('cart')]
+    node.apply('s', { drain: { singleNode: 'skip' }, packages: { a: pkg(cron) } })
+    node.settleOver(5_000)
+    expect([node.evicted, node.interrupted, node.status()]).toEqual([[], ['service cron'], 'complete'])
   })
 })
 

@@ -4,8 +4,13 @@ import type { SkyhookSpec } from '../schemas/skyhook.ts'
 import type { CordonState } from './cordon-ownership.ts'
 import { groupPods } from './pods.ts'
 import type { Pod } from './pods.ts'
-import type { Reason } from './reasons.ts'
-import type { SlotPhase, World } from './world.ts'
+import { isEmptySelector } from './selectors.ts'
+import type { Eviction, SlotPhase, World } from './world.ts'
+
+/** Which pods matter: none, those of now, or those listed after our cordon became visible. */
+export type PodWatch = 'no' | 'any' | 'cordoned'
+
+export type DrainReason = { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
 
 /** How far the node is out of service for one Skyhook. */
 export type Disruption = {
@@ -14,11 +19,11 @@ export type Disruption = {
   /** Our mark is on the Node. */
   readonly marked: boolean
   readonly phase?: SlotPhase
-  readonly reason?: Reason
+  readonly reason?: DrainReason
   /** Pods to ask the Eviction API for now. */
   readonly evict: readonly Pod[]
-  /** The pods of this node have to be followed. */
-  readonly watchPods: boolean
+  /** From when the pods of this node have to be followed. */
+  readonly watchPods: PodWatch
   /** Ask again then, for evictions that were refused. */
   readonly againAtMs: number
 }
@@ -46,42 +51,54 @@ export function cordonState(node: KubernetesNode): CordonState {
 export function disruptionOf(world: World, skyhook: string, spec: SkyhookSpec): Disruption {
   const cordon = cordonState(world.node)
   const marked = cordon.marks.has(skyhook)
-  const none: Disruption = { drained: false, marked, evict: [], watchPods: false, againAtMs: Number.POSITIVE_INFINITY }
+  const none: Disruption = { drained: false, marked, evict: [], watchPods: 'no', againAtMs: Number.POSITIVE_INFINITY }
   if (!marked || !cordon.unschedulable) return { ...none, phase: 'cordoning' }
-  if (!world.pods.known) return { ...none, watchPods: true, phase: 'draining' }
+  if (!world.pods.known || world.pods.value.since !== 'cordoned') return { ...none, watchPods: 'cordoned', phase: 'draining' }
 
-  const groups = groupPods(world.pods.value, spec.podNonInterruptLabels, world.settings.skipNamespaces)
-  if (groups.protected.length > 0) {
-    const reason: Reason = {
-      reason: 'ProtectedPods',
-      message: `waiting for ${namesOf(groups.protected)} to end: never interrupted by podNonInterruptLabels`,
-    }
-    return { ...none, watchPods: true, phase: 'protected-pods', reason }
-  }
-  if (groups.toDrain.length === 0) return { ...none, drained: true, watchPods: true }
-  return { ...none, watchPods: true, phase: 'draining', ...draining(world, groups.toDrain) }
+  const groups = groupPods(world.pods.value.pods, spec.podNonInterruptLabels, world.settings.skipNamespaces)
+  if (groups.protected.length > 0)
+    return { ...none, watchPods: 'cordoned', phase: 'protected-pods', reason: protectedReason(groups.protected) }
+  const isAlone = spec.drain?.singleNode === 'skip' && world.singleNode === true // evicted pods would have nowhere to go
+  if (groups.toDrain.length === 0 || isAlone) return { ...none, drained: true, watchPods: 'cordoned' }
+  return { ...none, watchPods: 'cordoned', phase: 'draining', ...draining(world, groups.toDrain) }
+}
+
+/** Protected pods of this moment, for a Skyhook that cordons only when none is left. */
+export function protectedNow(world: World, spec: SkyhookSpec): DrainReason | 'none' | 'unknown' {
+  if (spec.drain?.cordon !== 'late' || isEmptySelector(spec.podNonInterruptLabels)) return 'none'
+  if (!world.pods.known) return 'unknown'
+  const found = groupPods(world.pods.value.pods, spec.podNonInterruptLabels, world.settings.skipNamespaces).protected
+  return found.length === 0 ? 'none' : protectedReason(found)
+}
+
+function protectedReason(pods: readonly Pod[]): DrainReason {
+  return { reason: 'ProtectedPods', message: `waiting for ${namesOf(pods)} to end: never interrupted by podNonInterruptLabels` }
 }
 
 function draining(
   world: World,
   toDrain: readonly Pod[],
-): { readonly evict: readonly Pod[]; readonly reason: Reason; readonly againAtMs: number } {
-  const evictionOf = (pod: Pod) => world.evictions.get(pod.metadata.uid)
-  const going = toDrain.filter((pod) => pod.metadata.deletionTimestamp !== undefined || evictionOf(pod)?.state === 'asked')
-  const blocked = toDrain.filter((pod) => pod.metadata.deletionTimestamp === undefined && evictionOf(pod)?.state === 'blocked')
-  const againAtMs = Math.min(...blocked.map((pod) => retryAt(evictionOf(pod), world.nowMs)), Number.POSITIVE_INFINITY)
-  const due = toDrain.filter((pod) => pod.metadata.deletionTimestamp === undefined && retryAt(evictionOf(pod), world.nowMs) <= world.nowMs)
-  const evict = due.toSorted(byName).slice(0, Math.max(0, mostEvictions - going.length))
-
-  const first = blocked.toSorted(byName)[0]
-  const why = first && evictionOf(first)
-  const message = first && why?.state === 'blocked' ? `pod ${nameOf(first)} (${why.message})` : `waiting for ${namesOf(toDrain)} to end`
-  return { evict, reason: { reason: 'DrainBlocked', message }, againAtMs }
+): { readonly evict: readonly Pod[]; readonly reason: DrainReason; readonly againAtMs: number } {
+  const evictionOf = (pod: Pod): Eviction | undefined => world.evictions.get(pod.metadata.uid)
+  const isGoing = (pod: Pod): boolean => pod.metadata.deletionTimestamp !== undefined || evictionOf(pod)?.state === 'asked'
+  const staying = toDrain.filter((pod) => !isGoing(pod)).sort(byName)
+  const retryAtMs = (pod: Pod): number => {
+    const eviction = evictionOf(pod)
+    return eviction?.state === 'blocked' ? eviction.retryAtMs : world.nowMs
+  }
+  const due = staying.filter((pod) => retryAtMs(pod) <= world.nowMs)
+  const evict = due.slice(0, Math.max(0, mostEvictions - (toDrain.length - staying.length)))
+  const againAtMs = Math.min(...staying.map(retryAtMs).filter((atMs) => atMs > world.nowMs), Number.POSITIVE_INFINITY)
+  return { evict, reason: { reason: 'DrainBlocked', message: whyNotEmpty(staying, toDrain, evictionOf) }, againAtMs }
 }
 
-function retryAt(eviction: World['evictions'] extends ReadonlyMap<string, infer T> ? T | undefined : never, nowMs: number): number {
-  if (eviction === undefined) return nowMs
-  return eviction.state === 'blocked' ? eviction.retryAtMs : Number.POSITIVE_INFINITY
+/** The first refused eviction with the server's reason, else the pods that are still ending. */
+function whyNotEmpty(staying: readonly Pod[], toDrain: readonly Pod[], evictionOf: (pod: Pod) => Eviction | undefined): string {
+  for (const pod of staying) {
+    const eviction = evictionOf(pod)
+    if (eviction?.state === 'blocked') return `pod ${nameOf(pod)} (${eviction.message})`
+  }
+  return `waiting for ${namesOf(toDrain)} to end`
 }
 
 const nameOf = ({ metadata }: Pod): string => `${metadata.namespace}/${metadata.name}`
@@ -90,10 +107,4 @@ const byName = (a: Pod, b: Pod): number => (nameOf(a) < nameOf(b) ? -1 : 1)
 function namesOf(pods: readonly Pod[]): string {
   const names = pods.map(nameOf).sort()
   return names.length > mostNames ? `${names.slice(0, mostNames).join(', ')}, …` : names.join(', ')
-}
-
-/** The node reports Ready from the present boot: only then may it go back to service after an interrupt. */
-export function isReadyFromThisBoot(world: World): boolean {
-  const ready = world.node.status?.conditions?.find(({ type }) => type === 'Ready')
-  return ready?.status === 'True' && world.node.status?.nodeInfo?.bootID === world.bootId
 }

@@ -6,6 +6,7 @@ import type { SkyhookSpec } from '../schemas/skyhook.ts'
 import { decide } from './decide.ts'
 import type { Action, Plan, StageEvent, TimedReason } from './plan.ts'
 import { preparationKey } from './plan.ts'
+import type { PodWatch } from './disruption.ts'
 import type { Pod } from './pods.ts'
 import type {
   AttemptObservation,
@@ -46,7 +47,8 @@ export class NodeModel {
   readonly images = new Map<string, PackageConfig | string>()
   grantSlots = true
   pods: Pod[] = []
-  watching = false
+  watching: PodWatch = 'no'
+  singleNode: boolean | undefined
   readonly evictions = new Map<string, Eviction>()
   readonly interrupts = new Map<string, InterruptObservation>()
   /** Every interrupt that was carried out, in order. */
@@ -89,7 +91,8 @@ export class NodeModel {
       slots: known([...this.slots]),
       waiting: this.waiting,
       host: { state: 'usable' },
-      pods: this.watching ? known([...this.pods]) : unknown('not followed'),
+      pods: this.watching === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: this.watching }),
+      singleNode: this.singleNode,
       evictions: this.evictions,
       interrupts: this.interrupts,
       settings: {
@@ -219,8 +222,11 @@ export class NodeModel {
         return this.interrupts.delete(action.run.id)
       case 'interrupt':
         return this.#interrupt(action.run)
+      case 'countNodes':
+        this.singleNode = true
+        return true
       case 'evict':
-        return this.#evict(action.pod)
+        return this.#evict(action.pod, action.delete === true)
       case 'publish':
         return this.#publish(action)
     }
@@ -250,9 +256,9 @@ export class NodeModel {
     }
   }
 
-  #evict(pod: Pod): boolean {
+  #evict(pod: Pod, force: boolean): boolean {
     if (this.evictions.get(pod.metadata.uid)?.state === 'asked') return false
-    if (this.refuse.has(pod.metadata.name)) {
+    if (!force && this.refuse.has(pod.metadata.name)) {
       this.evictions.set(pod.metadata.uid, {
         state: 'blocked',
         message: 'PDB shop/cart: 0 allowed',

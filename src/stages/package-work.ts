@@ -18,7 +18,7 @@ export type PackageState =
   | { readonly state: 'complete' }
   | { readonly state: 'running' }
   /** Prepared and due, held back only by the slot, the drain or a pause. */
-  | { readonly state: 'ready'; readonly stage: StageName }
+  | { readonly state: 'ready'; readonly stage: StageName; readonly owes: boolean }
   | { readonly state: 'preparing' }
   /** Waits for other packages of the Skyhook. */
   | { readonly state: 'dependency' }
@@ -101,9 +101,9 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
   const wait = waitFor(prepared)
   if (wait) return wait
   const opens = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
-  if (opens && debtOf(entry, spec, stage) && !permission.drained)
-    return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage }
-  if (!permission.mayStart) return { state: 'ready', stage }
+  const owes = debtOf(entry, spec, stage) !== undefined
+  if (opens && owes && !permission.drained) return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage, owes }
+  if (!permission.mayStart) return { state: 'ready', stage, owes }
   setEntry(draft, beginStage(draft, { name, entry, spec, stage, prepared: prepared as Ready, fresh }))
   return 'again'
 }
@@ -229,7 +229,7 @@ function supersede(draft: Draft, entry: PackageRecord, spec: PackageSpec | undef
     setEntry(draft, { ...entry, attempt: { ...attempt, stopping: true } })
     return 'again'
   }
-  if (!permission.mayStart) return { state: 'ready', stage: entry.stage }
+  if (!permission.mayStart) return { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
   draft.events.push({ type: 'superseded', skyhook: draft.view.metadata.name, package: entry.name, stage: entry.stage })
   setEntry(draft, beginStage(draft, { name: entry.name, entry, spec, stage: entry.stage, prepared: prepared as Ready, fresh: true }))
   return 'again'
@@ -259,7 +259,7 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
       setEntry(draft, { ...entry, attempt: progress.attempt })
       startOrStop(draft, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
       const running = progress.attempt.steps.at(-1)
-      return running && !running.result ? { state: 'running' } : { state: 'ready', stage: entry.stage }
+      return running && !running.result ? { state: 'running' } : { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
     }
     case 'stopped': {
       const { attempt: _, ...rest } = entry

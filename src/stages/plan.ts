@@ -2,6 +2,7 @@ import type { NodeCondition, Taint } from '../schemas/kubernetes.ts'
 import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../schemas/journal.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
+import type { PodWatch } from './disruption.ts'
 import type { Pod } from './pods.ts'
 import type { Reason } from './reasons.ts'
 import type { OwnSlot, SkyhookView, SlotPhase } from './world.ts'
@@ -19,7 +20,7 @@ export type Plan = {
   /** Preparations that something still needs; others may be forgotten. */
   readonly needed: ReadonlySet<string>
   /** The pods of this node have to be followed. */
-  readonly watchPods: boolean
+  readonly watchPods: PodWatch
   /** Decide again at this time at the latest, even if nothing happens. */
   readonly wakeAtMs: number
 }
@@ -52,7 +53,9 @@ export type Action =
       readonly steps: readonly StepAttempt[]
     }
   | { readonly do: 'recordHistory'; readonly key: string; readonly skyhook: string; readonly packageName: string; readonly version: string }
-  | { readonly do: 'evict'; readonly key: string; readonly pod: Pod }
+  /** `delete`: past the deadline of spec.drain, without asking the disruption budgets. */
+  | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
+  | { readonly do: 'countNodes'; readonly key: string }
   /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it. */
   | { readonly do: 'interrupt'; readonly key: string; readonly run: InterruptRun; readonly view: SkyhookView }
   | {

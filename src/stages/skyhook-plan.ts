@@ -1,8 +1,9 @@
 import type { SkyhookRecord } from '../schemas/journal.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { appliedHash } from './applied.ts'
-import { cordonState, disruptionOf, isReadyFromThisBoot } from './disruption.ts'
-import type { Disruption } from './disruption.ts'
+import { cordonState, disruptionOf, protectedNow } from './disruption.ts'
+import type { Disruption, DrainReason, PodWatch } from './disruption.ts'
+import { drainPause, isOverdue, losesPatience, noteDrain, pauseDrain } from './drain-patience.ts'
 import type { Draft } from './draft.ts'
 import { newDraft, wakeAt } from './draft.ts'
 import { beginGate, holdGate } from './eligibility.ts'
@@ -12,6 +13,8 @@ import { advancePackage } from './package-work.ts'
 import type { PackageState } from './package-work.ts'
 import type { Reason } from './reasons.ts'
 import { statusFor } from './reasons.ts'
+import { whyNotReady } from './readiness.ts'
+import { askForSlot, keepSlot, ownSlot, releaseSlot } from './slot-plan.ts'
 import { isMidChange } from './transitions.ts'
 import type { OwnSlot, SkyhookView, SlotPhase, World } from './world.ts'
 
@@ -24,13 +27,11 @@ export type SkyhookPlan = {
   readonly complete: boolean
   /** What this Skyhook wants of the cordon: its mark on the Node, off it, or as it is. */
   readonly cordon: 'on' | 'off' | 'as-is'
-  readonly watchPods: boolean
+  readonly watchPods: PodWatch
 }
 
 /** Attempts of one stage after which the slot says `failed` (it is kept all the same while the host is half changed). */
 const failuresUntilFailed = 3
-const renewEveryMs = 60_000
-const phasesEveryMs = 1_000
 
 export function planSkyhook(world: World, view: SkyhookView, before: SkyhookRecord | undefined, earlier: string | undefined): SkyhookPlan {
   const draft = newDraft(world, view, sameSkyhook(before, view))
@@ -66,13 +67,10 @@ function sameSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): Skyh
   return { ...kept, uid: view.metadata.uid, packages }
 }
 
-const ownSlot = (world: World, view: SkyhookView): OwnSlot | undefined =>
-  world.slots.known ? world.slots.value.find(({ skyhookUid }) => skyhookUid === view.metadata.uid) : undefined
-
 /** The spec at hand is old: nothing new is decided until the new one is read; what is published stays. */
 function holdStill(draft: Draft): SkyhookPlan {
   const status = draft.record.published?.status ?? 'waiting'
-  return { draft, status, complete: false, cordon: 'as-is', watchPods: false }
+  return { draft, status, complete: false, cordon: 'as-is', watchPods: 'no' }
 }
 
 /** Asks the stage machine on a copy whether anything is due, without starting or fetching. */
@@ -85,34 +83,20 @@ function complete(draft: Draft, slot: OwnSlot | undefined): SkyhookPlan {
   const notReady = whyNotReady(draft)
   if (notReady) {
     keepSlot(draft, slot, 'working')
-    return { draft, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: false }
+    return { draft, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: 'no' }
   }
   const { lifecycle, ...rest } = draft.record
   const applied = appliedHash(draft.view.spec)
   if (lifecycle) draft.events.push({ type: 'completed', skyhook: draft.view.metadata.name })
   if (lifecycle || rest.applied !== applied) draft.record = { ...rest, applied }
-  if (slot && isPublishedComplete(draft)) release(draft, slot)
-  return { draft, status: 'complete', complete: true, cordon: 'off', watchPods: false }
-}
-
-/** A kubelet or a container runtime that was restarted says Ready before it is; this long it has to go on saying so. */
-const readyHoldsMs = 10_000
-
-/** After an interrupt the node goes back to service only when it reports Ready from this boot. */
-function whyNotReady(draft: Draft): Reason | undefined {
-  const { lifecycle } = draft.record
-  if (lifecycle?.interruptedAtMs === undefined) return undefined
-  if (!isReadyFromThisBoot(draft.world)) return { reason: 'NodeNotReady', message: 'the node has not reported Ready since its interrupt' }
-  const heldAtMs = lifecycle.interruptedAtMs + readyHoldsMs
-  if (!lifecycle.restartedRuntime || draft.world.nowMs >= heldAtMs) return undefined
-  wakeAt(draft, heldAtMs)
-  return { reason: 'NodeNotReady', message: 'the kubelet or the container runtime was restarted: Ready has to hold for 10 s' }
+  if (slot && isPublishedComplete(draft)) releaseSlot(draft, slot)
+  return { draft, status: 'complete', complete: true, cordon: 'off', watchPods: 'no' }
 }
 
 /** The slot goes only after the Node shows completion: whoever takes it next must not find us half done. */
 function isPublishedComplete({ record, world, view }: Draft): boolean {
   const { published } = record
-  if (published?.status !== 'complete') return false
+  if (published?.status !== 'complete' || cordonState(world.node).marks.has(view.metadata.name)) return false
   const companion = world.node.metadata.annotations?.[`skyhook.nvidia.com/journal_${view.metadata.name}`] ?? ''
   return (
     companion.includes(`"rev":${published.rev},`) &&
@@ -122,7 +106,8 @@ function isPublishedComplete({ record, world, view }: Draft): boolean {
 
 /** Work begins with the first stage, or with taking the node out of service for it. */
 function openLifecycle(draft: Draft, states: readonly PackageState[], mayStart: boolean): void {
-  const begins = Object.values(draft.record.packages).some(({ attempt }) => attempt !== undefined) || (mayStart && wantsDrain(states))
+  const mayDrain = mayStart && wantsDrain(states) && drainHold(draft) === undefined
+  const begins = Object.values(draft.record.packages).some(({ attempt }) => attempt !== undefined) || mayDrain
   if (draft.record.lifecycle || !begins) return
   const generation = draft.view.metadata.generation ?? 0
   draft.record = { ...draft.record, lifecycle: { startedAtMs: draft.world.nowMs, generation } }
@@ -132,40 +117,37 @@ function openLifecycle(draft: Draft, states: readonly PackageState[], mayStart: 
 /** Nothing has started on the host: the slot is asked for once some package is prepared, and given back when it is of no use. */
 function waiting(draft: Draft, slot: OwnSlot | undefined, gate: Reason | undefined, states: readonly PackageState[]): SkyhookPlan {
   const { world, view } = draft
-  const blocked = states.find((state) => state.state === 'blocked')
-  const ready = states.some(({ state }) => state === 'ready')
-  const preparing = states.some(({ state }) => state === 'preparing')
+  const ready = states.filter((state) => state.state === 'ready' || state.state === 'drain')
+  const isPreparing = states.some(({ state }) => state === 'preparing')
+  const needsDrain = ready.length > 0 && ready.every((state) => state.state === 'drain' || state.owes)
+  const hold = needsDrain ? drainHold(draft) : undefined
+  const held = gate ?? (hold === 'unknown' ? undefined : hold)
+  if (held === undefined && ready.length > 0 && hold !== 'unknown') askForSlot(draft, slot, 'working')
+  else if (slot && !isPreparing) releaseSlot(draft, slot)
+  if (draft.record.drain?.untilMs !== undefined) wakeAt(draft, Math.max(draft.record.drain.untilMs, world.nowMs + 1))
+
+  const reason = held ?? whyWaiting(draft, states)
+  const watchPods = needsDrain && view.spec.drain?.cordon === 'late' && gate === undefined ? 'any' : 'no'
+  return { draft, status: statusFor(reason.reason, false), reason, complete: false, cordon: 'off', watchPods }
+}
+
+const preparing: Reason = { reason: 'Preparing', message: 'fetching the package images' }
+
+function whyWaiting({ world, view }: Draft, states: readonly PackageState[]): Reason {
   const asked = world.waiting.get(view.metadata.name)
-
-  if (!gate && ready) askForSlot(draft, slot, 'working')
-  else if (slot && !preparing) release(draft, slot)
-
-  const reason: Reason =
-    gate ??
-    (ready
-      ? { reason: 'WaitingForSlot', message: asked?.message ?? (world.slots.known ? 'asking for a slot' : world.slots.why) }
-      : blocked
-        ? { reason: blocked.reason, message: blocked.message }
-        : { reason: 'Preparing', message: 'fetching the package images' })
-  return { draft, status: statusFor(reason.reason, false), reason, complete: false, cordon: 'off', watchPods: false }
-}
-
-function askForSlot(draft: Draft, slot: OwnSlot | undefined, phase: SlotPhase): void {
-  const { world, view } = draft
-  const { name } = view.metadata
-  if (slot) {
-    if (!slot.confirmed) draft.actions.push({ do: 'confirmSlot', key: `slot/${name}`, slot, view })
-    return
+  if (states.some(({ state }) => state === 'ready')) {
+    return { reason: 'WaitingForSlot', message: asked?.message ?? (world.slots.known ? 'asking for a slot' : world.slots.why) }
   }
-  if (!world.slots.known) return
-  const asked = world.waiting.get(name)
-  if (asked && asked.askAgainAtMs > world.nowMs) wakeAt(draft, asked.askAgainAtMs)
-  else draft.actions.push({ do: 'acquireSlot', key: `slot/${name}`, view, phase })
+  return reasonOf(states.find((state) => state.state === 'blocked')) ?? preparing
 }
 
-function release(draft: Draft, slot: OwnSlot): void {
-  draft.actions.push({ do: 'releaseSlot', key: `slot/${draft.view.metadata.name}`, slot })
+/** What keeps the node from being taken out of service: an earlier drain that lasted too long, or protected pods under `cordon: late`. */
+function drainHold(draft: Draft): DrainReason | 'unknown' | undefined {
+  const late = protectedNow(draft.world, draft.view.spec)
+  return drainPause(draft) ?? (late === 'none' ? undefined : late)
 }
+
+const reasonOf = (state: Reason | undefined): Reason | undefined => state && { reason: state.reason, message: state.message }
 
 const wantsDrain = (states: readonly PackageState[]): boolean =>
   states.some(({ state }) => state === 'drain') && !states.some(({ state }) => state === 'preparing')
@@ -179,84 +161,79 @@ type Working = {
 
 /** Work has begun on the host: it goes on to its end under its slot, whatever priorities, taints or selectors say now. */
 function working(draft: Draft, { slot, gate, states, disruption }: Working): SkyhookPlan {
-  const draining =
-    disruption.marked ||
-    (gate === undefined && slot?.confirmed === true && (wantsDrain(states) || states.some(({ state }) => state === 'interrupt')))
-  if (gate === undefined && draining) askToLeave(draft, disruption)
-  const stand = advanceInterrupt(draft, states, gate === undefined && slot?.confirmed === true && disruption.drained)
+  const isFree = gate === undefined && slot?.confirmed === true
+  const wants = wantsDrain(states) || states.some(({ state }) => state === 'interrupt')
+  const hold = wants ? drainHold(draft) : undefined
+  const draining = disruption.marked || (isFree && wants && hold === undefined)
+  const waitsForDrain = wants && !disruption.drained
+  noteDrain(draft, waitsForDrain && draining)
+  if (isFree && draining) askToLeave(draft, disruption)
+  const stand = advanceInterrupt(draft, states, isFree && disruption.drained)
 
   const allBlocked = states.filter((state) => state.state === 'blocked')
   const blocked = allBlocked.find(({ atPreparation }) => !atPreparation) ?? allBlocked[0] // what failed on the host is the worse news
-  const midChange = Object.values(draft.record.packages).some(isMidChange)
-  const moving = stand.state === 'running' || states.some(({ state }) => state === 'running' || state === 'drain')
-  if (!midChange && !moving && blocked && slot) return standBack(draft, slot, blocked)
+  const isRunning = stand.state === 'running' || states.some(({ state }) => state === 'running')
+  const why =
+    slot && !isRunning && !isHalfChanged(draft)
+      ? whyStandBack(draft, { wants, draining, hold: hold === 'unknown' ? undefined : hold, blocked, reason: disruption.reason })
+      : undefined
+  if (slot && why) return standBack(draft, slot, why)
 
   keepSlot(draft, slot, phaseOf(draft, stand, draining && !disruption.drained ? disruption.phase : undefined))
-  const waitsForDrain = draining && states.some(({ state }) => state === 'drain' || state === 'interrupt') ? disruption.reason : undefined
   const reason =
     gate ??
     (stand.state === 'none' ? undefined : stand.reason) ??
-    waitsForDrain ??
-    (blocked && { reason: blocked.reason, message: blocked.message }) ??
+    (waitsForDrain ? (disruption.reason ?? (hold === 'unknown' ? undefined : hold)) : undefined) ??
+    reasonOf(blocked) ??
     preparingReason(states)
-  const status = reason && !moving ? statusFor(reason.reason, slot !== undefined) : gate ? statusFor(gate.reason, true) : 'in_progress'
-  return {
-    draft,
-    status,
-    ...(reason && { reason }),
-    complete: false,
-    cordon: draining ? 'on' : 'as-is',
-    watchPods: draining && disruption.watchPods,
-  }
+  const isMoving = isRunning || states.some(({ state }) => state === 'drain')
+  const status = gate ? statusFor(gate.reason, true) : reason && !isMoving ? statusFor(reason.reason, slot !== undefined) : 'in_progress'
+  const watchPods: PodWatch = draining ? disruption.watchPods : hold !== undefined ? 'any' : 'no'
+  return { draft, status, ...(reason && { reason }), complete: false, cordon: draining ? 'on' : 'as-is', watchPods }
 }
 
-/** Nothing on the host is half changed and nothing can start: others may have the slot meanwhile, and the node goes back to service. */
+const isHalfChanged = ({ record }: Draft): boolean => Object.values(record.packages).some(isMidChange)
+
+const preparingReason = (states: readonly PackageState[]): Reason | undefined =>
+  states.some(({ state }) => state === 'preparing') ? preparing : undefined
+
+type Standing = {
+  readonly wants: boolean
+  readonly draining: boolean
+  readonly hold: Reason | undefined
+  readonly blocked: Reason | undefined
+  readonly reason: DrainReason | undefined
+}
+
+/** Why a node on which nothing is half changed gives its slot back: nothing can start, or its drain has lasted too long. */
+function whyStandBack(draft: Draft, { wants, draining, hold, blocked, reason }: Standing): Reason | undefined {
+  if (!wants) return reasonOf(blocked)
+  if (!draining) return hold
+  if (!reason || !losesPatience(draft)) return undefined
+  pauseDrain(draft, reason)
+  return reason
+}
+
 function standBack(draft: Draft, slot: OwnSlot, why: Reason): SkyhookPlan {
   const { lifecycle: _, ...rest } = draft.record
   draft.record = rest
-  if (!cordonState(draft.world.node).marks.has(draft.view.metadata.name)) release(draft, slot) // uncordon always precedes release
-  return {
-    draft,
-    status: statusFor(why.reason, false),
-    reason: { reason: why.reason, message: why.message },
-    complete: false,
-    cordon: 'off',
-    watchPods: false,
-  }
+  if (!cordonState(draft.world.node).marks.has(draft.view.metadata.name)) releaseSlot(draft, slot) // uncordon always precedes release
+  return { draft, status: statusFor(why.reason, false), reason: why, complete: false, cordon: 'off', watchPods: 'no' }
 }
 
 function askToLeave(draft: Draft, { evict, againAtMs }: Disruption): void {
-  for (const pod of evict) draft.actions.push({ do: 'evict', key: `evict/${pod.metadata.uid}`, pod })
+  const { drain } = draft.view.spec
   wakeAt(draft, againAtMs)
+  if (drain?.singleNode === 'skip' && draft.world.singleNode === undefined) {
+    draft.actions.push({ do: 'countNodes', key: 'countNodes' })
+    return
+  }
+  const isForced = drain?.onTimeout === 'delete' && isOverdue(draft)
+  for (const pod of evict) draft.actions.push({ do: 'evict', key: `evict/${pod.metadata.uid}`, pod, ...(isForced && { delete: true }) })
 }
 
 function phaseOf(draft: Draft, stand: InterruptStand, drainPhase: SlotPhase | undefined): SlotPhase {
   if (stand.state === 'running') return stand.run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting'
   if (Object.values(draft.record.packages).some(({ restarts }) => restarts >= failuresUntilFailed)) return 'failed'
   return drainPhase ?? 'working'
-}
-
-const preparingReason = (states: readonly PackageState[]): Reason | undefined =>
-  states.some(({ state }) => state === 'preparing') ? { reason: 'Preparing', message: 'fetching the package images' } : undefined
-
-/** The slot of begun work: taken again without asking if a person deleted it, and kept fresh with its phase. */
-function keepSlot(draft: Draft, slot: OwnSlot | undefined, phase: SlotPhase): void {
-  const { world, view } = draft
-  const name = view.metadata.name
-  if (!slot) {
-    if (world.slots.known) draft.actions.push({ do: 'adoptSlot', key: `slot/${name}`, view, phase })
-    return
-  }
-  if (!slot.confirmed) {
-    draft.actions.push({ do: 'confirmSlot', key: `slot/${name}`, slot, view })
-    return
-  }
-  // a phase that passes within a second is not worth a request; those of an interrupt are written by the interrupt itself
-  const quick = phase !== 'failed' && world.nowMs - slot.renewedAtMs < phasesEveryMs
-  const due =
-    slot.phase === phase || phase === 'interrupting' || phase === 'rebooting'
-      ? slot.renewedAtMs + renewEveryMs
-      : slot.renewedAtMs + (quick ? phasesEveryMs : 0)
-  if (due <= world.nowMs) draft.actions.push({ do: 'renewSlot', key: `slot/${name}`, slot, phase })
-  else wakeAt(draft, due)
 }

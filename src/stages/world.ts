@@ -27,7 +27,9 @@ export type World = {
   /** By Skyhook name: the last answer to an asked slot that was not "held". */
   readonly waiting: ReadonlyMap<string, SlotAnswer>
   /** Pods of this node; followed only while they matter, from a LIST taken after the cordon became visible. */
-  readonly pods: Known<readonly Pod[]>
+  readonly pods: Known<FollowedPods>
+  /** The cluster has this node alone; undefined while nobody asked. */
+  readonly singleNode: boolean | undefined
   /** By pod uid. */
   readonly evictions: ReadonlyMap<string, Eviction>
   /** By id of the interrupt. */
@@ -44,6 +46,8 @@ export type StageSettings = {
   /** Namespaces whose pods are never evicted. */
   readonly skipNamespaces: readonly string[]
 }
+
+export type FollowedPods = { readonly pods: readonly Pod[]; readonly since: 'any' | 'cordoned' }
 
 export type Eviction =
   /** Accepted or under way; the pod ends in its own time. */

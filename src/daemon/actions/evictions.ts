@@ -1,3 +1,4 @@
+import { isNotFound } from '../../kube/errors.ts'
 import { evict } from '../../kube/evict.ts'
 import type { Transport } from '../../kube/transport.ts'
 import type { Pod } from '../../stages/pods.ts'
@@ -9,24 +10,59 @@ import type { State } from '../state.ts'
 const retryMs = 5_000
 const unknownRetryMs = 2_000
 
-/** Asks for one eviction and keeps the answer for the next decision. */
-export async function evictPod(transport: Transport, state: State, { metadata }: Pod, log: Log, signal: AbortSignal): Promise<void> {
+export type EvictionPorts = {
+  readonly transport: Transport
+  readonly state: State
+  readonly log: Log
+  readonly signal: AbortSignal
+  /** The chart gave the agents the right to delete pods of their own node (value drain.allowDelete). */
+  readonly mayDelete: boolean
+}
+
+/**
+ * Asks for one eviction and keeps the answer for the next decision. Forced (spec.drain.onTimeout: delete, past its
+ * deadline) the pod is deleted without asking the disruption budgets, in its own grace period.
+ */
+export async function evictPod(ports: EvictionPorts, { metadata }: Pod, isForced: boolean): Promise<void> {
+  const { transport, state, log, signal, mayDelete } = ports
   const { namespace, name, uid } = metadata
   const before = state.evictions.get(uid)
-  const answer = await evict(transport, { namespace, name, uid }, signal)
-  const nowMs = Date.now()
   const blocked = (message: string, afterMs: number): void => {
-    const sinceMs = before?.state === 'blocked' ? before.sinceMs : nowMs
-    state.evictions.set(uid, { state: 'blocked', message, sinceMs, retryAtMs: nowMs + afterMs })
+    const nowMs = Date.now()
+    state.evictions.set(uid, {
+      state: 'blocked',
+      message,
+      sinceMs: before?.state === 'blocked' ? before.sinceMs : nowMs,
+      retryAtMs: nowMs + afterMs,
+    })
   }
+  if (isForced && mayDelete) {
+    await deletePod(transport, metadata, signal)
+    state.evictions.set(uid, { state: 'asked' })
+    return log.warn({ pod: `${namespace}/${name}` }, 'pod deleted after the deadline of spec.drain')
+  }
+  const answer = await evict(transport, { namespace, name, uid }, signal)
+  const jittered = retryMs * (0.75 + Math.random() / 2)
   switch (answer.outcome) {
     case 'asked':
     case 'gone':
       state.evictions.set(uid, { state: 'asked' })
       return log.info({ pod: `${namespace}/${name}` }, 'pod evicted')
     case 'blocked':
-      return blocked(answer.message, answer.retryAfterMs ?? retryMs * (0.75 + Math.random() / 2))
+      return blocked(
+        isForced ? `${answer.message}; onTimeout: delete needs the chart value drain.allowDelete` : answer.message,
+        answer.retryAfterMs ?? jittered,
+      )
     case 'unknown':
       return blocked(`the API server did not answer: ${errorField(answer.error).error}`, unknownRetryMs)
+  }
+}
+
+async function deletePod(transport: Transport, { namespace, name, uid }: Pod['metadata'], signal: AbortSignal): Promise<void> {
+  try {
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } }
+    await transport.json('DELETE', `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`, { body, signal })
+  } catch (error) {
+    if (!isNotFound(error)) throw error
   }
 }

@@ -1,0 +1,23 @@
+import type { Draft } from './draft.ts'
+import { wakeAt } from './draft.ts'
+import type { Reason } from './reasons.ts'
+import type { World } from './world.ts'
+
+/** A kubelet or a container runtime that was restarted says Ready before it is; this long it has to go on saying so. */
+const readyHoldsMs = 10_000
+
+/** Why a node may not go back to service after an interrupt: it has to report Ready, and from this boot. */
+export function whyNotReady(draft: Draft): Reason | undefined {
+  const { lifecycle } = draft.record
+  if (lifecycle?.interruptedAtMs === undefined) return undefined
+  if (!isReadyFromThisBoot(draft.world)) return { reason: 'NodeNotReady', message: 'the node has not reported Ready since its interrupt' }
+  const heldAtMs = lifecycle.interruptedAtMs + readyHoldsMs
+  if (!lifecycle.restartedRuntime || draft.world.nowMs >= heldAtMs) return undefined
+  wakeAt(draft, heldAtMs)
+  return { reason: 'NodeNotReady', message: 'the kubelet or the container runtime was restarted: Ready has to hold for 10 s' }
+}
+
+function isReadyFromThisBoot(world: World): boolean {
+  const ready = world.node.status?.conditions?.find(({ type }) => type === 'Ready')
+  return ready?.status === 'True' && world.node.status?.nodeInfo?.bootID === world.bootId
+}
