@@ -53,7 +53,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "agentLogRoot" .Values.agentLogRoot
   "runtimeRequiredTaint" .Values.runtimeRequiredTaint
   "reapplyOnReboot" .Values.reapplyOnReboot
-  "drain" (dict "skipNamespaces" .Values.drain.skipNamespaces)
+  "drain" (dict "skipNamespaces" .Values.drain.skipNamespaces "allowDelete" .Values.drain.allowDelete)
   "logLevel" .Values.logLevel
   "metrics" (dict "enabled" .Values.metrics.enabled "port" .Values.metrics.port)
   "registries" .Values.registries
