@@ -7,7 +7,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-type Report = { readonly numPassedTests: number; readonly numFailedTests: number; readonly numFailedTestSuites: number; readonly success: boolean }
+type Report = {
+  readonly numPassedTests: number
+  readonly numFailedTests: number
+  readonly numFailedTestSuites: number
+  readonly success: boolean
+}
 
 let passed = 0
 let failed = 0
