@@ -11,13 +11,13 @@ import { fakeIndex, type FakeRegistry, sourcesOf, startFakeRegistry } from './oc
 import { OCI_INDEX } from './oci/manifest.ts'
 import { parseReference } from './oci/reference.ts'
 import { type EnsureOptions, type ImageStore, openImageStore, type StorePorts } from './store.ts'
-import { unpackPackage } from './unpack.ts'
+import { runUnpackJob } from './unpack-job.ts'
 
 let room = ''
 let images = ''
 let registry: FakeRegistry
 let store: ImageStore
-const ports: StorePorts = { unpack: unpackPackage, architecture: 'amd64' }
+const ports: StorePorts = { unpack: runUnpackJob, architecture: 'amd64' }
 
 beforeEach(async () => {
   room = mkdtempSync(join(tmpdir(), 'store-'))
@@ -195,8 +195,8 @@ describe('collecting', () => {
     const held = Promise.withResolvers<void>()
     store = openImageStore(images, {
       ...ports,
-      unpack: async (request) => {
-        const unpacked = await unpackPackage(request)
+      unpack: async (job, signal) => {
+        const unpacked = await runUnpackJob(job, signal)
         await held.promise
         return unpacked
       },

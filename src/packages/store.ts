@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { type Digest, hexOf, isDigest } from './oci/digest.ts'
 import { ImageError, systemCode } from './oci/errors.ts'
 import { ociArchitecture } from './oci/manifest.ts'
-import { downloadLayers, resolveImage, type ResolvedImage, selectImage } from './oci/pull.ts'
+import { type PulledImage, resolveImage, type ResolvedImage, selectImage } from './oci/pull.ts'
 import { formatReference, type ImageReference } from './oci/reference.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from './oci/registry.ts'
 import { createSharing } from './sharing.ts'
-import type { Unpacked, UnpackRequest } from './unpack.ts'
+import type { UnpackJob } from './unpack-job.ts'
+import type { Unpacked } from './unpack.ts'
 
 /**
  * Packages on the host, one folder per image, named by the digest that the reference points at.
@@ -39,7 +40,8 @@ export type StoredImage = {
 export type EnsureOptions = { readonly registry: RegistrySettings; readonly signal: AbortSignal }
 
 export type StorePorts = {
-  readonly unpack: (request: UnpackRequest, signal: AbortSignal) => Promise<Unpacked>
+  /** Fetches the layers and makes the folder. */
+  readonly unpack: (job: UnpackJob, signal: AbortSignal) => Promise<Unpacked>
   /** In OCI's spelling. */
   readonly architecture?: string
   /** For one image, from the first request to the last file. */
@@ -67,15 +69,19 @@ export function openImageStore(
       },
     )
 
-  const fetch = async (client: RegistryClient, resolved: ResolvedImage, signal: AbortSignal): Promise<StoredImage> => {
+  const fetch = async (
+    client: RegistryClient,
+    registry: RegistrySettings,
+    resolved: ResolvedImage,
+    signal: AbortSignal,
+  ): Promise<StoredImage> => {
     const name = `${WORK}${hexOf(resolved.digest)}-${randomBytes(4).toString('hex')}`
     const work = join(directory, name)
     working.add(name)
     try {
       await mkdir(work, { recursive: true, mode: 0o700 })
       const image = await selectImage(client, resolved, architecture, signal)
-      const layers = await downloadLayers(client, resolved.reference, image.layers, work, signal)
-      await unpack({ layers: layers.map(({ path }) => path), target: join(work, 'package') }, signal)
+      await unpack(await jobOf(client, registry, resolved, image, work), signal)
       await rename(join(work, 'package'), pathOf(resolved.digest)).catch((error: unknown) => {
         if (systemCode(error) !== 'ENOTEMPTY') throw error // an aborted fetch got this far after all: the same content
       })
@@ -105,8 +111,8 @@ export function openImageStore(
         if (await isPresent(digest)) return { digest, path: pathOf(digest), isNew: false }
         const begin = async (shared: AbortSignal) => {
           isLent = true // it outlives this call if others wait for the same image
-          return await withinTime(timeoutMs, shared, reference, async (timed) => await fetch(client, resolved, timed)).finally(() =>
-            client.close(),
+          return await withinTime(timeoutMs, shared, reference, async (timed) => await fetch(client, registry, resolved, timed)).finally(
+            () => client.close(),
           )
         }
         return await fetches.join(digest, begin, signal)
@@ -140,6 +146,24 @@ export function openImageStore(
       }
       return removed
     },
+  }
+}
+
+async function jobOf(
+  client: RegistryClient,
+  registry: RegistrySettings,
+  { reference }: ResolvedImage,
+  { layers }: PulledImage,
+  workFolder: string,
+): Promise<UnpackJob> {
+  const { credentials, proxy, retryForMs } = registry
+  const known = await client.endpointsOf(reference.host)
+  return {
+    registry: { credentials, sources: { known }, ...(proxy && { proxy }), ...(retryForMs !== undefined && { retryForMs }) },
+    reference,
+    layers,
+    workFolder,
+    target: join(workFolder, 'package'),
   }
 }
 

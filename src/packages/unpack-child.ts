@@ -1,21 +1,24 @@
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { ImageError, type ImageErrorCode, imageErrorCode, systemCode } from './oci/errors.ts'
-import { type Unpacked, unpackPackage, type UnpackRequest } from './unpack.ts'
+import { ImageError, type ImageErrorCode, systemCode } from './oci/errors.ts'
+import type { Unpacked } from './unpack.ts'
+import { runUnpackJob, type UnpackJob } from './unpack-job.ts'
 
 /**
- * Unpacking in a process of its own: memory that Node takes for it is never given back, so the agent must not be the one to take it,
- * and an archive made to break its reader breaks a process that holds no login and no state.
+ * Fetching and unpacking in a process of its own: memory that Node takes for it is never given back (10 MB for a download, 100 for an
+ * archive), so the agent must not be the one to take it; and what breaks on a broken archive is not the agent.
  *
- * One line of JSON each way. The request's pipe stays open: when it closes, the agent is gone and so is the child.
+ * One line of JSON each way, through pipes: logins are in it. The job's pipe stays open: when it closes, the agent is gone, and the
+ * child goes too.
  */
 type Reply =
   | { readonly outcome: 'unpacked'; readonly unpacked: Unpacked }
-  | { readonly outcome: 'refused'; readonly code: ImageErrorCode; readonly message: string }
+  | { readonly outcome: 'refused'; readonly code: ImageErrorCode; readonly message: string; readonly retryAfterMs?: number | undefined }
   | { readonly outcome: 'failed'; readonly errno: string | undefined; readonly message: string }
 
 const PREFERRED_VICTIM = '900' // out of memory, the kernel shall take the child and leave the agent
+const EXIT_ORPHANED = 75
 
 /** Entry point of the child. Ends the process. */
 export async function runUnpackChild(): Promise<void> {
@@ -27,38 +30,30 @@ export async function runUnpackChild(): Promise<void> {
   }
   const lines = createInterface({ input: process.stdin })
   lines.on('close', () => process.exit(EXIT_ORPHANED))
-  const request = await new Promise<UnpackRequest>((resolve) => lines.once('line', (line) => resolve(JSON.parse(line) as UnpackRequest)))
-  const reply = await unpackPackage(request).then(
+  const job = await new Promise<UnpackJob>((resolve) => lines.once('line', (line) => resolve(JSON.parse(line) as UnpackJob)))
+  const reply = await runUnpackJob(job, new AbortController().signal).then(
     (unpacked): Reply => ({ outcome: 'unpacked', unpacked }),
-    (error: unknown): Reply => {
-      const message = error instanceof Error ? error.message : String(error)
-      const code = imageErrorCode(error)
-      return code === undefined ? { outcome: 'failed', errno: systemCode(error), message } : { outcome: 'refused', code, message }
-    },
+    failure,
   )
   process.stdout.write(`${JSON.stringify(reply)}\n`, () => process.exit(0))
 }
 
-const EXIT_ORPHANED = 75
+function failure(error: unknown): Reply {
+  if (error instanceof ImageError) return { outcome: 'refused', code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }
+  return { outcome: 'failed', errno: systemCode(error), message: error instanceof Error ? error.message : String(error) }
+}
 
 export type UnpackOptions = {
+  /** Aborting it kills the child with all its descendants. */
   readonly signal: AbortSignal
   /** Program and arguments of the child; this very program as `unpack` unless a test runs from source. */
   readonly command?: readonly [string, ...string[]]
-  readonly timeoutMs?: number
 }
 
-const TIMEOUT_MS = 10 * 60_000 // a 4 GiB image on a slow disk
 const MAX_COMPLAINT_CHARS = 2_000
 
-/**
- * {@link unpackPackage} in a child; the same errors. A child that takes too long or that nobody waits for any more is killed with all
- * its descendants.
- */
-export async function unpackInChild(
-  request: UnpackRequest,
-  { signal, command = ownCommand(), timeoutMs = TIMEOUT_MS }: UnpackOptions,
-): Promise<Unpacked> {
+/** {@link runUnpackJob} in a child, with the same errors. */
+export async function unpackInChild(job: UnpackJob, { signal, command = ownCommand() }: UnpackOptions): Promise<Unpacked> {
   signal.throwIfAborted()
   const [program, ...parameters] = command
   const child = spawn(program, parameters, { detached: true, env: {}, stdio: ['pipe', 'pipe', 'pipe'] })
@@ -67,21 +62,15 @@ export async function unpackInChild(
   child.stdout.setEncoding('utf8').on('data', (text: string) => (answer += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint = `${complaint}${text}`.slice(-MAX_COMPLAINT_CHARS)))
   child.stdin.on('error', () => undefined) // it may be dead before it listens; its exit says so
-  child.stdin.write(`${JSON.stringify(request)}\n`)
+  child.stdin.write(`${JSON.stringify(job)}\n`)
 
-  let timedOut = false
   const kill = () => {
-    if (child.pid === undefined) return
     try {
-      process.kill(-child.pid, 'SIGKILL')
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
     } catch {
       // gone in the meantime
     }
   }
-  const timer = setTimeout(() => {
-    timedOut = true
-    kill()
-  }, timeoutMs)
   signal.addEventListener('abort', kill, { once: true })
   try {
     const ended = await new Promise<string>((resolve, reject) => {
@@ -89,10 +78,8 @@ export async function unpackInChild(
       child.on('close', (code, name) => resolve(name ?? `exit ${code}`))
     })
     signal.throwIfAborted()
-    if (timedOut) throw new ImageError('too-large', `unpacking took more than ${timeoutMs} ms`)
     return readReply(answer, ended, complaint)
   } finally {
-    clearTimeout(timer)
     signal.removeEventListener('abort', kill)
   }
 }
@@ -105,7 +92,7 @@ function readReply(answer: string, ended: string, complaint: string): Unpacked {
     case 'unpacked':
       return reply.unpacked
     case 'refused':
-      throw new ImageError(reply.code, reply.message)
+      throw new ImageError(reply.code, reply.message, { retryAfterMs: reply.retryAfterMs })
     case 'failed':
       throw Object.assign(new Error(reply.message), { code: reply.errno })
   }

@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
 import {
-  existsSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -19,8 +18,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { type Header, pack } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { unpackInChild } from './unpack-child.ts'
-import { unpackPackage, type UnpackRequest } from './unpack.ts'
+import { unpackPackage } from './unpack.ts'
 
 type Entry = Partial<Header> & { name: string; content?: string }
 
@@ -265,59 +263,5 @@ describe('whatever an archive says', () => {
       { numRuns: 600 },
     )
     expect(completed).toBeGreaterThan(100) // or the search would only see refusals
-  })
-})
-
-describe('the unpacking process', () => {
-  const source = new URL('unpack-child.ts', import.meta.url).href
-  const command: [string, ...string[]] = [
-    process.execPath,
-    '-e',
-    `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`,
-  ]
-  const signal = new AbortController().signal
-  const request = async (entries: Entry[]): Promise<UnpackRequest> => ({
-    layers: [store(gzipSync(await tar(entries)))],
-    target: join(room, 'target'),
-  })
-
-  test('does the same and says the same', async () => {
-    const one = await request([file('config.json', '{}')])
-    expect(await unpackInChild(one, { signal, command })).toEqual({ entries: 1, bytes: 2 })
-    expect(listing(one.target)).toEqual({ 'config.json': '{}' })
-    await expect(
-      unpackInChild(
-        { ...one, target: join(room, 'second'), layers: [store(await tar([{ name: '../x', content: '' }]))] },
-        { signal, command },
-      ),
-    ).rejects.toEqual(refused(/climbs/))
-    await expect(unpackInChild(one, { signal, command })).rejects.toMatchObject({ code: 'EEXIST' }) // the disk speaks for itself
-  })
-
-  test('that dies says how', async () => {
-    const one = await request([file('a')])
-    await expect(unpackInChild(one, { signal, command: ['/bin/sh', '-c', 'echo no more memory >&2; kill -9 $$'] })).rejects.toThrow(
-      /without an answer \(SIGKILL\): no more memory/,
-    )
-    await expect(unpackInChild(one, { signal, command: ['/nonexistent'] })).rejects.toMatchObject({ code: 'ENOENT' })
-  })
-
-  test('is killed with its descendants when it takes too long or is not wanted any more', async () => {
-    const one = await request([file('a')])
-    const sleeper = (name: string): [string, ...string[]] => ['/bin/sh', '-c', `sleep 600 & echo $! > ${join(room, name)}; wait`]
-    const isAlive = (name: string) => existsSync(`/proc/${readFileSync(join(room, name), 'utf8').trim()}/cwd`)
-    await expect(unpackInChild(one, { signal, command: sleeper('late'), timeoutMs: 300 })).rejects.toEqual(
-      refused(/took more than 300 ms/, 'too-large'),
-    )
-    expect(isAlive('late')).toBe(false)
-    const controller = new AbortController()
-    setTimeout(() => controller.abort(new Error('changed my mind')), 300)
-    await expect(unpackInChild(one, { signal: controller.signal, command: sleeper('unwanted') })).rejects.toThrow('changed my mind')
-    expect(isAlive('unwanted')).toBe(false)
-  })
-
-  test('ends when the agent does', async () => {
-    const { status } = spawnSync(command[0], command.slice(1), { input: '' })
-    expect(status).toBe(75)
   })
 })

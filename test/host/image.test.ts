@@ -1,15 +1,18 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readVersion } from '../../build/bundle.ts'
 import { buildAgentImages, entrypoint } from '../../build/image.ts'
 import type { BuiltImage } from '../../src/packages/oci/layout.ts'
-import { readFolder, writeLayer } from '../../src/packages/oci/layer.ts'
+import { readEndpoints } from '../../src/packages/oci/endpoints.ts'
+import { fakeAuthority, sourcesOf, startFakeRegistry } from '../../src/packages/oci/fake-registry.ts'
+import { writeLayer } from '../../src/packages/oci/layer.ts'
 import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
+import { unpackInChild } from '../../src/packages/unpack-child.ts'
+import type { UnpackJob } from '../../src/packages/unpack-job.ts'
 
 const run = promisify(execFile)
 let room = ''
@@ -88,13 +91,31 @@ describe("the agent's image", () => {
     expect(readFileSync(join(root, 'usr/share/doc/skyhookd/THIRD-PARTY-LICENSES'), 'utf8')).toMatch(/^tar-stream /m)
   })
 
-  test('unpacks packages as its own child', async () => {
-    mkdirSync(join(room, 'package'))
-    writeFileSync(join(room, 'package/config.json'), '{}')
-    await writeLayer(await readFolder(join(room, 'package'), 'skyhook-package'), join(root, 'tmp/layer'))
-    const child = spawn('/usr/sbin/chroot', [root, ...entrypoint, 'unpack'], { stdio: ['pipe', 'pipe', 'inherit'], env: {} })
-    child.stdin.write(`${JSON.stringify({ layers: ['/tmp/layer'], target: '/tmp/unpacked' })}\n`)
-    expect(JSON.parse(await text(child.stdout))).toMatchObject({ outcome: 'unpacked', unpacked: { entries: 2 } })
-    expect(readFileSync(join(root, 'tmp/unpacked/config.json'), 'utf8')).toBe('{}')
+  test('fetches and unpacks packages as its own child', async () => {
+    const registry = await startFakeRegistry({ tls: true })
+    try {
+      const { descriptor, file } = await writeLayer(
+        [{ kind: 'file', path: 'skyhook-package/config.json', mode: 0o644, content: Buffer.from('{}') }],
+        join(room, 'layer'),
+      )
+      registry.addBlob('pkg', readFileSync(file))
+      mkdirSync(join(root, 'tmp/work'))
+      const known = await readEndpoints(registry.host, sourcesOf([{ host: registry.host, ca: fakeAuthority }]))
+      const job: UnpackJob = {
+        registry: { credentials: [], sources: { known } },
+        reference: { host: registry.host, repository: 'pkg', tag: '1' },
+        layers: [descriptor],
+        workFolder: '/tmp/work',
+        target: '/tmp/unpacked',
+      }
+      const signal = AbortSignal.timeout(20_000)
+      expect(await unpackInChild(job, { signal, command: ['/usr/sbin/chroot', root, ...entrypoint, 'unpack'] })).toEqual({
+        entries: 2,
+        bytes: 2,
+      })
+      expect(readFileSync(join(root, 'tmp/unpacked/config.json'), 'utf8')).toBe('{}')
+    } finally {
+      await registry.close()
+    }
   })
 })

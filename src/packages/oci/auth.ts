@@ -1,6 +1,7 @@
 import type { Login } from './credentials.ts'
 import { ImageError } from './errors.ts'
-import type { Answer, Transport, Trust } from './http.ts'
+import type { Answer, Transport } from './http.ts'
+import type { Trust } from './trust.ts'
 import { errorOf, readBody } from './words.ts'
 
 /** One way to log in that a registry offers (RFC 9110 §11.6.1). Names are lower case. */

@@ -15,7 +15,7 @@ export type Capability = 'pull' | 'resolve' | 'push'
 export type HostEntry = {
   /** As written: with or without scheme, port and path. Undefined in the head: the registry's own address. */
   readonly address: string | undefined
-  readonly capabilities: ReadonlySet<Capability>
+  readonly capabilities: readonly Capability[]
   readonly ca: readonly string[]
   readonly client: readonly { readonly cert: string; readonly key: string }[]
   readonly skipVerify: boolean
@@ -23,7 +23,7 @@ export type HostEntry = {
   readonly headers: Readonly<Record<string, readonly string[]>>
 }
 
-const EVERY_CAPABILITY: ReadonlySet<Capability> = new Set<Capability>(['pull', 'resolve', 'push'])
+export const EVERY_CAPABILITY: readonly Capability[] = ['pull', 'resolve', 'push']
 
 /**
  * What containerd on this host knows about a registry: mirrors in order, the registry itself last. Undefined where neither a directory
@@ -76,11 +76,11 @@ async function readEntry(
     return text
   }
   const capabilities = strings(values.get('capabilities'), 'capabilities').map((one) => one.toLowerCase())
-  const unknown = capabilities.find((one) => !EVERY_CAPABILITY.has(one as Capability))
+  const unknown = capabilities.find((one) => !EVERY_CAPABILITY.includes(one as Capability))
   if (unknown !== undefined) throw new Error(`unknown capability "${unknown}"`)
   return {
     address,
-    capabilities: capabilities.length === 0 ? EVERY_CAPABILITY : new Set(capabilities as Capability[]),
+    capabilities: capabilities.length === 0 ? EVERY_CAPABILITY : (capabilities as Capability[]),
     ca: await Promise.all(strings(values.get('ca'), 'ca').map(read)),
     client: await Promise.all(pairs(values.get('client')).map(async ([cert, key]) => ({ cert: await read(cert), key: await read(key) }))),
     skipVerify: boolean(values.get('skip_verify'), 'skip_verify'),

@@ -1,7 +1,7 @@
 import { rootCertificates } from 'node:tls'
-import { type Capability, type HostEntry, type HostFiles, readCertsDirectory } from './certs-directory.ts'
+import { type Capability, EVERY_CAPABILITY, type HostEntry, type HostFiles, readCertsDirectory } from './certs-directory.ts'
 import { ImageError } from './errors.ts'
-import type { Trust } from './http.ts'
+import type { Trust } from './trust.ts'
 
 /** What an administrator set for one registry host in the chart's `registries`. */
 export type RegistryRule = {
@@ -20,7 +20,7 @@ export type EndpointSources = {
   readonly rules: readonly RegistryRule[]
 }
 
-/** One address that may answer for a registry host. */
+/** One address that may answer for a registry host. Plain data: it is sent to other processes. */
 export type Endpoint = {
   /** Root of the distribution API, without a slash at its end. */
   readonly base: string
@@ -30,7 +30,7 @@ export type Endpoint = {
   readonly namespace: string | undefined
   readonly trust: Trust
   readonly headers: Readonly<Record<string, readonly string[]>>
-  readonly capabilities: ReadonlySet<Capability>
+  readonly capabilities: readonly Capability[]
 }
 
 /** Where Linux distributions keep the bundle of trusted authorities; the first that exists counts. */
@@ -80,7 +80,7 @@ function registryAddress(host: string): string {
 function bareEntry(address: string | undefined): HostEntry {
   return {
     address,
-    capabilities: new Set<Capability>(['pull', 'resolve', 'push']),
+    capabilities: EVERY_CAPABILITY,
     ca: [],
     client: [],
     skipVerify: false,

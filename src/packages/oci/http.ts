@@ -2,15 +2,7 @@ import { Agent as HttpAgent, type IncomingHttpHeaders, type IncomingMessage, req
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Readable } from 'node:stream'
 import { ImageError, systemCode } from './errors.ts'
-
-/** Whom a TLS peer must have been signed by. Compared by identity: one object per endpoint keeps its connections together. */
-export type Trust = {
-  /** PEM bundles; empty means Node's own roots. */
-  readonly ca: readonly string[]
-  readonly skipVerify: boolean
-  /** What we show where the peer asks for a certificate; PEM. */
-  readonly client?: readonly { readonly cert: string; readonly key: string }[]
-}
+import { secureContextOf, type Trust } from './trust.ts'
 
 export type Exchange = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT'
@@ -56,13 +48,7 @@ export function createTransport(options: { proxy?: ProxyEnvironment; noProgressM
     if (url.protocol === 'http:') return plain
     let agent = secure.get(trust)
     if (agent === undefined) {
-      const { ca, client = [] } = trust
-      agent = new HttpsAgent({
-        ...shared,
-        rejectUnauthorized: !trust.skipVerify,
-        ...(ca.length > 0 && { ca: [...ca] }),
-        ...(client.length > 0 && { cert: client.map(({ cert }) => cert), key: client.map(({ key }) => key) }),
-      })
+      agent = new HttpsAgent({ ...shared, rejectUnauthorized: !trust.skipVerify, secureContext: secureContextOf(trust) })
       secure.set(trust, agent)
     }
     return agent

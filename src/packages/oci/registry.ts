@@ -10,7 +10,8 @@ import { errorOf } from './words.ts'
 
 export type RegistrySettings = {
   readonly credentials: readonly Credential[]
-  readonly sources: EndpointSources
+  /** Where addresses are read from, or those already read. */
+  readonly sources: EndpointSources | { readonly known: readonly Endpoint[] }
   readonly proxy?: ProxyEnvironment
   /** How long one call may be repeated while the registry fails in passing. */
   readonly retryForMs?: number
@@ -34,6 +35,8 @@ export type Call = {
  * until it is closed, and so is the knowledge which mirror did not answer.
  */
 export type RegistryClient = {
+  /** The addresses of a host, in the order in which they are tried. @throws ImageError misconfigured */
+  endpointsOf(host: string): Promise<readonly Endpoint[]>
   /**
    * Does something at the first address of the host that can; failures in passing are retried over the whole list.
    * @throws ImageError of the registry itself, or of a mirror that answered where the registry did not; its message holds all
@@ -55,14 +58,15 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
     ...(settings.proxy && { proxy: settings.proxy }),
     ...(settings.noProgressMs !== undefined && { noProgressMs: settings.noProgressMs }),
   })
-  const endpoints = new Map<string, Promise<Endpoint[]>>()
+  const endpoints = new Map<string, Promise<readonly Endpoint[]>>()
   const silent = new Set<Endpoint>()
   const logins = new Map<string, string>()
 
-  const endpointsOf = (host: string): Promise<Endpoint[]> => {
-    const known = endpoints.get(host) ?? readEndpoints(host, settings.sources)
-    endpoints.set(host, known)
-    return known
+  const endpointsOf = (host: string): Promise<readonly Endpoint[]> => {
+    const { sources } = settings
+    const found = endpoints.get(host) ?? ('known' in sources ? Promise.resolve(sources.known) : readEndpoints(host, sources))
+    endpoints.set(host, found)
+    return found
   }
 
   const logIn = async (
@@ -82,9 +86,11 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
   }
 
   return {
+    endpointsOf,
+
     async attempt(host, need, use, signal) {
       const all = await endpointsOf(host)
-      const able = (need === 'push' ? all.slice(-1) : all).filter(({ capabilities }) => capabilities.has(need)) // a mirror is never written to
+      const able = (need === 'push' ? all.slice(-1) : all).filter(({ capabilities }) => capabilities.includes(need)) // a mirror is never written to
       if (able.length === 0) throw new ImageError('misconfigured', `${host}: no address of it may ${need}`)
 
       const once = async () => {
