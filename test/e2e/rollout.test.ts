@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../src/stages/canonical.ts'
 import { nodeNames, unique, useCluster, type NodeName } from './cluster.ts'
 import type { View } from './moments.ts'
-import { fixture, shown } from './skyhooks.ts'
+import { fixture, journaled, leaveOf, manifest, shellscript, shown } from './skyhooks.ts'
 import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
 
 const cluster = useCluster()
@@ -128,5 +128,35 @@ describe('a Skyhook that is deleted', () => {
   test('takes what it showed on the Nodes with it, and leaves the hosts as they are', async () => {
     await cluster.remove(demo)
     for (const name of nodeNames) expect(await cluster.host(name).read(greeting)).toContain('hello')
+  })
+})
+
+describe('a budget of 2 for three nodes', () => {
+  const name = unique('two')
+  const work = (node: NodeName): Promise<void> => cluster.host(node).write(leaveOf(name), '')
+
+  test('lets two work at the same time and tells the third what it waits for', async () => {
+    const packages = { work: shellscript(cluster.registry, journaled(name, 'apply')) }
+    await cluster.apply(manifest(name, { interruptionBudget: { count: 2 }, packages }), ...nodeNames)
+    await cluster.history.eventually('two hold a slot', (view) => slotsOf(view, name).length === 2)
+    const holders = slotsOf(cluster.history.now, name).map(({ holder }) => holder)
+    const third = nodeNames.find((node) => !holders.includes(node)) as NodeName
+    await cluster.history.eventually('the third says why it waits', ({ nodes }) => shown(nodes.get(third), name).reason !== undefined)
+    expect(shown(cluster.history.now.nodes.get(third), name)).toMatchObject({
+      status: 'waiting',
+      reason: { reason: 'WaitingForSlot', message: expect.stringMatching(/^2 of 2 slots are held: node-\d, node-\d$/) as string },
+    })
+    expect(await cluster.host(third).exists(`/var/lib/skyhook/${name}`)).toBe(false)
+    // the oracle is not blind: under a budget of 1 this would have been a fault
+    await expect(cluster.history.never('two nodes at once', overBudget(name, 1))).rejects.toThrow(/slots held by node-\d and node-\d/)
+  })
+
+  test('gives the third its turn as soon as one is done', async () => {
+    for (const node of nodeNames) await work(node)
+    await cluster.history.eventually('all are complete', ({ nodes }) =>
+      nodeNames.every((node) => shown(nodes.get(node), name).status === 'complete'),
+    )
+    await cluster.history.never('three nodes at once', overBudget(name, 2))
+    await cluster.history.never('work without a slot', workWithoutSlot(name))
   })
 })
