@@ -1,5 +1,6 @@
 import type { EventRecorder, EventTarget } from '../kube/events.ts'
 import type { StageEvent, TimedReason } from '../stages/plan.ts'
+import { reasonLastsMs } from '../stages/reasons.ts'
 import type { Log } from './log.ts'
 
 export type Teller = {
@@ -67,9 +68,10 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
 
   function tellReasons(reasons: ReadonlyMap<string, TimedReason>): void {
     for (const name of toldReasons.keys()) if (!reasons.has(name)) toldReasons.delete(name)
-    for (const [skyhook, { reason, message }] of reasons) {
+    for (const [skyhook, { reason, message, sinceMs }] of reasons) {
       const text = `${reason}: ${message}`
       if (toldReasons.get(skyhook) === text) continue
+      if (Date.now() - sinceMs < reasonLastsMs) continue // passes by
       toldReasons.set(skyhook, text)
       if (quietReasons.has(reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
       else {
