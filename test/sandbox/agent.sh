@@ -25,11 +25,16 @@ build_agent() { # pushes the image of the working tree as skyhookd:$1
 }
 
 install_agent() { # install_agent TAG: helm install or upgrade, and waits until every node runs it
-  apply() { kubectl apply -f - >/dev/null; }
-  kubectl create namespace "$NAMESPACE" --dry-run=client -o yaml | apply
-  kubectl -n "$NAMESPACE" create secret docker-registry registry --docker-server="$REGISTRY" --docker-username="$REGISTRY_USER" \
-    --docker-password="$REGISTRY_PASSWORD" --dry-run=client -o yaml | apply
-  kubectl -n "$NAMESPACE" create secret generic registry-ca --from-file=ca.crt="$REGISTRY_CA" --dry-run=client -o yaml | apply
+  local login
+  login=$(printf '{"auths":{"%s":{"username":"%s","password":"%s","auth":"%s"}}}' "$REGISTRY" "$REGISTRY_USER" "$REGISTRY_PASSWORD" \
+    "$(printf %s "$REGISTRY_USER:$REGISTRY_PASSWORD" | base64 -w0)" | base64 -w0)
+  kubectl apply -f - >"$STATE/helm.log" <<YAML
+{apiVersion: v1, kind: Namespace, metadata: {name: $NAMESPACE}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: registry, namespace: $NAMESPACE}, type: kubernetes.io/dockerconfigjson, data: {.dockerconfigjson: $login}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: registry-ca, namespace: $NAMESPACE}, data: {ca.crt: $(base64 -w0 "$REGISTRY_CA")}}
+YAML
   helm upgrade --install "$RELEASE" "$REPOSITORY/chart" --namespace "$NAMESPACE" --wait --timeout 120s \
     --set image.repository="$REGISTRY/skyhookd" --set-string image.tag="$1" --set 'imagePullSecrets[0].name=registry' \
     --set "registries[0].host=$REGISTRY" --set 'registries[0].caSecret=registry-ca' >"$STATE/helm.log" 2>&1 ||
