@@ -10,6 +10,7 @@ import type { SlotRequest } from '../lease/slots.ts'
 import { acquire, adoptRecovery, confirm, release, renew } from '../lease/slots.ts'
 import type { OwnSlot, SkyhookView, SlotPhase } from '../stages/world.ts'
 import { known } from '../stages/world.ts'
+import { acquireControlPlane, needsControlPlane, releaseControlPlane } from './control-plane-slot.ts'
 import { limitOf } from './limit.ts'
 import { errorField } from './log.ts'
 import type { Log } from './log.ts'
@@ -49,6 +50,7 @@ export function keepSlots(options: {
 }): SlotKeeper {
   const { transport, leases, state, node, log, signal } = options
   const held = new Map<string, Held>()
+  let controlPlane: Slot | undefined
 
   const publish = (): void => {
     state.slots = known([...held.values()].map(view))
@@ -87,6 +89,13 @@ export function keepSlots(options: {
     publish()
   }
 
+  /** With the last slot that needed it; `except` is on its way out. */
+  async function giveBackControlPlane(except?: string): Promise<void> {
+    if (controlPlane === undefined || [...held.keys()].some((name) => name !== except)) return
+    await releaseControlPlane(transport, leases, controlPlane, node(), signal)
+    controlPlane = undefined
+  }
+
   function wait(view: SkyhookView, message: string, againMs: number): void {
     const { name } = view.metadata
     const nowMs = Date.now()
@@ -96,7 +105,9 @@ export function keepSlots(options: {
   return {
     async load(loadSignal) {
       const { own } = await listOwnSlots(leases, node(), loadSignal)
+      controlPlane = own.find(({ kind }) => kind === 'control-plane')
       for (const slot of own) {
+        if (slot === controlPlane) continue
         const owner = ownerOf(slot, state)
         held.set(slot.name, {
           slot,
@@ -107,20 +118,30 @@ export function keepSlots(options: {
           grantedAtMs: Date.now(),
         })
       }
+      await giveBackControlPlane() // of an agent that was killed between its two slots
       publish()
     },
 
     async acquire(view, phase) {
-      const answer = await acquire(leases, request(view, phase), signal)
+      const asked = request(view, phase)
+      if (controlPlane === undefined && needsControlPlane(state.node, view)) {
+        const granted = await acquireControlPlane(leases, { scope: asked.scope, limit: limitOf(view) }, asked.node, asked.progress, signal)
+        if (granted.outcome !== 'held')
+          return wait(view, granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason, askAgainMs)
+        controlPlane = granted.slot
+      }
+      const answer = await acquire(leases, asked, signal)
       switch (answer.outcome) {
         case 'held':
           return take(answer.slot, view, false)
         case 'waiting': {
           const by =
             answer.holders.length === 0 ? '' : `: ${answer.holders.slice(0, 5).join(', ')}${answer.holders.length > 5 ? ', …' : ''}`
+          await giveBackControlPlane()
           return wait(view, `${answer.reason}${by}`, askAgainMs)
         }
         case 'lost':
+          await giveBackControlPlane()
           return wait(view, answer.reason, lostAgainMs)
         case 'unknown':
           log.warn({ skyhook: view.metadata.name, ...errorField(answer.error) }, 'no answer to the request for a slot')
@@ -152,6 +173,7 @@ export function keepSlots(options: {
         case 'yield':
           log.info({ skyhook: own.skyhook, lease: own.lease, detail: answer.reason }, 'slot given back before anything began')
           await release(leases, answer.slot, node(), signal)
+          await giveBackControlPlane(own.lease)
           drop(own.lease)
           return wait(view, answer.reason, lostAgainMs)
         case 'lost':
@@ -189,6 +211,7 @@ export function keepSlots(options: {
       if (!entry) return
       const answer = await release(leases, entry.slot, node(), signal)
       if (answer.outcome === 'unknown') throw new Error(`slot ${own.lease} could not be given back`, { cause: answer.error })
+      await giveBackControlPlane(own.lease) // before this one is forgotten: a failure is tried again with it
       drop(own.lease)
     },
 

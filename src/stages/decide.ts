@@ -4,6 +4,7 @@ import { inOrder } from './order.ts'
 import type { Action, NodePatch, Plan, StageEvent, TimedReason } from './plan.ts'
 import { emptyPatch, isEmptyPatch, nextPublished, removalPatch, skyhookPatch } from './publication.ts'
 import { reconcile } from './reconcile.ts'
+import { reasonLastsMs } from './reasons.ts'
 import type { Reason } from './reasons.ts'
 import { planSkyhook } from './skyhook-plan.ts'
 import type { PodWatch } from './disruption.ts'
@@ -29,7 +30,11 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
   const seen: World = { ...world, journal: reconciled.journal }
 
   const adopt = (name: string, record: SkyhookRecord, timed: TimedReason | undefined, show: 'shown' | 'removed'): void => {
-    if (timed) reasons.set(name, timed)
+    if (timed) {
+      reasons.set(name, timed)
+      const tellAtMs = timed.sinceMs + reasonLastsMs
+      if (tellAtMs > world.nowMs) wakeAtMs = Math.min(wakeAtMs, tellAtMs)
+    }
     records[name] = record
     if (show === 'removed') {
       patches.push(removalPatch(seen, name))

@@ -88,17 +88,18 @@ function settle(draft: Draft, name: string, spec: PackageSpec | undefined): void
 function begin(draft: Draft, name: string, key: string, stage: StageName, permission: Permission): Outcome {
   const entry = draft.record.packages[key]
   const spec = draft.view.spec.packages?.[name]
-  if (stage !== 'uninstall' && spec) {
-    if (!dependenciesComplete(draft, spec)) return { state: 'dependency' }
-    if (draft.view.spec.serial === true && anotherIsUnderWay(draft, key)) return { state: 'dependency' }
-  }
   const fresh = stage === 'apply' || stage === 'upgrade' || entry?.work === undefined || superseded(entry, spec)
   const image =
     fresh && spec
       ? { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) }
       : { image: entry?.image ?? '', version: entry?.version ?? '', ...(entry?.work && { digest: entry.work.digest }) }
-  const prepared = preparation(draft, image)
+  const prepared = preparation(draft, image) // also of what waits for others: a wrong image is to be known before anything begins
   const wait = waitFor(prepared)
+  if (wait?.state === 'blocked') return wait
+  if (stage !== 'uninstall' && spec) {
+    if (!dependenciesComplete(draft, spec)) return { state: 'dependency' }
+    if (draft.view.spec.serial === true && anotherIsUnderWay(draft, key)) return { state: 'dependency' }
+  }
   if (wait) return wait
   const opens = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
   const owes = debtOf(entry, spec, stage) !== undefined

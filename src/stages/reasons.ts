@@ -30,6 +30,9 @@ export const reasonNames = [
 ] as const
 
 export type ReasonName = (typeof reasonNames)[number]
+/** A reason that has stood unchanged for so long is told in the log and as an Event; shorter ones only stand on the Node. */
+export const reasonLastsMs = 2_000
+
 export type Reason = { readonly reason: ReasonName; readonly message: string }
 
 /** The incumbent's node status that goes with a reason; `slotHeld` tells work under way from waiting for it. */
