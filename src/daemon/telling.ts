@@ -16,7 +16,8 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
 
   function tell(event: StageEvent): void {
     const { type: _, skyhook, ...fields } = event
-    const line = { skyhook, ...fields }
+    // `message` is the key of the line's own words: two keys of one name, and each reader takes another
+    const line = 'message' in fields ? { skyhook, ...fields, message: undefined, detail: fields.message } : { skyhook, ...fields }
     const record = (kind: 'Normal' | 'Warning', reason: string, message: string): void =>
       recorder.record({ regarding: node, type: kind, reason, message })
     switch (event.type) {
