@@ -29,11 +29,3 @@ export function workWithoutSlot(skyhook: string): (moment: Moment) => string | u
     return idle && `${idle.metadata.name} is in_progress and holds no slot`
   }
 }
-
-/** For `never`: more nodes out of service than the budget. */
-export function outOfService(budget: number): (moment: Moment) => string | undefined {
-  return ({ nodes }) => {
-    const out = [...nodes.values()].filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name)
-    return out.length > budget ? `${out.join(' and ')} are unschedulable` : undefined
-  }
-}
