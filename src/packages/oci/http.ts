@@ -68,6 +68,7 @@ export function createTransport(options: { proxy?: ProxyEnvironment; noProgressM
       if (typeof payload === 'function') {
         const source = payload()
         source.on('error', (error) => request.destroy(error))
+        request.on('close', () => source.destroy()) // a registry may refuse before it has read all
         source.pipe(request)
       } else {
         request.end(payload)
@@ -102,7 +103,7 @@ export function createTransport(options: { proxy?: ProxyEnvironment; noProgressM
 export function connectionError(error: unknown, url: URL, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   const code = systemCode(error) ?? ''
-  if (error instanceof ImageError || DISK_CODE.test(code)) return error
+  if (error instanceof ImageError || isOfDisk(error, code)) return error
   const message = error instanceof Error ? error.message : String(error)
   if (TLS_CODE.test(code)) return new ImageError('tls', `${url.host}: ${message} (${code})`, { cause: error })
   return new ImageError('unreachable', `${url.host}: ${message || code}`, { cause: error })
@@ -112,6 +113,12 @@ const TLS_CODE =
   /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH|HOSTNAME_MISMATCH)/
 
 const DISK_CODE = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EACCES|EPERM|ENOENT|EISDIR|ENOTDIR|EMFILE|ENFILE)$/
+
+/** A firewall answers `connect` with EACCES or EPERM: that is not the disk's. */
+function isOfDisk(error: unknown, code: string): boolean {
+  const call = error instanceof Error && 'syscall' in error ? error.syscall : undefined
+  return DISK_CODE.test(code) && call !== 'connect' && call !== 'getaddrinfo'
+}
 
 function redirectTarget({ status, headers, url }: Answer, method: Exchange['method']): URL | undefined {
   if (![301, 302, 303, 307, 308].includes(status) || (method !== 'GET' && method !== 'HEAD')) return undefined

@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -441,28 +441,36 @@ describe('an index', () => {
 })
 
 describe('a proxy', () => {
-  test('is asked for a tunnel unless NO_PROXY names the host', async () => {
+  test('carries the connection unless NO_PROXY names the host, and what it refuses is said', async () => {
     const r = await registry({ tls: true })
     r.addImage('pkg', '1', LAYER)
     const tunnels: string[] = []
+    let isOpen = true
     const proxy = createServer((socket) => {
+      socket.on('error', () => undefined) // either end may be faster to leave
       socket.once('data', (head) => {
-        tunnels.push(head.toString().split('\r\n')[0] ?? '')
-        socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+        const [line = ''] = head.toString().split('\r\n')
+        tunnels.push(line)
+        if (!isOpen) return void socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+        const onward = connect(Number(line.split(':')[1]?.split(' ')[0]), '127.0.0.1', () => {
+          socket.write('HTTP/1.1 200 OK\r\n\r\n')
+          socket.pipe(onward).pipe(socket)
+        })
+        onward.on('error', () => undefined)
       })
-      socket.on('error', () => undefined) // the client may be faster to leave
     })
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
     opened.push({ close: () => proxy.close() })
     const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
     const rules = [{ host: r.host, ca: fakeAuthority }]
-    const reference = parseReference(`${r.host}/pkg:1`)
-    await expect(resolveImage(client(rules, { proxy: { HTTPS_PROXY: address } }), reference, signal)).rejects.toMatchObject({
-      code: 'unreachable',
-    })
-    expect(tunnels[0]).toBe(`CONNECT ${r.host} HTTP/1.1`)
-    await expect(
-      resolveImage(client(rules, { proxy: { HTTPS_PROXY: address, NO_PROXY: '127.0.0.1' } }), reference, signal),
-    ).resolves.toBeDefined()
+    const ask = (environment: Record<string, string>) =>
+      resolveImage(client(rules, { proxy: environment }), parseReference(`${r.host}/pkg:1`), signal)
+
+    await expect(ask({ HTTPS_PROXY: address })).resolves.toBeDefined()
+    expect(tunnels).toEqual([`CONNECT ${r.host} HTTP/1.1`])
+    await expect(ask({ HTTPS_PROXY: address, NO_PROXY: '127.0.0.1' })).resolves.toBeDefined()
+    expect(tunnels).toHaveLength(1)
+    isOpen = false
+    await expect(ask({ HTTPS_PROXY: address })).rejects.toMatchObject({ code: 'unreachable', message: expect.stringMatching(/403/) })
   })
 })

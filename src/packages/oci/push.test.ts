@@ -141,6 +141,13 @@ describe('a push', () => {
     expect(puts).toEqual(['PUT /v2/pkg/blobs/uploads/1?state=abc&digest=…', 'PUT /v2/pkg/manifests/1'])
   })
 
+  test('logs in once for reading and once for writing', async () => {
+    const { fake, client } = await registry(LOGIN)
+    const reference = parseReference(`${fake.host}/pkg:1`)
+    await pushImages(client, reference, [buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64' })], signal)
+    expect(fake.requests.filter(({ line }) => line.startsWith('GET /token'))).toHaveLength(2)
+  })
+
   test('of several architectures is an index over them', async () => {
     const { fake, client } = await registry()
     const reference = parseReference(`${fake.host}/pkg:1`)

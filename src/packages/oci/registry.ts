@@ -132,7 +132,7 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
         if (authorization !== undefined) {
           answer.body.resume()
           answer = await send(authorization)
-          if (answer.status < 400) logins.set(key, authorization)
+          if (answer.status !== 401) logins.set(key, authorization)
         }
       }
       if (answer.status < 400 || answer.status === expected) return answer

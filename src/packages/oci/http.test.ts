@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { connectionError } from './http.ts'
+
+const url = new URL('https://r.example:5000/v2/')
+const never = new AbortController().signal
+const error = (code: string, syscall?: string) => Object.assign(new Error(`it said ${code}`), { code, syscall })
+
+test.each([
+  ['ECONNREFUSED', 'connect', 'unreachable'],
+  ['ENOTFOUND', 'getaddrinfo', 'unreachable'],
+  ['EPERM', 'connect', 'unreachable'], // a firewall, not the disk
+  ['CERT_HAS_EXPIRED', undefined, 'tls'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', undefined, 'tls'],
+  ['EPROTO', 'write', 'tls'],
+  ['ENOSPC', 'write', 'ENOSPC'], // the disk speaks for itself
+  ['EACCES', 'open', 'EACCES'],
+])('%s of %s is %s', (code, syscall, expected) => {
+  expect(connectionError(error(code, syscall), url, never)).toMatchObject({ code: expected })
+})
+
+test('an abort is its own reason', () => {
+  expect(connectionError(error('ECONNRESET', 'read'), url, AbortSignal.abort('enough'))).toBe('enough')
+})
