@@ -50,6 +50,7 @@ export async function runAgent(): Promise<number> {
   if (claim) {
     const journalFile = openJournalFile<Journal>(root, { version: 1 })
     state.journal = await readJournal(journalFile, log)
+    state.hostFolders = new Set((await root.stat(settings.copyDirRoot)) ? await root.readdir(settings.copyDirRoot) : [])
     if (await unlessStopped(signal, async () => (await sync({ root, state, parts, log, signal }), true))) {
       isSynced = true
       log.info({ sinceStartMs: Math.round(performance.now()) }, 'synced')

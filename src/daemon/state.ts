@@ -27,6 +27,7 @@ export type State = {
   readonly waiting: Map<string, SlotAnswer>
   pods: Known<FollowedPods>
   singleNode: boolean | undefined
+  hostFolders: ReadonlySet<string>
   readonly evictions: Map<string, Eviction>
   readonly interrupts: Map<string, InterruptObservation>
   host: World['host']
@@ -44,6 +45,7 @@ export function newState(journal: Journal, bootId: string): State {
     waiting: new Map(),
     pods: unknown('the pods of this node are not followed'),
     singleNode: undefined,
+    hostFolders: new Set(),
     evictions: new Map(),
     interrupts: new Map(),
     host: { state: 'usable' },
@@ -66,6 +68,7 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     waiting: new Map(state.waiting),
     pods: state.pods,
     singleNode: state.singleNode,
+    hostFolders: state.hostFolders,
     evictions: new Map(state.evictions),
     interrupts: new Map(state.interrupts),
     host: state.host,

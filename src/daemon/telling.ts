@@ -62,6 +62,19 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
         return record('Warning', 'EditIgnored', `Skyhook ${skyhook}: ${event.message}`)
       case 'republished':
         return log.info(line, 'state published again')
+      case 'startedOver':
+        log.warn(line, 'the host has no journal of what the Node shows: starting over')
+        return record('Warning', 'StartedOver', `Skyhook ${skyhook}: this host remembers nothing of what the Node shows; starting over`)
+      case 'adopted':
+        log.info(line, 'work of the original operator adopted')
+        return record('Normal', 'Adopted', `Skyhook ${skyhook}: the work of the original operator on this node was adopted`)
+      case 'rebootNotRepeated':
+        log.info(line, 'reboot not repeated: the host booted for this spec before its disk was lost')
+        return record(
+          'Normal',
+          'RebootNotRepeated',
+          `Skyhook ${skyhook}: this host was rebooted for the present spec before; it is not rebooted again`,
+        )
       case 'orphaned':
         return log.info(line, 'the Skyhook is gone, its files stay')
     }

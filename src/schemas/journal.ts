@@ -39,6 +39,8 @@ export type SkyhookRecord = {
   readonly orphaned?: boolean
   /** Reboots done per merged interrupt, keyed `<applied>/<owners>`. */
   readonly reboots: Readonly<Record<string, number>>
+  /** Of an earlier life of this host, whose disk is gone: not repeated. */
+  readonly inheritedReboots?: Readonly<Record<string, number>>
   /** Steps that the agent itself guards against repetition, keyed by stages/flags; value = time in ms. */
   readonly flags: Readonly<Record<string, number>>
   /** The interrupt under way or just done, see stages/interrupts.ts. */

@@ -56,6 +56,7 @@ function open(draft: Draft, owners: readonly string[]): InterruptStand {
   const names = owners.map((key) => record.packages[key]?.name ?? key).join(',')
   const count = `${appliedHash(view.spec)}/${names}`
   const reboots = record.reboots[count] ?? 0
+  if (merged.type === 'reboot' && (record.inheritedReboots?.[count] ?? 0) > 0) return skipReboot(draft, owners, count)
   if (merged.type === 'reboot' && reboots >= mostReboots) {
     return {
       state: 'waiting',
@@ -79,6 +80,20 @@ function open(draft: Draft, owners: readonly string[]): InterruptStand {
     ...(merged.type === 'reboot' && { reboots: { ...record.reboots, [count]: reboots + 1 } }),
   }
   return start(draft, run)
+}
+
+/** The host was rebooted for this spec before its disk was lost: it booted since, and is not rebooted again. */
+function skipReboot(draft: Draft, owners: readonly string[], count: string): InterruptStand {
+  const { [count]: _, ...inheritedReboots } = draft.record.inheritedReboots ?? {}
+  draft.record = { ...draft.record, inheritedReboots }
+  for (const key of owners) {
+    const entry = draft.record.packages[key]
+    if (!entry) continue
+    const { owes: __, ...kept } = entry
+    setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete' })
+  }
+  draft.events.push({ type: 'rebootNotRepeated', skyhook: draft.view.metadata.name })
+  return { state: 'none' }
 }
 
 function start(draft: Draft, run: InterruptRun): InterruptStand {

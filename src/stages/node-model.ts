@@ -47,6 +47,7 @@ export class NodeModel {
   readonly images = new Map<string, PackageConfig | string>()
   grantSlots = true
   pods: Pod[] = []
+  hostFolders: ReadonlySet<string> = new Set()
   watching: PodWatch = 'no'
   singleNode: boolean | undefined
   readonly evictions = new Map<string, Eviction>()
@@ -94,6 +95,7 @@ export class NodeModel {
       pods: this.watching === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: this.watching }),
       singleNode: this.singleNode,
       evictions: this.evictions,
+      hostFolders: this.hostFolders,
       interrupts: this.interrupts,
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },

@@ -125,4 +125,7 @@ export type StageEvent = { readonly skyhook: string } & (
   | { readonly type: 'editIgnored'; readonly message: string }
   | { readonly type: 'republished'; readonly message: string }
   | { readonly type: 'orphaned' }
+  | { readonly type: 'startedOver' }
+  | { readonly type: 'adopted' }
+  | { readonly type: 'rebootNotRepeated' }
 )

@@ -6,6 +6,8 @@ import type { StageName } from '../schemas/skyhook.ts'
 import { sha256Hex } from './canonical.ts'
 import type { StageEvent } from './plan.ts'
 
+type WrittenEntry = { readonly stage?: unknown; readonly state?: unknown; readonly image?: unknown }
+
 export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }
 
 /**
@@ -132,13 +134,19 @@ function republish(record: SkyhookRecord): SkyhookRecord {
   return rest
 }
 
-function parseCompanion(text: string | undefined): Companion | undefined {
+/** The companion annotation; undefined when absent or not ours. */
+export function parseCompanion(text: string | undefined): Companion | undefined {
   const value = parseObject(text)
   return value && typeof value['sha256'] === 'string' && typeof value['rev'] === 'number' ? (value as unknown as Companion) : undefined
 }
 
-function parseState(text: string): Record<string, { stage?: unknown; state?: unknown }> | undefined {
-  return parseObject(text) as Record<string, { stage?: unknown; state?: unknown }> | undefined
+/** Entries of nodeState as somebody wrote them; undefined when it is no object. */
+export function parseState(text: string): Record<string, WrittenEntry> | undefined {
+  const entries = parseObject(text)
+  if (!entries) return undefined
+  return Object.fromEntries(
+    Object.entries(entries).map(([key, entry]) => [key, typeof entry === 'object' && entry !== null ? (entry as WrittenEntry) : {}]),
+  )
 }
 
 function parseObject(text: string | undefined): Record<string, unknown> | undefined {

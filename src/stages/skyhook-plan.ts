@@ -7,6 +7,7 @@ import { drainPause, isOverdue, losesPatience, noteDrain, pauseDrain } from './d
 import type { Draft } from './draft.ts'
 import { newDraft, wakeAt } from './draft.ts'
 import { beginGate, holdGate } from './eligibility.ts'
+import { inherit } from './inherit.ts'
 import { advanceInterrupt } from './interrupt-run.ts'
 import type { InterruptStand } from './interrupt-run.ts'
 import { advancePackage } from './package-work.ts'
@@ -34,7 +35,9 @@ export type SkyhookPlan = {
 const failuresUntilFailed = 3
 
 export function planSkyhook(world: World, view: SkyhookView, before: SkyhookRecord | undefined, earlier: string | undefined): SkyhookPlan {
-  const draft = newDraft(world, view, sameSkyhook(before, view))
+  const inherited = before === undefined && !view.stale ? inherit(world, view) : undefined
+  const draft = newDraft(world, view, inherited?.record ?? sameSkyhook(before, view))
+  if (inherited?.event) draft.events.push(inherited.event)
   if (view.stale) return holdStill(draft)
   const slot = ownSlot(world, view)
   const begun = draft.record.lifecycle !== undefined

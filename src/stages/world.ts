@@ -34,6 +34,8 @@ export type World = {
   readonly evictions: ReadonlyMap<string, Eviction>
   /** By id of the interrupt. */
   readonly interrupts: ReadonlyMap<string, InterruptObservation>
+  /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
+  readonly hostFolders: ReadonlySet<string>
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
