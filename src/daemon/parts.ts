@@ -6,6 +6,7 @@ import type { Units } from '../host/units.ts'
 import { inClusterCredentials } from '../kube/credentials.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
+import { lastWriter } from '../kube/last-writer.ts'
 import { createTransport } from '../kube/transport.ts'
 import type { TimedReason } from '../stages/plan.ts'
 import type { ReasonName } from '../stages/reasons.ts'
@@ -158,8 +159,12 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
       countNodes: () => countNodes(transport, state, signal),
       publish: (patch) => publish(transport, nodes, state, patch, signal),
     },
-    createTeller: () =>
-      createTeller(log, recorder, { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' }),
+    createTeller: () => {
+      const node = { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' }
+      const whoWrote = (): Promise<string | undefined> =>
+        lastWriter(transport, `/api/v1/nodes/${settings.nodeName}`, 'skyhookd', signal).catch(() => undefined)
+      return createTeller(log, recorder, node, whoWrote)
+    },
     seeReasons: (seen) => {
       reasons = seen
     },

@@ -11,7 +11,8 @@ export type Teller = {
 const quietReasons = new Set(['Preparing', 'WaitingForSlot', 'WaitingForPriority', 'WaitingForBatch', 'Soaking', 'RebootPending'])
 
 /** One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it. */
-export function createTeller(log: Log, recorder: EventRecorder, node: EventTarget): Teller {
+/** `whoWrote` names the last other writer of the Node, as far as it can be known; it never rejects. */
+export function createTeller(log: Log, recorder: EventRecorder, node: EventTarget, whoWrote: () => Promise<string | undefined>): Teller {
   const toldReasons = new Map<string, string>()
 
   function tell(event: StageEvent): void {
@@ -46,10 +47,12 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
         return record('Normal', 'Interrupted', `Skyhook ${skyhook}: ${event.interrupt}`)
       case 'cordonForeign':
         log.warn(line, 'somebody else changed the cordon while we hold it')
-        return record(
-          'Warning',
-          'CordonChanged',
-          `the node was ${event.unschedulable ? 'cordoned' : 'uncordoned'} by somebody else while Skyhook ${skyhook} holds it`,
+        return void whoWrote().then((manager) =>
+          record(
+            'Warning',
+            'CordonChanged',
+            `the node was ${event.unschedulable ? 'cordoned' : 'uncordoned'} by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`,
+          ),
         )
       case 'reset':
         log.info(line, 'reset by removal of the annotation, starting over')
