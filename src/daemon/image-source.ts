@@ -1,4 +1,3 @@
-import { readdir, readFile } from 'node:fs/promises'
 import type { HostRoot } from '../host/root.ts'
 import type { HostFiles } from '../packages/oci/certs-directory.ts'
 import { parseDockerConfig } from '../packages/oci/credentials.ts'
@@ -7,6 +6,7 @@ import { isDigest } from '../packages/oci/digest.ts'
 import type { Digest } from '../packages/oci/digest.ts'
 import type { RegistryRule } from '../packages/oci/endpoints.ts'
 import { imageErrorCode } from '../packages/oci/errors.ts'
+import { hostFiles } from '../packages/oci/host-files.ts'
 import { packageReference } from '../packages/oci/reference.ts'
 import type { RegistrySettings } from '../packages/oci/registry.ts'
 import type { ReferencePort } from '../packages/references.ts'
@@ -47,9 +47,13 @@ export function createImageSource({ root, settings, references, log, signal }: I
     .then((path) => openImageStore(path, { unpack: (request, unpackSignal) => unpackInChild(request, { signal: unpackSignal }) }))
   store.catch(() => undefined) // whoever asks for an image hears of it
 
+  const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`
+
   return {
     async fetch(image) {
       try {
+        if (image.digest !== undefined && (await root.stat(contentOf(image.digest))) !== undefined)
+          return { outcome: 'fetched', digest: image.digest }
         const reference = packageReference(image.image, image.version, image.digest)
         const registry = await registrySettings(settings, references, hostFiles(root), log)
         const stored = await (await store).ensureImage(reference, { registry, signal })
@@ -60,7 +64,7 @@ export function createImageSource({ root, settings, references, log, signal }: I
         return failed(image, error)
       }
     },
-    contentOf: (digest) => `${folder}/${digest.replace('sha256:', '')}`,
+    contentOf,
     async collect(keep) {
       const removed = await (await store).collect(new Set([...keep].filter((digest): digest is Digest => isDigest(digest))))
       if (removed.length > 0) log.info({ removed }, 'images removed that nothing needs any more')
@@ -106,17 +110,5 @@ async function registrySettings(settings: Settings, references: ReferencePort, f
     credentials,
     sources: { files, certsDirectory, rules },
     ...(https && { proxy: { HTTPS_PROXY: https, ...(no && { NO_PROXY: no }) } }),
-  }
-}
-
-/** containerd's settings are read where the host has them, links resolved inside the host. */
-function hostFiles(root: HostRoot): HostFiles {
-  const inside = async <T>(path: string, read: (resolved: string) => Promise<T>): Promise<T | undefined> => {
-    if ((await root.stat(path)) === undefined) return undefined
-    return await read(await root.resolve(path))
-  }
-  return {
-    readText: (path) => inside(path, (resolved) => readFile(resolved, 'utf8')),
-    list: (path) => inside(path, (resolved) => readdir(resolved)),
   }
 }

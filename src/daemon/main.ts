@@ -1,7 +1,6 @@
-import { runUnpackChild } from '../packages/unpack-child.ts'
-import { runAgent } from './agent.ts'
-import { probe } from './http.ts'
 import { version } from './version.ts'
+
+// Each command loads only what it needs: a probe must not cost what an agent costs.
 
 const usage = `usage: skyhookd agent          run the agent of this node
        skyhookd health live   ask the running agent whether it lives (exit 0 or 1)
@@ -13,12 +12,12 @@ const usage = `usage: skyhookd agent          run the agent of this node
 async function main([command = '', argument]: readonly string[]): Promise<number> {
   switch (command) {
     case 'agent':
-      return await runAgent()
+      return await (await import('./agent.ts')).runAgent()
     case 'unpack':
-      await runUnpackChild()
+      await (await import('../packages/unpack-child.ts')).runUnpackChild()
       return 0
     case 'health':
-      if (argument === 'live' || argument === 'ready') return await probe(argument)
+      if (argument === 'live' || argument === 'ready') return await (await import('./probe.ts')).probe(argument)
       break
     case 'version':
       process.stdout.write(`${version}\n`)

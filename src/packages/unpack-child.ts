@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { ImageError, type ImageErrorCode, systemCode } from './oci/errors.ts'
 import type { Unpacked } from './unpack.ts'
-import { runUnpackJob, type UnpackJob } from './unpack-job.ts'
+import type { UnpackJob } from './unpack-job.ts'
 
 /**
  * Fetching and unpacking in a process of its own: memory that Node takes for it is never given back (10 MB for a download, 100 for an
@@ -31,6 +31,7 @@ export async function runUnpackChild(): Promise<void> {
   const lines = createInterface({ input: process.stdin })
   lines.on('close', () => process.exit(EXIT_ORPHANED))
   const job = await new Promise<UnpackJob>((resolve) => lines.once('line', (line) => resolve(JSON.parse(line) as UnpackJob)))
+  const { runUnpackJob } = await import('./unpack-job.ts') // archives and compression are the child's alone: no agent loads them
   const reply = await runUnpackJob(job, new AbortController().signal).then(
     (unpacked): Reply => ({ outcome: 'unpacked', unpacked }),
     failure,

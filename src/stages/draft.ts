@@ -50,6 +50,7 @@ export function preparation(draft: Draft, image: PackageImage): Preparation {
   const key = preparationKey(image)
   draft.needed.add(key)
   const found = draft.world.prepared.get(key)
+  if (found?.state === 'ready') draft.needed.add(preparationKey({ ...image, digest: found.digest })) // begun work asks by it
   const retry = found?.state === 'failed' && found.retryAtMs <= draft.world.nowMs
   if (found?.state === 'failed' && !retry) wakeAt(draft, found.retryAtMs)
   if (found === undefined || retry) draft.actions.push({ do: 'prepare', key: `prepare/${key}`, image })

@@ -1,0 +1,26 @@
+import { request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+
+/** Health is asked for by the agent's own binary over this socket in its container: no port on the host's network for it. */
+export const healthSocket = '/tmp/skyhookd-health.sock'
+
+/** The probe: asks the running agent and returns the exit code; what is wrong goes to stderr. */
+export async function probe(check: 'live' | 'ready', socket = healthSocket): Promise<number> {
+  try {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request({ socketPath: socket, path: `/${check}`, timeout: 3_000 }, resolve)
+        .on('timeout', function (this: { destroy(error: Error): void }) {
+          this.destroy(new Error('no answer within 3 s'))
+        })
+        .on('error', reject)
+        .end()
+    })
+    let text = ''
+    for await (const chunk of answer) text += String(chunk)
+    if (answer.statusCode === 200) return 0
+    process.stderr.write(text)
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  }
+  return 1
+}
