@@ -1,0 +1,164 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
+import type { NodeStatus } from '../schemas/skyhook.ts'
+import { rollUp } from './count.ts'
+import { skyhookOfKey, type AgentState } from './node-facts.ts'
+import { agentsAll, counted, entry, nodeSaying, skyhookWith, spec, type Said } from './test-objects.ts'
+
+const demo = skyhookWith()
+
+describe('a node that says complete', () => {
+  const otherSpec = { packages: { tuning: { version: '1.2.0', image: 'registry.example.com/tuning' } } }
+  const sameWork = {
+    packages: { tuning: { ...spec.packages?.['tuning'], version: '1.1.0', image: 'mirror.example.com/tuning', stageTimeout: '5m' } },
+  }
+
+  test.each<[string, Said, AgentState, NodeStatus]>([
+    ['counts', {}, 'ready', 'complete'],
+    ['counts while its agent is only late', {}, 'late', 'complete'],
+    ['counts while the pods cannot be listed', {}, 'unknown', 'complete'],
+    ['counts for a spec that differs in nothing that is work', { of: sameWork }, 'ready', 'complete'],
+    ['is unknown once its agent is silent', {}, 'silent', 'unknown'],
+    ['has work for another spec', { of: otherSpec }, 'ready', 'waiting'],
+    ['has work when it never said for which spec', { companion: { applied: undefined } }, 'ready', 'waiting'],
+    ['has work when an earlier registration of it said so', { companion: { nodeUID: 'before' } }, 'ready', 'waiting'],
+    ['has work when somebody edited its state since', { stateText: '{}', companion: { sha256: 'of before' } }, 'ready', 'waiting'],
+    ['has work when somebody took its state away', { annotations: { [nodeStateKey('demo')]: undefined } }, 'ready', 'waiting'],
+    ['has work when it was the original operator that said so', { annotations: { [journalKey('demo')]: undefined } }, 'ready', 'waiting'],
+    ['has work when a newer agent said so in a way not known here', { companion: { v: 2 } }, 'ready', 'waiting'],
+    ['has work when the companion is a scribble', { annotations: { [journalKey('demo')]: 'yes' } }, 'ready', 'waiting'],
+  ])('%s', (_, said, agent, status) => {
+    const counts = counted(demo, [nodeSaying('n1', said)], agentsAll(agent))
+    expect(counts.nodes.map((node) => node.status)).toEqual([status])
+    expect(counts.complete).toBe(status === 'complete' ? 1 : 0)
+  })
+})
+
+describe('a node that says nothing', () => {
+  test.each<[AgentState, NodeStatus]>([
+    ['ready', 'waiting'],
+    ['late', 'unknown'],
+    ['silent', 'unknown'],
+    ['unknown', 'unknown'],
+  ])('with its agent %s is %s', (agent, status) => {
+    expect(counted(demo, [nodeSaying('n1', { status: '' })], agentsAll(agent)).nodes[0]?.status).toBe(status)
+  })
+
+  test.each([
+    [pauseKey, 'paused'],
+    [disableKey, 'disabled'],
+  ])('is what its Skyhook is: %s', (key, status) => {
+    const skyhook = skyhookWith({ metadata: { annotations: { [key]: 'true' } } })
+    expect(counted(skyhook, [nodeSaying('n1', { status: '' })]).nodes[0]?.status).toBe(status)
+  })
+})
+
+describe('counting', () => {
+  test('covers the selected nodes, by name, whatever others say', () => {
+    const skyhook = skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { pool: 'gpu' } } } })
+    const nodes = [
+      nodeSaying('n3', { labels: { pool: 'gpu' } }),
+      nodeSaying('n1', { labels: { pool: 'gpu' }, status: 'in_progress' }),
+      nodeSaying('n2', { labels: { pool: 'cpu' }, status: 'erroring' }),
+    ]
+    const counts = counted(skyhook, nodes)
+    expect(counts.nodes.map(({ name }) => name)).toEqual(['n1', 'n3'])
+    expect(rollUp(counts)).toBe('in_progress')
+  })
+
+  test('tells who waits for a slot or a batch', () => {
+    const waiting = (name: string, reason: string) => nodeSaying(name, { status: 'waiting', reason: [reason, 'x'] })
+    const counts = counted(demo, [waiting('a', 'WaitingForSlot'), waiting('b', 'WaitingForBatch'), waiting('c', 'WaitingForPriority')])
+    expect(counts.waiters).toBe(2)
+  })
+
+  test('tells cordons and service apart: one that another Skyhook cordoned is not in service', () => {
+    const nodes = [
+      nodeSaying('a', { annotations: { [cordonKey('demo')]: 'true' } }),
+      nodeSaying('b', { annotations: { [cordonKey('other')]: 'true' } }),
+      nodeSaying('c', { labels: { [ignoreLabel]: 'true' } }),
+    ]
+    const facts = counted(demo, nodes, agentsAll('ready', { d: 'late' })).nodes
+    expect(facts.map(({ isCordoned, isInService, isIgnored }) => [isCordoned, isInService, isIgnored])).toEqual([
+      [true, false, false],
+      [false, false, false],
+      [false, true, true],
+    ])
+  })
+
+  test('keeps of the state what the resource definition takes', () => {
+    const stateText = JSON.stringify({
+      'tuning|1.1.0': { ...entry(), restarts: 2, extra: 'dropped' },
+      'bad|1': { name: 'bad', version: '1', image: 'x', stage: 'baking', state: 'complete' },
+      'odd|1': { name: 'odd', version: '1', stage: 'apply', state: 'maybe', restarts: -1 },
+      'none|1': null,
+    })
+    expect(counted(demo, [nodeSaying('a', { stateText })]).nodes[0]?.entries).toEqual({
+      'tuning|1.1.0': { ...entry(), restarts: 2 },
+      'odd|1': { name: 'odd', version: '1', image: '', stage: 'apply' },
+    })
+    expect(counted(demo, [nodeSaying('a', { stateText: '[' })]).nodes[0]).toMatchObject({ entries: {}, isScribble: true })
+  })
+
+  test('whatever a Node carries, counting does not fail and nothing unproven is complete', () => {
+    const text = fc.oneof(fc.string(), fc.json(), fc.constantFrom('complete', 'in_progress', '{}', '{"v":1}'))
+    fc.assert(
+      fc.property(text, text, text, text, (state, status, journal, reason) => {
+        const said = { nodeState_demo: state, status_demo: status, journal_demo: journal, reason_demo: reason }
+        const annotations = Object.fromEntries(Object.entries(said).map(([key, value]) => [`skyhook.nvidia.com/${key}`, value]))
+        const { nodes } = counted(demo, [{ name: 'n', uid: 'u', labels: {}, annotations }])
+        expect(nodes).toHaveLength(1)
+        expect(nodes[0]?.status).not.toBe('complete')
+      }),
+    )
+  })
+})
+
+describe('the roll-up', () => {
+  const saying = (...said: string[]) =>
+    counted(
+      demo,
+      said.map((status, at) => nodeSaying(`n${at}`, { status })),
+    )
+
+  test.each<[readonly string[], NodeStatus]>([
+    [[], 'complete'],
+    [['complete', 'complete'], 'complete'],
+    [['complete', 'waiting'], 'waiting'],
+    [['waiting', 'blocked'], 'blocked'],
+    [['waiting', 'blocked', 'erroring'], 'erroring'],
+    [['waiting', 'blocked', 'erroring', 'in_progress'], 'in_progress'],
+    [['complete', 'unknown'], 'unknown'],
+    [['unknown', 'waiting'], 'waiting'],
+    [['complete', 'paused'], 'paused'],
+    [['no such word', 'complete'], 'unknown'],
+  ])('of %j is %s', (said, status) => {
+    expect(rollUp(saying(...said))).toBe(status)
+  })
+
+  const annotated = (...annotations: string[]) =>
+    skyhookWith({ metadata: { annotations: Object.fromEntries(annotations.map((key) => [key, 'true'])) } })
+  test.each([
+    ['paused', annotated(pauseKey), 'in_progress', 'paused'],
+    ['disabled', annotated(disableKey), 'erroring', 'disabled'],
+    ['both', annotated(pauseKey, disableKey), 'waiting', 'paused'],
+    ['paused and complete', annotated(pauseKey), 'complete', 'complete'],
+  ])('of a Skyhook that is %s', (_, skyhook, said, status) => {
+    expect(rollUp(counted(skyhook, [nodeSaying('n1', { status: said })]))).toBe(status)
+  })
+
+  test('of a spec that contradicts itself is blocked, complete nodes or not', () => {
+    const broken = { packages: { tuning: { version: '1.1.0', image: 'x', configMap: { a: '1' }, dependsOn: { tuning: '1.1.0' } } } }
+    const counts = counted(skyhookWith({ spec: broken }), [nodeSaying('n1', { of: broken })])
+    expect(counts.specProblem).toContain('cannot depend on itself')
+    expect(rollUp(counts)).toBe('blocked')
+  })
+})
+
+test.each([
+  ['skyhook.nvidia.com/status_demo', 'demo'],
+  ['skyhook.nvidia.com/nodeState_a.b-c_d', 'a.b-c_d'],
+  ['skyhook.nvidia.com/cordonedBefore', undefined],
+  ['example.com/status_demo', undefined],
+])('the key %s belongs to %s', (key, skyhook) => expect(skyhookOfKey(key)).toBe(skyhook))

@@ -1,0 +1,58 @@
+import type { NodeStatus } from '../schemas/skyhook.ts'
+import { appliedHash } from '../stages/applied.ts'
+import { isDisabled, isPaused, specProblem } from '../stages/eligibility.ts'
+import { selects } from '../stages/selectors.ts'
+import type { SkyhookView } from '../stages/world.ts'
+import { nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
+import type { Agents } from './silence.ts'
+
+/** Everything that is counted for one Skyhook at one moment. */
+export type Counts = {
+  /** The selected nodes by name. */
+  readonly nodes: readonly NodeFact[]
+  readonly complete: number
+  /** Nodes that wait for a slot or a batch. */
+  readonly waiters: number
+  /** Hash of the spec that `complete` was counted for. */
+  readonly applied: string
+  readonly isPaused: boolean
+  readonly isDisabled: boolean
+  /** Why no node can work on this spec, in one message. */
+  readonly specProblem: string | undefined
+}
+
+/** Counts the nodes that the Skyhook selects. What other nodes say of it does not matter. */
+export function countNodes(view: SkyhookView, nodes: Iterable<CensusNode>, agents: Agents): Counts {
+  const applied = appliedHash(view.spec)
+  const paused = isPaused(view)
+  const disabled = isDisabled(view)
+  const idle: NodeStatus = paused ? 'paused' : disabled ? 'disabled' : 'waiting'
+  const question = { skyhook: view.metadata.name, applied, idle }
+  const facts: NodeFact[] = []
+  for (const node of nodes) if (selects(view.spec.nodeSelectors, node.labels)) facts.push(nodeFact(node, agents.of(node.name), question))
+  facts.sort((a, b) => (a.name < b.name ? -1 : 1))
+  return {
+    nodes: facts,
+    complete: facts.filter(({ status }) => status === 'complete').length,
+    waiters: facts.filter(({ reason }) => reason !== undefined && waitingReasons.has(reason.reason)).length,
+    applied,
+    isPaused: paused,
+    isDisabled: disabled,
+    specProblem: specProblem(view)?.message,
+  }
+}
+
+const waitingReasons: ReadonlySet<string> = new Set(['WaitingForSlot', 'WaitingForBatch'])
+
+/** The Skyhook's one word: what is most worth knowing of its incomplete nodes. `unknown` only if nothing else is known of any. */
+export function rollUp({ nodes, complete, isPaused: paused, isDisabled: disabled, specProblem: problem }: Counts): NodeStatus {
+  if (problem !== undefined) return 'blocked'
+  if (complete === nodes.length) return 'complete'
+  if (paused) return 'paused'
+  if (disabled) return 'disabled'
+  const present = new Set(nodes.map(({ status }) => status))
+  return rollUpOrder.find((status) => present.has(status)) ?? 'unknown'
+}
+
+/** `paused` and `disabled` are here for a node that has not seen yet that its Skyhook goes on. */
+const rollUpOrder: readonly NodeStatus[] = ['in_progress', 'erroring', 'blocked', 'waiting', 'paused', 'disabled']

@@ -1,0 +1,136 @@
+/** What one Node's annotations say about one Skyhook. Everything is read as a stranger's text: a person may have edited it. */
+import * as keys from '../schemas/annotations.ts'
+import type { Companion, NodeStateEntry, PublishedReason } from '../schemas/annotations.ts'
+import type { NodeStatus } from '../schemas/skyhook.ts'
+import { sha256Hex } from '../stages/canonical.ts'
+import type { NodeState } from './skyhook-status.ts'
+
+/** A Node as the census keeps it: no spec, no status, no annotations of others. */
+export type CensusNode = {
+  readonly name: string
+  readonly uid: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** What the pods tell of the node's agent. `late`: no Ready pod, but not yet for long; `unknown`: the pods cannot be listed. */
+export type AgentState = 'ready' | 'late' | 'silent' | 'unknown'
+
+export type NodeFact = {
+  readonly name: string
+  /** What the node counts as; `complete` means for the spec of now. */
+  readonly status: NodeStatus
+  readonly agent: AgentState
+  /** Why it is not complete, in the agent's words. */
+  readonly reason?: Pick<PublishedReason, 'reason' | 'message'>
+  /** Package entries that make sense. */
+  readonly entries: NodeState
+  /** The state annotation is there and nobody can read it. */
+  readonly isScribble: boolean
+  /** The Skyhook holds a cordon on it. */
+  readonly isCordoned: boolean
+  /** No Skyhook holds a cordon on it, and its agent answers. */
+  readonly isInService: boolean
+  readonly isIgnored: boolean
+}
+
+export type Question = {
+  readonly skyhook: string
+  /** Hash of the packages of the spec of now. */
+  readonly applied: string
+  /** What a node counts as that has not begun: waiting, or paused or disabled with the Skyhook. */
+  readonly idle: NodeStatus
+}
+
+/**
+ * A node is complete for the spec of now only if it says so, says it of this spec, is the very Node that said it, and nobody has touched
+ * its state since: an agent that finds its state edited goes to work again. A silent agent's node is unknown, whatever it said last.
+ */
+export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied, idle }: Question): NodeFact {
+  const { annotations, labels } = node
+  const stateText = annotations[keys.nodeStateKey(skyhook)]
+  const entries = stateText === undefined ? {} : entriesOf(stateText)
+  const status = ((): NodeStatus => {
+    if (agent === 'silent') return 'unknown'
+    const said = annotations[keys.statusKey(skyhook)]
+    if (said === undefined) return agent === 'ready' ? idle : 'unknown'
+    if (!isNodeStatus(said)) return 'unknown'
+    if (said !== 'complete') return said
+    return isStillTrue(annotations[keys.journalKey(skyhook)], { stateText, applied, nodeUid: node.uid }) ? 'complete' : idle
+  })()
+  const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)])
+  return {
+    name: node.name,
+    status,
+    agent,
+    ...(reason && { reason }),
+    entries: entries ?? {},
+    isScribble: entries === undefined,
+    isCordoned: keys.cordonKey(skyhook) in annotations,
+    isInService: agent === 'ready' && !Object.keys(annotations).some((key) => key.startsWith(cordonPrefix)),
+    isIgnored: labels[keys.ignoreLabel] === 'true',
+  }
+}
+
+/** Name of the Skyhook that an annotation or label of a Node belongs to; undefined for those that are of none. */
+export function skyhookOfKey(key: string): string | undefined {
+  const at = key.startsWith(ownPrefix) ? key.indexOf('_', ownPrefix.length) : -1
+  return at < 0 ? undefined : key.slice(at + 1)
+}
+
+const ownPrefix = `${keys.prefix}/`
+const cordonPrefix = keys.cordonKey('')
+
+function isStillTrue(
+  companionText: string | undefined,
+  now: { readonly stateText: string | undefined; readonly applied: string; readonly nodeUid: string },
+): boolean {
+  const companion = parse(companionText)
+  if (!isRecord(companion) || now.stateText === undefined) return false
+  const { v, applied, nodeUID, sha256 } = companion as Partial<Companion>
+  return v === 1 && applied === now.applied && nodeUID === now.nodeUid && sha256 === sha256Hex(now.stateText)
+}
+
+/** The entries that fit the resource definition; one that does not would make the server refuse the whole status. undefined = no JSON. */
+function entriesOf(text: string): NodeState | undefined {
+  const value = parse(text)
+  if (!isRecord(value)) return undefined
+  const entries: Record<string, NodeStateEntry> = {}
+  for (const [key, entry] of Object.entries(value)) {
+    if (!isRecord(entry)) continue
+    const { name, version, image, containerSHA, stage, state, restarts } = entry
+    if (typeof name !== 'string' || typeof version !== 'string' || !isOneOf(stages, stage)) continue
+    entries[key] = {
+      name,
+      version,
+      image: typeof image === 'string' ? image : '',
+      ...(typeof containerSHA === 'string' && { containerSHA }),
+      stage,
+      ...(isOneOf(states, state) && { state }),
+      ...(Number.isInteger(restarts) && (restarts as number) > 0 && (restarts as number) < 2 ** 31 && { restarts: restarts as number }),
+    }
+  }
+  return entries
+}
+
+function reasonOf(text: string | undefined): NodeFact['reason'] {
+  const value = parse(text)
+  if (!isRecord(value) || typeof value['reason'] !== 'string' || typeof value['message'] !== 'string') return undefined
+  return { reason: value['reason'], message: value['message'] }
+}
+
+function parse(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text)
+  } catch {
+    return undefined // a person's scribble
+  }
+}
+
+const stages = ['apply', 'interrupt', 'post-interrupt', 'config', 'uninstall', 'upgrade']
+const states = ['complete', 'in_progress', 'skipped', 'erroring', 'unknown']
+const statuses: readonly NodeStatus[] = ['unknown', 'complete', 'blocked', 'waiting', 'disabled', 'paused', 'in_progress', 'erroring']
+
+const isOneOf = (known: readonly string[], value: unknown): value is string => typeof value === 'string' && known.includes(value)
+const isNodeStatus = (text: string): text is NodeStatus => isOneOf(statuses, text)
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)

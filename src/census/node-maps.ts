@@ -1,0 +1,52 @@
+import type { NodeStatus } from '../schemas/skyhook.ts'
+import type { NodeFact } from './node-facts.ts'
+import type { NodeState } from './skyhook-status.ts'
+
+export type NodeMaps = {
+  readonly nodeState: Readonly<Record<string, NodeState>>
+  readonly nodeStatus: Readonly<Record<string, NodeStatus>>
+  readonly nodeStateTruncated: boolean
+}
+
+/** Leaves room in an object of 256 KiB for a spec, the conditions and what others keep in the status. */
+export const MAPS_LIMIT_BYTES = 96 * 1024
+const SHOWN_WHEN_TRUNCATED = 100
+
+/** When not all fit, those that a person has to look at come first. */
+const urgency: Record<NodeStatus, number> = {
+  erroring: 0,
+  blocked: 1,
+  in_progress: 2,
+  unknown: 3,
+  waiting: 4,
+  paused: 5,
+  disabled: 6,
+  complete: 7,
+}
+
+/** State and status of every node, or, where that would be too large, of at most 100 incomplete ones within the same size. */
+export function nodeMaps(nodes: readonly NodeFact[], limitBytes = MAPS_LIMIT_BYTES): NodeMaps {
+  const whole = fill(nodes, limitBytes)
+  if (whole !== undefined) return { ...whole, nodeStateTruncated: false }
+  const incomplete = nodes
+    .filter(({ status }) => status !== 'complete')
+    .toSorted((a, b) => urgency[a.status] - urgency[b.status] || (a.name < b.name ? -1 : 1))
+    .slice(0, SHOWN_WHEN_TRUNCATED)
+  for (let shown = incomplete.length; ; shown = Math.floor(shown / 2)) {
+    const part = fill(incomplete.slice(0, shown), limitBytes)
+    if (part !== undefined) return { ...part, nodeStateTruncated: true }
+  }
+}
+
+function fill(nodes: readonly NodeFact[], limitBytes: number): Omit<NodeMaps, 'nodeStateTruncated'> | undefined {
+  const nodeState: Record<string, NodeState> = {}
+  const nodeStatus: Record<string, NodeStatus> = {}
+  let bytes = 0
+  for (const { name, entries, status } of nodes) {
+    bytes += 2 * name.length + status.length + Buffer.byteLength(JSON.stringify(entries)) + 10 // quotes, colons and commas
+    if (bytes > limitBytes) return undefined
+    nodeState[name] = entries
+    nodeStatus[name] = status
+  }
+  return { nodeState, nodeStatus }
+}

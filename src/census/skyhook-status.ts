@@ -1,0 +1,39 @@
+import type { NodeStateEntry } from '../schemas/annotations.ts'
+import type { NodeStatus } from '../schemas/skyhook.ts'
+
+/** The `.status` of a Skyhook as the resource definition has it. `conditions` are metav1.Conditions. */
+export type SkyhookStatus = {
+  /** Generation of the spec that everything here was counted for. */
+  readonly observedGeneration?: number
+  readonly status?: NodeStatus
+  readonly conditions?: readonly Condition[]
+  readonly nodeState?: Readonly<Record<string, NodeState>>
+  readonly nodeStatus?: Readonly<Record<string, NodeStatus>>
+  readonly nodeStateTruncated?: boolean
+  readonly nodesInProgress?: number
+  readonly completeNodes?: string
+  readonly packageList?: string
+  readonly nodesSelected?: number
+  readonly nodesUpdated?: number
+  readonly nodesReady?: number
+  readonly nodesUnavailable?: number
+  readonly nodesPending?: number
+  /** Kept as they are found: the original operator's memory of a configuration roll. */
+  readonly configUpdates?: Readonly<Record<string, readonly string[]>>
+}
+
+/** Entries of one node, by `name|version`. */
+export type NodeState = Readonly<Record<string, NodeStateEntry>>
+
+export type Condition = {
+  readonly type: string
+  readonly status: 'True' | 'False' | 'Unknown'
+  readonly observedGeneration?: number
+  readonly lastTransitionTime: string
+  readonly reason: string
+  readonly message: string
+}
+
+/** The condition of a type, if there is one. */
+export const conditionOf = (status: SkyhookStatus | undefined, type: string): Condition | undefined =>
+  status?.conditions?.find((condition) => condition.type === type)

@@ -1,0 +1,332 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { disableKey, ignoreLabel, pauseKey } from '../schemas/annotations.ts'
+import type { Skyhook } from '../schemas/skyhook.ts'
+import { planFinalizer, type FinalizerPlan } from './deletion.ts'
+import type { CensusNode } from './node-facts.ts'
+import { conditionOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
+import { isUrgent, nextStatus } from './status.ts'
+import { agentsAll, counted, entry, nodeSaying, skyhookWith, spec, type Said } from './test-objects.ts'
+
+const nowMs = Date.UTC(2026, 10, 20, 14, 0, 0, 500)
+const nothing: FinalizerPlan = { do: 'nothing' }
+
+type Situation = { skyhook?: Skyhook; finalizer?: FinalizerPlan; isFresh?: boolean; nowMs?: number; agents?: ReturnType<typeof agentsAll> }
+
+function statusOf(nodes: readonly CensusNode[], situation: Situation = {}): SkyhookStatus {
+  const { skyhook = skyhookWith(), finalizer = nothing, isFresh = false, agents } = situation
+  return nextStatus({ skyhook, counts: counted(skyhook, nodes, agents), finalizer, isFresh, nowMs: situation.nowMs ?? nowMs })
+}
+const nodes = (...said: (string | Said)[]): CensusNode[] =>
+  said.map((one, at) => nodeSaying(`n${at + 1}`, typeof one === 'string' ? { status: one } : one))
+const short = (status: SkyhookStatus, type: string): string | undefined => {
+  const condition = conditionOf(status, type)
+  return condition && `${condition.status} ${condition.reason}`
+}
+const failing: Said = { status: 'erroring', reason: ['StepFailed', 'package tuning 1.1.0: apply.sh ended with 1'] }
+
+describe('the fields', () => {
+  test('of a rollout under way', () => {
+    const status = statusOf(
+      nodes('complete', 'in_progress', failing, 'waiting', { annotations: { 'skyhook.nvidia.com/cordon_demo': 'true' } }),
+    )
+    const { conditions: _, nodeState, ...rest } = status
+    expect(rest).toEqual({
+      observedGeneration: 3,
+      status: 'in_progress',
+      nodeStatus: { n1: 'complete', n2: 'in_progress', n3: 'erroring', n4: 'waiting', n5: 'complete' },
+      nodeStateTruncated: false,
+      nodesInProgress: 2,
+      completeNodes: '2/5',
+      packageList: 'tuning:1.1.0',
+      nodesSelected: 5,
+      nodesUpdated: 2,
+      nodesReady: 1,
+      nodesUnavailable: 1,
+      nodesPending: 1,
+    })
+    expect(nodeState?.['n1']).toEqual({ 'tuning|1.1.0': entry() })
+  })
+
+  test('the packages are listed by name', () => {
+    const many = { packages: { b: { version: '2', image: 'b' }, a: { version: '1.0', image: 'a' } } }
+    expect(statusOf([], { skyhook: skyhookWith({ spec: many }) }).packageList).toBe('a:1.0,b:2')
+  })
+
+  test('what others keep in the status survives, what only the original operator keeps up does not', () => {
+    const before = {
+      configUpdates: { a: ['x'] },
+      nodeBootIds: { n1: 'b' },
+      nodePriority: { n1: 't' },
+      compartmentStatuses: { c: { matched: 1 } },
+    }
+    const status = statusOf([], { skyhook: skyhookWith({ status: before }) })
+    expect(status).toMatchObject({ configUpdates: { a: ['x'] } })
+    expect(Object.keys(status)).not.toEqual(expect.arrayContaining(['nodeBootIds']))
+    expect(Object.keys(status).filter((key) => ['nodeBootIds', 'nodePriority', 'compartmentStatuses'].includes(key))).toEqual([])
+  })
+})
+
+describe('Ready, Reconciling and Stalled', () => {
+  const annotated = (key: string): Skyhook => skyhookWith({ metadata: { annotations: { [key]: 'true' } } })
+  const broken = { packages: { a: { version: '1', image: 'a', dependsOn: { b: '1' } } } }
+  const deleting = skyhookWith({ metadata: { deletionTimestamp: '2026-11-20T13:59:00Z', annotations: { [pauseKey]: 'true' } } })
+  const waitsFor = (names: string[], more: object = {}): FinalizerPlan => ({
+    do: 'wait',
+    nodes: names,
+    skipped: [],
+    againAtMs: Infinity,
+    ...more,
+  })
+
+  test.each<[string, CensusNode[], Situation, [ready: string, reconciling: string, stalled: string]]>([
+    ['all complete', nodes('complete', 'complete'), {}, ['True Complete', 'False Complete', 'False NotStalled']],
+    ['no node selected', [], {}, ['True NoNodesSelected', 'False Complete', 'False NotStalled']],
+    [
+      'complete, the spec just changed',
+      nodes('complete'),
+      { isFresh: true },
+      ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
+    ],
+    ['working', nodes('complete', 'in_progress', failing), {}, ['False InProgress', 'True InProgress', 'False NotStalled']],
+    ['waiting', nodes('complete', 'waiting'), {}, ['False Waiting', 'True Waiting', 'False NotStalled']],
+    ['failing', nodes('waiting', failing), {}, ['False NodesErroring', 'False Stalled', 'True NodesErroring']],
+    ['blocked', nodes('waiting', 'blocked'), {}, ['False NodesBlocked', 'False Stalled', 'True NodesBlocked']],
+    [
+      'silent',
+      nodes('complete', 'in_progress'),
+      { agents: agentsAll('ready', { n2: 'silent' }) },
+      ['Unknown NodesUnknown', 'True NodesUnknown', 'False NotStalled'],
+    ],
+    ['paused', nodes('waiting'), { skyhook: annotated(pauseKey) }, ['False Paused', 'False Paused', 'False NotStalled']],
+    ['disabled', nodes('waiting'), { skyhook: annotated(disableKey) }, ['False Disabled', 'False Disabled', 'False NotStalled']],
+    ['paused and complete', nodes('complete'), { skyhook: annotated(pauseKey) }, ['True Complete', 'False Complete', 'False NotStalled']],
+    [
+      'contradictory',
+      nodes('complete'),
+      { skyhook: skyhookWith({ spec: broken }) },
+      ['False InvalidSpec', 'False Stalled', 'True InvalidSpec'],
+    ],
+    [
+      'being deleted',
+      nodes('complete'),
+      { skyhook: skyhookWith({ metadata: { deletionTimestamp: 'x' } }), finalizer: waitsFor(['n1']) },
+      ['False Deleting', 'True Deleting', 'False NotStalled'],
+    ],
+    [
+      'paused while being deleted',
+      nodes('complete'),
+      { skyhook: deleting, finalizer: waitsFor(['n1'], { heldBy: 'pause' }) },
+      ['False Deleting', 'False Stalled', 'True DeletionBlocked'],
+    ],
+  ])('%s', (_, all, situation, expected) => {
+    const status = statusOf(all, situation)
+    expect(['Ready', 'Reconciling', 'Stalled'].map((type) => short(status, type))).toEqual(expected)
+    for (const type of ['Ready', 'Reconciling', 'Stalled']) expect(conditionOf(status, type)?.observedGeneration).toBe(3)
+  })
+
+  test('the message names nodes, their reasons, and what failed', () => {
+    const status = statusOf(nodes('complete', failing, { status: 'waiting', reason: ['WaitingForSlot', '1 of 1 slots are held'] }))
+    expect(conditionOf(status, 'Ready')?.message).toBe(
+      '1 of 3 nodes complete; erroring: n2 (StepFailed: package tuning 1.1.0: apply.sh ended with 1); waiting: n3 (WaitingForSlot)',
+    )
+  })
+
+  test('never true while a selected node is anything but complete for this spec', () => {
+    const word = fc.constantFrom('complete', 'in_progress', 'erroring', 'blocked', 'waiting', 'unknown', 'paused', '')
+    const said = fc.record({ status: word, current: fc.boolean(), agent: fc.constantFrom('ready', 'late', 'silent' as const) })
+    fc.assert(
+      fc.property(fc.array(said, { maxLength: 6 }), fc.boolean(), (all, isFresh) => {
+        const agents = agentsAll('ready', Object.fromEntries(all.map(({ agent }, at) => [`n${at + 1}`, agent])))
+        const list = nodes(...all.map(({ status, current }) => ({ status, ...(current ? {} : { companion: { applied: 'of before' } }) })))
+        const proven = all.every(({ status, current, agent }) => status === 'complete' && current && agent !== 'silent')
+        expect(conditionOf(statusOf(list, { agents, isFresh }), 'Ready')?.status === 'True').toBe(proven && !isFresh)
+      }),
+    )
+  })
+})
+
+describe('the original operator’s conditions', () => {
+  const type = (name: string): string => `skyhook.nvidia.com/${name}`
+
+  test('taints and ignored nodes, in its words', () => {
+    const intolerant: Said = { status: 'blocked', reason: ['TaintNotTolerated', 'the node has gpu:NoSchedule'] }
+    const status = statusOf(nodes(intolerant, intolerant, { labels: { [ignoreLabel]: 'true' } }))
+    expect(conditionOf(status, type('TaintNotTolerable'))).toMatchObject({
+      status: 'True',
+      reason: 'TaintNotTolerable',
+      message: 'Node [n1, n2] has taints that are not tolerable. Skipping.',
+    })
+    expect(conditionOf(status, type('NodesIgnored'))).toMatchObject({
+      status: 'True',
+      message: 'Node [n3] has ignore label set. Skipping.',
+    })
+    const free = statusOf(nodes('complete'))
+    expect(conditionOf(free, type('TaintNotTolerable'))).toMatchObject({ status: 'False', message: 'All nodes have tolerable taints.' })
+    expect(conditionOf(free, type('NodesIgnored'))).toMatchObject({ status: 'False', message: 'No nodes have ignore label set.' })
+  })
+
+  test('name at most twenty nodes', () => {
+    const intolerant: Said = { status: 'blocked', reason: ['TaintNotTolerated', 'x'] }
+    const status = statusOf(nodes(...Array.from({ length: 700 }, () => intolerant)))
+    const { message } = conditionOf(status, type('TaintNotTolerable')) as Condition
+    expect(message.match(/n\d+/g)).toHaveLength(20)
+    expect(message).toContain('and 680 more')
+    for (const condition of status.conditions ?? []) expect((condition.message.match(/\bn\d+/g) ?? []).length).toBeLessThanOrEqual(20)
+  })
+
+  test('a transition is told from the second status on, and stays until the next one', () => {
+    const first = statusOf(nodes('waiting'))
+    expect(conditionOf(first, type('Transition'))).toBeUndefined()
+    const second = statusOf(nodes('in_progress'), { skyhook: skyhookWith({ status: first }) })
+    expect(conditionOf(second, type('Transition'))).toMatchObject({
+      status: 'False',
+      reason: 'in_progress',
+      message: 'Transitioned [waiting] -> [in_progress]',
+    })
+    const third = statusOf(nodes('in_progress', 'waiting'), { skyhook: skyhookWith({ status: second }) })
+    expect(conditionOf(third, type('Transition'))).toEqual(conditionOf(second, type('Transition')))
+    const last = statusOf(nodes('complete'), { skyhook: skyhookWith({ status: third }) })
+    expect(conditionOf(last, type('Transition'))).toMatchObject({ status: 'True', reason: 'complete' })
+  })
+
+  test('the latest launch is named and stays', () => {
+    const launching: Said = { status: 'in_progress', entries: [entry({ stage: 'apply', state: 'in_progress' })] }
+    const first = statusOf(nodes('waiting', launching))
+    expect(conditionOf(first, type('ApplyPackage'))).toMatchObject({
+      status: 'True',
+      reason: 'ApplyPackage',
+      message: 'Applying package [tuning:1.1.0] to node [n2]',
+    })
+    const second = statusOf(nodes(launching, launching), { skyhook: skyhookWith({ status: first }) })
+    expect(conditionOf(second, type('ApplyPackage'))?.message).toContain('node [n1]')
+    const third = statusOf(nodes('complete', launching), { skyhook: skyhookWith({ status: second }) })
+    expect(conditionOf(third, type('ApplyPackage'))).toEqual(conditionOf(second, type('ApplyPackage')))
+  })
+
+  test('those of others stay; one about a policy goes with the policy', () => {
+    const at = { status: 'True', reason: 'X', message: 'x', lastTransitionTime: '2026-01-01T00:00:00Z' } as const
+    const before = {
+      conditions: [
+        { type: 'example.com/Theirs', ...at },
+        { type: type('DeploymentPolicyNotFound'), ...at },
+      ],
+    }
+    const status = statusOf([], { skyhook: skyhookWith({ status: before }) })
+    expect(conditionOf(status, 'example.com/Theirs')).toEqual({ type: 'example.com/Theirs', ...at })
+    expect(conditionOf(status, type('DeploymentPolicyNotFound'))).toBeUndefined()
+    const paced = skyhookWith({ status: before, spec: { ...spec, deploymentPolicy: 'careful' } })
+    expect(conditionOf(statusOf([], { skyhook: paced }), type('DeploymentPolicyNotFound'))).toBeDefined()
+  })
+})
+
+describe('time', () => {
+  const step = fc.constantFrom<string | Said>('complete', 'in_progress', 'waiting', failing, 'blocked', '')
+  const states = fc.array(fc.array(step, { maxLength: 4 }), { minLength: 1, maxLength: 6 })
+
+  test('the same count again changes nothing, however late', () => {
+    fc.assert(
+      fc.property(states, (history) => {
+        let status: SkyhookStatus | undefined
+        for (const [turn, said] of history.entries()) {
+          const skyhook = skyhookWith(status === undefined ? {} : { status })
+          status = statusOf(nodes(...said), { skyhook, nowMs: nowMs + turn * 10_000 })
+        }
+        const again = statusOf(nodes(...(history.at(-1) ?? [])), { skyhook: skyhookWith({ status: status ?? {} }), nowMs: nowMs + 10 ** 9 })
+        expect(again).toEqual(status)
+      }),
+    )
+  })
+
+  test('a time of transition changes exactly when the status of its condition does', () => {
+    fc.assert(
+      fc.property(states, (history) => {
+        let before: SkyhookStatus | undefined
+        for (const [turn, said] of history.entries()) {
+          const skyhook = skyhookWith(before === undefined ? {} : { status: before })
+          const after = statusOf(nodes(...said), { skyhook, nowMs: nowMs + (turn + 1) * 10_000 })
+          const wrong = (after.conditions ?? []).filter(({ type, status, lastTransitionTime }) => {
+            const was = conditionOf(before, type)
+            return was !== undefined && (was.lastTransitionTime === lastTransitionTime) !== (was.status === status)
+          })
+          expect(wrong).toEqual([])
+          before = after
+        }
+      }),
+    )
+  })
+
+  test('is urgent when a condition turns or holds for another generation, not when nodes make progress', () => {
+    const working = statusOf(nodes('in_progress', 'waiting'))
+    const later = (said: string[], more: Parameters<typeof skyhookWith>[0] = {}): SkyhookStatus =>
+      statusOf(nodes(...said), { skyhook: skyhookWith({ status: working, ...more }) })
+    expect(isUrgent(undefined, working)).toBe(true)
+    expect(isUrgent(working, later(['complete', 'in_progress']))).toBe(false)
+    expect(isUrgent(working, later(['waiting', 'in_progress']))).toBe(false)
+    expect(isUrgent(working, later(['complete', 'complete']))).toBe(true)
+    expect(isUrgent(working, later(['erroring', 'waiting']))).toBe(true)
+    expect(isUrgent(working, later(['in_progress', 'waiting'], { metadata: { generation: 4 } }))).toBe(true)
+  })
+})
+
+describe('the size', () => {
+  const fleet = (count: number, packages: number, said: (at: number) => string): CensusNode[] =>
+    Array.from({ length: count }, (_, at) => {
+      const entries = Array.from({ length: packages }, (_, number) => entry({ name: `package-${number}` }))
+      return nodeSaying(`ip-10-0-${at}.eu-central-1.compute.internal`, { status: said(at), entries })
+    })
+  const sizeOf = (status: SkyhookStatus): number => Buffer.byteLength(JSON.stringify(status))
+
+  test('every node is shown while that fits', () => {
+    const status = statusOf(fleet(250, 2, () => 'in_progress'))
+    expect(Object.keys(status.nodeStatus ?? {})).toHaveLength(250)
+    expect(status.nodeStateTruncated).toBe(false)
+  })
+
+  test.each([
+    [5_000, 2],
+    [5_000, 64],
+    [250, 64],
+  ])('%i nodes with %i packages stay below 128 KiB, the worst nodes shown, all of them counted', (count, packages) => {
+    const status = statusOf(fleet(count, packages, (at) => (at % 7 === 0 ? 'complete' : at % 50 === 1 ? 'erroring' : 'waiting')))
+    expect(sizeOf(status)).toBeLessThan(128 * 1024)
+    expect(status.nodeStateTruncated).toBe(true)
+    const shown = Object.values(status.nodeStatus ?? {})
+    expect(shown.length).toBeGreaterThan(0)
+    expect(shown.length).toBeLessThanOrEqual(100)
+    expect(shown[0]).toBe('erroring')
+    expect(shown).not.toContain('complete')
+    expect(Object.keys(status.nodeState ?? {})).toEqual(Object.keys(status.nodeStatus ?? {}))
+    expect(status.nodesSelected).toBe(count)
+  })
+
+  test('a fleet that is complete shows no node when it is too large', () => {
+    const status = statusOf(fleet(5_000, 1, () => 'complete'))
+    expect(status).toMatchObject({
+      nodeState: {},
+      nodeStatus: {},
+      nodeStateTruncated: true,
+      completeNodes: '5000/5000',
+      status: 'complete',
+    })
+  })
+
+  test('a cut map makes no launch out of a node that it did not show', () => {
+    const launching = entry({ stage: 'apply', state: 'in_progress' })
+    const before = { nodeStateTruncated: true, nodeState: { n1: {} } }
+    const status = statusOf([nodeSaying('n2', { status: 'in_progress', entries: [launching] })], {
+      skyhook: skyhookWith({ status: before }),
+    })
+    expect(conditionOf(status, 'skyhook.nvidia.com/ApplyPackage')).toBeUndefined()
+  })
+})
+
+test('the plan of the finalizer reaches the condition', () => {
+  const withUninstall = { packages: { tuning: { version: '1.1.0', image: 'x', uninstall: { enabled: true } } } }
+  const skyhook = skyhookWith({ spec: withUninstall, metadata: { deletionTimestamp: 'x', finalizers: ['skyhook.nvidia.com/skyhook'] } })
+  const all = [nodeSaying('n1', { of: withUninstall }), nodeSaying('n2', { of: withUninstall, entries: [] })]
+  const counts = counted(skyhook, all)
+  const finalizer = planFinalizer({ skyhook, counts, isDead: () => false, deletionSeenMs: 0, nowMs: 5_000 })
+  const status = nextStatus({ skyhook, counts, finalizer, isFresh: false, nowMs })
+  expect(conditionOf(status, 'Ready')?.message).toBe('the Skyhook is being deleted; still to uninstall: n1')
+})

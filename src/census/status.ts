@@ -1,0 +1,77 @@
+import type { Skyhook } from '../schemas/skyhook.ts'
+import { nextConditions } from './conditions.ts'
+import { rollUp, type Counts } from './count.ts'
+import type { FinalizerPlan } from './deletion.ts'
+import type { NodeFact } from './node-facts.ts'
+import { nodeMaps } from './node-maps.ts'
+import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
+
+export type StatusInput = {
+  readonly skyhook: Skyhook
+  readonly counts: Counts
+  readonly finalizer: FinalizerPlan
+  readonly isFresh: boolean
+  readonly nowMs: number
+}
+
+/**
+ * The status that follows from what was counted and from the status before, which gives times of transition and what others keep there.
+ * The same counts twice give the same status, so that nothing is written when nothing changed.
+ */
+export function nextStatus({ skyhook, counts, finalizer, isFresh, nowMs }: StatusInput): SkyhookStatus {
+  const previous = skyhook.status as SkyhookStatus | undefined
+  const { nodes, complete } = counts
+  const generation = skyhook.metadata.generation ?? 0
+  const status = rollUp(counts)
+  const conditions = nextConditions({
+    generation,
+    counts,
+    status,
+    finalizer,
+    isDeleting: skyhook.metadata.deletionTimestamp !== undefined,
+    isFresh,
+    hasPolicy: skyhook.spec.deploymentPolicy !== undefined && skyhook.spec.deploymentPolicy !== '',
+    previous,
+    now: new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+  })
+  const count = (test: (node: NodeFact) => boolean): number => nodes.filter(test).length
+  return {
+    ...keptOf(previous),
+    observedGeneration: generation,
+    status,
+    conditions,
+    ...nodeMaps(nodes),
+    nodesInProgress: count(isBegun),
+    completeNodes: `${complete}/${nodes.length}`,
+    packageList: packageList(skyhook),
+    nodesSelected: nodes.length,
+    nodesUpdated: complete,
+    nodesReady: count((node) => node.status === 'complete' && node.isInService),
+    nodesUnavailable: count(({ isCordoned }) => isCordoned),
+    nodesPending: count((node) => node.status !== 'complete' && !isBegun(node) && node.agent !== 'silent'),
+  }
+}
+
+/** Whether somebody may be waiting for the change: a condition turned, or it holds for another generation now. */
+export function isUrgent(before: SkyhookStatus | undefined, after: SkyhookStatus): boolean {
+  return ['Ready', 'Reconciling', 'Stalled'].some((type) => {
+    const [was, is] = [conditionOf(before, type), conditionOf(after, type)]
+    return was?.status !== is?.status || was?.observedGeneration !== is?.observedGeneration
+  })
+}
+
+const isBegun = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
+
+/** What others wrote survives, but for the original operator's maps that nobody keeps up any more: they would grow old and large. */
+function keptOf(previous: SkyhookStatus | undefined): SkyhookStatus {
+  const kept: Record<string, unknown> = { ...previous }
+  for (const field of ['nodeBootIds', 'nodePriority', 'compartmentStatuses']) delete kept[field]
+  return kept
+}
+
+function packageList({ spec }: Skyhook): string {
+  return Object.entries(spec.packages ?? {})
+    .map(([name, { version }]) => `${name}:${version}`)
+    .toSorted()
+    .join(',')
+}
