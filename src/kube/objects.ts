@@ -1,26 +1,6 @@
-/** Shapes of API objects as far as this agent reads them. Objects stay plain JSON, so fields we do not know survive. */
+import type { ObjectMeta } from '../schemas/kubernetes.ts'
 
-export type OwnerReference = {
-  readonly apiVersion: string
-  readonly kind: string
-  readonly name: string
-  readonly uid: string
-}
-
-export type ObjectMeta = {
-  readonly name: string
-  readonly namespace?: string
-  readonly uid: string
-  readonly resourceVersion: string
-  readonly generation?: number
-  readonly creationTimestamp?: string
-  readonly deletionTimestamp?: string
-  readonly labels?: Readonly<Record<string, string>>
-  readonly annotations?: Readonly<Record<string, string>>
-  readonly ownerReferences?: readonly OwnerReference[]
-  readonly finalizers?: readonly string[]
-}
-
+/** Any object of the API, as far as this agent reads it. Objects stay plain JSON, so fields we do not know survive. */
 export type KubeObject = {
   readonly apiVersion?: string
   readonly kind?: string

@@ -3,7 +3,8 @@
  * number. It grants nothing. As long as it is missing, or was counted for another selector, a percentage has no number and nodes wait.
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
-import type { KubeObject, ObjectMeta } from '../kube/objects.ts'
+import type { KubeObject } from '../kube/objects.ts'
+import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import { ledgerLabels, ledgerName, PREFIX, type SkyhookIdentity } from './names.ts'
 import type { CountedScope } from './rule.ts'
 import { collectionOf, type Leases } from './slot-reads.ts'

@@ -1,24 +1,14 @@
 /** A slot as a document: what stands in its Lease, read and written. Pure; the requests are in slots.ts. */
-import type { KubeObject, ObjectMeta, OwnerReference } from '../kube/objects.ts'
+import type { KubeObject } from '../kube/objects.ts'
+import type { ObjectMeta, OwnerReference } from '../schemas/kubernetes.ts'
+import type { SlotPhase } from '../schemas/skyhook.ts'
 import { indexedName, LABEL, nodeSlotName, parseName, PREFIX, SLOT_KINDS, slotLabels, type Scope, type SlotKind } from './names.ts'
-
-export type Phase =
-  | 'preparing'
-  | 'cordoning'
-  | 'protected-pods'
-  | 'draining'
-  | 'working'
-  | 'interrupting'
-  | 'rebooting'
-  | 'soaking'
-  | 'failed'
-  | 'finished'
 
 export type NodeIdentity = { readonly name: string; readonly uid: string; readonly bootId: string }
 
 /** What the holder reports about its work. */
 export type Progress = {
-  readonly phase: Phase
+  readonly phase: SlotPhase
   readonly generation: number
   /** Of the ledger that admitted it; absent without batches. */
   readonly epoch?: number | undefined

@@ -67,3 +67,15 @@ export type StageName = 'uninstall' | 'apply' | 'upgrade' | 'config' | 'interrup
 export type EntryState = 'complete' | 'in_progress' | 'skipped' | 'erroring' | 'unknown'
 /** Status of one Skyhook on one Node, published as annotation and label. */
 export type NodeStatus = 'unknown' | 'complete' | 'blocked' | 'waiting' | 'disabled' | 'paused' | 'in_progress' | 'erroring'
+/** What the holder of a slot is doing, as its Lease says. */
+export type SlotPhase =
+  | 'preparing'
+  | 'cordoning'
+  | 'protected-pods'
+  | 'draining'
+  | 'working'
+  | 'interrupting'
+  | 'rebooting'
+  | 'soaking'
+  | 'failed'
+  | 'finished'

@@ -5,7 +5,8 @@ import type { CordonState } from './cordon-ownership.ts'
 import { groupPods } from './pods.ts'
 import type { Pod } from './pods.ts'
 import { isEmptySelector } from './selectors.ts'
-import type { Eviction, SlotPhase, World } from './world.ts'
+import type { SlotPhase } from '../schemas/skyhook.ts'
+import type { Eviction, World } from './world.ts'
 
 /** Which pods matter: none, those of now, or those listed after our cordon became visible. */
 export type PodWatch = 'no' | 'any' | 'cordoned'

@@ -5,7 +5,8 @@ import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
 import type { PodWatch } from './disruption.ts'
 import type { Pod } from './pods.ts'
 import type { Reason } from './reasons.ts'
-import type { OwnSlot, SkyhookView, SlotPhase } from './world.ts'
+import type { SlotPhase } from '../schemas/skyhook.ts'
+import type { OwnSlot, SkyhookView } from './world.ts'
 
 /**
  * What is to happen now. The journal is made durable first, then the actions run; each is safe to repeat, and its key

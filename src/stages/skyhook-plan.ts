@@ -17,7 +17,8 @@ import { statusFor } from './reasons.ts'
 import { whyNotReady } from './readiness.ts'
 import { askForSlot, keepSlot, ownSlot, releaseSlot } from './slot-plan.ts'
 import { isMidChange } from './transitions.ts'
-import type { OwnSlot, SkyhookView, SlotPhase, World } from './world.ts'
+import type { SlotPhase } from '../schemas/skyhook.ts'
+import type { OwnSlot, SkyhookView, World } from './world.ts'
 
 /** What one selected Skyhook does on this node now. */
 export type SkyhookPlan = {

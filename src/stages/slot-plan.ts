@@ -1,6 +1,7 @@
 import type { Draft } from './draft.ts'
 import { wakeAt } from './draft.ts'
-import type { OwnSlot, SkyhookView, SlotPhase, World } from './world.ts'
+import type { SlotPhase } from '../schemas/skyhook.ts'
+import type { OwnSlot, SkyhookView, World } from './world.ts'
 
 /** A holder reports this often, so that people and the census see that it lives. */
 const renewEveryMs = 60_000

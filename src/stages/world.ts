@@ -2,7 +2,7 @@ import type { KubernetesNode } from '../schemas/kubernetes.ts'
 import type { Journal } from '../schemas/journal.ts'
 import type { PackageConfig } from '../schemas/package-config.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
-import type { SkyhookSpec } from '../schemas/skyhook.ts'
+import type { SkyhookSpec, SlotPhase } from '../schemas/skyhook.ts'
 import type { Pod } from './pods.ts'
 
 /** A fact with its age, or nothing known: no rule may treat `unknown` as empty. */
@@ -112,17 +112,5 @@ export type OwnSlot = {
   readonly confirmed: boolean
   readonly renewedAtMs: number
 }
-
-export type SlotPhase =
-  | 'preparing'
-  | 'cordoning'
-  | 'protected-pods'
-  | 'draining'
-  | 'working'
-  | 'interrupting'
-  | 'rebooting'
-  | 'soaking'
-  | 'failed'
-  | 'finished'
 
 export type SlotAnswer = { readonly message: string; readonly askAgainAtMs: number; readonly sinceMs: number }
