@@ -24,7 +24,7 @@ build_agent() { # pushes the image of the working tree as skyhookd:$1
   (cd "$REPOSITORY" && run_node build/image.ts --push "$REGISTRY/skyhookd:$1")
 }
 
-install_agent() { # install_agent TAG: helm install or upgrade, and waits until every node runs it
+install_agent() { # install_agent TAG: helm install or upgrade, with what it takes to pull from the registry
   local login
   login=$(printf '{"auths":{"%s":{"username":"%s","password":"%s","auth":"%s"}}}' "$REGISTRY" "$REGISTRY_USER" "$REGISTRY_PASSWORD" \
     "$(printf %s "$REGISTRY_USER:$REGISTRY_PASSWORD" | base64 -w0)" | base64 -w0)
@@ -35,10 +35,20 @@ install_agent() { # install_agent TAG: helm install or upgrade, and waits until 
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: registry-ca, namespace: $NAMESPACE}, data: {ca.crt: $(base64 -w0 "$REGISTRY_CA")}}
 YAML
-  helm upgrade --install "$RELEASE" "$REPOSITORY/chart" --namespace "$NAMESPACE" --wait --timeout 120s \
+  helm upgrade --install "$RELEASE" "$REPOSITORY/chart" --namespace "$NAMESPACE" \
     --set image.repository="$REGISTRY/skyhookd" --set-string image.tag="$1" --set 'imagePullSecrets[0].name=registry' \
     --set "registries[0].host=$REGISTRY" --set 'registries[0].caSecret=registry-ca' >"$STATE/helm.log" 2>&1 ||
     die "helm could not install the agent: $(tail -n 5 "$STATE/helm.log")"
+}
+
+await_agent() { # until every node runs it. helm's --wait would be content with the nodes of the moment, and notices seconds late
+  local nodes
+  nodes=$(kubectl get nodes -o name | wc -l)
+  agents() { kubectl -n "$NAMESPACE" get daemonset "$RELEASE" -o "jsonpath={.status.$1}"; }
+  reaches_all() { (($(agents desiredNumberScheduled) >= nodes)); }
+  rolled_out() { kubectl -n "$NAMESPACE" rollout status "daemonset/$RELEASE" --timeout=120s >>"$STATE/helm.log" 2>&1; }
+  if within 30 reaches_all && rolled_out; then return 0; fi
+  die "the agent does not get ready on all nodes: $(kubectl -n "$NAMESPACE" get pods --no-headers | tr '\n' ';') (kubectl -n $NAMESPACE describe pods)"
 }
 
 agent_install() {
@@ -50,6 +60,7 @@ agent_install() {
   build_agent "$tag"
   progress "installing the agent"
   install_agent "$tag"
+  await_agent
   progress "agent $tag runs on every node"
 }
 

@@ -2,14 +2,14 @@
 # shellcheck shell=bash
 
 sandbox_up() { # sandbox_up NODES
-  local nodes=$1 jobs=() index tag
+  local nodes=$1 jobs=() index tag agent
   [[ $nodes =~ ^[1-9][0-9]?$ ]] || die "NODES is a number from 1 to 99, not '$nodes'"
   [[ ! -e $STATE/env ]] || { say "sandbox $SANDBOX is up already (bin/sandbox down removes it)" && return 0; }
   is_empty up || die "another \`bin/sandbox up\` is at work on sandbox $SANDBOX (process $(members up | head -n 1))"
   require_machine "$nodes"
   [[ ! -e $PLANE ]] || { say "removing what an earlier \`up\` left half made" && sandbox_down; }
   mkdir -p "$TREE/up" && echo $$ >"$TREE/up/cgroup.procs" # so that `down` from elsewhere ends this, too
-  trap '(($? == 0)) || say "not up; bin/sandbox down removes what there is of it"' EXIT
+  trap '(($? == 0)) || say "failed; bin/sandbox status shows what there is, bin/sandbox down removes it"' EXIT
 
   make_base & jobs+=($!)
   fetch_registry & jobs+=($!)
@@ -37,21 +37,22 @@ sandbox_up() { # sandbox_up NODES
   done
   write_env
   component_wait registry
-  if [[ ${AGENT:-1} != 0 ]]; then
-    tag=dev-$(date +%s)
-    build_agent "$tag" & jobs+=($!)
-  fi
   component_wait apiserver
   component_begin kcm
   component_begin scheduler
   progress "control plane up, $nodes nodes are booting"
+  if [[ ${AGENT:-1} != 0 ]]; then # meanwhile: its pods wait for the nodes
+    tag=dev-$(date +%s)
+    { build_agent "$tag" && install_agent "$tag"; } & agent=$!
+  fi
+  wait_all "${jobs[@]}" || exit 1
   nodes_are_ready() { [[ $(kubectl get nodes --no-headers 2>/dev/null | grep -cw Ready) -ge $1 ]]; }
   within 90 nodes_are_ready "$nodes" || die "not all nodes are Ready: $(kubectl get nodes --no-headers | tr '\n' ';') (consoles: $STATE/hosts/*/console.log)"
-  wait_all "${jobs[@]}" || exit 1
-  mv "$STATE/env.partial" "$STATE/env" # its presence says that the sandbox is complete
+  mv "$STATE/env.partial" "$STATE/env" # its presence says that the cluster is complete; an agent that fails may be mended there
   progress "$nodes nodes Ready"
   if [[ ${AGENT:-1} != 0 ]]; then
-    install_agent "$tag"
+    wait "$agent" || exit 1
+    await_agent
     progress "agent runs on every node"
   fi
   say "sandbox $SANDBOX is up: . ${STATE/#"$PWD"\//}/env && kubectl get nodes"
