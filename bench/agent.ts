@@ -11,7 +11,7 @@ import { createScreen, table } from '../test/demo/screen.ts'
 import { record } from '../test/e2e/history.ts'
 import { adminTransport } from '../test/e2e/kube.ts'
 import { measurements, type Figure } from './promises.ts'
-import { pushShellscript, type Workbench } from './workbench.ts'
+import { emptyNodes, pushShellscript, tidyHosts, type Workbench } from './workbench.ts'
 
 const usage = `usage: node bench/agent.ts [--runs N] [--json]
 
@@ -39,11 +39,13 @@ async function main(): Promise<number> {
   const figures: Figure[] = []
   try {
     await pushShellscript(bench)
+    await emptyNodes(bench)
     for (const { title, run } of measurements) {
       screen.line(title)
       figures.push(...(await run(bench)))
     }
   } finally {
+    await tidyHosts(bench)
     history.stop()
     api.close()
   }

@@ -37,6 +37,18 @@ export const noopPackage = ({ registry }: Workbench): SkyhookSpec => ({
   packages: { noop: { version: '1.1.0', image: `${registry}/${shellscriptImage}` } },
 })
 
+/** The same with an interrupt; the service is a dummy that restarts at once. */
+export const servicePackage = ({ registry }: Workbench): SkyhookSpec => ({
+  packages: {
+    noop: { version: '1.1.0', image: `${registry}/${shellscriptImage}`, interrupt: { type: 'service', services: ['foobar'] } },
+  },
+})
+
+/** Pods that would have to be drained would be measured, too. */
+export async function emptyNodes({ box }: Workbench): Promise<void> {
+  await box.kubectl(['delete', 'namespace', 'shop', '--ignore-not-found', '--wait=true'])
+}
+
 export type Timed = { readonly startedMs: number; readonly completeMs: number }
 
 /** Applies a Skyhook to nodes and waits until it is complete and has given all slots back; `during` sees its name before it is applied. */
@@ -70,6 +82,12 @@ export async function rollOut(
     await history.eventually('forgotten', (view) => [...view.nodes.values()].every((node) => traces(node, name).length === 0), withinMs)
     await label(null)
   }
+}
+
+/** Removes what the runs left on the hosts; Skyhooks that are gone leave their files. */
+export async function tidyHosts({ box, nodes }: Workbench): Promise<void> {
+  const command = 'rm -rf /var/lib/skyhook/bench-* /var/log/skyhook/bench-*'
+  await Promise.all(nodes.map((node) => box.run(['exec', node, '--', 'sh', '-c', command])))
 }
 
 export type SlotEvent = { readonly type: 'ADDED' | 'DELETED'; readonly atMs: number }

@@ -2,7 +2,7 @@
  * `make demo`: from nothing to a finished rollout on three real hosts. Ends with 0 only when every node is complete and nothing is left
  * behind. Leaves the sandbox running, so that one can look around and run it again.
  */
-import { relative } from 'node:path'
+import { dirname, relative } from 'node:path'
 import { record } from '../e2e/history.ts'
 import { hostOf } from '../e2e/host.ts'
 import { adminTransport } from '../e2e/kube.ts'
@@ -42,17 +42,15 @@ async function showHosts(screen: Screen, box: Sandbox, nodes: readonly string[])
   }
   const [first] = nodes
   if (first === undefined) return
-  for (const folder of ['/var/log/skyhook', '/var/lib/skyhook']) {
-    const depth = folder === '/var/lib/skyhook' ? ['-maxdepth', '2'] : ['-type', 'f']
-    const found = await hostOf(box, first).exec('find', folder, '-mindepth', '1', ...depth, '-printf', '%P %s\\n')
-    const paths = found
-      .trim()
-      .split('\n')
-      .map((line) => line.split(' ')) // no path of ours has a blank
-    const shown = depth[0] === '-type' ? paths.map(([path = '', size]) => `${path}  ${size} bytes`) : paths.map(([path = '']) => path)
-    screen.text(`${first}:${folder}\n${indented(shown.sort().join('\n'))}`)
-  }
+  const folders = samples.map(({ file }) => `/var/log/skyhook/${skyhookOf(file)}`)
+  const logs = (await hostOf(box, first).exec('find', ...folders, '-name', '*.log')).trim().split('\n')
+  const counts = Map.groupBy(logs, (path) => dirname(path))
+  for (const [folder, found] of counts) screen.text(`${first}:${folder}  logs of ${found.length} steps`)
+  screen.text(`${first}:/var/lib/skyhook/.agent/journal.json  what the agent remembers`)
 }
+
+/** A sample's Skyhook is called as its file. */
+const skyhookOf = (file: string): string => file.replace(/\.yaml$/, '')
 
 const indented = (text: string): string =>
   text

@@ -50,16 +50,26 @@ export async function runLong(screen: Screen, what: string, command: readonly [s
   }
 }
 
-/** Follows a command that goes on until `signal` aborts; each line goes to `onLine`. What it says wrongly is not the demo's failure. */
+const againMs = 1_000
+
+/**
+ * Follows a command until `signal` aborts; each line goes to `onLine`. It is started again when it ends, as `kubectl logs` does when a
+ * host reboots. What it says on standard error is not the demo's business.
+ */
 export function followCommand(
-  command: readonly [string, ...string[]],
+  command: () => readonly [string, ...string[]],
   env: Readonly<Record<string, string>>,
   onLine: (line: string) => void,
   signal: AbortSignal,
 ): void {
-  const [program, ...parameters] = command
+  const [program, ...parameters] = command()
   const child = spawn(program, parameters, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'ignore'] })
+  const kill = (): void => void child.kill()
+  signal.addEventListener('abort', kill)
   createInterface({ input: child.stdout }).on('line', onLine)
   child.on('error', (error) => onLine(`${program}: ${error.message}`))
-  signal.addEventListener('abort', () => child.kill())
+  child.on('close', () => {
+    signal.removeEventListener('abort', kill)
+    if (!signal.aborted) setTimeout(() => signal.aborted || followCommand(command, env, onLine, signal), againMs)
+  })
 }

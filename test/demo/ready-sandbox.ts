@@ -17,7 +17,7 @@ export async function readySandbox(screen: Screen): Promise<Sandbox> {
   }
   if (!existsSync(join(box.folder, 'env'))) {
     screen.line('booting a control plane, a registry and three hosts; the first time on a machine, Kubernetes is built for it,')
-    screen.line('which takes about half an hour. Later it takes a quarter of a minute.')
+    screen.line('which takes some ten minutes on two processors. Later it takes a quarter of a minute.')
     await runLong(screen, 'booting the sandbox', [program, 'up', '3'])
     return box
   }
