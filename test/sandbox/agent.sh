@@ -41,14 +41,18 @@ YAML
     die "helm could not install the agent: $(tail -n 5 "$STATE/helm.log")"
 }
 
-await_agent() { # until every node runs it. helm's --wait would be content with the nodes of the moment, and notices seconds late
+# Until every node runs that image and its startup probe has passed. Not until the pods are Ready: a kubelet that was just
+# started waits a random part of the readiness probe's period before it asks for the first time.
+await_agent() { # await_agent TAG
   local nodes
   nodes=$(kubectl get nodes -o name | wc -l)
-  agents() { kubectl -n "$NAMESPACE" get daemonset "$RELEASE" -o "jsonpath={.status.$1}"; }
-  reaches_all() { (($(agents desiredNumberScheduled) >= nodes)); }
-  rolled_out() { kubectl -n "$NAMESPACE" rollout status "daemonset/$RELEASE" --timeout=120s >>"$STATE/helm.log" 2>&1; }
-  if within 30 reaches_all && rolled_out; then return 0; fi
-  die "the agent does not get ready on all nodes: $(kubectl -n "$NAMESPACE" get pods --no-headers | tr '\n' ';') (kubectl -n $NAMESPACE describe pods)"
+  started() {
+    kubectl -n "$NAMESPACE" get pods -l "app.kubernetes.io/instance=$RELEASE" \
+      -o 'jsonpath={range .items[*]}{.spec.containers[0].image} {.status.containerStatuses[0].started}{"\n"}{end}' | grep -c ":$1 true$"
+  }
+  run_everywhere() { (($(started "$1" || true) >= nodes)); }
+  within 150 run_everywhere "$1" ||
+    die "the agent does not start on all nodes: $(kubectl -n "$NAMESPACE" get pods --no-headers | tr '\n' ';') (kubectl -n $NAMESPACE describe pods)"
 }
 
 agent_install() {
@@ -60,7 +64,7 @@ agent_install() {
   build_agent "$tag"
   progress "installing the agent"
   install_agent "$tag"
-  await_agent
+  await_agent "$tag"
   progress "agent $tag runs on every node"
 }
 

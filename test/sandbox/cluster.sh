@@ -52,7 +52,7 @@ sandbox_up() { # sandbox_up NODES
   progress "$nodes nodes Ready"
   if [[ ${AGENT:-1} != 0 ]]; then
     wait "$agent" || exit 1
-    await_agent
+    await_agent "$tag"
     progress "agent runs on every node"
   fi
   say "sandbox $SANDBOX is up: . ${STATE/#"$PWD"\//}/env && kubectl get nodes"
