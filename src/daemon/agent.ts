@@ -123,8 +123,9 @@ async function run({
     signal,
   })
   parts.onNews(() => loop.wake())
+  const censusEnded = parts.standForCensus()
   await parts.executors.preparer.collect(state.journal)
-  await loop.ended
+  await Promise.all([loop.ended, censusEnded])
 }
 
 /** Health for the kubelet, metrics for Prometheus. Returns what closes both. */

@@ -4,7 +4,7 @@ import type { Scope } from '../lease/names.ts'
 import { admissible } from '../lease/rule.ts'
 import type { Limit } from '../lease/rule.ts'
 import { heldIndices } from '../lease/slot.ts'
-import type { NodeIdentity, Progress, Slot } from '../lease/slot.ts'
+import type { Lease, NodeIdentity, Progress, Slot } from '../lease/slot.ts'
 import type { Leases } from '../lease/slot-reads.ts'
 import { listScope } from '../lease/slot-reads.ts'
 import { acquire, release } from '../lease/slots.ts'
@@ -29,14 +29,16 @@ export function needsControlPlane(node: KubernetesNode | undefined, { spec }: Sk
 /** The control plane's slot, asked for only where the Skyhook's own scope has room as well: nobody holds the one in vain. */
 export async function acquireControlPlane(
   leases: Leases,
-  own: { readonly scope: Scope; readonly limit: Limit },
+  own: { readonly scope: Scope; readonly limitFrom: (ledgers: readonly Lease[]) => Limit },
   node: NodeIdentity,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Acquired> {
-  const { slots } = await listScope(leases, own.scope, signal)
-  if (typeof own.limit === 'number' && admissible(heldIndices(slots, own.scope), own.limit).length === 0) {
-    return { outcome: 'waiting', reason: `${slots.length} of ${own.limit} slots are held`, holders: slots.map(({ holder }) => holder) }
+  const { slots, ledgers } = await listScope(leases, own.scope, signal)
+  const limit = own.limitFrom(ledgers)
+  if (typeof limit === 'object') return { outcome: 'waiting', reason: `budget unknown: ${limit.unknown}`, holders: [] }
+  if (limit !== 'unlimited' && admissible(heldIndices(slots, own.scope), limit).length === 0) {
+    return { outcome: 'waiting', reason: `${slots.length} of ${limit} slots are held`, holders: slots.map(({ holder }) => holder) }
   }
   const answer = await acquire(leases, { scope: CONTROL_PLANE_SCOPE, node, progress, termsFrom: () => ({ limit: 1 }) }, signal)
   if (answer.outcome !== 'waiting') return answer

@@ -6,6 +6,7 @@ const usage = `usage: skyhookd agent          run the agent of this node
        skyhookd health live   ask the running agent whether it lives (exit 0 or 1)
        skyhookd health ready  ask it whether it is ready
        skyhookd unpack        unpack an image (started by the agent itself)
+       skyhookd census        count for the cluster (started by the elected agent itself)
        skyhookd version
 `
 
@@ -16,6 +17,8 @@ async function main([command = '', argument]: readonly string[]): Promise<number
     case 'unpack':
       await (await import('../packages/unpack-child.ts')).runUnpackChild()
       return 0
+    case 'census':
+      return await (await import('../census/main.ts')).runCensus({ stdin: process.stdin, stdout: process.stdout })
     case 'health':
       if (argument === 'live' || argument === 'ready') return await (await import('./probe.ts')).probe(argument)
       break
@@ -31,7 +34,7 @@ async function main([command = '', argument]: readonly string[]): Promise<number
 main(process.argv.slice(2)).then(
   (code) => {
     process.exitCode = code
-    if (process.argv[2] === 'agent') process.exit(code) // sockets that linger must not keep a stopped agent alive
+    if (process.argv[2] === 'agent' || process.argv[2] === 'census') process.exit(code) // sockets that linger must not keep a stopped agent alive
   },
   (error: unknown) => {
     process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)

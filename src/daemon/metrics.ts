@@ -4,7 +4,7 @@ import type { ReasonName } from '../stages/reasons.ts'
 /** The agent's own series (docs/usage/metrics.md). Labels come from closed sets: no package, Skyhook or node is one. */
 export type Metrics = {
   readonly registry: Registry
-  apiRequest(verb: string, code: number): void
+  apiRequest(verb: string, code: number, count?: number): void
   stepEnded(stage: string, result: string, seconds: number): void
   slotHeld(phase: string, seconds: number): void
   slotWaited(seconds: number): void
@@ -14,6 +14,7 @@ export type MetricSources = {
   readonly version: string
   readonly slots: () => readonly { readonly phase: string; readonly kind: string }[]
   readonly reasons: () => ReadonlyMap<ReasonName, number>
+  readonly isCensusLeader: () => boolean
   readonly reflectorAges: () => ReadonlyMap<string, number>
 }
 
@@ -63,9 +64,12 @@ export function createMetrics(sources: MetricSources): Metrics {
     ['kind'],
     () => [...sources.reflectorAges()].map(([kind, seconds]) => [{ kind }, seconds]),
   )
+  gauge(registry, 'skyhookd_census_leader', '1 on the agent that counts for the cluster', [], () => [
+    [{}, sources.isCensusLeader() ? 1 : 0],
+  ])
   return {
     registry,
-    apiRequest: (verb, code) => requests.inc({ verb, code: String(code) }),
+    apiRequest: (verb, code, count = 1) => requests.inc({ verb, code: String(code) }, count),
     stepEnded: (stage, result, seconds) => steps.observe({ stage, result }, seconds),
     slotHeld: (phase, seconds) => holds.observe({ phase }, seconds),
     slotWaited: (seconds) => waits.observe(seconds),

@@ -19,6 +19,8 @@ import { createStepRunner } from './actions/steps.ts'
 import type { Executors } from './execute.ts'
 import { errorField } from './log.ts'
 import type { Log } from './log.ts'
+import { standForCensus } from './census-term.ts'
+import type { CensusTerm } from './census-term.ts'
 import { createMetrics } from './metrics.ts'
 import type { Metrics } from './metrics.ts'
 import { followNode } from './node-source.ts'
@@ -54,6 +56,8 @@ export type Parts = {
   /** Once the own Node is known: its uid goes into Events. */
   createTeller(): Teller
   seeReasons(reasons: ReadonlyMap<string, TimedReason>): void
+  /** Begins the candidacy for the census; resolves when it is over and the Lease given back. */
+  standForCensus(): Promise<void>
   /** Whom the sources wake. */
   onNews(wake: () => void): void
   close(): void
@@ -75,6 +79,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
   const metrics = createMetrics({
     version,
     slots: () => slots.kinds(),
+    isCensusLeader: () => census?.isLeader() === true,
     reasons: () => oldestReasons(reasons),
     reflectorAges: () =>
       new Map([
@@ -137,6 +142,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
     onHeldFor: (phase, seconds) => metrics.slotHeld(phase, seconds),
     onWaitedFor: (seconds) => metrics.slotWaited(seconds),
   })
+  let census: CensusTerm | undefined
   const references = createReferences(transport, settings.namespace)
   const preparer = createPreparer({ root, settings, state, references, log, signal })
   const steps = createStepRunner({ root, units, connection, state, settings, references, contentOf: preparer.contentOf, metrics, wake })
@@ -167,6 +173,10 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
     },
     seeReasons: (seen) => {
       reasons = seen
+    },
+    standForCensus: () => {
+      census = standForCensus({ leases: { transport, namespace: settings.namespace }, settings, metrics, log, signal })
+      return census.ended
     },
     onNews: (newListener) => {
       listener = newListener

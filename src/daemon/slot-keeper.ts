@@ -69,7 +69,7 @@ export function keepSlots(options: {
       scope: skyhookScope({ name, uid }),
       node: node(),
       progress: progress(phase, generation, name),
-      termsFrom: () => ({ limit: limitOf(view) }),
+      termsFrom: (ledgers) => ({ limit: limitOf(view, ledgers) }),
     }
   }
 
@@ -126,7 +126,13 @@ export function keepSlots(options: {
     async acquire(view, phase) {
       const asked = request(view, phase)
       if (controlPlane === undefined && needsControlPlane(state.node, view)) {
-        const granted = await acquireControlPlane(leases, { scope: asked.scope, limit: limitOf(view) }, asked.node, asked.progress, signal)
+        const granted = await acquireControlPlane(
+          leases,
+          { scope: asked.scope, limitFrom: (ledgers) => limitOf(view, ledgers) },
+          asked.node,
+          asked.progress,
+          signal,
+        )
         if (granted.outcome !== 'held')
           return wait(view, granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason, askAgainMs)
         controlPlane = granted.slot

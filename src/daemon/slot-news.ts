@@ -1,11 +1,12 @@
 import type { Transport } from '../kube/transport.ts'
 import { startReflector } from '../kube/reflector.ts'
-import { scopeSelector, skyhookScope } from '../lease/names.ts'
+import { LABEL, scopeSelector, skyhookScope } from '../lease/names.ts'
 import { admissible } from '../lease/rule.ts'
+import type { Limit } from '../lease/rule.ts'
 import { heldIndices, readSlot } from '../lease/slot.ts'
 import type { Lease, Slot } from '../lease/slot.ts'
 import type { SkyhookView } from '../stages/world.ts'
-import { limitOf } from './limit.ts'
+import { limitOf, waitersOf } from './limit.ts'
 import type { State } from './state.ts'
 
 /**
@@ -34,8 +35,11 @@ export function followSlotNews(options: {
     watches.set(uid, stop)
     let drawn: NodeJS.Timeout | undefined
     const look = (): void => {
-      const slots = [...reflector.store.values()].map(readSlot).filter((slot): slot is Slot => slot !== undefined)
-      const free = freeOf(currentView(uid) ?? view, heldIndices(slots, scope))
+      const leases = [...reflector.store.values()]
+      const slots = leases.map(readSlot).filter((slot): slot is Slot => slot !== undefined)
+      const ledgers = leases.filter(({ metadata }) => metadata.labels?.[LABEL.slotKind] === 'ledger')
+      const now = currentView(uid) ?? view
+      const free = freeOf(limitOf(now, ledgers), heldIndices(slots, scope))
       if (free === 0) {
         clearTimeout(drawn)
         drawn = undefined
@@ -49,7 +53,7 @@ export function followSlotNews(options: {
           state.waiting.set(name, { ...asked, askAgainAtMs: 0 })
           wake()
         },
-        Math.random() * spreadMsPerWaiter * (waitersGuess / free),
+        Math.random() * spreadMsPerWaiter * (waitersOf(now, ledgers) / free),
       )
     }
     const reflector = startReflector<Lease>(transport, {
@@ -82,11 +86,7 @@ export function followSlotNews(options: {
   }
 }
 
-/** Until the census publishes how many wait: few, so that hand-over in small clusters is quick; a lost race costs one LIST. */
-const waitersGuess = 10
-
-function freeOf(view: SkyhookView, held: readonly number[]): number {
-  const limit = limitOf(view)
+function freeOf(limit: Limit, held: readonly number[]): number {
   if (limit === 'unlimited') return 1
   return typeof limit === 'number' ? admissible(held, limit).length : 0
 }
