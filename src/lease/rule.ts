@@ -79,12 +79,6 @@ export function budget(spec: Budget | undefined, policy: PolicyBudget | undefine
   return Math.min(ceiling, counted.batch.size + counted.batch.failedBefore)
 }
 
-/**
- * Stands in for the census as long as there is none: every percentage then counts as one node, batches have size 1. The caller passes it
- * as `counted`; the day the census publishes, only that call changes.
- */
-export const percentWithoutCensus: CountedScope = { matched: 1, batch: { size: 1, failedBefore: 0 } }
-
 /** max(1, floor(percent · nodes / 100)) in integers: a floating quotient can land just below the whole number it should be. */
 function percentOf(percent: number, nodes: number): number {
   const hundredths = percent * nodes
