@@ -125,6 +125,9 @@ async function run({
   parts.onNews(() => loop.wake())
   const censusEnded = parts.standForCensus()
   await parts.executors.preparer.collect(state.journal)
+  await parts.executors.steps
+    .collect(state.journal)
+    .catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
   await Promise.all([loop.ended, censusEnded])
 }
 

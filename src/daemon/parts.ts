@@ -145,7 +145,18 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
   let census: CensusTerm | undefined
   const references = createReferences(transport, settings.namespace)
   const preparer = createPreparer({ root, settings, state, references, log, signal })
-  const steps = createStepRunner({ root, units, connection, state, settings, references, contentOf: preparer.contentOf, metrics, wake })
+  const steps = createStepRunner({
+    root,
+    units,
+    connection,
+    state,
+    settings,
+    references,
+    contentOf: preparer.contentOf,
+    metrics,
+    log,
+    wake,
+  })
   const interrupter = createInterrupter({ root, units, connection, state, settings, pods, slots, log, signal })
 
   return {

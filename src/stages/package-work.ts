@@ -1,5 +1,5 @@
 import type { PackageRecord, PackageWork, StageAttempt } from '../schemas/journal.ts'
-import type { Mode, Stage } from '../schemas/package-config.ts'
+import type { Mode, PackageConfig, Stage } from '../schemas/package-config.ts'
 import { isCheck } from '../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
 import { advanceAttempt, plannedSteps } from './attempt.ts'
@@ -269,7 +269,7 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
     }
     case 'complete':
       recordChecks(draft, entry, progress.attempt)
-      completeStage(draft, entry)
+      completeStage(draft, entry, prepared.config)
       return 'again'
     case 'failed': {
       recordChecks(draft, entry, progress.attempt)
@@ -378,16 +378,15 @@ function stepSpec(entry: PackageRecord, spec: PackageSpec | undefined): PackageS
   return { ...own, version: entry.version, configMap: inputs.config, env: inputs.env }
 }
 
-function completeStage(draft: Draft, entry: PackageRecord): void {
+function completeStage(draft: Draft, entry: PackageRecord, config: PackageConfig): void {
   const skyhook = draft.view.metadata.name
-  const work = entry.work as PackageWork
   draft.events.push({ type: 'stageCompleted', skyhook, package: entry.name, stage: entry.stage })
   const { attempt: _, retryAtMs: __, failure: ___, ...rest } = entry
   if (entry.stage === 'uninstall') {
     const { work: _w, started: _s, finished: _f, owes: _o, changedKeys: _c, ...bare } = rest
     setEntry(draft, { ...bare, state: 'complete', restarts: 0 })
     clearFlags(draft, entry.name)
-    setInstalled(draft, entry.name, work.packageName, 'uninstalled')
+    setInstalled(draft, entry.name, config, 'uninstalled')
     return
   }
   setEntry(draft, {
@@ -396,22 +395,17 @@ function completeStage(draft: Draft, entry: PackageRecord): void {
     restarts: 0,
     ...(entry.stage === 'apply' || entry.stage === 'upgrade' ? {} : { started: rest.started ?? { config: {}, env: [] } }),
   })
-  if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, work.packageName, work.packageVersion)
+  if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, config, config.packageVersion)
   if (entry.stage === 'upgrade') {
     for (const other of entriesOf(draft.record, entry.name))
       if (other.version !== entry.version) removeEntry(draft, packageKey(other.name, other.version))
   }
 }
 
-function setInstalled(draft: Draft, name: string, packageName: string, version: string): void {
+function setInstalled(draft: Draft, name: string, config: PackageConfig, version: string): void {
   draft.record = { ...draft.record, installed: { ...draft.record.installed, [name]: version } }
-  draft.actions.push({
-    do: 'recordHistory',
-    key: `history/${draft.view.metadata.name}/${name}`,
-    skyhook: draft.view.metadata.name,
-    packageName,
-    version,
-  })
+  const skyhook = draft.view.metadata.name
+  draft.actions.push({ do: 'recordHistory', key: `history/${skyhook}/${name}`, skyhook, name, config, version })
 }
 
 function dependenciesComplete(draft: Draft, spec: PackageSpec): boolean {

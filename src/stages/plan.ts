@@ -53,8 +53,16 @@ export type Action =
       readonly mode: Mode
       readonly steps: readonly StepAttempt[]
     }
-  | { readonly do: 'recordHistory'; readonly key: string; readonly skyhook: string; readonly packageName: string; readonly version: string }
-  /** `delete`: past the deadline of spec.drain, without asking the disruption budgets. */
+  | {
+      readonly do: 'recordHistory'
+      readonly key: string
+      readonly skyhook: string
+      /** Name of the package in the Skyhook. */
+      readonly name: string
+      readonly config: PackageConfig
+      /** A version, or `uninstalled`. */
+      readonly version: string
+    }
   | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
   | { readonly do: 'countNodes'; readonly key: string }
   /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it. */

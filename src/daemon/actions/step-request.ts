@@ -1,0 +1,96 @@
+import type { HostRoot } from '../../host/root.ts'
+import type { StepUnitRequest } from '../../host/step-unit.ts'
+import { whyNotExecutable } from '../../packages/config.ts'
+import { durationMs } from '../../packages/duration.ts'
+import { composeStep, isSwitchedOn } from '../../packages/environment.ts'
+import type { HostFolders, PackageInstance } from '../../packages/layout.ts'
+import { copyDir, scriptsIn } from '../../packages/layout.ts'
+import { claimLogFiles, ensureUnkeptLogFolder, packageLogDir, unkeptLogFiles } from '../../packages/logs.ts'
+import type { FieldValues, ReferencePort } from '../../packages/references.ts'
+import { resolveReferences } from '../../packages/references.ts'
+import { limitsOf, stepUnitRequest } from '../../packages/step.ts'
+import type { Mode } from '../../schemas/package-config.ts'
+import type { StartStep } from '../../stages/plan.ts'
+import type { LogNote } from './step-observer.ts'
+
+/** What stops a step that was asked to end: TERM, and KILL after this, unless the package says otherwise. */
+const defaultGracefulShutdownMs = 30_000
+
+export type BuiltRequest =
+  | { readonly outcome: 'built'; readonly request: StepUnitRequest & { readonly note: string } }
+  /** The attempt cannot run at all; `why` goes into its failure. */
+  | { readonly outcome: 'refused'; readonly why: string }
+
+export type RequestPorts = {
+  readonly root: HostRoot
+  readonly folders: HostFolders
+  readonly references: ReferencePort
+  readonly fields: FieldValues
+  /** Runs once the package's files are needed; the answer of stage-files.ts. */
+  readonly prepareFiles: () => Promise<{ readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }>
+}
+
+/** From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. */
+export async function buildStepRequest(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuiltRequest> {
+  const { root, folders } = ports
+  const { attempt, spec, step, config } = action
+  const resolved = await resolveReferences({ env: spec.env ?? [], resources: spec.resources, fields: ports.fields, port: ports.references })
+  if (resolved.outcome === 'missing') return refused(`${resolved.references.join(', ')} missing`)
+  if (resolved.outcome === 'invalid') return refused(resolved.problems.join('; '))
+  const { previousVersion } = action
+  const composed = composeStep({
+    config,
+    mode: attempt.mode as Mode,
+    step,
+    instance,
+    folders,
+    variables: resolved.variables,
+    previousVersion,
+  })
+  if (composed.outcome === 'missing') {
+    return refused(`the environment lacks ${composed.variables.join(', ')}, which the step's arguments name: set it in the package's env`)
+  }
+  const limits = limitsOf(spec.resources)
+  if (limits.outcome === 'invalid') return refused(limits.problems.join('; '))
+  const timeoutMs = remainingMs(action)
+  if (timeoutMs !== undefined && timeoutMs <= 0) return refused(`no time of the package's stageTimeout ${spec.stageTimeout} is left`)
+
+  const keepsLogs = isSwitchedOn(resolved.variables, 'SKYHOOK_AGENT_WRITE_LOGS', true)
+  const [files, prepared, selinuxEnforces] = await Promise.all([
+    keepsLogs
+      ? claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, attempt.startedAtMs)
+      : ensureUnkeptLogFolder(root, folders).then(() => unkeptLogFiles(folders, attempt.id)),
+    ports.prepareFiles(),
+    enforcesSelinux(root),
+  ])
+  if (prepared.outcome === 'refused') return refused(prepared.why)
+  const dir = copyDir(folders, instance)
+  const unusable = await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
+  if (unusable !== undefined) return refused(unusable)
+  const request = stepUnitRequest({
+    attempt,
+    step,
+    composed,
+    copyDir: dir,
+    logs: files,
+    limits: limits.limits,
+    timeoutMs,
+    stopTimeoutMs: durationMs(spec.gracefulShutdown ?? '') ?? defaultGracefulShutdownMs,
+    selinuxEnforces,
+  })
+  const note: LogNote = { files, secrets: resolved.secrets }
+  return { outcome: 'built', request: { ...request, note: JSON.stringify(note) } }
+}
+
+const refused = (why: string): BuiltRequest => ({ outcome: 'refused', why })
+
+/** What is left of the stage's time; each unit of an attempt gets the rest. */
+function remainingMs({ spec, stageStartedAtMs }: StartStep): number | undefined {
+  const total = spec.stageTimeout === undefined ? undefined : durationMs(spec.stageTimeout)
+  return total === undefined ? undefined : stageStartedAtMs + total - Date.now()
+}
+
+async function enforcesSelinux(root: HostRoot): Promise<boolean> {
+  const enforce = '/sys/fs/selinux/enforce'
+  return (await root.stat(enforce)) !== undefined && (await root.readFile(enforce)).toString().trim() === '1'
+}
