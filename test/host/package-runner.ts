@@ -1,0 +1,153 @@
+/**
+ * Runs stages of a package folder on a host as the daemon does: copy dir, configMap, environment, executability, one unit per
+ * step, its observed end. What the daemon adds around that (slots, flags, history, retries) is not here.
+ */
+import { randomUUID } from 'node:crypto'
+import { cp, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readBootId } from '../../src/host/identity.ts'
+import { createHostRoot } from '../../src/host/root.ts'
+import { forgetStepUnit } from '../../src/host/step-unit.ts'
+import { loadPackage, missingConfigFiles, stepPaths, whyNotExecutable } from '../../src/packages/config.ts'
+import { ensureCopyDir } from '../../src/packages/copy-dir.ts'
+import { composeStep } from '../../src/packages/environment.ts'
+import { copyDir, type HostFolders, type PackageInstance, scriptsIn, stateDir } from '../../src/packages/layout.ts'
+import { claimLogFiles, packageLogDir } from '../../src/packages/logs.ts'
+import { limitsOf, stepUnitRequest } from '../../src/packages/step.ts'
+import { isCheck, type Mode } from '../../src/schemas/package-config.ts'
+import type { SystemdHost, TestAgent } from './systemd-host.ts'
+
+const packagesFolder = join(import.meta.dirname, '../../packages')
+const folders: HostFolders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
+
+export type ModeResult = {
+  readonly ok: boolean
+  /** Standard output and error of all its steps. */
+  readonly output: string
+}
+
+export type PackageRunner = {
+  /** Host path of the Skyhook's folder: SKYHOOK_ROOT_DIR. */
+  readonly stateDir: string
+  /** Gives the package other keys from here on: a new generation, so a new copy dir. */
+  configure(configMap: Readonly<Record<string, string>>): void
+  /** One mode. A mode without steps is a success. */
+  mode(mode: Mode): Promise<ModeResult>
+  /** The modes one after another; throws with the output of the first that fails. Returns the whole output. */
+  modes(...modes: readonly Mode[]): Promise<string>
+}
+
+export type PackageRunnerOptions = {
+  readonly host: SystemdHost
+  readonly agent: TestAgent
+  /** Folder below packages/. */
+  readonly folder: string
+  /** Name in the Skyhook; the folder's without. */
+  readonly name?: string
+  readonly configMap?: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Puts the folder into the host's disk, as unpacking the image does, and reads it with the daemon's own rules. */
+export async function preparePackage({
+  host,
+  agent,
+  folder,
+  name = folder,
+  configMap = {},
+  env = {},
+}: PackageRunnerOptions): Promise<PackageRunner> {
+  const { root } = host
+  const store = `/var/lib/skyhook/.agent/test-store/${folder}`
+  await root.mkdirp(store)
+  await cp(join(packagesFolder, folder), await root.resolve(store), { recursive: true })
+  // here, not on the host: that one is seen through /proc/PID/root, a link that realpath cannot follow
+  const loaded = await loadPackage(createHostRoot('/'), join(packagesFolder, folder))
+  if (loaded.outcome === 'invalid') throw new Error(loaded.message)
+  const { config } = loaded
+  const skyhookUid = randomUUID()
+  let generation = 0
+  let keys = configMap
+
+  async function mode(mode: Mode): Promise<ModeResult> {
+    const instance: PackageInstance = { skyhook: 'host', skyhookUid, generation, name, version: config.packageVersion }
+    const dir = copyDir(folders, instance)
+    const bootId = await readBootId(root)
+    const ensured = await ensureCopyDir({
+      host: root,
+      store,
+      digest: 'sha256:test',
+      copyDir: dir,
+      stepPaths: stepPaths(config).keys(),
+      configMap: keys,
+      nodeMetadata: { labels: '{}', annotations: '{}', packages: '{}' },
+      bootId,
+    })
+    if (ensured.outcome === 'invalid') throw new Error(ensured.problems.join('; '))
+    const missing = await missingConfigFiles(root, dir, config, mode)
+    if (missing.length > 0) throw new Error(`the configMap lacks ${missing.join(', ')}`)
+
+    let ok = true
+    let output = ''
+    for (const [index, step] of (config.modes[mode] ?? []).entries()) {
+      const composed = composeStep({
+        config,
+        mode,
+        step,
+        instance,
+        folders,
+        variables: Object.entries(env).map(([name, value]) => ({ name, value })),
+        previousVersion: 'unknown',
+      })
+      if (composed.outcome === 'missing') throw new Error(`the environment lacks ${composed.variables.join(', ')}`)
+      const unusable = await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
+      if (unusable !== undefined) throw new Error(unusable)
+      const limits = limitsOf()
+      if (limits.outcome === 'invalid') throw new Error(limits.problems.join('; '))
+      const logs = await claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, Date.now())
+      const id = randomUUID()
+      const attempt = { id, unit: `skyhookd-${name}-${mode}-${index}-${id.slice(0, 8)}.service` }
+      const request = stepUnitRequest({
+        attempt,
+        step,
+        composed,
+        copyDir: dir,
+        logs,
+        limits: limits.limits,
+        stopTimeoutMs: 30_000,
+        selinuxEnforces: false,
+      })
+      const end = await agent.run(request)
+      const passed = end.state === 'ended' && end.result.outcome === 'exited' && step.returncodes.includes(end.result.code)
+      const texts = await Promise.all([logs.stdout, logs.stderr].map(async (path) => (await root.readFile(path)).toString()))
+      output += texts.join('') + (passed ? '' : `\n${mode} ${step.path}: ${JSON.stringify(end)}\n`)
+      await forgetStepUnit(agent.stepHost, attempt)
+      ok &&= passed
+      if (!passed && !isCheck(mode)) break
+    }
+    return { ok, output }
+  }
+
+  return {
+    stateDir: stateDir(folders, 'host'),
+    configure(configMap) {
+      keys = configMap
+      generation += 1
+    },
+    mode,
+    async modes(...modes) {
+      let output = ''
+      for (const each of modes) {
+        const result = await mode(each)
+        if (!result.ok) throw new Error(`${each} failed:\n${result.output}`)
+        output += result.output
+      }
+      return output
+    },
+  }
+}
+
+/** Text of a file of the host; undefined when there is none. */
+export async function hostFile({ root }: SystemdHost, path: string): Promise<string | undefined> {
+  return (await root.stat(path)) === undefined ? undefined : await readFile(await root.resolve(path), 'utf8')
+}
