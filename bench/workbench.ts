@@ -3,11 +3,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Transport } from '../src/kube/transport.ts'
 import { watchEvents } from '../src/kube/watch.ts'
-import type { Lease } from '../src/lease/slot.ts'
+import { readSlot, type Lease } from '../src/lease/slot.ts'
 import type { SkyhookSpec } from '../src/schemas/skyhook.ts'
 import type { History } from '../test/e2e/history.ts'
 import { patch, paths } from '../test/e2e/kube.ts'
 import { manifest, selectedBy, shown, traces } from '../test/e2e/skyhooks.ts'
+import { slotsOf } from '../test/e2e/slots.ts'
 import type { Sandbox } from '../test/sandbox/sandbox.ts'
 
 export type Workbench = {
@@ -22,6 +23,8 @@ export type Workbench = {
 }
 
 const withinMs = 60_000
+/** Events are sent a little later, and belong to the work. */
+export const aftermathMs = 3_000
 let count = 0
 
 /** Hosts remember Skyhooks by name, so each run takes a new one. */
@@ -43,6 +46,18 @@ export const servicePackage = ({ registry }: Workbench): SkyhookSpec => ({
     noop: { version: '1.1.0', image: `${registry}/${shellscriptImage}`, interrupt: { type: 'service', services: ['foobar'] } },
   },
 })
+
+/** A node whose agent does nothing for the others: the elected one counts for all, which is not the work of its node. */
+export function quietNode({ history, nodes }: Workbench): string {
+  const elected = history.now.leases.get('skyhookd-census')?.spec?.holderIdentity ?? ''
+  return nodes.find((node) => node !== elected) ?? nodes[0] ?? ''
+}
+
+/** How long the dummy's restart takes without us, in ms. */
+export async function restartMs({ box, nodes }: Workbench): Promise<number> {
+  const script = 's=$(date +%s%N); systemctl restart foobar; e=$(date +%s%N); echo $(((e - s) / 1000000))'
+  return Number(await box.must(['exec', nodes[0] ?? '', '--', 'sh', '-c', script]))
+}
 
 /** Pods that would have to be drained would be measured, too. */
 export async function emptyNodes({ box }: Workbench): Promise<void> {
@@ -74,10 +89,10 @@ export async function rollOut(
       (view) => nodes.every((node) => shown(view.nodes.get(node), name).status === 'complete'),
       withinMs,
     )
-    await history.eventually('free of slots', (view) => ![...view.leases.keys()].some((lease) => lease.startsWith(`${name}-`)), withinMs)
+    await history.eventually('free of slots', (view) => slotsOf(view, name).length === 0, withinMs)
     return { startedMs, completeMs: complete.atMs - startedMs }
   } finally {
-    await sleep(1_500) // Events and what else is still on its way belong to this run
+    await sleep(aftermathMs)
     await api.json('DELETE', `${paths.skyhooks}/${name}`)
     await history.eventually('forgotten', (view) => [...view.nodes.values()].every((node) => traces(node, name).length === 0), withinMs)
     await label(null)
@@ -98,8 +113,12 @@ export async function watchSlots({ api }: Workbench, signal: AbortSignal): Promi
   const events: SlotEvent[] = []
   const follow = async (): Promise<void> => {
     const limits = { timeoutSeconds: 600, idleMs: 600_000, signal, onOpen: () => undefined }
-    for await (const { type } of watchEvents<Lease>(api, { path: paths.leases, resourceVersion: metadata.resourceVersion, ...limits })) {
-      if (type === 'ADDED' || type === 'DELETED') events.push({ type, atMs: Date.now() })
+    for await (const { type, object } of watchEvents<Lease>(api, {
+      path: paths.leases,
+      resourceVersion: metadata.resourceVersion,
+      ...limits,
+    })) {
+      if ((type === 'ADDED' || type === 'DELETED') && readSlot(object)) events.push({ type, atMs: Date.now() })
     }
   }
   follow().catch((error: unknown) => {

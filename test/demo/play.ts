@@ -45,7 +45,7 @@ export async function play(stage: Stage, sample: Sample): Promise<void> {
   await Promise.all(nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: sample.labels } })))
 
   const following = new AbortController()
-  followSlots(stage, following.signal)
+  followSlots(stage, skyhook, following.signal)
   followAgents(stage, skyhook, following.signal)
   const showing = show(stage, skyhook, following.signal)
   const booted = bootIds(stage)
@@ -163,9 +163,10 @@ async function show({ screen, history, nodes }: Stage, skyhook: string, signal: 
 }
 
 /** The Leases as kubectl shows them: who has a slot stands in the column HOLDER. */
-function followSlots({ screen, box }: Stage, signal: AbortSignal): void {
-  screen.line('$ kubectl get leases -n skyhook --watch')
-  const command = () => ['kubectl', 'get', 'leases', '-n', 'skyhook', '--watch', '--output-watch-events'] as const
+function followSlots({ screen, box }: Stage, skyhook: string, signal: AbortSignal): void {
+  const selector = `skyhook.nvidia.com/name=${skyhook},skyhook.nvidia.com/slot-kind!=ledger`
+  screen.line(`$ kubectl get leases -n skyhook -l ${selector} --watch`)
+  const command = () => ['kubectl', 'get', 'leases', '-n', 'skyhook', '-l', selector, '--watch', '--output-watch-events'] as const
   followCommand(command, box.env(), (line) => screen.line(`  ${line}`), signal)
 }
 
