@@ -105,7 +105,11 @@ async function run({
   const teller = parts.createTeller()
   const loop = startLoop({
     state,
-    settings: { runtimeRequiredTaint: settings.runtimeRequiredTaint, skipNamespaces: settings.drain.skipNamespaces },
+    settings: {
+      runtimeRequiredTaint: settings.runtimeRequiredTaint,
+      skipNamespaces: settings.drain.skipNamespaces,
+      reapplyOnReboot: settings.reapplyOnReboot,
+    },
     writeJournal: (journal) => journalFile.write(journal),
     execute: (action) => execute(parts.executors, action),
     decided: ({ events, reasons, watchPods }) => {

@@ -13,6 +13,8 @@ export type Journal = {
   readonly cordonedAgainMs?: readonly number[]
   /** UID of the Node object that this host last published to; another UID means that the node registered anew. */
   readonly nodeUid: string
+  /** Boot of the host in which the journal was written last. */
+  readonly bootId?: string
   readonly skyhooks: Readonly<Record<string, SkyhookRecord>>
 }
 

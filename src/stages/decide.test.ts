@@ -497,6 +497,55 @@ describe('a host without a journal', () => {
   })
 })
 
+describe('a boot that nobody of ours asked for', () => {
+  test('changes nothing by default', () => {
+    const node = installed()
+    node.reboot()
+    node.settleOver(5_000)
+    expect(node.ran).toEqual([])
+  })
+
+  test('applies every package again where the chart says so, under a slot', () => {
+    const node = installed()
+    node.reapplyOnReboot = true
+    node.grantSlots = false
+    node.reboot()
+    node.settleOver(5_000)
+    expect([node.ran, node.reason()]).toEqual([[], 'WaitingForSlot'])
+    node.grantSlots = true
+    node.settleOver(60_000)
+    expect([node.ran, node.status()]).toEqual([install, 'complete'])
+  })
+
+  test('is told from a reboot of our own', () => {
+    const node = new NodeModel()
+    node.reapplyOnReboot = true
+    node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }), b: pkg('1.0.0') } })
+    node.settleOver(30_000)
+    expect([node.interrupted, node.status(), node.ran.filter((line) => line.startsWith('b apply '))]).toEqual([
+      ['reboot'],
+      'complete',
+      ['b apply run.sh'],
+    ])
+  })
+})
+
+describe('OVERLAY_ALWAYS_RUN_STEP', () => {
+  test.each([
+    ['true', 2],
+    ['false', 1],
+  ])('%s: a guarded step runs %i times', (value, times) => {
+    const node = new NodeModel()
+    node.images.set('r/pkg:1.0.0', simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('c.sh')] }))
+    node.exits.set('a apply-check', 1)
+    node.apply('s', { packages: { a: pkg('1.0.0', { env: [{ name: 'OVERLAY_ALWAYS_RUN_STEP', value }] }) } })
+    node.settleOver(1_000)
+    node.exits.clear()
+    node.settleOver(10_000)
+    expect(node.ran.filter((line) => line.includes('once.sh'))).toHaveLength(times)
+  })
+})
+
 describe('departures', () => {
   test('a Skyhook that is gone takes its annotations, label, conditions and slot with it, and runs nothing', () => {
     const node = installed()

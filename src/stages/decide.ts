@@ -8,6 +8,7 @@ import { reasonLastsMs } from './reasons.ts'
 import type { Reason } from './reasons.ts'
 import { planSkyhook } from './skyhook-plan.ts'
 import type { PodWatch } from './disruption.ts'
+import { noteBoot } from './boots.ts'
 import { leave, vanish } from './departure.ts'
 import { NodeSpecDraft } from './node-spec-draft.ts'
 import type { SkyhookView, World } from './world.ts'
@@ -24,7 +25,7 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
   const patches: NodePatch[] = []
   let wakeAtMs = Number.POSITIVE_INFINITY
 
-  const reconciled = reconcile(world.journal, world.node)
+  const reconciled = reconcile(noteBoot(world.journal, world), world.node)
   events.push(...reconciled.events)
   const records: Record<string, SkyhookRecord> = { ...reconciled.journal.skyhooks }
   const seen: World = { ...world, journal: reconciled.journal }
@@ -90,7 +91,7 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
   patches.push(change.patch)
   const patch = merge(patches)
   if (!isEmptyPatch(patch)) actions.push({ do: 'publish', key: 'publish', patch })
-  const journal: Journal = { v: 1, nodeUid: world.node.metadata.uid, ...change.memory, skyhooks: records }
+  const journal: Journal = { v: 1, nodeUid: world.node.metadata.uid, bootId: world.bootId, ...change.memory, skyhooks: records }
   return { journal, actions, reasons, events, needed, watchPods, wakeAtMs }
 }
 

@@ -48,6 +48,7 @@ export class NodeModel {
   grantSlots = true
   pods: Pod[] = []
   hostFolders: ReadonlySet<string> = new Set()
+  reapplyOnReboot = false
   watching: PodWatch = 'no'
   singleNode: boolean | undefined
   readonly evictions = new Map<string, Eviction>()
@@ -100,6 +101,7 @@ export class NodeModel {
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
         skipNamespaces: ['kube-system'],
+        reapplyOnReboot: this.reapplyOnReboot,
       },
     }
   }

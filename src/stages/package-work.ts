@@ -247,6 +247,7 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
     contentHashes: prepared.contentHashes,
     stage: entry.stage,
     packageName: entry.name,
+    alwaysRun: isSwitchedOn(spec, 'OVERLAY_ALWAYS_RUN_STEP'),
     version: entry.version,
     flags: draft.record.flags,
     attempts: world.attempts,
@@ -297,6 +298,10 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
     }
   }
 }
+
+/** One of the incumbent's switches in the package's env: `true` in any letter case, given as a plain value. */
+const isSwitchedOn = (spec: PackageSpec | undefined, name: string): boolean =>
+  spec?.env?.findLast((variable) => variable.name === name)?.value?.toLowerCase() === 'true'
 
 function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: AdvanceResult, { config }: Ready): void {
   if (setFlags.length > 0) {

@@ -47,6 +47,8 @@ export type StageSettings = {
   readonly runtimeRequiredTaint: { readonly key: string; readonly value?: string; readonly effect: string }
   /** Namespaces whose pods are never evicted. */
   readonly skipNamespaces: readonly string[]
+  /** After a boot that no agent asked for, apply every package again. */
+  readonly reapplyOnReboot: boolean
 }
 
 export type FollowedPods = { readonly pods: readonly Pod[]; readonly since: 'any' | 'cordoned' }
