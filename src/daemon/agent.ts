@@ -8,6 +8,7 @@ import { sweepStepFiles } from '../host/step-files.ts'
 import { pause } from '../kube/retry.ts'
 import { emptyJournal, openSteps } from '../schemas/journal.ts'
 import type { Journal } from '../schemas/journal.ts'
+import { crashOrderOf, createCrashPoints, watchedRoot } from './crash-points.ts'
 import { execute } from './execute.ts'
 import { serveHealth, serveMetrics } from './http.ts'
 import { createLog, errorField } from './log.ts'
@@ -33,9 +34,12 @@ export async function runAgent(): Promise<number> {
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stopping.abort(new Error(`stopped by ${name}`)))
   log.info({ version, pid: process.pid }, 'agent starts')
 
-  const root = createHostRoot(settings.hostRoot)
+  const order = crashOrderOf(process.env, settings.hostRoot, settings.copyDirRoot)
+  const points = order && createCrashPoints(order)
+  const plainRoot = createHostRoot(settings.hostRoot)
+  const root = points ? watchedRoot(plainRoot, points) : plainRoot
   const state = newState(emptyJournal(''), await readBootId(root))
-  const parts = wire({ settings, root, state, log, signal }) // reads and watches; nothing is written before the host is ours
+  const parts = wire({ settings, root, points, state, log, signal }) // reads and watches; nothing is written before the host is ours
   let isSynced = false
   const closeServers = serve(settings, parts, log, () => isSynced)
 

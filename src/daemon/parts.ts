@@ -16,6 +16,8 @@ import { createInterrupter } from './actions/interrupts.ts'
 import { createPreparer } from './actions/prepare.ts'
 import { publish } from './actions/publish.ts'
 import { createStepRunner } from './actions/steps.ts'
+import { watchedTransport, watchedUnits } from './crash-points.ts'
+import type { CrashPoints } from './crash-points.ts'
 import type { Executors } from './execute.ts'
 import { errorField } from './log.ts'
 import type { Log } from './log.ts'
@@ -66,12 +68,14 @@ export type Parts = {
 export type Wiring = {
   readonly settings: Settings
   readonly root: HostRoot
+  /** Only in tests: where the agent is to be killed. */
+  readonly points: CrashPoints | undefined
   readonly state: State
   readonly log: Log
   readonly signal: AbortSignal
 }
 
-export function wire({ settings, root, state, log, signal }: Wiring): Parts {
+export function wire({ settings, root, points, state, log, signal }: Wiring): Parts {
   let listener = (): void => undefined
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
   const wake = (): void => listener()
@@ -87,15 +91,17 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
         ['skyhooks', skyhooks.ageMs() / 1000],
       ]),
   })
-  const transport = createTransport({
+  const plainTransport = createTransport({
     credentials: inClusterCredentials(),
     version,
     onRequest: ({ verb, code }) => metrics.apiRequest(verb, code),
   })
+  const transport = points ? watchedTransport(plainTransport, points) : plainTransport
   const recorder = startEventRecorder(transport, { component: 'skyhookd', host: settings.nodeName, signal })
 
   const connection = keepBus({ socketPath: settings.busSocket })
-  const units = createUnits(connection)
+  const plainUnits = createUnits(connection)
+  const units = points ? watchedUnits(plainUnits, points) : plainUnits
   connection.onState((bus) => {
     state.host =
       bus.state === 'connected'
