@@ -9,6 +9,8 @@ export type Journal = {
   readonly v: 1
   /** `spec.unschedulable` of the Node as we saw or wrote it last while it carried a mark of ours. */
   readonly cordonSeen?: boolean
+  /** That value is our own and was not seen on the Node yet: until it is, the other one is no news. */
+  readonly cordonPending?: true
   /** When we cordoned again after somebody uncordoned during our hold, in ms; the last few. */
   readonly cordonedAgainMs?: readonly number[]
   /** UID of the Node object that this host last published to; another UID means that the node registered anew. */

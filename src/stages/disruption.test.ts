@@ -115,6 +115,26 @@ describe('a package with an interrupt', () => {
     expect([node.status(), cordoned(node)]).toEqual(['complete', false])
   })
 
+  test('uncordoned by somebody is one fact, however often it is decided before our cordon is there', () => {
+    const node = new NodeModel()
+    node.hangs.add('a')
+    node.apply('s', { packages: { a: pkg(cron) } })
+    node.settle()
+    for (const _ of [1, 2, 3]) {
+      node.events.length = 0
+      node.node = { ...node.node, spec: { unschedulable: false } }
+      node.holdPatches = true
+      for (let pass = 0; pass < 5; pass++) node.step()
+      node.holdPatches = false
+      node.settle()
+      expect(node.events).toEqual([{ type: 'cordonForeign', skyhook: 's', unschedulable: false }])
+      expect([cordoned(node), node.annotation('cordonedBefore')]).toEqual([true, 'false'])
+    }
+    node.finishHanging('a')
+    node.settleOver(5_000)
+    expect([node.status(), cordoned(node)]).toEqual(['complete', false])
+  })
+
   test('uncordoned again and again: after the third time in five minutes at most once a minute', () => {
     const node = new NodeModel()
     node.hangs.add('a')

@@ -61,6 +61,8 @@ export class NodeModel {
   readonly refuse = new Set<string>()
   readonly evicted: string[] = []
   patches = 0
+  /** Changes of the Node are on their way and not there yet. */
+  holdPatches = false
 
   constructor(labels: Record<string, string> = {}) {
     this.node = {
@@ -302,6 +304,7 @@ export class NodeModel {
   }
 
   #publish({ patch }: Extract<Action, { do: 'publish' }>): boolean {
+    if (this.holdPatches) return false
     this.patches++
     const merged = (
       before: Readonly<Record<string, string>> = {},

@@ -19,6 +19,8 @@ export class NodeSpecDraft {
   readonly #annotations: Record<string, string | null> = {}
   readonly #required: RequiredSkyhook[] = []
   readonly #hadMarks: boolean
+  /** An earlier decision changed the cordon, and the Node does not show it yet. */
+  readonly #isPending: boolean
   #state: CordonState
   #againMs: readonly number[]
 
@@ -27,9 +29,11 @@ export class NodeSpecDraft {
     this.#state = cordonState(world.node)
     this.#hadMarks = this.#state.marks.size > 0
     this.#againMs = world.journal.cordonedAgainMs ?? []
-    const { cordonSeen } = world.journal
+    const { cordonSeen, cordonPending } = world.journal
     const { unschedulable, marks } = this.#state
-    if (cordonSeen !== undefined && marks.size > 0 && cordonSeen !== unschedulable) {
+    const differs = cordonSeen !== undefined && cordonSeen !== unschedulable
+    this.#isPending = differs && cordonPending === true
+    if (differs && !this.#isPending && marks.size > 0) {
       for (const skyhook of marks) events.push({ type: 'cordonForeign', skyhook, unschedulable })
       this.#apply(afterForeignChange(cordonSeen, this.#state))
     }
@@ -44,9 +48,10 @@ export class NodeSpecDraft {
     if (wanted === 'off') this.#apply(uncordonFor(skyhook, this.#state))
     if (wanted !== 'on') return Number.POSITIVE_INFINITY
     const again = this.#state.marks.has(skyhook) && !this.#state.unschedulable
-    const waitUntilMs = again ? this.#nextAgainMs() : 0
+    const isNew = again && !this.#isPending
+    const waitUntilMs = isNew ? this.#nextAgainMs() : 0
     if (waitUntilMs > this.#world.nowMs) return waitUntilMs
-    if (again) this.#againMs = [...this.#recentAgain(), this.#world.nowMs]
+    if (isNew) this.#againMs = [...this.#recentAgain(), this.#world.nowMs]
     this.#apply(cordonFor(skyhook, this.#state))
     return Number.POSITIVE_INFINITY
   }
@@ -56,7 +61,7 @@ export class NodeSpecDraft {
   }
 
   /** The change of the Node, and what the journal has to remember of it. */
-  finish(): { readonly patch: NodePatch; readonly memory: Pick<Journal, 'cordonSeen' | 'cordonedAgainMs'> } {
+  finish(): { readonly patch: NodePatch; readonly memory: Pick<Journal, 'cordonSeen' | 'cordonPending' | 'cordonedAgainMs'> } {
     const { node, settings } = this.#world
     const has = this.#state.marks.size > 0
     Object.assign(this.#annotations, keepOffAnnotations(node, this.#hadMarks, has))
@@ -70,7 +75,12 @@ export class NodeSpecDraft {
       ...(taint && { taints: taint.taints }),
     }
     const again = has ? this.#recentAgain() : []
-    return { patch, memory: { ...(has && { cordonSeen: this.#state.unschedulable }), ...(again.length > 0 && { cordonedAgainMs: again }) } }
+    const memory = {
+      ...(has && { cordonSeen: this.#state.unschedulable }),
+      ...(has && this.#state.unschedulable !== was && { cordonPending: true as const }),
+      ...(again.length > 0 && { cordonedAgainMs: again }),
+    }
+    return { patch, memory }
   }
 
   #apply(change: CordonChange | undefined): void {
