@@ -6,7 +6,7 @@ import type { Units } from '../host/units.ts'
 import { inClusterCredentials } from '../kube/credentials.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
-import { lastWriter } from '../kube/last-writer.ts'
+import { cordonWriter } from '../kube/cordon-writer.ts'
 import { createTransport } from '../kube/transport.ts'
 import type { TimedReason } from '../stages/plan.ts'
 import type { ReasonName } from '../stages/reasons.ts'
@@ -184,9 +184,9 @@ export function wire({ settings, root, points, state, log, signal }: Wiring): Pa
     },
     createTeller: () => {
       const node = { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' }
-      const whoWrote = (): Promise<string | undefined> =>
-        lastWriter(transport, `/api/v1/nodes/${settings.nodeName}`, 'skyhookd', signal).catch(() => undefined)
-      return createTeller(log, recorder, node, whoWrote)
+      const whoCordoned = (): Promise<string | undefined> =>
+        cordonWriter(transport, `/api/v1/nodes/${settings.nodeName}`, 'skyhookd', signal).catch(() => undefined)
+      return createTeller(log, recorder, node, whoCordoned)
     },
     seeReasons: (seen) => {
       reasons = seen

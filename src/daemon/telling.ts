@@ -10,9 +10,11 @@ export type Teller = {
 /** Reasons that pass by in every healthy rollout: they stand on the Node, an Event for each would be noise. */
 const quietReasons = new Set(['Preparing', 'WaitingForSlot', 'WaitingForPriority', 'WaitingForBatch', 'Soaking', 'RebootPending'])
 
-/** One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it. */
-/** `whoWrote` names the last other writer of the Node, as far as it can be known; it never rejects. */
-export function createTeller(log: Log, recorder: EventRecorder, node: EventTarget, whoWrote: () => Promise<string | undefined>): Teller {
+/**
+ * One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it.
+ * `whoCordoned` names the other writer of a cordon, as far as it can be known; it never rejects.
+ */
+export function createTeller(log: Log, recorder: EventRecorder, node: EventTarget, whoCordoned: () => Promise<string | undefined>): Teller {
   const toldReasons = new Map<string, string>()
 
   function tell(event: StageEvent): void {
@@ -47,12 +49,10 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
         return record('Normal', 'Interrupted', `Skyhook ${skyhook}: ${event.interrupt}`)
       case 'cordonForeign':
         log.warn(line, 'somebody else changed the cordon while we hold it')
-        return void whoWrote().then((manager) =>
-          record(
-            'Warning',
-            'CordonChanged',
-            `the node was ${event.unschedulable ? 'cordoned' : 'uncordoned'} by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`,
-          ),
+        if (!event.unschedulable)
+          return record('Warning', 'CordonChanged', `somebody uncordoned the node while Skyhook ${skyhook} holds it`) // nobody records who
+        return void whoCordoned().then((manager) =>
+          record('Warning', 'CordonChanged', `the node was cordoned by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`),
         )
       case 'reset':
         log.info(line, 'reset by removal of the annotation, starting over')
