@@ -311,6 +311,45 @@ describe('interrupts', () => {
     expect(node.status()).toBe('complete')
   })
 
+  test('that fail are corrected by an edit of the spec, or given up by it', () => {
+    for (const [corrected, interrupted] of [
+      [cron, ['service cron']],
+      [undefined, []],
+    ] as const) {
+      const node = new NodeModel()
+      node.interruptAnswers.set('service', { state: 'failed', message: 'foo.service: NoSuchUnit', services: ['foo'] })
+      node.apply('s', { packages: { a: pkg({ type: 'service', services: ['foo'] }) } })
+      node.settleOver(2_000)
+      expect([node.status(), node.interrupted]).toEqual(['erroring', []])
+      node.interruptAnswers.clear()
+      node.apply('s', { packages: { a: pkg(corrected) } })
+      node.settle()
+      expect([node.interrupted, node.status(), cordoned(node), node.slots]).toEqual([interrupted, 'complete', false, []])
+      expect(lines(node, 'apply')).toHaveLength(1)
+    }
+  })
+
+  test('asked for again by setting the stage in the annotation are done again under a slot, on a drained node', () => {
+    for (const [interrupt, expected] of [
+      [cron, ['service cron', 'service cron']],
+      [undefined, []],
+    ] as const) {
+      const node = new NodeModel()
+      node.apply('s', { packages: { a: pkg(interrupt) } })
+      node.settleOver(3_000)
+      node.pods = [pod('web')]
+      node.edit((annotations) => {
+        const state = JSON.parse(annotations['skyhook.nvidia.com/nodeState_s'] ?? '') as Record<string, object>
+        state['a|1.0.0'] = { ...state['a|1.0.0'], stage: 'interrupt', state: 'in_progress' }
+        annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(state)
+      })
+      node.settleOver(5_000)
+      expect([node.interrupted, node.status(), cordoned(node), node.slots]).toEqual([expected, 'complete', false, []])
+      expect(node.evicted).toEqual(interrupt ? ['web'] : [])
+      expect(lines(node, 'apply')).toHaveLength(1)
+    }
+  })
+
   test('whose last conditions fail did nothing and are decided anew', () => {
     const node = new NodeModel()
     node.interruptAnswers.set('service', { state: 'aborted', why: 'a pod came' })

@@ -5,6 +5,7 @@ import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
 import { advanceAttempt, plannedSteps } from './attempt.ts'
 import type { AdvanceResult } from './attempt.ts'
 import { retryWaitMs } from './backoff.ts'
+import { canonicalJson } from './canonical.ts'
 import { configInterrupt, fixedInputs, inputsHash, inputsOf, keysOfRoll } from './config-changes.ts'
 import type { Draft } from './draft.ts'
 import { clearFlags, entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
@@ -47,13 +48,31 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
     const entry = draft.record.packages[due.key]
     const stage = due.due === 'begin' ? due.stage : entry?.stage
     if (stage === undefined) return { state: 'complete' } // cannot be: `continue` names an existing entry
-    if (stage === 'interrupt') return interruptState(draft, due.key)
+    if (stage === 'interrupt') {
+      if (renewDebt(draft, due.key, spec)) continue
+      return interruptState(draft, due.key)
+    }
     const state =
       due.due === 'begin' || entry?.attempt === undefined
         ? begin(draft, name, due.key, stage, permission)
         : carryOn(draft, entry, permission)
     if (state !== 'again') return state
   }
+}
+
+/**
+ * Two debts are taken from the spec of now: of an interrupt that failed, whose correction must not wait for the next
+ * version, and of one that a person asked for again by setting the stage. True when the entry changed.
+ */
+function renewDebt(draft: Draft, key: string, spec: PackageSpec | undefined): boolean {
+  const entry = draft.record.packages[key]
+  if (!entry || !spec || draft.record.interrupt?.owners.includes(key) || entry.state === 'complete') return false
+  if (entry.owes !== undefined && entry.state !== 'erroring') return false
+  const wanted = entry.owes === undefined || !entry.finished ? spec.interrupt : configInterrupt(spec, entry.changedKeys ?? [])
+  if (entry.owes !== undefined && canonicalJson(wanted) === canonicalJson(entry.owes)) return false
+  const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
+  setEntry(draft, { ...kept, stage: 'config', state: 'complete', restarts: 0, ...(wanted && { owes: wanted }) })
+  return true
 }
 
 /** Owed and not yet under way, or failed and waiting for its next try. */

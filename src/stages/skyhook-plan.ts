@@ -121,9 +121,9 @@ function openLifecycle(draft: Draft, states: readonly PackageState[], mayStart: 
 /** Nothing has started on the host: the slot is asked for once some package is prepared, and given back when it is of no use. */
 function waiting(draft: Draft, slot: OwnSlot | undefined, gate: Reason | undefined, states: readonly PackageState[]): SkyhookPlan {
   const { world, view } = draft
-  const ready = states.filter((state) => state.state === 'ready' || state.state === 'drain')
+  const ready = states.filter((state) => state.state === 'ready' || state.state === 'drain' || state.state === 'interrupt')
   const isPreparing = states.some(({ state }) => state === 'preparing')
-  const needsDrain = ready.length > 0 && ready.every((state) => state.state === 'drain' || state.owes)
+  const needsDrain = ready.length > 0 && ready.every((state) => state.state !== 'ready' || state.owes)
   const hold = needsDrain ? drainHold(draft) : undefined
   const held = gate ?? (hold === 'unknown' ? undefined : hold)
   if (held === undefined && ready.length > 0 && hold !== 'unknown') askForSlot(draft, slot, 'working')
@@ -139,7 +139,7 @@ const preparing: Reason = { reason: 'Preparing', message: 'fetching the package 
 
 function whyWaiting({ world, view }: Draft, states: readonly PackageState[]): Reason {
   const asked = world.waiting.get(view.metadata.name)
-  if (states.some(({ state }) => state === 'ready')) {
+  if (states.some(({ state }) => state === 'ready' || state === 'interrupt')) {
     return { reason: 'WaitingForSlot', message: asked?.message ?? (world.slots.known ? 'asking for a slot' : world.slots.why) }
   }
   return reasonOf(states.find((state) => state.state === 'blocked')) ?? preparing
@@ -154,7 +154,7 @@ function drainHold(draft: Draft): DrainReason | 'unknown' | undefined {
 const reasonOf = (state: Reason | undefined): Reason | undefined => state && { reason: state.reason, message: state.message }
 
 const wantsDrain = (states: readonly PackageState[]): boolean =>
-  states.some(({ state }) => state === 'drain') && !states.some(({ state }) => state === 'preparing')
+  states.some(({ state }) => state === 'drain' || state === 'interrupt') && !states.some(({ state }) => state === 'preparing')
 
 type Working = {
   readonly slot: OwnSlot | undefined
@@ -166,7 +166,7 @@ type Working = {
 /** Work has begun on the host: it goes on to its end under its slot, whatever priorities, taints or selectors say now. */
 function working(draft: Draft, { slot, gate, states, disruption }: Working): SkyhookPlan {
   const isFree = gate === undefined && slot?.confirmed === true
-  const wants = wantsDrain(states) || states.some(({ state }) => state === 'interrupt')
+  const wants = wantsDrain(states) || states.some(({ state }) => state === 'interrupt') // an interrupt owed waits for nobody's image
   const hold = wants ? drainHold(draft) : undefined
   const draining = disruption.marked || (isFree && wants && hold === undefined)
   const waitsForDrain = wants && !disruption.drained
