@@ -36,7 +36,7 @@ install_agent() { # install_agent TAG: helm install or upgrade, with what it tak
 {apiVersion: v1, kind: Secret, metadata: {name: registry-ca, namespace: $NAMESPACE}, data: {ca.crt: $(base64 -w0 "$REGISTRY_CA")}}
 YAML
   helm upgrade --install "$RELEASE" "$REPOSITORY/chart" --namespace "$NAMESPACE" \
-    --set image.repository="$REGISTRY/skyhookd" --set-string image.tag="$1" --set 'imagePullSecrets[0].name=registry' \
+    --set image.repository="$REGISTRY/skyhookd" --set-string image.tag="$1" --set updateStrategy.rollingUpdate.maxUnavailable=100% --set 'imagePullSecrets[0].name=registry' \
     --set "registries[0].host=$REGISTRY" --set 'registries[0].caSecret=registry-ca' >"$STATE/helm.log" 2>&1 ||
     die "helm could not install the agent: $(tail -n 5 "$STATE/helm.log")"
 }
