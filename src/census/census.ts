@@ -112,7 +112,8 @@ export function startCensus(options: CensusOptions): Census {
 
   const turn = async (place: Place): Promise<void> => {
     try {
-      place.dueMs = Math.min(place.dueMs, await place.desk.turn())
+      const againMs = await place.desk.turn()
+      place.dueMs = Math.min(place.dueMs, againMs) // news may have come meanwhile
       place.failures = 0
     } catch (error) {
       if (signal.aborted) return

@@ -71,10 +71,13 @@ export function createDesk(options: DeskOptions): Desk {
   }
 
   const keepLedger = async (found: Lease | undefined, skyhook: Skyhook, plan: LedgerPlan, now: number): Promise<boolean> => {
+    const isShown = plan.matched.published === ledgerIn(found)?.compartments['']?.matched
+    if (isShown) matched = plan.matched // what could not be written yet must not begin its wait anew
     if (plan.writeAtMs > now) return true
     const answer = await writeLedger(leases, { skyhook: skyhook.metadata, found }, plan.ledger, signal)
     if (answer.outcome === 'conflict') return false
     own.ledger.wrote(answer.lease)
+    matched = plan.matched
     ledgerWrittenMs = now
     return true
   }
@@ -111,7 +114,6 @@ export function createDesk(options: DeskOptions): Desk {
         nowMs: now,
         wallMs: wallMs(),
       })
-      matched = ledger.matched
       const ledgerKept = await keepLedger(foundLedger, skyhook, ledger, now).catch((error: unknown) => ({ error }))
       if (ledgerKept === false) return now + AFTER_CONFLICT_MS
 

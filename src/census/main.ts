@@ -170,6 +170,7 @@ async function count(settings: CensusSettings, { say, credentials, signal }: Sur
   } finally {
     clearInterval(pulses)
     clearTimeout(silenceTimer)
+    pulse() // the last requests count too
     transport.close()
   }
 }

@@ -1,0 +1,197 @@
+/** A real API server with the chart installed, nodes whose agents are played by the test, and the census as a process beside it. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from 'esbuild'
+import { expect } from 'vitest'
+import { createCensusKeeper, type CensusKeeper } from '../../src/census/parent.ts'
+import type { CensusLine } from '../../src/census/messages.ts'
+import type { SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import type { KubeObject } from '../../src/kube/objects.ts'
+import type { Transport } from '../../src/kube/transport.ts'
+import * as keys from '../../src/schemas/annotations.ts'
+import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { appliedHash } from '../../src/stages/applied.ts'
+import { sha256Hex } from '../../src/stages/canonical.ts'
+import { installChart, namespace, startChartCluster, type ChartCluster } from './chart-cluster.ts'
+
+export { namespace }
+export const SKYHOOKS = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
+export const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
+const PODS = `/api/v1/namespaces/${namespace}/pods`
+const MERGE = 'application/merge-patch+json'
+
+export type Said = {
+  readonly status: string
+  /** State of the packages, `stage/state` by name; default: none. */
+  readonly entries?: Readonly<Record<string, string>>
+  /** The spec whose work is done. */
+  readonly applied?: SkyhookSpec
+  readonly reason?: readonly [reason: string, message: string]
+}
+
+export type Running = {
+  readonly pid: () => number | undefined
+  readonly lines: readonly CensusLine[]
+  readonly deaths: readonly string[]
+  /** kill -9; it is started again a moment later. */
+  kill(): void
+  stop(): Promise<void>
+}
+
+export type CensusCluster = {
+  readonly cluster: ChartCluster
+  readonly admin: Transport
+  readonly ca: string
+  /** A Node and its agent's pod, which is Ready. */
+  createNode(name: string, labels?: Readonly<Record<string, string>>): Promise<void>
+  deleteNode(name: string): Promise<void>
+  label(node: string, labels: Readonly<Record<string, string | null>>): Promise<void>
+  setAgent(node: string, state: 'ready' | 'not-ready'): Promise<void>
+  /** What an agent publishes of a Skyhook on its Node, in one patch. */
+  say(node: string, skyhook: string, said: Said): Promise<void>
+  annotate(node: string, annotations: Readonly<Record<string, string | null>>): Promise<void>
+  apply(name: string, spec: SkyhookSpec): Promise<Skyhook>
+  edit(name: string, change: object): Promise<Skyhook>
+  get(name: string): Promise<Skyhook>
+  status(name: string): Promise<SkyhookStatus>
+  /** Runs the census with the token of a node's agent, by default against the server itself. */
+  census(node: string, options?: { readonly server?: string; readonly heapMb?: number }): Promise<Running>
+  stop(): Promise<void>
+}
+
+export async function startCensusCluster(options: { readonly controllerManager?: boolean } = {}): Promise<CensusCluster> {
+  const cluster = await startChartCluster(options)
+  await installChart(cluster)
+  const { admin } = cluster.server
+  const { ca = '' } = await cluster.server.credentials.current()
+  const dir = await mkdtemp(join(tmpdir(), 'skyhookd-census-'))
+  const bundle = join(dir, 'census.cjs')
+  await build({
+    entryPoints: [join(import.meta.dirname, 'census-child.ts')],
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    outfile: bundle,
+    logLevel: 'error',
+  })
+  const running = new Set<Running>()
+  const revs = new Map<string, number>()
+  const patchNode = async (name: string, metadata: object): Promise<void> =>
+    void (await admin.json('PATCH', `/api/v1/nodes/${name}`, { body: { metadata }, contentType: MERGE }))
+
+  const setAgent: CensusCluster['setAgent'] = async (node, state) => {
+    const condition = { type: 'Ready', status: state === 'ready' ? 'True' : 'False', lastTransitionTime: new Date().toISOString() }
+    const body = { status: { phase: 'Running', conditions: [condition] } }
+    await admin.json('PATCH', `${PODS}/agent-of-${node}/status`, { body, contentType: MERGE })
+  }
+
+  return {
+    cluster,
+    admin,
+    ca,
+    async createNode(name, labels = {}) {
+      await admin.json('POST', '/api/v1/nodes', { body: { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } } })
+      const metadata = { name: `agent-of-${name}`, labels: { 'app.kubernetes.io/name': 'skyhookd' } }
+      const spec = { nodeName: name, serviceAccountName: 'skyhookd', containers: [{ name: 'agent', image: 'none' }] }
+      await admin.json('POST', PODS, { body: { metadata, spec } })
+      await setAgent(name, 'ready')
+    },
+    async deleteNode(name) {
+      await admin.json('DELETE', `/api/v1/nodes/${name}`)
+      await admin.json('DELETE', `${PODS}/agent-of-${name}`, { body: { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 0 } })
+    },
+    label: async (node, labels) => await patchNode(node, { labels }),
+    annotate: async (node, annotations) => await patchNode(node, { annotations }),
+    setAgent,
+    async say(node, skyhook, { status, entries = {}, applied, reason }) {
+      const { metadata } = await admin.json<KubeObject>('GET', `/api/v1/nodes/${node}`)
+      const state = JSON.stringify(
+        Object.fromEntries(
+          Object.entries(entries).map(([name, stand]) => {
+            const [stage = '', state = ''] = stand.split('/')
+            return [`${name}|1.0.0`, { name, version: '1.0.0', image: 'registry.example.com/x', stage, state }]
+          }),
+        ),
+      )
+      const rev = (revs.get(`${node} ${skyhook}`) ?? 0) + 1
+      revs.set(`${node} ${skyhook}`, rev)
+      const companion = { v: 1, rev, sha256: sha256Hex(state), nodeUID: metadata.uid, ...(applied && { applied: appliedHash(applied) }) }
+      const [word, message] = reason ?? []
+      await patchNode(node, {
+        annotations: {
+          [keys.nodeStateKey(skyhook)]: state,
+          [keys.statusKey(skyhook)]: status,
+          [keys.journalKey(skyhook)]: JSON.stringify(companion),
+          [keys.reasonKey(skyhook)]: word === undefined ? null : JSON.stringify({ reason: word, message, since: new Date().toISOString() }),
+        },
+        labels: { [keys.statusKey(skyhook)]: status },
+      })
+    },
+    apply: async (name, spec) =>
+      await admin.json<Skyhook>('POST', SKYHOOKS, {
+        body: { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook', metadata: { name }, spec },
+      }),
+    edit: async (name, body) => await admin.json<Skyhook>('PATCH', `${SKYHOOKS}/${name}`, { body, contentType: MERGE }),
+    get: async (name) => await admin.json<Skyhook>('GET', `${SKYHOOKS}/${name}`),
+    status: async (name) => ((await admin.json<Skyhook>('GET', `${SKYHOOKS}/${name}`)).status ?? {}) as SkyhookStatus,
+    async census(node, { server, heapMb } = {}) {
+      const token = await tokenOf(cluster, `agent-of-${node}`)
+      const credentials = server === undefined ? { server: cluster.server.url, ca, token } : { server, token }
+      const lines: CensusLine[] = []
+      const deaths: string[] = []
+      const term = new AbortController()
+      const flags = heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`]
+      const keeper: CensusKeeper = createCensusKeeper({
+        settings: {
+          v: 1,
+          version: 'test',
+          nodeName: node,
+          podName: `agent-of-${node}`,
+          namespace,
+          agentPods: 'app.kubernetes.io/name=skyhookd',
+        },
+        command: ['env', `CENSUS_CREDENTIALS=${JSON.stringify(credentials)}`, process.execPath, ...flags, bundle],
+        onLine: (line) => void lines.push(line),
+        onDied: (how) => void deaths.push(how),
+        onUnfit: () => {}, // in these tests there is nobody else
+      })
+      const kept = keeper.keep(term.signal)
+      const one: Running = {
+        pid: () => keeper.pid(),
+        lines,
+        deaths,
+        kill() {
+          const pid = keeper.pid()
+          if (pid !== undefined) process.kill(pid, 'SIGKILL')
+        },
+        async stop() {
+          term.abort(new Error('stopped by the test'))
+          await kept
+          running.delete(one)
+        },
+      }
+      running.add(one)
+      return one
+    },
+    async stop() {
+      for (const one of running) await one.stop()
+      await cluster.stop()
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+async function tokenOf(cluster: ChartCluster, pod: string): Promise<string> {
+  const spec = { boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: pod } }
+  const { status, message, body } = await cluster.admin('POST', `/api/v1/namespaces/${namespace}/serviceaccounts/skyhookd/token`, { spec })
+  expect([status, message]).toEqual([201, ''])
+  return (body['status'] as { token: string }).token
+}
+
+/** Resident and private memory of a process, in MB. */
+export async function memoryMb(pid: number): Promise<{ readonly rss: number; readonly private: number }> {
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
+  const kb = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0)
+  return { rss: Math.round(kb('Rss') / 102.4) / 10, private: Math.round((kb('Private_Clean') + kb('Private_Dirty')) / 102.4) / 10 }
+}
