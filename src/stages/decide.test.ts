@@ -451,6 +451,31 @@ describe('what people do to the annotation', () => {
   })
 })
 
+describe('a Skyhook that is being deleted', () => {
+  const deleted = (node: NodeModel): void => {
+    const view = node.views.get('s')
+    if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } })
+  }
+
+  test('uninstalls, under a slot, what asks for it', () => {
+    const node = installed({ uninstall: { enabled: true } })
+    deleted(node)
+    node.settleOver(5_000)
+    expect([node.ran, node.annotation('nodeState_s'), node.slots]).toEqual([
+      ['a uninstall run.sh', 'a uninstall-check run_check.sh'],
+      '{}',
+      [],
+    ])
+  })
+
+  test.each([[undefined], [{ enabled: false }]])('leaves what does not: %j', (uninstall) => {
+    const node = installed(uninstall && { uninstall })
+    deleted(node)
+    node.settleOver(5_000)
+    expect([node.ran, node.state()]).toEqual([[], ['a|1.0.0: config/complete']])
+  })
+})
+
 describe('a host without a journal', () => {
   test('that was imaged anew starts over, and says so', () => {
     const node = installed()

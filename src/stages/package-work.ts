@@ -34,9 +34,10 @@ type Ready = Extract<Preparation, { state: 'ready' }>
 
 /** Moves one package as far as it goes now: results are recorded, stages end and begin, steps are named for starting. */
 export function advancePackage(draft: Draft, name: string, permission: Permission): PackageState {
-  const spec = draft.view.spec.packages?.[name]
+  const isDeleted = draft.view.metadata.deletionTimestamp !== undefined
+  const spec = specOf(draft, name)
   for (;;) {
-    const due = dueOf(name, spec, entriesOf(draft.record, name))
+    const due = dueOf(name, spec, entriesOf(draft.record, name), isDeleted)
     if (due.due === 'nothing') {
       settle(draft, name, spec)
       return { state: 'complete' }
@@ -89,6 +90,10 @@ function interruptState(draft: Draft, key: string): PackageState {
   }
 }
 
+/** What the Skyhook says about a package; nothing any more once it is being deleted. */
+const specOf = (draft: Draft, name: string): PackageSpec | undefined =>
+  draft.view.metadata.deletionTimestamp === undefined ? draft.view.spec.packages?.[name] : undefined
+
 type Outcome = PackageState | 'again'
 
 /** A package just became, or is, complete: what was started is now what is finished. */
@@ -106,7 +111,7 @@ function settle(draft: Draft, name: string, spec: PackageSpec | undefined): void
 
 function begin(draft: Draft, name: string, key: string, stage: StageName, permission: Permission): Outcome {
   const entry = draft.record.packages[key]
-  const spec = draft.view.spec.packages?.[name]
+  const spec = specOf(draft, name)
   const fresh = stage === 'apply' || stage === 'upgrade' || entry?.work === undefined || superseded(entry, spec)
   const image =
     fresh && spec
@@ -209,7 +214,7 @@ const superseded = (entry: PackageRecord, spec: PackageSpec | undefined): boolea
   entry.work.inputs !== fixedInputs(spec)
 
 function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Outcome {
-  const spec = draft.view.spec.packages?.[entry.name]
+  const spec = specOf(draft, entry.name)
   const { attempt } = entry
   if (attempt === undefined || entry.work === undefined) return { state: 'dependency' }
   if (superseded(entry, spec) && !attempt.stopping) return supersede(draft, entry, spec, permission)

@@ -20,12 +20,13 @@ const nothing: Due = { due: 'nothing' }
 /**
  * The stage machine of one package name: entries of the journal against the spec (absent = removed from the Skyhook).
  * First install and upgrade run apply or upgrade, then config; a lower version runs uninstall of the old one first; a
- * removed package runs uninstall unless its policy keeps it (reference: operator §3, with the decisions of the design).
+ * removed package runs uninstall unless its policy keeps it; `isDeleted`: the whole Skyhook goes (reference: operator §3,
+ * with the decisions of the design).
  */
-export function dueOf(name: string, spec: PackageSpec | undefined, entries: readonly PackageRecord[]): Due {
+export function dueOf(name: string, spec: PackageSpec | undefined, entries: readonly PackageRecord[], isDeleted = false): Due {
   const uninstalling = entries.find((entry) => entry.stage === 'uninstall' && entry.state !== 'complete')
   if (uninstalling && (uninstalling.state !== 'skipped' || spec?.version !== uninstalling.version)) return onward(uninstalling)
-  if (spec === undefined) return dueOfRemoved(entries)
+  if (spec === undefined) return dueOfRemoved(entries, isDeleted)
 
   const entry = entries.find(({ version }) => version === spec.version)
   if (entry) return dueOfEntry(entry, spec)
@@ -42,12 +43,12 @@ export function dueOf(name: string, spec: PackageSpec | undefined, entries: read
   return { due: 'begin', key: packageKey(name, newest.version), version: newest.version, stage: 'uninstall' }
 }
 
-function dueOfRemoved(entries: readonly PackageRecord[]): Due {
+function dueOfRemoved(entries: readonly PackageRecord[], isDeleted: boolean): Due {
   for (const entry of entries) {
     const key = packageKey(entry.name, entry.version)
     if (entry.work === undefined && entry.finished === undefined) return { due: 'forget', key }
     if (entry.stage === 'uninstall' && entry.state === 'complete') return { due: 'forget', key }
-    if (entry.uninstall?.enabled === false) continue
+    if (isDeleted ? entry.uninstall?.enabled !== true : entry.uninstall?.enabled === false) continue
     return { due: 'begin', key, version: entry.version, stage: 'uninstall' }
   }
   return nothing
