@@ -452,6 +452,24 @@ describe('a reboot', () => {
     expect([node.status(), cordoned(node)]).toEqual(['complete', false])
   })
 
+  test('is not followed by service when the node is lost again before the patch arrives', () => {
+    const node = new NodeModel()
+    node.hangs.add('a')
+    node.apply('s', { packages: { a: pkg(cron) } })
+    node.settle()
+    node.finishHanging('a')
+    node.holdPatches = true
+    for (let round = 0; round < 50; round++) node.step()
+    expect([node.journal.skyhooks['s']?.lifecycle, cordoned(node)]).toEqual([undefined, true]) // complete, and nobody knows yet
+    node.reportReady('False')
+    node.holdPatches = false
+    node.settleOver(2_000)
+    expect([node.status(), node.reason(), cordoned(node), node.slots.length]).toEqual(['in_progress', 'NodeNotReady', true, 1])
+    node.reportReady()
+    node.settleOver(2_000)
+    expect([node.status(), cordoned(node), node.slots]).toEqual(['complete', false, []])
+  })
+
   test('of the container runtime: Ready has to hold for ten seconds', () => {
     const node = new NodeModel()
     node.interruptAnswers.set('service', { state: 'done', restartedRuntime: true })

@@ -1,18 +1,24 @@
 import type { Draft } from './draft.ts'
 import { wakeAt } from './draft.ts'
+import { cordonState } from './disruption.ts'
 import type { Reason } from './reasons.ts'
 import type { World } from './world.ts'
 
 /** A kubelet or a container runtime that was restarted says Ready before it is; this long it has to go on saying so. */
 const readyHoldsMs = 10_000
 
-/** Why a node may not go back to service after an interrupt: it has to report Ready, and from this boot. */
+/**
+ * Why a node may not go back to service after an interrupt: it has to report Ready, and from this boot. That holds until the
+ * Node shows it back in service: the patch that takes our cordon away may be late, and the node lost meanwhile.
+ */
 export function whyNotReady(draft: Draft): Reason | undefined {
   const { lifecycle } = draft.record
-  if (lifecycle?.interruptedAtMs === undefined) return undefined
+  const isReturning = lifecycle === undefined && cordonState(draft.world.node).marks.has(draft.view.metadata.name)
+  if (lifecycle?.interruptedAtMs === undefined && !isReturning) return undefined
   if (!isReadyFromThisBoot(draft.world)) return { reason: 'NodeNotReady', message: 'the node has not reported Ready since its interrupt' }
+  if (!lifecycle?.restartedRuntime || lifecycle.interruptedAtMs === undefined) return undefined
   const heldAtMs = lifecycle.interruptedAtMs + readyHoldsMs
-  if (!lifecycle.restartedRuntime || draft.world.nowMs >= heldAtMs) return undefined
+  if (draft.world.nowMs >= heldAtMs) return undefined
   wakeAt(draft, heldAtMs)
   return { reason: 'NodeNotReady', message: 'the kubelet or the container runtime was restarted: Ready has to hold for 10 s' }
 }
