@@ -38,7 +38,7 @@ join_cgroups() {
 # cgroups outlive nspawn, and a kubelet needs 3 s for each stale one of a pod.
 clear_cgroups() {
   local path
-  find /sys/fs/cgroup -type d -path "*/$NAME/hosts/$host" -prune | while read -r path; do
+  { find /sys/fs/cgroup -type d -path "*/$NAME/hosts/$host" -prune 2>/dev/null || true; } | while read -r path; do # other hosts come and go meanwhile
     find "$path" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null || true
   done
 }
