@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, inject } from 'vitest'
 import type { Transport } from '../../src/kube/transport.ts'
@@ -37,6 +37,9 @@ const pushed = [
   ['shellscript', 'skyhook-packages/shellscript:1.1.0'],
   ['broken-config', 'test/broken-config:1.0.0'],
   ['missing-step', 'test/missing-step:1.0.0'],
+  ['shellscript', 'skyhook-packages/shellscript:1.1.1'],
+  ['bcp', 'base/bcp:2024.05.13'],
+  ['nvssh', 'base/nvssh:2024.05.10'],
 ] as const
 const bootMs = 300_000
 
@@ -114,9 +117,10 @@ async function open(box: Sandbox): Promise<{ cluster: Cluster; close: () => Prom
 
 async function pushFixtures(box: Sandbox): Promise<void> {
   const done = join(box.folder, 'fixtures-pushed')
-  if (existsSync(done)) return
+  const names = pushed.map(([, name]) => name).join('\n')
+  if (existsSync(done) && readFileSync(done, 'utf8') === names) return
   await Promise.all(pushed.map(async ([folder, name]) => await box.must(['push', join(fixturePackages, folder), name])))
-  writeFileSync(done, '')
+  writeFileSync(done, names)
 }
 
 let count = 0

@@ -15,7 +15,7 @@ export type Host = {
   /** Lines of a file; none where there is no file. */
   lines(path: string): Promise<string[]>
   exec(...command: readonly string[]): Promise<string>
-  /** Resolves once the file has a line that contains `text`; looks twenty times a second. */
+  /** Resolves once the file has a line that contains `text`; looks twenty times a second, also while the host boots. */
   awaitLine(path: string, text: string, withinMs?: number): Promise<void>
   bootId(): Promise<string>
 }
@@ -43,7 +43,7 @@ export function hostOf(sandbox: Sandbox, name: string): Host {
     exec: async (...command) => await sandbox.must(['exec', name, '--', ...command]),
     async awaitLine(path, text, withinMs = 20_000) {
       for (const end = Date.now() + withinMs; ; await sleep(50)) {
-        const lines = await host.lines(path)
+        const lines = await host.lines(path).catch((error: unknown) => [String(error)])
         if (lines.some((line) => line.includes(text))) return
         if (Date.now() > end)
           throw new Error(`no line with ${JSON.stringify(text)} in ${path} of ${name} within ${withinMs} ms: ${JSON.stringify(lines)}`)

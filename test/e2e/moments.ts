@@ -17,6 +17,8 @@ export type KubeEvent = {
   readonly type?: string
   readonly reason?: string
   readonly message?: string
+  /** How often, where that was more than once. */
+  readonly count?: number
 }
 
 type Objects = {

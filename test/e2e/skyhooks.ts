@@ -49,7 +49,7 @@ export const journalOf = (name: string): string => `/var/tmp/${name}.journal`
 export const leaveOf = (name: string): string => `/var/tmp/${name}.go`
 
 /**
- * Scripts of all four modes that write `<seconds> <mode> begins` and `… ends` to the host's journal: what ran, how often and when are
+ * Scripts of all modes but uninstall's that write `<seconds> <mode> begins` and `… ends` to the host's journal: what ran, how often and when are
  * facts on disk. `waiting` names the mode that goes on only once the file `leaveOf(name)` exists.
  */
 export function journaled(name: string, waiting?: keyof Scripts): Scripts {
@@ -59,7 +59,8 @@ export function journaled(name: string, waiting?: keyof Scripts): Scripts {
       ...(mode === waiting ? [`until [ -e ${leaveOf(name)} ]; do sleep 0.05; done`] : []),
       `echo "$(date +%s.%N) ${mode} ends" >>${journalOf(name)}`,
     ].join('\n')
-  return { apply: script('apply'), apply_check: script('apply_check'), config: script('config'), config_check: script('config_check') }
+  const modes = ['apply', 'apply_check', 'config', 'config_check', 'post_interrupt'] as const
+  return Object.fromEntries(modes.map((mode) => [mode, script(mode)]))
 }
 
 /** Lines of such a journal without their times. */

@@ -1,0 +1,90 @@
+/** Whose cordon it is: every node ends as the administrator last wished it, whatever we needed in between. */
+import { describe, expect, test } from 'vitest'
+import { cordonedBeforeKey, cordonKey, keepCordonedKey } from '../../src/schemas/annotations.ts'
+import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import { unique, useCluster, type NodeName } from './cluster.ts'
+import { patch, paths } from './kube.ts'
+import type { CleanUp } from './lanes.ts'
+import { isCompleteOn, isCordoned, tells } from './service-of-nodes.ts'
+import { journaled, journalOf, leaveOf, manifest, shellscript } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const keepOff = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpenter.sh/do-not-disrupt']
+
+/** Calls to the API server under a name of one's own, as an administrator's tool makes them. */
+async function asAdministrator(node: NodeName, body: object, fieldManager: string): Promise<void> {
+  const { api } = cluster
+  await api.json('PATCH', `${paths.nodes}/${node}`, { body, contentType: 'application/merge-patch+json', query: { fieldManager } })
+}
+
+/** A Skyhook that holds the node drained until `leave` is called; returns once it does. */
+async function held(node: NodeName, onTestFinished: CleanUp) {
+  const name = unique('cordon')
+  onTestFinished(async () => {
+    await cluster.remove(name)
+    const marks = { [keepCordonedKey]: null }
+    await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations: marks }, spec: { unschedulable: null } })
+  })
+  const interrupt = { type: 'service', services: ['foobar'] } as const
+  const work = shellscript(cluster.registry, journaled(name, 'apply'), { interrupt })
+  await cluster.apply(manifest(name, { packages: { work } }), node)
+  await cluster.host(node).awaitLine(journalOf(name), 'apply begins')
+  return {
+    name,
+    now: (): KubernetesNode | undefined => cluster.history.now.nodes.get(node),
+    leave: async (): Promise<void> => {
+      await cluster.host(node).write(leaveOf(name), '')
+      await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
+      await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+    },
+  }
+}
+
+const annotation = (node: KubernetesNode | undefined, key: string): string | undefined => node?.metadata.annotations?.[key]
+
+describe.concurrent('a node', () => {
+  test('that an administrator cordoned before stays cordoned, and loses our marks', async ({ onTestFinished }) => {
+    const node = 'node-1'
+    await asAdministrator(node, { spec: { unschedulable: true } }, 'kubectl')
+    const { name, now, leave } = await held(node, onTestFinished)
+    expect([annotation(now(), cordonedBeforeKey), annotation(now(), cordonKey(name))]).toEqual(['true', 'true'])
+    await leave()
+    expect([isCordoned(now()), annotation(now(), cordonedBeforeKey), annotation(now(), cordonKey(name))]).toEqual([
+      true,
+      undefined,
+      undefined,
+    ])
+  })
+
+  test('that an administrator uncordons meanwhile is cordoned again, and schedulable in the end; an Event tells it once', async ({
+    onTestFinished,
+  }) => {
+    const node = 'node-2'
+    await asAdministrator(node, { spec: { unschedulable: true } }, 'kubectl')
+    const { name, now, leave } = await held(node, onTestFinished)
+    await asAdministrator(node, { spec: { unschedulable: false } }, 'fleet-console')
+    await cluster.history.eventually('it is cordoned again', () => isCordoned(now()) && annotation(now(), cordonedBeforeKey) === 'false')
+    const told = `somebody uncordoned the node while Skyhook ${name} holds it` // Kubernetes does not record who
+    await cluster.history.eventually('an Event tells it', (view) => tells(view, node, 'CordonChanged', told))
+    await leave()
+    expect(isCordoned(now())).toBe(false)
+    const changes = [...cluster.history.now.events.values()].filter(
+      ({ reason, message }) => reason === 'CordonChanged' && message?.includes(name),
+    )
+    expect(changes.map(({ count = 1 }) => count)).toEqual([1])
+  })
+
+  test('that an administrator marks to be kept stays cordoned, though it was schedulable before', async ({ onTestFinished }) => {
+    const node = 'node-3'
+    await asAdministrator(node, { metadata: { annotations: { 'karpenter.sh/do-not-disrupt': 'false' } } }, 'kubectl')
+    const { now, leave } = await held(node, onTestFinished)
+    expect(annotation(now(), cordonedBeforeKey)).toBe('false')
+    expect(keepOff.map((key) => annotation(now(), key))).toEqual(['true', 'true']) // autoscalers, too, leave it alone meanwhile
+    await asAdministrator(node, { metadata: { annotations: { [keepCordonedKey]: 'true' } } }, 'kubectl')
+    await leave()
+    expect(isCordoned(now())).toBe(true)
+    expect(keepOff.map((key) => annotation(now(), key))).toEqual([undefined, 'false']) // as they were
+    await asAdministrator(node, { metadata: { annotations: { 'karpenter.sh/do-not-disrupt': null } } }, 'kubectl')
+  })
+})

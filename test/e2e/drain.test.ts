@@ -1,0 +1,164 @@
+/** Pods that do not go: everybody can see which one and why, what can go on goes on, and nothing is forced. */
+import { describe, expect, test } from 'vitest'
+import type { PublishedReason } from '../../src/schemas/annotations.ts'
+import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { unique, useCluster, type NodeName } from './cluster.ts'
+import { borrow, type CleanUp } from './lanes.ts'
+import type { View } from './moments.ts'
+import { isCompleteOn, isCordoned, tells } from './service-of-nodes.ts'
+import { manifest, shellscript, shown } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+import { createWorkloads, type Workloads } from './workloads.ts'
+
+const cluster = useCluster()
+/** The promise: a drain that is held up is told within this. */
+const soonMs = 10_000
+
+type Scene = {
+  readonly name: string
+  readonly node: NodeName
+  readonly shop: Workloads
+  /** A package that restarts a service, on the scene's node or these. */
+  readonly apply: (spec?: SkyhookSpec, ...nodes: readonly NodeName[]) => Promise<void>
+  readonly reason: (view?: View) => PublishedReason | undefined
+  readonly says: (...words: readonly string[]) => (view: View) => boolean
+  readonly isComplete: (view: View) => boolean
+  readonly uidOf: (app: string) => string | undefined
+}
+
+/** A Skyhook and a namespace of its own, on the first of the nodes. */
+async function scene(onTestFinished: CleanUp, node: NodeName, ...others: readonly NodeName[]): Promise<Scene> {
+  await borrow(onTestFinished, node, ...others)
+  const name = unique('drain')
+  const shop = await createWorkloads(cluster, name)
+  onTestFinished(async () => {
+    await cluster.remove(name)
+    await shop.remove()
+  })
+  const reason = (view = cluster.history.now): PublishedReason | undefined => shown(view.nodes.get(node), name).reason
+  return {
+    name,
+    node,
+    shop,
+    apply: async (spec = {}, ...nodes) => {
+      await cluster.apply(
+        manifest(name, { interruptionBudget: { count: 1 }, packages: { work: interrupting() }, ...spec }),
+        ...(nodes.length === 0 ? [node] : nodes),
+      )
+    },
+    reason,
+    says:
+      (...words) =>
+      (view) => {
+        const given = reason(view)
+        return given?.reason === 'DrainBlocked' && words.every((word) => given.message.includes(word))
+      },
+    isComplete: (view) => isCompleteOn(view, name, [node]),
+    uidOf: (app) => shop.pods(cluster.history.now, app)[0]?.metadata.uid,
+  }
+}
+
+const interrupting = () => shellscript(cluster.registry, {}, { interrupt: { type: 'service', services: ['foobar'] } })
+
+describe.concurrent('a pod that does not go', () => {
+  test('for its PodDisruptionBudget is told with pod, budget and numbers; other packages go on; it goes when it may', async ({
+    onTestFinished,
+  }) => {
+    const { name, node, shop, apply, says, isComplete, uidOf } = await scene(onTestFinished, 'node-1')
+    const { history } = cluster
+    await shop.pod('cart', node)
+    await shop.budget('at-least-one', 'cart', 1)
+    const cart = uidOf('cart')
+    await apply({ packages: { work: interrupting(), quiet: shellscript(cluster.registry, {}) } })
+    await history.eventually('the reason names it', says(`pod ${name}/cart`, `PDB ${name}/at-least-one`, 'needs 1', 'has 1'), soonMs)
+    await history.eventually('an Event names it', (view) => tells(view, node, 'DrainBlocked', name, `${name}/cart`, 'at-least-one'), soonMs)
+    await history.eventually('the package without an interrupt is complete', ({ nodes }) => {
+      const { state } = shown(nodes.get(node), name)
+      return state['quiet|1.1.0']?.state === 'complete' && state['work|1.1.0'] === undefined
+    })
+    const now = history.now.nodes.get(node)
+    expect([shown(now, name).status, isCordoned(now), uidOf('cart')]).toEqual(['in_progress', true, cart])
+    expect(slotsOf(history.now, name)).toMatchObject([{ holder: node, phase: 'draining' }])
+
+    await shop.allow('at-least-one', 0)
+    await history.eventually('the node is complete', isComplete, 15_000)
+    expect(shop.pods(history.now, 'cart')).toEqual([]) // it belonged to nobody: evicted all the same, and not made again
+  })
+
+  test('for two budgets that overlap: the reason says what has to be changed', async ({ onTestFinished }) => {
+    const { name, node, shop, apply, says, isComplete } = await scene(onTestFinished, 'node-2')
+    await shop.pod('cart', node)
+    await shop.budget('one', 'cart', 0)
+    await shop.budget('other', 'cart', 0)
+    await apply()
+    const both = says(`pod ${name}/cart`, 'several PodDisruptionBudgets', `${name}/one, ${name}/other`)
+    await cluster.history.eventually('the reason names both', both, soonMs)
+    await shop.dropBudget('other')
+    await cluster.history.eventually('the node is complete', isComplete, 15_000)
+  })
+
+  test('at once is waited for as long as it runs; one that tolerates the cordon is left alone', async ({ onTestFinished }) => {
+    const { name, node, shop, apply, says, isComplete, uidOf } = await scene(onTestFinished, 'node-3')
+    await shop.pod('slow', node, { arguments: ['stubborn'], graceSeconds: 4 })
+    await shop.pod('tolerant', node, { tolerations: [{ operator: 'Exists' }] })
+    const tolerant = uidOf('tolerant')
+    await apply()
+    await cluster.history.eventually('the reason names it', says(`waiting for ${name}/slow to end`), soonMs)
+    await cluster.history.eventually('the node is complete', isComplete, 15_000)
+    await cluster.history.never('work beside a pod that ends', (view) => {
+      const runs = shop.pods(view, 'slow').some(({ status }) => status?.phase === 'Running')
+      return runs && Object.keys(shown(view.nodes.get(node), name).state).length > 0 && 'work began'
+    })
+    expect(uidOf('tolerant')).toBe(tolerant)
+    expect(shop.pods(cluster.history.now, 'tolerant')[0]?.metadata.deletionTimestamp).toBeUndefined()
+  })
+})
+
+describe.concurrent('a node that cannot be drained', () => {
+  test('gives its turn to another after yieldAfterSeconds, and still says why it waits', async ({ onTestFinished }) => {
+    const { name, node, shop, apply, reason } = await scene(onTestFinished, 'node-1', 'node-3')
+    const { history } = cluster
+    const drain = { yieldAfterSeconds: 3 }
+    const other = 'node-3'
+    await shop.pod('cart', node)
+    await shop.budget('at-least-one', 'cart', 1)
+    await apply({ drain })
+    await history.eventually('it holds the slot', (view) => slotsOf(view, name)[0]?.holder === node)
+    await apply({ drain }, other)
+    await history.eventually('the other node is complete', (view) => isCompleteOn(view, name, [other]), 20_000)
+    const now = history.now.nodes.get(node)
+    expect(shown(now, name)).toMatchObject({ status: 'waiting', state: {}, reason: { reason: 'DrainBlocked' } })
+    expect(reason()?.message).toContain(`${name}/cart`)
+    expect(isCordoned(now)).toBe(false)
+  })
+
+  test('goes back to service after timeoutSeconds where onTimeout is release', async ({ onTestFinished }) => {
+    const { name, node, shop, apply, says } = await scene(onTestFinished, 'node-2')
+    const { history } = cluster
+    await shop.pod('cart', node)
+    await shop.budget('at-least-one', 'cart', 1)
+    await apply({ drain: { timeoutSeconds: 3, onTimeout: 'release' } })
+    await history.eventually('it is cordoned', ({ nodes }) => isCordoned(nodes.get(node)))
+    await history.eventually(
+      'it is schedulable and waits',
+      (view) => !isCordoned(view.nodes.get(node)) && says(`${name}/cart`)(view),
+      soonMs,
+    )
+    await history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0, 2_000)
+    expect(shown(history.now.nodes.get(node), name).status).toBe('waiting')
+    const cordoned = ({ nodes }: View): boolean => isCordoned(nodes.get(node))
+    await history.never('a slot given back while cordoned', (view) =>
+      cordoned(view) && shown(view.nodes.get(node), name).status !== undefined && slotsOf(view, name).length === 0 ? 'no slot' : undefined,
+    )
+  })
+
+  test('past its deadline deletes nothing without the right to, and says what it would take', async ({ onTestFinished }) => {
+    const { name, node, shop, apply, says, uidOf } = await scene(onTestFinished, 'node-2')
+    await shop.pod('cart', node)
+    await shop.budget('at-least-one', 'cart', 1)
+    const cart = uidOf('cart')
+    await apply({ drain: { timeoutSeconds: 1, onTimeout: 'delete' } })
+    await cluster.history.eventually('the reason says it', says(`pod ${name}/cart`, 'drain.allowDelete'), 15_000)
+    expect(uidOf('cart')).toBe(cart)
+  })
+})

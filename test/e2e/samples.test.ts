@@ -1,0 +1,141 @@
+/** The samples that interrupt: to their end on three nodes, with ordinary pods that have to move and hosts that really boot. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Taint } from '../../src/schemas/kubernetes.ts'
+import { nodeNames, unique, useCluster, type NodeName } from './cluster.ts'
+import { patch, paths } from './kube.ts'
+import { isCompleteOn, isCordoned, moreOutOfService, serviceOf, tells, uncordonings } from './service-of-nodes.ts'
+import { fixture, shown } from './skyhooks.ts'
+import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
+import { createWorkloads, tooFewReady, type Workloads } from './workloads.ts'
+
+const cluster = useCluster()
+const isTainted = (name: NodeName, key: string): boolean =>
+  cluster.history.now.nodes.get(name)?.spec?.taints?.some((taint) => taint.key === key) === true
+
+async function taintAll(...taints: readonly Taint[]): Promise<void> {
+  await Promise.all(nodeNames.map((name) => patch(cluster.api, `${paths.nodes}/${name}`, { spec: { taints } })))
+}
+
+async function finished(skyhook: string, withinMs: number): Promise<void> {
+  await cluster.history.eventually(`${skyhook} is complete`, (view) => isCompleteOn(view, skyhook, nodeNames), withinMs)
+  await cluster.history.eventually('every slot was given back', (view) => slotsOf(view, skyhook).length === 0)
+}
+
+describe('rollout.yaml: a package and a configuration that restart a service, a third of the nodes at a time', () => {
+  const name = unique('rollout')
+  let shop: Workloads
+  const startsOfCron = async (node: NodeName): Promise<number> =>
+    (await cluster.host(node).exec('journalctl', '-u', 'cron', '-o', 'cat')).split('\n').filter((line) => line.startsWith('Started')).length
+  const started = new Map<NodeName, number>()
+
+  beforeAll(async () => {
+    const gpu = { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' } as const
+    await taintAll(gpu)
+    shop = await createWorkloads(cluster, name)
+    await shop.deploy('cart', 3, { tolerations: [{ key: gpu.key, operator: 'Exists' }] })
+    await shop.budget('cart', 'cart', 2)
+    for (const node of nodeNames) {
+      started.set(node, await startsOfCron(node))
+      await cluster.host(node).remove('/etc/bcp/applied') // of an earlier run on this sandbox
+    }
+    await cluster.apply(fixture('rollout.yaml', name, cluster.registry), ...nodeNames)
+    await finished(name, 60_000)
+  })
+  afterAll(async () => {
+    await taintAll()
+    await shop.remove()
+  })
+
+  test('is complete on nodes with a taint that it tolerates', () => {
+    for (const node of nodeNames) {
+      expect(shown(cluster.history.now.nodes.get(node), name).state).toMatchObject({
+        'bcp|2024.05.13': { stage: 'post-interrupt', state: 'complete' },
+        'nvssh|2024.05.10': { stage: 'config', state: 'complete' },
+      })
+      expect(isTainted(node, 'nvidia.com/gpu')).toBe(true)
+    }
+  })
+
+  test('never took two nodes out of service, and never more pods than their budget allows', async () => {
+    await cluster.history.never('two nodes at once', overBudget(name, 1))
+    await cluster.history.never('two nodes out of service', moreOutOfService(1))
+    await cluster.history.never('work without a slot', workWithoutSlot(name))
+    await cluster.history.never('a violated budget', tooFewReady(shop, 'cart', 2))
+  })
+
+  test.each(nodeNames)('restarted the service on %s once, after it had installed and before it looked', async (node) => {
+    expect(await startsOfCron(node)).toBe((started.get(node) ?? 0) + 1)
+    expect(await cluster.host(node).lines('/etc/bcp/applied')).toHaveLength(1)
+    expect(await cluster.host(node).read('/etc/bcp/csp')).toBe('azure\n')
+    expect(await cluster.host(node).read('/etc/nvssh/roles.conf')).toBe('AllowGroups admins\n')
+    expect(await cluster.host(node).read('/etc/bcp/interrupted')).toBe(`${await cluster.host(node).bootId()}\n`)
+    expect(tells(cluster.history.now, node, 'Interrupted', name, 'service cron')).toBe(true)
+  })
+
+  test('restarts it again for a changed key of the configuration, one node at a time', async () => {
+    await cluster.edit(name, { packages: { nvssh: { configMap: { 'nvssh_vars.sh': 'allowed_roles=admins,owners\n' } } } })
+    const changed = async (): Promise<string[]> =>
+      await Promise.all(nodeNames.map(async (node) => (await cluster.host(node).read('/etc/nvssh/roles.conf')) ?? ''))
+    await expect.poll(changed, { timeout: 30_000 }).toEqual(nodeNames.map(() => 'AllowGroups admins owners\n'))
+    await finished(name, 30_000)
+    for (const node of nodeNames) {
+      expect(await startsOfCron(node)).toBe((started.get(node) ?? 0) + 2)
+      expect(await cluster.host(node).lines('/etc/bcp/applied')).toHaveLength(1) // the other package was left alone
+      expect(shown(cluster.history.now.nodes.get(node), name).state).toMatchObject({
+        'nvssh|2024.05.10': { stage: 'post-interrupt', state: 'complete' },
+      })
+    }
+    await cluster.history.never('two nodes out of service', moreOutOfService(1))
+    await cluster.history.never('a violated budget', tooFewReady(shop, 'cart', 2))
+  })
+})
+
+describe('runtime-required.yaml: a reboot before any pod may come', () => {
+  const name = unique('baseline')
+  const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } as const
+  const boots = new Map<NodeName, string>()
+  let shop: Workloads
+
+  beforeAll(async () => {
+    for (const node of nodeNames) boots.set(node, await cluster.host(node).bootId())
+    await taintAll(taint)
+    shop = await createWorkloads(cluster, name)
+    const deployed = shop.deploy('early', 3)
+    await cluster.apply(fixture('runtime-required.yaml', name, cluster.registry), ...nodeNames)
+    await finished(name, 120_000)
+    await deployed
+  })
+  afterAll(async () => {
+    await taintAll()
+    await shop.remove()
+  })
+
+  test('reboots two nodes at a time, never three', async () => {
+    await cluster.history.never('three nodes at once', overBudget(name, 2))
+    await cluster.history.never('three nodes out of service', moreOutOfService(2))
+    await cluster.history.never('work without a slot', workWithoutSlot(name))
+  })
+
+  test.each(nodeNames)('boots %s once, and puts it back in service only Ready and from its new boot', async (node) => {
+    const [before, now] = [boots.get(node), await cluster.host(node).bootId()]
+    const states = (await serviceOf(cluster.history, node)).slice(
+      (await serviceOf(cluster.history, node)).findIndex(({ bootId }) => bootId === before),
+    )
+    expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, now])
+    expect(now).not.toBe(before)
+    expect(uncordonings(states).at(-1)).toEqual({ cordoned: false, ready: true, bootId: now })
+    expect(await cluster.host(node).read('/var/tmp/baseline-applied-in')).toBe(`${before}\n`) // applied before the boot, not again after it
+    expect(Object.values(shown(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
+    expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
+  })
+
+  test('lifts the taint with completion, and no pod comes before', async () => {
+    for (const node of nodeNames) expect(isTainted(node, taint.key)).toBe(false)
+    const complete = new Set<string>()
+    await cluster.history.never('a pod before the node was complete', (moment) => {
+      for (const node of nodeNames) if (shown(moment.nodes.get(node), name).status === 'complete') complete.add(node)
+      const early = shop.pods(moment, 'early').find(({ spec }) => spec?.nodeName !== undefined && !complete.has(spec.nodeName))
+      return early && `${early.metadata.name} is on ${early.spec?.nodeName}`
+    })
+  })
+})

@@ -1,0 +1,110 @@
+/** Services that are restarted as interrupts: those that the agent itself stands on, and those that do not come back. */
+import { describe, expect, test } from 'vitest'
+import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
+import { readyAgents } from './agents.ts'
+import { unique, useCluster, type NodeName } from './cluster.ts'
+import { borrow, type CleanUp } from './lanes.ts'
+import { isCompleteOn, isCordoned, serviceOf, tells, uncordonings } from './service-of-nodes.ts'
+import { journalOf, manifest, shellscript, shown } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const restarting = (...services: string[]): Interrupt => ({ type: 'service', services })
+const pkg = (interrupt: Interrupt, scripts: Parameters<typeof shellscript>[1] = {}): PackageSpec =>
+  shellscript(cluster.registry, scripts, { interrupt })
+
+async function apply(node: NodeName, packages: Record<string, PackageSpec>, onTestFinished: CleanUp): Promise<string> {
+  await borrow(onTestFinished, node)
+  const name = unique('service')
+  onTestFinished(async () => await cluster.remove(name))
+  await cluster.apply(manifest(name, { packages }), node)
+  return name
+}
+
+/** How often systemd started it in this boot. */
+async function startsOf(node: NodeName, unit: string): Promise<number> {
+  const messages = await cluster.host(node).exec('journalctl', '-b', `UNIT=${unit}`, '-o', 'cat')
+  return messages.split('\n').filter((line) => line.startsWith('Started ')).length
+}
+
+describe.concurrent('a service that the agent stands on', () => {
+  test.for<[string, NodeName, number]>([
+    ['dbus.service', 'node-1', 0],
+    ['containerd.service', 'node-2', 10_000],
+    ['kubelet.service', 'node-3', 10_000],
+  ])('%s is restarted once, and known to be', async ([unit, node, readyForMs], { onTestFinished }) => {
+    await borrow(onTestFinished, node)
+    const before = await startsOf(node, unit)
+    const agent = readyAgents(cluster.history.now).get(node)
+    const name = unique('service')
+    onTestFinished(async () => await cluster.remove(name))
+    const after = `date +%s%3N >>${journalOf(name)}`
+    await cluster.apply(manifest(name, { packages: { work: pkg(restarting(unit), { post_interrupt: after }) } }), node)
+    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 60_000)
+    expect(await startsOf(node, unit)).toBe(before + 1)
+    await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'Interrupted', name, 'service'))
+    expect(uncordonings(await serviceOf(cluster.history, node)).at(-1)).toMatchObject({ ready: true })
+    const [atMs, ...again] = await cluster.host(node).lines(journalOf(name))
+    expect(again).toEqual([])
+    const uncordoned = await cluster.history.first(({ nodes }) => isCompleteOn({ ...cluster.history.now, nodes }, name, [node]))
+    expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000) // Ready has to hold after these
+    expect(readyAgents(cluster.history.now).get(node)).toBe(agent)
+  })
+})
+
+describe.concurrent('a service that cannot be restarted', () => {
+  const mayfly = (unit: string): string => `printf '[Service]\\nExecStart=/bin/sh -c "sleep 0.1; exit 7"\\n' >/etc/systemd/system/${unit}`
+
+  test('because it dies right after its start was done fails its package, which says how it ended; it completes once mended', async ({
+    onTestFinished,
+  }) => {
+    const node = 'node-1'
+    const unit = `${unique('mayfly')}.service`
+    const name = await apply(
+      node,
+      { fragile: pkg(restarting(unit), { apply: mayfly(unit) }), sound: pkg(restarting('foobar')) },
+      onTestFinished,
+    )
+    await cluster.history.eventually('the reason says it', ({ nodes }) => shown(nodes.get(node), name).reason?.reason === 'StepFailed')
+    const now = shown(cluster.history.now.nodes.get(node), name)
+    expect(now.reason?.message).toMatch(new RegExp(`fragile 1\\.1\\.0: ${unit}: .*exit-code, exited 7`))
+    await cluster.history.eventually(
+      'the other package is complete',
+      ({ nodes }) => shown(nodes.get(node), name).state['sound|1.1.0']?.state === 'complete',
+    )
+    expect(shown(cluster.history.now.nodes.get(node), name).state).toMatchObject({
+      'fragile|1.1.0': { stage: 'interrupt', state: 'erroring' },
+      'sound|1.1.0': { stage: 'post-interrupt', state: 'complete' },
+    })
+    expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(true)
+    await cluster.host(node).write(`/etc/systemd/system/${unit}`, '[Service]\nExecStart=/bin/sleep infinity\n')
+    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 30_000)
+    await cluster.host(node).exec('systemctl', 'stop', unit)
+  })
+
+  test('because there is none of that name fails its package alone, which names it; it completes once corrected', async ({
+    onTestFinished,
+  }) => {
+    const node = 'node-2'
+    const name = await apply(node, { wrong: pkg(restarting('foobra')), right: pkg(restarting('foobar')) }, onTestFinished)
+    await cluster.history.eventually(
+      'the reason names it',
+      ({ nodes }) => shown(nodes.get(node), name).reason?.message.includes('foobra') === true,
+    )
+    expect(shown(cluster.history.now.nodes.get(node), name).reason).toMatchObject({
+      reason: 'StepFailed',
+      message: expect.stringMatching(/package wrong 1\.1\.0: foobra\.service: .*not found/i) as string,
+    })
+    await cluster.history.eventually(
+      'the other package is complete',
+      ({ nodes }) => shown(nodes.get(node), name).state['right|1.1.0']?.state === 'complete',
+    )
+    expect(shown(cluster.history.now.nodes.get(node), name)).toMatchObject({
+      status: 'erroring',
+      state: { 'wrong|1.1.0': { stage: 'interrupt', state: 'erroring' }, 'right|1.1.0': { stage: 'post-interrupt', state: 'complete' } },
+    })
+    expect(slotsOf(cluster.history.now, name)).toHaveLength(1)
+    await cluster.edit(name, { packages: { wrong: { interrupt: restarting('foobar') } } })
+    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 20_000)
+  })
+})
