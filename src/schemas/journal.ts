@@ -56,6 +56,10 @@ export type SkyhookRecord = {
     readonly untilMs?: number
     readonly reason?: { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
   }
+  /** A person's edit of nodeState that was dealt with: `<rev of the companion>/<hash of the text>`, or `…/removed` for a reset. */
+  readonly edit?: string
+  /** A person's reset, which waits for the running steps to be stopped. */
+  readonly reset?: true
   /** What is, or is about to be, on the Node: the base that a person's edit is compared with. */
   readonly published?: Published
   /** Version that each package's own history records last, by package name; `uninstalled` after an uninstall. */

@@ -43,17 +43,20 @@ function reconcileOne(
       events.push({ type: 'republished', skyhook: name, message: 'the Node registered anew; its state is published again' })
     return record // the journal wins; publication shows the difference and writes it
   }
-  if (text === undefined) {
-    events.push({ type: 'reset', skyhook: name })
-    return startOver(record)
-  }
+  const edit = editOf(companion, text)
+  if (edit === record.edit && record.reset !== true) return record // our answer to it is not there yet
+  if (text === undefined || record.reset === true) return startOver(name, record, events)
   if (sha256Hex(text) === companion.sha256) return record
-  return edited(name, record, text, events)
+  return { ...edited(name, record, text, events), edit }
 }
 
+/** Tells one edit from another: the same text under a later revision is a new one. */
+export const editOf = ({ rev }: Companion, text: string | undefined): string => `${rev}/${text === undefined ? 'removed' : sha256Hex(text)}`
+
 /** Forgets everything that was done; the Skyhook begins again as on a new node. The slot, if any, is found again by its Lease. */
-function startOver(record: SkyhookRecord): SkyhookRecord | undefined {
-  if (Object.values(record.packages).some(hasOpenStep)) return stopSteps(record)
+function startOver(name: string, record: SkyhookRecord, events: StageEvent[]): SkyhookRecord | undefined {
+  if (Object.values(record.packages).some(hasOpenStep)) return record.reset === true ? record : stopSteps(record)
+  events.push({ type: 'reset', skyhook: name })
   return undefined
 }
 
@@ -62,7 +65,7 @@ const hasOpenStep = ({ attempt }: PackageRecord): boolean => {
   return last !== undefined && last.result === undefined
 }
 
-/** A reset waits for the running steps to be stopped; `stopping` ends them without a verdict. */
+/** A reset waits for the running steps to be stopped; `stopping` ends them without a verdict. Nothing is published until then. */
 function stopSteps(record: SkyhookRecord): SkyhookRecord {
   const packages = Object.fromEntries(
     Object.entries(record.packages).map(([key, entry]) => [
@@ -70,7 +73,7 @@ function stopSteps(record: SkyhookRecord): SkyhookRecord {
       hasOpenStep(entry) && entry.attempt ? { ...entry, attempt: { ...entry.attempt, stopping: true } } : entry,
     ]),
   )
-  return { ...record, packages }
+  return { ...record, packages, reset: true }
 }
 
 const stages: readonly string[] = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] satisfies StageName[]

@@ -43,7 +43,7 @@ export function planSkyhook(world: World, view: SkyhookView, before: SkyhookReco
   const slot = ownSlot(world, view)
   const begun = draft.record.lifecycle !== undefined
   const gate = begun ? holdGate(view, world) : beginGate(view, world, earlier)
-  const mayStart = gate === undefined && slot?.confirmed === true
+  const mayStart = gate === undefined && slot?.confirmed === true && draft.record.reset !== true
   const disruption = disruptionOf(world, view.metadata.name, view.spec)
   const permission = { mayStart, drained: disruption.drained }
 
