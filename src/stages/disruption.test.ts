@@ -419,6 +419,16 @@ describe('a reboot', () => {
     expect(node.interrupted).toHaveLength(2)
   })
 
+  test('takes the bus away with it, which is no reason to call the node blocked', () => {
+    const node = new NodeModel()
+    node.interruptAnswers.set('reboot', { state: 'running' })
+    node.apply('s', { packages: { a: pkg(reboot) } })
+    node.settleOver(3_000)
+    node.host = { state: 'unusable', reason: 'HostUnreachable', message: 'the system bus does not answer' }
+    node.settleOver(3_000)
+    expect([node.status(), node.reason()]).toEqual(['in_progress', 'RebootPending'])
+  })
+
   test('refused says so with its reason and keeps the slot', () => {
     const node = new NodeModel()
     node.interruptAnswers.set('reboot', { state: 'refused', message: 'blocked by backup (nightly)' })

@@ -49,6 +49,7 @@ export class NodeModel {
   pods: Pod[] = []
   hostFolders: ReadonlySet<string> = new Set()
   reapplyOnReboot = false
+  host: World['host'] = { state: 'usable' }
   watching: PodWatch = 'no'
   singleNode: boolean | undefined
   readonly evictions = new Map<string, Eviction>()
@@ -94,7 +95,7 @@ export class NodeModel {
       prepared: this.prepared,
       slots: known([...this.slots]),
       waiting: this.waiting,
-      host: { state: 'usable' },
+      host: this.host,
       pods: this.watching === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: this.watching }),
       singleNode: this.singleNode,
       evictions: this.evictions,

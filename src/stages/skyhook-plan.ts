@@ -184,17 +184,22 @@ function working(draft: Draft, { slot, gate, states, disruption }: Working): Sky
   if (slot && why) return standBack(draft, slot, why)
 
   keepSlot(draft, slot, phaseOf(draft, stand, draining && !disruption.drained ? disruption.phase : undefined))
+  const held = isGoingDown(draft, stand) ? undefined : gate
   const reason =
-    gate ??
+    held ??
     (stand.state === 'none' ? undefined : stand.reason) ??
     (waitsForDrain ? (disruption.reason ?? (hold === 'unknown' ? undefined : hold)) : undefined) ??
     reasonOf(blocked) ??
     preparingReason(states)
   const isMoving = isRunning || states.some(({ state }) => state === 'drain')
-  const status = gate ? statusFor(gate.reason, true) : reason && !isMoving ? statusFor(reason.reason, slot !== undefined) : 'in_progress'
+  const status = held ? statusFor(held.reason, true) : reason && !isMoving ? statusFor(reason.reason, slot !== undefined) : 'in_progress'
   const watchPods: PodWatch = draining ? disruption.watchPods : hold !== undefined ? 'any' : 'no'
   return { draft, status, ...(reason && { reason }), complete: false, cordon: draining ? 'on' : 'as-is', watchPods }
 }
+
+/** The bus ends before the agent does when the host goes down for a reboot of ours: that is no trouble of the host's. */
+const isGoingDown = ({ world }: Draft, stand: InterruptStand): boolean =>
+  world.host.state === 'unusable' && stand.state === 'running' && stand.run.interrupt.type === 'reboot'
 
 const isHalfChanged = ({ record }: Draft): boolean => Object.values(record.packages).some(isMidChange)
 
