@@ -1,0 +1,83 @@
+/** Local package repositories on a host: Debian packages without content, in suites of their own, and a host with dnf. */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { SystemdHost } from './systemd-host.ts'
+
+const run = promisify(execFile)
+
+export type DummyPackage = {
+  readonly name: string
+  readonly version: string
+  /** Shell commands that run after its installation. */
+  readonly postinst?: string
+  readonly depends?: string
+}
+
+const buildScript = `set -eu
+build() { # build FOLDER NAME VERSION DEPENDS POSTINST
+  work=$(mktemp -d)
+  mkdir "$work/DEBIAN" && chmod 755 "$work"
+  printf 'Package: %s\\nVersion: %s\\nArchitecture: all\\nMaintainer: Nobody <nobody@example.com>\\nDescription: dummy\\n' "$2" "$3" >"$work/DEBIAN/control"
+  [ -z "$4" ] || printf 'Depends: %s\\n' "$4" >>"$work/DEBIAN/control"
+  [ -z "$5" ] || { printf '#!/bin/sh\\n%s\\n' "$5" >"$work/DEBIAN/postinst" && chmod 755 "$work/DEBIAN/postinst"; }
+  mkdir -p "$1"
+  dpkg-deb --build --root-owner-group "$work" "$1" >/dev/null
+  rm -r "$work"
+}
+index() { # index REPOSITORY SUITE
+  cd "$1"
+  list=dists/$2/main/binary-$(dpkg --print-architecture)/Packages
+  mkdir -p "\${list%/*}" pool
+  for file in pool/*.deb; do
+    [ -e "$file" ] || continue
+    dpkg-deb -f "$file"
+    printf 'Filename: %s\\nSize: %s\\nSHA256: %s\\n\\n' "$file" "$(stat -c %s "$file")" "$(sha256sum "$file" | cut -d' ' -f1)"
+  done >"$list"
+  {
+    printf 'Label: Test\\nSuite: %s\\nVersion: 12.1\\nArchitectures: %s all\\nComponents: main\\nDate: %s\\nSHA256:\\n' "$2" "$(dpkg --print-architecture)" "$(date -Ru)"
+    echo " $(sha256sum "$list" | cut -d' ' -f1) $(stat -c %s "$list") \${list#dists/*/}"
+  } >"dists/$2/Release"
+}
+`
+
+/** Builds `.deb` files into a folder of the host. */
+export async function buildPackages(host: SystemdHost, folder: string, packages: readonly DummyPackage[]): Promise<void> {
+  await host.exec('sh', '-c', `${buildScript}${packages.map(built(folder)).join('\n')}`)
+}
+
+/** Makes a repository per suite, and these the host's only sources. */
+export async function offerPackages(host: SystemdHost, suites: Readonly<Record<string, readonly DummyPackage[]>>): Promise<void> {
+  const lines = Object.entries(suites).flatMap(([suite, packages]) => [
+    ...packages.map(built(`/srv/${suite}/pool`)),
+    `index /srv/${suite} ${suite}`,
+  ])
+  await host.exec('sh', '-c', `${buildScript}${lines.join('\n')}`)
+  await useSuites(host, Object.keys(suites))
+}
+
+/** Makes these the host's only sources of packages. */
+export async function useSuites({ root }: SystemdHost, suites: readonly string[]): Promise<void> {
+  const lines = suites.map((suite) => `deb [trusted=yes] file:/srv/${suite} ${suite} main\n`)
+  await root.writeFile('/etc/apt/sources.list', lines.join(''), 0o644)
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+const built =
+  (folder: string) =>
+  ({ name, version, depends = '', postinst = '' }: DummyPackage): string =>
+    ['build', folder, name, version, depends, postinst].map(quoted).join(' ')
+
+/** Path on this machine of an archive for hosts: see package-archive.sh. The first call downloads it. */
+export async function packageArchive(name: 'tuned' | 'dnf'): Promise<string> {
+  const { stdout } = await run(join(import.meta.dirname, 'package-archive.sh'), [name])
+  return stdout.trim()
+}
+
+/** Gives the host dnf and a repository of dummies, whose old versions it installs. */
+export async function installDnf(host: SystemdHost): Promise<void> {
+  const archive = await packageArchive('dnf')
+  await run('tar', ['-xf', archive, '-C', await host.root.resolve('/')])
+  await host.exec('ldconfig')
+  await host.exec('dnf', '-q', '-y', 'install', ...['plain', 'keep', 'both', 'hole', 'linux-firmware'].map((name) => `${name}-1.0`))
+}

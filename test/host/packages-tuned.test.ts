@@ -1,0 +1,107 @@
+import { readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
+import { offerPackages, packageArchive } from './package-repositories.ts'
+import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+
+let host: SystemdHost
+let agent: TestAgent
+beforeAll(async () => {
+  host = await bootHost()
+  agent = startAgent(host)
+})
+afterAll(async () => {
+  agent?.kill()
+  await host?.down()
+})
+
+const tuned = async (configMap: Record<string, string> = {}, env: Record<string, string> = {}): Promise<PackageRunner> =>
+  await preparePackage({ host, agent, folder: 'tuned', configMap, env })
+const sh = async (script: string): Promise<string> => (await host.exec('sh', '-c', script)).trim()
+const profile = (finTimeout: number) => `[main]\nsummary=A profile of this test\n[sysctl]\nnet.ipv4.tcp_fin_timeout=${finTimeout}\n`
+const installed = ['apply', 'apply-check'] as const
+const configured = ['config', 'config-check'] as const
+
+describe('on a host that has tuned', () => {
+  test('a profile with a summary is applied, changed, and goes without a trace', async () => {
+    await sh('systemctl disable tuned; tuned-adm profile balanced')
+    const before = await sh('ls -R /etc/tuned; sysctl -n net.ipv4.tcp_fin_timeout')
+    const script = '#!/bin/sh\necho "$1" >>/tmp/said\n. /usr/lib/tuned/functions\nexit 0\n'
+    const steps = await tuned({
+      tuned_profile: ' mine\n',
+      mine: `${profile(31)}[called]\ntype=script\nscript=/etc/tuned/scripts/hello\n`,
+      other: profile(32),
+      hello_script: script,
+    })
+    await steps.modes(...installed, ...configured, 'post-interrupt-check')
+    expect(await sh('tuned-adm active; sysctl -n net.ipv4.tcp_fin_timeout; systemctl is-enabled tuned')).toBe(
+      'Current active profile: mine\n31\nenabled',
+    )
+    expect(await hostFile(host, '/etc/tuned/scripts/hello')).toBe(script)
+    expect(await sh('/etc/tuned/scripts/hello_script by-key; cat /tmp/said')).toContain('start\n')
+
+    steps.configure({ tuned_profile: 'mine', mine: profile(33) })
+    await steps.modes(...configured)
+    expect(await sh('sysctl -n net.ipv4.tcp_fin_timeout; ls -d /etc/tuned/other /etc/tuned/scripts/* 2>/dev/null || true')).toBe('33')
+
+    steps.configure({})
+    expect(await steps.mode('uninstall-check')).toMatchObject({ ok: false })
+    await steps.modes('uninstall', 'uninstall-check', 'uninstall', 'uninstall-check')
+    expect(await sh('ls -R /etc/tuned; sysctl -n net.ipv4.tcp_fin_timeout')).toBe(before)
+    expect(await sh('tuned-adm active; systemctl is-enabled tuned || true')).toBe('Current active profile: balanced\ndisabled')
+  })
+
+  test('several profiles at once', async () => {
+    const steps = await tuned({ tuned_profile: 'one two', one: profile(41), two: '[sysctl]\nnet.ipv4.tcp_keepalive_probes=7\n' })
+    await steps.modes(...installed, ...configured)
+    expect(await sh('sysctl -n net.ipv4.tcp_fin_timeout net.ipv4.tcp_keepalive_probes')).toBe('41\n7')
+    await steps.modes('uninstall', 'uninstall-check')
+  })
+
+  test('a profile that is not there fails with those that are', async () => {
+    const steps = await tuned({ tuned_profile: 'balance' })
+    await steps.modes(...installed)
+    expect(await steps.mode('config')).toMatchObject({
+      ok: false,
+      output: expect.stringMatching(/there is no profile balance; there are: .*\bbalanced\b/) as string,
+    })
+    await steps.modes('uninstall', 'uninstall-check')
+  })
+
+  test('settings that are not in force fail the check, before an announced interrupt only after it', async () => {
+    const keys = { tuned_profile: 'mine', mine: profile(34) }
+    const [strict, patient] = [await tuned(keys), await tuned(keys, { INTERRUPT: 'true' })]
+    await strict.modes(...installed, ...configured)
+    await sh('sysctl -w net.ipv4.tcp_fin_timeout=35')
+    expect(await strict.mode('config-check')).toMatchObject({
+      ok: false,
+      output: expect.stringMatching(/verify: failed.*tcp_fin_timeout[^]*not all settings of mine are in force/) as string,
+    })
+    expect(await patient.mode('config-check')).toMatchObject({ ok: true })
+    expect(await patient.mode('post-interrupt-check')).toMatchObject({ ok: false })
+    await sh('tuned-adm profile balanced')
+    expect(await patient.mode('config-check')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining('is "balanced", not "mine"') as string,
+    })
+    await strict.modes('uninstall', 'uninstall-check')
+  })
+})
+
+describe('on a host without tuned', () => {
+  test('it is installed, and removed with what came with it alone', async () => {
+    await sh('apt-get -q -y purge tuned >/dev/null; ! command -v tuned-adm')
+    await host.root.mkdirp('/srv/stable/pool')
+    await host.root.writeFile('/srv/stable/pool/tuned.deb', await readFile(await packageArchive('tuned')), 0o644)
+    await offerPackages(host, { stable: [] })
+    const list = "dpkg-query -W -f '${db:Status-Abbrev} ${Package}\\n' | grep ^ii"
+    const before = await sh(list)
+    const steps = await tuned({ tuned_profile: 'mine', mine: profile(36) })
+    expect(await steps.mode('apply-check')).toMatchObject({ ok: false, output: expect.stringContaining('there is no tuned-adm') as string })
+    await steps.modes(...installed, ...installed, ...configured)
+    expect(await hostFile(host, `${steps.stateDir}/kept/tuned/packages-installed`)).toBe('tuned\n')
+    expect(await steps.mode('uninstall-check')).toMatchObject({ ok: false, output: expect.stringContaining('still there') as string })
+    await steps.modes('uninstall', 'uninstall-check')
+    expect(await sh(list)).toBe(before) // not what was unneeded already
+  })
+})
