@@ -1,0 +1,98 @@
+/** The annotation is a control: removing it is a reset, editing it a rerun, whether an agent looks on or comes later. */
+import { describe, expect, test } from 'vitest'
+import { nodeStateKey, type NodeStateEntry } from '../../src/schemas/annotations.ts'
+import { withoutAgents } from './agents.ts'
+import { unique, useCluster, type NodeName } from './cluster.ts'
+import { patch, paths } from './kube.ts'
+import { borrow, type CleanUp } from './lanes.ts'
+import type { View } from './moments.ts'
+import { isCompleteOn, isCordoned, tells } from './service-of-nodes.ts'
+import { journaled, journalOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const once = onceEach('apply', 'apply_check', 'config', 'config_check')
+const withInterrupt = [...once, ...onceEach('post_interrupt')]
+
+type State = Readonly<Record<string, NodeStateEntry>>
+
+/** Two packages, complete on the node; the first restarts a service. Each has a journal of its own. */
+async function completed(onTestFinished: CleanUp, node: NodeName) {
+  await borrow(onTestFinished, node)
+  const name = unique('edit')
+  onTestFinished(async () => await cluster.remove(name))
+  const pkg = (of: string, more = {}) => shellscript(cluster.registry, journaled(`${name}-${of}`), more)
+  const packages = { first: pkg('first', { interrupt: { type: 'service', services: ['foobar'] } }), second: pkg('second') }
+  await cluster.apply(manifest(name, { packages }), node)
+  const isDone = (view: View): boolean => isCompleteOn(view, name, [node]) && slotsOf(view, name).length === 0
+  await cluster.history.eventually('it is complete', isDone)
+  const journal = async (of: string): Promise<string[]> => withoutTimes(await cluster.host(node).lines(journalOf(`${name}-${of}`)))
+  return {
+    name,
+    journals: async () => ({ first: await journal('first'), second: await journal('second') }),
+    /** Removes the annotation (null), or writes what `change` makes of it. */
+    edit: async (change: null | ((state: State) => State)): Promise<void> => {
+      const { state } = shown(cluster.history.now.nodes.get(node), name)
+      const value = change === null ? null : JSON.stringify(change(state))
+      await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations: { [nodeStateKey(name)]: value } } })
+    },
+    completeAgain: async (): Promise<void> => {
+      await cluster.history.eventually(
+        'it is complete again, and shows all of it',
+        (view) => {
+          const { state } = shown(view.nodes.get(node), name)
+          return isDone(view) && state['first|1.1.0']?.stage === 'post-interrupt' && state['second|1.1.0']?.state === 'complete'
+        },
+        60_000,
+      )
+      expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
+    },
+    told: async (reason: string, ...words: readonly string[]): Promise<void> =>
+      void (await cluster.history.eventually(`the Event ${reason}`, (view) => tells(view, node, reason, name, ...words))),
+  }
+}
+
+const without = (state: State, key: string): State => Object.fromEntries(Object.entries(state).filter(([entry]) => entry !== key))
+
+describe.concurrent('while the agent looks on', () => {
+  test('removing the annotation starts everything over, its interrupt included', async ({ onTestFinished }) => {
+    const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-1')
+    await edit(null)
+    await told('SkyhookReset')
+    await completeAgain()
+    expect(await journals()).toEqual({ first: [...withInterrupt, ...withInterrupt], second: [...once, ...once] })
+  })
+
+  test('removing one entry reruns that package alone', async ({ onTestFinished }) => {
+    const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-2')
+    await edit((state) => without(state, 'second|1.1.0'))
+    await told('PackageRerun', 'second')
+    await completeAgain()
+    expect(await journals()).toEqual({ first: withInterrupt, second: [...once, ...once] })
+  })
+
+  test('setting a stage reruns the package from there; what makes no sense is undone, and said', async ({ onTestFinished }) => {
+    const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-3')
+    await edit((state) => {
+      const [first, second] = [state['first|1.1.0'], state['second|1.1.0']]
+      if (!first || !second) throw new Error('an entry is missing')
+      return { 'first|1.1.0': { ...first, stage: 'interrupt', state: 'in_progress' }, 'second|1.1.0': { ...second, stage: 'lunch' } }
+    })
+    await told('PackageRerun', 'first')
+    await told('EditIgnored', 'lunch')
+    await completeAgain()
+    expect(await journals()).toEqual({ first: [...withInterrupt, ...onceEach('post_interrupt')], second: once })
+  })
+})
+
+test('what was done while no agent ran is done when it comes back', async ({ onTestFinished }) => {
+  const [one, other] = await Promise.all([completed(onTestFinished, 'node-1'), completed(onTestFinished, 'node-2')])
+  await withoutAgents(cluster, async () => {
+    await one.edit(null)
+    await other.edit((state) => without(state, 'second|1.1.0'))
+  })
+  await Promise.all([one.told('SkyhookReset'), other.told('PackageRerun', 'second')])
+  await Promise.all([one.completeAgain(), other.completeAgain()])
+  expect(await one.journals()).toEqual({ first: [...withInterrupt, ...withInterrupt], second: [...once, ...once] })
+  expect(await other.journals()).toEqual({ first: withInterrupt, second: [...once, ...once] })
+})

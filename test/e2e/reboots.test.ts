@@ -1,0 +1,113 @@
+/** Reboots as interrupts, with agents and hosts that die at the worst moments. */
+import { describe, expect, test } from 'vitest'
+import { deleteAgent, killAgent, withoutAgents } from './agents.ts'
+import { unique, useCluster, type NodeName } from './cluster.ts'
+import { borrow, type CleanUp } from './lanes.ts'
+import { isCompleteOn, isCordoned, serviceOf, uncordonings } from './service-of-nodes.ts'
+import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, withoutTimes, type Scripts } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const bootsWithinMs = 90_000
+
+/** A package that reboots, whose scripts keep a journal; `waiting` names the stage that waits for leave. */
+async function rebooting(onTestFinished: CleanUp, node: NodeName, waiting?: keyof Scripts) {
+  await borrow(onTestFinished, node)
+  const name = unique('reboot')
+  onTestFinished(async () => await cluster.remove(name))
+  const host = cluster.host(node)
+  const before = await host.bootId()
+  const work = shellscript(cluster.registry, journaled(name, waiting), { interrupt: { type: 'reboot' } })
+  await cluster.apply(manifest(name, { interruptionBudget: { count: 3 }, packages: { work } }), node)
+  return {
+    name,
+    host,
+    before,
+    begins: async (mode: keyof Scripts): Promise<void> => await host.awaitLine(journalOf(name), `${mode} begins`, bootsWithinMs),
+    mayGoOn: async (): Promise<void> => await host.write(leaveOf(name), ''),
+    complete: async (): Promise<void> => {
+      await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), bootsWithinMs)
+      await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+    },
+    journal: async (): Promise<string[]> => withoutTimes(await host.lines(journalOf(name))),
+    /** Boots since the beginning, the first one included. */
+    boots: async (): Promise<(string | undefined)[]> => {
+      const ids = (await serviceOf(cluster.history, node)).map(({ bootId }) => bootId)
+      return [...new Set(ids.slice(ids.indexOf(before)))]
+    },
+    reboots: (): number[] => Object.values(shown(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {}),
+    /** The state in which it went back to service. */
+    back: async () => uncordonings(await serviceOf(cluster.history, node)).at(-1),
+  }
+}
+
+const everything = onceEach('apply', 'apply_check', 'config', 'config_check', 'post_interrupt')
+
+describe.concurrent('a reboot happens once, and every step once', () => {
+  test.for<[string, NodeName, keyof Scripts, (node: NodeName) => Promise<void>]>([
+    ['killed before it', 'node-1', 'config_check', (node) => killAgent(cluster, node)],
+    ['deleted after it', 'node-2', 'post_interrupt', (node) => deleteAgent(cluster, node)],
+  ])('when the agent is %s', async ([, node, waiting, disturb], { onTestFinished }) => {
+    const work = await rebooting(onTestFinished, node, waiting)
+    await work.begins(waiting)
+    await disturb(node)
+    await work.mayGoOn()
+    await work.complete()
+    expect(await work.journal()).toEqual(everything)
+    expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
+    expect(work.reboots()).toEqual([1])
+    expect(await work.back()).toEqual({ cordoned: false, ready: true, bootId: await work.host.bootId() })
+  })
+
+  test('when the agent is killed at the moment in which it asks for it', async ({ onTestFinished }) => {
+    const node = 'node-3'
+    const work = await rebooting(onTestFinished, node)
+    await cluster.history.eventually('the reboot is announced', (view) => slotsOf(view, work.name)[0]?.phase === 'rebooting')
+    await cluster.sandbox.run(['exec', node, '--', 'pkill', '-KILL', '-f', 'skyhookd.cjs agent']) // the host may be down already
+    await work.complete()
+    expect(await work.journal()).toEqual(everything)
+    expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
+    expect(work.reboots()).toEqual([1])
+  })
+})
+
+test('a host whose power fails while it is drained boots, repeats the step, reboots as asked and returns to service', async ({
+  onTestFinished,
+}) => {
+  const node = 'node-1'
+  const work = await rebooting(onTestFinished, node, 'config')
+  await work.begins('config')
+  const slot = slotsOf(cluster.history.now, work.name)[0]?.uid
+  await cluster.sandbox.must(['crash', node])
+  await cluster.sandbox.must(['start', node])
+  await work.mayGoOn()
+  await work.complete()
+  expect(await work.journal()).toEqual([
+    ...onceEach('apply', 'apply_check'),
+    'config begins',
+    ...onceEach('config', 'config_check', 'post_interrupt'),
+  ])
+  expect(await work.boots()).toHaveLength(3) // the first, that after the power came back, that of the reboot
+  expect(work.reboots()).toEqual([1])
+  expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
+  const slots = await cluster.history.values((view) => slotsOf(view, work.name)[0]?.uid)
+  expect(slots.filter((uid) => uid !== undefined)).toEqual([slot])
+  await cluster.history.never('schedulable meanwhile', (view) => {
+    const isHeld = slotsOf(view, work.name).length > 0 && Object.keys(shown(view.nodes.get(node), work.name).state).length > 0
+    return isHeld && !isCordoned(view.nodes.get(node)) && shown(view.nodes.get(node), work.name).status !== 'complete' && 'it was'
+  })
+})
+
+test('a host that boots while no agent runs is taken up where it is', async ({ onTestFinished }) => {
+  const node = 'node-2'
+  const work = await rebooting(onTestFinished, node, 'config_check')
+  await work.begins('config_check')
+  await withoutAgents(cluster, async () => {
+    await work.mayGoOn()
+    await cluster.sandbox.must(['reboot', node])
+  })
+  await work.complete()
+  expect((await work.journal()).filter((line) => line === 'apply begins')).toHaveLength(1)
+  expect(await work.boots()).toHaveLength(3) // a boot before the interrupt is not the interrupt's
+  expect(work.reboots()).toEqual([1])
+})
