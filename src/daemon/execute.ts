@@ -39,6 +39,8 @@ export async function execute(
       return await steps.start(action)
     case 'stopStep':
       return await steps.stop(action.step)
+    case 'forgetStep':
+      return await steps.forgetStep(action.step)
     case 'recordStep':
       return await steps.recordStep(action)
     case 'recordChecks':

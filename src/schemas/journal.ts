@@ -23,10 +23,12 @@ export type Journal = {
 export const emptyJournal = (nodeUid: string): Journal => ({ v: 1, nodeUid, skyhooks: {} })
 
 /** Attempts of steps whose end is not on record yet. */
-export const openSteps = (journal: Journal): StepAttempt[] =>
-  Object.values(journal.skyhooks).flatMap(({ packages }) =>
-    Object.values(packages).flatMap(({ attempt }) => attempt?.steps.filter(({ result }) => result === undefined) ?? []),
-  )
+export const openSteps = (journal: Journal): StepAttempt[] => Object.values(journal.skyhooks).flatMap(openStepsOf)
+
+export const openStepsOf = ({ packages, stopping = [] }: SkyhookRecord): StepAttempt[] => [
+  ...stopping,
+  ...Object.values(packages).flatMap(({ attempt }) => attempt?.steps.filter(({ result }) => result === undefined) ?? []),
+]
 
 export type SkyhookRecord = {
   /** UID of the Skyhook object that the work was done for; another object of that name starts unfinished work over. */
@@ -47,6 +49,8 @@ export type SkyhookRecord = {
   readonly inheritedReboots?: Readonly<Record<string, number>>
   /** Steps that the agent itself guards against repetition, keyed by stages/flags; value = time in ms. */
   readonly flags: Readonly<Record<string, number>>
+  /** Steps under way whose work is not wanted any more: they are stopped, and nothing of their package starts before they have ended. */
+  readonly stopping?: readonly UnwantedStep[]
   /** The interrupt under way or just done, see stages/interrupts.ts. */
   readonly interrupt?: InterruptRun
   /** Waiting for the node to be drained, or giving that up for a while (stages/drain-patience.ts). */
@@ -58,8 +62,6 @@ export type SkyhookRecord = {
   }
   /** A person's edit of nodeState that was dealt with: `<rev of the companion>/<hash of the text>`, or `…/removed` for a reset. */
   readonly edit?: string
-  /** A person's reset, which waits for the running steps to be stopped. */
-  readonly reset?: true
   /** What is, or is about to be, on the Node: the base that a person's edit is compared with. */
   readonly published?: Published
   /** Version that each package's own history records last, by package name; `uninstalled` after an uninstall. */
@@ -101,6 +103,10 @@ export type PackageRecord = {
   readonly finished?: PackageInputs
   /** Keys of the configuration that changed since `finished`, over everything started since. */
   readonly changedKeys?: readonly string[]
+  /** Interrupts by key, as the spec had them when `config` started last: a removed key may take its pattern with it. */
+  readonly configInterrupts?: Readonly<Record<string, Interrupt>>
+  /** Another version took its place without uninstalling it (uninstall policy): shown, and never worked on. */
+  readonly kept?: boolean
   /** The interrupt that this package owes before it is complete. */
   readonly owes?: Interrupt & { readonly alsoRestartAllServices?: boolean }
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
@@ -136,8 +142,6 @@ export type StageAttempt = {
   readonly repeats?: number
   /** A check failed; the remaining checks still run. */
   readonly failed?: boolean
-  /** Set before the agent stops the running step itself, so that its end is not taken for a failure. */
-  readonly stopping?: boolean
 }
 
 export type StepAttempt = {
@@ -152,6 +156,8 @@ export type StepAttempt = {
   readonly result?: StepResult
 }
 
+export type UnwantedStep = StepAttempt & { readonly package: string }
+
 export type StepResult =
   | { readonly result: 'ok'; readonly endedAtMs: number }
   | { readonly result: 'skipped'; readonly endedAtMs: number }
@@ -163,6 +169,8 @@ export type InterruptRun = {
   readonly interrupt: Interrupt & { readonly alsoRestartAllServices?: boolean }
   /** Keys of the packages whose interrupt this is. */
   readonly owners: readonly string[]
+  /** Nobody wants its outcome any more: it is not begun, but what has begun is waited for. */
+  readonly abandoned?: boolean
   /** Boot in which it was decided; a reboot is done when the host's boot is another one. */
   readonly bootId: string
   readonly startedAtMs: number

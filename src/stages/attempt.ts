@@ -35,8 +35,6 @@ export type AttemptProgress =
   | { readonly state: 'under-way'; readonly attempt: StageAttempt; readonly start?: StepAttempt }
   | { readonly state: 'complete'; readonly attempt: StageAttempt }
   | { readonly state: 'failed'; readonly attempt: StageAttempt; readonly reason: 'StepFailed' | 'CheckFailed'; readonly message: string }
-  /** The agent itself stopped it; the stage starts over with what is wanted now. */
-  | { readonly state: 'stopped' }
 
 export type AdvanceResult = {
   readonly progress: AttemptProgress
@@ -75,10 +73,6 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
       const verdict = judge(last, observed, planned[attempt.steps.length - 1], context)
       if (verdict === 'running') return result({ state: 'under-way', attempt })
       if (verdict === 'start') return result({ state: 'under-way', attempt, ...(context.mayStart && { start: last }) })
-      if (attempt.stopping) {
-        ended.push(last)
-        return result({ state: 'stopped' })
-      }
       if ('unknown' in verdict) {
         notes.push({ note: 'step-unknown', step: last, detail: verdict.unknown })
         ended.push(last)
@@ -95,7 +89,6 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
         attempt = { ...attempt, failed: true }
       }
     }
-    if (attempt.stopping) return result({ state: 'stopped' })
 
     const next = planned[attempt.steps.length]
     if (!next) {

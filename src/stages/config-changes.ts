@@ -34,9 +34,12 @@ export function keysOfRoll(record: PackageRecord, spec: PackageSpec): string[] {
   return [...keys].sort()
 }
 
-/** The interrupt that changed keys ask for, by the configInterrupts of the spec (exact key or glob); undefined = none. */
-export function configInterrupt(spec: PackageSpec, keys: readonly string[]): Interrupt | undefined {
-  const matched = Object.entries(spec.configInterrupts ?? {})
+/** The interrupt that changed keys ask for, by configInterrupts (exact key or glob); undefined = none. */
+export function configInterrupt(
+  configInterrupts: Readonly<Record<string, Interrupt>> | undefined,
+  keys: readonly string[],
+): Interrupt | undefined {
+  const matched = Object.entries(configInterrupts ?? {})
     .filter(([pattern]) => keys.some((key) => key === pattern || matchesGlob(pattern, key)))
     .map(([, interrupt]) => interrupt)
   return mergeInterrupts(matched)

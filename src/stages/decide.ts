@@ -7,11 +7,12 @@ import { reconcile } from './reconcile.ts'
 import { reasonLastsMs } from './reasons.ts'
 import type { Reason } from './reasons.ts'
 import { planSkyhook } from './skyhook-plan.ts'
+import { cordonState } from './disruption.ts'
 import type { PodWatch } from './disruption.ts'
 import { noteBoot } from './boots.ts'
 import { leave, vanish } from './departure.ts'
 import { NodeSpecDraft } from './node-spec-draft.ts'
-import type { SkyhookView, World } from './world.ts'
+import type { OwnSlot, SkyhookView, World } from './world.ts'
 
 /**
  * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same world
@@ -28,7 +29,7 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
   const reconciled = reconcile(noteBoot(world.journal, world), world.node)
   events.push(...reconciled.events)
   const records: Record<string, SkyhookRecord> = { ...reconciled.journal.skyhooks }
-  const seen: World = { ...world, journal: reconciled.journal }
+  const seen: World = { ...world, journal: { ...reconciled.journal, skyhooks: records } } // what is decided for one is seen by the next
 
   const adopt = (name: string, record: SkyhookRecord, timed: TimedReason | undefined, show: 'shown' | 'removed'): void => {
     if (timed) {
@@ -70,6 +71,7 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
 
   if (world.skyhooks.known) {
     const present = new Set(world.skyhooks.value.map(({ metadata }) => metadata.name))
+    const uids = new Set(world.skyhooks.value.map(({ metadata }) => metadata.uid))
     for (const [name, record] of Object.entries(records)) {
       if (present.has(name)) continue
       const gone = vanish(seen, name, record)
@@ -81,8 +83,8 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
     for (const mark of spec.marks()) if (!present.has(mark) && !(mark in records)) spec.cordon(mark, 'off')
     if (world.slots.known) {
       for (const slot of world.slots.value) {
-        const isOwned = present.has(slot.skyhook) || slot.skyhook in records
-        if (!isOwned) actions.push({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot })
+        const isOwned = present.has(slot.skyhook) ? uids.has(slot.skyhookUid) : slot.skyhook in records
+        if (!isOwned && isFreeOf(seen, slot, records[slot.skyhook])) actions.push({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot })
       }
     }
   }
@@ -94,6 +96,10 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
   const journal: Journal = { v: 1, nodeUid: world.node.metadata.uid, bootId: world.bootId, ...change.memory, skyhooks: records }
   return { journal, actions, reasons, events, needed, watchPods, wakeAtMs }
 }
+
+/** Nothing that the slot was taken for is left on this node: no step, no interrupt, no cordon. */
+const isFreeOf = (world: World, { skyhook }: OwnSlot, record: SkyhookRecord | undefined): boolean =>
+  record?.stopping === undefined && !record?.interrupt?.abandoned && !cordonState(world.node).marks.has(skyhook)
 
 /** A later Skyhook waits for this one: it is selected here, not disabled and its spec can be worked on. */
 const blocksLater = (view: SkyhookView, world: World): boolean =>

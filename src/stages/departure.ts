@@ -1,7 +1,11 @@
 import type { SkyhookRecord } from '../schemas/journal.ts'
+import { cordonState } from './disruption.ts'
 import { newDraft } from './draft.ts'
+import { haltAll, haltPackage, isInterrupting, openStepOf, stopSteps } from './halt.ts'
+import { foldInterrupt } from './interrupt-run.ts'
 import type { Action, StageEvent } from './plan.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
+import { releaseSlot } from './slot-plan.ts'
 import { isMidChange } from './transitions.ts'
 import type { SkyhookView, World } from './world.ts'
 
@@ -14,20 +18,24 @@ export function leave(world: World, view: SkyhookView, record: SkyhookRecord | u
   if (!record) {
     if (!slot) return undefined
     const draft = newDraft(world, view, undefined)
-    draft.actions.push({ do: 'releaseSlot', key: `slot/${view.metadata.name}`, slot })
+    releaseSlot(draft, slot)
     return { draft, status: 'unknown', complete: true, cordon: 'off', watchPods: 'no' }
   }
   const draft = newDraft(world, view, record)
-  const running = Object.values(record.packages).some(({ attempt }) => {
-    const last = attempt?.steps.at(-1)
-    return last !== undefined && last.result === undefined && world.attempts.get(last.id)?.state === 'running'
-  })
+  if (record.interrupt) draft.record = { ...record, interrupt: { ...record.interrupt, abandoned: true } }
+  for (const entry of Object.values(draft.record.packages)) {
+    const step = openStepOf(entry.attempt)
+    if (step && world.attempts.get(step.id)?.state !== 'running') draft.record = haltPackage(draft.record, entry) // it may be about to start
+  }
+  const isStopped = stopSteps(draft)
+  const under = foldInterrupt(draft, false)
+  const running = !isStopped || under !== undefined || Object.values(draft.record.packages).some(({ attempt }) => openStepOf(attempt))
   if (!running) {
-    if (record.lifecycle && !Object.values(record.packages).some(isMidChange)) {
-      const { lifecycle: _, ...rest } = record
+    if (draft.record.lifecycle && !Object.values(draft.record.packages).some(isMidChange)) {
+      const { lifecycle: _, ...rest } = draft.record
       draft.record = rest
     }
-    if (slot) draft.actions.push({ do: 'releaseSlot', key: `slot/${view.metadata.name}`, slot })
+    if (slot) releaseSlot(draft, slot)
   }
   return { draft, status: record.published?.status ?? 'unknown', complete: true, cordon: running ? 'as-is' : 'off', watchPods: 'no' }
 }
@@ -42,19 +50,15 @@ export function vanish(
   record: SkyhookRecord,
 ): { readonly record: SkyhookRecord; readonly actions: readonly Action[]; readonly events: readonly StageEvent[] } {
   const actions: Action[] = []
-  let running = false
-  for (const { attempt } of Object.values(record.packages)) {
-    const last = attempt?.steps.at(-1)
-    if (last === undefined || last.result !== undefined) continue
-    if (world.attempts.get(last.id)?.state !== 'running') continue
-    running = true
-    actions.push({ do: 'stopStep', key: `stop/${last.id}`, step: last })
-  }
+  const draft = { world, record: record.orphaned ? record : haltAll(record), actions }
+  const isStopped = stopSteps(draft)
+  const { interrupt } = draft.record
+  const running = !isStopped || (interrupt !== undefined && world.interrupts.has(interrupt.id) && isInterrupting(world, interrupt))
   const slot = world.slots.known ? world.slots.value.find(({ skyhookUid }) => skyhookUid === record.uid) : undefined
-  if (slot && !running) actions.push({ do: 'releaseSlot', key: `slot/${name}`, slot })
-  if (record.orphaned) return { record, actions, events: [] }
-  const { lifecycle: _, published: __, interrupt: ___, ...rest } = record
-  return running
-    ? { record, actions, events: [] }
-    : { record: { ...rest, orphaned: true }, actions, events: [{ type: 'orphaned', skyhook: name }] }
+  const isMarked = cordonState(world.node).marks.has(name)
+  if (slot && !running && !isMarked) actions.push({ do: 'releaseSlot', key: `slot/${name}`, slot })
+  if (record.orphaned || running) return { record: draft.record, actions, events: [] }
+  if (interrupt) actions.push({ do: 'recordInterrupt', key: `interrupted/${interrupt.id}`, skyhook: name, run: interrupt, records: [] })
+  const { lifecycle: _, published: __, interrupt: ___, ...rest } = draft.record
+  return { record: { ...rest, orphaned: true }, actions, events: [{ type: 'orphaned', skyhook: name }] }
 }

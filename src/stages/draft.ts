@@ -53,7 +53,8 @@ export function preparation(draft: Draft, image: PackageImage): Preparation {
   if (found?.state === 'ready') draft.needed.add(preparationKey({ ...image, digest: found.digest })) // begun work asks by it
   const retry = found?.state === 'failed' && found.retryAtMs <= draft.world.nowMs
   if (found?.state === 'failed' && !retry) wakeAt(draft, found.retryAtMs)
-  if (found === undefined || retry) draft.actions.push({ do: 'prepare', key: `prepare/${key}`, image })
+  const isAsked = draft.actions.some((action) => action.key === `prepare/${key}`)
+  if ((found === undefined || retry) && !isAsked) draft.actions.push({ do: 'prepare', key: `prepare/${key}`, image })
   return found ?? { state: 'pending' }
 }
 

@@ -55,5 +55,5 @@ export function holdGate(view: SkyhookView, world: World): Reason | undefined {
   if (isIgnored(world)) return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true; begun work is held` }
   if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true; begun work is held` }
   if (world.host.state === 'unusable') return { reason: world.host.reason, message: world.host.message }
-  return undefined
+  return specProblem(view)
 }

@@ -1,9 +1,11 @@
 import type { InterruptRun, PackageRecord } from '../schemas/journal.ts'
+import { openStepsOf } from '../schemas/journal.ts'
 import { appliedHash } from './applied.ts'
 import { retryWaitMs } from './backoff.ts'
 import { sha256Hex } from './canonical.ts'
 import type { Draft } from './draft.ts'
-import { setEntry } from './draft.ts'
+import { setEntry, wakeAt } from './draft.ts'
+import { isInterrupting, mayRun } from './halt.ts'
 import { mergeInterrupts } from './interrupts.ts'
 import type { PackageState } from './package-work.ts'
 import type { Reason } from './reasons.ts'
@@ -24,20 +26,25 @@ export type InterruptStand =
 
 type Owing = Extract<PackageState, { state: 'interrupt' }>
 
-/** Folds the outcome of an interrupt under way into its owners, or decides on a new one. */
+/** Folds the outcome of an interrupt under way into its owners; undefined when none is under way (any more). */
+export const foldInterrupt = (draft: Draft, mayAsk: boolean): InterruptStand | undefined =>
+  draft.record.interrupt && follow(draft, draft.record.interrupt, mayAsk)
+
+/** Decides on a new interrupt, when all that can be done without one is done and nothing runs on the host. */
 export function advanceInterrupt(draft: Draft, states: readonly PackageState[], mayInterrupt: boolean): InterruptStand {
-  const { interrupt } = draft.record
-  if (interrupt) {
-    const stand = follow(draft, interrupt)
-    if (stand) return stand
-    return { state: 'none' }
-  }
   const owing = states.filter((state): state is Owing => state.state === 'interrupt')
   if (owing.length === 0) return { state: 'none' }
   if (states.some((state) => isStillAtWork(draft, state))) return { state: 'waiting' }
   const due = owing.filter(({ key }) => (draft.record.packages[key]?.retryAtMs ?? 0) <= draft.world.nowMs)
-  if (due.length === 0 || !mayInterrupt) return { state: 'waiting' }
+  if (due.length === 0 || !mayInterrupt || isHostBusy(draft)) return { state: 'waiting' }
   return open(draft, due.map(({ key }) => key).sort())
+}
+
+/** A step of any Skyhook that may run would be torn down, an interrupt of another would be mixed with ours. */
+function isHostBusy({ record, world, view }: Draft): boolean {
+  const others = Object.entries(world.journal.skyhooks).filter(([name]) => name !== view.metadata.name)
+  const records = [record, ...others.map(([, other]) => other)]
+  return records.some((each) => openStepsOf(each).some((step) => mayRun(world, step)) || isInterrupting(world, each.interrupt))
 }
 
 /** A sibling in its first attempts is waited for; one that keeps failing is not. */
@@ -67,6 +74,10 @@ function open(draft: Draft, owners: readonly string[]): InterruptStand {
     }
   }
   const id = sha256Hex([view.metadata.uid, ...owners, world.nowMs].join('\n')).slice(0, 16)
+  if (world.interrupts.has(id)) {
+    wakeAt(draft, world.nowMs + 1) // put off in this very millisecond, which is being recorded under that id
+    return { state: 'waiting' }
+  }
   const run: InterruptRun = { id, interrupt: merged, owners, bootId: world.bootId, startedAtMs: world.nowMs }
   for (const key of owners) {
     const entry = record.packages[key]
@@ -105,14 +116,14 @@ const pendingReason = ({ interrupt }: InterruptRun): { reason?: Reason } =>
   interrupt.type === 'reboot' ? { reason: { reason: 'RebootPending', message: 'the host is about to reboot' } } : {}
 
 /** Undefined when the run is over and folded. */
-function follow(draft: Draft, run: InterruptRun): InterruptStand | undefined {
+function follow(draft: Draft, run: InterruptRun, mayAsk: boolean): InterruptStand | undefined {
   const { world } = draft
   const isReboot = run.interrupt.type === 'reboot'
   if (isReboot && world.bootId !== run.bootId) return done(draft, run, false) // the boot id in its nodeInfo says that the kubelet is new
   const seen = world.interrupts.get(run.id)
   switch (seen?.state) {
     case undefined:
-      return start(draft, run)
+      return mayAsk || run.abandoned ? start(draft, run) : { state: 'running', run, ...pendingReason(run) }
     case 'running':
       return { state: 'running', run, ...pendingReason(run) }
     case 'unknown':
@@ -141,7 +152,7 @@ function follow(draft: Draft, run: InterruptRun): InterruptStand | undefined {
 /** Back to where the interrupt was owed. */
 function restore(draft: Draft, key: string): void {
   const entry = draft.record.packages[key]
-  if (entry) setEntry(draft, { ...entry, stage: 'config', state: 'complete' })
+  if (entry?.stage === 'interrupt') setEntry(draft, { ...entry, stage: 'config', state: 'complete' })
 }
 
 function close(draft: Draft, run: InterruptRun): void {
@@ -161,7 +172,7 @@ const ownersOf = (draft: Draft, run: InterruptRun): PackageRecord[] => run.owner
 function complete(draft: Draft, run: InterruptRun, owners: readonly string[], restartedRuntime: boolean): void {
   for (const key of owners) {
     const entry = draft.record.packages[key]
-    if (!entry) continue
+    if (entry?.stage !== 'interrupt') continue // restarted by a person meanwhile
     const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
     setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0 })
   }
@@ -190,7 +201,7 @@ function failed(draft: Draft, run: InterruptRun, owners: readonly string[], mess
   )
   for (const key of owners) {
     const entry = draft.record.packages[key]
-    if (!entry) continue
+    if (entry?.stage !== 'interrupt') continue
     const failures = entry.restarts + 1
     const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${key}/${failures}`)
     const reason = run.interrupt.type === 'reboot' ? 'RebootRefused' : 'StepFailed'

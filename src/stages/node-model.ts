@@ -221,6 +221,7 @@ export class NodeModel {
         this.attempts.set(action.step.id, { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } })
         return true
       case 'recordStep':
+      case 'forgetStep':
         return this.attempts.delete(action.step.id)
       case 'recordChecks':
       case 'recordHistory':
@@ -241,7 +242,9 @@ export class NodeModel {
 
   #interrupt(run: InterruptRun): boolean {
     if (this.interrupts.has(run.id)) return false
-    const answer = this.interruptAnswers.get(run.interrupt.type) ?? { state: 'done' }
+    const answer: InterruptObservation = run.abandoned
+      ? { state: 'aborted', why: 'abandoned' }
+      : (this.interruptAnswers.get(run.interrupt.type) ?? { state: 'done' })
     this.interrupts.set(run.id, answer)
     if (answer.state === 'done' || answer.state === 'unknown')
       this.interrupted.push([run.interrupt.type, ...(run.interrupt.services ?? [])].join(' '))

@@ -10,6 +10,7 @@ import { configInterrupt, fixedInputs, inputsHash, inputsOf, keysOfRoll } from '
 import type { Draft } from './draft.ts'
 import { clearFlags, entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
 import { mergeInterrupts } from './interrupts.ts'
+import { halt, isStopping, openStepOf } from './halt.ts'
 import type { Reason } from './reasons.ts'
 import { dueOf, isComplete, isMidChange, packageKey } from './transitions.ts'
 import type { Preparation } from './world.ts'
@@ -36,9 +37,12 @@ type Ready = Extract<Preparation, { state: 'ready' }>
 export function advancePackage(draft: Draft, name: string, permission: Permission): PackageState {
   const isDeleted = draft.view.metadata.deletionTimestamp !== undefined
   const spec = specOf(draft, name)
+  if (isStopping(draft.record, name)) return { state: 'running' }
   for (;;) {
     const due = dueOf(name, spec, entriesOf(draft.record, name), isDeleted)
     if (due.due === 'nothing') {
+      const unwanted = underWayOf(draft, name)
+      if (unwanted && !(permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
       settle(draft, name, spec)
       return { state: 'complete' }
     }
@@ -69,7 +73,8 @@ function renewDebt(draft: Draft, key: string, spec: PackageSpec | undefined): bo
   const entry = draft.record.packages[key]
   if (!entry || !spec || draft.record.interrupt?.owners.includes(key) || entry.state === 'complete') return false
   if (entry.owes !== undefined && entry.state !== 'erroring') return false
-  const wanted = entry.owes === undefined || !entry.finished ? spec.interrupt : configInterrupt(spec, entry.changedKeys ?? [])
+  const wanted =
+    entry.owes === undefined || !entry.finished ? spec.interrupt : configInterrupt(spec.configInterrupts, entry.changedKeys ?? [])
   if (entry.owes !== undefined && canonicalJson(wanted) === canonicalJson(entry.owes)) return false
   const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
   setEntry(draft, { ...kept, stage: 'config', state: 'complete', restarts: 0, ...(wanted && { owes: wanted }) })
@@ -96,17 +101,22 @@ const specOf = (draft: Draft, name: string): PackageSpec | undefined =>
 
 type Outcome = PackageState | 'again'
 
+/** The entry of this name that has a step on the host, or may have one any moment. */
+const underWayOf = (draft: Draft, name: string): PackageRecord | undefined =>
+  entriesOf(draft.record, name).find(({ attempt }) => openStepOf(attempt))
+
 /** A package just became, or is, complete: what was started is now what is finished. */
 function settle(draft: Draft, name: string, spec: PackageSpec | undefined): void {
-  if (!spec) return
+  if (!spec) {
+    for (const entry of entriesOf(draft.record, name)) if (isMidChange(entry)) setEntry(draft, { ...entry, kept: true })
+    return
+  }
   const entry = draft.record.packages[packageKey(name, spec.version)]
   if (!entry) return
   const { changedKeys: _, attempt: __, ...rest } = entry
   const finished = entry.started ?? entry.finished
-  const changed = entry.attempt !== undefined || entry.changedKeys !== undefined || finished !== entry.finished
-  if (changed || entry.uninstall !== spec.uninstall) {
-    setEntry(draft, { ...rest, ...(finished && { finished }), ...(spec.uninstall && { uninstall: spec.uninstall }) })
-  }
+  if (entry.attempt !== undefined || entry.changedKeys !== undefined || finished !== entry.finished)
+    setEntry(draft, { ...rest, ...(finished && { finished }) })
 }
 
 function begin(draft: Draft, name: string, key: string, stage: StageName, permission: Permission): Outcome {
@@ -122,15 +132,24 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
   if (wait?.state === 'blocked') return wait
   if (stage !== 'uninstall' && spec) {
     if (!dependenciesComplete(draft, spec)) return { state: 'dependency' }
-    if (draft.view.spec.serial === true && anotherIsUnderWay(draft, key)) return { state: 'dependency' }
   }
+  if (draft.view.spec.serial === true && anotherIsUnderWay(draft, name)) return { state: 'dependency' }
   if (wait) return wait
+  const unwanted = underWayOf(draft, name) // of another version or stage; stopped only now that its successor can start
+  if (unwanted && !(permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
   const opens = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
   const owes = debtOf(entry, spec, stage) !== undefined
   if (opens && owes && !permission.drained) return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage, owes }
   if (!permission.mayStart) return { state: 'ready', stage, owes }
+  if (stage === 'apply') keepOthers(draft, name, key)
   setEntry(draft, beginStage(draft, { name, entry, spec, stage, prepared: prepared as Ready, fresh }))
   return 'again'
+}
+
+/** Applied over another version that its policy does not uninstall: that one stays where it is, and is not what the host runs. */
+function keepOthers(draft: Draft, name: string, key: string): void {
+  for (const other of entriesOf(draft.record, name))
+    if (packageKey(name, other.version) !== key && other.work !== undefined) setEntry(draft, { ...other, kept: true })
 }
 
 function waitFor(prepared: Preparation): PackageState | undefined {
@@ -159,7 +178,9 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
     state: 'in_progress',
     restarts: 0,
   }
-  const { attempt: _, retryAtMs: __, failure: ___, owes, ...kept } = base
+  const { attempt: _, retryAtMs: __, failure: ___, kept: ____, owes, ...others } = base
+  const { finished: _____, changedKeys: ______, ...anew } = others
+  const carried = stage === 'apply' || stage === 'upgrade' ? anew : others
   const newWork: PackageWork = {
     digest: prepared.digest,
     generation: fresh || startsRoll || entry?.work === undefined ? generation : entry.work.generation,
@@ -170,15 +191,15 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
   const work = stage === 'uninstall' && entry?.work ? entry.work : newWork
   const debt = debtOf(entry, spec, stage) ?? (stage === 'post-interrupt' ? undefined : owes)
   return {
-    ...kept,
+    ...carried,
     ...(spec && stage !== 'uninstall' && { image: spec.image, ...(spec.containerSHA && { containerSHA: spec.containerSHA }) }),
     ...(spec?.uninstall && { uninstall: spec.uninstall }),
     stage,
     state: 'in_progress',
     restarts: 0,
     work,
-    ...(stage === 'config' && spec && { started: inputsOf(spec), ...(entry?.finished && { changedKeys: keysOfRoll(entry, spec) }) }),
     ...(debt && { owes: debt }),
+    ...(stage === 'config' && spec && startOfConfig(base, spec)),
     attempt: newAttempt(draft, 1, inputsFor(base, spec)),
   }
 }
@@ -190,9 +211,22 @@ function debtOf(entry: PackageRecord | undefined, spec: PackageSpec | undefined,
   return stage === 'config' && spec && entry?.finished ? interruptOfRoll(entry, spec) : entry?.owes
 }
 
+/** What the roll of this moment touches, matched against the patterns of now and of before: both may have taken effect. */
 const interruptOfRoll = (entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] => {
-  const owed = [entry.owes, configInterrupt(spec, keysOfRoll(entry, spec))].filter((interrupt) => interrupt !== undefined)
-  return mergeInterrupts(owed)
+  const keys = keysOfRoll(entry, spec)
+  const owed = [entry.owes, configInterrupt(spec.configInterrupts, keys), configInterrupt(entry.configInterrupts, keys)]
+  return mergeInterrupts(owed.filter((interrupt) => interrupt !== undefined))
+}
+
+/** What an entry remembers of a `config` that starts with this spec, first try or not. */
+function startOfConfig(entry: PackageRecord, spec: PackageSpec): Partial<PackageRecord> {
+  const owes = entry.finished ? interruptOfRoll(entry, spec) : entry.owes
+  return {
+    started: inputsOf(spec),
+    ...(entry.finished && { changedKeys: keysOfRoll(entry, spec) }),
+    ...(spec.configInterrupts && { configInterrupts: spec.configInterrupts }),
+    ...(owes && { owes }),
+  }
 }
 
 const inputsFor = (entry: PackageRecord, spec: PackageSpec | undefined): string =>
@@ -217,15 +251,15 @@ function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Ou
   const spec = specOf(draft, entry.name)
   const { attempt } = entry
   if (attempt === undefined || entry.work === undefined) return { state: 'dependency' }
-  if (superseded(entry, spec) && !attempt.stopping) return supersede(draft, entry, spec, permission)
+  if (superseded(entry, spec)) return supersede(draft, entry, spec, permission)
   if (entry.state === 'erroring') {
     const inputs = inputsFor(entry, spec)
     const due = (entry.retryAtMs ?? 0) <= draft.world.nowMs || inputs !== attempt.inputs
     if (!due) wakeAt(draft, entry.retryAtMs ?? 0)
-    if (!due || !permission.mayStart) return failed(entry)
+    const isLocked = draft.view.spec.serial === true && anotherIsUnderWay(draft, entry.name)
+    if (!due || !permission.mayStart || isLocked) return failed(entry)
     const { retryAtMs: _, failure: __, ...kept } = entry
-    const started =
-      entry.stage === 'config' && spec ? { started: inputsOf(spec), ...(entry.finished && { changedKeys: keysOfRoll(entry, spec) }) } : {}
+    const started = entry.stage === 'config' && spec ? startOfConfig(entry, spec) : {}
     setEntry(draft, { ...kept, ...started, state: 'in_progress', attempt: newAttempt(draft, attempt.number + 1, inputs) })
     return 'again'
   }
@@ -249,11 +283,8 @@ function supersede(draft: Draft, entry: PackageRecord, spec: PackageSpec | undef
   const prepared = preparation(draft, { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) })
   const wait = waitFor(prepared)
   if (wait) return wait
-  const running = attempt.steps.find((step) => step.result === undefined)
-  if (running) {
-    setEntry(draft, { ...entry, attempt: { ...attempt, stopping: true } })
-    return 'again'
-  }
+  const running = openStepOf(attempt)
+  if (running && !(permission.mayStart && halt(draft, entry))) return { state: 'running' }
   if (!permission.mayStart) return { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
   draft.events.push({ type: 'superseded', skyhook: draft.view.metadata.name, package: entry.name, stage: entry.stage })
   setEntry(draft, beginStage(draft, { name: entry.name, entry, spec, stage: entry.stage, prepared: prepared as Ready, fresh: true }))
@@ -283,14 +314,9 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
   switch (progress.state) {
     case 'under-way': {
       setEntry(draft, { ...entry, attempt: progress.attempt })
-      startOrStop(draft, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
+      startStep(draft, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
       const running = progress.attempt.steps.at(-1)
       return running && !running.result ? { state: 'running' } : { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
-    }
-    case 'stopped': {
-      const { attempt: _, ...rest } = entry
-      setEntry(draft, rest)
-      return 'again'
     }
     case 'complete':
       recordChecks(draft, entry, progress.attempt)
@@ -364,31 +390,26 @@ function recordChecks(draft: Draft, entry: PackageRecord, { steps }: StageAttemp
   draft.actions.push({ do: 'recordChecks', key: `checks/${skyhook}/${entry.name}/${mode}`, skyhook, mode, steps: checks })
 }
 
-function startOrStop(
+function startStep(
   draft: Draft,
   entry: PackageRecord,
   spec: PackageSpec | undefined,
   prepared: Ready,
-  start: StageAttempt['steps'][number] | undefined,
+  step: StageAttempt['steps'][number] | undefined,
 ): void {
-  const running = entry.attempt?.steps.at(-1)
-  if (entry.attempt?.stopping && running && !running.result) {
-    draft.actions.push({ do: 'stopStep', key: `stop/${running.id}`, step: running })
-    return
-  }
-  const planned = start && plannedSteps(prepared.config, entry.stage)[(entry.attempt?.steps.length ?? 1) - 1]
-  if (!start || !planned) return
+  const planned = step && plannedSteps(prepared.config, entry.stage)[(entry.attempt?.steps.length ?? 1) - 1]
+  if (!step || !planned) return
   draft.actions.push({
     do: 'startStep',
-    key: `step/${start.id}`,
+    key: `step/${step.id}`,
     view: draft.view,
     record: entry,
     spec: stepSpec(entry, spec),
     stage: entry.stage as Stage, // interrupts have no steps
-    attempt: start,
+    attempt: step,
     step: planned.step,
     config: prepared.config,
-    fresh: entry.attempt?.steps.every((step) => step === start || step.bootId !== start.bootId) ?? true,
+    fresh: entry.attempt?.steps.every((other) => other === step || other.bootId !== step.bootId) ?? true,
     stageStartedAtMs: entry.attempt?.startedAtMs ?? draft.world.nowMs,
     previousVersion: draft.record.installed[entry.name] ?? 'unknown',
   })
@@ -414,6 +435,8 @@ function completeStage(draft: Draft, entry: PackageRecord, config: PackageConfig
   if (entry.stage === 'uninstall') {
     const { work: _w, started: _s, finished: _f, owes: _o, changedKeys: _c, ...bare } = rest
     setEntry(draft, { ...bare, state: 'complete', restarts: 0 })
+    for (const other of entriesOf(draft.record, entry.name)) // what was below it went with it
+      if (other.version !== entry.version && !other.kept) removeEntry(draft, packageKey(other.name, other.version))
     clearFlags(draft, entry.name)
     setInstalled(draft, entry.name, config, 'uninstalled')
     return
@@ -427,7 +450,7 @@ function completeStage(draft: Draft, entry: PackageRecord, config: PackageConfig
   if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, config, config.packageVersion)
   if (entry.stage === 'upgrade') {
     for (const other of entriesOf(draft.record, entry.name))
-      if (other.version !== entry.version) removeEntry(draft, packageKey(other.name, other.version))
+      if (other.version !== entry.version && !other.kept) removeEntry(draft, packageKey(other.name, other.version))
   }
 }
 
@@ -440,11 +463,11 @@ function setInstalled(draft: Draft, name: string, config: PackageConfig, version
 function dependenciesComplete(draft: Draft, spec: PackageSpec): boolean {
   return Object.keys(spec.dependsOn ?? {}).every((name) => {
     const needed = draft.view.spec.packages?.[name]
-    return needed !== undefined && isComplete(draft.record.packages[packageKey(name, needed.version)], needed)
+    return needed !== undefined && isComplete(name, needed, entriesOf(draft.record, name))
   })
 }
 
-const anotherIsUnderWay = (draft: Draft, key: string): boolean =>
-  Object.entries(draft.record.packages).some(
-    ([other, { state, attempt }]) => other !== key && state === 'in_progress' && attempt !== undefined,
-  )
+const anotherIsUnderWay = (draft: Draft, name: string): boolean =>
+  Object.values(draft.record.packages).some(
+    (other) => other.name !== name && other.state === 'in_progress' && other.attempt !== undefined,
+  ) || (draft.record.stopping ?? []).some((step) => step.package !== name)

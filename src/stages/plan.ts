@@ -36,7 +36,10 @@ export type Action =
   | { readonly do: 'renewSlot'; readonly key: string; readonly slot: OwnSlot; readonly phase: SlotPhase }
   | { readonly do: 'releaseSlot'; readonly key: string; readonly slot: OwnSlot }
   | StartStep
+  /** After it the step has ended, also one that had not begun yet. */
   | { readonly do: 'stopStep'; readonly key: string; readonly step: StepAttempt }
+  /** A step that was not wanted any more has ended: its traces on the host go. */
+  | { readonly do: 'forgetStep'; readonly key: string; readonly step: StepAttempt }
   /** The end of a step is in the journal: its copies for people and its traces on the host follow. */
   | {
       readonly do: 'recordStep'
@@ -65,7 +68,7 @@ export type Action =
     }
   | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
   | { readonly do: 'countNodes'; readonly key: string }
-  /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it. */
+  /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it, and so does `abandoned`. */
   | { readonly do: 'interrupt'; readonly key: string; readonly run: InterruptRun; readonly view: SkyhookView }
   | {
       readonly do: 'recordInterrupt'

@@ -68,7 +68,7 @@ export function skyhookPatch(
   const shown = world.node.metadata.annotations ?? {}
   const { published } = record
   const patch = emptyPatch()
-  if (!published || record.reset === true) return { ...patch, againAtMs: Number.POSITIVE_INFINITY }
+  if (!published) return { ...patch, againAtMs: Number.POSITIVE_INFINITY }
 
   const companion: Companion = {
     v: 1,

@@ -4,6 +4,8 @@ import type { Journal, PackageRecord, SkyhookRecord } from '../schemas/journal.t
 import type { KubernetesNode } from '../schemas/kubernetes.ts'
 import type { StageName } from '../schemas/skyhook.ts'
 import { sha256Hex } from './canonical.ts'
+import { newRecord } from './draft.ts'
+import { haltAll, haltPackage } from './halt.ts'
 import type { StageEvent } from './plan.ts'
 
 type WrittenEntry = { readonly stage?: unknown; readonly state?: unknown; readonly image?: unknown }
@@ -43,10 +45,13 @@ function reconcileOne(
       events.push({ type: 'republished', skyhook: name, message: 'the Node registered anew; its state is published again' })
     return record // the journal wins; publication shows the difference and writes it
   }
+  if (text !== undefined && sha256Hex(text) === companion.sha256) return record
   const edit = editOf(companion, text)
-  if (edit === record.edit && record.reset !== true) return record // our answer to it is not there yet
-  if (text === undefined || record.reset === true) return startOver(name, record, events)
-  if (sha256Hex(text) === companion.sha256) return record
+  if (edit === record.edit) return record // our answer to it is not there yet
+  if (text === undefined) {
+    events.push({ type: 'reset', skyhook: name })
+    return { ...startOver(record), edit }
+  }
   return { ...edited(name, record, text, events), edit }
 }
 
@@ -54,26 +59,9 @@ function reconcileOne(
 export const editOf = ({ rev }: Companion, text: string | undefined): string => `${rev}/${text === undefined ? 'removed' : sha256Hex(text)}`
 
 /** Forgets everything that was done; the Skyhook begins again as on a new node. The slot, if any, is found again by its Lease. */
-function startOver(name: string, record: SkyhookRecord, events: StageEvent[]): SkyhookRecord | undefined {
-  if (Object.values(record.packages).some(hasOpenStep)) return record.reset === true ? record : stopSteps(record)
-  events.push({ type: 'reset', skyhook: name })
-  return undefined
-}
-
-const hasOpenStep = ({ attempt }: PackageRecord): boolean => {
-  const last = attempt?.steps.at(-1)
-  return last !== undefined && last.result === undefined
-}
-
-/** A reset waits for the running steps to be stopped; `stopping` ends them without a verdict. Nothing is published until then. */
-function stopSteps(record: SkyhookRecord): SkyhookRecord {
-  const packages = Object.fromEntries(
-    Object.entries(record.packages).map(([key, entry]) => [
-      key,
-      hasOpenStep(entry) && entry.attempt ? { ...entry, attempt: { ...entry.attempt, stopping: true } } : entry,
-    ]),
-  )
-  return { ...record, packages, reset: true }
+function startOver(record: SkyhookRecord): SkyhookRecord {
+  const { stopping, interrupt } = haltAll(record)
+  return { ...newRecord(record.uid), rev: record.rev, ...(stopping && { stopping }), ...(interrupt && { interrupt }) }
 }
 
 const stages: readonly string[] = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] satisfies StageName[]
@@ -87,12 +75,14 @@ function edited(name: string, record: SkyhookRecord, text: string, events: Stage
     return republish(record)
   }
   const packages: Record<string, PackageRecord> = {}
-  let flags = record.flags
+  let { flags } = record
+  let halted = record
   for (const [key, entry] of Object.entries(record.packages)) {
     const was = base[key]
     const now = wanted[key]
     if (was !== undefined && now === undefined) {
       flags = withoutFlags(flags, entry.name)
+      halted = haltOwner(halted, key, entry)
       events.push({ type: 'edited', skyhook: name, package: entry.name })
       continue
     }
@@ -106,6 +96,7 @@ function edited(name: string, record: SkyhookRecord, text: string, events: Stage
           restarts: 0,
         }
         flags = withoutFlags(flags, entry.name)
+        halted = haltOwner(halted, key, entry)
         events.push({ type: 'edited', skyhook: name, package: entry.name })
         continue
       }
@@ -125,7 +116,14 @@ function edited(name: string, record: SkyhookRecord, text: string, events: Stage
         message: `${key}: no such package was installed by this Skyhook; the entry is removed`,
       })
   }
-  return republish({ ...record, packages, flags })
+  return republish({ ...halted, packages, flags })
+}
+
+/** What is under way for an entry that a person restarts ends first: its step is stopped, its interrupt waited for. */
+function haltOwner(record: SkyhookRecord, key: string, entry: PackageRecord): SkyhookRecord {
+  const halted = haltPackage(record, entry)
+  const { interrupt } = halted
+  return interrupt?.owners.includes(key) ? { ...halted, interrupt: { ...interrupt, abandoned: true } } : halted
 }
 
 const withoutFlags = (flags: Readonly<Record<string, number>>, packageName: string): Record<string, number> =>

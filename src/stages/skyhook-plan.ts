@@ -5,13 +5,14 @@ import { cordonState, disruptionOf, protectedNow } from './disruption.ts'
 import type { Disruption, DrainReason, PodWatch } from './disruption.ts'
 import { drainPause, isOverdue, losesPatience, noteDrain, pauseDrain } from './drain-patience.ts'
 import type { Draft } from './draft.ts'
-import { newDraft, wakeAt } from './draft.ts'
+import { newDraft, setEntry, wakeAt } from './draft.ts'
 import { beginGate, holdGate } from './eligibility.ts'
+import { haltAll, isInterrupting, stopSteps } from './halt.ts'
 import { inherit } from './inherit.ts'
-import { advanceInterrupt } from './interrupt-run.ts'
+import { advanceInterrupt, foldInterrupt } from './interrupt-run.ts'
 import type { InterruptStand } from './interrupt-run.ts'
 import { advancePackage } from './package-work.ts'
-import type { PackageState } from './package-work.ts'
+import type { PackageState, Permission } from './package-work.ts'
 import type { Reason } from './reasons.ts'
 import { statusFor } from './reasons.ts'
 import { whyNotReady } from './readiness.ts'
@@ -43,31 +44,78 @@ export function planSkyhook(world: World, view: SkyhookView, before: SkyhookReco
   const slot = ownSlot(world, view)
   const begun = draft.record.lifecycle !== undefined
   const gate = begun ? holdGate(view, world) : beginGate(view, world, earlier)
-  const mayStart = gate === undefined && slot?.confirmed === true && draft.record.reset !== true
+  const isFree = gate === undefined && slot?.confirmed === true
+  const isStopped = stopSteps(draft)
+  const under = foldInterrupt(draft, isFree)
+  if (!begun && !(isStopped && under === undefined)) return ending(draft, slot)
+  const mayStart = isFree && under === undefined && !anotherInterrupts(world, view)
   const disruption = disruptionOf(world, view.metadata.name, view.spec)
   const permission = { mayStart, drained: disruption.drained }
+  notePolicies(draft)
 
   const names = [
     ...new Set([...Object.keys(view.spec.packages ?? {}), ...Object.values(draft.record.packages).map(({ name }) => name)]),
   ].sort()
   const quiet = gate !== undefined && !begun // nothing is fetched for work that may not begin
-  const states = quiet ? [] : names.map((name) => advancePackage(draft, name, permission))
-  if (quiet ? !hasWork(world, draft, names) : states.every(({ state }) => state === 'complete')) return complete(draft, slot)
+  const states = quiet ? [] : inTurn(draft, advanceAll(draft, names, permission))
+  const isDone = quiet ? !hasWork(world, draft, names) : states.every(({ state }) => state === 'complete')
+  if (isDone && under === undefined && draft.record.stopping === undefined) return complete(draft, slot)
 
   openLifecycle(draft, states, mayStart)
   if (!draft.record.lifecycle) return waiting(draft, slot, gate, states)
-  return working(draft, { slot, gate, states, disruption })
+  return working(draft, { slot, gate, states, disruption, under })
+}
+
+/** Packages that wait for others are looked at again: those may have become complete in this very decision. */
+function advanceAll(draft: Draft, names: readonly string[], permission: Permission): readonly PackageState[] {
+  const states = names.map((name) => advancePackage(draft, name, permission))
+  for (let moved = true; moved; ) {
+    moved = false
+    for (const [index, name] of names.entries()) {
+      if (states[index]?.state !== 'dependency') continue
+      const state = advancePackage(draft, name, permission)
+      if (state.state !== 'dependency') moved = true
+      states[index] = state
+    }
+  }
+  return states
+}
+
+/** Of a serial Skyhook the node is not drained for one package while another is at work. */
+function inTurn({ view, record }: Draft, states: readonly PackageState[]): readonly PackageState[] {
+  const isAtWork = Object.values(record.packages).some(({ state, attempt }) => state === 'in_progress' && attempt !== undefined)
+  if (view.spec.serial !== true || !isAtWork) return states
+  return states.map((state) => (state.state === 'drain' ? { state: 'dependency' } : state))
+}
+
+/** What a person's reset or another Skyhook of this name left behind has to end before anything is decided anew. */
+function ending(draft: Draft, slot: OwnSlot | undefined): SkyhookPlan {
+  if (slot) keepSlot(draft, slot, 'working')
+  const reason: Reason = { reason: 'Preparing', message: 'waiting for what was begun before to end' }
+  return { draft, status: statusFor(reason.reason, slot !== undefined), reason, complete: false, cordon: 'as-is', watchPods: 'no' }
+}
+
+/** Steps do not start under the interrupt of another Skyhook on this node. */
+const anotherInterrupts = (world: World, view: SkyhookView): boolean =>
+  Object.entries(world.journal.skyhooks).some(([name, { interrupt }]) => name !== view.metadata.name && isInterrupting(world, interrupt))
+
+/** What the spec says last about uninstalling has to be known when the package is no longer in it. */
+function notePolicies(draft: Draft): void {
+  for (const entry of Object.values(draft.record.packages)) {
+    const spec = draft.view.spec.packages?.[entry.name]
+    if (spec === undefined || entry.kept || JSON.stringify(entry.uninstall) === JSON.stringify(spec.uninstall)) continue
+    const { uninstall: _, ...rest } = entry
+    setEntry(draft, { ...rest, ...(spec.uninstall && { uninstall: spec.uninstall }) })
+  }
 }
 
 /** A Skyhook re-created under its name: what is complete stays complete, unfinished work starts over. */
 function sameSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): SkyhookRecord | undefined {
   if (!record) return undefined
   const { orphaned, ...rest } = record
-  if (record.uid === view.metadata.uid) return orphaned ? rest : record
-  const { lifecycle: _, interrupt: __, ...kept } = rest
-  const packages = Object.fromEntries(
-    Object.entries(record.packages).filter(([, entry]) => !isMidChange(entry) && entry.work !== undefined),
-  )
+  if (record.uid === view.metadata.uid && !orphaned) return record
+  const { lifecycle: _, ...kept } = haltAll(rest)
+  const packages = Object.fromEntries(Object.entries(kept.packages).filter(([, entry]) => !isMidChange(entry) && entry.work !== undefined))
   return { ...kept, uid: view.metadata.uid, packages }
 }
 
@@ -92,10 +140,14 @@ function complete(draft: Draft, slot: OwnSlot | undefined): SkyhookPlan {
   const { lifecycle, ...rest } = draft.record
   const applied = appliedHash(draft.view.spec)
   if (lifecycle) draft.events.push({ type: 'completed', skyhook: draft.view.metadata.name })
-  if (lifecycle || rest.applied !== applied) draft.record = { ...rest, applied }
+  if (lifecycle || rest.applied !== applied) draft.record = { ...rest, applied, reboots: rebootsKept(rest.reboots, applied) }
   if (slot && isPublishedComplete(draft)) releaseSlot(draft, slot)
   return { draft, status: 'complete', complete: true, cordon: 'off', watchPods: 'no' }
 }
+
+/** Whatever it took, it has led to completion: only that there was a reboot stays on record, for hosts that forget. */
+const rebootsKept = (reboots: SkyhookRecord['reboots'], applied: string): SkyhookRecord['reboots'] =>
+  Object.fromEntries(Object.keys(reboots).flatMap((key) => (key.startsWith(`${applied}/`) ? [[key, 1]] : [])))
 
 /** The slot goes only after the Node shows completion: whoever takes it next must not find us half done. */
 function isPublishedComplete({ record, world, view }: Draft): boolean {
@@ -161,10 +213,12 @@ type Working = {
   readonly gate: Reason | undefined
   readonly states: readonly PackageState[]
   readonly disruption: Disruption
+  /** The interrupt under way. */
+  readonly under: InterruptStand | undefined
 }
 
 /** Work has begun on the host: it goes on to its end under its slot, whatever priorities, taints or selectors say now. */
-function working(draft: Draft, { slot, gate, states, disruption }: Working): SkyhookPlan {
+function working(draft: Draft, { slot, gate, states, disruption, under }: Working): SkyhookPlan {
   const isFree = gate === undefined && slot?.confirmed === true
   const wants = wantsDrain(states) || states.some(({ state }) => state === 'interrupt') // an interrupt owed waits for nobody's image
   const hold = wants ? drainHold(draft) : undefined
@@ -172,7 +226,7 @@ function working(draft: Draft, { slot, gate, states, disruption }: Working): Sky
   const waitsForDrain = wants && !disruption.drained
   noteDrain(draft, waitsForDrain && draining)
   if (isFree && draining) askToLeave(draft, disruption)
-  const stand = advanceInterrupt(draft, states, isFree && disruption.drained)
+  const stand = under ?? advanceInterrupt(draft, states, isFree && disruption.drained)
 
   const allBlocked = states.filter((state) => state.state === 'blocked')
   const blocked = allBlocked.find(({ atPreparation }) => !atPreparation) ?? allBlocked[0] // what failed on the host is the worse news
@@ -201,7 +255,7 @@ function working(draft: Draft, { slot, gate, states, disruption }: Working): Sky
 const isGoingDown = ({ world }: Draft, stand: InterruptStand): boolean =>
   world.host.state === 'unusable' && stand.state === 'running' && stand.run.interrupt.type === 'reboot'
 
-const isHalfChanged = ({ record }: Draft): boolean => Object.values(record.packages).some(isMidChange)
+const isHalfChanged = ({ record }: Draft): boolean => record.stopping !== undefined || Object.values(record.packages).some(isMidChange)
 
 const preparingReason = (states: readonly PackageState[]): Reason | undefined =>
   states.some(({ state }) => state === 'preparing') ? preparing : undefined

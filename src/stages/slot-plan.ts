@@ -1,3 +1,4 @@
+import { cordonState } from './disruption.ts'
 import type { Draft } from './draft.ts'
 import { wakeAt } from './draft.ts'
 import type { SlotPhase } from '../schemas/skyhook.ts'
@@ -25,7 +26,9 @@ export function askForSlot(draft: Draft, slot: OwnSlot | undefined, phase: SlotP
   else draft.actions.push({ do: 'acquireSlot', key: `slot/${name}`, view, phase })
 }
 
+/** Uncordon always precedes release: whoever takes the slot next must not find this node cordoned under it. */
 export function releaseSlot(draft: Draft, slot: OwnSlot): void {
+  if (cordonState(draft.world.node).marks.has(draft.view.metadata.name)) return
   draft.actions.push({ do: 'releaseSlot', key: `slot/${draft.view.metadata.name}`, slot })
 }
 

@@ -25,71 +25,75 @@ const nothing: Due = { due: 'nothing' }
  */
 export function dueOf(name: string, spec: PackageSpec | undefined, entries: readonly PackageRecord[], isDeleted = false): Due {
   const uninstalling = entries.find((entry) => entry.stage === 'uninstall' && entry.state !== 'complete')
-  if (uninstalling && (uninstalling.state !== 'skipped' || spec?.version !== uninstalling.version)) return onward(uninstalling)
-  if (spec === undefined) return dueOfRemoved(entries, isDeleted)
+  if (uninstalling) return onward(uninstalling)
+  const live = entries.filter(({ kept }) => kept !== true).toSorted((a, b) => compareVersions(b.version, a.version))
+  if (spec === undefined) return dueOfRemoved(live, isDeleted)
 
-  const entry = entries.find(({ version }) => version === spec.version)
-  if (entry) return dueOfEntry(entry, spec)
-
-  const others = entries.filter(({ work, finished }) => work !== undefined || finished !== undefined)
-  const unbegun = entries.find((other) => !others.includes(other))
-  if (unbegun) return { due: 'forget', key: packageKey(name, unbegun.version) }
-  const newest = others.toSorted((a, b) => compareVersions(b.version, a.version))[0]
-  if (spec.uninstall?.enabled === true && spec.uninstall.apply === true && newest === undefined) return nothing // never installed: nothing to uninstall
+  const begun = live.filter(({ work, finished }) => work !== undefined || finished !== undefined)
+  const newest = begun[0]
+  const entry = live.find(({ version }) => version === spec.version)
   const key = packageKey(name, spec.version)
-  if (newest === undefined) return { due: 'begin', key, version: spec.version, stage: 'apply' }
-  if (compareVersions(newest.version, spec.version) <= 0) return { due: 'begin', key, version: spec.version, stage: 'upgrade' }
-  if ((spec.uninstall ?? newest.uninstall)?.enabled === false) return { due: 'begin', key, version: spec.version, stage: 'apply' }
-  return { due: 'begin', key: packageKey(name, newest.version), version: newest.version, stage: 'uninstall' }
+  if (spec.uninstall?.enabled === true && spec.uninstall.apply === true) {
+    if (newest) return beginAt(newest, 'uninstall')
+    const idle = live.find((other) => other !== entry || other.stage !== 'uninstall')
+    return idle ? { due: 'forget', key: packageKey(name, idle.version) } : nothing
+  }
+  const higher = begun.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only began
+  if (higher && spec.uninstall?.enabled !== false) return beginAt(higher, 'uninstall')
+  if (higher) return { due: 'begin', key, version: spec.version, stage: 'apply' }
+  if (entry) return dueOfEntry(entry, spec)
+  const unbegun = live.find((other) => !begun.includes(other))
+  if (unbegun) return { due: 'forget', key: packageKey(name, unbegun.version) }
+  return { due: 'begin', key, version: spec.version, stage: newest === undefined ? 'apply' : 'upgrade' }
 }
 
-function dueOfRemoved(entries: readonly PackageRecord[], isDeleted: boolean): Due {
-  for (const entry of entries) {
+const beginAt = ({ name, version }: PackageRecord, stage: StageName): Due => ({
+  due: 'begin',
+  key: packageKey(name, version),
+  version,
+  stage,
+})
+
+/** Taken out of the Skyhook, a package is uninstalled unless its policy keeps it; deleted with it, only if its policy says so. */
+function dueOfRemoved(live: readonly PackageRecord[], isDeleted: boolean): Due {
+  for (const entry of live) {
     const key = packageKey(entry.name, entry.version)
     if (entry.work === undefined && entry.finished === undefined) return { due: 'forget', key }
-    if (entry.stage === 'uninstall' && entry.state === 'complete') return { due: 'forget', key }
     if (isDeleted ? entry.uninstall?.enabled !== true : entry.uninstall?.enabled === false) continue
-    return { due: 'begin', key, version: entry.version, stage: 'uninstall' }
+    return beginAt(entry, 'uninstall')
   }
   return nothing
 }
 
 function dueOfEntry(entry: PackageRecord, spec: PackageSpec): Due {
-  const begin = (stage: StageName): Due => ({ due: 'begin', key: packageKey(entry.name, entry.version), version: entry.version, stage })
-  const wantsUninstalled = spec.uninstall?.enabled === true && spec.uninstall.apply === true
-  if (wantsUninstalled) {
-    if (entry.stage === 'uninstall') return entry.state === 'complete' ? nothing : onward(entry)
-    if (entry.work === undefined && entry.finished === undefined) return { due: 'forget', key: packageKey(entry.name, entry.version) }
-    return begin('uninstall')
-  }
   if (entry.state !== 'complete' && entry.state !== 'skipped') return onward(entry)
   switch (entry.stage) {
     case 'uninstall':
-      return begin('apply')
+      return beginAt(entry, 'apply')
     case 'apply':
     case 'upgrade':
-      return begin('config')
+      return beginAt(entry, 'config')
     case 'config':
-      if (configIsDue(entry, spec)) return begin('config')
-      return entry.owes ? begin('interrupt') : nothing
+      if (configIsDue(entry, spec)) return beginAt(entry, 'config')
+      return entry.owes ? beginAt(entry, 'interrupt') : nothing
     case 'interrupt':
-      return begin('post-interrupt')
+      return beginAt(entry, 'post-interrupt')
     case 'post-interrupt':
-      return configIsDue(entry, spec) ? begin('config') : nothing
+      return configIsDue(entry, spec) ? beginAt(entry, 'config') : nothing
   }
 }
 
 const onward = (entry: PackageRecord): Due => ({ due: 'continue', key: packageKey(entry.name, entry.version) })
 
-/** True when the entry is what the spec asks for and nothing is due; dependents may start. */
-export function isComplete(entry: PackageRecord | undefined, spec: PackageSpec): boolean {
-  return entry !== undefined && entry.state === 'complete' && entry.version === spec.version && dueOfEntry(entry, spec).due === 'nothing'
-}
+/** True when a package is what the spec asks for and nothing is due; dependents may start. */
+export const isComplete = (name: string, spec: PackageSpec, entries: readonly PackageRecord[]): boolean =>
+  dueOf(name, spec, entries).due === 'nothing'
 
 /** True when the package stands between its first step and its completion: the host is half changed. */
 export function isMidChange(entry: PackageRecord): boolean {
   return (
     entry.work !== undefined &&
+    entry.kept !== true &&
     !(entry.state === 'complete' && (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.owes)))
   )
 }

@@ -68,6 +68,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
 
   /** The last look before the host is disturbed: the pods of this moment, and the slot, which must still be ours. */
   async function whyNot({ run, view }: Extract<Action, { do: 'interrupt' }>): Promise<string | undefined> {
+    if (run.abandoned) return 'nobody waits for it any more'
     const groups = groupPods(await pods.readFresh(signal), view.spec.podNonInterruptLabels, settings.drain.skipNamespaces)
     const first = [...groups.protected, ...groups.toDrain][0]
     if (first) return `pod ${first.metadata.namespace}/${first.metadata.name} is on the node`

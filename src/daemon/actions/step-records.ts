@@ -8,7 +8,7 @@ import type { HostFolders } from '../../packages/layout.ts'
 import { copyDir, stateDir } from '../../packages/layout.ts'
 import { packageLogDir, pruneLogs, unkeptLogFiles } from '../../packages/logs.ts'
 import { rootDirRecordFile, uninstallRootDir } from '../../packages/root-dir.ts'
-import type { Journal } from '../../schemas/journal.ts'
+import type { Journal, StepAttempt } from '../../schemas/journal.ts'
 import { isCheck } from '../../schemas/package-config.ts'
 import type { Mode } from '../../schemas/package-config.ts'
 import type { Action } from '../../stages/plan.ts'
@@ -19,6 +19,8 @@ import type { State } from '../state.ts'
 /** What is on the host for people and for the way back to the incumbent: published copies of the journal, which stays the truth. */
 export type StepRecords = {
   recordStep(action: Extract<Action, { do: 'recordStep' }>): Promise<void>
+  /** Removes a step's unit, its record, its secrets and what was not to be kept of its output. */
+  forgetStep(step: StepAttempt): Promise<void>
   recordChecks(action: Extract<Action, { do: 'recordChecks' }>): Promise<void>
   recordHistory(action: Extract<Action, { do: 'recordHistory' }>): Promise<void>
   /** Removes the copy dirs that no package of the journal works from any more. */
@@ -27,7 +29,21 @@ export type StepRecords = {
 
 export function createStepRecords(host: StepHost, folders: HostFolders, state: State, metrics: Metrics, log: Log): StepRecords {
   const { root } = host
+
+  async function forgetStep(step: StepAttempt): Promise<void> {
+    const unkept = unkeptLogFiles(folders, step.id)
+    await Promise.all([
+      forgetStepUnit(host, step),
+      root.remove(stepFiles(host, step.id).record),
+      root.remove(unkept.stdout),
+      root.remove(unkept.stderr),
+    ])
+    state.attempts.delete(step.id)
+  }
+
   return {
+    forgetStep,
+
     async recordStep({ skyhook, step, config, planned }) {
       const { result, mode } = step
       if (result) metrics.stepEnded(mode, result.result, (result.endedAtMs - step.startedAtMs) / 1000)
@@ -35,14 +51,7 @@ export function createStepRecords(host: StepHost, folders: HostFolders, state: S
         await publishStepFlag(root, stateDir(folders, skyhook), config, planned, result.endedAtMs)
       }
       if (result?.result !== 'skipped') await pruneLogs(root, packageLogDir(folders, skyhook, config), step.path)
-      const unkept = unkeptLogFiles(folders, step.id)
-      await Promise.all([
-        forgetStepUnit(host, step),
-        root.remove(stepFiles(host, step.id).record),
-        root.remove(unkept.stdout),
-        root.remove(unkept.stderr),
-      ])
-      state.attempts.delete(step.id)
+      await forgetStep(step)
     },
 
     async recordChecks({ skyhook, mode, steps }) {

@@ -85,6 +85,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         action,
       )
       if (built.outcome === 'refused') return refuse(attempt.id, built.why)
+      if (state.attempts.get(attempt.id)?.state !== 'absent') return // stopped meanwhile
       const started = await startStepUnit(host, built.request)
       if (started.started) {
         if (state.attempts.get(attempt.id)?.state === 'absent') state.attempts.set(attempt.id, { state: 'running' }) // its end may have been seen already
@@ -102,6 +103,8 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     async stop(step) {
       await stopStepUnit(host, step.unit)
       await observer.observe(step)
+      if (state.attempts.get(step.id)?.state === 'absent')
+        state.attempts.set(step.id, { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } }) // and `start` does not begin it any more
     },
   }
 }

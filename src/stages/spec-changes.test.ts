@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest'
+import type { Interrupt, PackageSpec } from '../schemas/skyhook.ts'
+import { NodeModel } from './node-model.ts'
+
+const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({ version, image: 'r/pkg', ...change })
+const cron: Interrupt = { type: 'service', services: ['cron'] }
+const install = ['a apply run.sh', 'a apply-check run_check.sh', 'a config run.sh', 'a config-check run_check.sh']
+const uninstall = ['a uninstall run.sh', 'a uninstall-check run_check.sh']
+const upgrade = ['a upgrade run.sh', 'a upgrade-check run_check.sh', 'a config run.sh', 'a config-check run_check.sh']
+
+/** Brings the node to its end with each spec in turn; what the last one ran. */
+function through(...specs: readonly Readonly<Record<string, PackageSpec>>[]): NodeModel {
+  const node = new NodeModel()
+  for (const packages of specs) {
+    node.ran.length = 0
+    node.apply('s', { packages })
+    node.settleOver(5_000)
+    expect(node.status()).toBe('complete')
+  }
+  return node
+}
+
+describe('the uninstall policy', () => {
+  test.each<[string, readonly Readonly<Record<string, PackageSpec>>[], readonly string[]]>([
+    [
+      'that is dropped again counts as dropped when the package goes',
+      [{ a: pkg('1.0.0', { uninstall: { enabled: false } }) }, { a: pkg('1.0.0') }, {}],
+      uninstall,
+    ],
+    [
+      'of now decides about the version before',
+      [{ a: pkg('2.0.0', { uninstall: { enabled: false } }) }, { a: pkg('1.0.0') }],
+      [...uninstall, ...install],
+    ],
+    [
+      'apply uninstalls what is there, of whatever version',
+      [{ a: pkg('1.0.0') }, { a: pkg('2.0.0', { uninstall: { enabled: true, apply: true } }) }],
+      uninstall,
+    ],
+    ['apply of what was never there does nothing', [{ a: pkg('1.0.0', { uninstall: { enabled: true, apply: true } }) }], []],
+    [
+      'kept the higher version in its place: going back to it is an upgrade',
+      [
+        { a: pkg('2.0.0', { uninstall: { enabled: false } }) },
+        { a: pkg('1.0.0', { uninstall: { enabled: false } }) },
+        { a: pkg('2.0.0', { uninstall: { enabled: false } }) },
+      ],
+      upgrade,
+    ],
+  ])('%s', (_, specs, ran) => {
+    expect(through(...specs).ran).toEqual(ran)
+  })
+
+  test('shows the kept entry beside the new one', () => {
+    const kept = { uninstall: { enabled: false } }
+    const node = through({ a: pkg('2.0.0', kept) }, { a: pkg('1.0.0', kept) })
+    expect(node.state()).toEqual(['a|1.0.0: config/complete', 'a|2.0.0: config/complete'])
+  })
+})
+
+describe('configInterrupts', () => {
+  test('follow all keys that changed since the last completion, also over a failed attempt', () => {
+    const configInterrupts = { y: cron }
+    const node = through({ a: pkg('1.0.0', { configInterrupts, configMap: { x: '1', y: '1' } }) })
+    node.exits.set('a config', 1)
+    node.apply('s', { packages: { a: pkg('1.0.0', { configInterrupts, configMap: { x: '2', y: '1' } }) } })
+    node.settle()
+    node.exits.clear()
+    node.apply('s', { packages: { a: pkg('1.0.0', { configInterrupts, configMap: { x: '2', y: '2' } }) } })
+    node.settleOver(10_000)
+    expect([node.interrupted, node.status()]).toEqual([['service cron'], 'complete'])
+  })
+
+  test('of a key that goes together with its pattern are owed', () => {
+    const node = through({ a: pkg('1.0.0', { configInterrupts: { y: cron }, configMap: { y: '1' } }) }, { a: pkg('1.0.0') })
+    expect(node.interrupted).toEqual(['service cron'])
+  })
+})
+
+describe('a serial Skyhook', () => {
+  test.each<[string, Record<string, PackageSpec>]>([
+    ['a repeated attempt', { a: pkg('1.0.0'), b: pkg('1.0.0') }],
+    ['an uninstall', { b: pkg('1.0.0') }],
+  ])('%s waits for the package at work', (_, packages) => {
+    const node = new NodeModel()
+    node.apply('s', { serial: true, packages: { a: pkg('1.0.0') } })
+    if ('a' in packages) node.exits.set('a apply', 1)
+    node.settleOver(1_000)
+    node.exits.clear()
+    node.hangs.add('b')
+    node.apply('s', { serial: true, packages: { ...packages, a: pkg('1.0.0') } })
+    node.settleOver(1_000)
+    expect(node.ran.at(-1)).toBe('b apply run.sh')
+    node.apply('s', { serial: true, packages })
+    node.settleOver(60_000)
+    expect(node.ran.at(-1)).toBe('b apply run.sh')
+    node.finishHanging('b')
+    node.settleOver(60_000)
+    expect(node.status()).toBe('complete')
+  })
+})
+
+describe('the count of reboots', () => {
+  test('begins anew with each completion: going back and forth between two specs is no loop', () => {
+    const node = new NodeModel()
+    for (let round = 0; round < 5; round++)
+      for (const version of ['1.0.0', '2.0.0']) {
+        node.apply('s', { packages: { a: pkg(version, { interrupt: { type: 'reboot' } }) } })
+        node.settleOver(30_000)
+        expect(node.status()).toBe('complete')
+      }
+    expect(node.interrupted).toHaveLength(10)
+  })
+})
+
+describe('begun work', () => {
+  test('whose spec becomes invalid says so, keeps its slot and goes on once it is mended', () => {
+    const node = new NodeModel()
+    node.hangs.add('a')
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settle()
+    node.apply('s', { packages: { a: pkg('1.0.0', { dependsOn: { ghost: '1.0.0' } }) } })
+    node.finishHanging('a')
+    node.settleOver(2_000)
+    expect([node.ran, node.reason(), node.status(), node.slots.length]).toEqual([['a apply run.sh'], 'InvalidSpec', 'blocked', 1])
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settleOver(5_000)
+    expect([node.ran, node.status()]).toEqual([install, 'complete'])
+  })
+
+  test('of a dependent starts in the decision that completes what it waits for', () => {
+    const node = new NodeModel()
+    node.apply('s', { packages: { a: pkg('1.0.0', { dependsOn: { b: '1.0.0' } }), b: pkg('1.0.0') } })
+    while (node.ran.at(-1) !== 'b config-check run_check.sh') node.step()
+    node.step()
+    expect(node.ran.at(-1)).toBe('a apply run.sh')
+  })
+})
