@@ -520,6 +520,21 @@ describe('a host without a journal', () => {
     node.settleOver(5_000)
     expect(node.ran[0]).toBe('a upgrade run.sh')
   })
+
+  test.each([
+    ['beside the present one', '{"a":ENTRY,"a|1.0.0":ENTRY}'],
+    ['alone', '{"a":ENTRY}'],
+  ])('reads the form of before v0.5, %s', (_, written) => {
+    const node = new NodeModel()
+    node.hostFolders = new Set(['s'])
+    node.edit((annotations) => {
+      const entry = '{"name":"a","version":"1.0.0","image":"r/pkg","stage":"config","state":"complete"}'
+      annotations['skyhook.nvidia.com/nodeState_s'] = written.replaceAll('ENTRY', entry)
+    })
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settleOver(5_000)
+    expect([node.ran, node.state(), node.status()]).toEqual([[], ['a|1.0.0: config/complete'], 'complete'])
+  })
 })
 
 describe('a boot that nobody of ours asked for', () => {

@@ -5,6 +5,7 @@ import { inputsOf } from './config-changes.ts'
 import { newRecord } from './draft.ts'
 import type { StageEvent } from './plan.ts'
 import { editOf, parseCompanion, parseState } from './reconcile.ts'
+import { packageKey } from './transitions.ts'
 import type { SkyhookView, World } from './world.ts'
 
 export type Inherited = { readonly record: SkyhookRecord; readonly event?: StageEvent }
@@ -27,11 +28,18 @@ export function inherit(world: World, view: SkyhookView): Inherited {
 const rebootsOf = ({ reboots }: Companion): Pick<SkyhookRecord, 'reboots' | 'inheritedReboots'> | Record<string, never> =>
   reboots === undefined ? {} : { reboots, inheritedReboots: reboots }
 
-/** Entries that the incumbent completed at the spec's version count as complete with the spec of now; the others start over. */
+/**
+ * Entries that the incumbent completed at the spec's version count as complete with the spec of now; the others start over. Before v0.5
+ * it wrote `name` as the key instead of `name|version`, and left that beside the new one.
+ */
 function adopted(view: SkyhookView, text: string): Record<string, PackageRecord> {
   const entries: Record<string, PackageRecord> = {}
-  for (const [key, entry] of Object.entries(parseState(text) ?? {})) {
-    const [name = '', version = ''] = key.split('|')
+  const written = parseState(text) ?? {}
+  for (const [writtenKey, entry] of Object.entries(written)) {
+    const [name = '', version = entry.version] = writtenKey.split('|')
+    if (typeof version !== 'string' || version === '') continue
+    const key = packageKey(name, version)
+    if (key !== writtenKey && key in written) continue // said a second time, in the form of before v0.5
     const spec = view.spec.packages?.[name]
     const isFinal = entry.state === 'complete' && (entry.stage === 'config' || entry.stage === 'post-interrupt')
     if (!isFinal) continue

@@ -8,7 +8,7 @@ import { newRecord } from './draft.ts'
 import { haltAll, haltPackage } from './halt.ts'
 import type { StageEvent } from './plan.ts'
 
-type WrittenEntry = { readonly stage?: unknown; readonly state?: unknown; readonly image?: unknown }
+type WrittenEntry = { readonly version?: unknown; readonly stage?: unknown; readonly state?: unknown; readonly image?: unknown }
 
 export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }
 
