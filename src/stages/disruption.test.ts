@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../schemas/skyhook.ts'
+import { podInTheWay } from './disruption.ts'
 import { NodeModel, simplePackage } from './node-model.ts'
 import type { Pod } from './pods.ts'
 
@@ -248,6 +249,24 @@ describe('spec.drain', () => {
     node.apply('s', { drain: { singleNode: 'skip' }, packages: { a: pkg(cron) } })
     node.settleOver(5_000)
     expect([node.evicted, node.interrupted, node.status()]).toEqual([[], ['service cron'], 'complete'])
+  })
+})
+
+describe('the last look at the pods before an interrupt', () => {
+  const [web, training] = [pod('web'), pod('training', { workload: 'never' })]
+  const never = { podNonInterruptLabels: { matchLabels: { workload: 'never' } } }
+  const alone: SkyhookSpec = { ...never, drain: { singleNode: 'skip' } }
+
+  test.each<[string, SkyhookSpec, boolean | undefined, Pod | undefined]>([
+    ['a pod that came', never, false, web],
+    ['nothing on the only node, where drains are skipped there', alone, true, undefined],
+    ['a pod that came where there are other nodes', alone, false, web],
+    ['a pod that came while that is not known', alone, undefined, web],
+  ])('finds %s', (_, spec, singleNode, found) => {
+    const cluster = { skipNamespaces: [], singleNode }
+    expect(podInTheWay([web], spec, cluster)).toBe(found)
+    expect(podInTheWay([web, training], spec, cluster)).toBe(training) // protected everywhere
+    expect(podInTheWay([], spec, cluster)).toBeUndefined()
   })
 })
 

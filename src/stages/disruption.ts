@@ -59,9 +59,21 @@ export function disruptionOf(world: World, skyhook: string, spec: SkyhookSpec): 
   const groups = groupPods(world.pods.value.pods, spec.podNonInterruptLabels, world.settings.skipNamespaces)
   if (groups.protected.length > 0)
     return { ...none, watchPods: 'cordoned', phase: 'protected-pods', reason: protectedReason(groups.protected) }
-  const isAlone = spec.drain?.singleNode === 'skip' && world.singleNode === true // evicted pods would have nowhere to go
-  if (groups.toDrain.length === 0 || isAlone) return { ...none, drained: true, watchPods: 'cordoned' }
+  if (groups.toDrain.length === 0 || isAlone(spec, world.singleNode)) return { ...none, drained: true, watchPods: 'cordoned' }
   return { ...none, watchPods: 'cordoned', phase: 'draining', ...draining(world, groups.toDrain) }
+}
+
+/** Evicted pods would have nowhere to go. */
+const isAlone = ({ drain }: SkyhookSpec, singleNode: boolean | undefined): boolean => drain?.singleNode === 'skip' && singleNode === true
+
+/** A pod, of those on the node now, beside which it must not be interrupted. */
+export function podInTheWay(
+  pods: readonly Pod[],
+  spec: SkyhookSpec,
+  { skipNamespaces, singleNode }: { readonly skipNamespaces: readonly string[]; readonly singleNode: boolean | undefined },
+): Pod | undefined {
+  const groups = groupPods(pods, spec.podNonInterruptLabels, skipNamespaces)
+  return groups.protected[0] ?? (isAlone(spec, singleNode) ? undefined : groups.toDrain[0])
 }
 
 /** Protected pods of this moment, for a Skyhook that cordons only when none is left. */

@@ -7,8 +7,8 @@ import type { Units } from '../../host/units.ts'
 import { publishInterruptFlags } from '../../packages/flags.ts'
 import { resourceId, stateDir } from '../../packages/layout.ts'
 import type { InterruptRun } from '../../schemas/journal.ts'
+import { podInTheWay } from '../../stages/disruption.ts'
 import type { Action } from '../../stages/plan.ts'
-import { groupPods } from '../../stages/pods.ts'
 import type { InterruptObservation } from '../../stages/world.ts'
 import type { Log } from '../log.ts'
 import type { PodSource } from '../pod-source.ts'
@@ -69,8 +69,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   /** The last look before the host is disturbed: the pods of this moment, and the slot, which must still be ours. */
   async function whyNot({ run, view }: Extract<Action, { do: 'interrupt' }>): Promise<string | undefined> {
     if (run.abandoned) return 'nobody waits for it any more'
-    const groups = groupPods(await pods.readFresh(signal), view.spec.podNonInterruptLabels, settings.drain.skipNamespaces)
-    const first = [...groups.protected, ...groups.toDrain][0]
+    const { skipNamespaces } = settings.drain
+    const first = podInTheWay(await pods.readFresh(signal), view.spec, { skipNamespaces, singleNode: state.singleNode })
     if (first) return `pod ${first.metadata.namespace}/${first.metadata.name} is on the node`
     const held = await slots.report(view.metadata.uid, run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting')
     return held ? undefined : 'the slot is not ours any more'
