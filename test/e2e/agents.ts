@@ -8,26 +8,28 @@ const namespace = 'skyhook'
 const daemonSet = `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`
 const isAgent = ({ metadata }: Pod): boolean =>
   metadata.namespace === namespace && metadata.labels?.['app.kubernetes.io/name'] === 'skyhookd' && metadata.deletionTimestamp === undefined
-const isReady = ({ status }: Pod): boolean => status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
+/** Its startup probe passed. It is Ready up to twenty seconds later, when the kubelet asks next. */
+const isStarted = ({ status }: Pod): boolean =>
+  (status as { containerStatuses?: { started?: boolean }[] } | undefined)?.containerStatuses?.[0]?.started === true
 
 /** The agent's pod on a node; undefined while there is none, or only one that ends. */
 export function agentOn(view: View, node: NodeName): Pod | undefined {
   return [...view.pods.values()].find((pod) => isAgent(pod) && pod.spec?.nodeName === node)
 }
 
-/** Ready agents by node, with the UID of their pod. */
-export function readyAgents(view: View): Map<string, string> {
-  const agents = [...view.pods.values()].filter((pod) => isAgent(pod) && isReady(pod))
+/** Agents at work by node, with the UID of their pod. */
+export function startedAgents(view: View): Map<string, string> {
+  const agents = [...view.pods.values()].filter((pod) => isAgent(pod) && isStarted(pod))
   return new Map(agents.map(({ metadata, spec }) => [spec?.nodeName ?? '', metadata.uid]))
 }
 
-/** Deletes the agent's pod and waits until another one is Ready in its place. */
+/** Deletes the agent's pod and waits until another one is at work in its place. */
 export async function deleteAgent({ api, history }: Cluster, node: NodeName): Promise<void> {
   const old = agentOn(history.now, node)
   if (!old) throw new Error(`no agent on ${node}`)
   await api.json('DELETE', `/api/v1/namespaces/${namespace}/pods/${old.metadata.name}`)
-  await history.eventually(`another agent is Ready on ${node}`, (view) => {
-    const uid = readyAgents(view).get(node)
+  await history.eventually(`another agent works on ${node}`, (view) => {
+    const uid = startedAgents(view).get(node)
     return uid !== undefined && uid !== old.metadata.uid
   })
 }
@@ -41,22 +43,22 @@ export async function killAgent(cluster: Cluster, node: NodeName): Promise<void>
   }
   const before = restarts(history.now)
   await cluster.host(node).exec('pkill', '-KILL', '-f', 'skyhookd.cjs agent')
-  await history.eventually(`the agent on ${node} was started again`, (view) => restarts(view) > before && readyAgents(view).has(node))
+  await history.eventually(`the agent on ${node} was started again`, (view) => restarts(view) > before && startedAgents(view).has(node))
 }
 
-/** Rolls all agents to a new image, built from the working tree, and waits until they are Ready. */
+/** Rolls all agents to a new image, built from the working tree, and waits until they are at work. */
 export async function rollAgents({ sandbox, history }: Cluster): Promise<void> {
-  const old = readyAgents(history.now)
+  const old = startedAgents(history.now)
   await sandbox.must(['install'])
   await history.eventually('every agent was replaced', (view) => {
-    const agents = readyAgents(view)
+    const agents = startedAgents(view)
     return [...old].every(([node, uid]) => agents.has(node) && agents.get(node) !== uid)
   })
 }
 
 /** Does something while no agent runs anywhere, and waits for all of them to be back. */
 export async function withoutAgents({ api, history }: Cluster, task: () => Promise<void>): Promise<void> {
-  const nodes = [...readyAgents(history.now).keys()]
+  const nodes = [...startedAgents(history.now).keys()]
   const allow = async (selector: string | null): Promise<unknown> =>
     await patch(api, daemonSet, { spec: { template: { spec: { nodeSelector: { 'example.com/nowhere': selector } } } } })
   await allow('true')
@@ -65,7 +67,7 @@ export async function withoutAgents({ api, history }: Cluster, task: () => Promi
     await task()
   } finally {
     await allow(null)
-    await history.eventually('the agents are back', (view) => nodes.every((node) => readyAgents(view).has(node)))
+    await history.eventually('the agents are back', (view) => nodes.every((node) => startedAgents(view).has(node)))
   }
 }
 

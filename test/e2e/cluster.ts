@@ -43,17 +43,26 @@ const pushed = [
 ] as const
 const bootMs = 300_000
 
+/** A sandbox beside the shared one, for what that one is not made for; it goes with the file. */
+export type Aside = { readonly name: string; readonly nodes: number; readonly env: Readonly<Record<string, string>> }
+
 /**
- * The shared cluster, for the whole file: its fields are there once the file's tests run. Prints what one needs after a failure, and
+ * The shared cluster, or one aside, for the whole file: its fields are there once the file's tests run. Prints what one needs after a failure, and
  * removes what the file applied.
  */
-export function useCluster(): Cluster {
+export function useCluster(aside?: Aside): Cluster {
   const cluster = {} as Cluster
   let close = async (): Promise<void> => undefined
   beforeAll(async () => {
-    const opened = await open(sandbox(inject('sandbox')))
+    const box = sandbox(aside ? `${inject('sandbox')}-${aside.name}` : inject('sandbox'))
+    const up = ['up', String(aside?.nodes ?? nodeNames.length)]
+    if (!existsSync(join(box.folder, 'env'))) await box.must(up, aside && { env: aside.env })
+    const opened = await open(box)
     Object.assign(cluster, opened.cluster)
-    close = opened.close
+    close = async () => {
+      await opened.close()
+      if (aside && process.env['E2E_SANDBOX'] === undefined) await box.must(['down'])
+    }
   }, bootMs)
   afterEach(async ({ task }) => {
     if (task.result?.state === 'fail') console.error(`${task.name}: the agents said\n${await agentLogs(cluster.sandbox)}`)
@@ -63,7 +72,6 @@ export function useCluster(): Cluster {
 }
 
 async function open(box: Sandbox): Promise<{ cluster: Cluster; close: () => Promise<void> }> {
-  if (!existsSync(join(box.folder, 'env'))) await box.must(['up', '3'])
   await pushFixtures(box)
   const { KUBECONFIG = '', REGISTRY = '' } = box.env()
   const api = adminTransport(KUBECONFIG)

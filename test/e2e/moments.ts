@@ -9,7 +9,10 @@ import type { Skyhook } from '../../src/schemas/skyhook.ts'
 export type Pod = {
   readonly metadata: ObjectMeta
   readonly spec?: { readonly nodeName?: string }
-  readonly status?: { readonly phase?: string; readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
+  readonly status?: {
+    readonly phase?: string
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason?: string }[]
+  }
 }
 export type KubeEvent = {
   readonly metadata: ObjectMeta

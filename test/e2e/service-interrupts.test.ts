@@ -1,7 +1,7 @@
 /** Services that are restarted as interrupts: those that the agent itself stands on, and those that do not come back. */
 import { describe, expect, test } from 'vitest'
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
-import { readyAgents } from './agents.ts'
+import { startedAgents } from './agents.ts'
 import { unique, useCluster, type NodeName } from './cluster.ts'
 import { borrow, type CleanUp } from './lanes.ts'
 import { isCompleteOn, isCordoned, serviceOf, tells, uncordonings } from './service-of-nodes.ts'
@@ -35,7 +35,7 @@ describe.concurrent('a service that the agent stands on', () => {
   ])('%s is restarted once, and known to be', async ([unit, node, readyForMs], { onTestFinished }) => {
     await borrow(onTestFinished, node)
     const before = await startsOf(node, unit)
-    const agent = readyAgents(cluster.history.now).get(node)
+    const agent = startedAgents(cluster.history.now).get(node)
     const name = unique('service')
     onTestFinished(async () => await cluster.remove(name))
     const after = `date +%s%3N >>${journalOf(name)}`
@@ -48,7 +48,7 @@ describe.concurrent('a service that the agent stands on', () => {
     expect(again).toEqual([])
     const uncordoned = await cluster.history.first(({ nodes }) => isCompleteOn({ ...cluster.history.now, nodes }, name, [node]))
     expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000) // Ready has to hold after these
-    expect(readyAgents(cluster.history.now).get(node)).toBe(agent)
+    expect(startedAgents(cluster.history.now).get(node)).toBe(agent)
   })
 })
 

@@ -26,17 +26,19 @@ export function setup(project: TestProject): void {
 }
 
 export function teardown(): void {
-  down(ownName)
+  for (const name of sandboxes()) if (name === ownName || name.startsWith(`${ownName}-`)) down(name)
 }
 
 function down(name: string): void {
-  if (!existsSync(join(repository, `.sandbox-${name}`))) return
   spawnSync(join(repository, 'bin/sandbox'), ['down'], { env: { ...process.env, SANDBOX: name }, stdio: ['ignore', 'ignore', 'inherit'] })
 }
 
+const sandboxes = (): string[] => readdirSync(repository).flatMap((entry) => /^\.sandbox-(.+)$/.exec(entry)?.[1] ?? [])
+
 /** Sandboxes of runs whose process is gone. */
 function leftBehind(): string[] {
-  return readdirSync(repository)
-    .map((entry) => /^\.sandbox-(e2e-(\d+))$/.exec(entry))
-    .flatMap((match) => (match?.[1] !== undefined && !existsSync(`/proc/${match[2]}`) ? [match[1]] : []))
+  return sandboxes().filter((name) => {
+    const [, process] = /^e2e-(\d+)(-\w+)?$/.exec(name) ?? []
+    return process !== undefined && !existsSync(`/proc/${process}`)
+  })
 }
