@@ -52,6 +52,11 @@ demo: deps ## from nothing to a finished rollout on three real hosts; needs root
 test: deps ## everything, on real parts; needs root
 	@node build/test.ts
 
+.PHONY: conformance
+conformance: deps ## the original's own scenarios, row by row, on the sandbox; needs root
+	@mkdir -p dist; rm -f dist/conformance.json; vitest run --project conformance --reporter=default --reporter=json --outputFile.json=dist/conformance.json; \
+	  node test/conformance/table.ts dist/conformance.json
+
 .PHONY: measure
 measure: deps ## memory, start, latency and API requests of the agent, on the sandbox
 	@node bench/agent.ts

@@ -4,11 +4,30 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['src/**/*.test.ts', 'build/**/*.test.ts', 'test/search/**/*.test.ts'], environment: 'node' } },
+      {
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'build/**/*.test.ts', 'test/search/**/*.test.ts', 'test/conformance/rows.test.ts'],
+          environment: 'node',
+        },
+      },
       {
         test: {
           name: 'real',
           include: ['test/host/**/*.test.ts', 'test/cluster/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+          environment: 'node',
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
+          globalSetup: ['test/e2e/setup.ts'],
+          fileParallelism: false,
+          sequence: { concurrent: false },
+        },
+      },
+      {
+        test: {
+          name: 'conformance',
+          include: ['test/conformance/**/*.test.ts'],
+          exclude: ['test/conformance/rows.test.ts'],
           environment: 'node',
           testTimeout: 180_000,
           hookTimeout: 300_000,

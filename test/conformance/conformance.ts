@@ -1,0 +1,170 @@
+/** What the rows share: the cluster, the journal package, and what "complete" means in all of them. */
+import { afterEach, beforeAll, expect } from 'vitest'
+import type { SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import { conditionOf } from '../../src/census/skyhook-status.ts'
+import { apiLevel, cordonKey, cordonedBeforeKey } from '../../src/schemas/annotations.ts'
+import type { KubernetesNode, Taint } from '../../src/schemas/kubernetes.ts'
+import type { Interrupt, PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { useCluster, type Cluster, type NodeName } from '../e2e/cluster.ts'
+import { patch, paths } from '../e2e/kube.ts'
+import type { Moment, View } from '../e2e/moments.ts'
+import { manifest, selectedBy, shown, type Manifest, type Shown } from '../e2e/skyhooks.ts'
+import { workWithoutSlot } from '../e2e/slots.ts'
+import { pushJournalPackages, repository } from './journal-images.ts'
+import { linesOf, type Line } from './journal-lines.ts'
+
+export type Conformance = Cluster & {
+  /** The journal package at one of its versions. `image` is written without tag unless `more` says otherwise. */
+  pack(version: string, more?: Partial<PackageSpec>): PackageSpec
+  /** Its repository, as the Node shows it. */
+  readonly image: string
+  /** Of the image of a version. */
+  digest(version: string): string
+  lines(node: NodeName, skyhook: string): Promise<Line[]>
+  taint(node: NodeName, taint: Taint): Promise<void>
+  untaint(node: NodeName, key: string): Promise<void>
+}
+
+const pushMs = 120_000
+
+/** As `useCluster`, and each row's Skyhooks and taints go after it. */
+export function useConformance(): Conformance {
+  const cluster = useCluster()
+  const applied = new Set<string>()
+  const tainted = new Map<NodeName, Set<string>>()
+  const conformance = {} as Conformance
+
+  beforeAll(async () => {
+    const digests = await pushJournalPackages(cluster.sandbox)
+    const { api, registry } = cluster
+    const image = `${registry}/${repository}`
+    const taints = async (node: NodeName): Promise<readonly Taint[]> =>
+      (await api.json<KubernetesNode>('GET', `${paths.nodes}/${node}`)).spec?.taints ?? []
+    const setTaints = async (node: NodeName, list: readonly Taint[]): Promise<unknown> =>
+      await patch(api, `${paths.nodes}/${node}`, { spec: { taints: list } })
+
+    Object.defineProperties(conformance, Object.getOwnPropertyDescriptors(cluster))
+    Object.assign(conformance, {
+      image,
+      pack: (version, more = {}) => ({ version, image, ...more }),
+      digest: (version) => digests[version] ?? '',
+      lines: async (node, skyhook) => await linesOf(cluster.host(node), skyhook),
+      async apply(applying, ...nodes) {
+        applied.add(applying.metadata.name)
+        return await cluster.apply(applying, ...nodes)
+      },
+      async remove(skyhook) {
+        await cluster.remove(skyhook)
+        applied.delete(skyhook)
+      },
+      async taint(node, taint) {
+        tainted.set(node, (tainted.get(node) ?? new Set()).add(taint.key))
+        await setTaints(node, [...(await taints(node)), taint])
+      },
+      async untaint(node, key) {
+        await setTaints(
+          node,
+          (await taints(node)).filter((taint) => taint.key !== key),
+        )
+      },
+    } satisfies Partial<Conformance>)
+  }, pushMs)
+
+  afterEach(async () => {
+    for (const [node, keys] of tainted) for (const key of keys) await conformance.untaint(node, key)
+    tainted.clear()
+    for (const skyhook of [...applied].toReversed()) await conformance.remove(skyhook)
+  })
+  return conformance
+}
+
+/** A Skyhook for the nodes that another one of the same row selects. */
+export const besides = (other: string, name: string, spec: SkyhookSpec, annotations: Record<string, string> = {}): Manifest => {
+  const made = manifest(name, { ...spec })
+  return {
+    ...made,
+    metadata: { name, annotations },
+    spec: { ...made.spec, nodeSelectors: { matchLabels: { [selectedBy]: other } } },
+  }
+}
+
+export const service = (...services: readonly string[]): Interrupt => ({ type: 'service', services })
+export const reboot: Interrupt = { type: 'reboot' }
+
+export const skyhookOf = (view: View, name: string): Skyhook | undefined => view.skyhooks.get(name)
+export const statusOf = (view: View, name: string): SkyhookStatus => (skyhookOf(view, name)?.status ?? {}) as SkyhookStatus
+export const nodeOf = (view: View, node: NodeName, skyhook: string): Shown => shown(view.nodes.get(node), skyhook)
+
+/** `config/complete` and the like of one entry of nodeState. */
+export function entryOf(view: View, node: NodeName, skyhook: string, key: string): string {
+  const entry = nodeOf(view, node, skyhook).state[key]
+  return entry === undefined ? 'absent' : `${entry.stage}/${entry.state}`
+}
+
+/** Of the newest generation, as the API server has it now. */
+export async function readyAtNewest({ api, history }: Cluster, skyhook: string, withinMs = 60_000): Promise<void> {
+  const { metadata } = await api.json<Skyhook>('GET', `${paths.skyhooks}/${skyhook}`)
+  await history.eventually(
+    `${skyhook} is Ready at generation ${metadata.generation}`,
+    (view) => {
+      const status = statusOf(view, skyhook)
+      const ready = conditionOf(status, 'Ready')
+      return ready?.status === 'True' && ready.observedGeneration === metadata.generation && status.status === 'complete'
+    },
+    withinMs,
+  )
+}
+
+/**
+ * The "standard completion" of the rows, for the newest generation: what Node and Skyhook have to show once the packages are at these
+ * stages (`name|version` → stage), and that nobody worked without a slot on the way. Lists of taints are never compared whole.
+ */
+export async function expectComplete(
+  cluster: Conformance,
+  skyhook: string,
+  stages: Readonly<Record<string, string>>,
+  nodes: readonly NodeName[] = ['node-1'],
+  withinMs?: number,
+): Promise<void> {
+  const { history, image } = cluster
+  await readyAtNewest(cluster, skyhook, withinMs)
+  const { spec, metadata } = skyhookOf(history.now, skyhook) as Skyhook
+  const state = Object.fromEntries(
+    Object.entries(stages).map(([key, stage]) => {
+      const [name = '', version = ''] = key.split('|')
+      const containerSHA = spec.packages?.[name]?.version === version ? spec.packages[name].containerSHA : undefined
+      return [key, { name, version, image, ...(containerSHA && { containerSHA }), stage, state: 'complete' }]
+    }),
+  )
+  const complete = { status: 'complete', label: 'complete', version: apiLevel, notReady: 'False Complete', erroring: 'False Not Erroring' }
+  for (const name of nodes) {
+    const node = history.now.nodes.get(name)
+    expect({ name, ...shown(node, skyhook) }).toMatchObject({ name, ...complete, reason: undefined })
+    expect({ name, state: shown(node, skyhook).state }).toEqual({ name, state })
+    expect({ name, isCordoned: node?.spec?.unschedulable ?? false }).toEqual({ name, isCordoned: false })
+    const { annotations = {} } = node?.metadata ?? {}
+    expect([cordonKey(skyhook), cordonedBeforeKey].filter((key) => key in annotations)).toEqual([])
+  }
+  expect(metadata.annotations?.['skyhook.nvidia.com/version']).toBe(apiLevel)
+  expect(statusOf(history.now, skyhook)).toMatchObject({
+    status: 'complete',
+    observedGeneration: metadata.generation,
+    completeNodes: `${nodes.length}/${nodes.length}`,
+    nodesInProgress: 0,
+    packageList: Object.entries(spec.packages ?? {})
+      .map(([name, { version }]) => `${name}:${version}`)
+      .toSorted()
+      .join(','),
+    nodeStatus: Object.fromEntries(nodes.map((name) => [name, 'complete'])),
+    nodeState: Object.fromEntries(nodes.map((name) => [name, state])),
+  })
+  await history.never('work without a slot', workWithoutSlot(skyhook))
+}
+
+/** For `never`: a node that calls itself blocked or failing, which a reboot of its own must not make it do. */
+export const stumbles =
+  (node: NodeName, skyhook: string) =>
+  (moment: Moment): string | undefined | false => {
+    const { status, reason } = nodeOf(moment, node, skyhook)
+    return (status === 'blocked' || status === 'erroring') && `${status}: ${reason?.reason}`
+  }

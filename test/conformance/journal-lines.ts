@@ -1,0 +1,67 @@
+/** The journal that test/fixtures/packages/journal keeps on a host, read back. */
+import type { Host } from '../e2e/host.ts'
+
+export const journalFile = '/var/log/skyhook-journal'
+
+/** One step that began (or was told to end: argument SIGTERM), or one start of a recorded service (package = service, mode = `started`). */
+export type Line = {
+  readonly atMs: number
+  readonly package: string
+  readonly version: string
+  readonly mode: string
+  readonly step: string
+  readonly args: string
+}
+
+/** What a Skyhook did on a host, in the order in which it happened. */
+export async function linesOf(host: Host, skyhook: string): Promise<Line[]> {
+  const lines = (await host.lines(journalFile)).map((line) => line.split(' '))
+  return lines
+    .filter(([, of]) => of === skyhook)
+    .map(([at = '', , name = '', version = '', mode = '', step = '', ...args]) => ({
+      atMs: Number.parseFloat(at) * 1000,
+      package: name,
+      version,
+      mode,
+      step,
+      args: args.join(' '),
+    }))
+}
+
+/** `dexter apply`, `dexter apply-check`, …: in order, without versions. */
+export const shortly = (lines: readonly Line[]): string[] => lines.map(({ package: name, mode }) => `${name} ${mode}`)
+
+/** Steps of one package. */
+export const ofPackage = (lines: readonly Line[], name: string): Line[] => lines.filter((line) => line.package === name)
+
+/** Modes of one package, in order. */
+export const modesOf = (lines: readonly Line[], name: string): string[] => ofPackage(lines, name).map(({ mode }) => mode)
+
+/** The modes of stages, each with its check. */
+export const withChecks = (...stages: readonly string[]): string[] => stages.flatMap((stage) => [stage, `${stage}-check`])
+
+/** When a package wrote its first line of a mode; throws where it wrote none. */
+export function whenBegan(lines: readonly Line[], name: string, mode: string): number {
+  const found = ofPackage(lines, name).find((line) => line.mode === mode)
+  if (!found) throw new Error(`${name} never ran ${mode}: ${shortly(lines).join(', ')}`)
+  return found.atMs
+}
+
+/**
+ * A service of the host that writes a line each time it is started: what an interrupt restarts is a fact in the same journal. Its name
+ * is `<skyhook>-<name>`, so that Skyhooks do not meet.
+ */
+export async function recordService(host: Host, skyhook: string, name: string): Promise<string> {
+  const unit = `${skyhook}-${name}`
+  const start = `echo "$$(date +%%s.%%N) ${skyhook} ${name} - started ${unit}" >>${journalFile}`
+  await host.write(`/etc/systemd/system/${unit}.service`, `[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c '${start}'\n`)
+  await host.exec('systemctl', 'daemon-reload')
+  return unit
+}
+
+/** Starts of recorded services, sorted by name. */
+export const startsOf = (lines: readonly Line[]): string[] =>
+  lines
+    .filter(({ mode }) => mode === 'started')
+    .map(({ package: name }) => name)
+    .sort()

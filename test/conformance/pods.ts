@@ -1,0 +1,27 @@
+/** Workloads on the nodes. */
+import type { Transport } from '../../src/kube/transport.ts'
+import type { NodeName } from '../e2e/cluster.ts'
+import { unlessGone } from '../e2e/kube.ts'
+import type { View } from '../e2e/moments.ts'
+
+const pods = '/api/v1/namespaces/default/pods'
+
+/** A pod that runs until it is told to end, on that node whatever its cordon says. */
+export async function startPod(api: Transport, name: string, node: NodeName, labels: Readonly<Record<string, string>> = {}): Promise<void> {
+  const containers = [{ name: 'workload', image: 'sandbox.local/workload:1', imagePullPolicy: 'Never' }]
+  const spec = { nodeName: node, terminationGracePeriodSeconds: 1, containers }
+  await api.json('POST', pods, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name, labels }, spec } })
+}
+
+export async function deletePod(api: Transport, name: string): Promise<void> {
+  await unlessGone(api, 'DELETE', `${pods}/${name}`)
+}
+
+const podOf = (view: View, name: string) => view.pods.get(`default/${name}`)
+export const isRunning = (view: View, name: string): boolean => podOf(view, name)?.status?.phase === 'Running'
+/** There, and nobody has asked it to go. */
+export const isUntouched = (view: View, name: string): boolean => {
+  const pod = podOf(view, name)
+  return pod !== undefined && pod.metadata.deletionTimestamp === undefined
+}
+export const isThere = (view: View, name: string): boolean => podOf(view, name) !== undefined

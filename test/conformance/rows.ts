@@ -1,0 +1,337 @@
+/**
+ * The scenarios of the original operator's own test suites (C) and of its later releases (N), one row each, and what became of them here.
+ * A row that needs a part that does not exist yet is pending; one whose subject this design does not have, or that is answered otherwise
+ * on purpose (docs/compatibility.md), differs.
+ */
+
+/** What a scenario is about: objects of the API alone, also evidence by package pods, files of the host, pods themselves, the chart. */
+export type RowClass = 'API' | 'MIX' | 'host' | 'POD' | 'DEPLOY' | 'none'
+
+export type Row = {
+  readonly id: string
+  /** Suite and folder in the original's repository. */
+  readonly name: string
+  readonly class: RowClass
+  /** What has to hold, as the test's name. */
+  readonly claim: string
+  readonly status: 'tested' | { readonly pending: string } | { readonly differs: string }
+  /** What the original asserts and the test does not, with the reason. */
+  readonly apart?: string
+}
+
+const policies = 'DeploymentPolicies are not evaluated yet'
+const plugin = 'there is no kubectl plugin yet'
+const chart =
+  'about the Deployment of a central process; the chart is tested in test/cluster/chart.test.ts, the takeover of a running original is not there yet'
+const metrics = 'fleet metrics are not served yet'
+const configMaps = 'package files are in the copy dir, there are no ConfigMaps for them'
+
+export const rows: readonly Row[] = [
+  {
+    id: 'C01',
+    name: 'skyhook/simple-skyhook',
+    class: 'MIX',
+    claim: 'three packages run in the order of their dependencies, by version whatever the tag says, within their limits',
+    status: 'tested',
+    apart: `${metrics}; ${configMaps}; a LimitRange has nothing to limit`,
+  },
+  {
+    id: 'C02',
+    name: 'skyhook/simple-update-skyhook',
+    class: 'API',
+    claim: 'added packages run, those that were complete do not run again',
+    status: 'tested',
+    apart: configMaps,
+  },
+  {
+    id: 'C03',
+    name: 'skyhook/depends-on',
+    class: 'MIX',
+    claim: 'independent packages run side by side, a dependent one after the last step of both',
+    status: 'tested',
+  },
+  {
+    id: 'C04',
+    name: 'skyhook/failure-skyhook',
+    class: 'API',
+    claim: 'a failing package is tried again and told on Node and Skyhook, what it depends on stays complete',
+    status: 'tested',
+    apart: metrics,
+  },
+  {
+    id: 'C06',
+    name: 'skyhook/cleanup-pods',
+    class: 'MIX',
+    claim: 'a configuration change runs config alone; a wiped annotation restarts that node alone; a step gets its time to end',
+    status: 'tested',
+  },
+  {
+    id: 'C07',
+    name: 'skyhook/pod-finalizer',
+    class: 'POD',
+    claim: 'a package pod that nobody asked for is written to the node',
+    status: { differs: 'there are no package pods; the host keeps what was done in its own journal, a forged pod changes nothing' },
+  },
+  {
+    id: 'C08',
+    name: 'skyhook/hello-world',
+    class: 'none',
+    claim: 'a ConfigMap is a ConfigMap',
+    status: { differs: 'nothing to port: asserts nothing of the product, and is skipped there' },
+  },
+  {
+    id: 'C09',
+    name: 'skyhook/config-skyhook',
+    class: 'MIX',
+    claim: 'changed keys decide which interrupt runs, and whether one runs at all',
+    status: 'tested',
+    apart: 'a change while the package installs for the first time is absorbed without an interrupt; afterwards it has one',
+  },
+  {
+    id: 'C10',
+    name: 'skyhook/interrupt',
+    class: 'MIX',
+    claim: 'cordon first; protected pods are waited for, ordinary ones leave only then; packages without interrupt are not held back',
+    status: 'tested',
+    apart: 'agentImageOverride is accepted without effect',
+  },
+  {
+    id: 'C11',
+    name: 'skyhook/interrupt-grouping',
+    class: 'MIX',
+    claim: 'the interrupts of two packages become one with the union of their services',
+    status: 'tested',
+    apart: configMaps,
+  },
+  {
+    id: 'C12',
+    name: 'skyhook/uninstall-upgrade-skyhook',
+    class: 'MIX',
+    claim: 'a package raised, one lowered and one removed in one change; then all removed',
+    status: 'tested',
+    apart: `the lowered version shows when its own work begins, not as uninstall/skipped before; ${configMaps}`,
+  },
+  {
+    id: 'C13',
+    name: 'skyhook/delete-skyhook',
+    class: 'API',
+    claim: 'a deleted Skyhook leaves nothing on the Node and goes without a finalizer',
+    status: 'tested',
+    apart: metrics,
+  },
+  {
+    id: 'C14',
+    name: 'skyhook/skyhook-upgrade',
+    class: 'API',
+    claim: 'work that the original did is taken over from its older annotation, and not repeated',
+    status: 'tested',
+  },
+  {
+    id: 'C15',
+    name: 'time_travel_tests/migration_0.5.0',
+    class: 'none',
+    claim: 'an old release is upgraded in place',
+    status: { differs: 'nothing to port: asserts nothing after the upgrade' },
+  },
+  {
+    id: 'C17',
+    name: 'skyhook/strict-order',
+    class: 'API',
+    claim: 'on each node Skyhooks run in order; a paused one holds back what follows, a disabled one does not',
+    status: 'tested',
+    apart: metrics,
+  },
+  {
+    id: 'C18',
+    name: 'skyhook/taint-scheduling',
+    class: 'API',
+    claim: 'an untolerated taint keeps a node out until it is tolerated',
+    status: 'tested',
+    apart: metrics,
+  },
+  {
+    id: 'C19',
+    name: 'skyhook/runtime-required',
+    class: 'MIX',
+    claim: 'the runtime-required taint goes with completion, node by node',
+    status: 'tested',
+  },
+  {
+    id: 'C21',
+    name: 'deployment-policy/legacy-compatibility',
+    class: 'API',
+    claim: 'never more nodes at work than interruptionBudget.count',
+    status: 'tested',
+    apart: `3 nodes and a budget of 2 instead of 6 and 3; ${metrics}; compartmentStatuses come with DeploymentPolicies`,
+  },
+  { id: 'C22', name: 'deployment-policy/linear-strategy', class: 'API', claim: 'batches grow by delta', status: { pending: policies } },
+  {
+    id: 'C23',
+    name: 'deployment-policy/multi-compartment',
+    class: 'API',
+    claim: 'each compartment has its ceiling',
+    status: { pending: policies },
+  },
+  {
+    id: 'C25',
+    name: 'deployment-policy/batch-state-reset',
+    class: 'API',
+    claim: 'batch state starts over on completion, where asked',
+    status: { pending: policies },
+  },
+  { id: 'C26', name: 'cli/lifecycle', class: 'API', claim: 'pause, resume, disable, enable', status: { pending: plugin } },
+  { id: 'C27', name: 'cli/node', class: 'API', claim: 'node list, status, ignore, unignore, reset', status: { pending: plugin } },
+  { id: 'C28', name: 'cli/package', class: 'MIX', claim: 'package status, logs, rerun', status: { pending: plugin } },
+  {
+    id: 'C30',
+    name: 'cli/deployment-policy',
+    class: 'API',
+    claim: 'deployment-policy reset',
+    status: { pending: `${plugin}; ${policies}` },
+  },
+  { id: 'C31', name: 'helm/helm-chart-test', class: 'DEPLOY', claim: 'install, schedule, uninstall', status: { pending: chart } },
+  { id: 'C32', name: 'helm/helm-node-affinity-test', class: 'DEPLOY', claim: 'affinity of the operator', status: { pending: chart } },
+  {
+    id: 'C33',
+    name: 'helm/helm-scale-test',
+    class: 'DEPLOY',
+    claim: 'limits of the operator by estimated nodes and packages',
+    status: { differs: 'no central process grows with the fleet; the footprint per node is measured by `make measure`' },
+  },
+  { id: 'C34', name: 'helm/helm-template-test', class: 'DEPLOY', claim: 'values of the chart', status: { pending: chart } },
+  {
+    id: 'C35',
+    name: 'helm/helm-webhook-test',
+    class: 'DEPLOY',
+    claim: 'what is refused at admission',
+    status: {
+      pending: `${policies}, and half of it is about them; no webhook, the definition itself refuses: test/cluster/skyhook-refusals.test.ts`,
+    },
+  },
+  {
+    id: 'C36',
+    name: 'operator-agent/simple',
+    class: 'host',
+    claim: 'logs, flags and history of a real package lie on the host where people look for them',
+    status: 'tested',
+  },
+  {
+    id: 'C37',
+    name: 'operator-agent/interrupt',
+    class: 'host',
+    claim: 'a noop interrupt leaves its flag on the host',
+    status: 'tested',
+  },
+  {
+    id: 'C38',
+    name: 'operator-agent/dont_write_logs',
+    class: 'host',
+    claim: 'no log folder where SKYHOOK_AGENT_WRITE_LOGS is false',
+    status: 'tested',
+  },
+  {
+    id: 'C39',
+    name: 'operator-agent/reap_old_logs',
+    class: 'host',
+    claim: 'a failing step is tried until it succeeds, and the newest five logs stay',
+    status: 'tested',
+    apart: 'three older logs are laid out before, instead of five failures with their pauses',
+  },
+  {
+    id: 'N01',
+    name: 'skyhook/explicit-uninstall',
+    class: 'API',
+    claim: 'uninstall.apply uninstalls a package that is still listed, with its own configuration and env',
+    status: 'tested',
+    apart: 'no interrupt follows an uninstall',
+  },
+  {
+    id: 'N02',
+    name: 'skyhook/uninstall-mixed-packages',
+    class: 'API',
+    claim: 'of two removed packages the one that opted in is uninstalled, the one that opted out keeps its entry',
+    status: 'tested',
+    apart: 'without a word about it a removed package is uninstalled, as in v0.15',
+  },
+  {
+    id: 'N03',
+    name: 'skyhook/uninstall-on-delete',
+    class: 'API',
+    claim: 'deleting the Skyhook uninstalls what opted in first',
+    status: 'tested',
+    apart: 'entries of the others do not outlive the Skyhook on the Node; their files do on the host',
+  },
+  {
+    id: 'N05',
+    name: 'skyhook/uninstall-cancel-during-interrupt',
+    class: 'API',
+    claim: 'no cancelling once in uninstall-interrupt',
+    status: { differs: 'no interrupt follows an uninstall, so there is no such stage' },
+  },
+  {
+    id: 'N07',
+    name: 'skyhook/delete-blocked-when-paused',
+    class: 'API',
+    claim: 'a paused Skyhook that has to uninstall is not deleted until it is resumed, and says so',
+    status: 'tested',
+    apart: 'told by the condition Stalled with reason DeletionBlocked',
+  },
+  {
+    id: 'N08',
+    name: 'skyhook/delete-blocked-when-disabled',
+    class: 'API',
+    claim: 'a disabled Skyhook that has to uninstall is not deleted until it is enabled, and says so',
+    status: 'tested',
+    apart: 'told by the condition Stalled with reason DeletionBlocked',
+  },
+  {
+    id: 'N09',
+    name: 'skyhook/downgrade-after-uninstall',
+    class: 'API',
+    claim: 'a downgrade of what opted in is refused until it is uninstalled',
+    status: { differs: 'nothing is refused: lowering the version uninstalls the old one, then applies the new one' },
+  },
+  {
+    id: 'N10',
+    name: 'skyhook/downgrade-enabled-false-preserves-state',
+    class: 'API',
+    claim: 'a downgrade of what opted out applies the new version and keeps both entries',
+    status: 'tested',
+  },
+  {
+    id: 'N12',
+    name: 'skyhook/package-upgrade',
+    class: 'API',
+    claim: 'a higher version runs upgrade with both versions as arguments, and not apply',
+    status: 'tested',
+  },
+  {
+    id: 'N13',
+    name: 'skyhook/strict-order (rewritten)',
+    class: 'API',
+    claim: 'sequencing: all, and nodeOrderOffset',
+    status: { differs: 'spec.sequencing came after v0.15; order is per node, as `sequencing: node`, and tested by C17' },
+  },
+  {
+    id: 'N14',
+    name: 'skyhook/simple-skyhook (extended)',
+    class: 'API',
+    claim: '`kubectl wait --for=condition=Ready` returns when every node is complete',
+    status: 'tested',
+    apart: 'the reason is Complete, not NodesConverged',
+  },
+  {
+    id: 'N15',
+    name: 'cli/reset, helm-webhook (extended)',
+    class: 'API',
+    claim: 'reset, and refusals of contradictory uninstalls',
+    status: { pending: `${plugin}; refusals are in test/cluster/skyhook-refusals.test.ts` },
+  },
+]
+
+/** The name of a row's test. Throws for an id that is not in the table. */
+export function row(id: string): string {
+  const found = rows.find((one) => one.id === id)
+  if (!found) throw new Error(`there is no row ${id}`)
+  return `${id} ${found.name.replace(/^.*?\//, '')}: ${found.claim}`
+}
