@@ -80,6 +80,17 @@ describe('a step whose work is not wanted any more is stopped before anything of
     expect([node.status(), node.slots, node.attempts.size]).toEqual(['complete', [], 0])
   })
 
+  test('of a Skyhook that became serial meanwhile: then one after the other', () => {
+    const node = new NodeModel()
+    node.hangs.add('a').add('b')
+    node.apply('s', { packages: { a: pkg('1.0.0'), b: pkg('1.0.0') } })
+    node.settle()
+    node.hangs.clear()
+    node.apply('s', { serial: true, packages: {} })
+    node.settleOver(5_000)
+    expect([node.ran.slice(2), node.status()]).toEqual([[...uninstall, ...uninstall.map((line) => line.replace('a', 'b'))], 'complete'])
+  })
+
   test('not while the Skyhook is paused: there a running step ends', () => {
     const node = atWork(undefined, { packages: { a: pkg('1.0.0') } })
     node.apply('s', { packages: {} }, { 'skyhook.nvidia.com/pause': 'true' })

@@ -130,13 +130,13 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
   const prepared = preparation(draft, image) // also of what waits for others: a wrong image is to be known before anything begins
   const wait = waitFor(prepared)
   if (wait?.state === 'blocked') return wait
+  const unwanted = underWayOf(draft, name) // of another version or stage; stopped only now that its successor is prepared
+  if (unwanted && !(wait === undefined && permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
   if (stage !== 'uninstall' && spec) {
     if (!dependenciesComplete(draft, spec)) return { state: 'dependency' }
   }
   if (draft.view.spec.serial === true && anotherIsUnderWay(draft, name)) return { state: 'dependency' }
   if (wait) return wait
-  const unwanted = underWayOf(draft, name) // of another version or stage; stopped only now that its successor can start
-  if (unwanted && !(permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
   const opens = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
   const owes = debtOf(entry, spec, stage) !== undefined
   if (opens && owes && !permission.drained) return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage, owes }
@@ -287,7 +287,8 @@ function supersede(draft: Draft, entry: PackageRecord, spec: PackageSpec | undef
   if (running && !(permission.mayStart && halt(draft, entry))) return { state: 'running' }
   if (!permission.mayStart) return { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
   draft.events.push({ type: 'superseded', skyhook: draft.view.metadata.name, package: entry.name, stage: entry.stage })
-  setEntry(draft, beginStage(draft, { name: entry.name, entry, spec, stage: entry.stage, prepared: prepared as Ready, fresh: true }))
+  const { attempt: _, ...rest } = entry
+  setEntry(draft, rest)
   return 'again'
 }
 
