@@ -137,6 +137,7 @@ export async function expectComplete(
     }),
   )
   const complete = { status: 'complete', label: 'complete', version: apiLevel, notReady: 'False Complete', erroring: 'False Not Erroring' }
+  await history.eventually('the conditions of the nodes follow', (view) => nodes.every((name) => isSettled(nodeOf(view, name, skyhook))))
   for (const name of nodes) {
     const node = history.now.nodes.get(name)
     expect({ name, ...shown(node, skyhook) }).toMatchObject({ name, ...complete, reason: undefined })
@@ -160,6 +161,9 @@ export async function expectComplete(
   })
   await history.never('work without a slot', workWithoutSlot(skyhook))
 }
+
+/** Conditions are written by a request of their own, after the one that completes. */
+const isSettled = ({ notReady, erroring }: Shown): boolean => notReady === 'False Complete' && erroring === 'False Not Erroring'
 
 /** For `never`: a node that calls itself blocked or failing, which a reboot of its own must not make it do. */
 export const stumbles =
