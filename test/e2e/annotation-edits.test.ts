@@ -7,7 +7,7 @@ import { patch, paths } from './kube.ts'
 import { borrow, type CleanUp } from './lanes.ts'
 import type { View } from './moments.ts'
 import { isCompleteOn, isCordoned, tells } from './service-of-nodes.ts'
-import { journaled, journalOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -83,6 +83,26 @@ describe.concurrent('while the agent looks on', () => {
     await completeAgain()
     expect(await journals()).toEqual({ first: [...withInterrupt, ...onceEach('post_interrupt')], second: once })
   })
+})
+
+test('removing the annotation while a step runs stops that step and starts over under the same slot', async ({ onTestFinished }) => {
+  const node = 'node-3'
+  const name = unique('edit')
+  const host = cluster.host(node)
+  onTestFinished(async () => await cluster.remove(name))
+  const work = shellscript(cluster.registry, journaled(name, 'config'), { gracefulShutdown: '2s' })
+  await cluster.apply(manifest(name, { packages: { work } }), node)
+  await host.awaitLine(journalOf(name), 'config begins')
+  await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations: { [nodeStateKey(name)]: null } } })
+  await cluster.history.eventually('the Event SkyhookReset', (view) => tells(view, node, 'SkyhookReset', name))
+  const begun = async (): Promise<number> => (await host.lines(journalOf(name))).filter((line) => line.endsWith('config begins')).length
+  await expect.poll(begun, { timeout: 20_000 }).toBe(2)
+  await host.write(leaveOf(name), '')
+  await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]) && slotsOf(view, name).length === 0)
+  const half = [...onceEach('apply', 'apply_check'), 'config begins']
+  expect(withoutTimes(await host.lines(journalOf(name)))).toEqual([...half, ...half, 'config ends', ...onceEach('config_check')])
+  const slots = await cluster.history.values((view) => slotsOf(view, name)[0]?.uid)
+  expect(slots.filter((uid) => uid !== undefined)).toHaveLength(1)
 })
 
 test('what was done while no agent ran is done when it comes back', async ({ onTestFinished }) => {
