@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
 import { buildPackages, installDnf, offerPackages, useSuites } from './package-repositories.ts'
 import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
@@ -67,7 +67,6 @@ describe('with apt', () => {
     await useSuites(host, Object.keys(offered))
     return await osUpdate()
   }
-  afterEach(async () => await (await osUpdate()).modes('uninstall', 'uninstall-check'))
 
   test('security alone, by default: the suite’s own version also where another suite has a newer one', async () => {
     const steps = await oldHost()
@@ -112,7 +111,7 @@ describe('with apt', () => {
   test('all, with what they newly depend on, but not what is on hold', async () => {
     await oldHost()
     const steps = await osUpdate({ scope: 'all\n', hold: '# not these\nke*\n' })
-    await steps.modes(...configured)
+    await steps.modes('config')
     expect(await versions()).toEqual({ plain: '2.0', new: '1', keep: '1.0', both: '3.0', hole: '1.1' })
     expect(await status()).toMatchObject({ facts: { updates: { available: 1, pending: 0 } } })
   })
@@ -120,7 +119,7 @@ describe('with apt', () => {
   test('only what is allowed', async () => {
     await oldHost()
     const steps = await osUpdate({ scope: 'all', allow: 'keep bo*', hold: 'both' })
-    await steps.modes(...configured)
+    await steps.modes('config')
     expect(await versions()).toEqual({ ...old, keep: '2.0' })
     expect(await sh('test ! -e /run/reboot-required && echo no')).toBe('no')
   })
@@ -128,14 +127,14 @@ describe('with apt', () => {
   test('never something held as the dependency of another', async () => {
     await oldHost()
     const steps = await osUpdate({ scope: 'all', hold: 'new' })
-    await steps.modes(...configured)
+    await steps.modes('config')
     expect(await versions()).toEqual({ ...old, keep: '2.0', both: '3.0', hole: '1.1' })
   })
 
   test('the host’s own preferences count', async () => {
     const steps = await oldHost()
     await host.root.writeFile('/etc/apt/preferences', 'Package: both\nPin: version 1.0\nPin-Priority: 1001\n', 0o644)
-    await steps.modes(...configured)
+    await steps.modes('config')
     expect(await versions()).toEqual({ ...old, hole: '1.1' })
   })
 
@@ -183,6 +182,19 @@ describe('with apt', () => {
     [{ check_every: 'often' }, 'the key check_every is "often"'],
   ])('keys that mean nothing are refused: %o', async (configMap, said) => {
     expect(await (await osUpdate(configMap)).mode('config')).toMatchObject({ ok: false, output: expect.stringContaining(said) as string })
+  })
+
+  test('an uninstall leaves the updates and nothing else', async () => {
+    const steps = await oldHost()
+    await steps.modes('config')
+    expect(await steps.mode('uninstall-check')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining(`${timer} is still active`) as string,
+    })
+    await steps.modes('uninstall', 'uninstall-check', 'uninstall', 'uninstall-check')
+    expect(await status()).toBeNull()
+    expect(await sh('ls /etc/systemd/system | grep os-update || true; ls /var/lib/skyhook/host/kept')).toBe('')
+    expect(await versions()).toEqual({ ...old, both: '1.1', hole: '1.1' })
   })
 })
 

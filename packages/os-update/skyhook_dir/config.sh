@@ -36,6 +36,7 @@ Type=oneshot
 Environment=SKYHOOK_RESOURCE_ID=$SKYHOOK_RESOURCE_ID SKYHOOK_ROOT_DIR=$root SKYHOOK_DIR=$kept STEP_ROOT=$kept/skyhook_dir
 ExecStart=/bin/bash $kept/skyhook_dir/report.sh refresh
 Nice=10
+TimeoutStartSec=15min
 UNIT
 if [[ $check_every == never ]]; then
   [[ ! -f $unit_folder/$unit.timer ]] || systemctl disable --now "$unit.timer"

@@ -15,7 +15,13 @@ error=
 if [[ ${1:-} == refresh ]]; then ("${manager}_refresh") || error='the repositories could not be asked, so this is what was known before'; fi
 available=$(list_updates all)
 for_security=$(list_updates security)
-pending=$(list_updates "$scope" filtered)
+if [[ ${allow[*]} != '*' || ${#hold[@]} != 0 ]]; then
+  pending=$(list_updates "$scope" filtered)
+elif [[ $scope == all ]]; then # each list takes the package manager a second
+  pending=$available
+else
+  pending=$for_security
+fi
 reasons=$(reboot_reasons)
 
 run=false interrupt=false
