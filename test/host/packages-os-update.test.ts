@@ -51,6 +51,7 @@ describe('with apt', () => {
   beforeAll(async () => {
     await offerPackages(host, {
       'later-security': [{ name: 'plain', version: '5.0' }],
+      'slow-security': [{ name: 'hole', version: '1.3', postinst: 'test -e /srv/begun || { touch /srv/begun; sleep 60; }' }],
       'broken-security': [{ name: 'hole', version: '1.2', postinst: 'test -e /tmp/may-work' }],
     })
     await offerPackages(host, offered)
@@ -146,6 +147,20 @@ describe('with apt', () => {
     await sh('touch /tmp/may-work')
     await steps.modes(...configured)
     expect(await versions()).toEqual({ ...old, hole: '1.2' })
+  })
+
+  test('an installation that a power cut ended is ended by the next attempt', async () => {
+    const steps = await oldHost()
+    await useSuites(host, ['slow-security'])
+    steps.mode('config').catch(() => undefined) // its agent goes with the host
+    await expect.poll(() => host.root.stat('/srv/begun'), { timeout: 20_000 }).toBeDefined()
+    await host.crash()
+    agent.kill()
+    agent = startAgent(host)
+    expect(await sh('dpkg --audit')).toContain('hole')
+    await (await osUpdate()).modes(...configured)
+    expect(await versions()).toEqual({ ...old, hole: '1.3' })
+    expect(await sh('dpkg --audit')).toBe('')
   })
 
   test('a repository that does not answer fails the stage', async () => {
