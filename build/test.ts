@@ -51,8 +51,10 @@ check('types', ['tsc', '--noEmit'])
 check('lint and layers', ['oxlint', '--type-aware', '--deny-warnings'])
 check('unused code', ['knip', '--no-progress'])
 tests('unit')
-if (process.getuid?.() === 0) tests('real')
-else {
+if (process.getuid?.() === 0) {
+  tests('real')
+  tests('conformance')
+} else {
   failed++
   console.log('failed: the tests on real parts need root: they make network namespaces and boot systemd hosts (try sudo make test)')
 }

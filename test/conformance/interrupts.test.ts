@@ -169,7 +169,7 @@ test(row('C10'), async () => {
     ['waiting for the protected pod', (view) => nodeOf(view, node, name).reason?.reason === 'ProtectedPods'],
   )
   await cluster.history.before(
-    ['the ordinary pod is gone', (view) => skyhookOf(view, name) !== undefined && !isThere(view, ordinary)],
+    ['the ordinary pod has ended', (view) => skyhookOf(view, name) !== undefined && !isRunning(view, ordinary)],
     ['dexter begins', (view) => entryOf(view, node, name, 'dexter|1.2.3') !== 'absent'],
   )
   expect(await host.bootId()).not.toBe(boot)

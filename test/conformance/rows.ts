@@ -93,7 +93,7 @@ export const rows: readonly Row[] = [
     class: 'MIX',
     claim: 'cordon first; protected pods are waited for, ordinary ones leave only then; packages without interrupt are not held back',
     status: 'tested',
-    apart: 'agentImageOverride is accepted without effect',
+    apart: 'work begins when the containers of the ordinary pod have ended; agentImageOverride is accepted without effect',
   },
   {
     id: 'C11',
@@ -282,7 +282,7 @@ export const rows: readonly Row[] = [
     class: 'API',
     claim: 'a disabled Skyhook that has to uninstall is not deleted until it is enabled, and says so',
     status: 'tested',
-    apart: 'told by the condition Stalled with reason DeletionBlocked',
+    apart: 'told by the condition Stalled with reason DeletionBlocked; its Event is looked for in N07',
   },
   {
     id: 'N09',

@@ -71,8 +71,8 @@ test(row('N03'), async () => {
   expect(modesOf(lines, 'other')).toEqual(withChecks('apply', 'config'))
 })
 
-/** Deletes a Skyhook that has to uninstall while an annotation holds it, then takes the annotation away. */
-async function deleteHeld(name: string, annotation: string): Promise<void> {
+/** Deletes a Skyhook that has to uninstall while an annotation holds it, looks around, then takes the annotation away. */
+async function deleteHeld(name: string, annotation: string, meanwhile: () => Promise<void> = async () => undefined): Promise<void> {
   await cluster.apply(manifest(name, { packages: { inn: cluster.pack('1.2.3', { uninstall: enabled }) } }), node)
   await expectComplete(cluster, name, { 'inn|1.2.3': 'config' }, [node])
   await patch(cluster.api, `${paths.skyhooks}/${name}`, { metadata: { annotations: { [annotation]: 'true' } } })
@@ -81,11 +81,7 @@ async function deleteHeld(name: string, annotation: string): Promise<void> {
     const stalled = conditionOf(statusOf(view, name), 'Stalled')
     return stalled?.status === 'True' && stalled.reason === 'DeletionBlocked' && stalled.message.includes(annotation)
   })
-  await cluster.history.eventually('a Warning tells it', ({ events }) =>
-    [...events.values()].some(
-      ({ involvedObject, type, reason }) => involvedObject?.name === name && type === 'Warning' && reason === 'DeletionBlocked',
-    ),
-  )
+  await meanwhile()
   await sleep(500)
   expect(modesOf(await cluster.lines(node, name), 'inn')).toEqual(withChecks('apply', 'config'))
   await patch(cluster.api, `${paths.skyhooks}/${name}`, { metadata: { annotations: { [annotation]: null } } })
@@ -95,7 +91,13 @@ async function deleteHeld(name: string, annotation: string): Promise<void> {
 
 test(row('N07'), async () => {
   const name = unique('paused')
-  await deleteHeld(name, pauseKey)
+  await deleteHeld(name, pauseKey, async () => {
+    const isTold = ({ events }: View): boolean =>
+      [...events.values()].some(
+        ({ involvedObject, type, reason }) => involvedObject?.name === name && type === 'Warning' && reason === 'DeletionBlocked',
+      )
+    await cluster.history.eventually('a Warning tells it', isTold, 120_000) // Events have a pace, and all rows before had some
+  })
   expect(isGone(cluster.history.now, name)).toBe(true)
 })
 
