@@ -3,7 +3,7 @@ import { isDisabled, isSelected, specProblem } from './eligibility.ts'
 import { inOrder } from './order.ts'
 import type { Action, NodePatch, Plan, StageEvent, TimedReason } from './plan.ts'
 import { emptyPatch, isEmptyPatch, nextPublished, removalPatch, skyhookPatch } from './publication.ts'
-import { reconcile } from './reconcile.ts'
+import { reconcile, standingEdit } from './reconcile.ts'
 import { reasonLastsMs } from './reasons.ts'
 import type { Reason } from './reasons.ts'
 import { planSkyhook } from './skyhook-plan.ts'
@@ -57,8 +57,11 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
     const { draft, status, reason } = planned
     const timed = reason && withSince(reason, lastReasons.get(name), world.nowMs)
     const { published, againAtMs } = nextPublished(draft.record, status, timed, world.nowMs)
+    const isFirst = draft.record.published === undefined
     const record =
-      published === undefined || published === draft.record.published ? draft.record : { ...draft.record, published, rev: published.rev }
+      published === undefined || published === draft.record.published
+        ? draft.record
+        : { ...draft.record, published, rev: published.rev, ...(isFirst && standingEdit(seen.node, name)) }
     wakeAtMs = Math.min(wakeAtMs, againAtMs, draft.wakeAtMs, spec.cordon(name, planned.cordon))
     if (planned.watchPods === 'cordoned' || watchPods === 'no') watchPods = planned.watchPods
     actions.push(...draft.actions)

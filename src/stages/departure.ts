@@ -1,7 +1,8 @@
 import type { SkyhookRecord } from '../schemas/journal.ts'
+import { openStepsOf } from '../schemas/journal.ts'
 import { cordonState } from './disruption.ts'
 import { newDraft } from './draft.ts'
-import { haltAll, haltPackage, isInterrupting, openStepOf, stopSteps } from './halt.ts'
+import { haltAll, haltPackage, isInterrupting, mayRun, openStepOf, stopSteps } from './halt.ts'
 import { foldInterrupt } from './interrupt-run.ts'
 import type { Action, StageEvent } from './plan.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
@@ -25,11 +26,12 @@ export function leave(world: World, view: SkyhookView, record: SkyhookRecord | u
   if (record.interrupt) draft.record = { ...record, interrupt: { ...record.interrupt, abandoned: true } }
   for (const entry of Object.values(draft.record.packages)) {
     const step = openStepOf(entry.attempt)
-    if (step && world.attempts.get(step.id)?.state !== 'running') draft.record = haltPackage(draft.record, entry) // it may be about to start
+    const isAboutToStart = step !== undefined && mayRun(world, step) && world.attempts.get(step.id)?.state !== 'running'
+    if (isAboutToStart) draft.record = haltPackage(draft.record, entry)
   }
   const isStopped = stopSteps(draft)
   const under = foldInterrupt(draft, false)
-  const running = !isStopped || under !== undefined || Object.values(draft.record.packages).some(({ attempt }) => openStepOf(attempt))
+  const running = !isStopped || under !== undefined || openStepsOf(draft.record).some((step) => mayRun(world, step))
   if (!running) {
     if (draft.record.lifecycle && !Object.values(draft.record.packages).some(isMidChange)) {
       const { lifecycle: _, ...rest } = draft.record

@@ -91,6 +91,16 @@ describe('a step whose work is not wanted any more is stopped before anything of
     expect([node.ran.slice(2), node.status()]).toEqual([[...uninstall, ...uninstall.map((line) => line.replace('a', 'b'))], 'complete'])
   })
 
+  test('of a serial Skyhook, whose next version has to be drained for', () => {
+    const node = atWork(undefined, { serial: true, packages: { a: pkg('1.0.0') } })
+    node.apply('s', { serial: true, packages: { a: pkg('1.0.0') } }, { 'skyhook.nvidia.com/pause': 'true' })
+    for (const id of node.attempts.keys()) node.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code: 0 } })
+    node.settle()
+    node.apply('s', { serial: true, packages: { a: pkg('2.0.0', { interrupt: cron }) } })
+    node.settleOver(5_000)
+    expect([node.status(), node.interrupted]).toEqual(['complete', ['service cron']])
+  })
+
   test('not while the Skyhook is paused: there a running step ends', () => {
     const node = atWork(undefined, { packages: { a: pkg('1.0.0') } })
     node.apply('s', { packages: {} }, { 'skyhook.nvidia.com/pause': 'true' })
@@ -255,4 +265,41 @@ describe('the slot goes only when the cordon has gone', () => {
     node.settleOver(3_000)
     expect([node.node.spec?.unschedulable, node.slots]).toEqual([false, []])
   })
+})
+
+describe('a Skyhook re-created in the middle of its work', () => {
+  const recreated = (packages: Record<string, PackageSpec>): NodeModel => {
+    const node = atWork(undefined, { packages: { a: pkg('1.0.0') } })
+    node.views.delete('s')
+    node.settleOver(2_000)
+    node.ran.length = 0
+    node.apply('s', { packages })
+    const view = node.views.get('s')
+    if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, uid: 'another-uid' } })
+    node.settleOver(5_000)
+    expect([node.status(), node.slots]).toEqual(['complete', []])
+    return node
+  }
+
+  test.each<[string, Record<string, PackageSpec>, readonly string[]]>([
+    ['starts over', { a: pkg('1.0.0') }, install],
+    ['upgrades what is half there', { a: pkg('1.1.0') }, upgrade],
+    ['uninstalls what it has not got any more', {}, uninstall],
+  ])('%s', (_, packages, ran) => {
+    expect(recreated(packages).ran).toEqual(ran)
+  })
+})
+
+test('the end of a step that a node saw after it left the selector is not forgotten', () => {
+  const node = new NodeModel({ pool: 'x' })
+  node.hangs.add('a')
+  node.apply('s', { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } })
+  node.settle()
+  node.node = { ...node.node, metadata: { ...node.node.metadata, labels: {} } }
+  node.settle()
+  node.finishHanging('a')
+  node.settleOver(2_000)
+  node.node = { ...node.node, metadata: { ...node.node.metadata, labels: { pool: 'x' } } }
+  node.settleOver(5_000)
+  expect([node.ran, node.status()]).toEqual([install, 'complete'])
 })

@@ -4,7 +4,7 @@ import type { PackageRecord, SkyhookRecord } from '../schemas/journal.ts'
 import { inputsOf } from './config-changes.ts'
 import { newRecord } from './draft.ts'
 import type { StageEvent } from './plan.ts'
-import { editOf, parseCompanion, parseState } from './reconcile.ts'
+import { parseCompanion, parseState } from './reconcile.ts'
 import { packageKey } from './transitions.ts'
 import type { SkyhookView, World } from './world.ts'
 
@@ -19,7 +19,7 @@ export function inherit(world: World, view: SkyhookView): Inherited {
   const text = world.node.metadata.annotations?.[nodeStateKey(name)]
   const companion = parseCompanion(world.node.metadata.annotations?.[journalKey(name)])
   const record = { ...newRecord(uid), ...(companion && { rev: companion.rev }) }
-  if (text === undefined) return { record: companion ? { ...record, edit: editOf(companion, text) } : record } // reset by a person, or never worked on
+  if (text === undefined) return { record } // reset by a person, or never worked on
   if (companion) return { record: { ...record, ...rebootsOf(companion) }, event: { type: 'startedOver', skyhook: name } }
   if (!world.hostFolders.has(name)) return { record, event: { type: 'startedOver', skyhook: name } }
   return { record: { ...record, packages: adopted(view, text) }, event: { type: 'adopted', skyhook: name } }

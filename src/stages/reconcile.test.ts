@@ -64,3 +64,21 @@ test('a reset stops the running step, starts nothing more of the old, and then b
   node.settleOver(5_000)
   expect([applies(node, 'a'), applies(node, 'b'), told(node, 'reset'), node.status()]).toEqual([2, 2, 1, 'complete'])
 })
+
+describe('a companion that is none of ours', () => {
+  test.each([
+    ['of an earlier life, before anything is published', '{"v":1,"rev":7,"sha256":"x","nodeUID":"node-uid"}'],
+    ['with a revision that is no number', '{"rev":1e309,"sha256":"x"}'],
+    ['with reboots that are no counts', '{"rev":1,"sha256":"x","reboots":{"x/a":"many"}}'],
+  ])('%s changes nothing', (_, companion) => {
+    const node = new NodeModel()
+    node.edit((annotations) => {
+      annotations['skyhook.nvidia.com/journal_s'] = companion
+    })
+    node.apply('s', spec)
+    node.settleOver(5_000)
+    expect([applies(node, 'a'), told(node, 'reset'), node.status()]).toEqual([1, 0, 'complete'])
+    expect(node.journal.skyhooks['s']?.reboots).toEqual({})
+    expect(node.annotation('journal_s')).toMatch(/"rev":\d+,/)
+  })
+})

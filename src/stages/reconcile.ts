@@ -55,6 +55,12 @@ function reconcileOne(
   return { ...edited(name, record, text, events), edit }
 }
 
+/** What stands there as we publish for the first time (in this life) is no edit of what we publish. */
+export function standingEdit(node: KubernetesNode, name: string): { readonly edit?: string } {
+  const companion = parseCompanion(node.metadata.annotations?.[journalKey(name)])
+  return companion ? { edit: editOf(companion, node.metadata.annotations?.[nodeStateKey(name)]) } : {}
+}
+
 /** Tells one edit from another: the same text under a later revision is a new one. */
 export const editOf = ({ rev }: Companion, text: string | undefined): string => `${rev}/${text === undefined ? 'removed' : sha256Hex(text)}`
 
@@ -138,7 +144,9 @@ function republish(record: SkyhookRecord): SkyhookRecord {
 /** The companion annotation; undefined when absent or not ours. */
 export function parseCompanion(text: string | undefined): Companion | undefined {
   const value = parseObject(text)
-  return value && typeof value['sha256'] === 'string' && typeof value['rev'] === 'number' ? (value as unknown as Companion) : undefined
+  if (!value || typeof value['sha256'] !== 'string' || !Number.isSafeInteger(value['rev'])) return undefined
+  const { reboots, ...companion } = value as unknown as Companion
+  return { ...companion, ...(isCounts(reboots) && { reboots }) }
 }
 
 /** Entries of nodeState as somebody wrote them; undefined when it is no object. */
@@ -149,6 +157,9 @@ export function parseState(text: string): Record<string, WrittenEntry> | undefin
     Object.entries(entries).map(([key, entry]) => [key, typeof entry === 'object' && entry !== null ? (entry as WrittenEntry) : {}]),
   )
 }
+
+const isCounts = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(Number.isSafeInteger)
 
 function parseObject(text: string | undefined): Record<string, unknown> | undefined {
   try {

@@ -1,4 +1,4 @@
-import type { SkyhookRecord } from '../schemas/journal.ts'
+import type { PackageRecord, SkyhookRecord } from '../schemas/journal.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { appliedHash } from './applied.ts'
 import { cordonState, disruptionOf, protectedNow } from './disruption.ts'
@@ -57,7 +57,7 @@ export function planSkyhook(world: World, view: SkyhookView, before: SkyhookReco
     ...new Set([...Object.keys(view.spec.packages ?? {}), ...Object.values(draft.record.packages).map(({ name }) => name)]),
   ].sort()
   const quiet = gate !== undefined && !begun // nothing is fetched for work that may not begin
-  const states = quiet ? [] : inTurn(draft, advanceAll(draft, names, permission))
+  const states = quiet ? [] : inTurn(draft, names, advanceAll(draft, names, permission))
   const isDone = quiet ? !hasWork(world, draft, names) : states.every(({ state }) => state === 'complete')
   if (isDone && under === undefined && draft.record.stopping === undefined) return complete(draft, slot)
 
@@ -82,10 +82,11 @@ function advanceAll(draft: Draft, names: readonly string[], permission: Permissi
 }
 
 /** Of a serial Skyhook the node is not drained for one package while another is at work. */
-function inTurn({ view, record }: Draft, states: readonly PackageState[]): readonly PackageState[] {
-  const isAtWork = Object.values(record.packages).some(({ state, attempt }) => state === 'in_progress' && attempt !== undefined)
-  if (view.spec.serial !== true || !isAtWork) return states
-  return states.map((state) => (state.state === 'drain' ? { state: 'dependency' } : state))
+function inTurn({ view, record }: Draft, names: readonly string[], states: readonly PackageState[]): readonly PackageState[] {
+  if (view.spec.serial !== true) return states
+  const atWork = Object.values(record.packages).filter(({ state, attempt }) => state === 'in_progress' && attempt !== undefined)
+  const mustWait = (name: string | undefined): boolean => atWork.some((entry) => entry.name !== name)
+  return states.map((state, index) => (state.state === 'drain' && mustWait(names[index]) ? { state: 'dependency' } : state))
 }
 
 /** What a person's reset or another Skyhook of this name left behind has to end before anything is decided anew. */
@@ -109,14 +110,22 @@ function notePolicies(draft: Draft): void {
   }
 }
 
-/** A Skyhook re-created under its name: what is complete stays complete, unfinished work starts over. */
+/** A Skyhook re-created under its name: what is complete stays complete, unfinished work starts over, or is uninstalled. */
 function sameSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): SkyhookRecord | undefined {
   if (!record) return undefined
   const { orphaned, ...rest } = record
   if (record.uid === view.metadata.uid && !orphaned) return record
   const { lifecycle: _, ...kept } = haltAll(rest)
-  const packages = Object.fromEntries(Object.entries(kept.packages).filter(([, entry]) => !isMidChange(entry) && entry.work !== undefined))
-  return { ...kept, uid: view.metadata.uid, packages }
+  const packages = Object.entries(kept.packages).flatMap(([key, entry]) => {
+    if (entry.work === undefined) return []
+    return [[key, isMidChange(entry) ? toBeginAnew(entry) : entry]]
+  })
+  return { ...kept, uid: view.metadata.uid, packages: Object.fromEntries(packages) }
+}
+
+/** In the incumbent's words: uninstalled as far as the next step is concerned, without having been. */
+function toBeginAnew({ owes: _, retryAtMs: __, failure: ___, changedKeys: ____, ...entry }: PackageRecord): PackageRecord {
+  return { ...entry, stage: 'uninstall', state: 'skipped', restarts: 0 }
 }
 
 /** The spec at hand is old: nothing new is decided until the new one is read; what is published stays. */
@@ -225,7 +234,6 @@ function working(draft: Draft, { slot, gate, states, disruption, under }: Workin
   const draining = disruption.marked || (isFree && wants && hold === undefined)
   const waitsForDrain = wants && !disruption.drained
   noteDrain(draft, waitsForDrain && draining)
-  if (isFree && draining) askToLeave(draft, disruption)
   const stand = under ?? advanceInterrupt(draft, states, isFree && disruption.drained)
 
   const allBlocked = states.filter((state) => state.state === 'blocked')
@@ -236,6 +244,7 @@ function working(draft: Draft, { slot, gate, states, disruption, under }: Workin
       ? whyStandBack(draft, { wants, draining, hold: hold === 'unknown' ? undefined : hold, blocked, reason: disruption.reason })
       : undefined
   if (slot && why) return standBack(draft, slot, why)
+  if (isFree && draining) askToLeave(draft, disruption)
 
   keepSlot(draft, slot, phaseOf(draft, stand, draining && !disruption.drained ? disruption.phase : undefined))
   const held = isGoingDown(draft, stand) ? undefined : gate

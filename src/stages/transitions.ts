@@ -24,7 +24,7 @@ const nothing: Due = { due: 'nothing' }
  * with the decisions of the design).
  */
 export function dueOf(name: string, spec: PackageSpec | undefined, entries: readonly PackageRecord[], isDeleted = false): Due {
-  const uninstalling = entries.find((entry) => entry.stage === 'uninstall' && entry.state !== 'complete')
+  const uninstalling = entries.find(({ stage, state }) => stage === 'uninstall' && state !== 'complete' && state !== 'skipped')
   if (uninstalling) return onward(uninstalling)
   const live = entries.filter(({ kept }) => kept !== true).toSorted((a, b) => compareVersions(b.version, a.version))
   if (spec === undefined) return dueOfRemoved(live, isDeleted)
@@ -94,6 +94,7 @@ export function isMidChange(entry: PackageRecord): boolean {
   return (
     entry.work !== undefined &&
     entry.kept !== true &&
+    entry.state !== 'skipped' &&
     !(entry.state === 'complete' && (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.owes)))
   )
 }
