@@ -257,7 +257,8 @@ function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Ou
     const due = (entry.retryAtMs ?? 0) <= draft.world.nowMs || inputs !== attempt.inputs
     if (!due) wakeAt(draft, entry.retryAtMs ?? 0)
     const isLocked = draft.view.spec.serial === true && anotherIsUnderWay(draft, entry.name)
-    if (!due || !permission.mayStart || isLocked) return failed(entry)
+    if (!due || !permission.mayStart) return failed(entry)
+    if (isLocked) return { state: 'dependency' }
     const { retryAtMs: _, failure: __, ...kept } = entry
     const started = entry.stage === 'config' && spec ? startOfConfig(entry, spec) : {}
     setEntry(draft, { ...kept, ...started, state: 'in_progress', attempt: newAttempt(draft, attempt.number + 1, inputs) })
