@@ -141,6 +141,46 @@ test('who changed the Skyhook meanwhile is not overwritten; the new spec is coun
   expect(failed).toEqual([])
 })
 
+describe('an edit', () => {
+  const editTo = (generation: number, change: object): void => {
+    const stored = server.get(SKYHOOKS, 'demo') as FakeObject
+    show(server.put(SKYHOOKS, { ...stored, metadata: { ...stored.metadata, generation }, spec: { ...spec, ...change } }))
+  }
+  const otherWork = { packages: { tuning: { version: '9', image: 'x' } } }
+  const ready = (): string => {
+    const condition = conditionOf(status(), 'Ready')
+    return `${condition?.status} ${condition?.reason} ${condition?.observedGeneration}`
+  }
+  beforeEach(async () => {
+    setNode('n1', nodeSaying('n1'))
+    put()
+    await within(() => expect(ready()).toBe('True Complete 3'))
+    showLatest()
+  })
+
+  test('that no node has work for leaves it Ready at once', async () => {
+    editTo(4, { interruptionBudget: { count: 2 } })
+    await within(() => expect(ready()).toBe('True Complete 4'), 500)
+  })
+
+  test('there and back: a node may have begun the work between, so it gets time to say so', async () => {
+    editTo(4, otherWork)
+    await within(() => expect(ready()).toBe('False Waiting 4'))
+    editTo(5, {})
+    await within(() => expect(ready()).toBe('False SpecChanged 5'))
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(ready()).toBe('False SpecChanged 5')
+    await within(() => expect(ready()).toBe('True Complete 5'), 1_500)
+  })
+
+  test('there and back so fast that nobody counted between', async () => {
+    editTo(4, otherWork)
+    editTo(5, {})
+    await within(() => expect(status()?.observedGeneration).toBe(5))
+    expect(ready()).toBe('False SpecChanged 5')
+  })
+})
+
 test.each([403, 500, 503])('a refusal with %i is repeated later and later, news or not', async (code) => {
   setNode('n1', nodeSaying('n1', { status: 'in_progress' }))
   server.fault(isStatusWrite, { kind: 'status', status: code }, 100)

@@ -1,7 +1,6 @@
 /** All Skyhooks at the census: which of them to count again when something changed, and how soon. */
 import type { Change } from '../kube/store.ts'
 import type { KubeObject } from '../kube/objects.ts'
-import { exponentialBackoff } from '../kube/retry.ts'
 import { ledgerName } from '../lease/names.ts'
 import type { Leases } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
@@ -42,22 +41,18 @@ const GATHER_MS = 50
 const REST_PER_WORK = 10
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-const beginsMs = ({ isBusy, dueMs, notBeforeMs }: Place): number => (isBusy ? Infinity : Math.max(dueMs, notBeforeMs))
+const beginsMs = ({ isBusy, dueMs }: Place): number => (isBusy ? Infinity : dueMs)
 
 type Place = {
   readonly skyhook: string
   readonly desk: Desk
   dueMs: number
-  /** After a failure news alone are no reason to try again. */
-  notBeforeMs: number
-  failures: number
   isBusy: boolean
 }
 
 export function startCensus(options: CensusOptions): Census {
   const { leases, nodes, skyhooks, ledgers, signal, nowMs = () => performance.now(), wallMs = Date.now } = options
   const places = new Map<string, Place>()
-  const backoff = exponentialBackoff()
   let timer: NodeJS.Timeout | undefined
   let restUntilMs = -Infinity
   signal.addEventListener('abort', () => clearTimeout(timer))
@@ -74,11 +69,12 @@ export function startCensus(options: CensusOptions): Census {
         return { nodes, agents: options.agents(), skyhook: present, ledger: ledgers.get(ledgerName({ name, uid })) }
       },
       tell: options.tell,
+      onFailed: (error) => options.onFailed(name, error),
       nowMs,
       wallMs,
       signal,
     })
-    const place: Place = { skyhook: name, desk, dueMs: Infinity, notBeforeMs: -Infinity, failures: 0, isBusy: false }
+    const place: Place = { skyhook: name, desk, dueMs: Infinity, isBusy: false }
     places.set(uid, place)
     return place
   }
@@ -111,16 +107,8 @@ export function startCensus(options: CensusOptions): Census {
   }
 
   const turn = async (place: Place): Promise<void> => {
-    try {
-      const againMs = await place.desk.turn()
-      place.dueMs = Math.min(place.dueMs, againMs) // news may have come meanwhile
-      place.failures = 0
-    } catch (error) {
-      if (signal.aborted) return
-      options.onFailed(place.skyhook, error)
-      place.notBeforeMs = nowMs() + backoff(place.failures++)
-      place.dueMs = -Infinity
-    }
+    const againMs = await place.desk.turn()
+    place.dueMs = Math.min(place.dueMs, againMs) // news may have come meanwhile
     place.isBusy = false
     arm()
   }

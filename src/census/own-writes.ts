@@ -3,7 +3,8 @@
  * watch shows our last write, or anything after it, our own copy is newer than the watch's.
  */
 export type OwnWrites<T> = {
-  wrote(object: T): void
+  /** Call before a write, and what it returns with what was written. The watch may be faster than the answer. */
+  begin(): (written: T) => void
   /** The watch showed the object in this version. */
   seen(resourceVersion: string): void
   latest(): T | undefined
@@ -12,14 +13,20 @@ export type OwnWrites<T> = {
 export function createOwnWrites<T extends { readonly metadata: { readonly resourceVersion: string } }>(): OwnWrites<T> {
   let latest: T | undefined
   let versions: string[] = []
+  let news = 0
   return {
-    wrote(object) {
-      latest = object
-      versions.push(object.metadata.resourceVersion)
+    begin() {
+      const newsBefore = news
+      return (written) => {
+        if (news !== newsBefore) return // the watch has shown this write, or what somebody wrote over it, already
+        latest = written
+        versions.push(written.metadata.resourceVersion)
+      }
     },
     seen(resourceVersion) {
       const at = versions.indexOf(resourceVersion)
       if (at >= 0 && at < versions.length - 1) return // of an earlier write of ours: later ones are still under way
+      if (at < 0) news++
       latest = undefined
       versions = []
     },

@@ -1,0 +1,141 @@
+/** What the census does when it is lied to or refused: nothing. On a real API server behind a proxy that answers in its place. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, test, vi } from 'vitest'
+import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import { ledgerName } from '../../src/lease/names.ts'
+import type { KubeObject } from '../../src/kube/objects.ts'
+import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { LEASES, namespace, startCensusCluster, type CensusCluster, type Running } from './census-cluster.ts'
+import { startFaultProxy, type Asked, type Fault, type FaultProxy } from './fault-proxy.ts'
+
+const nodes = ['n1', 'n2', 'n3']
+const SPEC: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
+
+let cluster: CensusCluster
+let proxy: FaultProxy
+let census: Running
+let skyhook: Skyhook
+let number = 0
+
+beforeAll(async () => {
+  cluster = await startCensusCluster()
+  for (const node of nodes) await cluster.createNode(node)
+})
+afterAll(async () => await cluster?.stop())
+
+beforeEach(async () => {
+  proxy = await startFaultProxy(cluster.cluster.server.url, cluster.ca)
+  census = await cluster.census('n1', { server: proxy.url })
+  skyhook = await cluster.apply(`s${++number}`, SPEC)
+  for (const node of nodes) await say(node, 'complete')
+  await ready('True')
+})
+afterEach(async () => {
+  await census?.stop()
+  await proxy?.close()
+})
+
+const say = async (node: string, status: string): Promise<void> =>
+  await cluster.say(node, skyhook.metadata.name, { status, entries: { tuning: 'config/complete' }, applied: SPEC })
+const status = async (): Promise<SkyhookStatus> => await cluster.status(skyhook.metadata.name)
+const ready = async (word: string, timeout = 45_000): Promise<void> =>
+  await vi.waitFor(async () => expect(conditionOf(await status(), 'Ready')?.status).toBe(word), { timeout, interval: 50 })
+
+/** Versions of everything that the census writes. */
+async function written(): Promise<unknown> {
+  const ledger = await cluster.admin.json<KubeObject>('GET', `${LEASES}/${ledgerName(skyhook.metadata)}`)
+  return [(await cluster.get(skyhook.metadata.name)).metadata.resourceVersion, ledger.metadata.resourceVersion]
+}
+
+const nodePath = '/api/v1/nodes'
+const podPath = `/api/v1/namespaces/${namespace}/pods`
+const skyhookPath = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
+const only =
+  (path: string, fault: Fault) =>
+  (asked: Asked): Fault | undefined =>
+    asked.path === path ? fault : undefined
+/** Watches are told that they are too old, so that the next LIST is the one that lies. */
+const emptyList =
+  (path: string) =>
+  (asked: Asked): Fault | undefined =>
+    asked.path !== path ? undefined : asked.isWatch ? { status: 410, reason: 'Expired' } : 'empty-list'
+
+describe('nothing is written while', () => {
+  test.each<[string, (asked: Asked) => Fault | undefined]>([
+    ['Nodes are refused (403)', only(nodePath, { status: 403, reason: 'Forbidden' })],
+    ['the list of Nodes is empty', emptyList(nodePath)],
+    ['Skyhooks are refused (403)', only(skyhookPath, { status: 403, reason: 'Forbidden' })],
+    ['the list of Skyhooks is empty', emptyList(skyhookPath)],
+    ['the resource of Skyhooks is unknown (404)', only(skyhookPath, { status: 404, reason: 'NotFound' })],
+    ['everything is an error (500)', () => ({ status: 500 })],
+    ['everything is overloaded (503)', () => ({ status: 503 })],
+    ['the token is not accepted (401)', () => ({ status: 401, reason: 'Unauthorized' })],
+  ])('%s; after it, counting goes on', async (_, fault) => {
+    await sleep(300)
+    const before = await written()
+    proxy.inject(fault)
+    proxy.cut()
+    await sleep(200)
+    await say('n2', 'in_progress')
+    await sleep(2_500)
+    expect(await written()).toEqual(before)
+    expect(await status()).toMatchObject({ completeNodes: '3/3', status: 'complete' })
+    proxy.inject(undefined)
+    await ready('False')
+    expect(await status()).toMatchObject({ completeNodes: '2/3', status: 'in_progress' })
+    expect(census.deaths).toEqual([])
+  })
+
+  test('the API server is away', async () => {
+    await sleep(300)
+    const before = await written()
+    await cluster.cluster.server.crash()
+    await sleep(1_500)
+    await cluster.cluster.server.restart()
+    expect(await written()).toEqual(before)
+    await say('n2', 'in_progress')
+    await ready('False')
+    expect(census.deaths).toEqual([])
+  })
+})
+
+describe('agents', () => {
+  test.each<[string, (asked: Asked) => Fault | undefined]>([
+    ['pods are refused (403)', only(podPath, { status: 403, reason: 'Forbidden' })],
+    ['the list of pods is empty', emptyList(podPath)],
+  ])('count as they were while %s; the rest is counted', async (_, fault) => {
+    proxy.inject(fault)
+    proxy.cut()
+    await sleep(1_500)
+    expect(await status()).toMatchObject({ completeNodes: '3/3', nodesReady: 3 })
+    await say('n2', 'in_progress')
+    await ready('False')
+    expect(await status()).toMatchObject({ completeNodes: '2/3', nodesReady: 2 })
+  })
+})
+
+test('a status that is refused is tried again, later and later, and written when it may be', async () => {
+  proxy.inject(({ path }) => (path.endsWith('/status') ? { status: 403, reason: 'Forbidden' } : undefined))
+  await say('n2', 'in_progress')
+  await sleep(4_000)
+  expect(await status()).toMatchObject({ completeNodes: '3/3' })
+  const refusals = census.lines.filter((line) => line.kind === 'log' && line.message === 'census: could not be written')
+  expect(refusals.length).toBeGreaterThan(1)
+  expect(refusals.length).toBeLessThan(8)
+  proxy.inject(undefined)
+  await ready('False')
+})
+
+test('the resource definition removed and made again: no Skyhook, then the new ones', async () => {
+  const { kubectl } = cluster.cluster.server
+  await kubectl('delete', 'crd', 'skyhooks.skyhook.nvidia.com', '--wait=true', '--timeout=60s')
+  await sleep(3_000)
+  expect(census.deaths).toEqual([])
+  await kubectl('create', '-f', join(import.meta.dirname, '../../crds/skyhook.nvidia.com_skyhooks.yaml'))
+  await kubectl('wait', '--for=condition=Established', 'crd/skyhooks.skyhook.nvidia.com', '--timeout=30s')
+  skyhook = await vi.waitFor(async () => await cluster.apply(`s${++number}`, SPEC), { timeout: 20_000, interval: 500 })
+  for (const node of nodes) await say(node, 'complete')
+  await ready('True', 60_000)
+  expect(census.deaths).toEqual([])
+})

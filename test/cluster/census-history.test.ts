@@ -1,0 +1,228 @@
+/**
+ * Every version of every Node and Skyhook, recorded by watches while agents work, people interfere and the census is killed: `Ready` is
+ * never true for a spec that a selected node still has work for.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import type { KubeObject } from '../../src/kube/objects.ts'
+import { startReflector } from '../../src/kube/reflector.ts'
+import { ledgerName } from '../../src/lease/names.ts'
+import { readLedger } from '../../src/lease/ledger.ts'
+import type { Lease } from '../../src/lease/slot.ts'
+import * as keys from '../../src/schemas/annotations.ts'
+import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { appliedHash } from '../../src/stages/applied.ts'
+import { LEASES, SKYHOOKS, startCensusCluster, type CensusCluster } from './census-cluster.ts'
+
+const NAME = 'rollout'
+const SEED = Number(process.env['SEED'] ?? 7)
+const DURATION_MS = 40_000
+
+let cluster: CensusCluster
+beforeAll(async () => {
+  cluster = await startCensusCluster()
+})
+afterAll(async () => await cluster?.stop())
+
+type Seen = {
+  readonly atMs: number
+  readonly version: bigint
+  readonly kind: 'Node' | 'Skyhook'
+  readonly name: string
+  readonly object?: Skyhook & KubeObject
+}
+
+/** Records from now on; the clock is that of the agents played here, the order that of the server's store. */
+async function record(signal: AbortSignal): Promise<Seen[]> {
+  const seen: Seen[] = []
+  const follow = (kind: Seen['kind'], path: string) =>
+    startReflector<Skyhook & KubeObject>(cluster.admin, {
+      path,
+      onChange({ changes }) {
+        for (const { type, key, object } of changes) {
+          const version = BigInt(object.metadata.resourceVersion)
+          seen.push({ atMs: performance.now(), version, kind, name: key, ...(type !== 'deleted' && { object: structuredClone(object) }) })
+        }
+      },
+      signal,
+    })
+  await Promise.all([follow('Node', '/api/v1/nodes').synced, follow('Skyhook', SKYHOOKS).synced])
+  return seen
+}
+
+/** An agent in the only respect that matters here: it has work from the moment it decides until it has published that it is done. */
+function playAgent(name: string, random: () => number, skyhook: () => Skyhook | undefined, signal: AbortSignal) {
+  const busy: { fromMs: number; toMs: number }[] = []
+  const between = async (from: number, to: number): Promise<void> => await sleep(from + random() * (to - from))
+  let done: string | undefined
+  const run = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await (random() < 0.2 ? between(500, 2_000) : between(5, 60)) // large fleets look late on purpose
+      const spec = skyhook()?.spec
+      if (spec === undefined || appliedHash(spec) === done) continue
+      const work = { fromMs: performance.now(), toMs: Infinity }
+      busy.push(work)
+      done = undefined
+      await (random() < 0.3 ? between(100, 500) : between(0, 40)) // a loaded API server
+      await cluster.say(name, NAME, { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
+      await between(20, 300)
+      const after = skyhook()?.spec ?? spec
+      if (appliedHash(after) === appliedHash(spec)) {
+        done = appliedHash(spec)
+        await cluster.say(name, NAME, { status: 'complete', entries: { tuning: 'config/complete' }, applied: spec })
+      }
+      work.toMs = performance.now()
+    }
+  }
+  const ended = run().catch((error: unknown) => {
+    if (!signal.aborted) throw error
+  })
+  return {
+    busy,
+    ended,
+    reset() {
+      done = undefined
+    },
+  }
+}
+
+/** Which nodes have work left by everything that is on record up to a version. */
+function unfinished(skyhook: Skyhook, nodes: ReadonlyMap<string, Seen>): Seen[] {
+  const hash = appliedHash(skyhook.spec)
+  return [...nodes.values()].filter(({ object }) => {
+    if (object?.metadata.labels?.['pool'] !== 'all') return false
+    const {
+      [keys.statusKey(NAME)]: status,
+      [keys.journalKey(NAME)]: companion,
+      [keys.nodeStateKey(NAME)]: state,
+    } = object.metadata.annotations ?? {}
+    const applied = companion === undefined ? undefined : (JSON.parse(companion) as { applied?: string }).applied
+    return status !== 'complete' || applied !== hash || state === undefined
+  })
+}
+
+test('Ready never lies, whatever happens', async () => {
+  let state = SEED
+  const random = (): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32
+  }
+  const stop = new AbortController()
+  const specAt = (version: string, more: SkyhookSpec = {}): SkyhookSpec => ({
+    packages: { tuning: { version, image: 'registry.example.com/tuning' } },
+    nodeSelectors: { matchLabels: { pool: 'all' } },
+    ...more,
+  })
+  const agents = new Map<string, ReturnType<typeof playAgent>>()
+  const stops = new Map<string, AbortController>()
+  let skyhook: Skyhook | undefined
+  const addNode = async (name: string): Promise<void> => {
+    await cluster.createNode(name, { pool: 'all' })
+    const ended = new AbortController()
+    stops.set(name, ended)
+    agents.set(
+      name,
+      playAgent(name, random, () => skyhook, AbortSignal.any([stop.signal, ended.signal])),
+    )
+  }
+  for (let at = 1; at <= 6; at++) await addNode(`n${at}`)
+  const seen = await record(stop.signal)
+  const census = await cluster.census('n1')
+  skyhook = await cluster.apply(NAME, specAt('1.0.0'))
+  const edit = async (spec: SkyhookSpec): Promise<void> => {
+    skyhook = await cluster.edit(NAME, { spec: { interruptionBudget: null, ...spec } })
+  }
+
+  let kills = 0
+  let version = 0
+  let killAtMs = performance.now() + 3_000
+  const endMs = performance.now() + DURATION_MS
+  while (performance.now() < endMs) {
+    await sleep(300 + random() * 1_800)
+    const draw = random()
+    if (performance.now() > killAtMs) {
+      census.kill()
+      kills++
+      killAtMs = performance.now() + 4_000 + random() * 2_000
+    }
+    if (draw < 0.3) await edit(specAt(`1.0.${++version}`))
+    else if (draw < 0.45) {
+      const before = skyhook.spec
+      await edit(specAt(`1.0.${++version}`))
+      await sleep(random() * 150)
+      await edit(before) // A → B → A
+    } else if (draw < 0.55) await edit({ ...skyhook.spec, interruptionBudget: { count: 1 + Math.floor(random() * 5) } })
+    else if (draw < 0.7) {
+      const name = `n${1 + Math.floor(random() * 6)}`
+      await cluster.label(name, { pool: 'none' })
+      await sleep(random() * 500)
+      await cluster.label(name, { pool: 'all' })
+    } else if (draw < 0.8) {
+      const name = `n${1 + Math.floor(random() * 6)}`
+      await cluster.annotate(name, { [keys.nodeStateKey(NAME)]: null }) // a person's reset
+      agents.get(name)?.reset()
+    } else if (draw < 0.9 && !agents.has('late')) await addNode('late')
+    else if (agents.has('late')) {
+      stops.get('late')?.abort(new Error('the node is removed'))
+      await agents.get('late')?.ended
+      agents.delete('late')
+      await cluster.deleteNode('late')
+    }
+  }
+
+  // Then it comes to rest: every node done, and one lookout for how long Ready takes.
+  await vi.waitFor(async () => expect(conditionOf(await cluster.status(NAME), 'Ready')?.status).toBe('True'), {
+    timeout: 20_000,
+    interval: 50,
+  })
+  await edit(specAt('2.0.0'))
+  await cluster.cluster.server.kubectl('wait', '--for=condition=Ready', `skyhook/${NAME}`, '--timeout=30s')
+  const waitedMs = performance.now()
+  const lastDoneMs = Math.max(...[...agents.values()].map(({ busy }) => busy.at(-1)?.toMs ?? 0))
+  await sleep(500)
+  stop.abort(new Error('the test is over'))
+  await Promise.all([...agents.values()].map(({ ended }) => ended))
+
+  const lies: string[] = []
+  const slow: string[] = []
+  const nodes = new Map<string, Seen>()
+  let shown: Skyhook | undefined
+  let readyTimes = 0
+  const isShownReady = (): boolean => {
+    const ready = conditionOf(shown?.status as SkyhookStatus | undefined, 'Ready')
+    return ready?.status === 'True' && ready.observedGeneration === shown?.metadata.generation
+  }
+  for (const event of seen.toSorted((a, b) => (a.version < b.version ? -1 : 1))) {
+    if (event.kind === 'Skyhook') shown = event.object
+    else if (event.object === undefined) nodes.delete(event.name)
+    else nodes.set(event.name, event)
+    if (shown === undefined || !isShownReady()) continue
+    const left = unfinished(shown, nodes)
+    if (event.kind === 'Skyhook') {
+      readyTimes++
+      // What a node has said is known to the census within a moment of the store; what it has not said yet is known to nobody else.
+      const older = left.filter(({ atMs }) => event.atMs - atMs > 250)
+      lies.push(
+        ...older.map(({ name }) => `Ready at ${event.version} though ${name} had said ${Math.round(event.atMs)} that it is not done`),
+      )
+      for (const [name, { busy }] of agents) {
+        const unsaid = busy.filter(({ fromMs, toMs }) => fromMs < event.atMs - 30 && toMs > event.atMs + 5)
+        const isSelected = nodes.get(name)?.object?.metadata.labels?.['pool'] === 'all'
+        if (isSelected) lies.push(...unsaid.map(() => `Ready at ${event.version} while ${name} was at work`))
+      }
+    } else slow.push(...left.filter(({ atMs }) => event.atMs - atMs > 4_000).map(({ name }) => `${name} at ${event.version}`))
+  }
+  const ledger = readLedger(await cluster.admin.json<Lease>('GET', `${LEASES}/${ledgerName(skyhook.metadata)}`))
+  console.log(
+    `recorded ${seen.length} versions, ${readyTimes} of them Ready, over ${kills} kills; last node done → Ready: ${Math.round(waitedMs - lastDoneMs)} ms`,
+  )
+  expect(lies).toEqual([])
+  expect(slow).toEqual([])
+  expect(readyTimes).toBeGreaterThan(3)
+  expect(kills).toBeGreaterThan(4)
+  expect(census.deaths).toHaveLength(kills)
+  expect(waitedMs - lastDoneMs).toBeLessThan(1_500)
+  expect(await cluster.status(NAME)).toMatchObject({ status: 'complete', completeNodes: agents.has('late') ? '7/7' : '6/6' })
+  expect(ledger).toMatchObject({ outcome: 'read', ledger: { generation: (await cluster.get(NAME)).metadata.generation } })
+})
