@@ -95,6 +95,12 @@ export class Rules implements Watcher {
 
   #isLevelTriggered(world: World, plan: Plan): void {
     const again = this.#decide({ ...world, journal: plan.journal }, plan.reasons)
+    if (world.skyhooks.known && world.skyhooks.value.length > 1) {
+      // an earlier Skyhook learns only in the next decision what a later one began in this; that is all it may take
+      const third = this.#decide({ ...world, journal: again.journal }, again.reasons)
+      if (JSON.stringify(third.journal) !== JSON.stringify(again.journal)) broken('decided a third time, the journal still differs')
+      return
+    }
     if (JSON.stringify(again.journal) !== JSON.stringify(plan.journal))
       broken(`decided again, the journal differs: ${JSON.stringify(plan.journal.skyhooks)} then ${JSON.stringify(again.journal.skyhooks)}`)
     const lasting = ({ actions }: Plan): string[] =>
@@ -142,7 +148,7 @@ export class Rules implements Watcher {
   /** What the host holds is what this part of the spec asks for. */
   isDone(key: string, spec: PackageSpec): boolean {
     const onHost = this.host.get(key)
-    if (spec.uninstall?.apply === true) return onHost === undefined
+    if (spec.uninstall?.apply === true) return onHost === undefined || onHost.forgotten === true
     return (
       onHost !== undefined &&
       onHost.version === spec.version &&
@@ -166,7 +172,12 @@ export class Rules implements Watcher {
     if (node.interrupting.size > 0) broken(`${what} runs while an interrupt is under way`)
     if (others.some((other) => other.view.metadata.name === name && other.record.name === record.name))
       broken(`${what} runs beside another step of its package`)
-    if (view.spec.serial && others.some((other) => other.view.metadata.name === name))
+    if (
+      view.spec.serial &&
+      attempt.index === 0 &&
+      !attempt.mode.endsWith('-check') &&
+      others.some((other) => other.view.metadata.name === name)
+    )
       broken(`${what} runs beside another package of a serial Skyhook`)
     if (view.metadata.annotations?.['skyhook.nvidia.com/pause'] === 'true') broken(`${what} runs while paused`)
 
@@ -189,7 +200,7 @@ export class Rules implements Watcher {
     const isCheck = attempt.mode.endsWith('-check')
     const onHost = this.host.get(key)
     const done = onHost?.stage
-    if (isCheck && done !== `${stage}…`) broken(`${what} runs before ${stage} did (host: ${done})`)
+    if (isCheck && done !== `${stage}…` && done !== stage) broken(`${what} runs before ${stage} did (host: ${done})`)
     const may = successors[stage]
     if (!isCheck && may && done !== `${stage}…` && !may.includes(done ?? 'nothing')) broken(`${what} runs after ${done ?? 'nothing'}`)
 

@@ -175,8 +175,9 @@ export class TroubledNode {
   /** Whatever ran is gone without a result; with `loses` also results that were not durable yet. */
   powerCut(loses = false): void {
     this.boot++
-    for (const { run, skyhook } of this.interrupting.values())
-      if (run.interrupt.type === 'reboot') this.#watcher.interruptEnds?.(run, skyhook)
+    for (const [skyhook, { interrupt }] of Object.entries(this.journal.skyhooks)) // a boot is as good as any interrupt that was meant
+      if (interrupt && (interrupt.interrupt.type === 'reboot' || this.asked.has(interrupt.id)))
+        this.#watcher.interruptEnds?.(interrupt, skyhook)
     for (const [id, { state }] of this.units) if (state.state === 'running' || loses) this.units.delete(id)
     this.interrupting.clear()
     this.restartAgent()
