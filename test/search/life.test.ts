@@ -11,7 +11,7 @@ import type { Decide } from './troubled-node.ts'
  * disturbs any more, the node must come to rest as the last spec wants it. The same search must find the fault in each of the
  * wrong decisions, or its silence would mean nothing.
  */
-const seed = Number(process.env['SEARCH_SEED'] ?? Date.now() % 1_000_000_000)
+const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102) // the same lives each time; another seed and more runs look further
 const runs = Number(process.env['SEARCH_RUNS'] ?? 600)
 
 function search(
