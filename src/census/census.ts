@@ -37,8 +37,8 @@ export type Census = {
 
 /** Changes come in bursts; one count serves all that came within this time. */
 const GATHER_MS = 50
-/** Counting takes at most a tenth of the time, however many nodes there are. */
-const REST_PER_WORK = 10
+/** Counting takes at most a fifth of the time, however many nodes and Skyhooks there are. */
+const REST_PER_WORK = 4
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 const beginsMs = ({ isBusy, dueMs }: Place): number => (isBusy ? Infinity : dueMs)

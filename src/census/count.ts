@@ -3,7 +3,7 @@ import { appliedHash } from '../stages/applied.ts'
 import { isDisabled, isPaused, specProblem } from '../stages/eligibility.ts'
 import { selects } from '../stages/selectors.ts'
 import type { SkyhookView } from '../stages/world.ts'
-import { nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
+import { createStateReader, nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
 import type { Agents } from './silence.ts'
 
 /** Everything that is counted for one Skyhook at one moment. */
@@ -27,7 +27,7 @@ export function countNodes(view: SkyhookView, nodes: Iterable<CensusNode>, agent
   const paused = isPaused(view)
   const disabled = isDisabled(view)
   const idle: NodeStatus = paused ? 'paused' : disabled ? 'disabled' : 'waiting'
-  const question = { skyhook: view.metadata.name, applied, idle }
+  const question = { skyhook: view.metadata.name, applied, idle, readState: createStateReader() }
   const facts: NodeFact[] = []
   for (const node of nodes) if (selects(view.spec.nodeSelectors, node.labels)) facts.push(nodeFact(node, agents.of(node.name), question))
   facts.sort((a, b) => (a.name < b.name ? -1 : 1))

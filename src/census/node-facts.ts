@@ -40,23 +40,37 @@ export type Question = {
   readonly applied: string
   /** What a node counts as that has not begun: waiting, or paused or disabled with the Skyhook. */
   readonly idle: NodeStatus
+  readonly readState: ReadState
+}
+
+export type StateText = { readonly entries: NodeState | undefined; readonly sha256: string }
+export type ReadState = (text: string) => StateText
+
+/** Reads state annotations, each text once: in a fleet most nodes say the same. For one count. */
+export function createStateReader(): ReadState {
+  const known = new Map<string, StateText>()
+  return (text) => {
+    const found = known.get(text) ?? { entries: entriesOf(text), sha256: sha256Hex(text) }
+    known.set(text, found)
+    return found
+  }
 }
 
 /**
  * A node is complete for the spec of now only if it says so, says it of this spec, is the very Node that said it, and nobody has touched
  * its state since: an agent that finds its state edited goes to work again. A silent agent's node is unknown, whatever it said last.
  */
-export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied, idle }: Question): NodeFact {
+export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied, idle, readState }: Question): NodeFact {
   const { annotations, labels } = node
   const stateText = annotations[keys.nodeStateKey(skyhook)]
-  const entries = stateText === undefined ? {} : entriesOf(stateText)
+  const state = stateText === undefined ? undefined : readState(stateText)
   const status = ((): NodeStatus => {
     if (agent === 'silent') return 'unknown'
     const said = annotations[keys.statusKey(skyhook)]
     if (said === undefined) return agent === 'ready' ? idle : 'unknown'
     if (!isNodeStatus(said)) return 'unknown'
     if (said !== 'complete') return said
-    return isStillTrue(annotations[keys.journalKey(skyhook)], { stateText, applied, nodeUid: node.uid }) ? 'complete' : idle
+    return isStillTrue(annotations[keys.journalKey(skyhook)], { sha256: state?.sha256, applied, nodeUid: node.uid }) ? 'complete' : idle
   })()
   const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)])
   return {
@@ -64,10 +78,10 @@ export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied
     status,
     agent,
     ...(reason && { reason }),
-    entries: entries ?? {},
-    isScribble: entries === undefined,
+    entries: state?.entries ?? {},
+    isScribble: state !== undefined && state.entries === undefined,
     isCordoned: keys.cordonKey(skyhook) in annotations,
-    isInService: agent === 'ready' && !Object.keys(annotations).some((key) => key.startsWith(cordonPrefix)),
+    isInService: agent === 'ready' && !isCordonedByAny(annotations),
     isIgnored: labels[keys.ignoreLabel] === 'true',
   }
 }
@@ -78,17 +92,22 @@ export function skyhookOfKey(key: string): string | undefined {
   return at < 0 ? undefined : key.slice(at + 1)
 }
 
+function isCordonedByAny(annotations: CensusNode['annotations']): boolean {
+  for (const key in annotations) if (key.startsWith(cordonPrefix)) return true
+  return false
+}
+
 const ownPrefix = `${keys.prefix}/`
 const cordonPrefix = keys.cordonKey('')
 
 function isStillTrue(
   companionText: string | undefined,
-  now: { readonly stateText: string | undefined; readonly applied: string; readonly nodeUid: string },
+  now: { readonly sha256: string | undefined; readonly applied: string; readonly nodeUid: string },
 ): boolean {
   const companion = parse(companionText)
-  if (!isRecord(companion) || now.stateText === undefined) return false
+  if (!isRecord(companion) || now.sha256 === undefined) return false
   const { v, applied, nodeUID, sha256 } = companion as Partial<Companion>
-  return v === 1 && applied === now.applied && nodeUID === now.nodeUid && sha256 === sha256Hex(now.stateText)
+  return v === 1 && applied === now.applied && nodeUID === now.nodeUid && sha256 === now.sha256
 }
 
 /** The entries that fit the resource definition; one that does not would make the server refuse the whole status. undefined = no JSON. */

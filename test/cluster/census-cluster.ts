@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import { expect } from 'vitest'
-import { createCensusKeeper, type CensusKeeper } from '../../src/census/parent.ts'
+import { CENSUS_FLAGS, createCensusKeeper, type CensusKeeper } from '../../src/census/parent.ts'
 import type { CensusLine } from '../../src/census/messages.ts'
 import type { SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
@@ -56,7 +56,7 @@ export type CensusCluster = {
   get(name: string): Promise<Skyhook>
   status(name: string): Promise<SkyhookStatus>
   /** Runs the census with the token of a node's agent, by default against the server itself. */
-  census(node: string, options?: { readonly server?: string; readonly heapMb?: number }): Promise<Running>
+  census(node: string, options?: { readonly server?: string }): Promise<Running>
   stop(): Promise<void>
 }
 
@@ -135,13 +135,12 @@ export async function startCensusCluster(options: { readonly controllerManager?:
     edit: async (name, body) => await admin.json<Skyhook>('PATCH', `${SKYHOOKS}/${name}`, { body, contentType: MERGE }),
     get: async (name) => await admin.json<Skyhook>('GET', `${SKYHOOKS}/${name}`),
     status: async (name) => ((await admin.json<Skyhook>('GET', `${SKYHOOKS}/${name}`)).status ?? {}) as SkyhookStatus,
-    async census(node, { server, heapMb } = {}) {
+    async census(node, { server } = {}) {
       const token = await tokenOf(cluster, `agent-of-${node}`)
       const credentials = server === undefined ? { server: cluster.server.url, ca, token } : { server, token }
       const lines: CensusLine[] = []
       const deaths: string[] = []
       const term = new AbortController()
-      const flags = heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`]
       const keeper: CensusKeeper = createCensusKeeper({
         settings: {
           v: 1,
@@ -151,7 +150,7 @@ export async function startCensusCluster(options: { readonly controllerManager?:
           namespace,
           agentPods: 'app.kubernetes.io/name=skyhookd',
         },
-        command: ['env', `CENSUS_CREDENTIALS=${JSON.stringify(credentials)}`, process.execPath, ...flags, bundle],
+        command: ['env', `CENSUS_CREDENTIALS=${JSON.stringify(credentials)}`, process.execPath, ...CENSUS_FLAGS, bundle],
         onLine: (line) => void lines.push(line),
         onDied: (how) => void deaths.push(how),
         onUnfit: () => {}, // in these tests there is nobody else

@@ -1,0 +1,178 @@
+/** What the census costs: the status of 250 real nodes, and the memory of its process with 5,000. */
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from 'esbuild'
+import { afterAll, expect, test, vi } from 'vitest'
+import { CENSUS_FLAGS, createCensusKeeper } from '../../src/census/parent.ts'
+import type { CensusLine } from '../../src/census/messages.ts'
+import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
+import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { appliedHash } from '../../src/stages/applied.ts'
+import { sha256Hex } from '../../src/stages/canonical.ts'
+import { memoryMb, startCensusCluster, type CensusCluster } from './census-cluster.ts'
+import { startFakeApiServer, type FakeApiServer } from './fake-api-server.ts'
+
+const SPEC: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
+const cleanups: (() => Promise<void>)[] = []
+afterAll(async () => {
+  for (const cleanup of cleanups.toReversed()) await cleanup()
+})
+
+const inParallel = async (count: number, task: (at: number) => Promise<void>): Promise<void> => {
+  let next = 0
+  const worker = async (): Promise<void> => {
+    while (next < count) await task(next++)
+  }
+  await Promise.all(Array.from({ length: 16 }, worker))
+}
+
+test('250 nodes: the object stays small, writes keep their pace, the end is told at once', async () => {
+  const cluster: CensusCluster = await startCensusCluster()
+  cleanups.push(async () => await cluster.stop())
+  const name = (at: number): string => `node-${String(at).padStart(3, '0')}`
+  await inParallel(250, async (at) => await cluster.createNode(name(at)))
+  const census = await cluster.census(name(0))
+  await cluster.apply('large', SPEC)
+  await vi.waitFor(async () => expect((await cluster.status('large')).completeNodes).toBe('0/250'), { timeout: 20_000, interval: 50 })
+  const begunMs = performance.now()
+  await inParallel(250, async (at) => {
+    await cluster.say(name(at), 'large', { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
+    await cluster.say(name(at), 'large', { status: 'complete', entries: { tuning: 'config/complete' }, applied: SPEC })
+  })
+  const doneMs = performance.now()
+  await vi.waitFor(async () => expect(conditionOf(await cluster.status('large'), 'Ready')?.status).toBe('True'), {
+    timeout: 10_000,
+    interval: 20,
+  })
+  const readyMs = performance.now() - doneMs
+  const skyhook = await cluster.get('large')
+  const kb = Math.round(Buffer.byteLength(JSON.stringify(skyhook)) / 1024)
+  const memory = await memoryMb(census.pid() as number)
+  await census.stop()
+  const writes = census.lines
+    .flatMap((line) => (line.kind === 'requests' ? line.counts : []))
+    .filter(({ verb }) => verb === 'PUT')
+    .reduce((sum, { count }) => sum + count, 0)
+  const seconds = (doneMs - begunMs) / 1000
+  console.log(
+    `250 nodes in ${seconds.toFixed(1)} s: object ${kb} KiB, ${writes} PUTs, last → Ready ${Math.round(readyMs)} ms; census MB`,
+    memory,
+  )
+  expect(kb).toBeLessThan(128)
+  expect(Object.keys((skyhook.status as SkyhookStatus).nodeStatus ?? {})).toHaveLength(250)
+  expect(readyMs).toBeLessThan(1_500)
+  expect(writes).toBeLessThan(2 * seconds + 10)
+  expect(census.deaths).toEqual([])
+})
+
+test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap that a census gets', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e']
+  const server = await startFakeApiServer()
+  cleanups.push(async () => await server.stop())
+  const { hash, text } = {
+    hash: appliedHash(SPEC),
+    text: JSON.stringify({
+      'tuning|1.0.0': { name: 'tuning', version: '1.0.0', image: 'registry.example.com/tuning', stage: 'config', state: 'complete' },
+    }),
+  }
+  for (let at = 0; at < 5_000; at++) {
+    const node = server.put('/api/v1/nodes', { metadata: { name: `node-${at}` } })
+    const companion = JSON.stringify({ v: 1, rev: 9, sha256: sha256Hex(text), nodeUID: node.metadata.uid, applied: hash })
+    const said = names.map((name) => [
+      [`skyhook.nvidia.com/nodeState_${name}`, text],
+      [`skyhook.nvidia.com/status_${name}`, 'complete'],
+      [`skyhook.nvidia.com/version_${name}`, 'v0.15.0'],
+      [`skyhook.nvidia.com/journal_${name}`, companion],
+    ])
+    const labels = Object.fromEntries(
+      Array.from({ length: 60 }, (_, label) => [`feature.node.example.com/some-feature-${label}`, `value-${label % 7}`]),
+    )
+    const annotations = {
+      ...Object.fromEntries(said.flat()),
+      'example.com/others': 'x'.repeat(2_000),
+      'csi.volume.example.com/nodeid': randomUUID(),
+    }
+    server.put('/api/v1/nodes', {
+      metadata: { name: `node-${at}`, labels: { ...labels, 'kubernetes.io/hostname': `node-${at}` }, annotations },
+    })
+    server.put('/api/v1/namespaces/skyhook/pods', {
+      metadata: { name: `agent-of-node-${at}`, labels: { 'app.kubernetes.io/name': 'skyhookd' } },
+      spec: { nodeName: `node-${at}` },
+      status: { conditions: [{ type: 'Ready', status: 'True' }] },
+    })
+  }
+  const SKYHOOKS = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
+  server.serve('/apis/coordination.k8s.io/v1/namespaces/skyhook/leases')
+  server.serve('/api/v1/namespaces/default/events')
+  for (const name of names) server.put(SKYHOOKS, { metadata: { name, generation: 1 }, spec: SPEC })
+
+  const { lines, pid, stop } = await runAgainst(server)
+  const isCounted = (name: string): boolean =>
+    (server.get(SKYHOOKS, name)?.['status'] as SkyhookStatus | undefined)?.completeNodes === '5000/5000'
+  const startedMs = performance.now()
+  await vi.waitFor(() => expect(names.every(isCounted)).toBe(true), { timeout: 60_000, interval: 20 })
+  const countedMs = performance.now() - startedMs
+  const settled = await memoryMb(pid())
+
+  // A rollout of one of them: every node speaks twice.
+  for (let at = 0; at < 5_000; at++) {
+    for (const status of ['in_progress', 'complete']) {
+      const node = server.get('/api/v1/nodes', `node-${at}`)
+      const annotations = { ...(node?.metadata['annotations'] as object), 'skyhook.nvidia.com/status_a': status }
+      server.put('/api/v1/nodes', { ...node, metadata: { ...node?.metadata, name: `node-${at}`, annotations } })
+    }
+    if (at % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 100)) // 1,000 events a second
+  }
+  const rolled = await memoryMb(pid())
+  const cpuSeconds = await cpuOf(pid())
+  await stop()
+  console.log(
+    `5,000 nodes: counted ${Math.round(countedMs)} ms after the start; MB after the first count`,
+    settled,
+    'after a rollout',
+    rolled,
+    `CPU ${cpuSeconds} s`,
+  )
+  expect(lines.filter((line) => line.kind === 'log' && line.level === 'warn')).toEqual([])
+  expect(rolled.rss).toBeLessThan(160)
+})
+
+async function runAgainst(server: FakeApiServer): Promise<{ lines: CensusLine[]; pid: () => number; stop: () => Promise<void> }> {
+  const dir = await mkdtemp(join(tmpdir(), 'skyhookd-census-'))
+  const bundle = join(dir, 'census.cjs')
+  const entryPoints = [join(import.meta.dirname, 'census-child.ts')]
+  await build({ entryPoints, bundle: true, platform: 'node', format: 'cjs', outfile: bundle, logLevel: 'error' })
+  const lines: CensusLine[] = []
+  const term = new AbortController()
+  const credentials = JSON.stringify({ server: server.url, token: 'none' })
+  const keeper = createCensusKeeper({
+    settings: {
+      v: 1,
+      version: 'test',
+      nodeName: 'node-0',
+      podName: 'agent-of-node-0',
+      namespace: 'skyhook',
+      agentPods: 'app.kubernetes.io/name=skyhookd',
+    },
+    command: ['env', `CENSUS_CREDENTIALS=${credentials}`, process.execPath, ...CENSUS_FLAGS, bundle],
+    onLine: (line) => void lines.push(line),
+    onDied: (how) => lines.push({ kind: 'log', level: 'warn', message: how, fields: {} }),
+    onUnfit: () => {},
+  })
+  const kept = keeper.keep(term.signal)
+  const stop = async (): Promise<void> => {
+    term.abort(new Error('stopped by the test'))
+    await kept
+    await rm(dir, { recursive: true, force: true })
+  }
+  cleanups.push(stop)
+  return { lines, pid: () => keeper.pid() ?? 0, stop }
+}
+
+/** User and system time of a process, in seconds. */
+async function cpuOf(pid: number): Promise<number> {
+  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
