@@ -124,8 +124,9 @@ function sameSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): Skyh
 }
 
 /** In the incumbent's words: uninstalled as far as the next step is concerned, without having been. */
-function toBeginAnew({ owes: _, retryAtMs: __, failure: ___, changedKeys: ____, ...entry }: PackageRecord): PackageRecord {
-  return { ...entry, stage: 'uninstall', state: 'skipped', restarts: 0 }
+function toBeginAnew(entry: PackageRecord): PackageRecord {
+  const { owes: _, retryAtMs: __, failure: ___, changedKeys: ____, ...kept } = entry
+  return { ...kept, stage: 'uninstall', state: 'skipped', restarts: 0 }
 }
 
 /** The spec at hand is old: nothing new is decided until the new one is read; what is published stays. */
