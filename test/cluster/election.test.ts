@@ -1,0 +1,137 @@
+/** The election with its real times, candidates as processes, on a real API server that goes away as well. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { lines } from '../../src/kube/watch.ts'
+import type { Lease } from '../../src/lease/slot.ts'
+import { startApiServer, type ApiServer } from './api-server.ts'
+
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/skyhookd-census'
+
+type Candidate = {
+  readonly name: string
+  readonly process: ChildProcess
+  readonly said: { what: string; why: string; atMs: number }[]
+  isGone: boolean
+}
+
+let cluster: ApiServer
+let candidates: Candidate[] = []
+
+beforeAll(async () => {
+  cluster = await startApiServer()
+})
+afterAll(async () => await cluster?.stop())
+afterEach(async () => {
+  for (const { process } of candidates) process.kill('SIGKILL')
+  candidates = []
+  await cluster.admin.json('DELETE', LEASE).catch(() => {})
+})
+
+async function stand(name: string): Promise<Candidate> {
+  const { tlsRevision: _, ...identity } = await cluster.credentials.current()
+  const given = JSON.stringify({ identity: name, candidates: 5, server: cluster.url, ...identity })
+  const child = spawn('setpriv', ['--pdeathsig', 'KILL', process.execPath, join(import.meta.dirname, 'election-child.ts')], {
+    env: { ...process.env, CANDIDATE: given },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const candidate: Candidate = { name, process: child, said: [], isGone: false }
+  child.on('exit', () => {
+    candidate.isGone = true
+  })
+  void (async () => {
+    for await (const line of lines(child.stdout)) candidate.said.push(JSON.parse(line) as Candidate['said'][number])
+  })().catch(() => {})
+  candidates.push(candidate)
+  await vi.waitFor(() => expect(candidate.said).not.toEqual([]), { timeout: 10_000, interval: 20 })
+  return candidate
+}
+
+const isLeading = ({ said, isGone }: Candidate): boolean => !isGone && said.at(-1)?.what === 'elected'
+const leading = (): Candidate[] => candidates.filter(isLeading)
+async function leader(timeout = 30_000): Promise<Candidate> {
+  await vi.waitFor(() => expect(leading()).toHaveLength(1), { timeout, interval: 20 })
+  return leading()[0] as Candidate
+}
+const five = async (): Promise<Candidate> => {
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await stand(name)
+  return await leader()
+}
+/** Time until another one leads. */
+async function takenOver(from: Candidate, sinceMs: number): Promise<{ next: Candidate; tookMs: number }> {
+  const next = await vi.waitFor(
+    () => {
+      const others = leading().filter((candidate) => candidate !== from)
+      expect(others).toHaveLength(1)
+      return others[0] as Candidate
+    },
+    { timeout: 60_000, interval: 10 },
+  )
+  return { next, tookMs: (next.said.at(-1)?.atMs ?? 0) - sinceMs }
+}
+
+test('SIGTERM: the next one leads within a look', async () => {
+  const first = await five()
+  const startedMs = Date.now()
+  first.process.kill('SIGTERM')
+  const { tookMs } = await takenOver(first, startedMs)
+  console.log(`hand-over on SIGTERM among five: ${tookMs} ms`)
+  expect(tookMs).toBeLessThan(3_500) // the longest look
+  expect(first.said.at(-1)).toMatchObject({ what: 'lost', why: 'SIGTERM' })
+})
+
+test('kill -9: the next one leads after the lease duration, and only one', async () => {
+  const first = await five()
+  await sleep(1_000)
+  const startedMs = Date.now()
+  first.process.kill('SIGKILL')
+  const { next, tookMs } = await takenOver(first, startedMs)
+  console.log(`take-over after kill -9 among five: ${tookMs} ms`)
+  expect(tookMs).toBeGreaterThan(9_000) // up to 5 s of its 15 s had passed since its last renewal
+  expect(tookMs).toBeLessThan(20_000)
+  await sleep(3_000)
+  expect(leading()).toEqual([next])
+  const lease = await cluster.admin.json<Lease & { spec: { leaseTransitions: number } }>('GET', LEASE)
+  expect(lease.spec).toMatchObject({ holderIdentity: next.name, leaseTransitions: 1, leaseDurationSeconds: 15 })
+})
+
+test('kill -9 and a restart under the same name: it leads again at once', async () => {
+  const first = await five()
+  first.process.kill('SIGKILL')
+  const startedMs = Date.now()
+  const again = await stand(first.name)
+  await vi.waitFor(() => expect(isLeading(again)).toBe(true), { timeout: 5_000, interval: 10 })
+  console.log(`restart under the same name → leads: ${(again.said.at(-1)?.atMs ?? 0) - startedMs} ms`)
+})
+
+test('one that was frozen gives way as soon as it wakes', async () => {
+  const first = await five()
+  first.process.kill('SIGSTOP')
+  const { next } = await takenOver(first, Date.now())
+  const wokenMs = Date.now()
+  first.process.kill('SIGCONT')
+  await vi.waitFor(() => expect(first.said.at(-1)?.what).toBe('lost'), { timeout: 10_000, interval: 10 })
+  const tookMs = (first.said.at(-1)?.atMs ?? 0) - wokenMs
+  console.log(`frozen, woken, gave way after ${tookMs} ms: ${first.said.at(-1)?.why}`)
+  expect(tookMs).toBeLessThan(1_000)
+  await sleep(1_000)
+  expect(leading()).toEqual([next])
+})
+
+test('the API server away for 20 s: the leader stops in time, one leads after', async () => {
+  const first = await five()
+  await cluster.crash()
+  const awayMs = Date.now()
+  await vi.waitFor(() => expect(first.said.at(-1)?.what).toBe('lost'), { timeout: 20_000, interval: 10 })
+  const tookMs = (first.said.at(-1)?.atMs ?? 0) - awayMs
+  expect(tookMs).toBeLessThan(10_500)
+  expect(leading()).toEqual([])
+  await sleep(Math.max(0, 20_000 - (Date.now() - awayMs)))
+  await cluster.restart()
+  const backMs = Date.now()
+  await leader()
+  console.log(`API server away: stopped leading after ${tookMs} ms; back: one leads after ${Date.now() - backMs} ms`)
+  await sleep(4_000)
+  expect(leading()).toHaveLength(1)
+})
