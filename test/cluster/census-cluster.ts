@@ -2,6 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { expect } from 'vitest'
 import { CENSUS_FLAGS, createCensusKeeper, type CensusKeeper } from '../../src/census/parent.ts'
@@ -68,7 +69,7 @@ export async function startCensusCluster(options: { readonly controllerManager?:
   const dir = await mkdtemp(join(tmpdir(), 'skyhookd-census-'))
   const bundle = join(dir, 'census.cjs')
   await build({
-    entryPoints: [join(import.meta.dirname, 'census-child.ts')],
+    entryPoints: [fileURLToPath(new URL('./census-child.ts', import.meta.url))],
     bundle: true,
     platform: 'node',
     format: 'cjs',

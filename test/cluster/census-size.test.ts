@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, expect, test, vi } from 'vitest'
 import { CENSUS_FLAGS, createCensusKeeper } from '../../src/census/parent.ts'
@@ -142,7 +143,7 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap that a ce
 async function runAgainst(server: FakeApiServer): Promise<{ lines: CensusLine[]; pid: () => number; stop: () => Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), 'skyhookd-census-'))
   const bundle = join(dir, 'census.cjs')
-  const entryPoints = [join(import.meta.dirname, 'census-child.ts')]
+  const entryPoints = [fileURLToPath(new URL('./census-child.ts', import.meta.url))]
   await build({ entryPoints, bundle: true, platform: 'node', format: 'cjs', outfile: bundle, logLevel: 'error' })
   const lines: CensusLine[] = []
   const term = new AbortController()

@@ -1,7 +1,7 @@
 /** The election with its real times, candidates as processes, on a real API server that goes away as well. */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { lines } from '../../src/kube/watch.ts'
 import type { Lease } from '../../src/lease/slot.ts'
@@ -32,10 +32,14 @@ afterEach(async () => {
 async function stand(name: string): Promise<Candidate> {
   const { tlsRevision: _, ...identity } = await cluster.credentials.current()
   const given = JSON.stringify({ identity: name, candidates: 5, server: cluster.url, ...identity })
-  const child = spawn('setpriv', ['--pdeathsig', 'KILL', process.execPath, join(import.meta.dirname, 'election-child.ts')], {
-    env: { ...process.env, CANDIDATE: given },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawn(
+    'setpriv',
+    ['--pdeathsig', 'KILL', process.execPath, fileURLToPath(new URL('./election-child.ts', import.meta.url))],
+    {
+      env: { ...process.env, CANDIDATE: given },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   const candidate: Candidate = { name, process: child, said: [], isGone: false }
   child.on('exit', () => {
     candidate.isGone = true
