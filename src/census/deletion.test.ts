@@ -95,6 +95,20 @@ describe('a Skyhook being deleted', () => {
       waits(['a']),
     ],
     [
+      'waits for an uninstall that is not through',
+      deleting(),
+      [installed('a', { entries: [entry({ stage: 'uninstall', state: 'in_progress' })] })],
+      {},
+      waits(['a']),
+    ],
+    [
+      'goes when every uninstall is through',
+      deleting(),
+      [installed('a', { entries: [entry({ stage: 'uninstall' })] })],
+      {},
+      { do: 'remove', skipped: [] },
+    ],
+    [
       'does not wait for what is uninstalled already',
       deleting(specWith()),
       [nodeSaying('a', { entries: [entry({ name: 'old', stage: 'uninstall', state: 'complete' })] })],

@@ -59,11 +59,10 @@ function packagesToUninstall(packages: Readonly<Record<string, PackageSpec>>): S
   return new Set(Object.entries(packages).flatMap(([name, { uninstall }]) => (uninstall?.enabled === true ? [name] : [])))
 }
 
-/** What nobody can read counts as left: it is not known to be gone. */
+/** An entry is gone, or shows a complete uninstall, once there is nothing left. What nobody can read is not known to be gone. */
 function hasLeft({ entries, isScribble }: NodeFact, wanted: ReadonlySet<string>): boolean {
   return (
-    isScribble ||
-    Object.values(entries).some(({ name, stage, state }) => wanted.has(name) || (stage === 'uninstall' && state !== 'complete'))
+    isScribble || Object.values(entries).some(({ name, stage, state }) => (stage === 'uninstall' ? state !== 'complete' : wanted.has(name)))
   )
 }
 
