@@ -94,7 +94,7 @@ describe('a package', () => {
 describe('a wrong version', () => {
   test('takes no node out: all three wait, and all three go on when it is corrected', async () => {
     name = unique('typo')
-    await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work: good({ version: '1.1.1' }) } }), ...nodeNames)
+    await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work: good({ version: '1.1.9' }) } }), ...nodeNames)
     const all =
       (status: string) =>
       ({ nodes }: { nodes: typeof cluster.history.now.nodes }) =>
