@@ -27,6 +27,8 @@ export type CensusInput = {
 /** Without the pods nodes that say nothing are unknown; they get this long to be there for the first count. */
 const PODS_WITHIN_MS = 2_000
 const PULSE_MS = 10_000
+/** One census tells of all Skyhooks: more than an agent tells of its node, and still nothing that an API server would feel. */
+const EVENT_PACE = { perSecond: 1, burst: 50 }
 
 /** Counts until stdin ends. Returns the exit code; throws when there are no usable settings or no credentials. */
 export async function runCensus(input: CensusInput): Promise<number> {
@@ -55,7 +57,7 @@ async function count(settings: CensusSettings, { say, credentials, signal }: Sur
       requests.set(`${verb} ${code}`, one)
     },
   })
-  const recorder = startEventRecorder(transport, { component: 'skyhookd-census', host: nodeName, signal })
+  const recorder = startEventRecorder(transport, { component: 'skyhookd-census', host: nodeName, signal, timing: EVENT_PACE })
   const onFact =
     (kind: string) =>
     (fact: ReflectorFact): void => {
@@ -66,9 +68,12 @@ async function count(settings: CensusSettings, { say, credentials, signal }: Sur
   const nodes = new Map<string, CensusNode>()
   let wasTrusted = false
   const isTrusted = (): boolean => isSound(nodeObjects) && isSound(skyhooks) && isSound(ledgers) && nodes.has(nodeName)
+  const tellBlind = (): void =>
+    log('warn', 'census: the own Node is not among those listed, nothing is counted', { node: nodeName, nodes: nodes.size })
   const lookAgain = (): void => {
     const trusted = isTrusted()
     if (trusted && !wasTrusted) census.countAll()
+    if (!trusted && isSound(nodeObjects) && !nodes.has(nodeName) && wasTrusted) tellBlind()
     wasTrusted = trusted
   }
 
@@ -160,7 +165,7 @@ async function count(settings: CensusSettings, { say, credentials, signal }: Sur
     silence = createSilence(silentBefore(skyhooks.store.values(), nodes))
     lookAtAgents()
     if (nodes.has(nodeName)) log('info', 'census: counting', { nodes: nodes.size, skyhooks: skyhooks.store.size })
-    else log('warn', 'census: the own Node is not among those listed, nothing is counted', { node: nodeName, nodes: nodes.size })
+    else tellBlind()
     census.countAll()
     lookAgain()
     pulse()
