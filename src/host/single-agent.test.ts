@@ -96,4 +96,15 @@ describe('the single agent of a host', () => {
     await claim('agent one')
     await expect(claim('agent two', [], AbortSignal.timeout(30))).rejects.toThrow('timeout')
   })
+
+  test('may give up at any moment', async () => {
+    await claim('agent one')
+    for (let turns = 0; turns < 40; turns++) {
+      const abort = new AbortController()
+      const waiting = expect(claim('agent two', [], abort.signal)).rejects.toThrow('no more')
+      for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
+      abort.abort(new Error('no more'))
+      await waiting
+    }
+  })
 })

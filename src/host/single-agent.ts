@@ -117,6 +117,7 @@ async function waitForHolder(
   onWaiting: (holder: string) => void,
   signal?: AbortSignal,
 ): Promise<'gone' | 'dead' | 'unclear'> {
+  signal?.throwIfAborted() // an abort before the listener below would not be heard
   const socket = connect(path)
   const outcome = Promise.withResolvers<'gone' | 'dead' | 'unclear'>()
   const onAbort = () => outcome.reject(signal?.reason)
