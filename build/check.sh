@@ -20,6 +20,7 @@ run format biome format .
 run types tsc --noEmit
 run 'lint and layers' oxlint --type-aware --deny-warnings
 run 'unused code' knip --no-progress
-run 'unit tests' vitest run --project unit --reporter=default
+# Three workers, however few processors: many tests wait for sockets and timers.
+run 'unit tests' vitest run --project unit --reporter=default --maxWorkers=3
 echo "checked in $((SECONDS - started)) s"
 exit $failed
