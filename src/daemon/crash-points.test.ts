@@ -1,13 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { createHostRoot } from '../host/root.ts'
 import type { Transport } from '../kube/transport.ts'
 import { crashOrderOf, createCrashPoints, watchedRoot, watchedTransport } from './crash-points.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-crash-'))
 afterEach(() => rmSync(join(folder, 'marker'), { force: true }))
+afterAll(() => rmSync(folder, { recursive: true }))
 
 describe('crash points', () => {
   test('are off without an order', () => {

@@ -163,6 +163,14 @@ describe('starting a step', () => {
     })
     expect(fake.bus.calls).toEqual([])
   })
+
+  test('on a host where no result could be written leaves no secret behind', async () => {
+    await using fake = await stepHost()
+    writeFileSync(join(fake.mount, 'var'), 'a file where a folder should be')
+    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'host' } })
+    expect(readdirSync(fake.environments)).toEqual([])
+    expect(fake.bus.calls).toEqual([])
+  })
 })
 
 describe('a step', () => {

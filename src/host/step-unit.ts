@@ -87,18 +87,19 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
     if (error instanceof UnitValueError) return notStarted('invalid', error)
     throw error
   }
-  try {
-    await Promise.all([
-      ensureRecorder(host.root, files.recorder, files.resultsFolder),
-      writeSecret(host.root, files.runFolder, files.environment, environment),
-      request.note === undefined ? undefined : writeSecret(host.root, files.runFolder, files.note, request.note),
-      host.root.remove(files.record), // of an earlier life of this host whose journal was lost
-    ])
-  } catch (error) {
-    return notStarted('host', error)
+  const removeSecrets = async (): Promise<unknown> => await Promise.all([host.root.remove(files.environment), host.root.remove(files.note)])
+  const prepared = await Promise.allSettled([
+    ensureRecorder(host.root, files.recorder, files.resultsFolder),
+    writeSecret(host.root, files.runFolder, files.environment, environment),
+    request.note === undefined ? undefined : writeSecret(host.root, files.runFolder, files.note, request.note),
+    host.root.remove(files.record), // of an earlier life of this host whose journal was lost
+  ])
+  const failed = prepared.find((one) => one.status === 'rejected')
+  if (failed) {
+    await removeSecrets().catch(() => {}) // where nothing can be written, it may be that nothing can be removed; the sweep tries again
+    return notStarted('host', failed.reason)
   }
   let start: StartOutcome
-  const removeSecrets = async (): Promise<unknown> => await Promise.all([host.root.remove(files.environment), host.root.remove(files.note)])
   try {
     start = await host.units.startTransient(request.unit, properties)
   } catch (error) {
