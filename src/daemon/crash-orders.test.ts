@@ -58,7 +58,10 @@ describe('crash points', () => {
     writeFileSync(file, '3 kill b#1\n')
     passAll(orders, 'b')
     expect(ends).toEqual(['SIGSTOP', 'SIGKILL'])
-    expect(readFileSync(`${file}.passed`, 'utf8')).toBe('1 a#1\n1 b#1\n2 a#1\n2 a#2\n2 a#3\n3 b#1\n')
+    writeFileSync(file, '3 kill b#2\n')
+    passAll(ordersOf({ SKYHOOKD_CRASH_AT: '@/orders' }), 'b') // another agent, the same run
+    expect(ends).toEqual(['SIGSTOP', 'SIGKILL', 'SIGKILL'])
+    expect(readFileSync(`${file}.passed`, 'utf8')).toBe('1 a#1\n1 b#1\n2 a#1\n2 a#2\n2 a#3\n3 b#1\n3 b#2\n')
   })
 
   test('are named by what was made durable', async () => {

@@ -8,8 +8,8 @@ import type { Transport } from '../kube/transport.ts'
  *
  * `SKYHOOKD_CRASH_AT=name#n` kills the agent there with SIGKILL, once in the life of the host.
  * `SKYHOOKD_CRASH_AT=@FILE` takes orders from a file of the host, as long as the agent runs: one line `RUN kill|stop|none name#n`, where
- * `stop` means SIGSTOP. Another line, another count. The file is renamed to FILE.done when it is carried out, and every passage
- * of a run is a line `RUN name#n` of FILE.passed.
+ * `stop` means SIGSTOP. Another run, another count. The file is renamed to FILE.done when it is carried out, and every passage
+ * of a run is a line `RUN name#n` of FILE.passed; an agent that is started again in the middle of a run goes on counting there.
  * `SKYHOOKD_CRASH_RECORD=FILE` appends every passage to that file of the host.
  */
 export type CrashOrders = { pass(name: string): void }
@@ -58,7 +58,8 @@ function ordersFrom(file: string, end: EndSelf): CrashOrders {
       const line = lineOf(file)
       if (line !== undefined && line !== current) {
         current = line
-        counts = createCounts()
+        const [run = ''] = line.split(' ')
+        counts = createCounts(passagesOf(`${file}.passed`, run)) // an agent that came back goes on counting
       }
       if (current === '') return
       const [run = '', action, at] = current.split(' ')
@@ -79,8 +80,15 @@ function lineOf(file: string): string | undefined {
   }
 }
 
-function createCounts(): { next(name: string): string } {
+function passagesOf(file: string, run: string): string[] {
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+  return lines.filter((line) => line.startsWith(`${run} `)).map((line) => line.slice(run.length + 1))
+}
+
+function createCounts(passages: readonly string[] = []): { next(name: string): string } {
   const counts = new Map<string, number>()
+  for (const passage of passages)
+    counts.set(passage.slice(0, passage.lastIndexOf('#')), Number(passage.slice(passage.lastIndexOf('#') + 1)))
   return {
     next(name) {
       const count = (counts.get(name) ?? 0) + 1

@@ -53,6 +53,11 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     state.attempts.set(id, { state: 'ended', end: { outcome: 'failed-to-start', detail } })
   }
 
+  /** It has not begun and is tried again; meanwhile the node says why. */
+  function hinder(id: string, hindrance: string): void {
+    if (state.attempts.get(id)?.state === 'absent') state.attempts.set(id, { state: 'absent', hindrance })
+  }
+
   return {
     ...createStepRecords(host, folders, state, ports.metrics, ports.log),
     observeOpen: () => observer.observeOpen(),
@@ -83,7 +88,10 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         },
         instance,
         action,
-      )
+      ).catch((error: unknown) => {
+        if (diskTroubles.has(codeOf(error))) hinder(attempt.id, (error as Error).message)
+        throw error
+      })
       if (built.outcome === 'refused') return refuse(attempt.id, built.why)
       if (state.attempts.get(attempt.id)?.state !== 'absent') return // stopped meanwhile
       const started = await startStepUnit(host, built.request)
@@ -95,9 +103,12 @@ export function createStepRunner(ports: StepPorts): StepRunner {
       }
       const { kind, message, nameIsBurnt } = started.error
       if (nameIsBurnt) state.attempts.set(attempt.id, { state: 'ended', end: { outcome: 'unknown', detail: message } })
-      else if (kind === 'not-connected' || kind === 'unknown')
+      else if (kind === 'invalid' || kind === 'refused') refuse(attempt.id, message)
+      else {
+        // Not the step's fault: the steps before it must not run again for it.
+        if (kind === 'host' || kind === 'stopping') hinder(attempt.id, message)
         throw new Error(message) // asked again; the look before it tells what became of this
-      else refuse(attempt.id, message)
+      }
     },
 
     async stop(step) {
@@ -108,3 +119,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     },
   }
 }
+
+/** The host's disk, not the package: nothing is wrong with the step once there is room again. */
+const diskTroubles = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? ''
