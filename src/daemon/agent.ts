@@ -124,10 +124,7 @@ async function run({
     },
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
-    onJournalFailed: (error) => {
-      state.host = { state: 'unusable', reason: 'HostUnusable', message: `the journal cannot be written: ${errorField(error).error}` }
-      log.error(errorField(error), 'the journal cannot be written; nothing is done until it can')
-    },
+    onJournalFailed: (error) => log.error(errorField(error), 'the journal cannot be written; nothing is done until it can'),
     signal,
   })
   parts.onNews(() => loop.wake())

@@ -62,21 +62,29 @@ export function startLoop(ports: LoopPorts): Loop {
       .catch(() => undefined) // the two handlers above do not throw
   }
 
+  /** What cannot be remembered must not be done: false where it could not be written. */
+  async function remember(journal: Journal): Promise<boolean> {
+    try {
+      await ports.writeJournal(journal)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      if (why !== state.journalTrouble) ports.onJournalFailed(error)
+      state.journalTrouble = why
+      return false
+    }
+    state.journal = journal
+    state.journalTrouble = undefined
+    return true
+  }
+
   /** One decision; returns when to look again at the latest. */
   async function pass(): Promise<number> {
     const nowMs = Date.now()
+    const longestMs = state.journalTrouble === undefined || (await remember(state.journal)) ? longestSleepMs : failurePauseMs
     const world = worldOf(state, nowMs, ports.settings)
     if (!world) return nowMs + longestSleepMs
     const plan = decide(world, reasons)
-    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal)) {
-      try {
-        await ports.writeJournal(plan.journal)
-      } catch (error) {
-        ports.onJournalFailed(error)
-        return nowMs + failurePauseMs // nothing was begun: what cannot be remembered must not be done
-      }
-      state.journal = plan.journal
-    }
+    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal) && !(await remember(plan.journal))) return nowMs + failurePauseMs
     reasons = plan.reasons
     ports.decided(plan)
     for (const key of state.prepared.keys()) if (!plan.needed.has(key)) state.prepared.delete(key)
@@ -86,7 +94,7 @@ export function startLoop(ports: LoopPorts): Loop {
       if (pausedMs > nowMs) wakeAtMs = Math.min(wakeAtMs, pausedMs)
       else start(action)
     }
-    return Math.min(wakeAtMs, nowMs + longestSleepMs)
+    return Math.min(wakeAtMs, nowMs + longestMs)
   }
 
   async function run(): Promise<void> {

@@ -30,7 +30,10 @@ export type State = {
   hostFolders: ReadonlySet<string>
   readonly evictions: Map<string, Eviction>
   readonly interrupts: Map<string, InterruptObservation>
+  /** The host's bus. */
   host: World['host']
+  /** Why the journal cannot be written; nothing is begun meanwhile. */
+  journalTrouble: string | undefined
 }
 
 export function newState(journal: Journal, bootId: string): State {
@@ -49,6 +52,7 @@ export function newState(journal: Journal, bootId: string): State {
     evictions: new Map(),
     interrupts: new Map(),
     host: { state: 'usable' },
+    journalTrouble: undefined,
   }
 }
 
@@ -71,7 +75,12 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     hostFolders: state.hostFolders,
     evictions: new Map(state.evictions),
     interrupts: new Map(state.interrupts),
-    host: state.host,
+    host: hostOf(state),
     settings,
   }
+}
+
+function hostOf({ host, journalTrouble }: State): World['host'] {
+  if (host.state === 'unusable' || journalTrouble === undefined) return host
+  return { state: 'unusable', reason: 'HostUnusable', message: `the journal cannot be written: ${journalTrouble}` }
 }
