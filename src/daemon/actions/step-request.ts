@@ -1,3 +1,4 @@
+import { whyNothingRunsIn } from '../../host/mounts.ts'
 import type { HostRoot } from '../../host/root.ts'
 import type { StepUnitRequest } from '../../host/step-unit.ts'
 import { whyNotExecutable } from '../../packages/config.ts'
@@ -35,7 +36,8 @@ export async function buildStepRequest(ports: RequestPorts, instance: PackageIns
   const { root, folders } = ports
   const { attempt, spec, step, config } = action
   const resolved = await resolveReferences({ env: spec.env ?? [], resources: spec.resources, fields: ports.fields, port: ports.references })
-  if (resolved.outcome === 'missing') return refused(`${resolved.references.join(', ')} missing`)
+  if (resolved.outcome === 'missing')
+    return refused(`${resolved.references.join('; ')}: create what is missing, or mark the reference optional in the package's env`)
   if (resolved.outcome === 'invalid') return refused(resolved.problems.join('; '))
   const { previousVersion } = action
   const composed = composeStep({
@@ -65,7 +67,9 @@ export async function buildStepRequest(ports: RequestPorts, instance: PackageIns
   ])
   if (prepared.outcome === 'refused') return refused(prepared.why)
   const dir = copyDir(folders, instance)
-  const unusable = await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
+  const unusable =
+    (action.fresh ? await whyNothingRunsIn(root, folders.copyDirRoot) : undefined) ??
+    (await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? ''))
   if (unusable !== undefined) return refused(unusable)
   const request = stepUnitRequest({
     attempt,
