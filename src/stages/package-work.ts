@@ -128,7 +128,7 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
       ? { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) }
       : { image: entry?.image ?? '', version: entry?.version ?? '', ...(entry?.work && { digest: entry.work.digest }) }
   const prepared = preparation(draft, image) // also of what waits for others: a wrong image is to be known before anything begins
-  const wait = waitFor(prepared)
+  const wait = waitFor(name, prepared)
   if (wait?.state === 'blocked') return wait
   const unwanted = underWayOf(draft, name) // of another version or stage; stopped only now that its successor is prepared
   if (unwanted && !(wait === undefined && permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
@@ -152,10 +152,11 @@ function keepOthers(draft: Draft, name: string, key: string): void {
     if (packageKey(name, other.version) !== key && other.work !== undefined) setEntry(draft, { ...other, kept: true })
 }
 
-function waitFor(prepared: Preparation): PackageState | undefined {
+function waitFor(name: string, prepared: Preparation): PackageState | undefined {
   if (prepared.state === 'pending') return { state: 'preparing' }
-  if (prepared.state === 'failed') return { state: 'blocked', atPreparation: true, reason: prepared.reason, message: prepared.message }
-  return undefined
+  if (prepared.state === 'ready') return undefined
+  const { reason, message } = prepared
+  return { state: 'blocked', atPreparation: true, reason, message: reason === 'HostUnusable' ? message : `package ${name}: ${message}` }
 }
 
 type Beginning = {
@@ -265,7 +266,7 @@ function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Ou
     return 'again'
   }
   const prepared = preparation(draft, { image: entry.image, version: entry.version, digest: entry.work.digest })
-  const wait = waitFor(prepared)
+  const wait = waitFor(entry.name, prepared)
   if (wait) return wait
   return record(draft, entry, spec, prepared as Ready, permission)
 }
@@ -282,7 +283,7 @@ function supersede(draft: Draft, entry: PackageRecord, spec: PackageSpec | undef
   const attempt = entry.attempt
   if (!spec || !attempt) return { state: 'dependency' }
   const prepared = preparation(draft, { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) })
-  const wait = waitFor(prepared)
+  const wait = waitFor(entry.name, prepared)
   if (wait) return wait
   const running = openStepOf(attempt)
   if (running && !(permission.mayStart && halt(draft, entry))) return { state: 'running' }
