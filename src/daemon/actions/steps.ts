@@ -42,7 +42,7 @@ export type StepPorts = {
 }
 
 export function createStepRunner(ports: StepPorts): StepRunner {
-  const { root, units, state, settings } = ports
+  const { root, units, state, settings, contentOf, metrics, log } = ports
   const host: StepHost = { root, units }
   const folders: HostFolders = { copyDirRoot: settings.copyDirRoot, agentLogRoot: settings.agentLogRoot }
   const { nodeName, hostIp, namespace } = settings
@@ -54,7 +54,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
   }
 
   return {
-    ...createStepRecords(host, folders, state, ports.metrics, ports.log),
+    ...createStepRecords({ host, folders, state, contentOf, metrics, log }),
     observeOpen: () => observer.observeOpen(),
     close: () => observer.close(),
 
@@ -71,7 +71,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         name: record.name,
         version: record.version,
       }
-      const store = ports.contentOf(record.work.digest)
+      const store = contentOf(record.work.digest)
       const built = await buildStepRequest(
         {
           root,
