@@ -129,8 +129,13 @@ async function run({
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
     onJournalFailed: (error) => {
-      state.host = { state: 'unusable', reason: 'HostUnusable', message: `the journal cannot be written: ${errorField(error).error}` }
-      log.error(errorField(error), 'the journal cannot be written; nothing is done until it can')
+      const { error: problem } = errorField(error)
+      if (problem !== state.journalProblem) log.error(errorField(error), 'the journal cannot be written; nothing is done until it can')
+      state.journalProblem = problem
+    },
+    onJournalWritten: () => {
+      if (state.journalProblem !== undefined) log.info({}, 'the journal can be written again')
+      state.journalProblem = undefined
     },
     signal,
   })

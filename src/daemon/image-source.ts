@@ -65,7 +65,7 @@ export function createImageSource({ root, settings, references, log, signal }: I
         return { outcome: 'fetched', digest: stored.digest }
       } catch (error) {
         signal.throwIfAborted()
-        return failed(image, error, lacking)
+        return failed(image, error, lacking, folder)
       }
     },
     contentOf,
@@ -79,11 +79,16 @@ export function createImageSource({ root, settings, references, log, signal }: I
 /** Secrets named in the chart's values that give nothing. */
 type Lacking = { readonly logins: string[]; readonly authorities: string[] }
 
-function failed({ image, version, digest }: PackageImage, error: unknown, lacking: Lacking): Fetched {
+function failed({ image, version, digest }: PackageImage, error: unknown, lacking: Lacking, folder: string): Fetched {
   const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
   const code = imageErrorCode(error)
   const { error: words } = errorField(error)
-  if (code === undefined) return { outcome: 'failed', reason: 'HostUnusable', message: `${name} cannot be stored on the host: ${words}` }
+  if (code === undefined)
+    return {
+      outcome: 'failed',
+      reason: 'HostUnusable',
+      message: `${name} cannot be stored on the host: ${words}. Is there room below ${folder}?`,
+    }
   const said = words.includes(image) ? words : `${name}: ${words}`
   const hint = hintFor(code, digest !== undefined, lacking)
   return {

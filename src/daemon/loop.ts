@@ -1,6 +1,8 @@
 import type { Journal } from '../schemas/journal.ts'
+import { reasonKey } from '../schemas/annotations.ts'
 import { decide } from '../stages/decide.ts'
 import type { Action, Plan, TimedReason } from '../stages/plan.ts'
+import { emptyPatch } from '../stages/publication.ts'
 import type { StageSettings } from '../stages/world.ts'
 import type { State } from './state.ts'
 import { worldOf } from './state.ts'
@@ -25,6 +27,7 @@ export type LoopPorts = {
   decided(plan: Plan): void
   onActionFailed(action: Action, error: unknown): void
   onJournalFailed(error: unknown): void
+  onJournalWritten(): void
   readonly signal: AbortSignal
 }
 
@@ -62,6 +65,16 @@ export function startLoop(ports: LoopPorts): Loop {
       .catch(() => undefined) // the two handlers above do not throw
   }
 
+  /** Why nothing happens is told all the same: nobody goes by it. */
+  function tell(plan: Plan): void {
+    reasons = plan.reasons
+    ports.decided({ ...plan, events: [] })
+    for (const action of plan.actions) {
+      const told = action.do === 'publish' ? reasonsIn(action.patch.annotations) : {}
+      if (action.do === 'publish' && Object.keys(told).length > 0) start({ ...action, patch: { ...emptyPatch(), annotations: told } })
+    }
+  }
+
   /** One decision; returns when to look again at the latest. */
   async function pass(): Promise<number> {
     const nowMs = Date.now()
@@ -73,9 +86,12 @@ export function startLoop(ports: LoopPorts): Loop {
         await ports.writeJournal(plan.journal)
       } catch (error) {
         ports.onJournalFailed(error)
+        tell(plan)
         return nowMs + failurePauseMs // nothing was begun: what cannot be remembered must not be done
       }
       state.journal = plan.journal
+      if (state.journalProblem !== undefined) wake() // this was decided for a host of no use
+      ports.onJournalWritten()
     }
     reasons = plan.reasons
     ports.decided(plan)
@@ -99,6 +115,9 @@ export function startLoop(ports: LoopPorts): Loop {
 
   return { wake, ended: run() }
 }
+
+const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record<string, string | null> =>
+  Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(reasonKey(''))))
 
 async function sleepUntil(atMs: number, woken: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined

@@ -30,7 +30,10 @@ export type State = {
   hostFolders: ReadonlySet<string>
   readonly evictions: Map<string, Eviction>
   readonly interrupts: Map<string, InterruptObservation>
+  /** What is known of the bus. */
   host: World['host']
+  /** Why the journal could not be written when that was tried last. */
+  journalProblem: string | undefined
 }
 
 export function newState(journal: Journal, bootId: string): State {
@@ -49,6 +52,7 @@ export function newState(journal: Journal, bootId: string): State {
     evictions: new Map(),
     interrupts: new Map(),
     host: { state: 'usable' },
+    journalProblem: undefined,
   }
 }
 
@@ -71,7 +75,12 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     hostFolders: state.hostFolders,
     evictions: new Map(state.evictions),
     interrupts: new Map(state.interrupts),
-    host: state.host,
+    host: hostOf(state),
     settings,
   }
+}
+
+function hostOf({ host, journalProblem }: State): World['host'] {
+  if (host.state === 'unusable' || journalProblem === undefined) return host
+  return { state: 'unusable', reason: 'HostUnusable', message: `nothing is begun while the journal cannot be written: ${journalProblem}` }
 }

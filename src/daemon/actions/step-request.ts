@@ -31,8 +31,24 @@ export type RequestPorts = {
   readonly prepareFiles: () => Promise<{ readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }>
 }
 
-/** From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. */
+/** What a disk says that is full or failing. Trying again each second would help nobody, and nobody would hear of it. */
+const diskErrors = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
+
+/**
+ * From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. A disk that does not
+ * take them is a refusal; rejects when the API server does not answer.
+ */
 export async function buildStepRequest(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuiltRequest> {
+  try {
+    return await build(ports, instance, action)
+  } catch (error) {
+    if (!(error instanceof Error) || !diskErrors.has((error as NodeJS.ErrnoException).code ?? '')) throw error
+    const { copyDirRoot, agentLogRoot } = ports.folders
+    return refused(`its files cannot be written (${error.message}): is there room below ${copyDirRoot} and ${agentLogRoot}?`)
+  }
+}
+
+async function build(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuiltRequest> {
   const { root, folders } = ports
   const { attempt, spec, step, config } = action
   const resolved = await resolveReferences({ env: spec.env ?? [], resources: spec.resources, fields: ports.fields, port: ports.references })
