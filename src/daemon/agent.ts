@@ -107,6 +107,10 @@ async function run({
   signal,
 }: Running & { readonly settings: Settings; readonly journalFile: JournalFile<Journal> }): Promise<void> {
   const teller = parts.createTeller()
+  const inherited = state.journal // as another agent may have left it
+  await parts.executors.steps
+    .finishUninstalls(inherited)
+    .catch((error: unknown) => log.warn(errorField(error), 'files of an uninstalled package could not be removed'))
   const loop = startLoop({
     state,
     settings: {
@@ -129,6 +133,9 @@ async function run({
   })
   parts.onNews(() => loop.wake())
   const censusEnded = parts.standForCensus()
+  await parts.executors.steps
+    .repair(inherited)
+    .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
   await parts.executors.preparer.collect(state.journal)
   await parts.executors.steps
     .collect(state.journal)

@@ -6,6 +6,7 @@ import { isDigest } from '../packages/oci/digest.ts'
 import type { Digest } from '../packages/oci/digest.ts'
 import type { RegistryRule } from '../packages/oci/endpoints.ts'
 import { imageErrorCode } from '../packages/oci/errors.ts'
+import type { ImageErrorCode } from '../packages/oci/errors.ts'
 import { hostFiles } from '../packages/oci/host-files.ts'
 import { packageReference } from '../packages/oci/reference.ts'
 import type { RegistrySettings } from '../packages/oci/registry.ts'
@@ -51,17 +52,20 @@ export function createImageSource({ root, settings, references, log, signal }: I
 
   return {
     async fetch(image) {
+      const lacking: Lacking = { logins: [], authorities: [] }
       try {
         if (image.digest !== undefined && (await root.stat(contentOf(image.digest))) !== undefined)
           return { outcome: 'fetched', digest: image.digest }
         const reference = packageReference(image.image, image.version, image.digest)
-        const registry = await registrySettings(settings, references, hostFiles(root), log)
+        const registry = await registrySettings(settings, references, hostFiles(root), lacking)
+        if (lacking.logins.length + lacking.authorities.length > 0)
+          log.warn(lacking, 'Secrets that the chart names for registries are missing, or hold no login or no authority')
         const stored = await (await store).ensureImage(reference, { registry, signal })
         if (stored.isNew) log.info({ image: image.image, version: image.version, digest: stored.digest }, 'image fetched')
         return { outcome: 'fetched', digest: stored.digest }
       } catch (error) {
         signal.throwIfAborted()
-        return failed(image, error)
+        return failed(image, error, lacking, folder)
       }
     },
     contentOf,
@@ -72,32 +76,60 @@ export function createImageSource({ root, settings, references, log, signal }: I
   }
 }
 
-function failed({ image, version, digest }: PackageImage, error: unknown): Fetched {
+/** Secrets named in the chart's values that give nothing. */
+type Lacking = { readonly logins: string[]; readonly authorities: string[] }
+
+function failed({ image, version, digest }: PackageImage, error: unknown, lacking: Lacking, folder: string): Fetched {
   const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
   const code = imageErrorCode(error)
   const { error: words } = errorField(error)
-  if (code === undefined) return { outcome: 'failed', reason: 'HostUnusable', message: `${name} cannot be stored on the host: ${words}` }
+  if (code === undefined)
+    return {
+      outcome: 'failed',
+      reason: 'HostUnusable',
+      message: `${name} cannot be stored on the host: ${words}. Is there room below ${folder}?`,
+    }
+  const said = words.includes(image) ? words : `${name}: ${words}`
+  const hint = hintFor(code, digest !== undefined, lacking)
   return {
     outcome: 'failed',
     reason: code === 'bad-image' ? 'InvalidPackage' : 'ImagePull',
-    message: words.includes(image) ? words : `${name}: ${words}`,
+    message: hint === undefined ? said : `${said}. ${hint}`,
   }
 }
 
+/** What to do, where the registry's words leave that open. */
+function hintFor(code: ImageErrorCode, isByDigest: boolean, { logins, authorities }: Lacking): string | undefined {
+  if (code === 'not-found')
+    return isByDigest
+      ? 'Is containerSHA the digest of an image of this repository?'
+      : 'Is the version a tag of this repository? The tag asked for is the version'
+  if (code === 'digest-mismatch')
+    return 'The registry, or a mirror of it, gives other bytes than the digest stands for: mend it there, or push the image again'
+  if ((code === 'unauthorized' || code === 'denied') && logins.length > 0)
+    return `The chart's imagePullSecrets name ${logins.join(', ')}: missing, or not of type kubernetes.io/dockerconfigjson`
+  if (code === 'tls' && authorities.length > 0)
+    return `The chart's registries name the caSecret ${authorities.join(', ')}: missing, or without ca.crt`
+  return undefined
+}
+
 /** Read anew for each image: Secrets are rotated while agents run, and are kept nowhere. */
-async function registrySettings(settings: Settings, references: ReferencePort, files: HostFiles, log: Log): Promise<RegistrySettings> {
+async function registrySettings(
+  settings: Settings,
+  references: ReferencePort,
+  files: HostFiles,
+  lacking: Lacking,
+): Promise<RegistrySettings> {
   const credentials: Credential[] = []
   for (const name of settings.imagePullSecrets) {
-    const data = await references.secret(name)
-    const config = data?.['.dockerconfigjson']
-    if (config === undefined) log.warn({ secret: name }, 'pull secret is missing or not of type kubernetes.io/dockerconfigjson')
+    const config = (await references.secret(name))?.['.dockerconfigjson']
+    if (config === undefined) lacking.logins.push(name)
     else credentials.push(...parseDockerConfig(Buffer.from(config, 'base64').toString(), `secret ${name}`))
   }
   const rules: RegistryRule[] = []
   for (const { host, mirrors, caSecret, plainHTTP } of settings.registries) {
     const ca = caSecret === undefined || caSecret === '' ? undefined : (await references.secret(caSecret))?.['ca.crt']
-    if (caSecret && ca === undefined)
-      log.warn({ secret: caSecret, host }, 'the authority of a registry is missing: no such secret, or no ca.crt in it')
+    if (caSecret && ca === undefined) lacking.authorities.push(caSecret)
     rules.push({
       host,
       ...(mirrors && { mirrors }),

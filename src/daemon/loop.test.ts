@@ -43,7 +43,7 @@ test('a journal that cannot be written holds everything back, says why, and is t
   expect(worldOf(state, 0, settings)?.host).toEqual({
     state: 'unusable',
     reason: 'HostUnusable',
-    message: 'the journal cannot be written: ENOSPC: no space left on device, write',
+    message: 'nothing is begun while the journal cannot be written: ENOSPC: no space left on device, write',
   })
   wake()
   await sleep(50)

@@ -1,6 +1,8 @@
 import type { Journal } from '../schemas/journal.ts'
+import { reasonKey } from '../schemas/annotations.ts'
 import { decide } from '../stages/decide.ts'
 import type { Action, Plan, TimedReason } from '../stages/plan.ts'
+import { emptyPatch } from '../stages/publication.ts'
 import type { StageSettings } from '../stages/world.ts'
 import type { State } from './state.ts'
 import { worldOf } from './state.ts'
@@ -77,6 +79,16 @@ export function startLoop(ports: LoopPorts): Loop {
     return true
   }
 
+  /** Why nothing happens is told all the same: nobody goes by it. */
+  function tell(plan: Plan): void {
+    reasons = plan.reasons
+    ports.decided({ ...plan, events: [] })
+    for (const action of plan.actions) {
+      const told = action.do === 'publish' ? reasonsIn(action.patch.annotations) : {}
+      if (action.do === 'publish' && Object.keys(told).length > 0) start({ ...action, patch: { ...emptyPatch(), annotations: told } })
+    }
+  }
+
   /** One decision; returns when to look again at the latest. */
   async function pass(): Promise<number> {
     const nowMs = Date.now()
@@ -84,7 +96,10 @@ export function startLoop(ports: LoopPorts): Loop {
     const world = worldOf(state, nowMs, ports.settings)
     if (!world) return nowMs + longestSleepMs
     const plan = decide(world, reasons)
-    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal) && !(await remember(plan.journal))) return nowMs + failurePauseMs
+    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal) && !(await remember(plan.journal))) {
+      tell(plan)
+      return nowMs + failurePauseMs
+    }
     reasons = plan.reasons
     ports.decided(plan)
     for (const key of state.prepared.keys()) if (!plan.needed.has(key)) state.prepared.delete(key)
@@ -107,6 +122,9 @@ export function startLoop(ports: LoopPorts): Loop {
 
   return { wake, ended: run() }
 }
+
+const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record<string, string | null> =>
+  Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(reasonKey(''))))
 
 async function sleepUntil(atMs: number, woken: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined

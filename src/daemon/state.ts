@@ -82,5 +82,5 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
 
 function hostOf({ host, journalTrouble }: State): World['host'] {
   if (host.state === 'unusable' || journalTrouble === undefined) return host
-  return { state: 'unusable', reason: 'HostUnusable', message: `the journal cannot be written: ${journalTrouble}` }
+  return { state: 'unusable', reason: 'HostUnusable', message: `nothing is begun while the journal cannot be written: ${journalTrouble}` }
 }

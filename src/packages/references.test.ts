@@ -109,7 +109,15 @@ test('all missing references are named; optional ones are left out', async () =>
       { name: 'C', valueFrom: { configMapKeyRef: { name: 'none', key: 'k' } } },
       { name: 'D', valueFrom: { configMapKeyRef: { name: 'none', key: 'k' } } },
     ]),
-  ).toEqual({ outcome: 'missing', references: ['secret token/gone', 'secret none/k', 'configmap none/k'] })
+  ).toEqual({
+    outcome: 'missing',
+    references: [
+      'env A needs key "gone" of Secret skyhook/token, which has no such key',
+      'env B needs Secret skyhook/none, which does not exist',
+      'env C needs ConfigMap skyhook/none, which does not exist',
+      'env D needs ConfigMap skyhook/none, which does not exist',
+    ],
+  })
   expect(await resolve([{ name: 'A', valueFrom: { secretKeyRef: { ...secretKeyRef, optional: true } } }])).toEqual({
     outcome: 'resolved',
     variables: [],
@@ -140,7 +148,7 @@ describe('what can never work names the variable and the reason', () => {
     [
       'a binary secret',
       { name: 'A', valueFrom: { secretKeyRef: { name: 'token', key: 'binary' } } },
-      'env A is secret token/binary, which is not UTF-8',
+      'env A is key "binary" of Secret skyhook/token, which is not UTF-8',
     ],
     ['a secret with NUL', { name: 'A', valueFrom: { secretKeyRef: { name: 'token', key: 'nul' } } }, 'env A contains a NUL character'],
   ])('%s', async (_, variable, message) => {

@@ -22,7 +22,7 @@ export type Variable = { readonly name: string; readonly value: string }
 
 export type ResolvedEnv =
   | { readonly outcome: 'resolved'; readonly variables: readonly Variable[]; readonly secrets: readonly string[] }
-  /** References to what is not there, as `secret NAME/KEY`; it may come. */
+  /** A sentence for each reference to what is not there, naming variable, object and key; it may come. */
   | { readonly outcome: 'missing'; readonly references: readonly string[] }
   /** Sentences naming the variable: only an edit of the Skyhook helps. */
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
@@ -55,7 +55,7 @@ export async function resolveReferences({ env, resources, fields, port }: Resolv
       continue
     }
     const read = await readVariable(variable, values, { resources, fields, port: once })
-    if (read.read === 'missing') missing.push(read.reference)
+    if (read.read === 'missing') missing.push(`env ${variable.name} needs ${read.reference}`)
     if (read.read === 'invalid') problems.push(`env ${variable.name} ${read.why}`)
     if (read.read !== 'value') continue
     const why = whyTextCannotBeCarried(read.value, variable.name)
@@ -86,23 +86,30 @@ async function readVariable(variable: EnvVar, values: ReadonlyMap<string, string
 async function readSource(source: EnvVarSource, { resources, fields, port }: Omit<ResolveInput, 'env'>): Promise<Read> {
   if (source.secretKeyRef) {
     const { name = '', key, optional = false } = source.secretKeyRef
-    const encoded = (await port.secret(name))?.[key]
-    if (encoded === undefined) return optional ? { read: 'left-out' } : { read: 'missing', reference: `secret ${name}/${key}` }
+    const data = await port.secret(name)
+    const encoded = data?.[key]
+    if (encoded === undefined) return optional ? { read: 'left-out' } : missingKey(`Secret ${fields.namespace}/${name}`, key, data)
     const value = decodedText(encoded)
     return value === undefined
-      ? { read: 'invalid', why: `is secret ${name}/${key}, which is not UTF-8 text` }
+      ? { read: 'invalid', why: `is key ${JSON.stringify(key)} of Secret ${fields.namespace}/${name}, which is not UTF-8 text` }
       : { read: 'value', value, secret: true }
   }
   if (source.configMapKeyRef) {
     const { name = '', key, optional = false } = source.configMapKeyRef
-    const value = (await port.configMap(name))?.[key]
-    if (value === undefined) return optional ? { read: 'left-out' } : { read: 'missing', reference: `configmap ${name}/${key}` }
+    const data = await port.configMap(name)
+    const value = data?.[key]
+    if (value === undefined) return optional ? { read: 'left-out' } : missingKey(`ConfigMap ${fields.namespace}/${name}`, key, data)
     return { read: 'value', value }
   }
   if (source.fieldRef) return readField(source.fieldRef.fieldPath, fields)
   if (source.resourceFieldRef) return readResource(source.resourceFieldRef, resources)
   return { read: 'invalid', why: 'has a valueFrom that is not supported: secretKeyRef, configMapKeyRef, fieldRef and resourceFieldRef are' }
 }
+
+const missingKey = (object: string, key: string, data: object | undefined): Read => ({
+  read: 'missing',
+  reference: data === undefined ? `${object}, which does not exist` : `key ${JSON.stringify(key)} of ${object}, which has no such key`,
+})
 
 function readField(fieldPath: string, fields: FieldValues): Read {
   const known: Readonly<Record<string, string>> = {

@@ -161,6 +161,15 @@ describe('uninstalling', () => {
   })
 })
 
+test('the files of the next version are there though the one before is only just being removed', async () => {
+  for (let file = 0; file < 30; file++) await ship(`etc/demo/${file}.conf`, 'of both')
+  await install()
+  await Promise.all([uninstallRootDir(host, record), install()])
+  expect(await readdir(join(folder, 'etc/demo'))).toHaveLength(30)
+  expect(await uninstallRootDir(host, record)).toEqual([])
+  expect(await exists('etc/demo')).toBe(false)
+})
+
 describe('a crash in the middle', () => {
   test.each([1, 2])('at write %i of the record: the next run finishes, and nothing of ours is taken for the host’s', async (crashAt) => {
     for (const name of ['a', 'b', 'c']) await ship(`opt/${name}`, name)

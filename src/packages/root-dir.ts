@@ -9,6 +9,7 @@ import { lstat, mkdir, readlink, rmdir } from 'node:fs/promises'
 import { posix } from 'node:path'
 import type { HostRoot } from '../host/root.ts'
 import { copyFileWhole, sha256OfFile } from './file-content.ts'
+import { inTurn } from './in-turn.ts'
 import type { HostFolders } from './layout.ts'
 import { ensureLink } from './links.ts'
 import { unlessMissing } from './missing.ts'
@@ -34,6 +35,10 @@ export function rootDirRecordFile(folders: HostFolders, skyhook: string, package
  * an earlier version that this one lacks stay until the uninstall. Rejects with the disk's error.
  */
 export async function installRootDir(host: HostRoot, packageDir: string, recordFile: string): Promise<InstalledRootDir> {
+  return await inTurn(host, recordFile, async () => await install(host, packageDir, recordFile))
+}
+
+async function install(host: HostRoot, packageDir: string, recordFile: string): Promise<InstalledRootDir> {
   const tree = await readTree(await host.resolve(`${packageDir}/root_dir`))
   if (tree === undefined) return { outcome: 'absent' }
 
@@ -54,6 +59,10 @@ export type KeptFile = { readonly path: string; readonly why: 'changed' | 'was t
 
 /** Removes what is still as the package left it, and folders that are empty then; returns what stays. Idempotent. */
 export async function uninstallRootDir(host: HostRoot, recordFile: string): Promise<KeptFile[]> {
+  return await inTurn(host, recordFile, async () => await uninstall(host, recordFile))
+}
+
+async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]> {
   const record = await readRecord(host, recordFile)
   if (record === undefined) return []
   const kept: KeptFile[] = []

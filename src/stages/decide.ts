@@ -2,7 +2,7 @@ import type { Journal, SkyhookRecord } from '../schemas/journal.ts'
 import { isDisabled, isSelected, specProblem } from './eligibility.ts'
 import { inOrder } from './order.ts'
 import type { Action, NodePatch, Plan, StageEvent, TimedReason } from './plan.ts'
-import { emptyPatch, isEmptyPatch, nextPublished, removalPatch, skyhookPatch } from './publication.ts'
+import { emptyPatch, isEmptyPatch, nextPublished, removalPatch, saysComplete, skyhookPatch } from './publication.ts'
 import { reconcile, standingEdit } from './reconcile.ts'
 import { reasonLastsMs } from './reasons.ts'
 import type { Reason } from './reasons.ts'
@@ -56,7 +56,8 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
     if (!planned) continue
     const { draft, status, reason } = planned
     const timed = reason && withSince(reason, lastReasons.get(name), world.nowMs)
-    const { published, againAtMs } = nextPublished(draft.record, status, timed, world.nowMs)
+    const isBelied = status !== 'complete' && saysComplete(seen, name, view.spec)
+    const { published, againAtMs } = nextPublished(draft.record, status, timed, world.nowMs, isBelied)
     const isFirst = draft.record.published === undefined
     const record =
       published === undefined || published === draft.record.published

@@ -448,6 +448,24 @@ describe('a reboot', () => {
     expect([node.status(), node.reason()]).toEqual(['in_progress', 'RebootPending'])
   })
 
+  test.each([
+    ['a later', 'WaitingForPriority'],
+    ['an earlier', 'RebootPending'],
+  ])('takes the bus away, which is no trouble of %s Skyhook that waits', (order, reason) => {
+    const node = new NodeModel()
+    node.interruptAnswers.set('reboot', { state: 'unknown', message: 'accepted' })
+    node.apply('s', { priority: 200, packages: { a: pkg(reboot) } })
+    node.settleOver(1_000)
+    node.apply('other', { priority: order === 'a later' ? 300 : 100, packages: { b: pkg() } })
+    node.host = { state: 'unusable', reason: 'HostUnreachable', message: "the host's system bus does not answer" }
+    node.settleOver(2_000)
+    expect([node.reason('other'), node.status('other')]).toEqual([reason, 'waiting'])
+    node.host = { state: 'usable' }
+    node.reboot()
+    node.settleOver(20_000)
+    expect([node.status('s'), node.status('other')]).toEqual(['complete', 'complete'])
+  })
+
   test('refused says so with its reason and keeps the slot', () => {
     const node = new NodeModel()
     node.interruptAnswers.set('reboot', { state: 'refused', message: 'blocked by backup (nightly)' })

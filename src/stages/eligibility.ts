@@ -38,16 +38,24 @@ export function beginGate(view: SkyhookView, world: World, earlier: string | und
   if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true` }
   const problem = specProblem(view)
   if (problem) return problem
-  if (world.host.state === 'unusable') return { reason: world.host.reason, message: world.host.message }
+  if (earlier !== undefined)
+    return { reason: 'WaitingForPriority', message: `Skyhook ${earlier} comes first and is not complete on this node` }
+  if (world.host.state === 'unusable') return rebootOfAnother(world) ?? { reason: world.host.reason, message: world.host.message }
   const taints = intolerable(view, world)
   if (taints.length > 0)
     return {
       reason: 'TaintNotTolerated',
       message: `the node has ${taints.join(', ')}: tolerate it in spec.additionalTolerations or remove it`,
     }
-  if (earlier !== undefined)
-    return { reason: 'WaitingForPriority', message: `Skyhook ${earlier} comes first and is not complete on this node` }
   return undefined
+}
+
+/** The bus ends before the agent does when the host goes down: for those who wait no trouble of the host's. */
+function rebootOfAnother({ journal, bootId }: World): Reason | undefined {
+  const rebooting = Object.entries(journal.skyhooks).find(
+    ([, { interrupt }]) => interrupt?.interrupt.type === 'reboot' && interrupt.bootId === bootId,
+  )
+  return rebooting && { reason: 'RebootPending', message: `the host is about to reboot for Skyhook ${rebooting[0]}` }
 }
 
 /** Why a begun Skyhook starts nothing new for now; what runs ends and is recorded, slot and cordon stay. */

@@ -17,7 +17,7 @@ export function dependencyProblems(packages: Packages): string[] {
     }
   }
   const cycle = findCycle(packages)
-  if (cycle) problems.push(`packages.${cycle[0]}.dependsOn: cycle ${cycle.join(' -> ')}`)
+  if (cycle) problems.push(`packages.${cycle[0]}.dependsOn: cycle ${cycle.join(' -> ')}; take one of these out`)
   return problems
 }
 

@@ -53,6 +53,7 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
     const entry = draft.record.packages[due.key]
     const stage = due.due === 'begin' ? due.stage : entry?.stage
     if (stage === undefined) return { state: 'complete' } // cannot be: `continue` names an existing entry
+    if (entry && renewDebtOfInstall(draft, entry, spec)) continue
     if (stage === 'interrupt') {
       if (renewDebt(draft, due.key, spec)) continue
       return interruptState(draft, due.key)
@@ -65,6 +66,18 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
   }
 }
 
+/** Until it is complete for the first time a package owes what the spec says now. True when the entry changed. */
+function renewDebtOfInstall(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefined): boolean {
+  if (!spec || entry.version !== spec.version || entry.finished || !entry.work || !stagesOfInstall.has(entry.stage)) return false
+  const wanted = debtOfInstall(entry, spec)
+  if (canonicalJson(wanted) === canonicalJson(entry.owes)) return false
+  const { owes: _, ...others } = entry
+  setEntry(draft, { ...others, ...(wanted && { owes: wanted }) })
+  return true
+}
+
+const stagesOfInstall: ReadonlySet<StageName> = new Set(['apply', 'upgrade', 'config'])
+
 /**
  * Two debts are taken from the spec of now: of an interrupt that failed, whose correction must not wait for the next
  * version, and of one that a person asked for again by setting the stage. True when the entry changed.
@@ -74,7 +87,11 @@ function renewDebt(draft: Draft, key: string, spec: PackageSpec | undefined): bo
   if (!entry || !spec || draft.record.interrupt?.owners.includes(key) || entry.state === 'complete') return false
   if (entry.owes !== undefined && entry.state !== 'erroring') return false
   const wanted =
-    entry.owes === undefined || !entry.finished ? spec.interrupt : configInterrupt(spec.configInterrupts, entry.changedKeys ?? [])
+    entry.owes === undefined
+      ? spec.interrupt
+      : entry.finished
+        ? configInterrupt(spec.configInterrupts, entry.changedKeys ?? [])
+        : debtOfInstall(entry, spec)
   if (entry.owes !== undefined && canonicalJson(wanted) === canonicalJson(entry.owes)) return false
   const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
   setEntry(draft, { ...kept, stage: 'config', state: 'complete', restarts: 0, ...(wanted && { owes: wanted }) })
@@ -128,7 +145,7 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
       ? { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) }
       : { image: entry?.image ?? '', version: entry?.version ?? '', ...(entry?.work && { digest: entry.work.digest }) }
   const prepared = preparation(draft, image) // also of what waits for others: a wrong image is to be known before anything begins
-  const wait = waitFor(prepared)
+  const wait = waitFor(name, prepared)
   if (wait?.state === 'blocked') return wait
   const unwanted = underWayOf(draft, name) // of another version or stage; stopped only now that its successor is prepared
   if (unwanted && !(wait === undefined && permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
@@ -152,10 +169,11 @@ function keepOthers(draft: Draft, name: string, key: string): void {
     if (packageKey(name, other.version) !== key && other.work !== undefined) setEntry(draft, { ...other, kept: true })
 }
 
-function waitFor(prepared: Preparation): PackageState | undefined {
+function waitFor(name: string, prepared: Preparation): PackageState | undefined {
   if (prepared.state === 'pending') return { state: 'preparing' }
-  if (prepared.state === 'failed') return { state: 'blocked', atPreparation: true, reason: prepared.reason, message: prepared.message }
-  return undefined
+  if (prepared.state === 'ready') return undefined
+  const { reason, message } = prepared
+  return { state: 'blocked', atPreparation: true, reason, message: reason === 'HostUnusable' ? message : `package ${name}: ${message}` }
 }
 
 type Beginning = {
@@ -211,6 +229,13 @@ function debtOf(entry: PackageRecord | undefined, spec: PackageSpec | undefined,
   return stage === 'config' && spec && entry?.finished ? interruptOfRoll(entry, spec) : entry?.owes
 }
 
+/** Its own interrupt, and those of the keys that changed after a config had begun with them: something may run with the old content. */
+const debtOfInstall = (entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] => {
+  const keys = entry.changedKeys ?? []
+  const owed = [spec.interrupt, configInterrupt(spec.configInterrupts, keys), configInterrupt(entry.configInterrupts, keys)]
+  return mergeInterrupts(owed.filter((interrupt) => interrupt !== undefined))
+}
+
 /** What the roll of this moment touches, matched against the patterns of now and of before: both may have taken effect. */
 const interruptOfRoll = (entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] => {
   const keys = keysOfRoll(entry, spec)
@@ -223,7 +248,7 @@ function startOfConfig(entry: PackageRecord, spec: PackageSpec): Partial<Package
   const owes = entry.finished ? interruptOfRoll(entry, spec) : entry.owes
   return {
     started: inputsOf(spec),
-    ...(entry.finished && { changedKeys: keysOfRoll(entry, spec) }),
+    ...((entry.finished ?? entry.started) && { changedKeys: keysOfRoll(entry, spec) }),
     ...(spec.configInterrupts && { configInterrupts: spec.configInterrupts }),
     ...(owes && { owes }),
   }
@@ -265,7 +290,7 @@ function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Ou
     return 'again'
   }
   const prepared = preparation(draft, { image: entry.image, version: entry.version, digest: entry.work.digest })
-  const wait = waitFor(prepared)
+  const wait = waitFor(entry.name, prepared)
   if (wait) return wait
   return record(draft, entry, spec, prepared as Ready, permission)
 }
@@ -282,7 +307,7 @@ function supersede(draft: Draft, entry: PackageRecord, spec: PackageSpec | undef
   const attempt = entry.attempt
   if (!spec || !attempt) return { state: 'dependency' }
   const prepared = preparation(draft, { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) })
-  const wait = waitFor(prepared)
+  const wait = waitFor(entry.name, prepared)
   if (wait) return wait
   const running = openStepOf(attempt)
   if (running && !(permission.mayStart && halt(draft, entry))) return { state: 'running' }
@@ -446,12 +471,11 @@ function completeStage(draft: Draft, entry: PackageRecord, config: PackageConfig
     setInstalled(draft, entry.name, config, 'uninstalled')
     return
   }
-  setEntry(draft, {
-    ...rest,
-    state: 'complete',
-    restarts: 0,
-    ...(entry.stage === 'apply' || entry.stage === 'upgrade' ? {} : { started: rest.started ?? { config: {}, env: [] } }),
-  })
+  const started = rest.started ?? { config: {}, env: [] }
+  if (entry.stage === 'post-interrupt') {
+    const { changedKeys: _k, ...interrupted } = rest // complete for what it was configured with, whatever the spec says by now
+    setEntry(draft, { ...interrupted, state: 'complete', restarts: 0, started, finished: started })
+  } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { started }) })
   if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, config, config.packageVersion)
   if (entry.stage === 'upgrade') {
     for (const other of entriesOf(draft.record, entry.name))

@@ -2,7 +2,8 @@ import type { Companion, NodeStateEntry } from '../schemas/annotations.ts'
 import * as keys from '../schemas/annotations.ts'
 import type { NodeCondition, Taint } from '../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../schemas/journal.ts'
-import type { NodeStatus } from '../schemas/skyhook.ts'
+import type { NodeStatus, SkyhookSpec } from '../schemas/skyhook.ts'
+import { appliedHash } from './applied.ts'
 import { sha256Hex } from './canonical.ts'
 import type { NodePatch, TimedReason } from './plan.ts'
 import type { World } from './world.ts'
@@ -41,21 +42,33 @@ function withoutTag(image: string): string {
 
 /**
  * What should be published now and when to look again: unchanged while mere progress is younger than its pace, or while
- * a wait has only just begun (most are over before the write would arrive).
+ * a wait has only just begun (most are over before the write would arrive), unless the Node `isBelied`: then at once.
  */
 export function nextPublished(
   record: SkyhookRecord,
   status: NodeStatus,
   reason: TimedReason | undefined,
   nowMs: number,
+  isBelied: boolean,
 ): { readonly published: Published | undefined; readonly againAtMs: number } {
   const state = nodeStateText(record)
   const last = record.published
   if (last && last.state === state && last.status === status) return { published: last, againAtMs: Number.POSITIVE_INFINITY }
   const isProgress = last?.status === status && status !== 'complete'
-  const dueMs = isProgress ? last.atMs + progressEveryMs : status === 'waiting' && reason ? reason.sinceMs + reasonSettlesMs : 0
+  const dueMs = isProgress
+    ? last.atMs + progressEveryMs
+    : status === 'waiting' && reason && !isBelied
+      ? reason.sinceMs + reasonSettlesMs
+      : 0
   if (dueMs > nowMs) return { published: last, againAtMs: dueMs }
   return { published: { rev: (last?.rev ?? record.rev) + 1, state, status, atMs: nowMs }, againAtMs: Number.POSITIVE_INFINITY }
+}
+
+/** The Node says complete for this very spec, as it does right after a person's reset. */
+export function saysComplete({ node }: World, name: string, spec: SkyhookSpec): boolean {
+  const { annotations = {} } = node.metadata
+  if (annotations[keys.statusKey(name)] !== 'complete') return false
+  return annotations[keys.journalKey(name)]?.includes(`"applied":"${appliedHash(spec)}"`) === true
 }
 
 /** Everything the Node should show for one Skyhook, as differences to what it shows. */
@@ -84,7 +97,9 @@ export function skyhookPatch(
     [keys.versionKey(name)]: keys.apiLevel,
     [keys.journalKey(name)]: JSON.stringify(companion),
   }
-  const { text, againAtMs } = reasonText(world, shown[keys.reasonKey(name)], reason)
+  // the news that nothing goes on brings its reason along; a wait in the middle of work may pass before anybody has read of it
+  const isNews = shown[keys.statusKey(name)] !== published.status && published.status !== 'in_progress'
+  const { text, againAtMs } = reasonText(world, shown[keys.reasonKey(name)], reason, isNews)
   wanted[keys.reasonKey(name)] = text
   // nodeState and its companion always travel together: the one tells whose the other is
   const stale = [keys.nodeStateKey(name), keys.journalKey(name)].some((key) => shown[key] !== wanted[key])
@@ -136,13 +151,14 @@ function reasonText(
   world: World,
   shownText: string | undefined,
   reason: TimedReason | undefined,
+  isNews: boolean,
 ): { readonly text: string | null; readonly againAtMs: number } {
   if (!reason) return { text: null, againAtMs: Number.POSITIVE_INFINITY }
   const shown = parseReason(shownText)
   if (shownText !== undefined && shown?.reason === reason.reason && shown.message === reason.message)
     return { text: shownText, againAtMs: Number.POSITIVE_INFINITY }
   const settledAtMs = reason.sinceMs + reasonSettlesMs
-  if (settledAtMs > world.nowMs) return { text: shownText ?? null, againAtMs: settledAtMs }
+  if (settledAtMs > world.nowMs && !isNews) return { text: shownText ?? null, againAtMs: settledAtMs }
   const since = new Date(reason.sinceMs).toISOString()
   return { text: JSON.stringify({ reason: reason.reason, message: reason.message, since }), againAtMs: Number.POSITIVE_INFINITY }
 }

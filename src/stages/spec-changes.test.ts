@@ -71,9 +71,78 @@ describe('configInterrupts', () => {
     expect([node.interrupted, node.status()]).toEqual([['service cron'], 'complete'])
   })
 
+  describe('of a configuration that changes during the first installation', () => {
+    const configInterrupts = { y: cron }
+    const changedWhile = (held: 'apply' | 'config', y: string): NodeModel => {
+      const node = new NodeModel()
+      node.exits.set(`a ${held}`, 1)
+      node.apply('s', { packages: { a: pkg('1.0.0', { configInterrupts, configMap: { x: '1', y: '1' } }) } })
+      node.settleOver(1_000)
+      node.exits.clear()
+      node.apply('s', { packages: { a: pkg('1.0.0', { configInterrupts, configMap: { x: '2', y } }) } })
+      node.settleOver(30_000)
+      expect(node.status()).toBe('complete')
+      return node
+    }
+
+    test('are owed for the changed keys once config had begun with the old ones', () => {
+      expect(changedWhile('config', '2').interrupted).toEqual(['service cron'])
+      expect(changedWhile('config', '1').interrupted).toEqual([])
+    })
+
+    test('are not owed while nothing ran with them', () => expect(changedWhile('apply', '2').interrupted).toEqual([]))
+
+    test('while its own interrupt is under way: that one is not repeated, config and its interrupts follow', () => {
+      const node = new NodeModel()
+      node.interruptAnswers.set('reboot', { state: 'unknown', message: 'accepted' })
+      node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' }, configInterrupts, configMap: { y: '1' } }) } })
+      node.settleOver(1_000)
+      expect(node.interrupted).toEqual(['reboot'])
+      node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' }, configInterrupts, configMap: { y: '2' } }) } })
+      node.reboot()
+      node.settleOver(60_000)
+      expect([node.interrupted, node.status()]).toEqual([['reboot', 'service cron'], 'complete'])
+    })
+  })
+
   test('of a key that goes together with its pattern are owed', () => {
     const node = through({ a: pkg('1.0.0', { configInterrupts: { y: cron }, configMap: { y: '1' } }) }, { a: pkg('1.0.0') })
     expect(node.interrupted).toEqual(['service cron'])
+  })
+})
+
+describe('the interrupt of a package', () => {
+  /** Changes it while that stage of the first installation is under way. */
+  const changedDuring = (stage: string, before: Interrupt | undefined, after: Interrupt | undefined): NodeModel => {
+    const node = new NodeModel()
+    const one = (interrupt: Interrupt | undefined) => ({ packages: { a: pkg('1.0.0', interrupt && { interrupt }) } })
+    node.exits.set(`a ${stage}`, 1)
+    node.apply('s', one(before))
+    node.settleOver(1_000)
+    node.exits.clear()
+    node.apply('s', one(after))
+    node.settleOver(30_000)
+    return node
+  }
+
+  test.each<[string, string, Interrupt | undefined, Interrupt | undefined, string[]]>([
+    ['added while its apply runs is made', 'apply', undefined, cron, ['service cron']],
+    ['added while its config runs is made', 'config', undefined, cron, ['service cron']],
+    ['taken away before it was made is not', 'config', cron, undefined, []],
+    ['changed before it was made is made as it is now', 'apply', { type: 'reboot' }, cron, ['service cron']],
+  ])('%s', (_, stage, before, after, interrupted) => {
+    const node = changedDuring(stage, before, after)
+    expect([node.interrupted, node.status(), node.node.spec?.unschedulable ?? false, node.slots]).toEqual([
+      interrupted,
+      'complete',
+      false,
+      [],
+    ])
+    expect(node.ran.includes('a post-interrupt run.sh')).toBe(interrupted.length > 0)
+  })
+
+  test('added while its post-interrupt runs waits for the next version', () => {
+    expect(changedDuring('post-interrupt', cron, { type: 'reboot' }).interrupted).toEqual(['service cron'])
   })
 })
 

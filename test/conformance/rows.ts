@@ -85,7 +85,8 @@ export const rows: readonly Row[] = [
     class: 'MIX',
     claim: 'changed keys decide which interrupt runs, and whether one runs at all',
     status: 'tested',
-    apart: 'a change while the package installs for the first time is absorbed without an interrupt; afterwards it has one',
+    apart:
+      'a change while the package installs for the first time is absorbed without an interrupt as long as its config has not begun; afterwards it has one',
   },
   {
     id: 'C10',

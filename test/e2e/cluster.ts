@@ -31,12 +31,13 @@ export type Cluster = {
   remove(skyhook: string): Promise<void>
 }
 
-const fixturePackages = join(import.meta.dirname, '..', 'fixtures', 'packages')
+export const fixturePackages = join(import.meta.dirname, '..', 'fixtures', 'packages')
 /** Folder of test/fixtures/packages and the name it is pushed under. */
 const pushed = [
   ['shellscript', 'skyhook-packages/shellscript:1.1.0'],
   ['broken-config', 'test/broken-config:1.0.0'],
   ['missing-step', 'test/missing-step:1.0.0'],
+  ['wants-settings', 'test/wants-settings:1.0.0'],
   ['shellscript', 'skyhook-packages/shellscript:1.1.1'],
   ['bcp', 'base/bcp:2024.05.13'],
   ['nvssh', 'base/nvssh:2024.05.10'],

@@ -93,7 +93,9 @@ describe.concurrent('a service that cannot be restarted', () => {
     )
     expect(shown(cluster.history.now.nodes.get(node), name).reason).toMatchObject({
       reason: 'StepFailed',
-      message: expect.stringMatching(/package wrong 1\.1\.0: foobra\.service: .*not found/i) as string,
+      message: expect.stringMatching(
+        /package wrong 1\.1\.0: foobra\.service: .*not found.*: correct the services of the package's interrupt/i,
+      ) as string,
     })
     await cluster.history.eventually(
       'the other package is complete',

@@ -1,7 +1,10 @@
 /** Packages that cannot be used are found out before anything is disrupted: each says why on the Node, and none takes a slot. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { nodeNames, unique, useCluster } from './cluster.ts'
+import { fixturePackages, nodeNames, unique, useCluster } from './cluster.ts'
 import { patch, unlessGone } from './kube.ts'
 import { manifest, shellscript, shown } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
@@ -29,23 +32,46 @@ async function reasonFor(work: PackageSpec): Promise<{ reason: string; message: 
   return { reason: reason?.reason ?? '', message: reason?.message ?? '', status }
 }
 
+const completes = async (): Promise<void> => {
+  await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete', 30_000)
+}
+
+/** An edit of the package is enough. */
+async function mendedBy(edit: object): Promise<void> {
+  await cluster.edit(name, { packages: { work: edit } })
+  await completes()
+}
+
+const push = async (folder: string, image: string): Promise<unknown> =>
+  await cluster.sandbox.must(['push', join(fixturePackages, folder), image])
+
+/** Where the registry keeps some bytes. */
+const blob = (digest: string): string => {
+  const hex = digest.replace('sha256:', '')
+  return join(cluster.sandbox.folder, 'control-plane/registry/data/docker/registry/v2/blobs/sha256', hex.slice(0, 2), hex, 'data')
+}
+
 afterEach(async () => await cluster.remove(name))
 
 describe('a package', () => {
   test('whose version is no tag of the image', async () => {
     expect(await reasonFor(good({ version: '9.9.9' }))).toEqual({
       reason: 'ImagePull',
-      message: expect.stringMatching(/skyhook-packages\/shellscript:9\.9\.9.*manifest unknown/is) as string,
+      message: expect.stringMatching(
+        /^package work: .*skyhook-packages\/shellscript:9\.9\.9.*manifest unknown.*Is the version a tag of this repository/is,
+      ) as string,
       status: 'waiting',
     })
+    await mendedBy({ version: '1.1.0' })
   })
 
   test('whose digest the registry does not have', async () => {
     expect(await reasonFor(good({ containerSHA: absentDigest }))).toEqual({
       reason: 'ImagePull',
-      message: expect.stringMatching(/shellscript@sha256:0{64}.*manifest unknown/is) as string,
+      message: expect.stringMatching(/shellscript@sha256:0{64}.*manifest unknown.*Is containerSHA the digest/is) as string,
       status: 'waiting',
     })
+    await mendedBy({ containerSHA: null })
   })
 
   test('whose registry is not there', async () => {
@@ -54,6 +80,7 @@ describe('a package', () => {
       message: expect.stringMatching(/127\.0\.0\.1:1.*(refused|ECONNREFUSED)/is) as string,
       status: 'waiting',
     })
+    await mendedBy(good())
   })
 
   test('for which there are no credentials, until there are', async () => {
@@ -70,8 +97,7 @@ describe('a package', () => {
     } finally {
       await put(secret?.data['.dockerconfigjson'] ?? '')
     }
-    await cluster.edit(name, { packages: { work: { version: '1.1.0' } } })
-    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete')
+    await mendedBy({ version: '1.1.0' })
   })
 
   test('whose config.json is wrong', async () => {
@@ -80,6 +106,7 @@ describe('a package', () => {
       message: expect.stringMatching(/test\/broken-config:1\.0\.0.*config\.json.*\/modes\/apply\/0\/returncodes/s) as string,
       status: 'erroring',
     })
+    await mendedBy(good())
   })
 
   test('with a step whose file is missing', async () => {
@@ -88,6 +115,43 @@ describe('a package', () => {
       message: expect.stringMatching(/test\/missing-step:1\.0\.0.*forgotten\.sh/s) as string,
       status: 'erroring',
     })
+    await mendedBy(good())
+  })
+
+  test('with a step that names no interpreter, until it is pushed anew under its version', async () => {
+    const image = `test/${unique('pushed-twice')}`
+    await push('missing-first-line', `${image}:1.0.0`)
+    expect(await reasonFor(from(image))).toEqual({
+      reason: 'InvalidPackage',
+      message: expect.stringMatching(
+        /^package work: .*:1\.0\.0: config\.json \/modes\/apply\/0\/path = "apply\.sh": begins with neither #! nor an ELF header; .*#!\/bin\/bash$/s,
+      ) as string,
+      status: 'erroring',
+    })
+    await push('shellscript', `${image}:1.0.0`)
+    await completes()
+  })
+
+  test('whose bytes the registry has lost, until it has them again', async () => {
+    const image = `test/${unique('altered')}`
+    const folder = mkdtempSync(join(tmpdir(), 'altered-'))
+    cpSync(join(fixturePackages, 'shellscript'), folder, { recursive: true })
+    writeFileSync(join(folder, 'unlike-any-other'), image) // registries keep equal layers once
+    const manifestDigest = (await cluster.sandbox.must(['push', folder, `${image}:1.0.0`])).trim().split('@')[1] ?? ''
+    rmSync(folder, { recursive: true })
+    const { layers } = JSON.parse(readFileSync(blob(manifestDigest), 'utf8')) as { layers: { digest: string; size: number }[] }
+    const layer = blob(layers[0]?.digest ?? '')
+    const right = readFileSync(layer)
+    writeFileSync(layer, Buffer.alloc(right.length, 'x'))
+    expect(await reasonFor(from(image))).toEqual({
+      reason: 'ImagePull',
+      message: expect.stringMatching(
+        /package work: .*:1\.0\.0.*sha256:[0-9a-f]{64}.*gives other bytes than the digest stands for/s,
+      ) as string,
+      status: 'waiting',
+    })
+    writeFileSync(layer, right)
+    await completes()
   })
 })
 

@@ -19,8 +19,10 @@ type OnHost = {
   rested: boolean
   /** A person had the journal forget it: what is not in the spec then stays where it is. */
   forgotten?: boolean
-  /** An interrupt has to come before this counts as complete. */
+  /** An interrupt has to come before this counts as complete: keys changed under a config that had begun. */
   owes: boolean
+  /** Neither complete nor interrupted since its apply or upgrade began: owes the interrupt that the spec has. */
+  installing: boolean
 }
 
 export class Broken extends Error {}
@@ -57,7 +59,6 @@ export class Rules implements Watcher {
   readonly host = new Map<string, OnHost>()
   readonly #resting = new Map<string, string>()
   readonly #okSteps = new Set<string>()
-  readonly #interrupts = new Map<string, boolean>()
   readonly #started = new Map<string, string>()
   #before: Journal | undefined
   readonly #decide: Decide
@@ -83,7 +84,6 @@ export class Rules implements Watcher {
       broken(`two different actions under one key: ${keys.join(' ')}`)
     this.#isLevelTriggered(world, plan)
     this.#noteRest(world, plan)
-    this.#noteBeginnings(world, plan)
     for (const [skyhook, { packages, uid }] of Object.entries(plan.journal.skyhooks))
       for (const [key, { stage, attempt, work }] of Object.entries(packages))
         for (const step of attempt?.steps ?? [])
@@ -125,24 +125,13 @@ export class Rules implements Watcher {
         if (!entry || isHalf(entry) || !finalStages.has(entry.stage) || entry.attempt || !onHost || onHost.version !== now.version) continue
         if (this.isDone(key, now)) {
           onHost.rested = true
+          onHost.installing = false
           this.#resting.set(key, fingerprint(now))
         }
       }
       for (const key of this.#resting.keys())
         if (key.startsWith(`${metadata.name}/`) && !spec.packages?.[key.slice(metadata.name.length + 1)]) this.#resting.delete(key)
     }
-  }
-
-  /** Whether a package is interrupted is fixed by the spec at which its apply or upgrade begins. */
-  #noteBeginnings({ skyhooks, journal }: World, plan: Plan): void {
-    if (!skyhooks.known) return
-    for (const { metadata, spec } of skyhooks.value)
-      for (const [key, entry] of Object.entries(plan.journal.skyhooks[metadata.name]?.packages ?? {})) {
-        const before = journal.skyhooks[metadata.name]?.packages[key]
-        const isNew = before?.stage !== entry.stage || before.attempt === undefined || before.work?.generation !== entry.work?.generation
-        if (entry.attempt?.number === 1 && isNew && (entry.stage === 'apply' || entry.stage === 'upgrade'))
-          this.#interrupts.set(`${metadata.name}/${entry.name}`, spec.packages?.[entry.name]?.interrupt !== undefined)
-      }
   }
 
   /** What the host holds is what this part of the spec asks for. */
@@ -154,6 +143,7 @@ export class Rules implements Watcher {
       onHost.version === spec.version &&
       onHost.configured &&
       !onHost.owes &&
+      !(onHost.installing && spec.interrupt) &&
       finalStages.has(onHost.stage) &&
       textOf(onHost.config) === textOf(spec.configMap) &&
       JSON.stringify(onHost.env) === JSON.stringify(spec.env ?? [])
@@ -221,7 +211,16 @@ export class Rules implements Watcher {
     if (isCheck) return
     const known = this.host.get(key)
     const fresh = stage === 'apply' || stage === 'upgrade'
-    const before = known ?? { version: record.version, stage, config: {}, env: [], configured: false, rested: false, owes: false }
+    const before = known ?? {
+      version: record.version,
+      stage,
+      config: {},
+      env: [],
+      configured: false,
+      rested: false,
+      owes: false,
+      installing: false,
+    }
     const config = spec.configMap ?? {}
     const changed = Object.keys({ ...before.config, ...config }).filter((name) => before.config[name] !== config[name])
     const asks = Object.keys(spec.configInterrupts ?? {}).some((pattern) => changed.some((name) => matchesGlob(pattern, name)))
@@ -230,8 +229,8 @@ export class Rules implements Watcher {
       forgotten: false,
       version: stage === 'uninstall' ? before.version : record.version,
       stage: `${stage}…`,
-      ...(fresh && { configured: false, rested: false, owes: this.#interrupts.get(key) === true }),
-      ...(stage === 'config' && { config, env: spec.env ?? [], configured: true, owes: before.owes || (before.rested && asks) }),
+      ...(fresh && { configured: false, rested: false, owes: false, installing: true }),
+      ...(stage === 'config' && { config, env: spec.env ?? [], configured: true, owes: before.owes || (before.configured && asks) }),
     })
   }
 
@@ -256,6 +255,7 @@ export class Rules implements Watcher {
       const onHost = this.host.get(`${skyhook}/${name}`)
       if (!onHost || onHost.version !== version || onHost.stage !== 'config') continue
       onHost.owes = false
+      onHost.installing = false
       onHost.stage = 'interrupt'
     }
   }

@@ -1,7 +1,7 @@
 /** What goes wrong while the agent stands at a crash point. Each returns when it is over, the host up again. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { AgentProcess } from './agent-process.ts'
+import { within, type AgentProcess } from './agent-process.ts'
 
 export const faultNames = ['agent killed', 'host rebooted', 'power cut', 'bus restarted', 'API server down', 'disk full'] as const
 export type FaultName = (typeof faultNames)[number]
@@ -15,7 +15,11 @@ const diskFullMs = 3_000
 
 export type Scene = { readonly box: Sandbox; readonly node: string; readonly agent: AgentProcess }
 
-/** All but the API server's: that one is everybody's, see `withoutApiServer`. The agent was stopped at its point, or killed by itself. */
+/**
+ * All but the API server's: that one is everybody's, see `withoutApiServer`.
+ * The agent was stopped at its point, or killed by itself. A host that goes down already, because the agent has just asked for it, may
+ * refuse what is done to it.
+ */
 export async function strike(fault: Exclude<FaultName, 'API server down'>, { box, node, agent }: Scene): Promise<void> {
   switch (fault) {
     case 'agent killed':
@@ -34,14 +38,15 @@ export async function strike(fault: Exclude<FaultName, 'API server down'>, { box
       await box.must(['start', node])
       return
     case 'bus restarted':
-      await box.must(['exec', node, '--', 'systemctl', 'restart', 'dbus'])
+      await box.run(['exec', node, '--', 'systemctl', 'restart', 'dbus'])
       agent.resume()
       return
     case 'disk full': {
-      await box.must(['exec', node, '--', 'sh', '-c', 'dd if=/dev/zero of=/filler bs=64k 2>/dev/null; true'])
+      await box.run(['exec', node, '--', 'sh', '-c', 'dd if=/dev/zero of=/filler bs=64k 2>/dev/null; true'])
       agent.resume()
       await sleep(diskFullMs)
-      await box.must(['exec', node, '--', 'rm', '/filler'])
+      const isEmptied = async (): Promise<boolean> => (await box.run(['exec', node, '--', 'rm', '-f', '/filler'])).status === 0
+      if (!(await within(30_000, isEmptied))) throw new Error(`the disk of ${node} stays full`)
       return
     }
   }

@@ -2,7 +2,7 @@ import type { BusConnection } from '../../host/bus-connection.ts'
 import { reboot } from '../../host/login.ts'
 import type { HostRoot } from '../../host/root.ts'
 import { confirmRestart, restartService, serviceUnit } from '../../host/service-restart.ts'
-import type { RestartOutcome } from '../../host/service-restart.ts'
+import type { RestartFailure, RestartOutcome } from '../../host/service-restart.ts'
 import type { Units } from '../../host/units.ts'
 import { publishInterruptFlags } from '../../packages/flags.ts'
 import { resourceId, stateDir } from '../../packages/layout.ts'
@@ -39,6 +39,12 @@ type Progress = {
 const runtimeUnits = new Set(['kubelet.service', 'containerd.service', 'crio.service', 'docker.service', 'cri-dockerd.service'])
 /** What the incumbent's restartAllServices really does: the kernel settings are read again, no service is restarted. */
 const sysctlUnit = 'systemd-sysctl.service'
+
+/** What to do where systemd's words do not say it. */
+const remedies: Partial<Record<RestartFailure, string>> = {
+  'no-such-unit': "correct the services of the package's interrupt, or let one of its steps install the unit",
+  masked: "unmask it on the host, or take it out of the package's interrupt",
+}
 
 export type InterruptPorts = {
   readonly root: HostRoot
@@ -103,7 +109,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       }
       if (outcome.outcome === 'restarted') continue
       if (outcome.outcome === 'not-asked') throw new Error(`${unit}: ${outcome.detail}`) // the bus is away: the same interrupt goes on later
-      failures.push(`${unit}: ${outcome.detail}`)
+      const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
+      failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
       const service = named.get(unit)
       if (service !== undefined) failed.push(service)
     }

@@ -1,3 +1,4 @@
+import { whyNothingRunsIn } from '../../host/mounts.ts'
 import type { HostRoot } from '../../host/root.ts'
 import { loadPackage } from '../../packages/config.ts'
 import type { Journal } from '../../schemas/journal.ts'
@@ -23,7 +24,7 @@ export type Preparer = {
 }
 
 export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRoot; readonly state: State }): Preparer {
-  const { root, state, log } = ports
+  const { root, state, settings, log } = ports
   const source = createImageSource(ports)
   const failures = new Map<string, number>()
 
@@ -37,6 +38,8 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
   return {
     async prepare(image) {
       const key = preparationKey(image)
+      const useless = await whyNothingRunsIn(root, settings.copyDirRoot)
+      if (useless !== undefined) return failed(key, 'HostUnusable', useless)
       const fetched = await source.fetch(image)
       if (fetched.outcome === 'failed') return failed(key, fetched.reason, fetched.message)
       const loaded = await loadPackage(root, source.contentOf(fetched.digest))

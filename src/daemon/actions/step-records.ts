@@ -15,6 +15,7 @@ import type { Action } from '../../stages/plan.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { State } from '../state.ts'
+import { finishUninstalls, repairRecords } from './repair-records.ts'
 
 /** What is on the host for people and for the way back to the incumbent: published copies of the journal, which stays the truth. */
 export type StepRecords = {
@@ -23,11 +24,25 @@ export type StepRecords = {
   forgetStep(step: StepAttempt): Promise<void>
   recordChecks(action: Extract<Action, { do: 'recordChecks' }>): Promise<void>
   recordHistory(action: Extract<Action, { do: 'recordHistory' }>): Promise<void>
+  /** Ends what an agent before this one began to take off the host; before anything is started. */
+  finishUninstalls(journal: Journal): Promise<void>
+  /** Writes what an agent before this one left out; before anything is collected. */
+  repair(journal: Journal): Promise<void>
   /** Removes the copy dirs that no package of the journal works from any more. */
   collect(journal: Journal): Promise<void>
 }
 
-export function createStepRecords(host: StepHost, folders: HostFolders, state: State, metrics: Metrics, log: Log): StepRecords {
+export type RecordPorts = {
+  readonly host: StepHost
+  readonly folders: HostFolders
+  readonly state: State
+  /** Folder on the host with the unpacked content of an image. */
+  readonly contentOf: (digest: string) => string
+  readonly metrics: Metrics
+  readonly log: Log
+}
+
+export function createStepRecords({ host, folders, state, contentOf, metrics, log }: RecordPorts): StepRecords {
   const { root } = host
 
   async function forgetStep(step: StepAttempt): Promise<void> {
@@ -60,12 +75,17 @@ export function createStepRecords(host: StepHost, folders: HostFolders, state: S
     },
 
     async recordHistory({ skyhook, name, config, version }) {
-      await recordVersion(root, stateDir(folders, skyhook), config.packageName, version, Date.now())
-      if (version !== 'uninstalled') return
-      await removeStepFlags(root, stateDir(folders, skyhook), config)
-      const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
-      if (kept.length > 0) log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
+      const state = stateDir(folders, skyhook)
+      if (version === 'uninstalled') {
+        const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name)) // first: the next version's files may be about to come
+        if (kept.length > 0) log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
+        await removeStepFlags(root, state, config)
+      }
+      await recordVersion(root, state, config.packageName, version, Date.now())
     },
+
+    finishUninstalls: (journal) => finishUninstalls({ root, folders }, journal),
+    repair: (journal) => repairRecords({ root, folders, contentOf, nowMs: Date.now() }, journal),
 
     async collect(journal) {
       for (const [skyhook, { uid, packages }] of Object.entries(journal.skyhooks)) {

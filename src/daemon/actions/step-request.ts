@@ -1,3 +1,4 @@
+import { whyNothingRunsIn } from '../../host/mounts.ts'
 import type { HostRoot } from '../../host/root.ts'
 import type { StepUnitRequest } from '../../host/step-unit.ts'
 import { whyNotExecutable } from '../../packages/config.ts'
@@ -20,6 +21,8 @@ export type BuiltRequest =
   | { readonly outcome: 'built'; readonly request: StepUnitRequest & { readonly note: string } }
   /** The attempt cannot run at all; `why` goes into its failure. */
   | { readonly outcome: 'refused'; readonly why: string }
+  /** The host is in no state for it now. */
+  | { readonly outcome: 'hindered'; readonly why: string }
 
 export type RequestPorts = {
   readonly root: HostRoot
@@ -30,12 +33,30 @@ export type RequestPorts = {
   readonly prepareFiles: () => Promise<{ readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }>
 }
 
-/** From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. */
+/** What a disk says that is full or failing: it is not the step's fault, and passes. */
+const diskErrors = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
+
+/**
+ * From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. Rejects when the API
+ * server does not answer.
+ */
 export async function buildStepRequest(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuiltRequest> {
+  try {
+    return await build(ports, instance, action)
+  } catch (error) {
+    if (!(error instanceof Error) || !diskErrors.has((error as NodeJS.ErrnoException).code ?? '')) throw error
+    const { copyDirRoot, agentLogRoot } = ports.folders
+    const why = `its files cannot be written (${error.message}): is there room below ${copyDirRoot} and ${agentLogRoot}?`
+    return { outcome: 'hindered', why }
+  }
+}
+
+async function build(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuiltRequest> {
   const { root, folders } = ports
   const { attempt, spec, step, config } = action
   const resolved = await resolveReferences({ env: spec.env ?? [], resources: spec.resources, fields: ports.fields, port: ports.references })
-  if (resolved.outcome === 'missing') return refused(`${resolved.references.join(', ')} missing`)
+  if (resolved.outcome === 'missing')
+    return refused(`${resolved.references.join('; ')}: create what is missing, or mark the reference optional in the package's env`)
   if (resolved.outcome === 'invalid') return refused(resolved.problems.join('; '))
   const { previousVersion } = action
   const composed = composeStep({
@@ -65,7 +86,9 @@ export async function buildStepRequest(ports: RequestPorts, instance: PackageIns
   ])
   if (prepared.outcome === 'refused') return refused(prepared.why)
   const dir = copyDir(folders, instance)
-  const unusable = await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
+  const unusable =
+    (action.fresh ? await whyNothingRunsIn(root, folders.copyDirRoot) : undefined) ??
+    (await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? ''))
   if (unusable !== undefined) return refused(unusable)
   const request = stepUnitRequest({
     attempt,

@@ -42,7 +42,7 @@ export type StepPorts = {
 }
 
 export function createStepRunner(ports: StepPorts): StepRunner {
-  const { root, units, state, settings } = ports
+  const { root, units, state, settings, contentOf, metrics, log } = ports
   const host: StepHost = { root, units }
   const folders: HostFolders = { copyDirRoot: settings.copyDirRoot, agentLogRoot: settings.agentLogRoot }
   const { nodeName, hostIp, namespace } = settings
@@ -54,12 +54,13 @@ export function createStepRunner(ports: StepPorts): StepRunner {
   }
 
   /** It has not begun and is tried again; meanwhile the node says why. */
-  function hinder(id: string, hindrance: string): void {
+  function hinder(id: string, hindrance: string): never {
     if (state.attempts.get(id)?.state === 'absent') state.attempts.set(id, { state: 'absent', hindrance })
+    throw new Error(hindrance)
   }
 
   return {
-    ...createStepRecords(host, folders, state, ports.metrics, ports.log),
+    ...createStepRecords({ host, folders, state, contentOf, metrics, log }),
     observeOpen: () => observer.observeOpen(),
     close: () => observer.close(),
 
@@ -76,7 +77,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         name: record.name,
         version: record.version,
       }
-      const store = ports.contentOf(record.work.digest)
+      const store = contentOf(record.work.digest)
       const built = await buildStepRequest(
         {
           root,
@@ -88,11 +89,9 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         },
         instance,
         action,
-      ).catch((error: unknown) => {
-        if (diskTroubles.has(codeOf(error))) hinder(attempt.id, (error as Error).message)
-        throw error
-      })
+      )
       if (built.outcome === 'refused') return refuse(attempt.id, built.why)
+      if (built.outcome === 'hindered') return hinder(attempt.id, built.why)
       if (state.attempts.get(attempt.id)?.state !== 'absent') return // stopped meanwhile
       const started = await startStepUnit(host, built.request)
       if (started.started) {
@@ -106,7 +105,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
       else if (kind === 'invalid' || kind === 'refused') refuse(attempt.id, message)
       else {
         // Not the step's fault: the steps before it must not run again for it.
-        if (kind === 'host' || kind === 'stopping') hinder(attempt.id, message)
+        if (kind === 'host' || kind === 'stopping') return hinder(attempt.id, message)
         throw new Error(message) // asked again; the look before it tells what became of this
       }
     },
@@ -119,7 +118,3 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     },
   }
 }
-
-/** The host's disk, not the package: nothing is wrong with the step once there is room again. */
-const diskTroubles = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
-const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? ''

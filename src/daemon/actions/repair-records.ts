@@ -1,0 +1,72 @@
+import type { HostRoot } from '../../host/root.ts'
+import { loadPackage } from '../../packages/config.ts'
+import { hasStepFlag, publishCheckResults, publishStepFlag } from '../../packages/flags.ts'
+import { readHistory, recordVersion } from '../../packages/history.ts'
+import { stateDir } from '../../packages/layout.ts'
+import type { HostFolders } from '../../packages/layout.ts'
+import { rootDirRecordFile, uninstallRootDir } from '../../packages/root-dir.ts'
+import type { Journal, PackageRecord, PackageWork } from '../../schemas/journal.ts'
+import { checkOf, isCheck } from '../../schemas/package-config.ts'
+import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
+
+export type RepairPorts = {
+  readonly root: HostRoot
+  readonly folders: HostFolders
+  /** Folder on the host with the unpacked content of an image. */
+  readonly contentOf: (digest: string) => string
+  readonly nowMs: number
+}
+
+/**
+ * Writes what an agent that died right after its journal left unwritten of the copies for people: flags, the checks' summary and
+ * history of the last that each package did. What is there stays as it is.
+ */
+export async function repairRecords(ports: RepairPorts, { skyhooks }: Journal): Promise<void> {
+  for (const [skyhook, { packages, installed }] of Object.entries(skyhooks))
+    for (const entry of Object.values(packages)) if (entry.work) await repairEntry(ports, skyhook, entry, entry.work, installed[entry.name])
+}
+
+/** Takes off the host what an uninstall on record still had to. Only while nothing is installed: it may be the same files. */
+export async function finishUninstalls({ root, folders }: Pick<RepairPorts, 'root' | 'folders'>, { skyhooks }: Journal): Promise<void> {
+  for (const [skyhook, { packages, installed }] of Object.entries(skyhooks))
+    for (const [name, version] of Object.entries(installed)) {
+      const isBegunAgain = Object.values(packages).some((entry) => entry.name === name && entry.work !== undefined)
+      if (version === 'uninstalled' && !isBegunAgain) await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
+    }
+}
+
+async function repairEntry(
+  { root, folders, contentOf, nowMs }: RepairPorts,
+  skyhook: string,
+  entry: PackageRecord,
+  { digest, packageName, packageVersion }: PackageWork,
+  installed: string | undefined,
+): Promise<void> {
+  const content = contentOf(digest)
+  if ((await root.stat(content)) === undefined) return
+  const loaded = await loadPackage(root, content)
+  if (loaded.outcome === 'invalid') return // it ran once: somebody changed the store, and the next preparation says so
+  const { config } = loaded
+  const state = stateDir(folders, skyhook)
+  for (const step of stepsDone(entry, config))
+    if (!(await hasStepFlag(root, state, config, step))) await publishStepFlag(root, state, config, step, nowMs)
+
+  const check = entry.state === 'complete' && entry.stage !== 'interrupt' ? checkOf(entry.stage) : undefined
+  const checked = check === undefined ? [] : (config.modes[check] ?? [])
+  if (check !== undefined && checked.length > 0 && (await root.stat(`${state}/flags/${check}_ALL_CHECKED`)) === undefined) {
+    const results = checked.map(({ path }) => ({ path, failed: false }))
+    await publishCheckResults(root, state, check, results)
+  }
+  if (installed !== packageVersion) return
+  const history = await readHistory(root, state, packageName)
+  if (history.state !== 'found' || history.currentVersion !== packageVersion)
+    await recordVersion(root, state, packageName, packageVersion, nowMs)
+}
+
+/** Of the stage that it did last, or is in the middle of. */
+function stepsDone({ stage, state, attempt }: PackageRecord, config: PackageConfig): readonly Step[] {
+  if (stage === 'interrupt' || stage === 'uninstall') return []
+  if (state === 'complete') return config.modes[stage satisfies Stage] ?? []
+  const done = (attempt?.steps ?? []).filter(({ mode, result }) => result?.result === 'ok' && !isCheck(mode as Mode))
+  return done.flatMap(({ mode, index }) => config.modes[mode as Mode]?.[index] ?? [])
+}

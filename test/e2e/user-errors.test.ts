@@ -1,0 +1,152 @@
+/** Mistakes in a Skyhook that only show at work: each is told on the Node with what, where and how to mend it, and mending it is enough. */
+import { describe, expect, test } from 'vitest'
+import type { EnvVar } from '../../src/schemas/kubernetes.ts'
+import type { PackageSpec } from '../../src/schemas/skyhook.ts'
+import { unique, useCluster, type NodeName } from './cluster.ts'
+import { patch, unlessGone } from './kube.ts'
+import { borrow, type CleanUp } from './lanes.ts'
+import { isCompleteOn } from './service-of-nodes.ts'
+import { manifest, shellscript, shown, type Shown } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const secrets = '/api/v1/namespaces/skyhook/secrets'
+const configMaps = '/api/v1/namespaces/skyhook/configmaps'
+/** Longer than the first two pauses between attempts. */
+const retriedMs = 30_000
+
+async function apply(packages: Record<string, PackageSpec>, node: NodeName, onTestFinished: CleanUp): Promise<string> {
+  const name = unique('mistake')
+  onTestFinished(async () => await cluster.remove(name))
+  await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages }), node)
+  return name
+}
+
+/** What the node shows once it gives this reason. */
+async function toldOn(node: NodeName, name: string, reason: string, ...words: readonly string[]): Promise<Shown> {
+  const now = (): Shown => shown(cluster.history.now.nodes.get(node), name)
+  await cluster.history.eventually(`the reason of ${name} is ${reason} with ${words.join(', ')}`, () => {
+    const told = now().reason
+    return told?.reason === reason && words.every((word) => told.message.includes(word))
+  })
+  return now()
+}
+
+const completes = async (node: NodeName, name: string): Promise<void> => {
+  await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), retriedMs)
+}
+
+/** Creates an object of the agents' namespace, which goes with the test. */
+async function create(path: string, name: string, content: object, onTestFinished: CleanUp): Promise<void> {
+  onTestFinished(async () => void (await unlessGone(cluster.api, 'DELETE', `${path}/${name}`)))
+  await cluster.api.json('POST', path, { body: { metadata: { name }, ...content } })
+}
+
+const withEnv = (env: readonly EnvVar[]): PackageSpec => shellscript(cluster.registry, { apply: 'test "$WORD" = right' }, { env })
+
+describe.concurrent('a value', () => {
+  test('from a Secret that is not there, then lacks the key: named, tried again, found', async ({ onTestFinished }) => {
+    const node = 'node-1'
+    await borrow(onTestFinished, node)
+    const secret = unique('words')
+    const work = withEnv([{ name: 'WORD', valueFrom: { secretKeyRef: { name: secret, key: 'word' } } }])
+    const name = await apply({ work }, node, onTestFinished)
+    expect(await toldOn(node, name, 'StepFailed')).toMatchObject({
+      status: 'erroring',
+      reason: {
+        message: `package work 1.1.0: apply shellscript_run.sh could not start: env WORD needs Secret skyhook/${secret}, which does not exist: create what is missing, or mark the reference optional in the package's env`,
+      },
+    })
+    await create(secrets, secret, { stringData: { other: 'x' } }, onTestFinished)
+    await toldOn(node, name, 'StepFailed', `env WORD needs key "word" of Secret skyhook/${secret}, which has no such key`)
+    await patch(cluster.api, `${secrets}/${secret}`, { stringData: { word: 'right' } })
+    await completes(node, name)
+  })
+
+  test('from a ConfigMap that is not there', async ({ onTestFinished }) => {
+    const node = 'node-2'
+    await borrow(onTestFinished, node)
+    const configMap = unique('words')
+    const work = withEnv([{ name: 'WORD', valueFrom: { configMapKeyRef: { name: configMap, key: 'word' } } }])
+    const name = await apply({ work }, node, onTestFinished)
+    const { reason } = await toldOn(node, name, 'StepFailed')
+    expect(reason?.message).toContain(`env WORD needs ConfigMap skyhook/${configMap}, which does not exist: create what is missing`)
+    await create(configMaps, configMap, { data: { word: 'right' } }, onTestFinished)
+    await completes(node, name)
+  })
+})
+
+describe.concurrent('a package', () => {
+  const wanting = (more: Partial<PackageSpec>): PackageSpec => ({
+    version: '1.0.0',
+    image: `${cluster.registry}/test/wants-settings`,
+    ...more,
+  })
+
+  test('that lacks a variable and a file of its own: both are named, one after the other', async ({ onTestFinished }) => {
+    const node = 'node-3'
+    await borrow(onTestFinished, node)
+    const name = await apply({ work: wanting({}) }, node, onTestFinished)
+    const { reason } = await toldOn(node, name, 'StepFailed')
+    expect(reason?.message).toBe(
+      "package work 1.0.0: apply apply.sh could not start: the environment lacks SITE, which the step's arguments name: set it in the package's env",
+    )
+    await cluster.edit(name, { packages: { work: { env: [{ name: 'SITE', value: 'north' }] } } })
+    const then = await toldOn(node, name, 'StepFailed', 'settings.conf')
+    expect(then.reason?.message).toBe(
+      'package work 1.0.0: apply apply.sh could not start: the package expects settings.conf in the configMap of the Skyhook',
+    )
+    await cluster.edit(name, { packages: { work: { configMap: { 'settings.conf': 'yes' } } } })
+    await completes(node, name)
+  })
+
+  test('in a circle of dependencies blocks its Skyhook alone, before anything is fetched', async ({ onTestFinished }) => {
+    const node = 'node-1'
+    await borrow(onTestFinished, node)
+    const from = (more: Partial<PackageSpec>): PackageSpec => shellscript(cluster.registry, { apply: 'true' }, more)
+    const packages = {
+      one: from({ dependsOn: { three: '1.1.0' } }),
+      two: from({ dependsOn: { one: '1.1.0' } }),
+      three: from({ dependsOn: { two: '1.1.0' } }),
+    }
+    const name = await apply(packages, node, onTestFinished)
+    expect(await toldOn(node, name, 'InvalidSpec')).toMatchObject({
+      status: 'blocked',
+      reason: { message: 'packages.one.dependsOn: cycle one -> three -> two -> one; take one of these out' },
+    })
+    const other = await apply({ work: from({}) }, node, onTestFinished)
+    await patch(cluster.api, `/api/v1/nodes/${node}`, { metadata: { labels: { 'skyhook.nvidia.com/test-node': other } } })
+    await completes(node, other)
+    await patch(cluster.api, `/api/v1/nodes/${node}`, { metadata: { labels: { 'skyhook.nvidia.com/test-node': name } } })
+    await cluster.edit(name, { packages: { one: { dependsOn: null } } })
+    await completes(node, name)
+  })
+})
+
+describe('a host', () => {
+  test('on which nothing below the copy dir can be executed says so before a slot is taken, and goes on when it can', async ({
+    onTestFinished,
+  }) => {
+    const node = 'node-2'
+    await borrow(onTestFinished, node)
+    const folder = '/var/lib/skyhook'
+    const host = cluster.host(node)
+    await host.exec('mount', '--bind', folder, folder)
+    let isMounted = true
+    const unmount = async (): Promise<void> => {
+      if (isMounted) await host.exec('umount', '--lazy', folder)
+      isMounted = false
+    }
+    onTestFinished(unmount)
+    await host.exec('mount', '-o', 'remount,bind,noexec', folder)
+    const name = await apply({ work: shellscript(cluster.registry, { apply: 'true' }) }, node, onTestFinished)
+    const { status, reason } = await toldOn(node, name, 'HostUnusable')
+    expect(status).toBe('blocked')
+    expect(reason?.message).toBe(
+      `${folder} is on ${folder}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`,
+    )
+    await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
+    await unmount()
+    await completes(node, name)
+  })
+})
