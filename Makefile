@@ -57,6 +57,10 @@ conformance: deps ## the original's own scenarios, row by row, on the sandbox; n
 	@mkdir -p dist; rm -f dist/conformance.json; vitest run --project conformance --reporter=default --reporter=json --outputFile.json=dist/conformance.json; \
 	  node test/conformance/table.ts dist/conformance.json
 
+.PHONY: torture
+torture: deps ## every crash point of the agent against every fault, on the sandbox (SAMPLE=n: only so many); needs root; more than an hour
+	@node test/torture/torture.ts $(if $(SAMPLE),--sample $(SAMPLE))
+
 .PHONY: measure
 measure: deps ## memory, start, latency and API requests of the agent, on the sandbox
 	@node bench/agent.ts

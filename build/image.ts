@@ -3,7 +3,7 @@
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { writeLayer } from '../src/packages/oci/layer.ts'
 import { buildImage, type BuiltImage, rootOf, writeLayoutArchive } from '../src/packages/oci/layout.ts'
@@ -17,12 +17,13 @@ import { nodeVersion, npmIntegrity } from './node-binary.ts'
 import { registryFromEnvironment } from './registry-login.ts'
 import { fileOf, type ImagePins, runtimeLayer } from './runtime-layer.ts'
 
-const usage = `usage: node build/image.ts [--arch ARCH]... [--locked] [--out FILE.tar] [--push REGISTRY/NAME:TAG]
+const usage = `usage: node build/image.ts [--arch ARCH]... [--locked] [--entry FILE] [--out FILE.tar] [--push REGISTRY/NAME:TAG]
        node build/image.ts --update-pins
 
   --arch ARCH         amd64 or arm64; several make an index (default: this machine's)
   --out FILE.tar      writes an OCI archive: ctr -n k8s.io images import FILE.tar
   --push REFERENCE    pushes; login from REGISTRY_USER, REGISTRY_PASSWORD and REGISTRY_CA, or from docker's config.json
+  --entry FILE        another main module than src/daemon/main.ts, for tests of what a fault in the agent would do
   --locked            fails where a pinned Debian package is gone from the mirrors, instead of taking its successor
   --update-pins       records the newest Debian packages and the Node version of package.json in build/image-pins.json
 `
@@ -103,6 +104,7 @@ async function main(): Promise<number> {
       arch: { type: 'string', multiple: true },
       out: { type: 'string' },
       push: { type: 'string' },
+      entry: { type: 'string' },
       locked: { type: 'boolean', default: false },
       'update-pins': { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -121,7 +123,12 @@ async function main(): Promise<number> {
 
   const workFolder = mkdtempSync(join(tmpdir(), 'skyhookd-image-'))
   try {
-    const images = await buildAgentImages({ architectures, isLocked: values.locked, workFolder })
+    const images = await buildAgentImages({
+      architectures,
+      isLocked: values.locked,
+      workFolder,
+      ...(values.entry !== undefined && { entry: resolve(values.entry) }),
+    })
     if (values.out !== undefined) {
       await writeLayoutArchive(values.out, images, formatReference(parseReference(values.push ?? `skyhookd:${readVersion()}`)))
       console.log(`${values.out} ${rootOf(images).descriptor.digest}`)

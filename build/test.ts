@@ -14,6 +14,9 @@ type Report = {
   readonly success: boolean
 }
 
+/** Of some two thousand; four minutes on two processors. */
+const tortureCases = 24
+
 let passed = 0
 let failed = 0
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
@@ -46,6 +49,16 @@ function tests(project: string): void {
   }
 }
 
+/** A sample of all crash points and faults; `make torture` has them all. */
+function torture(): void {
+  const parameters = [join(import.meta.dirname, '../test/torture/torture.ts'), '--lanes', '2', '--sample', String(tortureCases)]
+  const { stdout } = spawnSync(process.execPath, parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+  process.stdout.write(stdout)
+  const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(stdout) ?? []
+  passed += Number(good ?? 0)
+  failed += Number(bad ?? 1) // it did not come to its end
+}
+
 check('format', ['biome', 'format', '.'])
 check('types', ['tsc', '--noEmit'])
 check('lint and layers', ['oxlint', '--type-aware', '--deny-warnings'])
@@ -54,6 +67,7 @@ tests('unit')
 if (process.getuid?.() === 0) {
   tests('real')
   tests('conformance')
+  torture()
 } else {
   failed++
   console.log('failed: the tests on real parts need root: they make network namespaces and boot systemd hosts (try sudo make test)')

@@ -107,10 +107,13 @@ async function run({
   signal,
 }: Running & { readonly settings: Settings; readonly journalFile: JournalFile<Journal> }): Promise<void> {
   const teller = parts.createTeller()
-  const inherited = state.journal // as another agent may have left it
+  const inherited = state.journal // as another agent may have left it; mended before anything adds to it
   await parts.executors.steps
     .finishUninstalls(inherited)
     .catch((error: unknown) => log.warn(errorField(error), 'files of an uninstalled package could not be removed'))
+  await parts.executors.steps
+    .repair(inherited)
+    .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
   const loop = startLoop({
     state,
     settings: {
@@ -133,9 +136,6 @@ async function run({
   })
   parts.onNews(() => loop.wake())
   const censusEnded = parts.standForCensus()
-  await parts.executors.steps
-    .repair(inherited)
-    .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
   await parts.executors.preparer.collect(state.journal)
   await parts.executors.steps
     .collect(state.journal)

@@ -26,7 +26,7 @@ test('a journal that cannot be written holds everything back, says why, and is t
   let isFull = true
   const written: Journal[] = []
   const failures: string[] = []
-  const { wake } = startLoop({
+  const loop = startLoop({
     state,
     settings,
     writeJournal: async (journal) => {
@@ -45,7 +45,7 @@ test('a journal that cannot be written holds everything back, says why, and is t
     reason: 'HostUnusable',
     message: 'nothing is begun while the journal cannot be written: ENOSPC: no space left on device, write',
   })
-  wake()
+  loop.wake()
   await sleep(50)
   expect(failures).toHaveLength(1) // told once, however often it is tried
   isFull = false

@@ -11,7 +11,7 @@
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { chmod, lstat, mkdir, open, readdir, readlink, rename, rm, unlink } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { syncFolder, syncOpenFile } from './durable.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
@@ -34,6 +34,8 @@ export type HostRoot = {
   /** Removes a file, a link or a whole folder; nothing there is fine. Links inside are removed, not followed. */
   remove(path: string): Promise<void>
   readdir(path: string): Promise<string[]>
+  /** Paths of everything below the folder, from it on; folders behind links are not entered. */
+  readTree(path: string): Promise<string[]>
   /** Of what the path leads to; undefined when nothing is there. */
   stat(path: string): Promise<Stats | undefined>
   chmod(path: string, mode: number): Promise<void>
@@ -113,6 +115,19 @@ export function createHostRoot(mountPoint: string): HostRoot {
     async readdir(path) {
       return await readdir(await resolve(path))
     },
+    async readTree(path) {
+      const folder = await resolve(path)
+      const found: string[] = []
+      const enter = async (below: string): Promise<void> => {
+        for (const entry of await readdir(join(folder, below), { withFileTypes: true })) {
+          const path = join(below, entry.name)
+          found.push(path)
+          if (entry.isDirectory()) await enter(path)
+        }
+      }
+      await enter('')
+      return found
+    },
     async stat(path) {
       return await lstat(await resolve(path)).catch(unlessMissing)
     },
@@ -127,6 +142,8 @@ export function createHostRoot(mountPoint: string): HostRoot {
 
 /** What ends the names of files that are not whole yet. After a crash they may be removed. */
 export const TEMPORARY_SUFFIX = '.tmp'
+/** Of a file that this or `copyFileWhole` of src/packages was writing; a package's own files may end in .tmp, too. */
+export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.test(path)
 
 async function linkTarget(path: string): Promise<string | undefined> {
   const stats = await lstat(path).catch(unlessMissing)

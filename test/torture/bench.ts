@@ -34,6 +34,7 @@ export async function openBench(name: string, laneCount: number, keep: boolean):
   const { items } = await api.json<{ items: KubernetesNode[] }>('GET', paths.nodes)
   const counting = await censusNode(api)
   const nodes = items.map(({ metadata }) => metadata.name).filter((node) => node !== counting)
+  await Promise.all(nodes.map(async (node) => await box.must(['start', node]))) // one that an interrupted torture left off
   const lanes = await Promise.all(nodes.map(async (node) => await openLane({ box, api, node, pack })))
   return {
     box,

@@ -16,18 +16,23 @@ export type Outcome = {
   readonly unknown: readonly string[]
 }
 
-/** Of a Skyhook on a node. `names` are texts that differ from run to run, by what to put in their place. */
+/** Of a Skyhook on a node. */
 export function nodeFacts(node: KubernetesNode, skyhook: string): Outcome['node'] {
   const { status, label, state, reason, notReady, erroring } = shown(node, skyhook)
   const { annotations = {} } = node.metadata
   return {
-    ...{ status, label, state, reason, notReady, erroring },
+    status,
+    label,
+    state,
+    reason,
+    notReady,
+    erroring,
     marks: [cordonKey(skyhook), cordonedBeforeKey].filter((key) => key in annotations),
     isCordoned: node.spec?.unschedulable ?? false,
   }
 }
 
-/** Times, identifiers of objects and names of this run, replaced by words. */
+/** Times, identifiers of objects and what `run` names, replaced by words. */
 export function neutral(text: string, run: Readonly<Record<string, string>>): string {
   let result = text
   for (const [name, word] of Object.entries(run)) result = result.replaceAll(name, word)

@@ -56,8 +56,8 @@ const entry = (more: Partial<PackageRecord>): PackageRecord => ({
   ...more,
 })
 
-const repair = async (work: PackageRecord | undefined, installed: SkyhookRecord['installed']): Promise<void> => {
-  const packages = work ? { 'work|1.0.0': work } : {}
+const repair = async (work: PackageRecord | undefined | readonly PackageRecord[], installed: SkyhookRecord['installed']): Promise<void> => {
+  const packages = Object.fromEntries([work ?? []].flat().map((one) => [`${one.name}|${one.version}`, one]))
   const journal: Journal = { v: 1, nodeUid: 'n', skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installed } } }
   const ports = { root: createHostRoot(mount), folders, contentOf: () => '/store/abc', nowMs: Date.UTC(2026, 0, 2) }
   await finishUninstalls(ports, journal)
@@ -96,6 +96,28 @@ describe('what an agent left unwritten when it died', () => {
     await repair(entry({ stage: 'config' }), { work: '1.0.0' })
     expect(readFileSync(join(mount, state, 'flags/probe/1.0.0/two.sh_W11fWzBd'), 'utf8')).toBe('before')
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(history)
+  })
+
+  test('is not added where another package of the same image was the last to write', async () => {
+    const work = entry({ stage: 'config' })
+    const other = { ...work, name: 'other', version: '2.0.0', work: { ...(work.work as object), packageVersion: '2.0.0' } } as PackageRecord
+    put(
+      `${state}/history/probe.json`,
+      JSON.stringify({ 'current-version': '2.0.0', history: ['2.0.0', '1.0.0'].map((version) => ({ version, time: '' })) }),
+    )
+    const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
+    await repair([work, other], { work: '1.0.0', other: '2.0.0' })
+    expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
+  })
+
+  test('under a name of its own goes', async () => {
+    put(`${state}/flags/check_results.0123456789ab.tmp`, '')
+    put(`${state}/work-1.0.0-u-1/skyhook_dir/run.sh.0123456789ab.tmp`, '')
+    put(`${state}/work-1.0.0-u-1/skyhook_dir/theirs.tmp`, '')
+    await repair(undefined, {})
+    expect(readdirSync(join(mount, state), { recursive: true }).filter((path) => String(path).endsWith('.tmp'))).toEqual([
+      'work-1.0.0-u-1/skyhook_dir/theirs.tmp',
+    ])
   })
 
   test('of an uninstall: its files go from the host, unless the package has begun again', async () => {

@@ -1,11 +1,11 @@
-import type { HostRoot } from '../../host/root.ts'
+import { isTemporary, type HostRoot } from '../../host/root.ts'
 import { loadPackage } from '../../packages/config.ts'
 import { hasStepFlag, publishCheckResults, publishStepFlag } from '../../packages/flags.ts'
 import { readHistory, recordVersion } from '../../packages/history.ts'
 import { stateDir } from '../../packages/layout.ts'
 import type { HostFolders } from '../../packages/layout.ts'
 import { rootDirRecordFile, uninstallRootDir } from '../../packages/root-dir.ts'
-import type { Journal, PackageRecord, PackageWork } from '../../schemas/journal.ts'
+import type { Journal, PackageRecord, PackageWork, SkyhookRecord } from '../../schemas/journal.ts'
 import { checkOf, isCheck } from '../../schemas/package-config.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
 
@@ -22,8 +22,16 @@ export type RepairPorts = {
  * history of the last that each package did. What is there stays as it is.
  */
 export async function repairRecords(ports: RepairPorts, { skyhooks }: Journal): Promise<void> {
-  for (const [skyhook, { packages, installed }] of Object.entries(skyhooks))
-    for (const entry of Object.values(packages)) if (entry.work) await repairEntry(ports, skyhook, entry, entry.work, installed[entry.name])
+  for (const [skyhook, record] of Object.entries(skyhooks)) {
+    await removeTemporaries(ports.root, stateDir(ports.folders, skyhook))
+    for (const entry of Object.values(record.packages)) if (entry.work) await repairEntry(ports, skyhook, record, entry, entry.work)
+  }
+}
+
+/** What a write left that was cut off: whole files under names that nobody looks for. */
+async function removeTemporaries(root: HostRoot, folder: string): Promise<void> {
+  if ((await root.stat(folder)) === undefined) return
+  for (const path of await root.readTree(folder)) if (isTemporary(path)) await root.remove(`${folder}/${path}`)
 }
 
 /** Takes off the host what an uninstall on record still had to. Only while nothing is installed: it may be the same files. */
@@ -38,9 +46,9 @@ export async function finishUninstalls({ root, folders }: Pick<RepairPorts, 'roo
 async function repairEntry(
   { root, folders, contentOf, nowMs }: RepairPorts,
   skyhook: string,
+  { packages, installed }: SkyhookRecord,
   entry: PackageRecord,
   { digest, packageName, packageVersion }: PackageWork,
-  installed: string | undefined,
 ): Promise<void> {
   const content = contentOf(digest)
   if ((await root.stat(content)) === undefined) return
@@ -57,10 +65,16 @@ async function repairEntry(
     const results = checked.map(({ path }) => ({ path, failed: false }))
     await publishCheckResults(root, state, check, results)
   }
-  if (installed !== packageVersion) return
+  if (installed[entry.name] !== packageVersion) return
+  // packages of one image share a history: another's version may be on top
+  const sharers = Object.values(packages).filter((one) => one.work?.packageName === packageName)
+  const current = new Set(sharers.map((one) => installed[one.name]))
   const history = await readHistory(root, state, packageName)
-  if (history.state !== 'found' || history.currentVersion !== packageVersion)
-    await recordVersion(root, state, packageName, packageVersion, nowMs)
+  const isOnRecord =
+    history.state === 'found' &&
+    (history.currentVersion === packageVersion ||
+      (current.has(history.currentVersion) && history.entries.some(({ version }) => version === packageVersion)))
+  if (!isOnRecord) await recordVersion(root, state, packageName, packageVersion, nowMs)
 }
 
 /** Of the stage that it did last, or is in the middle of. */

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { faultNames } from './faults.ts'
+import { allCases, sample, split } from './matrix.ts'
+
+const points = { service: ['a#1', 'b#1'], reboot: ['c#1'], change: ['d#1'] }
+
+test('every point meets every fault', () => {
+  const cases = allCases(points)
+  expect(cases).toHaveLength(4 * faultNames.length)
+  expect(new Set(cases.map((one) => JSON.stringify(one))).size).toBe(cases.length)
+  expect(allCases(points, { fault: 'power cut', life: 'service' }).map(({ point }) => point)).toEqual(['a#1', 'b#1'])
+})
+
+test('a sample is spread over all lives and faults, and another one with a shift', () => {
+  const numbers = Array.from({ length: 100 }, (_, index) => index)
+  expect(sample(numbers, 4)).toEqual([0, 25, 50, 75])
+  expect(sample(numbers, 4, 30)).toEqual([30, 55, 80, 5])
+  expect(sample(numbers, 200)).toEqual(numbers)
+})
+
+test('a fault that strikes all nodes at once is met in rounds', () => {
+  const { alone, rounds } = split(allCases(points), 3)
+  expect(alone).toHaveLength(4 * (faultNames.length - 1))
+  expect(rounds.map((round) => round.length)).toEqual([3, 1])
+})
