@@ -21,6 +21,35 @@ function nodeState(): State {
   return state
 }
 
+const quiet = {
+  decided: () => undefined,
+  onActionFailed: () => undefined,
+  onJournalFailed: () => undefined,
+  writeJournal: async () => undefined,
+}
+
+test('a record that cannot be written is tried again, though no plan names it twice', async () => {
+  const state = nodeState()
+  const uid = 'a-uid'
+  const steps = [{ package: 'a', id: 'x', unit: 'x.service', mode: 'apply', index: 0, path: 'run.sh', bootId: 'boot-1', startedAtMs: 0 }]
+  const halted = { uid, rev: 1, packages: {}, reboots: {}, flags: {}, installed: {}, stopping: steps }
+  state.journal = { ...state.journal, nodeUid: 'u', skyhooks: { gone: halted } }
+  state.attempts.set('x', { state: 'ended', end: { outcome: 'exited', code: 0 } })
+  let tries = 0
+  startLoop({
+    ...quiet,
+    state,
+    settings,
+    execute: async ({ do: what }) => {
+      if (what === 'forgetStep' && ++tries < 3) throw new Error('ENOSPC')
+    },
+    signal: stopping.signal,
+  })
+  await expect.poll(() => tries, { timeout: 8_000 }).toBe(3)
+  await sleep(1_500)
+  expect(tries).toBe(3)
+})
+
 test('a journal that cannot be written holds everything back, says why, and is tried again until it can', async () => {
   const state = nodeState()
   let isFull = true

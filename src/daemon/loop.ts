@@ -39,6 +39,7 @@ export function startLoop(ports: LoopPorts): Loop {
   const { state, signal } = ports
   const running = new Set<string>()
   const pausedUntilMs = new Map<string, number>()
+  const owed = new Map<string, Action>()
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
   let pending = Promise.withResolvers<void>()
   const wake = (): void => pending.resolve()
@@ -50,10 +51,14 @@ export function startLoop(ports: LoopPorts): Loop {
     ports
       .execute(action)
       .then(
-        () => pausedUntilMs.delete(action.key),
+        () => {
+          pausedUntilMs.delete(action.key)
+          owed.delete(action.key)
+        },
         (error: unknown) => {
           if (signal.aborted) return
           pausedUntilMs.set(action.key, Date.now() + failurePauseMs)
+          if (isNamedOnce(action)) owed.set(action.key, action)
           ports.onActionFailed(action, error)
         },
       )
@@ -104,7 +109,7 @@ export function startLoop(ports: LoopPorts): Loop {
     ports.decided(plan)
     for (const key of state.prepared.keys()) if (!plan.needed.has(key)) state.prepared.delete(key)
     let wakeAtMs = plan.wakeAtMs
-    for (const action of plan.actions) {
+    for (const action of [...plan.actions, ...owed.values()]) {
       const pausedMs = pausedUntilMs.get(action.key) ?? 0
       if (pausedMs > nowMs) wakeAtMs = Math.min(wakeAtMs, pausedMs)
       else start(action)
@@ -122,6 +127,9 @@ export function startLoop(ports: LoopPorts): Loop {
 
   return { wake, ended: run() }
 }
+
+/** What follows from an entry of the journal in the moment in which it is made: no later plan asks for it again. */
+const isNamedOnce = ({ do: what }: Action): boolean => what.startsWith('record') || what === 'forgetStep'
 
 const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record<string, string | null> =>
   Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(reasonKey(''))))
