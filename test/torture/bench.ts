@@ -1,5 +1,5 @@
 /** The sandbox of the torture: hosts whose power cuts lose what was not synced, agents that take orders at their crash points. */
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Transport } from '../../src/kube/transport.ts'
 import type { Lease } from '../../src/lease/slot.ts'
@@ -7,7 +7,7 @@ import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { pushJournalPackages, repository } from '../conformance/journal-images.ts'
 import { adminTransport, paths, unlessGone } from '../e2e/kube.ts'
 import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
-import { ordersFile, within } from './agent-process.ts'
+import { agentProcess, ordersFile, within } from './agent-process.ts'
 import { namespace, openLane, type Lane } from './lane.ts'
 import type { Pack } from './lives.ts'
 
@@ -30,11 +30,11 @@ export async function openBench(name: string, laneCount: number, keep: boolean):
   // pods are refused before the controller has made the account that they run under
   const account = `/api/v1/namespaces/${namespace}/serviceaccounts/default`
   await within(20_000, async () => (await unlessGone(api, 'GET', account)) !== undefined)
+  await sweep(box)
   const pack: Pack = (version, more = {}) => ({ version, image: `${REGISTRY}/${repository}`, ...more })
   const { items } = await api.json<{ items: KubernetesNode[] }>('GET', paths.nodes)
   const counting = await censusNode(api)
   const nodes = items.map(({ metadata }) => metadata.name).filter((node) => node !== counting)
-  await Promise.all(nodes.map(async (node) => await box.must(['start', node]))) // one that an interrupted torture left off
   const lanes = await Promise.all(nodes.map(async (node) => await openLane({ box, api, node, pack })))
   return {
     box,
@@ -45,6 +45,15 @@ export async function openBench(name: string, laneCount: number, keep: boolean):
       if (!keep) await box.must(['down'])
     },
   }
+}
+
+/** What an interrupted torture left. */
+async function sweep(box: Sandbox): Promise<void> {
+  const hosts = readdirSync(join(box.folder, 'hosts'))
+  await Promise.all(hosts.map(async (host) => await box.must(['start', host])))
+  for (const host of hosts) agentProcess(box, host).resume()
+  await box.kubectl(['delete', 'skyhooks', '--all', '--timeout=60s'])
+  await box.kubectl(['-n', namespace, 'delete', 'pods', '--all', '--timeout=60s'])
 }
 
 /** The node whose agent counts for all. It is left in peace: a life that waits for an election takes a quarter of a minute longer. */
