@@ -3,12 +3,13 @@ import { openJournalFile } from '../host/journal.ts'
 import type { JournalFile } from '../host/journal.ts'
 import { createHostRoot } from '../host/root.ts'
 import type { HostRoot } from '../host/root.ts'
+import { listenToCrashPoints } from '../host/crash-point.ts'
 import { claimSingleAgent } from '../host/single-agent.ts'
 import { sweepStepFiles } from '../host/step-files.ts'
 import { pause } from '../kube/retry.ts'
 import { emptyJournal, openSteps } from '../schemas/journal.ts'
 import type { Journal } from '../schemas/journal.ts'
-import { crashOrderOf, createCrashPoints, watchedRoot } from './crash-points.ts'
+import { crashOrdersOf } from './crash-orders.ts'
 import { execute } from './execute.ts'
 import { serveHealth, serveMetrics } from './http.ts'
 import { createLog, errorField } from './log.ts'
@@ -37,12 +38,11 @@ export async function runAgent(): Promise<number> {
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stopping.abort(new Error(`stopped by ${name}`)))
   log.info({ version, pid: process.pid }, 'agent starts')
 
-  const order = crashOrderOf(process.env, settings.hostRoot, settings.copyDirRoot)
-  const points = order && createCrashPoints(order)
-  const plainRoot = createHostRoot(settings.hostRoot)
-  const root = points ? watchedRoot(plainRoot, points) : plainRoot
+  const orders = crashOrdersOf(process.env, settings.hostRoot, settings.copyDirRoot)
+  if (orders) listenToCrashPoints((name) => orders.pass(name))
+  const root = createHostRoot(settings.hostRoot)
   const state = newState(emptyJournal(''), await readBootId(root))
-  const parts = wire({ settings, root, points, state, log, signal }) // reads and watches; nothing is written before the host is ours
+  const parts = wire({ settings, root, state, log, signal }) // reads and watches; nothing is written before the host is ours
   let isSynced = false
   const closeServers = serve(settings, parts, log, () => isSynced)
 
@@ -136,15 +136,7 @@ async function run({
     },
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
-    onJournalFailed: (error) => {
-      const { error: problem } = errorField(error)
-      if (problem !== state.journalProblem) log.error(errorField(error), 'the journal cannot be written; nothing is done until it can')
-      state.journalProblem = problem
-    },
-    onJournalWritten: () => {
-      if (state.journalProblem !== undefined) log.info({}, 'the journal can be written again')
-      state.journalProblem = undefined
-    },
+    onJournalFailed: (error) => log.error(errorField(error), 'the journal cannot be written; nothing is done until it can'),
     signal,
   })
   parts.onNews(() => loop.wake())

@@ -27,7 +27,6 @@ export type LoopPorts = {
   decided(plan: Plan): void
   onActionFailed(action: Action, error: unknown): void
   onJournalFailed(error: unknown): void
-  onJournalWritten(): void
   readonly signal: AbortSignal
 }
 
@@ -65,6 +64,21 @@ export function startLoop(ports: LoopPorts): Loop {
       .catch(() => undefined) // the two handlers above do not throw
   }
 
+  /** What cannot be remembered must not be done: false where it could not be written. */
+  async function remember(journal: Journal): Promise<boolean> {
+    try {
+      await ports.writeJournal(journal)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      if (why !== state.journalTrouble) ports.onJournalFailed(error)
+      state.journalTrouble = why
+      return false
+    }
+    state.journal = journal
+    state.journalTrouble = undefined
+    return true
+  }
+
   /** Why nothing happens is told all the same: nobody goes by it. */
   function tell(plan: Plan): void {
     reasons = plan.reasons
@@ -78,20 +92,13 @@ export function startLoop(ports: LoopPorts): Loop {
   /** One decision; returns when to look again at the latest. */
   async function pass(): Promise<number> {
     const nowMs = Date.now()
+    const longestMs = state.journalTrouble === undefined || (await remember(state.journal)) ? longestSleepMs : failurePauseMs
     const world = worldOf(state, nowMs, ports.settings)
     if (!world) return nowMs + longestSleepMs
     const plan = decide(world, reasons)
-    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal)) {
-      try {
-        await ports.writeJournal(plan.journal)
-      } catch (error) {
-        ports.onJournalFailed(error)
-        tell(plan)
-        return nowMs + failurePauseMs // nothing was begun: what cannot be remembered must not be done
-      }
-      state.journal = plan.journal
-      if (state.journalProblem !== undefined) wake() // this was decided for a host of no use
-      ports.onJournalWritten()
+    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal) && !(await remember(plan.journal))) {
+      tell(plan)
+      return nowMs + failurePauseMs
     }
     reasons = plan.reasons
     ports.decided(plan)
@@ -102,7 +109,7 @@ export function startLoop(ports: LoopPorts): Loop {
       if (pausedMs > nowMs) wakeAtMs = Math.min(wakeAtMs, pausedMs)
       else start(action)
     }
-    return Math.min(wakeAtMs, nowMs + longestSleepMs)
+    return Math.min(wakeAtMs, nowMs + longestMs)
   }
 
   async function run(): Promise<void> {

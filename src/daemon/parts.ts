@@ -1,5 +1,6 @@
 import { keepBus } from '../host/bus-connection.ts'
 import type { BusConnection } from '../host/bus-connection.ts'
+import { crashPoint } from '../host/crash-point.ts'
 import type { HostRoot } from '../host/root.ts'
 import { createUnits } from '../host/units.ts'
 import type { Units } from '../host/units.ts'
@@ -16,8 +17,7 @@ import { createInterrupter } from './actions/interrupts.ts'
 import { createPreparer } from './actions/prepare.ts'
 import { publish } from './actions/publish.ts'
 import { createStepRunner } from './actions/steps.ts'
-import { watchedTransport, watchedUnits } from './crash-points.ts'
-import type { CrashPoints } from './crash-points.ts'
+import { watchedTransport } from './crash-orders.ts'
 import type { Executors } from './execute.ts'
 import { errorField } from './log.ts'
 import type { Log } from './log.ts'
@@ -68,14 +68,12 @@ export type Parts = {
 export type Wiring = {
   readonly settings: Settings
   readonly root: HostRoot
-  /** Only in tests: where the agent is to be killed. */
-  readonly points: CrashPoints | undefined
   readonly state: State
   readonly log: Log
   readonly signal: AbortSignal
 }
 
-export function wire({ settings, root, points, state, log, signal }: Wiring): Parts {
+export function wire({ settings, root, state, log, signal }: Wiring): Parts {
   let listener = (): void => undefined
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
   const wake = (): void => listener()
@@ -96,12 +94,11 @@ export function wire({ settings, root, points, state, log, signal }: Wiring): Pa
     version,
     onRequest: ({ verb, code }) => metrics.apiRequest(verb, code),
   })
-  const transport = points ? watchedTransport(plainTransport, points) : plainTransport
+  const transport = watchedTransport(plainTransport, crashPoint)
   const recorder = startEventRecorder(transport, { component: 'skyhookd', host: settings.nodeName, signal })
 
   const connection = keepBus({ socketPath: settings.busSocket })
-  const plainUnits = createUnits(connection)
-  const units = points ? watchedUnits(plainUnits, points) : plainUnits
+  const units = createUnits(connection)
   connection.onState((bus) => {
     state.host =
       bus.state === 'connected'

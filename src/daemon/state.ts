@@ -30,10 +30,10 @@ export type State = {
   hostFolders: ReadonlySet<string>
   readonly evictions: Map<string, Eviction>
   readonly interrupts: Map<string, InterruptObservation>
-  /** What is known of the bus. */
+  /** The host's bus. */
   host: World['host']
-  /** Why the journal could not be written when that was tried last. */
-  journalProblem: string | undefined
+  /** Why the journal cannot be written; nothing is begun meanwhile. */
+  journalTrouble: string | undefined
 }
 
 export function newState(journal: Journal, bootId: string): State {
@@ -52,7 +52,7 @@ export function newState(journal: Journal, bootId: string): State {
     evictions: new Map(),
     interrupts: new Map(),
     host: { state: 'usable' },
-    journalProblem: undefined,
+    journalTrouble: undefined,
   }
 }
 
@@ -80,7 +80,7 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
   }
 }
 
-function hostOf({ host, journalProblem }: State): World['host'] {
-  if (host.state === 'unusable' || journalProblem === undefined) return host
-  return { state: 'unusable', reason: 'HostUnusable', message: `nothing is begun while the journal cannot be written: ${journalProblem}` }
+function hostOf({ host, journalTrouble }: State): World['host'] {
+  if (host.state === 'unusable' || journalTrouble === undefined) return host
+  return { state: 'unusable', reason: 'HostUnusable', message: `nothing is begun while the journal cannot be written: ${journalTrouble}` }
 }

@@ -6,6 +6,7 @@
  */
 import { connect as connectSocket } from 'node:net'
 import { BusError, NoAnswerError, NotConnectedError } from './bus-errors.ts'
+import { crashPoint } from './crash-point.ts'
 import { authenticationRequest, type BusMessage, createMessageReader, encodeMessage, MESSAGE_TYPE, readAuthentication } from './bus-wire.ts'
 
 export type BusCall = {
@@ -50,6 +51,13 @@ export type SystemBus = {
 
 const CALL_TIMEOUT_MS = 25_000 // what libdbus and sd-bus use
 const CONNECT_TIMEOUT_MS = 5_000
+
+/** Methods that change nothing, or nothing that outlives this connection. Every other one is an order, and a crash point. */
+const questions = new Set(
+  `Hello AddMatch RemoveMatch GetNameOwner Subscribe RefUnit UnrefUnit Get GetAll ListUnitsByNames ListUnitsByPatterns ListInhibitors`.split(
+    ' ',
+  ),
+)
 
 export const BUS = { destination: 'org.freedesktop.DBus', path: '/org/freedesktop/DBus', interface: 'org.freedesktop.DBus' } as const
 
@@ -118,7 +126,9 @@ export async function connectSystemBus(options: {
     pending.set(serial, answer)
     socket.write(bytes)
     try {
-      return await answer.promise
+      const values = await answer.promise
+      if (!questions.has(request.member)) crashPoint(`bus:${request.member}`)
+      return values
     } finally {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)

@@ -12,10 +12,10 @@ import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { chmod, lstat, mkdir, open, readdir, readlink, rename, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { syncFolder, syncOpenFile } from './durable.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
 const MAX_LINKS = 40
-const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
 
 /** All paths are absolute paths of the host; errors are those of node:fs. */
 export type HostRoot = {
@@ -76,7 +76,7 @@ export function createHostRoot(mountPoint: string): HostRoot {
       try {
         await file.writeFile(data)
         await file.chmod(mode) // the umask may have taken bits away
-        if (durable) await file.sync()
+        if (durable) await syncOpenFile(file, target)
       } finally {
         await file.close()
       }
@@ -137,13 +137,4 @@ async function linkTarget(path: string): Promise<string | undefined> {
 export function unlessMissing(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
   throw error
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, DIRECTORY)
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }

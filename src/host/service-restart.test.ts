@@ -99,6 +99,12 @@ describe('a service', () => {
     })
   })
 
+  test('is not asked for on a host that goes down', async () => {
+    await using systemd = await runningService()
+    systemd.bus.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'not-asked' })
+  })
+
   test('that takes too long is a failure with a reason', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })

@@ -42,6 +42,9 @@ const CONFIRM_POLL_MS = 50
 
 const OVERDUE = 'overdue' // not a result of systemd's
 
+/** Only the jobs of a shutdown cannot be replaced: what is refused now is for the next boot. */
+const jobInTheWay = 'org.freedesktop.systemd1.TransactionIsDestructive'
+
 const REFUSALS: Readonly<Record<string, RestartFailure>> = {
   'org.freedesktop.systemd1.NoSuchUnit': 'no-such-unit',
   'org.freedesktop.systemd1.LoadFailed': 'bad-unit',
@@ -157,6 +160,7 @@ function howItEnded(snapshot: UnitSnapshot): string {
 function restartFailed(error: unknown, unit: string): RestartOutcome {
   if (isOutcomeUnknown(error)) return { outcome: 'unknown', detail: `${unit}: ${describeError(error)}` }
   if (error instanceof NotConnectedError) return { outcome: 'not-asked', detail: error.message }
+  if (error instanceof BusError && error.name === jobInTheWay) return { outcome: 'not-asked', detail: describeError(error) }
   if (error instanceof BusError) return { outcome: 'failed', reason: REFUSALS[error.name] ?? 'refused', detail: describeError(error) }
   throw error
 }

@@ -137,6 +137,13 @@ describe('starting a step', () => {
     expect(readdirSync(fake.environments)).toEqual([])
   })
 
+  test('on a host that goes down is not the fault of the step', async () => {
+    await using fake = await stepHost()
+    fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'has shutdown in the way' })
+    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'stopping' } })
+    expect(readdirSync(fake.environments)).toEqual([])
+  })
+
   test('whose answer is lost may run: its environment stays', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', ({ client }) => {

@@ -63,13 +63,16 @@ export type StepStart =
 export type StepStartError = {
   /**
    * invalid: the request can never work. refused: systemd said no. host: a file on the host could not be written.
-   * not-connected: nothing was asked. unknown: it may have started, observe it.
+   * stopping: the host is going down. not-connected: nothing was asked. unknown: it may have started, observe it.
    */
-  readonly kind: 'invalid' | 'refused' | 'host' | 'not-connected' | 'unknown'
+  readonly kind: 'invalid' | 'refused' | 'host' | 'stopping' | 'not-connected' | 'unknown'
   readonly message: string
   /** Only under a new unit name may it be tried again. */
   readonly nameIsBurnt?: true
 }
+
+/** The unit is new, so the only job that its start could contradict is a shutdown of the whole host. */
+const jobInTheWay = 'org.freedesktop.systemd1.TransactionIsDestructive'
 
 /**
  * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has written down that it
@@ -117,6 +120,7 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
       return notStarted('unknown', start.message) // the environment file stays: the unit may be about to read it
     case 'refused': {
       await removeSecrets()
+      if (start.error === jobInTheWay) return notStarted('stopping', `the host is going down: ${start.message}`)
       const error = { kind: 'refused', message: `${start.message} (${start.error})` } as const
       return { started: false, error: start.nameIsBurnt ? { ...error, nameIsBurnt: true } : error }
     }

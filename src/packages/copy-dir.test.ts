@@ -2,6 +2,7 @@ import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, sy
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { listenToCrashPoints } from '../host/crash-point.ts'
 import { createHostRoot } from '../host/root.ts'
 import type { HostRoot } from '../host/root.ts'
 import { collectCopyDirs, ensureCopyDir } from './copy-dir.ts'
@@ -46,7 +47,6 @@ async function ensure(change: Partial<CopyDirInputs> = {}): Promise<void> {
     stepPaths: ['run.sh'],
     configMap: {},
     nodeMetadata: { labels: '{}', annotations: '{}', packages: '{}' },
-    bootId: 'boot-1',
     ...change,
   })
   expect(ensured).toEqual({ outcome: 'ready' })
@@ -105,14 +105,27 @@ describe('the content of the image', () => {
 })
 
 describe('after a power cut', () => {
-  test('a file whose data never reached the disk is repaired, though its size and time look right', async () => {
+  test('nothing is missing: all of it is on disk before the marker says that it is there', async () => {
+    const synced: string[] = []
+    const silence = listenToCrashPoints((name) => void synced.push(name))
+    await ensure({ configMap: { 'a.sh': 'one' } })
+    silence()
+    const entries = await readdir(join(folder, dir), { recursive: true, withFileTypes: true })
+    const elsewhere = /\/(node-metadata|\.\.data)$/ // of the moment; a link to what is listed as itself
+    const files = entries.filter((entry) => entry.isFile() && !elsewhere.test(entry.parentPath)) // the marker, too
+    expect(synced.filter((name) => !name.endsWith('/'))).toHaveLength(files.length)
+  })
+
+  test('a file that an older agent did not wait for is repaired, though its size and time look right', async () => {
     await ensure()
     const { mtime } = await stat(join(folder, dir, 'skyhook_dir/run.sh'))
     await put(`${dir}/skyhook_dir/run.sh`, '\0\0\0\0\0\0\0\0\0\0')
     await utimes(join(folder, dir, 'skyhook_dir/run.sh'), mtime, mtime)
     await ensure({ repair: false })
-    expect(await read('skyhook_dir/run.sh')).not.toContain('#!') // the same boot: cannot have happened
-    await ensure({ repair: false, bootId: 'boot-2' })
+    expect(await read('skyhook_dir/run.sh')).not.toContain('#!') // it was on disk: cannot have happened
+    const marker = JSON.parse(await read('.skyhookd.json')) as object
+    await put(`${dir}/.skyhookd.json`, JSON.stringify({ ...marker, v: 1, bootId: 'boot' }))
+    await ensure({ repair: false })
     expect(await read('skyhook_dir/run.sh')).toBe('#!/bin/sh\n')
   })
 
@@ -197,7 +210,6 @@ describe('configuration', () => {
       stepPaths: [],
       configMap: { [key]: '' },
       nodeMetadata: { labels: '', annotations: '', packages: '' },
-      bootId: 'b',
     })
     expect(ensured).toEqual({ outcome: 'invalid', problems: [`configMap key ${JSON.stringify(key)} cannot be the name of a file`] })
   })

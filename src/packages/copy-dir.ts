@@ -2,14 +2,14 @@
  * The folder on the host that steps of a package run in: the content of the image, the Skyhook's configuration and facts
  * about the node, in the incumbent's layout.
  *
- * Nothing here waits for the disk. A marker says what was put there whole, and in which boot: after another boot every file
- * is compared with the store, which is durable, and put right.
+ * A marker says what was put there whole, and is written once all of it is on disk: a package that is complete has its files after
+ * a power cut, too. Only the facts about the node are of the moment and wait for nothing.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { HostRoot } from '../host/root.ts'
 import { configProblems, ensureConfigFiles } from './config-files.ts'
-import { copyTree } from './copy-tree.ts'
+import { copyTree, syncTree } from './copy-tree.ts'
 import { inTurn } from './in-turn.ts'
 import { stateDir } from './layout.ts'
 import type { HostFolders } from './layout.ts'
@@ -27,7 +27,6 @@ export type CopyDirInputs = {
   readonly stepPaths: Iterable<string>
   readonly configMap: Readonly<Record<string, string>>
   readonly nodeMetadata: NodeMetadata
-  readonly bootId: string
   /**
    * Put back what steps changed of the image's and the Skyhook's files: true (the default) at the start of a stage. Between
    * its steps false: some packages prepare files in one step for the next.
@@ -40,8 +39,8 @@ export type EnsuredCopyDir =
   /** Keys of configMap that cannot be files, as sentences: only an edit of the Skyhook helps. */
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
 
-/** Which content was put there whole, and in which boot. */
-type Marker = { readonly v: 1; readonly digest: string; readonly configHash: string; readonly bootId: string }
+/** Which content was put there whole. Version 1 did not wait for the disk. */
+type Marker = { readonly v: 2; readonly digest: string; readonly configHash: string }
 
 const markerName = '.skyhookd.json'
 
@@ -57,13 +56,13 @@ export async function ensureCopyDir(inputs: CopyDirInputs): Promise<EnsuredCopyD
 }
 
 async function ensure(inputs: CopyDirInputs): Promise<void> {
-  const { host, digest, copyDir, configMap, bootId, repair = true } = inputs
+  const { host, digest, copyDir, configMap, repair = true } = inputs
   const configHash = createHash('sha256')
     .update(JSON.stringify(Object.entries(configMap).sort(([a], [b]) => (a < b ? -1 : 1))))
     .digest('hex')
-  const marker: Marker = { v: 1, digest, configHash, bootId }
+  const marker: Marker = { v: 2, digest, configHash }
   const found = await readMarker(host, copyDir)
-  const isSameContent = found?.digest === digest && found.bootId === bootId
+  const isSameContent = found?.v === 2 && found.digest === digest
   const isSame = isSameContent && found.configHash === configHash
 
   await host.mkdirp(copyDir)
@@ -72,7 +71,10 @@ async function ensure(inputs: CopyDirInputs): Promise<void> {
     await ensureConfigFiles(host, `${copyDir}/configmaps`, configMap)
   }
   await ensureNodeMetadata(host, `${copyDir}/node-metadata`, inputs.nodeMetadata)
-  if (!isSame) await host.writeFile(`${copyDir}/${markerName}`, JSON.stringify(marker), 0o644)
+  if (isSame) return
+  const folder = await host.resolve(copyDir)
+  await syncTree(folder, new Set([join(folder, 'node-metadata')]))
+  await host.writeFileDurable(`${copyDir}/${markerName}`, JSON.stringify(marker), 0o644)
 }
 
 async function copyPackage({ host, store, copyDir, stepPaths, configMap }: CopyDirInputs, trustTimes: boolean): Promise<void> {
@@ -103,7 +105,7 @@ async function readMarker(host: HostRoot, copyDir: string): Promise<Partial<Mark
   try {
     return JSON.parse(text.toString()) as Partial<Marker>
   } catch {
-    return undefined // cut off by a power cut
+    return undefined // cut off by a power cut, before version 2
   }
 }
 

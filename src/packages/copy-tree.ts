@@ -1,6 +1,7 @@
 /** One folder made like another: folders, regular files, links as links. Both paths are this process's, not the host's. */
 import { chmod, lstat, mkdir, readdir, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncFile, syncFolder } from '../host/durable.ts'
 import { copyFileWhole, haveSameContent } from './file-content.ts'
 import { ensureLink } from './links.ts'
 import { unlessMissing } from './missing.ts'
@@ -25,7 +26,10 @@ const modeMask = 0o755
 /** A Date holds whole milliseconds, and the system call gets it as a fraction of seconds. */
 const timeErrorMs = 2
 
-/** Files are replaced whole: a script that runs goes on reading the one it began with. What only `to` has, stays. */
+/**
+ * Files are replaced whole: a script that runs goes on reading the one it began with. What only `to` has, stays. Does not wait for the
+ * disk, see `syncTree`.
+ */
 export async function copyTree(copy: TreeCopy): Promise<void> {
   for (const entry of await readdir(copy.from, { withFileTypes: true })) {
     const from = join(copy.from, entry.name)
@@ -59,4 +63,15 @@ async function ensureFile({ trustTimes, executables }: TreeCopy, from: string, t
     }
   }
   await copyFileWhole(from, to, { mode, durable: false, mtime: source.mtime })
+}
+
+/** A folder with everything in it is on disk when this returns; folders of these names are left out, links live in their folders. */
+export async function syncTree(folder: string, leaveOut: ReadonlySet<string> = new Set()): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (leaveOut.has(path)) continue
+    if (entry.isDirectory()) await syncTree(path)
+    else if (entry.isFile()) await syncFile(path)
+  }
+  await syncFolder(folder)
 }

@@ -2,6 +2,8 @@
 import { randomBytes, createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chmod, copyFile, lstat, open, rename, unlink, utimes } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { syncFile, syncFolder } from '../host/durable.ts'
 import { TEMPORARY_SUFFIX } from '../host/root.ts'
 
 const pieceBytes = 256 << 10
@@ -34,22 +36,13 @@ export async function copyFileWhole(from: string, to: string, { mode, durable, m
     await copyFile(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
     await chmod(temporary, mode)
     if (mtime) await utimes(temporary, mtime, mtime)
-    if (durable) await sync(temporary, constants.O_RDONLY)
+    if (durable) await syncFile(temporary)
     await rename(temporary, to)
   } catch (error) {
     await unlink(temporary).catch(() => {}) // not made, or renamed already
     throw error
   }
-  if (durable) await sync(to.slice(0, to.lastIndexOf('/')) || '/', constants.O_RDONLY | constants.O_DIRECTORY)
-}
-
-async function sync(path: string, flags: number): Promise<void> {
-  const file = await open(path, flags | constants.O_NOFOLLOW)
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
+  if (durable) await syncFolder(dirname(to))
 }
 
 async function* pieces(path: string): AsyncGenerator<Buffer> {

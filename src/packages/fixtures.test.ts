@@ -36,7 +36,6 @@ describe('shellscript, from its copy dir', () => {
         'config_check.sh': 'false',
       },
       nodeMetadata: { labels: '{}', annotations: '{}', packages: '{}' },
-      bootId: 'boot',
     })
   })
   afterAll(async () => {

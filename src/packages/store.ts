@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncFolder } from '../host/durable.ts'
 import { type Digest, hexOf, isDigest } from './oci/digest.ts'
 import { ImageError, systemCode } from './oci/errors.ts'
 import { ociArchitecture } from './oci/manifest.ts'
@@ -179,14 +180,5 @@ async function withinTime<T>(
   } catch (error) {
     if (!timeout.aborted || signal.aborted) throw error
     throw new ImageError('unreachable', `${formatReference(reference)}: not fetched within ${timeoutMs} ms`, { cause: error })
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }

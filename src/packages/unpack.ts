@@ -1,7 +1,8 @@
-import { closeSync, createReadStream, fsyncSync, mkdirSync, openSync, readdirSync, readSync } from 'node:fs'
+import { closeSync, createReadStream, mkdirSync, openSync, readdirSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { syncNow } from '../host/durable.ts'
 import { PACKAGE_FOLDER } from './layer-names.ts'
 import { ImageError } from './oci/errors.ts'
 import { type PackageTree, unpackLayer, type UnpackLimits } from './unpack-layer.ts'
@@ -51,16 +52,7 @@ function syncTree(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)
     if (entry.isDirectory()) syncTree(path)
-    else if (entry.isFile()) sync(path)
+    else if (entry.isFile()) syncNow(path)
   }
-  sync(folder)
-}
-
-function sync(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
+  syncNow(folder)
 }

@@ -207,6 +207,25 @@ describe('interrupted work', () => {
     expect(node.status()).toBe('complete')
   })
 
+  test('a step that the host cannot start now says why and is waited for; the steps before it do not run again', () => {
+    const node = new NodeModel()
+    node.images.set('r/pkg:1.0.0', simplePackage({ apply: [plainStep('one.sh'), plainStep('two.sh')], 'apply-check': [plainStep('c.sh')] }))
+    node.hangs.add('a')
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settle()
+    node.hindrance = 'ENOSPC: no space left on device'
+    node.finishHanging('a')
+    node.settleOver(20_000)
+    expect(node.ran).toEqual(['a apply one.sh'])
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ reason: 'HostUnusable', message: node.hindrance })
+    expect(node.events.some(({ type }) => type === 'stageFailed')).toBe(false)
+    node.hindrance = undefined
+    node.settleOver(5_000)
+    expect(node.ran.slice(0, 3)).toEqual(['a apply one.sh', 'a apply two.sh', 'a apply-check c.sh'])
+    expect(node.status()).toBe('complete')
+    expect(node.annotation('reason_s')).toBeUndefined()
+  })
+
   test('a step stopped by the shutdown of its host is unknown, not failed', () => {
     const node = new NodeModel()
     node.hangs.add('a')

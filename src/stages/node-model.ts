@@ -44,6 +44,8 @@ export class NodeModel {
   readonly exits = new Map<string, number>()
   /** Packages whose steps keep running until released. */
   readonly hangs = new Set<string>()
+  /** Why the host can start no step now. */
+  hindrance: string | undefined
   readonly images = new Map<string, PackageConfig | string>()
   grantSlots = true
   pods: Pod[] = []
@@ -207,7 +209,12 @@ export class NodeModel {
         this.slots.splice(0, this.slots.length, ...this.slots.filter(({ lease }) => lease !== action.slot.lease))
         return true
       case 'startStep': {
-        if (this.attempts.has(action.attempt.id)) return false
+        const known = this.attempts.get(action.attempt.id)
+        if (known && (known.state !== 'absent' || this.hindrance !== undefined)) return false
+        if (this.hindrance !== undefined) {
+          this.attempts.set(action.attempt.id, { state: 'absent', hindrance: this.hindrance })
+          return true
+        }
         const { mode, path } = action.attempt
         this.ran.push(`${action.record.name} ${mode} ${path}`)
         const code = this.exits.get(`${action.record.name} ${mode}`) ?? 0

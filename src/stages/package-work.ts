@@ -343,6 +343,9 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
       setEntry(draft, { ...entry, attempt: progress.attempt })
       startStep(draft, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
       const running = progress.attempt.steps.at(-1)
+      const observed = running && world.attempts.get(running.id)
+      if (progress.start && observed?.state === 'absent' && observed.hindrance !== undefined)
+        return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message: observed.hindrance }
       return running && !running.result ? { state: 'running' } : { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
     }
     case 'complete':

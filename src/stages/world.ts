@@ -77,8 +77,8 @@ export type SkyhookView = {
 }
 
 export type AttemptObservation =
-  /** No unit and no result: never started, or lost with its host. */
-  | { readonly state: 'absent' }
+  /** No unit and no result: never started, or lost with its host. `hindrance`: why the host cannot start it now; it is tried again. */
+  | { readonly state: 'absent'; readonly hindrance?: string }
   | { readonly state: 'running' }
   | { readonly state: 'ended'; readonly end: StepEnd; readonly logTail?: string }
 

@@ -15,8 +15,13 @@ export type Line = {
 
 /** What a Skyhook did on a host, in the order in which it happened. */
 export async function linesOf(host: Host, skyhook: string): Promise<Line[]> {
-  const lines = (await host.lines(journalFile)).map((line) => line.split(' '))
+  return parseLines(await host.lines(journalFile), skyhook)
+}
+
+/** Lines of one Skyhook among those of a journal. */
+export function parseLines(lines: readonly string[], skyhook: string): Line[] {
   return lines
+    .map((line) => line.split(' '))
     .filter(([, of]) => of === skyhook)
     .map(([at = '', , name = '', version = '', mode = '', step = '', ...args]) => ({
       atMs: Number.parseFloat(at) * 1000,

@@ -66,7 +66,7 @@ describe('a host without room', () => {
     await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
 
     await leave(600)
-    await told('StepFailed', 'apply shellscript_run.sh could not start: its files cannot be written (ENOSPC')
+    await told('HostUnusable', 'its files cannot be written (ENOSPC')
     await leave(4_000)
     await completes()
     expect(await cluster.host(node).lines(journalOf(name))).toEqual(['x'])

@@ -5,7 +5,6 @@
 import { randomUUID } from 'node:crypto'
 import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readBootId } from '../../src/host/identity.ts'
 import { createHostRoot } from '../../src/host/root.ts'
 import { forgetStepUnit } from '../../src/host/step-unit.ts'
 import { loadPackage, missingConfigFiles, stepPaths, whyNotExecutable } from '../../src/packages/config.ts'
@@ -72,7 +71,6 @@ export async function preparePackage({
   async function mode(mode: Mode): Promise<ModeResult> {
     const instance: PackageInstance = { skyhook: 'host', skyhookUid, generation, name, version: config.packageVersion }
     const dir = copyDir(folders, instance)
-    const bootId = await readBootId(root)
     const ensured = await ensureCopyDir({
       host: root,
       store,
@@ -81,7 +79,6 @@ export async function preparePackage({
       stepPaths: stepPaths(config).keys(),
       configMap: keys,
       nodeMetadata: { labels: '{}', annotations: '{}', packages: '{}' },
-      bootId,
     })
     if (ensured.outcome === 'invalid') throw new Error(ensured.problems.join('; '))
     const missing = await missingConfigFiles(root, dir, config, mode)

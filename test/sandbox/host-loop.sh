@@ -6,6 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/common.sh"
 . "$here/network.sh"
+. "$here/disk.sh"
 host=$1
 folder=$STATE/hosts/$host
 cd "$folder"
@@ -52,11 +53,15 @@ arguments=(--quiet --directory="$folder/root" --machine="$ID.$host" --hostname="
 [[ ! -e kubelet-program ]] || arguments+=(--bind-ro="$(<kubelet-program):/usr/local/bin/kubelet")
 
 boot() { # the disk is mounted in a mount namespace of this boot: it is gone with it, however it ends
+  local device=''
+  ! has_image "$folder" || device=$(disk_attach "$folder")
   unshare --mount --propagation slave bash -ec '
-    mount -t overlay "$1" -o "lowerdir=$2,upperdir=disk,workdir=overlay" root
-    shift 2
+    upper=.
+    [[ -z $3 ]] || { upper=image && mount -t ext4 -o "$4" "$3" image && losetup --detach "$3"; } # goes with its last mount
+    mount -t overlay "$1" -o "lowerdir=$2,upperdir=$upper/disk,workdir=$upper/overlay" root
+    shift 4
     exec env SYSTEMD_NSPAWN_LOCK=0 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network systemd-nspawn "$@"
-  ' boot "$NAME.$host" "$(<base)" "${arguments[@]}" /usr/local/sbin/host-init
+  ' boot "$NAME.$host" "$(<base)" "$device" "$IMAGE_OPTIONS" "${arguments[@]}" /usr/local/sbin/host-init
 }
 
 join_cgroups

@@ -1,7 +1,7 @@
 # Hosts: Debian under systemd with a disk that survives reboots. Sourced by bin/sandbox.
 # shellcheck shell=bash
 #
-# $STATE/hosts/HOST/   number (of its address)   base (path of its base disk)   disk/ (what differs from the base)
+# $STATE/hosts/HOST/   number (of its address)   base (path of its base disk)   disk/ (what differs from the base; or disk.img, see disk.sh)
 #                      containerd/ kubelet/ (on the machine's file system: overlay on overlay is refused)   console.log
 #                      kubelet-program (path; only a node has it)   is-cut (mark)
 
@@ -18,6 +18,7 @@ host_create() { # host_create HOST: its folder and its address
   ! is_component "$1" || die "a host cannot be called $1, a component is"
   folder=$(host_folder "$1")
   mkdir -p "$folder/root" "$STATE/addresses"
+  [[ -z ${DISK_MIB:-} ]] || disk_choose_image "$folder" "$DISK_MIB"
   if [[ $1 =~ ^node-([1-9][0-9]?)$ ]]; then
     number=$((100 + BASH_REMATCH[1]))
     ln -sfn "../hosts/$1" "$STATE/addresses/$number"
@@ -32,7 +33,7 @@ host_create() { # host_create HOST: its folder and its address
 host_empty_disk() {
   local folder
   folder=$(host_folder "$1")
-  [[ ! -e $folder/disk ]] || rm -rf --one-file-system "$folder"/{disk,overlay,containerd,kubelet}
+  [[ ! -e $folder/disk ]] || rm -rf --one-file-system "$folder"/{disk,disk.img,overlay,containerd,kubelet}
   mkdir -p "$folder"/{disk/etc,overlay,containerd,kubelet}
   echo "$1" >"$folder/disk/etc/hostname"
   printf '127.0.0.1 localhost\n%s %s\n' "$SUBNET.$(<"$folder/number")" "$1" >"$folder/disk/etc/hosts"
@@ -71,6 +72,7 @@ is_booted() { # is_booted HOST [OLD-BOOT-ID]
 
 host_start() { # boots it; a second call on a running host does nothing
   is_empty "hosts/$1" || return 0
+  disk_make_image "$(host_folder "$1")"
   start_in "hosts/$1" "$(host_folder "$1")/console.log" env SANDBOX="$SANDBOX" "$HERE/host-loop.sh" "$1"
 }
 host_wait() { # host_wait HOST [OLD-BOOT-ID]
@@ -92,11 +94,15 @@ host_reboot() { # orderly, as an administrator or a package does it; returns whe
   host_wait "$1" "$old"
 }
 
-host_crash() { # as if the power were cut. What was written and not synced stays in the page cache: this proves nothing about fsync
-  local leader
+host_crash() { # as if the power were cut. Only on a disk of its own (DISK_MIB) is lost what was not synced
+  local leader folder
   leader=$(host_leader "$1") || die "$1 is off"
+  folder=$(host_folder "$1")
+  if has_image "$folder"; then disk_capture "$1" "$folder"; fi
   kill -KILL "$leader"
+  if has_image "$folder"; then thaw "$1"; fi
   within 20 is_empty "hosts/$1" || die "$1 does not end"
+  if has_image "$folder"; then mv "$folder/disk.img.cut" "$folder/disk.img"; fi
 }
 
 host_down() { # the host and its disk

@@ -94,13 +94,16 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     let known = progress
     if (Object.keys(known.before).length === 0) await units.reload() // unit files that packages changed count from here
     for (const unit of wanted) {
-      const asked = known.before[unit]
-      let outcome: RestartOutcome
-      if (asked !== undefined) outcome = await confirmRestart(units, unit, asked, { signal })
+      let before = known.before[unit]
+      let outcome: RestartOutcome = { outcome: 'not-asked', detail: unit }
+      if (before !== undefined) outcome = await confirmRestart(units, unit, before, { signal })
       else {
-        const before = (await units.readState(unit)).invocationId ?? ''
+        before = (await units.readState(unit)).invocationId ?? ''
         known = { ...known, before: { ...known.before, [unit]: before } }
         await writeProgress(run, known)
+      }
+      if (outcome.outcome === 'not-asked') {
+        // or an agent before this one wrote down that it would ask, and never did
         outcome = await restartService(units, unit, before, { signal })
         if (outcome.outcome === 'unknown') outcome = await confirmRestart(units, unit, before, { signal })
       }

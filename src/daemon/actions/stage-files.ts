@@ -34,7 +34,6 @@ export async function ensureStageFiles(
     stepPaths: stepPaths(config).keys(),
     configMap: spec.configMap ?? {},
     nodeMetadata: nodeMetadata({ labels, annotations, agentVersion: version, packages: view.spec.packages ?? {} }),
-    bootId: attempt.bootId,
   })
   if (ensured.outcome === 'invalid') return { outcome: 'refused', why: ensured.problems.join('; ') }
   if (stage !== 'uninstall') {

@@ -30,7 +30,9 @@ export function createStepObserver(host: StepHost, connection: BusConnection, st
 
   async function observe(step: StepAttempt): Promise<void> {
     const seen = await observeStepUnit(host, { id: step.id, unit: step.unit, bootId: step.bootId })
-    if (state.attempts.get(step.id)?.state === 'ended') return
+    const known = state.attempts.get(step.id)
+    if (known?.state === 'ended') return
+    if (seen.state === 'absent' && known?.state === 'absent') return // with the hindrance, until it is started
     if (seen.state !== 'ended') state.attempts.set(step.id, { state: seen.state })
     else if (seen.hostStopping && step.bootId === state.bootId && isGoingDown(step)) state.attempts.set(step.id, { state: 'running' })
     else {

@@ -21,6 +21,8 @@ export type BuiltRequest =
   | { readonly outcome: 'built'; readonly request: StepUnitRequest & { readonly note: string } }
   /** The attempt cannot run at all; `why` goes into its failure. */
   | { readonly outcome: 'refused'; readonly why: string }
+  /** The host is in no state for it now. */
+  | { readonly outcome: 'hindered'; readonly why: string }
 
 export type RequestPorts = {
   readonly root: HostRoot
@@ -31,12 +33,12 @@ export type RequestPorts = {
   readonly prepareFiles: () => Promise<{ readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }>
 }
 
-/** What a disk says that is full or failing. Trying again each second would help nobody, and nobody would hear of it. */
+/** What a disk says that is full or failing: it is not the step's fault, and passes. */
 const diskErrors = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
 
 /**
- * From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. A disk that does not
- * take them is a refusal; rejects when the API server does not answer.
+ * From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. Rejects when the API
+ * server does not answer.
  */
 export async function buildStepRequest(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuiltRequest> {
   try {
@@ -44,7 +46,8 @@ export async function buildStepRequest(ports: RequestPorts, instance: PackageIns
   } catch (error) {
     if (!(error instanceof Error) || !diskErrors.has((error as NodeJS.ErrnoException).code ?? '')) throw error
     const { copyDirRoot, agentLogRoot } = ports.folders
-    return refused(`its files cannot be written (${error.message}): is there room below ${copyDirRoot} and ${agentLogRoot}?`)
+    const why = `its files cannot be written (${error.message}): is there room below ${copyDirRoot} and ${agentLogRoot}?`
+    return { outcome: 'hindered', why }
   }
 }
 

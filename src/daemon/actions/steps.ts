@@ -53,6 +53,12 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     state.attempts.set(id, { state: 'ended', end: { outcome: 'failed-to-start', detail } })
   }
 
+  /** It has not begun and is tried again; meanwhile the node says why. */
+  function hinder(id: string, hindrance: string): never {
+    if (state.attempts.get(id)?.state === 'absent') state.attempts.set(id, { state: 'absent', hindrance })
+    throw new Error(hindrance)
+  }
+
   return {
     ...createStepRecords({ host, folders, state, contentOf, metrics, log }),
     observeOpen: () => observer.observeOpen(),
@@ -85,6 +91,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         action,
       )
       if (built.outcome === 'refused') return refuse(attempt.id, built.why)
+      if (built.outcome === 'hindered') return hinder(attempt.id, built.why)
       if (state.attempts.get(attempt.id)?.state !== 'absent') return // stopped meanwhile
       const started = await startStepUnit(host, built.request)
       if (started.started) {
@@ -95,9 +102,12 @@ export function createStepRunner(ports: StepPorts): StepRunner {
       }
       const { kind, message, nameIsBurnt } = started.error
       if (nameIsBurnt) state.attempts.set(attempt.id, { state: 'ended', end: { outcome: 'unknown', detail: message } })
-      else if (kind === 'not-connected' || kind === 'unknown')
+      else if (kind === 'invalid' || kind === 'refused') refuse(attempt.id, message)
+      else {
+        // Not the step's fault: the steps before it must not run again for it.
+        if (kind === 'host' || kind === 'stopping') return hinder(attempt.id, message)
         throw new Error(message) // asked again; the look before it tells what became of this
-      else refuse(attempt.id, message)
+      }
     },
 
     async stop(step) {

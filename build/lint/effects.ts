@@ -1,0 +1,95 @@
+/**
+ * Lint rule: an effect that outlives the agent goes through one of the few functions that pass a crash point (src/host/crash-point.ts).
+ * Everything that could make an effect without a name is refused outside of its home.
+ */
+
+type Node = { readonly type: string; readonly [key: string]: unknown }
+type Context = { readonly filename: string; report(found: { node: Node; message: string }): void }
+
+/** What may be used only in its homes, and what to use elsewhere. */
+type Home = { readonly files: RegExp; readonly instead: string }
+
+const durable: Home = {
+  files: /src\/host\/durable\.ts$/,
+  instead: 'wait for the disk by syncOpenFile, syncFile or syncFolder of src/host/durable.ts',
+}
+const process: Home = {
+  files: /src\/(packages\/unpack-child|census\/parent)\.ts$/,
+  instead: 'run what has effects as a unit of the host (src/host/units.ts)',
+}
+
+/** Names that a module may import from another one. */
+const imports: readonly { readonly from: RegExp; readonly names: RegExp; readonly home: Home }[] = [
+  { from: /^(node:)?fs(\/promises)?$/, names: /^(fsync|fdatasync)(Sync)?$/, home: durable },
+  { from: /^(node:)?child_process$/, names: /./, home: process },
+  {
+    from: /\/transport\.ts$/,
+    names: /^createTransport$/,
+    home: { files: /src\/(daemon\/parts|census\/main|cli\/.*)\.ts$/, instead: 'take the Transport that src/daemon/parts.ts made' },
+  },
+  {
+    from: /\/bus\.ts$/,
+    names: /^connectSystemBus$/,
+    home: { files: /src\/host\/bus-connection\.ts$/, instead: 'take the BusConnection that src/daemon/parts.ts made' },
+  },
+  {
+    from: /^(node:)?https?$/,
+    names: /^(request|get|default|\*)$/,
+    home: {
+      files: /src\/(kube\/transport|kube\/exchange|packages\/oci\/http|daemon\/probe)\.ts$/,
+      instead: 'go through src/kube/transport.ts or the registry client',
+    },
+  },
+]
+/** Members, whatever they belong to. */
+const members: readonly { readonly name: RegExp; readonly home: Home }[] = [
+  { name: /^(sync|datasync|fsync|fsyncSync|fdatasync|fdatasyncSync)$/, home: durable },
+]
+const options: readonly { readonly name: RegExp; readonly home: Home }[] = [{ name: /^flush$/, home: durable }]
+
+const isProduct = (file: string): boolean => /(^|\/)src\//.test(file) && !/\.test\.ts$|\/(fake-|test-)[^/]*$/.test(file)
+
+const nameOf = (node: unknown): string => {
+  const { name, value } = (node ?? {}) as { name?: unknown; value?: unknown }
+  return typeof name === 'string' ? name : typeof value === 'string' ? value : ''
+}
+
+const named = {
+  create(context: Context) {
+    const { filename } = context
+    if (!isProduct(filename)) return {}
+    const refuse = (node: Node, what: string, { files, instead }: Home): void => {
+      if (!files.test(filename)) context.report({ node, message: `${what} makes an effect without a crash point: ${instead}` })
+    }
+    return {
+      ImportDeclaration(node: Node) {
+        if (node['importKind'] === 'type') return
+        const from = nameOf(node['source'])
+        for (const specifier of node['specifiers'] as Node[]) {
+          if (specifier['importKind'] === 'type') continue
+          const name =
+            specifier.type === 'ImportSpecifier'
+              ? nameOf(specifier['imported'])
+              : specifier.type === 'ImportNamespaceSpecifier'
+                ? '*'
+                : 'default'
+          const found = imports.find((one) => one.from.test(from) && one.names.test(name))
+          if (found) refuse(specifier, `${name} of ${from}`, found.home)
+        }
+      },
+      MemberExpression(node: Node) {
+        const name = nameOf(node['property'])
+        const found = members.find((one) => one.name.test(name))
+        if (found) refuse(node, `.${name}`, found.home)
+      },
+      Property(node: Node) {
+        const name = nameOf(node['key'])
+        const found = options.find((one) => one.name.test(name))
+        if (found && (node['value'] as Node | undefined)?.['value'] === true) refuse(node, `the option ${name}`, found.home)
+      },
+    }
+  },
+}
+
+// oxlint-disable-next-line import/no-default-export -- the form of a plugin
+export default { meta: { name: 'effects' }, rules: { named } }

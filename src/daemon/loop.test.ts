@@ -1,0 +1,54 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, expect, test } from 'vitest'
+import { emptyJournal, type Journal } from '../schemas/journal.ts'
+import { known, type StageSettings } from '../stages/world.ts'
+import { startLoop } from './loop.ts'
+import { newState, worldOf, type State } from './state.ts'
+
+const settings: StageSettings = { runtimeRequiredTaint: { key: 'k', effect: 'NoSchedule' }, skipNamespaces: [], reapplyOnReboot: false }
+
+let stopping = new AbortController()
+afterEach(() => {
+  stopping.abort()
+  stopping = new AbortController()
+})
+
+function nodeState(): State {
+  const state = newState(emptyJournal(''), 'boot-1')
+  state.node = { metadata: { name: 'n', uid: 'u', resourceVersion: '1' } }
+  state.skyhooks = known([])
+  state.slots = known([])
+  return state
+}
+
+test('a journal that cannot be written holds everything back, says why, and is tried again until it can', async () => {
+  const state = nodeState()
+  let isFull = true
+  const written: Journal[] = []
+  const failures: string[] = []
+  const { wake } = startLoop({
+    state,
+    settings,
+    writeJournal: async (journal) => {
+      if (isFull) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+      written.push(journal)
+    },
+    execute: async () => undefined,
+    decided: () => undefined,
+    onActionFailed: () => undefined,
+    onJournalFailed: (error) => failures.push((error as Error).message),
+    signal: stopping.signal,
+  })
+  await sleep(50)
+  expect(worldOf(state, 0, settings)?.host).toEqual({
+    state: 'unusable',
+    reason: 'HostUnusable',
+    message: 'nothing is begun while the journal cannot be written: ENOSPC: no space left on device, write',
+  })
+  wake()
+  await sleep(50)
+  expect(failures).toHaveLength(1) // told once, however often it is tried
+  isFull = false
+  await expect.poll(() => worldOf(state, 0, settings)?.host, { timeout: 5_000 }).toEqual({ state: 'usable' }) // nobody woke it
+  expect(written.at(-1)).toMatchObject({ nodeUid: 'u' })
+})

@@ -1,0 +1,34 @@
+/** Which point meets which fault. */
+import { faultNames, type FaultName } from './faults.ts'
+import type { LifeName } from './lives.ts'
+
+export type Case = { readonly life: LifeName; readonly point: string; readonly fault: FaultName }
+
+/** Every point of every life with every fault. */
+export function allCases(points: Readonly<Record<LifeName, readonly string[]>>, only: Partial<Case> = {}): Case[] {
+  const cases = (Object.entries(points) as [LifeName, readonly string[]][]).flatMap(([life, list]) =>
+    faultNames.flatMap((fault) => list.map((point) => ({ life, point, fault }))),
+  )
+  return cases.filter((one) => (Object.keys(only) as (keyof Case)[]).every((key) => only[key] === undefined || one[key] === only[key]))
+}
+
+/**
+ * `size` of them, spread evenly over lives, faults and time, the same for the same list; `shift` takes neighbours instead, so that
+ * samples of different shifts are different.
+ */
+export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
+  if (size >= cases.length) return [...cases]
+  return Array.from({ length: size }, (_, index) => cases[(Math.floor((index * cases.length) / size) + shift) % cases.length] as T)
+}
+
+/** Rounds for a fault that strikes all lanes at once, and the rest one by one. */
+export function split(
+  cases: readonly Case[],
+  lanes: number,
+): { readonly alone: readonly Case[]; readonly rounds: readonly (readonly Case[])[] } {
+  const together = cases.filter(({ fault }) => fault === 'API server down')
+  const rounds = Array.from({ length: Math.ceil(together.length / lanes) }, (_, index) =>
+    together.slice(index * lanes, (index + 1) * lanes),
+  )
+  return { alone: cases.filter(({ fault }) => fault !== 'API server down'), rounds }
+}

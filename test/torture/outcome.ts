@@ -1,0 +1,93 @@
+/** What is left when a life is over, without what differs from run to run, and how two of them differ. */
+import { cordonedBeforeKey, cordonKey } from '../../src/schemas/annotations.ts'
+import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import type { Line } from '../conformance/journal-lines.ts'
+import { shown } from '../e2e/skyhooks.ts'
+
+export type Outcome = {
+  /** What the Node says. */
+  readonly node: Readonly<Record<string, unknown>>
+  /** Files below the Skyhook's folder on the host, by path. */
+  readonly files: Readonly<Record<string, string>>
+  /** Steps that ran, in order; a service that was started is one, too. */
+  readonly lines: readonly Line[]
+  readonly boots: number
+  /** Messages of the Events that said of a step that its outcome is unknown. */
+  readonly unknown: readonly string[]
+}
+
+/** Of a Skyhook on a node. `names` are texts that differ from run to run, by what to put in their place. */
+export function nodeFacts(node: KubernetesNode, skyhook: string): Outcome['node'] {
+  const { status, label, state, reason, notReady, erroring } = shown(node, skyhook)
+  const { annotations = {} } = node.metadata
+  return {
+    ...{ status, label, state, reason, notReady, erroring },
+    marks: [cordonKey(skyhook), cordonedBeforeKey].filter((key) => key in annotations),
+    isCordoned: node.spec?.unschedulable ?? false,
+  }
+}
+
+/** Times, identifiers of objects and names of this run, replaced by words. */
+export function neutral(text: string, run: Readonly<Record<string, string>>): string {
+  let result = text
+  for (const [name, word] of Object.entries(run)) result = result.replaceAll(name, word)
+  return result
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, 'UID')
+    .replaceAll(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]?\d*(Z|[+-]\d\d:\d\d)?/g, 'TIME')
+    .replaceAll(/\.\.\d{4}(_\d\d){5}\.\w+/g, '..DATA') // the folder that a mounted ConfigMap's links lead to
+    .replaceAll(/\b1[789]\d{8,}(\.\d+)?\b/g, 'TIME')
+}
+
+const stepOf = ({ package: name, version, mode, step, args }: Line): string =>
+  mode === 'started' ? `${name} was started` : [name, version, mode, step, args].join(' ').trim()
+
+/** Everything that is not as it would have been, as sentences. `hostEnded`: the fault ended everything on the host. */
+export function faultsOf(found: Outcome, expected: Outcome, hostEnded: boolean): string[] {
+  return [
+    ...differences('the Node', found.node, expected.node),
+    ...differences('files', found.files, expected.files),
+    ...faultsOfSteps(found, expected, hostEnded),
+    ...faultsOfBoots(found.boots, expected.boots, hostEnded),
+  ]
+}
+
+function differences(what: string, found: Readonly<Record<string, unknown>>, expected: Readonly<Record<string, unknown>>): string[] {
+  return [...new Set([...Object.keys(found), ...Object.keys(expected)])].toSorted().flatMap((key) => {
+    const [one, other] = [JSON.stringify(found[key]), JSON.stringify(expected[key])]
+    return one === other ? [] : [`${what}: ${key} is ${one}, not ${other}`]
+  })
+}
+
+/**
+ * No step is missing, and none ran again after it had completed. The one exception: nobody can know how far a step came when the host
+ * ended with it, or its outcome could not be written down. That is said, and the step is repeated.
+ */
+function faultsOfSteps({ lines, unknown }: Outcome, expected: Outcome, hostEnded: boolean): string[] {
+  const count = (of: readonly Line[]): Map<string, number> => {
+    const counts = new Map<string, number>()
+    for (const line of of) counts.set(stepOf(line), (counts.get(stepOf(line)) ?? 0) + 1)
+    return counts
+  }
+  const [ran, due] = [count(lines), count(expected.lines)]
+  const faults: string[] = []
+  for (const step of new Set([...ran.keys(), ...due.keys()])) {
+    const [times, wanted] = [ran.get(step) ?? 0, due.get(step) ?? 0]
+    const mode = step.split(' ')[2] ?? ''
+    if (step.endsWith(' was started')) {
+      if (hostEnded || times === wanted) continue // a service that was restarted before the host ended, or by its boot
+    } else if (times > wanted) {
+      if (step.endsWith(' SIGTERM') && hostEnded) continue
+      const said = unknown.filter((message) => message.includes(`${mode} `)).length
+      const ended = lines.filter((line) => line.mode === mode && line.args.endsWith('SIGTERM')).length
+      if (times - wanted <= said + (hostEnded ? ended : 0)) continue
+    } else if (times === wanted) continue
+    faults.push(`step: ${step} ran ${times} times, not ${wanted}`)
+  }
+  return faults
+}
+
+function faultsOfBoots(found: number, expected: number, hostEnded: boolean): string[] {
+  const most = expected + (hostEnded ? 1 : 0)
+  const least = Math.max(expected, hostEnded ? 1 : 0)
+  return found >= least && found <= most ? [] : [`the host booted ${found} times, not ${least === most ? least : `${least} or ${most}`}`]
+}

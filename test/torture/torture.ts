@@ -1,0 +1,158 @@
+/**
+ * `make torture`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are those that an
+ * undisturbed run passes; each meets each fault. Ends with `N passed, N failed`.
+ */
+import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { openBench, type Bench } from './bench.ts'
+import { endsTheHost, faultNames, strike, withoutApiServer, type FaultName } from './faults.ts'
+import type { Lane } from './lane.ts'
+import { lifeNames, lives, type LifeName } from './lives.ts'
+import { allCases, sample, split, type Case } from './matrix.ts'
+import { faultsOf, type Outcome } from './outcome.ts'
+
+const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--shift N] [--life NAME] [--fault NAME] [--point NAME#N] [--keep]
+
+  --lanes N    nodes that are tortured at the same time (default 3); one more counts for them
+  --sample N   only so many of all cases, spread evenly; --shift N takes others
+  --life, --fault, --point   only these: ${lifeNames.join(', ')}; ${faultNames.join(', ')}
+  --list       only prints the crash points
+  --keep       leaves the sandbox up (SANDBOX=name, default torture)
+`
+
+type Result = { readonly is: 'passed' | 'failed' | 'not met'; readonly why: readonly string[]; readonly tookMs: number }
+type Expected = Readonly<Record<LifeName, { readonly points: readonly string[]; readonly outcome: Outcome }>>
+
+const logFile = join(import.meta.dirname, '..', '..', 'dist', 'torture.log')
+let run = Math.floor(Date.now() / 1000) % 1_000_000
+const nextRun = (): number => ++run
+const startedMs = Date.now()
+
+function say(text: string): void {
+  const line = `+${((Date.now() - startedMs) / 1000).toFixed(1).padStart(6)} s  ${text}`
+  console.log(line)
+  appendFileSync(logFile, `${line}\n`)
+}
+
+/** Each life undisturbed, twice: what differs between the two would be blamed on faults later. */
+async function livedInPeace({ lanes }: Bench, names: readonly LifeName[]): Promise<Expected> {
+  const expected: Partial<Record<LifeName, Expected[LifeName]>> = {}
+  for (const life of names) {
+    const outcomes: Outcome[] = []
+    let points: readonly string[] = []
+    for (const lane of [lanes[0], lanes.at(-1)] as Lane[]) {
+      const number = nextRun()
+      await lane.begin(life, number)
+      lane.agent.order(number, 'none', '-')
+      await lane.tell()
+      outcomes.push(await lane.end())
+      points = lane.agent.passed(number)
+      await lane.tidy(false)
+    }
+    const [one, other] = outcomes as [Outcome, Outcome]
+    const faults = faultsOf(one, other, false)
+    if (faults.length > 0) throw new Error(`two undisturbed runs of ${life} end differently: ${faults.join('; ')}`)
+    if (one.boots !== lives[life].boots) throw new Error(`${life}: the host booted ${one.boots} times`)
+    expected[life] = { points, outcome: one }
+    say(`${life} (${lives[life].what}): ${one.lines.length} steps, ${points.length} crash points`)
+  }
+  return expected as Expected
+}
+
+type Standing = { readonly lane: Lane; readonly one: Case; readonly isCaught: boolean; readonly fromMs: number }
+
+async function standAt(lane: Lane, one: Case): Promise<Standing> {
+  const fromMs = Date.now()
+  const number = nextRun()
+  await lane.begin(one.life, number)
+  lane.agent.order(number, one.fault === 'agent killed' ? 'kill' : 'stop', one.point)
+  await lane.tell()
+  return { lane, one, isCaught: await lane.caught(), fromMs }
+}
+
+async function judge({ lane, one, isCaught, fromMs }: Standing, expected: Expected): Promise<Result> {
+  let why: string[]
+  try {
+    why = faultsOf(await lane.end(), expected[one.life].outcome, isCaught && endsTheHost(one.fault))
+  } catch (error) {
+    why = [error instanceof Error ? error.message : String(error)]
+  }
+  const is = why.length > 0 ? 'failed' : isCaught ? 'passed' : 'not met'
+  if (is === 'failed') why = [...why, `more in ${await keepEvidence(lane)}`]
+  await lane.tidy(isCaught && (endsTheHost(one.fault) || one.fault === 'agent killed'))
+  return { is, why, tookMs: Date.now() - fromMs }
+}
+
+/** What the agent said, before it is restarted for the next life. */
+async function keepEvidence(lane: Lane): Promise<string> {
+  const file = `${logFile}.${lane.node}-${run}`
+  writeFileSync(file, await lane.evidence())
+  return file
+}
+
+async function alone(bench: Bench, lane: Lane, one: Case, expected: Expected): Promise<Result> {
+  const standing = await standAt(lane, one)
+  if (standing.isCaught)
+    await strike(one.fault as Exclude<FaultName, 'API server down'>, { box: bench.box, node: lane.node, agent: lane.agent })
+  return await judge(standing, expected)
+}
+
+async function main(): Promise<number> {
+  const text = { type: 'string' } as const
+  const flag = { type: 'boolean', default: false } as const
+  const options = { lanes: text, sample: text, shift: text, life: text, fault: text, point: text, list: flag, keep: flag, help: flag }
+  const { values } = parseArgs({ options })
+  if (values.help) {
+    console.log(usage)
+    return 0
+  }
+  mkdirSync(dirname(logFile), { recursive: true })
+  rmSync(logFile, { force: true })
+  const only = { life: values.life, fault: values.fault, point: values.point } as Partial<Case>
+  const names = lifeNames.filter((name) => only.life === undefined || name === only.life)
+  say('booting hosts with disks of their own')
+  const bench = await openBench(process.env['SANDBOX'] ?? 'torture', Number(values.lanes ?? 3), values.keep)
+  const count = { passed: 0, failed: 0, 'not met': 0 }
+  const perFault = new Map<FaultName, number>()
+  try {
+    const expected = await livedInPeace(bench, names)
+    const points = Object.fromEntries(names.map((name) => [name, expected[name].points])) as Record<LifeName, readonly string[]>
+    if (values.list) {
+      for (const name of names) console.log(`${name}: ${points[name].join(' ')}`)
+      return 0
+    }
+    const all = allCases(points, only)
+    const cases = sample(all, Number(values.sample ?? all.length), Number(values.shift ?? 0))
+    say(`${cases.length} of ${all.length} cases on ${bench.lanes.length} nodes`)
+    const tell = (one: Case, result: Result): void => {
+      count[result.is]++
+      if (result.is === 'passed') perFault.set(one.fault, (perFault.get(one.fault) ?? 0) + 1)
+      const done = count.passed + count.failed + count['not met']
+      say(`${done}/${cases.length} ${result.is}: ${one.life}, ${one.fault} at ${one.point} (${(result.tookMs / 1000).toFixed(1)} s)`)
+      for (const reason of result.why) say(`      ${reason}`)
+    }
+    const { alone: single, rounds } = split(cases, bench.lanes.length)
+    const queue = [...single]
+    const work = async (lane: Lane): Promise<void> => {
+      for (let one = queue.shift(); one; one = queue.shift()) tell(one, await alone(bench, lane, one, expected))
+    }
+    await Promise.all(bench.lanes.map(work))
+    for (const round of rounds) {
+      const standing = await Promise.all(round.map(async (one, index) => await standAt(bench.lanes[index] as Lane, one)))
+      await withoutApiServer(
+        bench.box,
+        standing.filter(({ isCaught }) => isCaught).map(({ lane }) => lane.agent),
+      )
+      for (const at of standing) tell(at.one, await judge(at, expected))
+    }
+  } finally {
+    await bench.close()
+  }
+  for (const fault of faultNames) say(`${fault}: ${perFault.get(fault) ?? 0} points passed`)
+  if (count['not met'] > 0) say(`${count['not met']} points were not met in their run: the agent joined two writes, or made one more`)
+  console.log(`${count.passed} passed, ${count.failed} failed`)
+  return count.failed === 0 && count.passed > 0 ? 0 : 1
+}
+
+process.exitCode = await main()
