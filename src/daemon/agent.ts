@@ -26,6 +26,9 @@ import { version } from './version.ts'
 /** A watch that is silent for longer than its watchdog allows twice over is not worth calling ready. */
 const staleAfterMs = 400_000
 
+/** What a completed Skyhook needs no more goes this long after it: the slot and the next node come first. */
+const collectAfterMs = 2_000
+
 /** The agent of one node, until it is told to stop. Returns the exit code. */
 export async function runAgent(): Promise<number> {
   const settings = readSettings()
@@ -114,6 +117,10 @@ async function run({
   await parts.executors.steps
     .repair(inherited)
     .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
+  const collect = async (): Promise<void> => {
+    await parts.executors.preparer.collect(state.journal)
+    await parts.executors.steps.collect().catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
+  }
   const loop = startLoop({
     state,
     settings: {
@@ -128,6 +135,7 @@ async function run({
       teller.events(events, reasons)
       parts.news.update()
       parts.pods.follow(watchPods)
+      if (events.some(({ type }) => type === 'completed')) setTimeout(() => void collect(), collectAfterMs).unref()
     },
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
@@ -136,10 +144,7 @@ async function run({
   })
   parts.onNews(() => loop.wake())
   const censusEnded = parts.standForCensus()
-  await parts.executors.preparer.collect(state.journal)
-  await parts.executors.steps
-    .collect(state.journal)
-    .catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
+  await collect()
   await Promise.all([loop.ended, censusEnded])
 }
 

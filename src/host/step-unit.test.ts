@@ -16,6 +16,7 @@ const BOOT = '5480b099-1e8c-4755-b850-3daeeb4791a8'
 const INVOCATION = 'a'.repeat(32)
 const request: StepUnitRequest = {
   ...step,
+  description: 'Skyhook demo: tuning 1.0.0, apply run.sh',
   command: ['/opt/step.sh', '$1'],
   workingDirectory: '/opt',
   environment: { TOKEN: 'a "secret"' },
@@ -70,7 +71,7 @@ describe('starting a step', () => {
     await using fake = await stepHost()
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: false })
     expect(fake.started()).toEqual({
-      Description: `skyhookd step ${UNIT}`,
+      Description: 'Skyhook demo: tuning 1.0.0, apply run.sh',
       Type: 'oneshot',
       CollectMode: 'inactive',
       AddRef: true,

@@ -33,6 +33,8 @@ export type StepUnitRequest = {
   readonly id: string
   /** Of this attempt alone, ending in `.service`. */
   readonly unit: string
+  /** For people, in `systemctl` and the journal: what runs there, and for whom. */
+  readonly description: string
   /** Absolute path on the host, and arguments, which arrive exactly as given. */
   readonly command: readonly [string, ...string[]]
   readonly workingDirectory: string
@@ -154,7 +156,7 @@ function propertiesOf(request: StepUnitRequest, files: StepFiles): UnitProperty[
     CPUWeight: cpuWeight,
   }
   return [
-    text('Description', `skyhookd step ${request.unit}`),
+    text('Description', request.description),
     text('Type', 'oneshot'),
     { ...text('CollectMode', 'inactive'), optional: true }, // a failed unit stays until its result is read
     { ...flag('AddRef', true), optional: true }, // a successful one too

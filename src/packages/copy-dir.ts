@@ -112,15 +112,26 @@ async function readMarker(host: HostRoot, copyDir: string): Promise<Partial<Mark
 /** What a copy dir's name ends in: UID of the Skyhook and generation. The other folders beside them hold flags, history, interrupts. */
 const copyDirName = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+$/
 
-/** Removes the copy dirs of a Skyhook that are not in `keep` (host paths), the incumbent's too; returns what was removed. */
-export async function collectCopyDirs(host: HostRoot, folders: HostFolders, skyhook: string, keep: ReadonlySet<string>): Promise<string[]> {
+/**
+ * Removes the copy dirs of a Skyhook that nothing uses, the incumbent's too; returns what was removed. `isUsed` is asked with the host
+ * path right before each removal, and nobody fills the folder meanwhile.
+ */
+export async function collectCopyDirs(
+  host: HostRoot,
+  folders: HostFolders,
+  skyhook: string,
+  isUsed: (path: string) => boolean,
+): Promise<string[]> {
   const state = stateDir(folders, skyhook)
   const removed: string[] = []
   for (const name of (await host.readdir(state).catch(unlessMissing)) ?? []) {
     const path = `${state}/${name}`
-    if (!copyDirName.test(name) || keep.has(path)) continue
-    await host.remove(path)
-    removed.push(path)
+    if (!copyDirName.test(name)) continue
+    await inTurn(host, path, async () => {
+      if (isUsed(path)) return
+      await host.remove(path)
+      removed.push(path)
+    })
   }
   return removed
 }

@@ -14,7 +14,8 @@ const step: Step = {
 }
 const copyDir = '/var/lib/skyhook/demo/tuning-1.0.0-u-1'
 const inputs = {
-  attempt: { id: '0123456789abcdef', unit: 'skyhookd-tuning-apply-run-0123456789abcdef.service' },
+  attempt: { id: '0123456789abcdef', unit: 'skyhookd-tuning-apply-run-0123456789abcdef.service', mode: 'apply' },
+  instance: { skyhook: 'demo', name: 'tuning', version: '1.0.0' },
   step,
   composed: { outcome: 'composed' as const, environment: { A: 'b', PATH: '/bin' }, arguments: ['b', ''] },
   copyDir,
@@ -29,6 +30,7 @@ describe('the unit of a step', () => {
     expect(stepUnitRequest(inputs)).toEqual({
       id: '0123456789abcdef',
       unit: 'skyhookd-tuning-apply-run-0123456789abcdef.service',
+      description: 'Skyhook demo: tuning 1.0.0, apply sub/./run.sh',
       command: [`${copyDir}/skyhook_dir/sub/run.sh`, 'b', ''],
       workingDirectory: copyDir,
       environment: { A: 'b', PATH: '/bin' },

@@ -5,11 +5,13 @@ import type { Step } from '../schemas/package-config.ts'
 import type { PackageResources } from '../schemas/skyhook.ts'
 import type { ComposedStep } from './environment.ts'
 import { scriptsIn } from './layout.ts'
+import type { PackageInstance } from './layout.ts'
 import { countIn } from './quantity.ts'
 
 export type StepUnitInputs = {
   /** Id and unit name of this attempt, as journaled. */
-  readonly attempt: { readonly id: string; readonly unit: string }
+  readonly attempt: { readonly id: string; readonly unit: string; readonly mode: string }
+  readonly instance: Pick<PackageInstance, 'skyhook' | 'name' | 'version'>
   readonly step: Step
   readonly composed: Extract<ComposedStep, { outcome: 'composed' }>
   /** Absolute path on the host of this package's copy dir. */
@@ -32,6 +34,7 @@ const namesOfTheRecorder = new Set(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS'
 /** The step's script, executed without a shell, in the copy dir. */
 export function stepUnitRequest({
   attempt,
+  instance,
   step,
   composed,
   copyDir,
@@ -50,6 +53,7 @@ export function stepUnitRequest({
   return {
     id: attempt.id,
     unit: attempt.unit,
+    description: `Skyhook ${instance.skyhook}: ${instance.name} ${instance.version}, ${attempt.mode} ${step.path}`,
     command: [...program, ...composed.arguments],
     workingDirectory: copyDir,
     environment: Object.fromEntries(variables.filter(([name]) => !namesOfTheRecorder.has(name))),

@@ -318,6 +318,16 @@ describe('interrupts', () => {
     expect([node.interrupted, node.status()]).toEqual([['reboot', 'reboot', 'service cron'], 'complete'])
   })
 
+  test('four reboots in a chain are four reboots, each after the stages of its package, and no loop', () => {
+    const node = new NodeModel()
+    const after = (name: string): Partial<PackageSpec> => ({ dependsOn: { [name]: '1.0.0' } })
+    node.apply('s', { packages: { a: pkg(reboot), b: pkg(reboot, after('a')), c: pkg(reboot, after('b')), d: pkg(reboot, after('c')) } })
+    node.settleOver(60_000)
+    expect([node.interrupted, node.status(), cordoned(node), node.slots]).toEqual([Array(4).fill('reboot'), 'complete', false, []])
+    const stages = node.ran.filter((line) => !line.includes('-check')).map((line) => line.split(' ').slice(0, 2).join(' '))
+    expect(stages).toEqual(['a', 'b', 'c', 'd'].flatMap((name) => ['apply', 'config', 'post-interrupt'].map((stage) => `${name} ${stage}`)))
+  })
+
   test('that fail are tried again, and fail only the packages that named the service', () => {
     const node = new NodeModel()
     node.interruptAnswers.set('service', { state: 'failed', message: 'foo.service: NoSuchUnit', services: ['foo'] })

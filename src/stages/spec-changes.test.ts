@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Interrupt, PackageSpec } from '../schemas/skyhook.ts'
-import { NodeModel } from './node-model.ts'
+import { NodeModel, guardedStep, plainStep, simplePackage } from './node-model.ts'
 
 const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({ version, image: 'r/pkg', ...change })
 const cron: Interrupt = { type: 'service', services: ['cron'] }
@@ -55,6 +55,43 @@ describe('the uninstall policy', () => {
     const kept = { uninstall: { enabled: false } }
     const node = through({ a: pkg('2.0.0', kept) }, { a: pkg('1.0.0', kept) })
     expect(node.state()).toEqual(['a|1.0.0: config/complete', 'a|2.0.0: config/complete'])
+  })
+})
+
+describe('versions that follow one another', () => {
+  /** Versions that upgrade steps were told to come from, while the node goes to its end. */
+  function upgradesFrom(node: NodeModel): string[] {
+    const told: string[] = []
+    for (let idle = 0; idle < 2; ) {
+      idle = node.step() ? 0 : idle + 1
+      for (const action of node.lastPlan?.actions ?? [])
+        if (action.do === 'startStep' && action.attempt.mode === 'upgrade')
+          told.push(`${action.record.version} from ${action.previousVersion}`)
+    }
+    return [...new Set(told)]
+  }
+
+  test.each([
+    ['upgrade', '3.0.0 from 1.0.0'],
+    ['config', '3.0.0 from 2.0.0'],
+  ])('one that comes while %s of the one before fails goes on from what the host has', (failing, from) => {
+    const node = new NodeModel()
+    for (const version of ['1.0.0', '2.0.0', '3.0.0']) node.images.set(`r/pkg:${version}`, { ...simplePackage(), packageVersion: version })
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settleOver(5_000)
+    node.exits.set(`a ${failing}`, 1)
+    node.apply('s', { packages: { a: pkg('2.0.0') } })
+    node.settleOver(1_000)
+    node.exits.clear()
+    node.ran.length = 0
+    node.apply('s', { packages: { a: pkg('3.0.0') } })
+    expect(upgradesFrom(node)).toEqual([from])
+    expect([node.ran, node.state(), node.status()]).toEqual([upgrade, ['a|3.0.0: config/complete'], 'complete'])
+  })
+
+  test('several in a row leave the last alone', () => {
+    const node = through({ a: pkg('1.0.0') }, { a: pkg('1.1.0') }, { a: pkg('1.2.0') }, { a: pkg('2.0.0') })
+    expect([node.ran, node.state()]).toEqual([upgrade, ['a|2.0.0: config/complete']])
   })
 })
 
@@ -204,4 +241,13 @@ describe('begun work', () => {
     node.step()
     expect(node.ran.at(-1)).toBe('a apply run.sh')
   })
+})
+
+test('two packages made from one image share no flags: what ran once for the one runs once for the other', () => {
+  const node = new NodeModel()
+  node.images.set('r/pkg:1.0.0', simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('check.sh')] }))
+  node.apply('s', { packages: { a: pkg('1.0.0'), b: pkg('1.0.0', { dependsOn: { a: '1.0.0' } }) } })
+  node.settleOver(5_000)
+  expect(node.ran.filter((line) => line.endsWith('once.sh'))).toEqual(['a apply once.sh', 'b apply once.sh'])
+  expect(node.status()).toBe('complete')
 })

@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Sandbox, sandbox } from '../sandbox/sandbox.ts'
@@ -170,6 +172,18 @@ describe('the control plane', () => {
     expect(lines.filter((line) => line.includes('configmaps/never-made'))).toHaveLength(1)
     expect(lines.filter((line) => line.includes('"system:node:'))).toHaveLength(0)
   })
+})
+
+test('base disks that no sandbox used for a month go, those in use and all else stay', () => {
+  const cache = mkdtempSync(join(tmpdir(), 'cache-'))
+  const old = new Date(Date.now() - 40 * 86_400_000)
+  for (const name of ['base-b-1', 'base-b-1-packages-2', 'base-b-2', 'base-b-2-packages-3', 'base-b-4.partial', 'bin', 'base-b-5'])
+    mkdirSync(join(cache, name, 'etc'), { recursive: true })
+  for (const name of readdirSync(cache)) if (name !== 'base-b-5') utimesSync(join(cache, name), old, old)
+  const script = join(import.meta.dirname, '../sandbox/cluster.sh')
+  execFileSync('bash', ['-c', `. ${script}; CACHE=${cache} BASE=${cache}/base-b-2; forget_old_bases`])
+  expect(readdirSync(cache).sort()).toEqual(['base-b-2', 'base-b-2-packages-3', 'base-b-5', 'bin'])
+  rmSync(cache, { recursive: true })
 })
 
 describe('two sandboxes with equal node names', () => {

@@ -103,9 +103,10 @@ export async function preparePackage({
       if (limits.outcome === 'invalid') throw new Error(limits.problems.join('; '))
       const logs = await claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, Date.now())
       const id = randomUUID()
-      const attempt = { id, unit: `skyhookd-${name}-${mode}-${index}-${id.slice(0, 8)}.service` }
+      const attempt = { id, unit: `skyhookd-${name}-${mode}-${index}-${id.slice(0, 8)}.service`, mode }
       const request = stepUnitRequest({
         attempt,
+        instance,
         step,
         composed,
         copyDir: dir,

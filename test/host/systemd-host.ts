@@ -139,6 +139,7 @@ export function stepRequest(command: readonly [string, ...string[]], more: Parti
   return {
     id,
     unit: `skyhookd-test-${id}.service`,
+    description: `test ${id}`,
     command,
     workingDirectory: '/',
     environment: {},

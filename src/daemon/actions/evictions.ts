@@ -6,9 +6,17 @@ import { errorField } from '../log.ts'
 import type { Log } from '../log.ts'
 import type { State } from '../state.ts'
 
-/** A refused eviction is tried again after this, give or take a quarter, unless the server says when. */
-const retryMs = 5_000
+/** A replacement that is about to be ready frees the budget within a second or two; a budget that stays used is not asked more often than this. */
+const firstRetryMs = 1_000
+const longestRetryMs = 5_000
 const unknownRetryMs = 2_000
+
+/**
+ * How long to wait after a refusal where the server does not say: as long as refused already, from 1 s to 5 s, give or take a quarter
+ * by `random` (0 to 1).
+ */
+export const retryWaitMs = (refusedForMs: number, random: number): number =>
+  Math.min(longestRetryMs, Math.max(firstRetryMs, refusedForMs)) * (0.75 + random / 2)
 
 export type EvictionPorts = {
   readonly transport: Transport
@@ -42,7 +50,7 @@ export async function evictPod(ports: EvictionPorts, { metadata }: Pod, isForced
     return log.warn({ pod: `${namespace}/${name}` }, 'pod deleted after the deadline of spec.drain')
   }
   const answer = await evict(transport, { namespace, name, uid }, signal)
-  const jittered = retryMs * (0.75 + Math.random() / 2)
+  const refusedForMs = before?.state === 'blocked' ? Date.now() - before.sinceMs : 0
   switch (answer.outcome) {
     case 'asked':
     case 'gone':
@@ -51,7 +59,7 @@ export async function evictPod(ports: EvictionPorts, { metadata }: Pod, isForced
     case 'blocked':
       return blocked(
         isForced ? `${answer.message}; onTimeout: delete needs the chart value drain.allowDelete` : answer.message,
-        answer.retryAfterMs ?? jittered,
+        answer.retryAfterMs ?? retryWaitMs(refusedForMs, Math.random()),
       )
     case 'unknown':
       return blocked(`the API server did not answer: ${errorField(answer.error).error}`, unknownRetryMs)

@@ -19,7 +19,7 @@ export type Preparer = {
   prepare(image: PackageImage): Promise<void>
   /** Folder on the host with the content of an image that was prepared before. */
   readonly contentOf: (digest: string) => string
-  /** Removes the content that neither the journal nor a preparation needs. */
+  /** Removes the content that neither the journal nor a preparation needs; does nothing while something is being prepared. */
   collect(journal: Journal): Promise<void>
 }
 
@@ -27,6 +27,8 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
   const { root, state, settings, log } = ports
   const source = createImageSource(ports)
   const failures = new Map<string, number>()
+  let underWay = 0
+  let collecting: Promise<void> = Promise.resolve()
 
   function failed(key: string, reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable', message: string): void {
     const count = (failures.get(key) ?? 0) + 1
@@ -35,33 +37,45 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
     state.prepared.set(key, { state: 'failed', reason, message, retryAtMs: Date.now() + waitMs })
   }
 
+  async function prepare(image: PackageImage): Promise<void> {
+    const key = preparationKey(image)
+    const useless = await whyNothingRunsIn(root, settings.copyDirRoot)
+    if (useless !== undefined) return failed(key, 'HostUnusable', useless)
+    const fetched = await source.fetch(image)
+    if (fetched.outcome === 'failed') return failed(key, fetched.reason, fetched.message)
+    const loaded = await loadPackage(root, source.contentOf(fetched.digest))
+    if (loaded.outcome === 'invalid') return failed(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
+    failures.delete(key)
+    for (const warning of loaded.warnings)
+      log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
+    const ready: Preparation = { state: 'ready', digest: fetched.digest, config: loaded.config, contentHashes: loaded.contentHashes }
+    state.prepared.set(key, ready)
+    state.prepared.set(preparationKey({ ...image, digest: fetched.digest }), ready) // begun work asks by digest
+  }
+
   return {
     async prepare(image) {
-      const key = preparationKey(image)
-      const useless = await whyNothingRunsIn(root, settings.copyDirRoot)
-      if (useless !== undefined) return failed(key, 'HostUnusable', useless)
-      const fetched = await source.fetch(image)
-      if (fetched.outcome === 'failed') return failed(key, fetched.reason, fetched.message)
-      const loaded = await loadPackage(root, source.contentOf(fetched.digest))
-      if (loaded.outcome === 'invalid') return failed(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
-      failures.delete(key)
-      for (const warning of loaded.warnings)
-        log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
-      const ready: Preparation = { state: 'ready', digest: fetched.digest, config: loaded.config, contentHashes: loaded.contentHashes }
-      state.prepared.set(key, ready)
-      state.prepared.set(preparationKey({ ...image, digest: fetched.digest }), ready) // begun work asks by digest
+      underWay++
+      try {
+        await collecting
+        await prepare(image)
+      } finally {
+        underWay--
+      }
     },
 
     contentOf: (digest) => source.contentOf(digest),
 
     async collect(journal) {
+      if (underWay > 0) return // what was just fetched is not known to be needed yet
       const kept = new Set(
         Object.values(journal.skyhooks).flatMap(({ packages }) =>
           Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : [])),
         ),
       )
       for (const preparation of state.prepared.values()) if (preparation.state === 'ready') kept.add(preparation.digest)
-      await source.collect(kept).catch((error: unknown) => log.warn(errorField(error), 'old images could not be removed'))
+      collecting = source.collect(kept).catch((error: unknown) => log.warn(errorField(error), 'old images could not be removed'))
+      await collecting
     },
   }
 }

@@ -29,7 +29,7 @@ export type StepRecords = {
   /** Writes what an agent before this one left out; before anything is collected. */
   repair(journal: Journal): Promise<void>
   /** Removes the copy dirs that no package of the journal works from any more. */
-  collect(journal: Journal): Promise<void>
+  collect(): Promise<void>
 }
 
 export type RecordPorts = {
@@ -87,12 +87,16 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
     finishUninstalls: (journal) => finishUninstalls({ root, folders }, journal),
     repair: (journal) => repairRecords({ root, folders, contentOf, nowMs: Date.now() }, journal),
 
-    async collect(journal) {
-      for (const [skyhook, { uid, packages }] of Object.entries(journal.skyhooks)) {
-        const used = Object.values(packages).flatMap(({ name, version, work }) =>
-          work ? [copyDir(folders, { skyhook, skyhookUid: uid, generation: work.generation, name, version })] : [],
+    async collect() {
+      const isUsed = (skyhook: string, path: string): boolean => {
+        const { uid, packages } = state.journal.skyhooks[skyhook] ?? { uid: '', packages: {} }
+        return Object.values(packages).some(
+          ({ name, version, work }) =>
+            work !== undefined && path === copyDir(folders, { skyhook, skyhookUid: uid, generation: work.generation, name, version }),
         )
-        await collectCopyDirs(root, folders, skyhook, new Set(used))
+      }
+      for (const skyhook of Object.keys(state.journal.skyhooks)) {
+        await collectCopyDirs(root, folders, skyhook, (path) => isUsed(skyhook, path))
       }
     },
   }

@@ -92,6 +92,7 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
   if (unusable !== undefined) return refused(unusable)
   const request = stepUnitRequest({
     attempt,
+    instance,
     step,
     composed,
     copyDir: dir,

@@ -1,0 +1,186 @@
+/** What packages rely on, on a real host: what a step is given, where its files and logs are, what an uninstall takes away again. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { PackageSpec } from '../../src/schemas/skyhook.ts'
+import { fixturePackages, unique, useCluster, type NodeName } from './cluster.ts'
+import { unlessGone } from './kube.ts'
+import { borrow, type CleanUp } from './lanes.ts'
+import { isCompleteOn } from './service-of-nodes.ts'
+import { manifest, shellscript, shown } from './skyhooks.ts'
+
+const cluster = useCluster()
+const state = '/var/lib/skyhook'
+
+async function start(node: NodeName, packages: Record<string, PackageSpec>, onTestFinished: CleanUp): Promise<string> {
+  const name = unique('contract')
+  onTestFinished(async () => await cluster.remove(name))
+  await cluster.apply(manifest(name, { packages }), node)
+  return name
+}
+
+const completes = async (node: NodeName, name: string): Promise<unknown> =>
+  await cluster.history.eventually(`${name} is complete`, (view) => isCompleteOn(view, name, [node]), 30_000)
+
+async function change(node: NodeName, name: string, packages: object): Promise<void> {
+  const before = shown(cluster.history.now.nodes.get(node), name).companion?.applied
+  await cluster.edit(name, { packages })
+  await cluster.history.eventually(
+    `${name} is complete for another spec`,
+    ({ nodes }) => {
+      const { status, companion } = shown(nodes.get(node), name)
+      return status === 'complete' && companion?.applied !== before
+    },
+    30_000,
+  )
+}
+
+/** Pushes the package `shellscript` with other files beside; `fill` writes them. */
+async function pushed(image: string, fill: (folder: string) => void): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'contract-'))
+  try {
+    cpSync(join(fixturePackages, 'shellscript'), folder, { recursive: true })
+    fill(folder)
+    await cluster.sandbox.must(['push', folder, image])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+describe.concurrent('a package', () => {
+  test('puts its root_dir over the host’s root, and an uninstall takes away what nobody changed', async ({ onTestFinished, expect }) => {
+    const node = 'node-1'
+    await borrow(onTestFinished, node)
+    const image = `test/${unique('rooted')}`
+    const own = unique('rooted')
+    const file = (path: string): string => `/usr/local/share/${own}/${path}`
+    for (const version of ['1.0.0', '2.0.0'])
+      await pushed(`${image}:${version}`, (folder) => {
+        const root = join(folder, 'root_dir/usr/local/share', own)
+        mkdirSync(root, { recursive: true, mode: 0o700 })
+        writeFileSync(join(root, 'both'), 'same', { mode: 0o640 })
+        writeFileSync(join(root, `of-${version}`), version)
+        writeFileSync(join(root, 'edited'), version)
+        symlinkSync('both', join(root, 'link'))
+        mkdirSync(join(folder, 'root_dir/tmp'), { mode: 0o700 }) // the host's own folder keeps its mode
+      })
+    const host = cluster.host(node)
+    const list = async (): Promise<string[]> => await host.list(file(''))
+    const at = (version: string): PackageSpec => ({ version, image: `${cluster.registry}/${image}` })
+    const name = await start(node, { work: at('2.0.0') }, onTestFinished)
+    await completes(node, name)
+    expect(await list()).toEqual(['both', 'edited', 'link', 'of-2.0.0'])
+    expect((await host.exec('stat', '-c', '%a %F', file('both'), file('link'), '/tmp')).split('\n').slice(0, 3)).toEqual([
+      '640 regular file',
+      '777 symbolic link',
+      '1777 directory',
+    ])
+
+    await change(node, name, { work: at('1.0.0') }) // uninstall of the one, apply of the other
+    expect(await list()).toEqual(['both', 'edited', 'link', 'of-1.0.0'])
+
+    await host.write(file('edited'), 'by an administrator')
+    await change(node, name, { work: null })
+    await expect.poll(list).toEqual(['edited'])
+    await host.remove(file(''))
+  })
+
+  test('leaves one copy dir and one image, however often it was changed', async ({ onTestFinished, expect }) => {
+    const node = 'node-2'
+    await borrow(onTestFinished, node)
+    const image = `test/${unique('changed')}`
+    for (const version of ['1.0.0', '1.1.0', '1.2.0'])
+      await pushed(`${image}:${version}`, (folder) => writeFileSync(join(folder, 'unlike-any-other'), `${image} ${version}`))
+    const host = cluster.host(node)
+    const images = async (): Promise<string[]> => await host.list(`${state}/.agent/images`)
+    const at = (version: string, word: string): PackageSpec => ({
+      version,
+      image: `${cluster.registry}/${image}`,
+      configMap: { 'config.sh': `: ${word}` },
+    })
+    const name = await start(node, { work: at('1.0.0', 'a') }, onTestFinished)
+    await completes(node, name)
+    const before = await images()
+    for (const [version, word] of [
+      ['1.0.0', 'b'],
+      ['1.1.0', 'b'],
+      ['1.2.0', 'b'],
+      ['1.2.0', 'c'],
+    ] as const)
+      await change(node, name, { work: at(version, word) })
+    const copies = async (): Promise<number> => (await host.list(`${state}/${name}`)).filter((found) => found.startsWith('work-')).length
+    await expect.poll(copies, { timeout: 20_000 }).toBe(1)
+    await expect.poll(async () => (await images()).length, { timeout: 20_000 }).toBeLessThanOrEqual(before.length)
+  })
+
+  test('may have its logs behind an absolute link of the host', async ({ onTestFinished }) => {
+    const node = 'node-3'
+    await borrow(onTestFinished, node)
+    const host = cluster.host(node)
+    const name = unique('linked')
+    const moved = `/srv/${name}`
+    await host.exec(
+      'sh',
+      '-ec',
+      `mkdir -p ${moved}/log ${moved}/state /var/log/skyhook ${state}
+      ln -s ${moved}/log /var/log/skyhook/${name}; ln -s ${moved}/state ${state}/${name}`,
+    )
+    onTestFinished(async () => await cluster.remove(name))
+    await cluster.apply(manifest(name, { packages: { work: shellscript(cluster.registry, { apply: 'echo said; pwd -P' }) } }), node)
+    await completes(node, name)
+    const folder = `${moved}/log/shellscript/1.1.0`
+    const logs = (await host.list(folder)).filter((file) => file.endsWith('.log'))
+    const said = (await Promise.all(logs.map(async (file) => await host.lines(`${folder}/${file}`)))).flat()
+    expect(said).toContain('said')
+    expect(said).toContainEqual(expect.stringMatching(new RegExp(`^${moved}/state/work-1\\.1\\.0-`)) as string)
+    expect(await host.list(`${moved}/state`)).toEqual(expect.arrayContaining(['flags', 'history']))
+  })
+})
+
+describe.concurrent('a step', () => {
+  test('that runs longer than stageTimeout is ended, with its children, and says so', async ({ onTestFinished }) => {
+    const node = 'node-1'
+    await borrow(onTestFinished, node)
+    const host = cluster.host(node)
+    const mark = `30${Math.floor(Math.random() * 1e6)}`
+    const work = shellscript(cluster.registry, { apply: `sleep ${mark} & sleep ${mark}` }, { stageTimeout: '2s', gracefulShutdown: '1s' })
+    const name = await start(node, { work }, onTestFinished)
+    const told = (): string => shown(cluster.history.now.nodes.get(node), name).reason?.message ?? ''
+    await cluster.history.eventually('the reason says it', () => told().includes("ran longer than the package's stageTimeout"))
+    expect(await host.exec('sh', '-c', `pgrep -fc 'sleep ${mark}' || true`)).toMatch(/^[01]\n$/) // pgrep's own shell
+    await cluster.edit(name, { packages: { work: { configMap: { 'apply.sh': 'true' }, stageTimeout: '1m' } } })
+    await completes(node, name)
+  })
+
+  test('that prints a secret and fails shows it nowhere', async ({ onTestFinished }) => {
+    const node = 'node-2'
+    await borrow(onTestFinished, node)
+    const host = cluster.host(node)
+    const secret = unique('token')
+    const value = `open-sesame-${secret}`
+    const path = '/api/v1/namespaces/skyhook/secrets'
+    onTestFinished(async () => void (await unlessGone(cluster.api, 'DELETE', `${path}/${secret}`)))
+    await cluster.api.json('POST', path, { body: { metadata: { name: secret }, stringData: { key: value } } })
+    const work = shellscript(
+      cluster.registry,
+      { apply: 'echo "the token is $TOKEN" >&2; exit 9' },
+      { env: [{ name: 'TOKEN', valueFrom: { secretKeyRef: { name: secret, key: 'key' } } }] },
+    )
+    const name = await start(node, { work }, onTestFinished)
+    await cluster.history.eventually('the reason says it', ({ nodes }) =>
+      (shown(nodes.get(node), name).reason?.message ?? '').includes('the token is ***'),
+    )
+    await cluster.history.eventually('an Event says it', ({ events }) =>
+      [...events.values()].some(({ message }) => message?.includes(name) === true && message.includes('the token is ***')),
+    )
+    await cluster.history.never('the secret in an Event or on a Node', (view) => {
+      const shows = (object: object): boolean => JSON.stringify(object).includes(value)
+      return [...view.events.values(), ...view.nodes.values()].some(shows) && 'there it is'
+    })
+    expect(await cluster.sandbox.kubectl(['-n', 'skyhook', 'logs', '-l', 'app.kubernetes.io/name=skyhookd', '--tail=-1'])).not.toContain(
+      value,
+    )
+    expect(await host.exec('sh', '-c', `grep -rl ${value} ${state} /etc /run/skyhook 2>/dev/null || true`)).toBe('')
+  })
+})
