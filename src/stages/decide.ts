@@ -113,6 +113,10 @@ function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number)
   return { ...reason, sinceMs: same ? last.sinceMs : nowMs }
 }
 
+/**
+ * One change of the Node. No request takes spec and conditions together, and the node controller answers a cordon with its taint at once: a
+ * second request right behind the first would meet a newer Node. So conditions wait for the decision that sees the spec changed.
+ */
 function merge(patches: readonly NodePatch[]): NodePatch {
   const merged = emptyPatch()
   for (const { annotations, labels, conditions, removedConditions, unschedulable, taints } of patches) {
@@ -123,5 +127,6 @@ function merge(patches: readonly NodePatch[]): NodePatch {
     merged.conditions.push(...conditions)
     merged.removedConditions.push(...removedConditions)
   }
-  return merged
+  const hasSpec = merged.unschedulable !== undefined || merged.taints !== undefined
+  return hasSpec ? { ...merged, conditions: [], removedConditions: [] } : merged
 }

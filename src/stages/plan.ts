@@ -103,7 +103,7 @@ export type PackageImage = { readonly image: string; readonly version: string; r
 export const preparationKey = ({ image, version, digest }: PackageImage): string =>
   digest === undefined ? `${image}:${version}` : `${image}@${digest}`
 
-/** Differences between what the Node shows and what it should; null removes. */
+/** Differences between what the Node shows and what it should; null removes. A change of the spec comes without conditions. */
 export type NodePatch = {
   readonly annotations: Readonly<Record<string, string | null>>
   readonly labels: Readonly<Record<string, string | null>>

@@ -7,10 +7,13 @@ import type { State } from '../state.ts'
 
 /** Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409. */
 const watchDelayMs = 2_000
+/** The node controller answers a cordon within some 20 ms. Without it, the conditions come so much later. */
+const taintDelayMs = 200
 
 /**
  * Writes the Node's differences, computed from the version that the state holds. Returns once the watch shows the result, so
- * that the next decision sees its own writing. A conflict is ordinary (the kubelet writes too): the next decision computes anew.
+ * that the next decision sees its own writing, and after a cordon also the taint that follows: what is written before that is a conflict.
+ * A conflict is ordinary (the kubelet writes too): the next decision computes anew.
  */
 export async function publish(
   transport: Transport,
@@ -46,6 +49,8 @@ export async function publish(
     },
     signal,
   )
-  if (written.outcome === 'written') await source.reached(written.resourceVersion, watchDelayMs)
-  else if (written.outcome === 'conflict') await source.changedFrom(resourceVersion, watchDelayMs)
+  if (written.outcome === 'written') {
+    await source.reached(written.resourceVersion, watchDelayMs)
+    if (patch.unschedulable !== undefined) await source.tainted(taintDelayMs)
+  } else if (written.outcome === 'conflict') await source.changedFrom(resourceVersion, watchDelayMs)
 }
