@@ -95,7 +95,7 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
   const change = spec.finish()
   patches.push(change.patch)
   const patch = merge(patches)
-  if (!isEmptyPatch(patch)) actions.push({ do: 'publish', key: 'publish', patch })
+  if (!isEmptyPatch(patch)) actions.push({ do: 'publish', key: 'publish', patch, computedFrom: world.node.metadata.resourceVersion })
   const journal: Journal = { v: 1, nodeUid: world.node.metadata.uid, bootId: world.bootId, ...change.memory, skyhooks: records }
   return { journal, actions, reasons, events, needed, watchPods, wakeAtMs }
 }

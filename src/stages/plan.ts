@@ -77,7 +77,8 @@ export type Action =
       readonly run: InterruptRun
       readonly records: readonly PackageRecord[]
     }
-  | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch }
+  /** `computedFrom`: the version of the Node that the differences are differences to. */
+  | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch; readonly computedFrom: string }
 
 export type StartStep = {
   readonly do: 'startStep'

@@ -11,7 +11,8 @@ const watchDelayMs = 2_000
 const taintDelayMs = 200
 
 /**
- * Writes the Node's differences, computed from the version that the state holds. Returns once the watch shows the result, so
+ * Writes the Node's differences to the version they were computed from. Where the state has a newer Node by now (it changes while the
+ * journal is written), nothing is sent: the differences are not to that one, and the decision it has woken computes anew. Returns once the watch shows the result, so
  * that the next decision sees its own writing, and after a cordon also the taint that follows: what is written before that is a conflict.
  * A conflict is ordinary (the kubelet writes too): the next decision computes anew.
  */
@@ -20,10 +21,11 @@ export async function publish(
   source: NodeSource,
   state: State,
   patch: NodePatch,
+  computedFrom: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { node } = state
-  if (!node) return
+  if (node?.metadata.resourceVersion !== computedFrom) return
   const { name, resourceVersion } = node.metadata
   const conditions = [
     ...patch.conditions.map(
