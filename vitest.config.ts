@@ -7,7 +7,14 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'build/**/*.test.ts', 'test/search/**/*.test.ts', 'test/conformance/rows.test.ts', 'test/torture/**/*.test.ts'],
+          include: [
+            'src/**/*.test.ts',
+            'build/**/*.test.ts',
+            'bench/**/*.test.ts',
+            'test/search/**/*.test.ts',
+            'test/conformance/rows.test.ts',
+            'test/torture/**/*.test.ts',
+          ],
           environment: 'node',
         },
       },

@@ -10,21 +10,29 @@ import { readySandbox } from '../test/demo/ready-sandbox.ts'
 import { createScreen, table } from '../test/demo/screen.ts'
 import { record } from '../test/e2e/history.ts'
 import { adminTransport } from '../test/e2e/kube.ts'
-import { measurements, type Figure } from './promises.ts'
+import type { Figure } from './figure.ts'
+import { measurements } from './promises.ts'
 import { emptyNodes, pushShellscript, tidyHosts, type Workbench } from './workbench.ts'
 
-const usage = `usage: node bench/agent.ts [--runs N] [--json]
+const usage = `usage: node bench/agent.ts [--runs N] [--only TEXT] [--json]
 
-  --runs N   samples of what varies; the median counts (default 5)
-  --json     figures as JSON on standard output, progress on standard error
+  --runs N     samples of what varies; the median counts (default 5)
+  --only TEXT  only what has TEXT in its title, as it is printed while it is measured
+  --json       figures as JSON on standard output, progress on standard error
 `
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    options: { runs: { type: 'string', default: '5' }, json: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h' } },
+    options: {
+      runs: { type: 'string', default: '5' },
+      only: { type: 'string', default: '' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h' },
+    },
   })
   const runs = Number(values.runs)
-  if (values.help || !Number.isInteger(runs) || runs < 1) {
+  const wanted = measurements.filter(({ title }) => title.includes(values.only))
+  if (values.help || !Number.isInteger(runs) || runs < 1 || wanted.length === 0) {
     process.stderr.write(usage)
     return values.help ? 0 : 2
   }
@@ -40,7 +48,7 @@ async function main(): Promise<number> {
   try {
     await pushShellscript(bench)
     await emptyNodes(bench)
-    for (const { title, run } of measurements) {
+    for (const { title, run } of wanted) {
       screen.line(title)
       figures.push(...(await run(bench)))
     }

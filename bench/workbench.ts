@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Transport } from '../src/kube/transport.ts'
 import { watchEvents } from '../src/kube/watch.ts'
 import { readSlot, type Lease } from '../src/lease/slot.ts'
-import type { SkyhookSpec } from '../src/schemas/skyhook.ts'
+import type { PackageSpec, Skyhook, SkyhookSpec } from '../src/schemas/skyhook.ts'
+import { appliedHash } from '../src/stages/applied.ts'
 import type { History } from '../test/e2e/history.ts'
 import { patch, paths } from '../test/e2e/kube.ts'
 import { manifest, selectedBy, shown, traces } from '../test/e2e/skyhooks.ts'
@@ -36,7 +37,7 @@ export const pushShellscript = async ({ box }: Workbench): Promise<void> => {
 }
 
 /** The package without scripts: all four of its steps start, run bash and end. */
-export const noopPackage = ({ registry }: Workbench): SkyhookSpec => ({
+export const noopPackage = ({ registry }: Workbench): { readonly packages: { readonly noop: PackageSpec } } => ({
   packages: { noop: { version: '1.1.0', image: `${registry}/${shellscriptImage}` } },
 })
 
@@ -66,13 +67,18 @@ export async function emptyNodes({ box }: Workbench): Promise<void> {
 
 export type Timed = { readonly startedMs: number; readonly completeMs: number }
 
-/** Applies a Skyhook to nodes and waits until it is complete and has given all slots back; `during` sees its name before it is applied. */
-export async function rollOut(
+/** Applies a Skyhook to nodes and waits until it is complete and has given all slots back. */
+export async function rollOut(bench: Workbench, spec: SkyhookSpec, nodes: readonly string[]): Promise<Timed> {
+  return await withSkyhook(bench, spec, nodes, async (_, timed) => timed)
+}
+
+/** The same, and then `during` with its name; the Skyhook goes after that. */
+export async function withSkyhook<T>(
   bench: Workbench,
   spec: SkyhookSpec,
   nodes: readonly string[],
-  during?: (name: string) => void,
-): Promise<Timed> {
+  during: (name: string, timed: Timed) => Promise<T>,
+): Promise<T> {
   const { api, history } = bench
   const name = uniqueName()
   const label = async (value: string | null): Promise<void> => {
@@ -80,23 +86,55 @@ export async function rollOut(
   }
   await label(name)
   await sleep(500) // what the labels set going is over
-  during?.(name)
   try {
     const startedMs = Date.now()
     await api.json('POST', paths.skyhooks, { body: manifest(name, spec) })
-    const complete = await history.eventually(
-      `complete on ${nodes.join(', ')}`,
-      (view) => nodes.every((node) => shown(view.nodes.get(node), name).status === 'complete'),
-      withinMs,
-    )
-    await history.eventually('free of slots', (view) => slotsOf(view, name).length === 0, withinMs)
-    return { startedMs, completeMs: complete.atMs - startedMs }
+    const completeMs = await applied(bench, name, nodes, spec, startedMs)
+    return await during(name, { startedMs, completeMs })
   } finally {
     await sleep(aftermathMs)
     await api.json('DELETE', `${paths.skyhooks}/${name}`)
     await history.eventually('forgotten', (view) => [...view.nodes.values()].every((node) => traces(node, name).length === 0), withinMs)
     await label(null)
   }
+}
+
+/** Changes packages of a Skyhook that is complete, by a merge patch; ms until it is complete again, all slots given back. */
+export async function change(
+  bench: Workbench,
+  name: string,
+  nodes: readonly string[],
+  packages: Readonly<Record<string, Partial<PackageSpec> | null>>,
+): Promise<number> {
+  const startedMs = Date.now()
+  const { spec } = await patch<Skyhook>(bench.api, `${paths.skyhooks}/${name}`, { spec: { packages } })
+  return await applied(bench, name, nodes, spec, startedMs)
+}
+
+/**
+ * The hash of what was applied tells the `complete` of this spec from the one of before, which a Node shows until its agent has seen the
+ * change. What is not in the spec any more must be gone.
+ */
+async function applied(
+  { history }: Workbench,
+  name: string,
+  nodes: readonly string[],
+  spec: SkyhookSpec,
+  startedMs: number,
+): Promise<number> {
+  const hash = appliedHash(spec)
+  const entries = Object.entries(spec.packages ?? {}).map(([key, { version }]) => `${key}|${version}`)
+  const complete = await history.eventually(
+    `complete on ${nodes.join(', ')}`,
+    (view) =>
+      nodes.every((node) => {
+        const { status, companion, state } = shown(view.nodes.get(node), name)
+        return status === 'complete' && companion?.applied === hash && Object.keys(state).sort().join() === entries.sort().join()
+      }),
+    withinMs,
+  )
+  await history.eventually('free of slots', (view) => slotsOf(view, name).length === 0, withinMs)
+  return complete.atMs - startedMs
 }
 
 /** Removes what the runs left on the hosts; Skyhooks that are gone leave their files. */

@@ -14,7 +14,7 @@ export type Executors = {
   readonly interrupter: Interrupter
   readonly evict: (pod: Pod, isForced: boolean) => Promise<void>
   readonly countNodes: () => Promise<void>
-  readonly publish: (patch: NodePatch) => Promise<void>
+  readonly publish: (patch: NodePatch, computedFrom: string) => Promise<void>
 }
 
 /** Gives an action to its executor; nothing is decided here. */
@@ -56,6 +56,6 @@ export async function execute(
     case 'recordInterrupt':
       return await interrupter.record(action)
     case 'publish':
-      return await publish(action.patch)
+      return await publish(action.patch, action.computedFrom)
   }
 }

@@ -13,6 +13,8 @@ export type NodeSource = {
   changedFrom(resourceVersion: string, atMostMs: number): Promise<void>
   /** Resolves when the own Node is seen in this version or a later one, or after `atMostMs`. */
   reached(resourceVersion: string, atMostMs: number): Promise<void>
+  /** Resolves when the node controller's taint of unschedulable nodes says what the Node's spec says, or after `atMostMs`. */
+  tainted(atMostMs: number): Promise<void>
 }
 
 /** Follows the own Node, and nothing of any other. Images, volumes and other bulk of its status are not kept. */
@@ -58,8 +60,11 @@ export function followNode(
     ageMs: () => reflector.ageMs(),
     changedFrom: (version, atMostMs) => until((node) => node === undefined || node.metadata.resourceVersion !== version, atMostMs),
     reached: (version, atMostMs) => until((node) => node === undefined || isAtLeast(node.metadata.resourceVersion, version), atMostMs),
+    tainted: (atMostMs) => until((node) => node === undefined || isTainted(node) === (node.spec?.unschedulable === true), atMostMs),
   }
 }
+
+const isTainted = ({ spec }: NodeObject): boolean => spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/unschedulable') === true
 
 /** Resource versions of one object grow as decimal numbers; Kubernetes documents them as comparable since 1.35. */
 const isAtLeast = (version: string, wanted: string): boolean =>

@@ -177,7 +177,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
       interrupter,
       evict: (pod, isForced) => evictPod({ transport, state, log, signal, mayDelete: settings.drain.allowDelete }, pod, isForced),
       countNodes: () => countNodes(transport, state, signal),
-      publish: (patch) => publish(transport, nodes, state, patch, signal),
+      publish: (patch, computedFrom) => publish(transport, nodes, state, patch, computedFrom, signal),
     },
     createTeller: () => {
       const node = { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' }

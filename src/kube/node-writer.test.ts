@@ -61,19 +61,17 @@ describe('one PATCH where one is enough', () => {
   })
 })
 
-test('spec and conditions together take two, spec and metadata first', async () => {
+test('a spec with its taints goes to the node', async () => {
   const taints = [{ key: 'left', effect: 'NoSchedule' }] as const
-  await patchNode(transport, 'n', {
-    resourceVersion: version(),
-    annotations: { ours: '1' },
-    unschedulable: false,
-    taints,
-    conditions: [ours],
-  })
-  expect(patches()).toEqual([`PATCH ${NODES}/n`, `PATCH ${NODES}/n/status`])
-  const [first, second] = server.requests.map(({ body }) => Number((body as FakeObject).metadata.resourceVersion))
-  expect([first, second]).toEqual([Number(version()), Number(version()) + 1]) // the second builds on the first and on nothing else
-  expect(now()).toMatchObject({ spec: { taints, unschedulable: false }, status: { conditions: [ready, ours] } })
+  await patchNode(transport, 'n', { resourceVersion: version(), annotations: { ours: '1' }, unschedulable: false, taints })
+  expect(patches()).toEqual([`PATCH ${NODES}/n`])
+  expect(now()).toMatchObject({ metadata: { annotations: { ours: '1' } }, spec: { taints, unschedulable: false } })
+})
+
+test('spec and conditions together are refused before anything is written', async () => {
+  const both = { resourceVersion: version(), unschedulable: true, conditions: [ours] }
+  await expect(patchNode(transport, 'n', both)).rejects.toThrow('which no request can carry')
+  expect(patches()).toEqual([])
 })
 
 test('a condition is removed by type, others stay', async () => {
@@ -86,17 +84,8 @@ test('a condition is removed by type, others stay', async () => {
 describe('a write in between', () => {
   test('is a conflict and changes nothing', async () => {
     server.put(NODES, { ...node, metadata: { ...node.metadata, annotations: { theirs: '2' } } })
-    expect(await patchNode(transport, 'n', { resourceVersion: version(), annotations: { ours: '1' } })).toEqual({
-      outcome: 'conflict',
-      halfWritten: false,
-    })
+    expect(await patchNode(transport, 'n', { resourceVersion: version(), annotations: { ours: '1' } })).toEqual({ outcome: 'conflict' })
     expect(now().metadata['annotations']).toEqual({ theirs: '2' })
-  })
-
-  test('between the two halves is said so', async () => {
-    server.fault(({ path }) => path.endsWith('/status'), { kind: 'status', status: 409, reason: 'Conflict' })
-    const written = await patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true, conditions: [ours] })
-    expect(written).toEqual({ outcome: 'conflict', halfWritten: true })
   })
 
   test('that deleted the node is no error', async () => {

@@ -33,14 +33,14 @@ export type NodePatch = {
 
 export type NodeWritten =
   | { readonly outcome: 'written'; readonly resourceVersion: string; readonly uid: string }
-  /** Someone wrote first: read the Node again and compute anew. `halfWritten`: spec and metadata are in, conditions are not. */
-  | { readonly outcome: 'conflict'; readonly halfWritten: boolean }
+  /** Someone wrote first: read the Node again and compute anew. */
+  | { readonly outcome: 'conflict' }
   | { readonly outcome: 'gone' }
 
 /**
  * Writes annotations, labels and conditions of a Node in one PATCH of its status, as the kubelet does, or annotations, labels,
- * `unschedulable` and taints in one PATCH of the Node. Only a change that has both spec and conditions takes two: the API lets neither
- * resource touch the other's part. Then spec and metadata go first, because they carry the marks from which a restart can go on.
+ * `unschedulable` and taints in one PATCH of the Node. The API lets neither resource touch the other's part, so a change that has both spec
+ * and conditions is two calls: the second with the version that the watch shows by then.
  *
  * Throws for everything but a conflict or a missing Node; after an unknown outcome (`isUnknownOutcome`) repeat it with the same version:
  * `conflict` then means that somebody, possibly we, has written.
@@ -48,31 +48,28 @@ export type NodeWritten =
 export async function patchNode(transport: Transport, name: string, patch: NodePatch, signal?: AbortSignal): Promise<NodeWritten> {
   const hasSpec = patch.unschedulable !== undefined || patch.taints !== undefined
   const hasConditions = (patch.conditions?.length ?? 0) > 0
+  if (hasSpec && hasConditions) throw new Error(`Node ${name}: spec and conditions in one patch, which no request can carry`)
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`
-  const send = async (target: string, body: unknown): Promise<NodeWritten> => {
-    try {
-      // Answered with metadata only: a real Node is tens of KB, and its watch brings the rest anyway.
-      const { metadata } = await transport.json<KubeObject>('PATCH', target, {
-        body,
-        contentType: 'application/strategic-merge-patch+json',
-        accept: METADATA_ONLY,
-        signal,
-      })
-      return { outcome: 'written', resourceVersion: metadata.resourceVersion, uid: metadata.uid }
-    } catch (error) {
-      if (isConflict(error)) return { outcome: 'conflict', halfWritten: false }
-      if (isNotFound(error)) return { outcome: 'gone' }
-      throw error
-    }
-  }
-
   const { resourceVersion, annotations, labels, unschedulable, taints } = patch
-  const metadata = { resourceVersion, annotations, labels } // JSON leaves out what is undefined
-  if (!hasSpec) return await send(hasConditions ? `${path}/status` : path, { metadata, ...statusOf(patch) })
-  const first = await send(path, { metadata, spec: { unschedulable, taints } })
-  if (!hasConditions || first.outcome !== 'written') return first
-  const second = await send(`${path}/status`, { metadata: { resourceVersion: first.resourceVersion }, ...statusOf(patch) })
-  return second.outcome === 'conflict' ? { outcome: 'conflict', halfWritten: true } : second
+  const body = {
+    metadata: { resourceVersion, annotations, labels }, // JSON leaves out what is undefined
+    ...(hasSpec && { spec: { unschedulable, taints } }),
+    ...statusOf(patch),
+  }
+  try {
+    // Answered with metadata only: a real Node is tens of KB, and its watch brings the rest anyway.
+    const { metadata } = await transport.json<KubeObject>('PATCH', hasConditions ? `${path}/status` : path, {
+      body,
+      contentType: 'application/strategic-merge-patch+json',
+      accept: METADATA_ONLY,
+      signal,
+    })
+    return { outcome: 'written', resourceVersion: metadata.resourceVersion, uid: metadata.uid }
+  } catch (error) {
+    if (isConflict(error)) return { outcome: 'conflict' }
+    if (isNotFound(error)) return { outcome: 'gone' }
+    throw error
+  }
 }
 
 function statusOf({ conditions = [] }: NodePatch): { status?: { conditions: readonly unknown[] } } {

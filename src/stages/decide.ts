@@ -96,7 +96,7 @@ export function decide(world: World, lastReasons: ReadonlyMap<string, TimedReaso
   const change = spec.finish()
   patches.push(change.patch)
   const patch = merge(patches)
-  if (!isEmptyPatch(patch)) actions.push({ do: 'publish', key: 'publish', patch })
+  if (!isEmptyPatch(patch)) actions.push({ do: 'publish', key: 'publish', patch, computedFrom: world.node.metadata.resourceVersion })
   const journal: Journal = { v: 1, nodeUid: world.node.metadata.uid, bootId: world.bootId, ...change.memory, skyhooks: records }
   return { journal, actions, reasons, events, needed, watchPods, wakeAtMs }
 }
@@ -114,6 +114,10 @@ function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number)
   return { ...reason, sinceMs: same ? last.sinceMs : nowMs }
 }
 
+/**
+ * One change of the Node. No request takes spec and conditions together, and the node controller answers a cordon with its taint at once: a
+ * second request right behind the first would meet a newer Node. So conditions wait for the decision that sees the spec changed.
+ */
 function merge(patches: readonly NodePatch[]): NodePatch {
   const merged = emptyPatch()
   for (const { annotations, labels, conditions, removedConditions, unschedulable, taints } of patches) {
@@ -124,5 +128,6 @@ function merge(patches: readonly NodePatch[]): NodePatch {
     merged.conditions.push(...conditions)
     merged.removedConditions.push(...removedConditions)
   }
-  return merged
+  const hasSpec = merged.unschedulable !== undefined || merged.taints !== undefined
+  return hasSpec ? { ...merged, conditions: [], removedConditions: [] } : merged
 }

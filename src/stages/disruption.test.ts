@@ -34,6 +34,18 @@ describe('a package with an interrupt', () => {
     expect(lines(node, 'post-interrupt')).toHaveLength(1)
   })
 
+  test('shows its conditions beside the cordon, in changes of their own', () => {
+    const node = new NodeModel()
+    const conditions = (): string[] => (node.node.status?.conditions ?? []).map(({ type, status }) => `${type.split('/').at(-1)} ${status}`)
+    node.hangs.add('a')
+    node.apply('s', { packages: { a: pkg(cron) } })
+    node.settle()
+    expect([cordoned(node), conditions()]).toEqual([true, expect.arrayContaining(['NotReady True', 'Erroring False'])])
+    node.finishHanging('a')
+    node.settleOver(5_000)
+    expect([cordoned(node), conditions()]).toEqual([false, expect.arrayContaining(['NotReady False', 'Erroring False'])])
+  })
+
   test('runs nothing before the node is empty, names the pod that holds it up, and goes on when it may', () => {
     const node = new NodeModel()
     node.pods = [pod('cart')]

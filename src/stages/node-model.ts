@@ -317,6 +317,8 @@ export class NodeModel {
   #publish({ patch }: Extract<Action, { do: 'publish' }>): boolean {
     if (this.holdPatches) return false
     this.patches++
+    const hasConditions = patch.conditions.length > 0 || patch.removedConditions.length > 0
+    if (hasConditions && (patch.unschedulable !== undefined || patch.taints)) throw new Error('no request takes spec and conditions')
     const merged = (
       before: Readonly<Record<string, string>> = {},
       change: Readonly<Record<string, string | null>>,

@@ -77,7 +77,8 @@ export type Action =
       readonly run: InterruptRun
       readonly records: readonly PackageRecord[]
     }
-  | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch }
+  /** `computedFrom`: the version of the Node that the differences are differences to. */
+  | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch; readonly computedFrom: string }
 
 export type StartStep = {
   readonly do: 'startStep'
@@ -103,7 +104,7 @@ export type PackageImage = { readonly image: string; readonly version: string; r
 export const preparationKey = ({ image, version, digest }: PackageImage): string =>
   digest === undefined ? `${image}:${version}` : `${image}@${digest}`
 
-/** Differences between what the Node shows and what it should; null removes. */
+/** Differences between what the Node shows and what it should; null removes. A change of the spec comes without conditions. */
 export type NodePatch = {
   readonly annotations: Readonly<Record<string, string | null>>
   readonly labels: Readonly<Record<string, string | null>>

@@ -146,12 +146,16 @@ test("the agents' own way of writing is allowed: annotations, label, cordon, tai
   const transport = createTransport({ credentials, version: 'test', rate: false })
   try {
     const node = await transport.json<KubeObject & { spec: { taints: Taint[] } }>('GET', `${nodes}/node-b`)
-    const written = await patchNode(transport, 'node-b', {
+    const spec = await patchNode(transport, 'node-b', {
       resourceVersion: node.metadata.resourceVersion,
       annotations: { 'skyhook.nvidia.com/status_demo': 'in_progress', 'skyhook.nvidia.com/cordon_demo': 'true' },
       labels: { 'skyhook.nvidia.com/status_demo': 'in_progress' },
       unschedulable: true,
       taints: [{ key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }, ...node.spec.taints],
+    })
+    if (spec.outcome !== 'written') expect.unreachable()
+    const written = await patchNode(transport, 'node-b', {
+      resourceVersion: spec.resourceVersion,
       conditions: ['NotReady', 'Erroring'].map((type) => ({
         type: `skyhook.nvidia.com/demo/${type}`,
         status: 'True',

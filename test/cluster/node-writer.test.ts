@@ -102,20 +102,13 @@ describe('one PATCH of the node', () => {
   })
 })
 
-test('spec and conditions together arrive both', async () => {
-  expect(await write({ annotations: { ours: '1' }, unschedulable: true, conditions: [ours] })).toMatchObject({ outcome: 'written' })
-  const after = await read()
-  expect(after).toMatchObject({ metadata: { annotations: { ours: '1' } }, spec: { unschedulable: true } })
-  expect(after.status.conditions).toHaveLength(2)
-})
-
 test.each<[string, Omit<NodePatch, 'resourceVersion'>]>([
   ['status', { annotations: { ours: '1' }, conditions: [ours] }],
   ['node', { annotations: { ours: '1' }, unschedulable: true }],
 ])('a version that is old by one write of somebody else is a conflict on the %s, and nothing is written', async (_, patch) => {
   const { resourceVersion } = (await read()).metadata
   await cluster.kubectl('annotate', 'node', name, 'heartbeat=1')
-  expect(await patchNode(cluster.admin, name, { resourceVersion, ...patch })).toEqual({ outcome: 'conflict', halfWritten: false })
+  expect(await patchNode(cluster.admin, name, { resourceVersion, ...patch })).toEqual({ outcome: 'conflict' })
   expect((await read()).metadata.annotations).not.toHaveProperty('ours')
 })
 

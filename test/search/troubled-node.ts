@@ -361,6 +361,8 @@ export class TroubledNode {
 
   #publish(patch: NodePatch): void {
     this.#watcher.published?.(patch)
+    const hasConditions = patch.conditions.length > 0 || patch.removedConditions.length > 0
+    if (hasConditions && (patch.unschedulable !== undefined || patch.taints)) throw new Error('no request takes spec and conditions')
     const merged = (before: Readonly<Record<string, string>> = {}, change: Readonly<Record<string, string | null>>) =>
       Object.fromEntries(Object.entries({ ...before, ...change }).filter((entry): entry is [string, string] => entry[1] !== null))
     const types = new Set([...patch.removedConditions, ...patch.conditions.map(({ type }) => type)])

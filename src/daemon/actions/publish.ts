@@ -7,20 +7,25 @@ import type { State } from '../state.ts'
 
 /** Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409. */
 const watchDelayMs = 2_000
+/** The node controller answers a cordon within some 20 ms. Without it, the conditions come so much later. */
+const taintDelayMs = 200
 
 /**
- * Writes the Node's differences, computed from the version that the state holds. Returns once the watch shows the result, so
- * that the next decision sees its own writing. A conflict is ordinary (the kubelet writes too): the next decision computes anew.
+ * Writes the Node's differences to the version they were computed from. Where the state has a newer Node by now (it changes while the
+ * journal is written), nothing is sent: the differences are not to that one, and the decision it has woken computes anew. Returns once the watch shows the result, so
+ * that the next decision sees its own writing, and after a cordon also the taint that follows: what is written before that is a conflict.
+ * A conflict is ordinary (the kubelet writes too): the next decision computes anew.
  */
 export async function publish(
   transport: Transport,
   source: NodeSource,
   state: State,
   patch: NodePatch,
+  computedFrom: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { node } = state
-  if (!node) return
+  if (node?.metadata.resourceVersion !== computedFrom) return
   const { name, resourceVersion } = node.metadata
   const conditions = [
     ...patch.conditions.map(
@@ -46,6 +51,8 @@ export async function publish(
     },
     signal,
   )
-  if (written.outcome === 'written') await source.reached(written.resourceVersion, watchDelayMs)
-  else if (written.outcome === 'conflict') await source.changedFrom(resourceVersion, watchDelayMs)
+  if (written.outcome === 'written') {
+    await source.reached(written.resourceVersion, watchDelayMs)
+    if (patch.unschedulable !== undefined) await source.tainted(taintDelayMs)
+  } else if (written.outcome === 'conflict') await source.changedFrom(resourceVersion, watchDelayMs)
 }

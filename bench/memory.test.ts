@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { medianOf, parseRollup } from './memory.ts'
+
+/** Of an agent right after its image was unpacked: the program's pages are dirty, and yet the page cache's. */
+const freshlyUnpacked = `55d0c7e00000-7ffc2b5fe000 ---p 00000000 00:00 0                          [rollup]
+Rss:               68608 kB
+Pss:               68100 kB
+Pss_Dirty:         67584 kB
+Pss_Anon:          20480 kB
+Private_Clean:      1024 kB
+Private_Dirty:     67584 kB
+Referenced:        68608 kB
+Anonymous:         20480 kB
+AnonHugePages:         0 kB
+`
+
+describe('memory of a process', () => {
+  test('is private only where it is its own, not a file of which the kernel still has to write pages', () => {
+    expect(parseRollup(freshlyUnpacked)).toEqual({ rssMiB: 67, privateMiB: 20 })
+  })
+
+  test('grows by what the process writes', () => {
+    const self = (): number => parseRollup(readFileSync('/proc/self/smaps_rollup', 'utf8')).privateMiB
+    const before = self()
+    const block = Buffer.alloc(64 * 2 ** 20, 1)
+    expect(self() - before).toBeGreaterThan(block.length / 2 ** 20 / 2)
+  })
+
+  test('is not guessed where the kernel says nothing', () => {
+    expect(() => parseRollup('Rss: 10 kB\n')).toThrow('no Anonymous in smaps_rollup')
+  })
+})
+
+test('the median of an even number of values lies between the two in the middle', () => {
+  expect([medianOf([3, 1, 2]), medianOf([4, 1, 2, 3])]).toEqual([2, 2.5])
+})
