@@ -49,7 +49,7 @@ arguments=(--quiet --directory="$folder/root" --machine="$ID.$host" --hostname="
   --console=read-only --kill-signal=SIGRTMIN+3
   # what containerd, runc and the kubelet need; the kubelet dies without /dev/kmsg, the real one is the machine's log
   --capability=all --system-call-filter='@known add_key keyctl bpf perf_event_open' --bind=/dev/null:/dev/kmsg
-  --bind="$folder/containerd:/var/lib/containerd" --bind="$folder/kubelet:/var/lib/kubelet")
+  --bind="$folder/containerd:/var/lib/containerd" --bind="$folder/cni:/var/lib/cni" --bind="$folder/kubelet:/var/lib/kubelet")
 [[ ! -e kubelet-program ]] || arguments+=(--bind-ro="$(<kubelet-program):/usr/local/bin/kubelet")
 
 boot() { # the disk is mounted in a mount namespace of this boot: it is gone with it, however it ends

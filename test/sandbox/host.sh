@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # $STATE/hosts/HOST/   number (of its address)   base (path of its base disk)   disk/ (what differs from the base; or disk.img, see disk.sh)
-#                      containerd/ kubelet/ (on the machine's file system: overlay on overlay is refused)   console.log
+#                      containerd/ cni/ kubelet/ (on the machine's file system: overlay on overlay is refused)   console.log
 #                      kubelet-program (path; only a node has it)   is-cut (mark)
 
 host_folder() { echo "$STATE/hosts/$1"; }
@@ -33,8 +33,8 @@ host_create() { # host_create HOST: its folder and its address
 host_empty_disk() {
   local folder
   folder=$(host_folder "$1")
-  [[ ! -e $folder/disk ]] || rm -rf --one-file-system "$folder"/{disk,disk.img,overlay,containerd,kubelet}
-  mkdir -p "$folder"/{disk/etc,overlay,containerd,kubelet}
+  [[ ! -e $folder/disk ]] || rm -rf --one-file-system "$folder"/{disk,disk.img,overlay,containerd,cni,kubelet}
+  mkdir -p "$folder"/{disk/etc,overlay,containerd,cni,kubelet}
   echo "$1" >"$folder/disk/etc/hostname"
   printf '127.0.0.1 localhost\n%s %s\n' "$SUBNET.$(<"$folder/number")" "$1" >"$folder/disk/etc/hosts"
 }
