@@ -2,16 +2,17 @@
  * `make torture`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are those that an
  * undisturbed run passes; each meets each fault. Ends with `N passed, N failed`.
  */
-import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { installCarelessAgent } from './careless-agent.ts'
 import { openBench, type Bench } from './bench.ts'
-import { endsTheHost, faultNames, strike, withoutApiServer, type FaultName } from './faults.ts'
+import { faultNames, withoutApiServer, type FaultName } from './faults.ts'
 import type { Lane } from './lane.ts'
 import { lifeNames, lives, type LifeName } from './lives.ts'
 import { allCases, sample, split, type Case } from './matrix.ts'
 import { faultsOf, type Outcome } from './outcome.ts'
+import { createTrials, type Expected, type Result, type Trials } from './trial.ts'
 
 const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--shift N] [--life NAME] [--fault NAME] [--point NAME#N] [--keep]
 
@@ -22,14 +23,9 @@ const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--s
   --keep       leaves the sandbox up (SANDBOX=name, default torture)
 `
 
-type Result = { readonly is: 'passed' | 'failed' | 'not met'; readonly why: readonly string[]; readonly tookMs: number }
-type Expected = Readonly<Record<LifeName, { readonly points: readonly string[]; readonly outcome: Outcome }>>
-
 /** Tries with the careless agent until it is found out. */
 const controls = 4
 const logFile = join(import.meta.dirname, '..', '..', 'dist', 'torture.log')
-let run = Math.floor(Date.now() / 1000) % 1_000_000
-const nextRun = (): number => ++run
 const startedMs = Date.now()
 
 function say(text: string): void {
@@ -39,13 +35,13 @@ function say(text: string): void {
 }
 
 /** Each life undisturbed, twice: what differs between the two would be blamed on faults later. */
-async function livedInPeace({ lanes }: Bench, names: readonly LifeName[]): Promise<Expected> {
+async function livedInPeace({ lanes }: Bench, trials: Trials, names: readonly LifeName[]): Promise<Expected> {
   const expected: Partial<Record<LifeName, Expected[LifeName]>> = {}
   for (const life of names) {
     const outcomes: Outcome[] = []
     let points: readonly string[] = []
     for (const lane of [lanes[0], lanes.at(-1)] as Lane[]) {
-      const number = nextRun()
+      const number = trials.nextRun()
       await lane.begin(life, number)
       lane.agent.order(number, 'none', '-')
       await lane.tell()
@@ -63,53 +59,15 @@ async function livedInPeace({ lanes }: Bench, names: readonly LifeName[]): Promi
   return expected as Expected
 }
 
-type Standing = { readonly lane: Lane; readonly one: Case; readonly isCaught: boolean; readonly fromMs: number }
-
-async function standAt(lane: Lane, one: Case): Promise<Standing> {
-  const fromMs = Date.now()
-  const number = nextRun()
-  await lane.begin(one.life, number)
-  lane.agent.order(number, one.fault === 'agent killed' ? 'kill' : 'stop', one.point)
-  await lane.tell()
-  return { lane, one, isCaught: await lane.caught(), fromMs }
-}
-
-async function judge({ lane, one, isCaught, fromMs }: Standing, expected: Expected): Promise<Result> {
-  let why: string[]
-  try {
-    why = faultsOf(await lane.end(), expected[one.life].outcome, isCaught && endsTheHost(one.fault))
-  } catch (error) {
-    why = [error instanceof Error ? error.message : String(error)]
-  }
-  const is = why.length > 0 ? 'failed' : isCaught ? 'passed' : 'not met'
-  if (is === 'failed') why = [...why, `more in ${await keepEvidence(lane)}`]
-  await lane.tidy(isCaught && (endsTheHost(one.fault) || one.fault === 'agent killed'))
-  return { is, why, tookMs: Date.now() - fromMs }
-}
-
-/** What the agent said, before it is restarted for the next life. */
-async function keepEvidence(lane: Lane): Promise<string> {
-  const file = `${logFile}.${lane.node}-${run}`
-  writeFileSync(file, await lane.evidence())
-  return file
-}
-
-async function alone(bench: Bench, lane: Lane, one: Case, expected: Expected): Promise<Result> {
-  const standing = await standAt(lane, one)
-  if (standing.isCaught)
-    await strike(one.fault as Exclude<FaultName, 'API server down'>, { box: bench.box, node: lane.node, agent: lane.agent })
-  return await judge(standing, expected)
-}
-
 /** Power cuts right after the journal was written, with an agent that did not wait for the disk: one of them at least must show. */
-async function carelessnessShows(bench: Bench, expected: Expected, life: LifeName): Promise<boolean> {
+async function carelessnessShows(bench: Bench, trials: Trials, expected: Expected, life: LifeName): Promise<boolean> {
   say('the same agent without the fsync of its journal:')
   const putBack = await installCarelessAgent(bench.box)
   const points = expected[life].points.filter((point) => point.startsWith('fsync:agent/#'))
   try {
     for (const point of sample(points, controls, 1)) {
       const one: Case = { life, fault: 'power cut', point }
-      const { is, why, tookMs } = await alone(bench, bench.lanes[0] as Lane, one, expected)
+      const { is, why, tookMs } = await trials.alone(bench.lanes[0] as Lane, one, expected)
       say(`${is === 'failed' ? 'it shows' : 'unnoticed'}: ${life}, power cut at ${point} (${(tookMs / 1000).toFixed(1)} s)`)
       for (const reason of why) say(`      ${reason}`)
       if (is === 'failed') return true
@@ -135,11 +93,12 @@ async function main(): Promise<number> {
   const names = lifeNames.filter((name) => only.life === undefined || name === only.life)
   say('booting hosts with disks of their own')
   const bench = await openBench(process.env['SANDBOX'] ?? 'torture', Number(values.lanes ?? 3), values.keep)
+  const trials = createTrials(bench.box, logFile)
   const count = { passed: 0, failed: 0, 'not met': 0 }
   let isControlled: boolean | undefined
   const perFault = new Map<FaultName, number>()
   try {
-    const expected = await livedInPeace(bench, names)
+    const expected = await livedInPeace(bench, trials, names)
     const points = Object.fromEntries(names.map((name) => [name, expected[name].points])) as Record<LifeName, readonly string[]>
     if (values.list) {
       for (const name of names) console.log(`${name}: ${points[name].join(' ')}`)
@@ -158,18 +117,18 @@ async function main(): Promise<number> {
     const { alone: single, rounds } = split(cases, bench.lanes.length)
     const queue = [...single]
     const work = async (lane: Lane): Promise<void> => {
-      for (let one = queue.shift(); one; one = queue.shift()) tell(one, await alone(bench, lane, one, expected))
+      for (let one = queue.shift(); one; one = queue.shift()) tell(one, await trials.alone(lane, one, expected))
     }
     await Promise.all(bench.lanes.map(work))
     for (const round of rounds) {
-      const standing = await Promise.all(round.map(async (one, index) => await standAt(bench.lanes[index] as Lane, one)))
+      const standing = await Promise.all(round.map(async (one, index) => await trials.standAt(bench.lanes[index] as Lane, one)))
       await withoutApiServer(
         bench.box,
         standing.filter(({ isCaught }) => isCaught).map(({ lane }) => lane.agent),
       )
-      for (const at of standing) tell(at.one, await judge(at, expected))
+      for (const at of standing) tell(at.one, await trials.judge(at, expected))
     }
-    if (only.point === undefined) isControlled = await carelessnessShows(bench, expected, names[0] as LifeName)
+    if (only.point === undefined) isControlled = await carelessnessShows(bench, trials, expected, names[0] as LifeName)
   } finally {
     await bench.close()
   }
