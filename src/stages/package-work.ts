@@ -394,6 +394,8 @@ function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: Ad
       do: 'recordStep',
       key: `record/${step.id}`,
       skyhook: draft.view.metadata.name,
+      name: entry.name,
+      version: entry.version,
       step,
       config,
       ...(planned && { planned }),

@@ -45,6 +45,9 @@ export type Action =
       readonly do: 'recordStep'
       readonly key: string
       readonly skyhook: string
+      /** Name and version of the package in the Skyhook. */
+      readonly name: string
+      readonly version: string
       readonly step: StepAttempt
       readonly config: PackageConfig
       readonly planned?: Step

@@ -153,6 +153,24 @@ describe.concurrent('a step', () => {
     await completes(node, name)
   })
 
+  test('that ended has what it printed in the log of the agent', async ({ onTestFinished }) => {
+    const node = 'node-3'
+    await borrow(onTestFinished, node)
+    const many = 'seq -f "line %.0f of many, which are more than a log should have" 2000'
+    const work = shellscript(cluster.registry, { apply: `echo done; echo beware >&2`, config: many })
+    const name = await start(node, { work }, onTestFinished)
+    await completes(node, name)
+    const log = await cluster.sandbox.kubectl(['-n', 'skyhook', 'logs', '-l', 'app.kubernetes.io/name=skyhookd', '--tail=-1'])
+    const lines = log.split('\n').flatMap((line) => (line.includes(`"${name}"`) ? [JSON.parse(line) as Record<string, unknown>] : []))
+    const of = { skyhook: name, package: 'work', version: '1.1.0', step: 'shellscript_run.sh', node }
+    expect(lines).toContainEqual(expect.objectContaining({ ...of, mode: 'apply', stream: 'stdout', message: 'done' }))
+    expect(lines).toContainEqual(expect.objectContaining({ ...of, mode: 'apply', stream: 'stderr', message: 'beware' }))
+    const ofConfig = lines.filter(({ mode, stream }) => mode === 'config' && stream === 'stdout')
+    expect(ofConfig[0]).toMatchObject({ log: expect.stringMatching(/^\/var\/log\/skyhook\/.*\.log$/) as string })
+    expect(ofConfig.at(-1)?.['message']).toMatch(/^line 2000 of many/)
+    expect(ofConfig.length).toBeLessThan(1_100)
+  })
+
   test('that prints a secret and fails shows it nowhere', async ({ onTestFinished }) => {
     const node = 'node-2'
     await borrow(onTestFinished, node)

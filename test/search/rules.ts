@@ -21,6 +21,8 @@ type OnHost = {
   forgotten?: boolean
   /** An interrupt has to come before this counts as complete: keys changed under a config that had begun. */
   owes: boolean
+  /** Of the work that ran last. */
+  generation: number | undefined
   /** Neither complete nor interrupted since its apply or upgrade began: owes the interrupt that the spec has. */
   installing: boolean
 }
@@ -192,7 +194,9 @@ export class Rules implements Watcher {
     const done = onHost?.stage
     if (isCheck && done !== `${stage}…` && done !== stage) broken(`${what} runs before ${stage} did (host: ${done})`)
     const may = successors[stage]
-    if (!isCheck && may && done !== `${stage}…` && !may.includes(done ?? 'nothing')) broken(`${what} runs after ${done ?? 'nothing'}`)
+    const isAnew = done === stage && onHost?.generation !== record.work?.generation // changed before anybody knew that it had ended
+    if (!isCheck && may && done !== `${stage}…` && !isAnew && !may.includes(done ?? 'nothing'))
+      broken(`${what} runs after ${done ?? 'nothing'}`)
 
     const entryBefore = this.#before?.skyhooks[name]?.packages[`${record.name}|${record.version}`]
     const opens = ofAttempt?.number === 1 && ofAttempt.steps.length === 1 && (ofAttempt.repeats ?? 0) === 0
@@ -220,6 +224,7 @@ export class Rules implements Watcher {
       rested: false,
       owes: false,
       installing: false,
+      generation: undefined,
     }
     const config = spec.configMap ?? {}
     const changed = Object.keys({ ...before.config, ...config }).filter((name) => before.config[name] !== config[name])
@@ -227,6 +232,7 @@ export class Rules implements Watcher {
     this.host.set(key, {
       ...before,
       forgotten: false,
+      generation: record.work?.generation,
       version: stage === 'uninstall' ? before.version : record.version,
       stage: `${stage}…`,
       ...(fresh && { configured: false, rested: false, owes: false, installing: true }),

@@ -1,4 +1,4 @@
-import { stepFiles } from '../../host/step-files.ts'
+import { readStepNote, stepFiles } from '../../host/step-files.ts'
 import type { StepHost } from '../../host/step-files.ts'
 import { forgetStepUnit } from '../../host/step-unit.ts'
 import { collectCopyDirs } from '../../packages/copy-dir.ts'
@@ -6,6 +6,8 @@ import { publishCheckResults, publishStepFlag, removeStepFlags } from '../../pac
 import { recordVersion } from '../../packages/history.ts'
 import type { HostFolders } from '../../packages/layout.ts'
 import { copyDir, stateDir } from '../../packages/layout.ts'
+import { tailOf } from '../../packages/log-tail.ts'
+import type { TailLimits } from '../../packages/log-tail.ts'
 import { packageLogDir, pruneLogs, unkeptLogFiles } from '../../packages/logs.ts'
 import { rootDirRecordFile, uninstallRootDir } from '../../packages/root-dir.ts'
 import type { Journal, StepAttempt } from '../../schemas/journal.ts'
@@ -16,6 +18,10 @@ import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { State } from '../state.ts'
 import { finishUninstalls, repairRecords } from './repair-records.ts'
+import type { LogNote } from './step-observer.ts'
+
+/** Printed of each stream of a step. A log is for reading; the whole is in the file. */
+const ofTheLog: TailLimits = { lines: 1_000, characters: 64 * 1024 }
 
 /** What is on the host for people and for the way back to the incumbent: published copies of the journal, which stays the truth. */
 export type StepRecords = {
@@ -56,16 +62,31 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
     state.attempts.delete(step.id)
   }
 
+  /** Its end, without secrets: an attempt may have been started by the agent before this one. */
+  async function printOutput(id: string, of: object): Promise<void> {
+    const note = await readStepNote(host, id)
+    if (note === undefined) return
+    const { files, secrets } = JSON.parse(note) as LogNote
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const text = await tailOf(root, files[stream], secrets, ofTheLog)
+      const lines = text.split('\n').filter((line) => line !== '')
+      const isCut = text.startsWith('…') || lines.length === ofTheLog.lines
+      if (isCut) log.info({ ...of, stream, log: files[stream] }, 'output: only its end follows')
+      for (const line of lines) log.info({ ...of, stream }, line)
+    }
+  }
+
   return {
     forgetStep,
 
-    async recordStep({ skyhook, step, config, planned }) {
+    async recordStep({ skyhook, name, version, step, config, planned }) {
       const { result, mode } = step
       if (result) metrics.stepEnded(mode, result.result, (result.endedAtMs - step.startedAtMs) / 1000)
       if (result?.result === 'ok' && planned && !isCheck(mode as Mode)) {
         await publishStepFlag(root, stateDir(folders, skyhook), config, planned, result.endedAtMs)
       }
       if (result?.result !== 'skipped') await pruneLogs(root, packageLogDir(folders, skyhook, config), step.path)
+      await printOutput(step.id, { skyhook, package: name, version, mode, step: step.path })
       await forgetStep(step)
     },
 
