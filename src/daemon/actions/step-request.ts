@@ -1,7 +1,7 @@
 import type { HostRoot } from '../../host/root.ts'
 import type { StepUnitRequest } from '../../host/step-unit.ts'
 import { whyNotExecutable } from '../../packages/config.ts'
-import { durationMs } from '../../packages/duration.ts'
+import { durationMs } from '../../schemas/duration.ts'
 import { composeStep, isSwitchedOn } from '../../packages/environment.ts'
 import type { HostFolders, PackageInstance } from '../../packages/layout.ts'
 import { copyDir, scriptsIn } from '../../packages/layout.ts'
