@@ -25,6 +25,8 @@ type OnHost = {
   generation: number | undefined
   /** Neither complete nor interrupted since its apply or upgrade began: owes the interrupt that the spec has. */
   installing: boolean
+  /** Boot in which the package said that it needs an interrupt, which the spec leaves to it. */
+  required?: string | undefined
 }
 
 export class Broken extends Error {}
@@ -39,6 +41,9 @@ const isHalf = (entry: PackageRecord): boolean =>
   entry.kept !== true &&
   entry.state !== 'skipped' &&
   !(entry.state === 'complete' && (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.owes)))
+
+/** Whole on the host, and in want of nothing but the interrupt that the package asked for: the turn may be given to others. */
+const isWhole = ({ stage, state, owes }: PackageRecord): boolean => stage === 'config' && state === 'complete' && owes?.when === 'required'
 
 const textOf = (config: Readonly<Record<string, string>> = {}): string =>
   Object.keys(config)
@@ -60,6 +65,7 @@ export class Rules implements Watcher {
   node: TroubledNode | undefined
   readonly host = new Map<string, OnHost>()
   readonly #resting = new Map<string, string>()
+  readonly #wished = new Set<string>()
   readonly #okSteps = new Set<string>()
   readonly #started = new Map<string, string>()
   #before: Journal | undefined
@@ -77,6 +83,11 @@ export class Rules implements Watcher {
       onHost.rested = false
       onHost.forgotten = true
     }
+  }
+
+  /** The host asks for one run of a package that may rest. */
+  noteWish(key: string): void {
+    this.#wished.add(key)
   }
 
   decided(world: World, plan: Plan): void {
@@ -145,7 +156,8 @@ export class Rules implements Watcher {
       onHost.version === spec.version &&
       onHost.configured &&
       !onHost.owes &&
-      !(onHost.installing && spec.interrupt) &&
+      !(onHost.installing && isOwed(spec)) &&
+      onHost.required !== (this.node as TroubledNode).bootId &&
       finalStages.has(onHost.stage) &&
       textOf(onHost.config) === textOf(spec.configMap) &&
       JSON.stringify(onHost.env) === JSON.stringify(spec.env ?? [])
@@ -201,12 +213,14 @@ export class Rules implements Watcher {
     const entryBefore = this.#before?.skyhooks[name]?.packages[`${record.name}|${record.version}`]
     const opens = ofAttempt?.number === 1 && ofAttempt.steps.length === 1 && (ofAttempt.repeats ?? 0) === 0
     if (opens && (entryBefore === undefined || !isHalf(entryBefore)) && (stage === 'apply' || stage === 'upgrade')) {
-      if (spec.interrupt && !isDrained(world, name, view.spec)) broken(`${what} runs before the node is drained`)
+      if (isOwed(spec) && !isDrained(world, name, view.spec)) broken(`${what} runs before the node is drained`)
       for (const needed of Object.keys(view.spec.packages?.[record.name]?.dependsOn ?? {})) {
         const wanted = view.spec.packages?.[needed]
         if (wanted && !this.isDone(`${name}/${needed}`, wanted)) broken(`${what} runs before ${needed}, on which it depends, is complete`)
       }
     }
+    const isWished = stage === 'config' && this.#wished.delete(key)
+    if (isWished) this.#resting.delete(key)
     if (this.#resting.has(key)) broken(`${what} runs although the package was complete`)
     this.#begin(key, stage, record, spec, isCheck)
   }
@@ -228,14 +242,16 @@ export class Rules implements Watcher {
     }
     const config = spec.configMap ?? {}
     const changed = Object.keys({ ...before.config, ...config }).filter((name) => before.config[name] !== config[name])
-    const asks = Object.keys(spec.configInterrupts ?? {}).some((pattern) => changed.some((name) => matchesGlob(pattern, name)))
+    const asks = Object.entries(spec.configInterrupts ?? {}).some(
+      ([pattern, { when }]) => when !== 'required' && changed.some((name) => matchesGlob(pattern, name)),
+    )
     this.host.set(key, {
       ...before,
       forgotten: false,
       generation: record.work?.generation,
       version: stage === 'uninstall' ? before.version : record.version,
       stage: `${stage}…`,
-      ...(fresh && { configured: false, rested: false, owes: false, installing: true }),
+      ...(fresh && { configured: false, rested: false, owes: false, installing: true, required: undefined }),
       ...(stage === 'config' && { config, env: spec.env ?? [], configured: true, owes: before.owes || (before.configured && asks) }),
     })
   }
@@ -243,13 +259,28 @@ export class Rules implements Watcher {
   stepEnds({ view, record, attempt, stage }: StartStep, succeeded: boolean): void {
     const key = `${view.metadata.name}/${record.name}`
     const onHost = this.host.get(key)
+    const { bootId, requiring } = this.node as TroubledNode
+    if (succeeded && onHost && attempt.mode === 'config' && record.owesIfRequired && requiring.has(record.name)) onHost.required = bootId
     if (!succeeded || !onHost || !attempt.mode.endsWith('-check')) return
     if (stage === 'uninstall') this.host.delete(key)
     else onHost.stage = stage
+    if (stage === 'config') meetByBoot(onHost, bootId)
   }
 
-  interruptStarts(): void {
+  /** Whatever a package needed an interrupt for, a boot has done. */
+  booted(): void {
+    for (const onHost of this.host.values()) meetByBoot(onHost, (this.node as TroubledNode).bootId)
+  }
+
+  interruptStarts(
+    { owners }: { readonly owners: readonly string[] },
+    { metadata }: { readonly metadata: { readonly name: string } },
+  ): void {
     const node = this.node as TroubledNode
+    const entries = owners.map((key) => node.journal.skyhooks[metadata.name]?.packages[key])
+    const isRequired = (name = ''): boolean => this.host.get(`${metadata.name}/${name}`)?.required === node.bootId
+    if (entries.every((entry) => entry?.owes?.when === 'required' && !isRequired(entry.name)))
+      broken('an interrupt runs that no package requires')
     const running = node.running()[0]
     if (running) broken(`an interrupt runs while ${running.view.metadata.name} ${running.record.name} ${running.attempt.mode} runs`)
     if (node.node.spec?.unschedulable !== true) broken('an interrupt runs without a visible cordon')
@@ -262,6 +293,7 @@ export class Rules implements Watcher {
       if (!onHost || onHost.version !== version || onHost.stage !== 'config') continue
       onHost.owes = false
       onHost.installing = false
+      onHost.required = undefined
       onHost.stage = 'interrupt'
     }
   }
@@ -278,7 +310,7 @@ export class Rules implements Watcher {
     if (unit) broken(`${what} while ${unit.record.name} ${unit.attempt.mode} runs`)
     const view = node.views.get(skyhook)
     if (!view || view.metadata.uid !== slot.skyhookUid || node.node.metadata.labels?.['pool'] !== 'x') return
-    const half = Object.values(node.journal.skyhooks[skyhook]?.packages ?? {}).some(isHalf)
+    const half = Object.values(node.journal.skyhooks[skyhook]?.packages ?? {}).some((entry) => isHalf(entry) && !isWhole(entry))
     if (half) broken(`${what} while the host is half changed`)
     const isWorked = node.journal.skyhooks[skyhook]?.applied !== undefined && node.memory.reasons.get(skyhook) === undefined
     if (isWorked && node.annotation(`status_${skyhook}`) !== 'complete') broken(`${what} before completion is published`)
@@ -305,6 +337,14 @@ export class Rules implements Watcher {
         broken(`complete is said, but of ${name} the host has ${JSON.stringify(this.host.get(key))}, not ${JSON.stringify(wanted)}`)
     }
   }
+}
+
+const isOwed = (spec: PackageSpec | undefined): boolean => spec?.interrupt !== undefined && spec.interrupt.when !== 'required'
+
+function meetByBoot(onHost: OnHost, bootId: string): void {
+  if (onHost.stage !== 'config' || onHost.owes || onHost.required === undefined || onHost.required === bootId) return
+  onHost.required = undefined
+  onHost.stage = 'interrupt'
 }
 
 function isDrained({ node, pods, settings }: World, skyhook: string, spec: SkyhookSpec): boolean {
