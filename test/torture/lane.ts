@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Transport } from '../../src/kube/transport.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
+import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
@@ -158,11 +159,10 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
       await awaitComplete()
       await seeBoot()
       const text = readFileSync(join(box.folder, 'hosts', node, 'kubelet', 'journal'), 'utf8')
+      const at = await readNode()
       return {
-        node: JSON.parse(
-          neutral(JSON.stringify(nodeFacts(await readNode(), skyhook)), { [skyhook]: 'SKYHOOK', [node]: 'NODE' }),
-        ) as Outcome['node'],
-        files: await filesOf(`/var/lib/skyhook/${skyhook}`),
+        node: JSON.parse(neutral(JSON.stringify(nodeFacts(at, skyhook)), { [skyhook]: 'SKYHOOK', [node]: 'NODE' })) as Outcome['node'],
+        files: withoutOldCopies(await filesOf(`/var/lib/skyhook/${skyhook}`), Object.values(shown(at, skyhook).state)),
         lines: parseLines(text.split('\n'), skyhook),
         boots,
         unknown: await unknownSteps(),
@@ -205,6 +205,13 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
     }
     if (!(await within(tidyWithinMs, isStarted, 100))) throw new Error(`no new agent starts on ${node}`)
   }
+}
+
+/** Copy dirs of versions that are no more go some time after the work. */
+function withoutOldCopies(files: Readonly<Record<string, string>>, present: readonly NodeStateEntry[]): Record<string, string> {
+  const isCopy = (path: string): boolean => /^\.\/[^/]+-UID-\d+\//.test(path)
+  const isPresent = (path: string): boolean => present.some(({ name, version }) => path.startsWith(`./${name}-${version}-UID-`))
+  return Object.fromEntries(Object.entries(files).filter(([path]) => !isCopy(path) || isPresent(path)))
 }
 
 /** Without what depends on which of two packages at work was quicker. */
