@@ -112,9 +112,7 @@ export type PackageRecord = {
    * then is as good as the interrupt.
    */
   readonly owes?: Interrupt & { readonly alsoRestartAllServices?: boolean }
-  /** While config runs: what it owes if the package then says that it is required. */
-  readonly owesIfRequired?: Interrupt & { readonly alsoRestartAllServices?: boolean }
-  /** What the package said when config had passed, and in which boot. It is not asked again. */
+  /** What the package said when config had passed, and in which boot; gone with the interrupt. It is not asked again. */
   readonly interruptRequired?: { readonly required: boolean; readonly bootId: string }
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
   readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }

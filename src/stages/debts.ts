@@ -12,52 +12,49 @@ import type { MergedInterrupt } from './interrupts.ts'
 export function debtOf(entry: PackageRecord | undefined, spec: PackageSpec | undefined, stage: StageName): PackageRecord['owes'] {
   if (stage === 'uninstall') return undefined // no interrupt follows an uninstall
   if (stage === 'apply' || stage === 'upgrade') return spec?.interrupt && !isConditional(spec.interrupt) ? spec.interrupt : undefined
-  return stage === 'config' && spec && entry?.finished ? debtsOfConfig(entry, spec).owes : entry?.owes
+  return stage === 'config' && spec && entry?.finished ? debtOfRoll(entry, spec) : entry?.owes
 }
 
-/** What a config that starts with this spec leads to: of the keys that it touches, by the patterns of now and of before. */
-export function debtsOfConfig(entry: PackageRecord, spec: PackageSpec): Pick<PackageRecord, 'owes' | 'owesIfRequired'> {
-  const keys = (entry.finished ?? entry.started) ? keysOfRoll(entry, spec) : []
-  const byKeys = [...matchedInterrupts(spec.configInterrupts, keys), ...matchedInterrupts(entry.configInterrupts, keys)]
-  const owed = [...(entry.owes ? [entry.owes] : []), ...byKeys.filter((interrupt) => !isConditional(interrupt))]
-  const owes = entry.finished ? mergeInterrupts(owed) : entry.owes // of an installation: `debtOfInstall`, from moment to moment
-  const owesIfRequired = mergeInterrupts([...(spec.interrupt ? [spec.interrupt] : []), ...byKeys].filter(isConditional))
-  return { ...(owes && { owes }), ...(owesIfRequired && { owesIfRequired }) }
+/** What a config that starts with this spec owes: for the keys that it touches, by the patterns of now and of before, both may have taken effect. */
+export function debtOfRoll(entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] {
+  const keyed = interruptsOfKeys(entry, spec, keysOfRoll(entry, spec)).filter((interrupt) => !isConditional(interrupt))
+  return mergeInterrupts([...(entry.owes ? [entry.owes] : []), ...keyed])
 }
 
 /**
- * Until it is complete for the first time, a package owes what the spec says now: its own interrupt, and those of the keys that changed
- * after a config had begun with them, since something may run with the old content. What it said that it requires, stands.
+ * What a package owes that was never complete: its own interrupt, and those of the keys that changed after a config had begun with
+ * them, because something may run with the old content. What it said to be required stays so.
  */
 export function debtOfInstall(entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] {
-  const keys = entry.changedKeys ?? []
-  const byKeys = [...matchedInterrupts(spec.configInterrupts, keys), ...matchedInterrupts(entry.configInterrupts, keys)]
-  return mergeInterrupts(dueOf(entry, [...(spec.interrupt ? [spec.interrupt] : []), ...byKeys]))
+  const all = [...(spec.interrupt ? [spec.interrupt] : []), ...interruptsOfKeys(entry, spec, entry.changedKeys ?? [])]
+  return mergeInterrupts(all.filter((interrupt) => isRequired(entry) || !isConditional(interrupt)))
 }
 
-const dueOf = ({ interruptRequired }: PackageRecord, interrupts: readonly Interrupt[]): readonly Interrupt[] =>
-  interruptRequired?.required === true ? interrupts : interrupts.filter((interrupt) => !isConditional(interrupt))
-
-/** What a package would owe by the spec of now: its interrupt failed, or a person asks for it anew (then whatever the package said). */
+/** What a package would owe by the spec of now: its interrupt failed, or a person asks for it anew. */
 export function debtOfNow(entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] {
-  if (entry.owes === undefined) return spec.interrupt && always(spec.interrupt)
+  if (entry.owes === undefined) return spec.interrupt
   if (!entry.finished) return debtOfInstall(entry, spec)
   const own = spec.interrupt && isConditional(spec.interrupt) ? [spec.interrupt] : []
-  return mergeInterrupts(dueOf(entry, [...own, ...matchedInterrupts(spec.configInterrupts, entry.changedKeys ?? [])]))
+  const all = [...own, ...matchedInterrupts(spec.configInterrupts, entry.changedKeys ?? [])]
+  return mergeInterrupts(all.filter((interrupt) => isRequired(entry) || !isConditional(interrupt)))
 }
 
-function always(interrupt: Interrupt): Interrupt {
-  const { when: _, ...rest } = interrupt
-  return rest
+/** What a package owes if it says so, now that its config has passed; undefined = nothing is left to it. */
+export function debtIfRequired(entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] {
+  const all = [...(spec.interrupt ? [spec.interrupt] : []), ...interruptsOfKeys(entry, spec, entry.changedKeys ?? [])]
+  return mergeInterrupts(all.filter(isConditional))
 }
 
 /** The entry with the package's answer: what may have come to be owed is, or is not. A requirement that stands is not taken back. */
-export function answered({ owesIfRequired, ...entry }: PackageRecord, { status }: Extract<StatusRead, { state: 'read' }>): PackageRecord {
+export function answered(
+  entry: PackageRecord,
+  owesIfRequired: MergedInterrupt,
+  { status }: Extract<StatusRead, { state: 'read' }>,
+): PackageRecord {
   const required = status.wants.interrupt
   const stands = entry.owes !== undefined && isConditional(entry.owes)
-  if (owesIfRequired === undefined || (!required && stands)) return entry
-  const owed: readonly MergedInterrupt[] = [...(entry.owes ? [entry.owes] : []), ...(required ? [owesIfRequired] : [])]
-  const owes = mergeInterrupts(owed)
+  if (!required && stands) return entry
+  const owes = mergeInterrupts([...(entry.owes ? [entry.owes] : []), ...(required ? [owesIfRequired] : [])])
   return { ...entry, interruptRequired: { required, bootId: status.bootId }, ...(owes && { owes }) }
 }
 
@@ -68,3 +65,10 @@ export const isMetByBoot = ({ owes, interruptRequired }: PackageRecord, bootId: 
 /** All that is left to do is an interrupt that the package asked for; what runs on the host is whole. */
 export const owesRequiredOnly = ({ stage, state, owes }: PackageRecord): boolean =>
   stage === 'config' && state === 'complete' && owes !== undefined && isConditional(owes)
+
+const interruptsOfKeys = (entry: PackageRecord, spec: PackageSpec, keys: readonly string[]): readonly Interrupt[] => [
+  ...matchedInterrupts(spec.configInterrupts, keys),
+  ...matchedInterrupts(entry.configInterrupts, keys),
+]
+
+const isRequired = ({ interruptRequired }: PackageRecord): boolean => interruptRequired?.required === true

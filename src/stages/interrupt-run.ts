@@ -101,7 +101,7 @@ function skipReboot(draft: Draft, owners: readonly string[], count: string): Int
   for (const key of owners) {
     const entry = draft.record.packages[key]
     if (!entry) continue
-    const { owes: __, ...kept } = entry
+    const { owes: __, interruptRequired: ___, ...kept } = entry
     setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete' })
   }
   draft.events.push({ type: 'rebootNotRepeated', skyhook: draft.view.metadata.name })
@@ -174,7 +174,7 @@ function complete(draft: Draft, run: InterruptRun, owners: readonly string[], re
   for (const key of owners) {
     const entry = draft.record.packages[key]
     if (entry?.stage !== 'interrupt') continue // restarted by a person meanwhile
-    const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
+    const { owes: _, retryAtMs: __, failure: ___, interruptRequired: ____, ...kept } = entry
     setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0 })
   }
   const { lifecycle } = draft.record

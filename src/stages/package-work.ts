@@ -7,14 +7,14 @@ import type { AdvanceResult } from './attempt.ts'
 import { retryWaitMs } from './backoff.ts'
 import { canonicalJson } from './canonical.ts'
 import { fixedInputs, inputsHash, inputsOf, keysOfRoll } from './config-changes.ts'
-import { answered, debtOf, debtOfInstall, debtOfNow, debtsOfConfig, isMetByBoot } from './debts.ts'
+import { answered, debtIfRequired, debtOf, debtOfInstall, debtOfNow, debtOfRoll } from './debts.ts'
 import type { Draft } from './draft.ts'
 import { clearFlags, entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
 import { isConditional, mergeInterrupts } from './interrupts.ts'
 import { halt, isStopping, openStepOf } from './halt.ts'
 import type { Reason } from './reasons.ts'
-import type { StatusRead } from '../schemas/package-status.ts'
-import { isWanted } from './wishes.ts'
+import { answerOf, settleByBoot } from './requirement.ts'
+import { isWanted, noteWish } from './wishes.ts'
 import { dueOf, isComplete, isMidChange, packageKey } from './transitions.ts'
 import type { Preparation } from './world.ts'
 
@@ -51,7 +51,7 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
       if (!wanted || !isWanted(draft, spec, wanted)) return { state: 'complete' }
       const state = begin(draft, name, packageKey(name, spec.version), 'config', permission)
       if (state !== 'again') return state
-      noteWish(draft, name, spec)
+      noteWish(draft, packageKey(name, spec.version))
       continue
     }
     if (due.due === 'forget') {
@@ -78,7 +78,7 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
 function renewDebtOfInstall(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefined): boolean {
   if (!spec || entry.version !== spec.version || entry.finished || !entry.work || !stagesOfInstall.has(entry.stage)) return false
   const wanted = debtOfInstall(entry, spec)
-  if (canonicalJson(wanted) === canonicalJson(entry.owes && mergeInterrupts([entry.owes]))) return false
+  if (canonicalJson(wanted) === canonicalJson(entry.owes)) return false
   const { owes: _, ...others } = entry
   setEntry(draft, { ...others, ...(wanted && { owes: wanted }) })
   return true
@@ -97,22 +97,15 @@ function renewDebt(draft: Draft, key: string, spec: PackageSpec | undefined): bo
   const wanted = debtOfNow(entry, spec)
   if (entry.owes !== undefined && canonicalJson(wanted) === canonicalJson(mergeInterrupts([entry.owes]))) return false
   const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
-  // whoever asks for the interrupt says that it is required
-  const interruptRequired = { required: true, bootId: draft.world.bootId }
-  const said = entry.owes === undefined && spec.interrupt && isConditional(spec.interrupt) ? { interruptRequired } : {}
-  setEntry(draft, { ...kept, ...said, stage: 'config', state: 'complete', restarts: 0, ...(wanted && { owes: wanted }) })
-  return true
-}
-
-/** A requirement that somebody else's reboot, or a power cut, has met. True when the entry changed. */
-function settleByBoot(draft: Draft, key: string): boolean {
-  const entry = draft.record.packages[key]
-  if (!entry || draft.record.interrupt?.owners.includes(key) || !isMetByBoot(entry, draft.world.bootId)) return false
-  const { owes, retryAtMs: _, failure: __, ...kept } = entry
-  setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0 })
-  const { lifecycle } = draft.record
-  if (lifecycle) draft.record = { ...draft.record, lifecycle: { ...lifecycle, interruptedAtMs: draft.world.nowMs } }
-  draft.events.push({ type: 'interrupted', skyhook: draft.view.metadata.name, interrupt: `${owes?.type}, met by a boot in between` })
+  const answers = entry.owes === undefined && wanted && isConditional(wanted) // it is the person who says that it is required
+  setEntry(draft, {
+    ...kept,
+    stage: 'config',
+    state: 'complete',
+    restarts: 0,
+    ...(wanted && { owes: wanted }),
+    ...(answers && { interruptRequired: { required: true, bootId: draft.world.bootId } }),
+  })
   return true
 }
 
@@ -135,12 +128,6 @@ const specOf = (draft: Draft, name: string): PackageSpec | undefined =>
   draft.view.metadata.deletionTimestamp === undefined ? draft.view.spec.packages?.[name] : undefined
 
 type Outcome = PackageState | 'again'
-
-/** From here on it counts how often the host was listened to. */
-function noteWish(draft: Draft, name: string, { version }: PackageSpec): void {
-  const entry = draft.record.packages[packageKey(name, version)]
-  if (entry) setEntry(draft, { ...entry, wantedAtMs: draft.world.nowMs })
-}
 
 /** The entry of this name that has a step on the host, or may have one any moment. */
 const underWayOf = (draft: Draft, name: string): PackageRecord | undefined =>
@@ -220,8 +207,8 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
     state: 'in_progress',
     restarts: 0,
   }
-  const { attempt: _, retryAtMs: __, failure: ___, kept: ____, owesIfRequired: _____, owes, ...others } = base
-  const { finished: ______, changedKeys: _______, interruptRequired: ________, ...anew } = others
+  const { attempt: _, retryAtMs: __, failure: ___, kept: ____, owes, ...others } = base
+  const { finished: _____, changedKeys: ______, interruptRequired: _______, ...anew } = others
   const carried = stage === 'apply' || stage === 'upgrade' ? anew : others
   const newWork: PackageWork = {
     digest: prepared.digest,
@@ -248,11 +235,12 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
 
 /** What an entry remembers of a `config` that starts with this spec, first try or not. */
 function startOfConfig(entry: PackageRecord, spec: PackageSpec): Partial<PackageRecord> {
+  const owes = entry.finished ? debtOfRoll(entry, spec) : entry.owes
   return {
     started: inputsOf(spec),
     ...((entry.finished ?? entry.started) && { changedKeys: keysOfRoll(entry, spec) }),
     ...(spec.configInterrupts && { configInterrupts: spec.configInterrupts }),
-    ...debtsOfConfig(entry, spec),
+    ...(owes && { owes }),
   }
 }
 
@@ -286,7 +274,7 @@ function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Ou
     const isLocked = draft.view.spec.serial === true && anotherIsUnderWay(draft, entry.name)
     if (!due || !permission.mayStart) return failed(entry)
     if (isLocked) return { state: 'dependency' }
-    const { retryAtMs: _, failure: __, owesIfRequired: ___, ...kept } = entry
+    const { retryAtMs: _, failure: __, ...kept } = entry
     const started = entry.stage === 'config' && spec ? startOfConfig(entry, spec) : {}
     setEntry(draft, { ...kept, ...started, state: 'in_progress', attempt: newAttempt(draft, attempt.number + 1, inputs) })
     return 'again'
@@ -352,7 +340,8 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
     }
     case 'complete': {
       const passed = { ...entry, attempt: progress.attempt }
-      const answer = answerOf(draft, passed)
+      const owesIfRequired = entry.stage === 'config' && spec ? debtIfRequired(entry, spec) : undefined
+      const answer = owesIfRequired && answerOf(draft, passed)
       if (answer === 'asked') {
         setEntry(draft, passed)
         return { state: 'running' }
@@ -363,7 +352,7 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
       else {
         if (answer?.status.wants.interrupt === true)
           draft.events.push({ type: 'interruptRequired', skyhook: view.metadata.name, package: entry.name, message: answer.status.message })
-        completeStage(draft, answer ? answered(entry, answer) : entry, prepared.config)
+        completeStage(draft, answer ? answered(entry, owesIfRequired, answer) : entry, prepared.config)
       }
       return 'again'
     }
@@ -372,19 +361,6 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
       failStage(draft, { ...entry, attempt: progress.attempt }, progress.reason, progress.message)
       return 'again'
   }
-}
-
-/** What the package says about the interrupt that it may need: read once, when config has passed. Undefined = there is none to ask for. */
-function answerOf(draft: Draft, entry: PackageRecord): StatusRead | 'asked' | undefined {
-  if (entry.stage !== 'config' || entry.owesIfRequired === undefined) return undefined
-  const { uid, name: skyhook } = draft.view.metadata
-  // of this attempt alone: what was read for an earlier one is no answer
-  const question = [uid, entry.name, entry.version, entry.work?.generation, entry.attempt?.startedAtMs, entry.attempt?.number].join('/')
-  draft.needed.add(question)
-  const answer = draft.world.answers.get(question)
-  if (answer) return answer
-  draft.actions.push({ do: 'readStatus', key: `status/${skyhook}/${entry.name}`, skyhook, package: entry.name, question })
-  return 'asked'
 }
 
 function failStage(draft: Draft, entry: PackageRecord, reason: 'StepFailed' | 'CheckFailed', message: string): void {
@@ -508,11 +484,11 @@ function completeStage(draft: Draft, entry: PackageRecord, config: PackageConfig
     return
   }
   const started = rest.started ?? { config: {}, env: [] }
-  const passed = { started, passedAtMs: draft.world.nowMs }
+  const passedAtMs = draft.world.nowMs
   if (entry.stage === 'post-interrupt') {
     const { changedKeys: _k, ...interrupted } = rest // complete for what it was configured with, whatever the spec says by now
-    setEntry(draft, { ...interrupted, ...passed, state: 'complete', restarts: 0, finished: started })
-  } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && passed) })
+    setEntry(draft, { ...interrupted, state: 'complete', restarts: 0, started, finished: started, passedAtMs })
+  } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { started, passedAtMs }) })
   if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, config, config.packageVersion)
   if (entry.stage === 'upgrade') {
     for (const other of entriesOf(draft.record, entry.name))

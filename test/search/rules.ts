@@ -2,6 +2,7 @@ import type { Journal, PackageRecord } from '../../src/schemas/journal.ts'
 import type { EnvVar } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/applied.ts'
+import { debtIfRequired } from '../../src/stages/debts.ts'
 import { matchesGlob } from '../../src/stages/glob.ts'
 import type { Plan, StartStep } from '../../src/stages/plan.ts'
 import { groupPods } from '../../src/stages/pods.ts'
@@ -96,6 +97,7 @@ export class Rules implements Watcher {
     if (new Set(plan.actions.map((action) => JSON.stringify(action))).size !== new Set(keys).size)
       broken(`two different actions under one key: ${keys.join(' ')}`)
     this.#isLevelTriggered(world, plan)
+    this.#noteAnswers(world, plan)
     this.#noteRest(world, plan)
     for (const [skyhook, { packages, uid }] of Object.entries(plan.journal.skyhooks))
       for (const [key, { stage, attempt, work }] of Object.entries(packages))
@@ -145,6 +147,23 @@ export class Rules implements Watcher {
       for (const key of this.#resting.keys())
         if (key.startsWith(`${metadata.name}/`) && !spec.packages?.[key.slice(metadata.name.length + 1)]) this.#resting.delete(key)
     }
+  }
+
+  /** When config has passed, a package that was left to decide needs its interrupt, or does not. */
+  #noteAnswers({ skyhooks, journal, bootId }: World, plan: Plan): void {
+    for (const { metadata, spec } of skyhooks.known ? skyhooks.value : [])
+      for (const [key, entry] of Object.entries(journal.skyhooks[metadata.name]?.packages ?? {})) {
+        const after = plan.journal.skyhooks[metadata.name]?.packages[key]
+        const wanted = spec.packages?.[entry.name]
+        if (entry.stage !== 'config' || !entry.attempt || !after || !wanted || !debtIfRequired(entry, wanted)) continue
+        const isAnswered = JSON.stringify(after.interruptRequired) !== JSON.stringify(entry.interruptRequired)
+        if (after.stage === 'config' && after.state !== 'complete' && !isAnswered) continue
+        const onHost = this.host.get(`${metadata.name}/${entry.name}`)
+        const file = (this.node as TroubledNode).statusFiles.get(`${metadata.name}/${entry.name}`)
+        if (!onHost || file?.state !== 'read' || !file.status.wants.interrupt) continue
+        onHost.required = file.status.bootId
+        this.#meetByBoot(`${metadata.name}/${entry.name}`, onHost, bootId)
+      }
   }
 
   /** What the host holds is what this part of the spec asks for. */
@@ -259,17 +278,24 @@ export class Rules implements Watcher {
   stepEnds({ view, record, attempt, stage }: StartStep, succeeded: boolean): void {
     const key = `${view.metadata.name}/${record.name}`
     const onHost = this.host.get(key)
-    const { bootId, requiring } = this.node as TroubledNode
-    if (succeeded && onHost && attempt.mode === 'config' && record.owesIfRequired && requiring.has(record.name)) onHost.required = bootId
     if (!succeeded || !onHost || !attempt.mode.endsWith('-check')) return
     if (stage === 'uninstall') this.host.delete(key)
     else onHost.stage = stage
-    if (stage === 'config') meetByBoot(onHost, bootId)
   }
 
   /** Whatever a package needed an interrupt for, a boot has done. */
   booted(): void {
-    for (const onHost of this.host.values()) meetByBoot(onHost, (this.node as TroubledNode).bootId)
+    for (const [key, onHost] of this.host) this.#meetByBoot(key, onHost, (this.node as TroubledNode).bootId)
+  }
+
+  #meetByBoot(key: string, onHost: OnHost, bootId: string): void {
+    if (onHost.stage !== 'config' || onHost.required === undefined || onHost.required === bootId) return
+    const [skyhook = '', name = ''] = key.split('/')
+    const isOwedAnyway = onHost.installing && isOwed((this.node as TroubledNode).views.get(skyhook)?.spec.packages?.[name])
+    onHost.required = undefined
+    if (onHost.owes || isOwedAnyway) return
+    onHost.installing = false
+    onHost.stage = 'interrupt'
   }
 
   interruptStarts(
@@ -340,12 +366,6 @@ export class Rules implements Watcher {
 }
 
 const isOwed = (spec: PackageSpec | undefined): boolean => spec?.interrupt !== undefined && spec.interrupt.when !== 'required'
-
-function meetByBoot(onHost: OnHost, bootId: string): void {
-  if (onHost.stage !== 'config' || onHost.owes || onHost.required === undefined || onHost.required === bootId) return
-  onHost.required = undefined
-  onHost.stage = 'interrupt'
-}
 
 function isDrained({ node, pods, settings }: World, skyhook: string, spec: SkyhookSpec): boolean {
   if (node.spec?.unschedulable !== true || node.metadata.annotations?.[`skyhook.nvidia.com/cordon_${skyhook}`] !== 'true') return false
