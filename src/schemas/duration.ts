@@ -1,13 +1,13 @@
-const unitsMs: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+const unitsMs: Readonly<Record<string, number>> = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
 /** A Go duration (`90s`, `1h30m`, `1.5m`) in milliseconds; undefined when the text is none. */
 export function durationMs(text: string): number | undefined {
   if (text === '0') return 0
-  if (!/^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)/.test(text)) return undefined
-  let rest = text
+  if (!/^[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)/.test(text)) return undefined
+  let rest = text.replace(/^[+]/, '')
   let sum = 0
   while (rest !== '') {
-    const match = /^([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)/.exec(rest)
+    const match = /^([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)/.exec(rest)
     const [whole, number, unit] = match ?? []
     if (whole === undefined || number === undefined || unit === undefined) return undefined
     sum += Number(number) * (unitsMs[unit] ?? 0)

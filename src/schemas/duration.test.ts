@@ -7,6 +7,10 @@ test.each([
   ['1.5m', 90_000],
   ['250ms', 250],
   ['0', 0],
+  ['+5m', 300_000],
+  ['2000µs', 2], // the micro sign
+  ['2000μs', 2], // the Greek letter
+  ['++5m', undefined],
   ['', undefined],
   ['90', undefined],
   ['1x', undefined],
