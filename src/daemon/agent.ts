@@ -97,6 +97,7 @@ async function sync({ root, state, parts, log, signal }: Running & { readonly ro
       signal,
     ),
   ])
+  await parts.executors.statuses.look()
   const open = new Set(openSteps(state.journal).map(({ id }) => id))
   await sweepStepFiles({ root, units: parts.units }, open)
 }
@@ -134,6 +135,7 @@ async function run({
       parts.seeReasons(reasons)
       teller.events(events, reasons)
       parts.news.update()
+      if (events.some(({ type }) => type === 'stageCompleted')) void parts.executors.statuses.look() // what it left for the Node to show
       parts.pods.follow(watchPods)
       if (events.some(({ type }) => type === 'completed')) setTimeout(() => void collect(), collectAfterMs).unref()
     },

@@ -4,6 +4,7 @@ import type { Preparer } from './actions/prepare.ts'
 import type { StepRunner } from './actions/steps.ts'
 import type { NodePatch } from '../stages/plan.ts'
 import type { Pod } from '../stages/pods.ts'
+import type { PackageStatuses } from './package-statuses.ts'
 import type { SlotKeeper } from './slot-keeper.ts'
 
 /** Whoever carries out actions, one part of the house each. */
@@ -12,6 +13,7 @@ export type Executors = {
   readonly slots: SlotKeeper
   readonly steps: StepRunner
   readonly interrupter: Interrupter
+  readonly statuses: PackageStatuses
   readonly evict: (pod: Pod, isForced: boolean) => Promise<void>
   readonly countNodes: () => Promise<void>
   readonly publish: (patch: NodePatch, computedFrom: string) => Promise<void>
@@ -19,7 +21,7 @@ export type Executors = {
 
 /** Gives an action to its executor; nothing is decided here. */
 export async function execute(
-  { preparer, slots, steps, interrupter, evict, countNodes, publish }: Executors,
+  { preparer, slots, steps, interrupter, statuses, evict, countNodes, publish }: Executors,
   action: Action,
 ): Promise<void> {
   switch (action.do) {
@@ -47,6 +49,8 @@ export async function execute(
       return await steps.recordChecks(action)
     case 'recordHistory':
       return await steps.recordHistory(action)
+    case 'readStatus':
+      return await statuses.answer(action)
     case 'evict':
       return await evict(action.pod, action.delete === true)
     case 'countNodes':

@@ -107,7 +107,7 @@ export function startLoop(ports: LoopPorts): Loop {
     }
     reasons = plan.reasons
     ports.decided(plan)
-    for (const key of state.prepared.keys()) if (!plan.needed.has(key)) state.prepared.delete(key)
+    for (const found of [state.prepared, state.answers]) for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
     let wakeAtMs = plan.wakeAtMs
     for (const action of [...plan.actions, ...owed.values()]) {
       const pausedMs = pausedUntilMs.get(action.key) ?? 0

@@ -14,6 +14,7 @@ export type MetricSources = {
   readonly version: string
   readonly slots: () => readonly { readonly phase: string; readonly kind: string }[]
   readonly reasons: () => ReadonlyMap<ReasonName, number>
+  readonly wishes: () => ReadonlyMap<'run' | 'interrupt', number>
   readonly isCensusLeader: () => boolean
   readonly reflectorAges: () => ReadonlyMap<string, number>
 }
@@ -56,6 +57,13 @@ export function createMetrics(sources: MetricSources): Metrics {
   )
   gauge(registry, 'skyhookd_reason_age_seconds', 'Age of the oldest present reason of each kind', ['reason'], () =>
     [...sources.reasons()].map(([reason, seconds]) => [{ reason }, seconds]),
+  )
+  gauge(
+    registry,
+    'skyhookd_package_wants',
+    'Packages of this host that want a run of config, or say that they need an interrupt',
+    ['what'],
+    () => [...sources.wishes()].map(([what, count]) => [{ what }, count]),
   )
   gauge(
     registry,

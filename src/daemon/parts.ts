@@ -11,6 +11,7 @@ import { cordonWriter } from '../kube/cordon-writer.ts'
 import { createTransport } from '../kube/transport.ts'
 import type { TimedReason } from '../stages/plan.ts'
 import type { ReasonName } from '../stages/reasons.ts'
+import { countWishes } from '../stages/wishes.ts'
 import { countNodes } from './actions/count-nodes.ts'
 import { evictPod } from './actions/evictions.ts'
 import { createInterrupter } from './actions/interrupts.ts'
@@ -27,6 +28,7 @@ import { createMetrics } from './metrics.ts'
 import type { Metrics } from './metrics.ts'
 import { followNode } from './node-source.ts'
 import type { NodeSource } from './node-source.ts'
+import { followPackageStatuses } from './package-statuses.ts'
 import { createPodSource } from './pod-source.ts'
 import type { PodSource } from './pod-source.ts'
 import { createReferences } from './references.ts'
@@ -81,6 +83,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
   const metrics = createMetrics({
     version,
     slots: () => slots.kinds(),
+    wishes: () => countWishes(state.statuses, state.bootId),
     isCensusLeader: () => census?.isLeader() === true,
     reasons: () => oldestReasons(reasons),
     reflectorAges: () =>
@@ -160,6 +163,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
     log,
     wake,
   })
+  const statuses = followPackageStatuses(root, settings, state, log, wake)
   const interrupter = createInterrupter({ root, units, connection, state, settings, pods, slots, log, signal })
 
   return {
@@ -175,6 +179,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
       slots,
       steps,
       interrupter,
+      statuses,
       evict: (pod, isForced) => evictPod({ transport, state, log, signal, mayDelete: settings.drain.allowDelete }, pod, isForced),
       countNodes: () => countNodes(transport, state, signal),
       publish: (patch, computedFrom) => publish(transport, nodes, state, patch, computedFrom, signal),
@@ -196,6 +201,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
       listener = newListener
     },
     close() {
+      statuses.close()
       steps.close()
       connection.close()
       transport.close()

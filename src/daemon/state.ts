@@ -1,5 +1,6 @@
 import type { KubernetesNode } from '../schemas/kubernetes.ts'
 import type { Journal } from '../schemas/journal.ts'
+import type { StatusRead } from '../schemas/package-status.ts'
 import type {
   AttemptObservation,
   Eviction,
@@ -30,6 +31,8 @@ export type State = {
   hostFolders: ReadonlySet<string>
   readonly evictions: Map<string, Eviction>
   readonly interrupts: Map<string, InterruptObservation>
+  statuses: World['statuses']
+  readonly answers: Map<string, StatusRead>
   /** The host's bus. */
   host: World['host']
   /** Why the journal cannot be written; nothing is begun meanwhile. */
@@ -51,6 +54,8 @@ export function newState(journal: Journal, bootId: string): State {
     hostFolders: new Set(),
     evictions: new Map(),
     interrupts: new Map(),
+    statuses: unknown('the status files of packages have not been looked at yet'),
+    answers: new Map(),
     host: { state: 'usable' },
     journalTrouble: undefined,
   }
@@ -75,6 +80,8 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     hostFolders: state.hostFolders,
     evictions: new Map(state.evictions),
     interrupts: new Map(state.interrupts),
+    statuses: state.statuses,
+    answers: new Map(state.answers),
     host: hostOf(state),
     settings,
   }

@@ -18,6 +18,8 @@ export const disableKey = `${prefix}/disable`
 
 export const notReadyCondition = (skyhook: string): string => `${prefix}/${skyhook}/NotReady`
 export const erroringCondition = (skyhook: string): string => `${prefix}/${skyhook}/Erroring`
+/** Ours: what a package says about itself. Its name has no capitals, so it is none of the two above. */
+export const packageCondition = (skyhook: string, name: string): string => `${prefix}/${skyhook}/${name}`
 
 /** The incumbent's API level that we implement; published where the incumbent publishes its version. */
 export const apiLevel = 'v0.15.0'

@@ -107,12 +107,21 @@ export type PackageRecord = {
   readonly configInterrupts?: Readonly<Record<string, Interrupt>>
   /** Another version took its place without uninstalling it (uninstall policy): shown, and never worked on. */
   readonly kept?: boolean
-  /** The interrupt that this package owes before it is complete. */
+  /**
+   * The interrupt that this package owes before it is complete. With `when: required` because the package said so alone: a boot since
+   * then is as good as the interrupt.
+   */
   readonly owes?: Interrupt & { readonly alsoRestartAllServices?: boolean }
+  /** What the package said when config had passed, and in which boot; gone with the interrupt. It is not asked again. */
+  readonly interruptRequired?: { readonly required: boolean; readonly bootId: string }
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
   readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
   /** The attempt under way or, with state erroring, the one that failed. */
   readonly attempt?: StageAttempt
+  /** When config or post-interrupt passed last: what the status file said before that is no wish for a run. */
+  readonly passedAtMs?: number
+  /** When a run that the host had asked for began last. */
+  readonly wantedAtMs?: number
   readonly retryAtMs?: number
   /** Why the last attempt failed, for people. */
   readonly failure?: { readonly reason: string; readonly message: string }

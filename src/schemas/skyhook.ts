@@ -49,6 +49,8 @@ export type PackageSpec = {
   readonly gracefulShutdown?: string
   readonly stageTimeout?: string
   readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
+  /** The package's status file may ask for a run of config; absent = it is not listened to. */
+  readonly runWhenWanted?: { readonly notOftenerThan: string }
 }
 
 export type PackageResources = {
@@ -59,7 +61,12 @@ export type PackageResources = {
 }
 
 export type InterruptType = 'service' | 'reboot' | 'noop' | 'restartAllServices'
-export type Interrupt = { readonly type: InterruptType; readonly services?: readonly string[] }
+export type Interrupt = {
+  readonly type: InterruptType
+  readonly services?: readonly string[]
+  /** `required`: only if the package says so in its status file when config has passed. Absent means always. */
+  readonly when?: 'always' | 'required'
+}
 
 /** Stages in the incumbent's words; they are published on the Node. */
 export type StageName = 'uninstall' | 'apply' | 'upgrade' | 'config' | 'interrupt' | 'post-interrupt'

@@ -2,7 +2,6 @@ import type { PackageInputs, PackageRecord } from '../schemas/journal.ts'
 import type { Interrupt, PackageSpec } from '../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from './canonical.ts'
 import { matchesGlob } from './glob.ts'
-import { mergeInterrupts } from './interrupts.ts'
 
 export const inputsOf = (spec: PackageSpec): PackageInputs => ({ config: spec.configMap ?? {}, env: spec.env ?? [] })
 
@@ -34,16 +33,14 @@ export function keysOfRoll(record: PackageRecord, spec: PackageSpec): string[] {
   return [...keys].sort()
 }
 
-/** The interrupt that changed keys ask for, by configInterrupts (exact key or glob); undefined = none. */
-export function configInterrupt(
+/** The interrupts that changed keys ask for, by configInterrupts (exact key or glob). */
+export const matchedInterrupts = (
   configInterrupts: Readonly<Record<string, Interrupt>> | undefined,
   keys: readonly string[],
-): Interrupt | undefined {
-  const matched = Object.entries(configInterrupts ?? {})
+): readonly Interrupt[] =>
+  Object.entries(configInterrupts ?? {})
     .filter(([pattern]) => keys.some((key) => key === pattern || matchesGlob(pattern, key)))
     .map(([, interrupt]) => interrupt)
-  return mergeInterrupts(matched)
-}
 
 /** What must not change under a begun package; a change makes it start over from a new generation. */
 export function fixedInputs(spec: PackageSpec): string {

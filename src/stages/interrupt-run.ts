@@ -58,8 +58,9 @@ function isStillAtWork(draft: Draft, state: PackageState): boolean {
 
 function open(draft: Draft, owners: readonly string[]): InterruptStand {
   const { world, view, record } = draft
-  const merged = mergeInterrupts(owners.flatMap((key) => record.packages[key]?.owes ?? []))
-  if (!merged) return { state: 'none' }
+  const owed = mergeInterrupts(owners.flatMap((key) => record.packages[key]?.owes ?? []))
+  if (!owed) return { state: 'none' }
+  const { when: _, ...merged } = owed
   const names = owners.map((key) => record.packages[key]?.name ?? key).join(',')
   const count = `${appliedHash(view.spec)}/${names}`
   const reboots = record.reboots[count] ?? 0
@@ -82,7 +83,7 @@ function open(draft: Draft, owners: readonly string[]): InterruptStand {
   for (const key of owners) {
     const entry = record.packages[key]
     if (!entry) continue
-    const { retryAtMs: _, failure: __, ...kept } = entry
+    const { retryAtMs: __, failure: ___, ...kept } = entry
     setEntry(draft, { ...kept, stage: 'interrupt', state: 'in_progress' })
   }
   draft.record = {
@@ -100,7 +101,7 @@ function skipReboot(draft: Draft, owners: readonly string[], count: string): Int
   for (const key of owners) {
     const entry = draft.record.packages[key]
     if (!entry) continue
-    const { owes: __, ...kept } = entry
+    const { owes: __, interruptRequired: ___, ...kept } = entry
     setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete' })
   }
   draft.events.push({ type: 'rebootNotRepeated', skyhook: draft.view.metadata.name })
@@ -173,7 +174,7 @@ function complete(draft: Draft, run: InterruptRun, owners: readonly string[], re
   for (const key of owners) {
     const entry = draft.record.packages[key]
     if (entry?.stage !== 'interrupt') continue // restarted by a person meanwhile
-    const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
+    const { owes: _, retryAtMs: __, failure: ___, interruptRequired: ____, ...kept } = entry
     setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0 })
   }
   const { lifecycle } = draft.record

@@ -1,5 +1,6 @@
 import type { InterruptRun, Journal } from '../schemas/journal.ts'
 import { emptyJournal } from '../schemas/journal.ts'
+import type { StatusRead } from '../schemas/package-status.ts'
 import type { KubernetesNode, NodeCondition } from '../schemas/kubernetes.ts'
 import type { Mode, PackageConfig, Step } from '../schemas/package-config.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
@@ -50,6 +51,11 @@ export class NodeModel {
   grantSlots = true
   pods: Pod[] = []
   hostFolders: ReadonlySet<string> = new Set()
+  readonly answers = new Map<string, StatusRead>()
+  /** What the last look at the status files found. */
+  statuses: World['statuses'] = known(new Map())
+  /** Status files of packages, by name: what they say when they are asked. */
+  readonly statusFiles = new Map<string, StatusRead>()
   reapplyOnReboot = false
   host: World['host'] = { state: 'usable' }
   watching: PodWatch = 'no'
@@ -102,6 +108,8 @@ export class NodeModel {
       singleNode: this.singleNode,
       evictions: this.evictions,
       hostFolders: this.hostFolders,
+      statuses: this.statuses,
+      answers: this.answers,
       interrupts: this.interrupts,
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
@@ -235,6 +243,9 @@ export class NodeModel {
         return true
       case 'recordInterrupt':
         return this.interrupts.delete(action.run.id)
+      case 'readStatus':
+        this.answers.set(action.question, this.statusFiles.get(action.package) ?? { state: 'unusable', why: 'there is no such file' })
+        return true
       case 'interrupt':
         return this.#interrupt(action.run)
       case 'countNodes':

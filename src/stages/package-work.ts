@@ -6,12 +6,15 @@ import { advanceAttempt, plannedSteps } from './attempt.ts'
 import type { AdvanceResult } from './attempt.ts'
 import { retryWaitMs } from './backoff.ts'
 import { canonicalJson } from './canonical.ts'
-import { configInterrupt, fixedInputs, inputsHash, inputsOf, keysOfRoll } from './config-changes.ts'
+import { fixedInputs, inputsHash, inputsOf, keysOfRoll } from './config-changes.ts'
+import { answered, debtIfRequired, debtOf, debtOfInstall, debtOfNow, debtOfRoll, isMetByBoot } from './debts.ts'
 import type { Draft } from './draft.ts'
 import { clearFlags, entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
 import { mergeInterrupts } from './interrupts.ts'
 import { halt, isStopping, openStepOf } from './halt.ts'
 import type { Reason } from './reasons.ts'
+import type { StatusRead } from '../schemas/package-status.ts'
+import { isWanted } from './wishes.ts'
 import { dueOf, isComplete, isMidChange, packageKey } from './transitions.ts'
 import type { Preparation } from './world.ts'
 
@@ -44,7 +47,12 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
       const unwanted = underWayOf(draft, name)
       if (unwanted && !(permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
       settle(draft, name, spec)
-      return { state: 'complete' }
+      const wanted = spec && draft.record.packages[packageKey(name, spec.version)]
+      if (!wanted || !isWanted(draft, spec, wanted)) return { state: 'complete' }
+      const state = begin(draft, name, packageKey(name, spec.version), 'config', permission)
+      if (state !== 'again') return state
+      noteWish(draft, name, spec)
+      continue
     }
     if (due.due === 'forget') {
       removeEntry(draft, due.key)
@@ -55,7 +63,7 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
     if (stage === undefined) return { state: 'complete' } // cannot be: `continue` names an existing entry
     if (entry && renewDebtOfInstall(draft, entry, spec)) continue
     if (stage === 'interrupt') {
-      if (renewDebt(draft, due.key, spec)) continue
+      if (renewDebt(draft, due.key, spec) || settleByBoot(draft, due.key)) continue
       return interruptState(draft, due.key)
     }
     const state =
@@ -86,15 +94,23 @@ function renewDebt(draft: Draft, key: string, spec: PackageSpec | undefined): bo
   const entry = draft.record.packages[key]
   if (!entry || !spec || draft.record.interrupt?.owners.includes(key) || entry.state === 'complete') return false
   if (entry.owes !== undefined && entry.state !== 'erroring') return false
-  const wanted =
-    entry.owes === undefined
-      ? spec.interrupt
-      : entry.finished
-        ? configInterrupt(spec.configInterrupts, entry.changedKeys ?? [])
-        : debtOfInstall(entry, spec)
-  if (entry.owes !== undefined && canonicalJson(wanted) === canonicalJson(entry.owes)) return false
+  const wanted = debtOfNow(entry, spec)
+  if (entry.owes !== undefined && canonicalJson(wanted) === canonicalJson(mergeInterrupts([entry.owes]))) return false
   const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
-  setEntry(draft, { ...kept, stage: 'config', state: 'complete', restarts: 0, ...(wanted && { owes: wanted }) })
+  const answer = entry.owes === undefined && { interruptRequired: { required: true, bootId: draft.world.bootId } } // a person's
+  setEntry(draft, { ...kept, stage: 'config', state: 'complete', restarts: 0, ...(wanted && { owes: wanted, ...answer }) })
+  return true
+}
+
+/** A requirement that somebody else's reboot, or a power cut, has met. True when the entry changed. */
+function settleByBoot(draft: Draft, key: string): boolean {
+  const entry = draft.record.packages[key]
+  if (!entry || draft.record.interrupt?.owners.includes(key) || !isMetByBoot(entry, draft.world.bootId)) return false
+  const { owes, retryAtMs: _, failure: __, interruptRequired: ___, ...kept } = entry
+  setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0 })
+  const { lifecycle } = draft.record
+  if (lifecycle) draft.record = { ...draft.record, lifecycle: { ...lifecycle, interruptedAtMs: draft.world.nowMs } }
+  draft.events.push({ type: 'interrupted', skyhook: draft.view.metadata.name, interrupt: `${owes?.type}, met by a boot in between` })
   return true
 }
 
@@ -117,6 +133,12 @@ const specOf = (draft: Draft, name: string): PackageSpec | undefined =>
   draft.view.metadata.deletionTimestamp === undefined ? draft.view.spec.packages?.[name] : undefined
 
 type Outcome = PackageState | 'again'
+
+/** From here on it counts how often the host was listened to. */
+function noteWish(draft: Draft, name: string, { version }: PackageSpec): void {
+  const entry = draft.record.packages[packageKey(name, version)]
+  if (entry) setEntry(draft, { ...entry, wantedAtMs: draft.world.nowMs })
+}
 
 /** The entry of this name that has a step on the host, or may have one any moment. */
 const underWayOf = (draft: Draft, name: string): PackageRecord | undefined =>
@@ -197,7 +219,7 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
     restarts: 0,
   }
   const { attempt: _, retryAtMs: __, failure: ___, kept: ____, owes, ...others } = base
-  const { finished: _____, changedKeys: ______, ...anew } = others
+  const { finished: _____, changedKeys: ______, interruptRequired: _______, ...anew } = others
   const carried = stage === 'apply' || stage === 'upgrade' ? anew : others
   const newWork: PackageWork = {
     digest: prepared.digest,
@@ -222,30 +244,9 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
   }
 }
 
-/** The interrupt that a package takes on, or still owes, when this stage begins. */
-function debtOf(entry: PackageRecord | undefined, spec: PackageSpec | undefined, stage: StageName): PackageRecord['owes'] {
-  if (stage === 'uninstall') return undefined // no interrupt follows an uninstall
-  if (stage === 'apply' || stage === 'upgrade') return spec?.interrupt
-  return stage === 'config' && spec && entry?.finished ? interruptOfRoll(entry, spec) : entry?.owes
-}
-
-/** Its own interrupt, and those of the keys that changed after a config had begun with them: something may run with the old content. */
-const debtOfInstall = (entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] => {
-  const keys = entry.changedKeys ?? []
-  const owed = [spec.interrupt, configInterrupt(spec.configInterrupts, keys), configInterrupt(entry.configInterrupts, keys)]
-  return mergeInterrupts(owed.filter((interrupt) => interrupt !== undefined))
-}
-
-/** What the roll of this moment touches, matched against the patterns of now and of before: both may have taken effect. */
-const interruptOfRoll = (entry: PackageRecord, spec: PackageSpec): PackageRecord['owes'] => {
-  const keys = keysOfRoll(entry, spec)
-  const owed = [entry.owes, configInterrupt(spec.configInterrupts, keys), configInterrupt(entry.configInterrupts, keys)]
-  return mergeInterrupts(owed.filter((interrupt) => interrupt !== undefined))
-}
-
 /** What an entry remembers of a `config` that starts with this spec, first try or not. */
 function startOfConfig(entry: PackageRecord, spec: PackageSpec): Partial<PackageRecord> {
-  const owes = entry.finished ? interruptOfRoll(entry, spec) : entry.owes
+  const owes = entry.finished ? debtOfRoll(entry, spec) : entry.owes
   return {
     started: inputsOf(spec),
     ...((entry.finished ?? entry.started) && { changedKeys: keysOfRoll(entry, spec) }),
@@ -348,35 +349,53 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
         return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message: observed.hindrance }
       return running && !running.result ? { state: 'running' } : { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
     }
-    case 'complete':
+    case 'complete': {
+      const passed = { ...entry, attempt: progress.attempt }
+      const owesIfRequired = entry.stage === 'config' && spec ? debtIfRequired(entry, spec) : undefined
+      const answer = owesIfRequired && answerOf(draft, passed)
+      if (answer === 'asked') {
+        setEntry(draft, passed)
+        return { state: 'running' }
+      }
       recordChecks(draft, entry, progress.attempt)
-      completeStage(draft, entry, prepared.config)
-      return 'again'
-    case 'failed': {
-      recordChecks(draft, entry, progress.attempt)
-      const failures = entry.restarts + 1
-      const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${entry.name}/${failures}`)
-      const { reason, message } = progress
-      setEntry(draft, {
-        ...entry,
-        state: 'erroring',
-        restarts: failures,
-        retryAtMs,
-        failure: { reason, message },
-        attempt: progress.attempt,
-      })
-      draft.events.push({
-        type: 'stageFailed',
-        skyhook: view.metadata.name,
-        package: entry.name,
-        stage: entry.stage,
-        reason,
-        message,
-        failures,
-      })
+      if (answer?.state === 'unusable')
+        failStage(draft, passed, 'CheckFailed', `config passed, but whether the interrupt is required cannot be known: ${answer.why}`)
+      else completeStage(draft, answer ? answered(entry, owesIfRequired, answer) : entry, prepared.config)
       return 'again'
     }
+    case 'failed':
+      recordChecks(draft, entry, progress.attempt)
+      failStage(draft, { ...entry, attempt: progress.attempt }, progress.reason, progress.message)
+      return 'again'
   }
+}
+
+/** What the package says about the interrupt that it may need: read once, when config has passed. */
+function answerOf(draft: Draft, entry: PackageRecord): StatusRead | 'asked' {
+  const { uid, name: skyhook } = draft.view.metadata
+  // of this attempt alone: what was read for an earlier one is no answer
+  const question = [uid, entry.name, entry.version, entry.work?.generation, entry.attempt?.startedAtMs, entry.attempt?.number].join('/')
+  draft.needed.add(question)
+  const answer = draft.world.answers.get(question)
+  if (answer) return answer
+  draft.actions.push({ do: 'readStatus', key: `status/${skyhook}/${entry.name}`, skyhook, package: entry.name, question })
+  return 'asked'
+}
+
+function failStage(draft: Draft, entry: PackageRecord, reason: 'StepFailed' | 'CheckFailed', message: string): void {
+  const { world, view } = draft
+  const failures = entry.restarts + 1
+  const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${entry.name}/${failures}`)
+  setEntry(draft, { ...entry, state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
+  draft.events.push({
+    type: 'stageFailed',
+    skyhook: view.metadata.name,
+    package: entry.name,
+    stage: entry.stage,
+    reason,
+    message,
+    failures,
+  })
 }
 
 /** One of the incumbent's switches in the package's env: `true` in any letter case, given as a plain value. */
@@ -465,7 +484,17 @@ function completeStage(draft: Draft, entry: PackageRecord, config: PackageConfig
   draft.events.push({ type: 'stageCompleted', skyhook, package: entry.name, stage: entry.stage })
   const { attempt: _, retryAtMs: __, failure: ___, ...rest } = entry
   if (entry.stage === 'uninstall') {
-    const { work: _w, started: _s, finished: _f, owes: _o, changedKeys: _c, ...bare } = rest
+    const {
+      work: _w,
+      started: _s,
+      finished: _f,
+      owes: _o,
+      changedKeys: _c,
+      interruptRequired: _i,
+      passedAtMs: _p,
+      wantedAtMs: _wa,
+      ...bare
+    } = rest
     setEntry(draft, { ...bare, state: 'complete', restarts: 0 })
     for (const other of entriesOf(draft.record, entry.name)) // what was below it went with it
       if (other.version !== entry.version && !other.kept) removeEntry(draft, packageKey(other.name, other.version))
@@ -474,10 +503,11 @@ function completeStage(draft: Draft, entry: PackageRecord, config: PackageConfig
     return
   }
   const started = rest.started ?? { config: {}, env: [] }
+  const passedAtMs = draft.world.nowMs
   if (entry.stage === 'post-interrupt') {
     const { changedKeys: _k, ...interrupted } = rest // complete for what it was configured with, whatever the spec says by now
-    setEntry(draft, { ...interrupted, state: 'complete', restarts: 0, started, finished: started })
-  } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { started }) })
+    setEntry(draft, { ...interrupted, state: 'complete', restarts: 0, started, finished: started, passedAtMs })
+  } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { started, passedAtMs }) })
   if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, config, config.packageVersion)
   if (entry.stage === 'upgrade') {
     for (const other of entriesOf(draft.record, entry.name))

@@ -18,7 +18,7 @@ export type Plan = {
   /** By Skyhook, why this node is not complete; `sinceMs` carries over while reason and message stay. */
   readonly reasons: ReadonlyMap<string, TimedReason>
   readonly events: readonly StageEvent[]
-  /** Preparations that something still needs; others may be forgotten. */
+  /** Preparations and answers that something still needs; others may be forgotten. */
   readonly needed: ReadonlySet<string>
   /** The pods of this node have to be followed. */
   readonly watchPods: PodWatch
@@ -69,6 +69,8 @@ export type Action =
       /** A version, or `uninstalled`. */
       readonly version: string
     }
+  /** Reads what the package says about itself, for the one question. */
+  | { readonly do: 'readStatus'; readonly key: string; readonly skyhook: string; readonly package: string; readonly question: string }
   | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
   | { readonly do: 'countNodes'; readonly key: string }
   /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it, and so does `abandoned`. */

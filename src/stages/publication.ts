@@ -6,6 +6,7 @@ import type { NodeStatus, SkyhookSpec } from '../schemas/skyhook.ts'
 import { appliedHash } from './applied.ts'
 import { sha256Hex } from './canonical.ts'
 import type { NodePatch, TimedReason } from './plan.ts'
+import { isOfPackage, packageConditions } from './wishes.ts'
 import type { World } from './world.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
@@ -109,7 +110,10 @@ export function skyhookPatch(
   }
   if (world.node.metadata.labels?.[keys.statusKey(name)] !== published.status) patch.labels[keys.statusKey(name)] = published.status
   for (const condition of conditions(name, published.status, world.nowMs)) if (!shows(world, condition)) patch.conditions.push(condition)
-  return { ...patch, againAtMs }
+  const ofPackages = packageConditions(world, name, record, !isEmptyPatch(patch))
+  patch.conditions.push(...ofPackages.conditions)
+  patch.removedConditions.push(...ofPackages.removed)
+  return { ...patch, againAtMs: Math.min(againAtMs, ofPackages.againAtMs) }
 }
 
 /** Takes everything of a Skyhook off the Node. */
@@ -122,8 +126,9 @@ export function removalPatch(world: World, name: string): NodePatch {
     if (key in annotations) patch.annotations[key] = null
   }
   if (keys.statusKey(name) in labels) patch.labels[keys.statusKey(name)] = null
-  const types = new Set((world.node.status?.conditions ?? []).map(({ type }) => type))
-  patch.removedConditions.push(...[keys.notReadyCondition(name), keys.erroringCondition(name)].filter((type) => types.has(type)))
+  const types = (world.node.status?.conditions ?? []).map(({ type }) => type)
+  const own = [keys.notReadyCondition(name), keys.erroringCondition(name)]
+  patch.removedConditions.push(...types.filter((type) => own.includes(type) || isOfPackage(type, name)))
   return patch
 }
 

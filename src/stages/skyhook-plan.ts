@@ -1,6 +1,7 @@
 import type { PackageRecord, SkyhookRecord } from '../schemas/journal.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { appliedHash } from './applied.ts'
+import { owesRequiredOnly } from './debts.ts'
 import { cordonState, disruptionOf, protectedNow } from './disruption.ts'
 import type { Disruption, DrainReason, PodWatch } from './disruption.ts'
 import { drainPause, isOverdue, losesPatience, noteDrain, pauseDrain } from './drain-patience.ts'
@@ -125,7 +126,7 @@ function sameSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): Skyh
 
 /** In the incumbent's words: uninstalled as far as the next step is concerned, without having been. */
 function toBeginAnew(entry: PackageRecord): PackageRecord {
-  const { owes: _, retryAtMs: __, failure: ___, changedKeys: ____, ...kept } = entry
+  const { owes: _, retryAtMs: __, failure: ___, changedKeys: ____, interruptRequired: _____, ...kept } = entry
   return { ...kept, stage: 'uninstall', state: 'skipped', restarts: 0 }
 }
 
@@ -265,7 +266,8 @@ function working(draft: Draft, { slot, gate, states, disruption, under }: Workin
 const isGoingDown = ({ world }: Draft, stand: InterruptStand): boolean =>
   world.host.state === 'unusable' && stand.state === 'running' && stand.run.interrupt.type === 'reboot'
 
-const isHalfChanged = ({ record }: Draft): boolean => record.stopping !== undefined || Object.values(record.packages).some(isMidChange)
+const isHalfChanged = ({ record }: Draft): boolean =>
+  record.stopping !== undefined || Object.values(record.packages).some((entry) => isMidChange(entry) && !owesRequiredOnly(entry))
 
 const preparingReason = (states: readonly PackageState[]): Reason | undefined =>
   states.some(({ state }) => state === 'preparing') ? preparing : undefined

@@ -1,6 +1,7 @@
 import type { KubernetesNode } from '../schemas/kubernetes.ts'
 import type { Journal } from '../schemas/journal.ts'
 import type { PackageConfig } from '../schemas/package-config.ts'
+import type { StatusRead } from '../schemas/package-status.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import type { SkyhookSpec, SlotPhase } from '../schemas/skyhook.ts'
 import type { Pod } from './pods.ts'
@@ -36,6 +37,10 @@ export type World = {
   readonly interrupts: ReadonlyMap<string, InterruptObservation>
   /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
   readonly hostFolders: ReadonlySet<string>
+  /** What packages say about themselves, by `packageOf` (wishes.ts); unknown until the first look. Without a file they are not in it. */
+  readonly statuses: Known<ReadonlyMap<string, StatusRead>>
+  /** What packages said when they were asked, by question (package-work.ts). */
+  readonly answers: ReadonlyMap<string, StatusRead>
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }

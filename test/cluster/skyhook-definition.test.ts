@@ -73,7 +73,18 @@ describe('a Skyhook is taken', () => {
         pace: { minReadySeconds: 5, pauseSeconds: 60 },
         bootstrap: { count: 0 },
         interruptionBudget: { percent: 10, maxCount: 5 },
-        packages: { tuning: { ...tuning, stageTimeout: '1h', gracefulShutdown: '1.5s', uninstall: { enabled: true, apply: true } } },
+        packages: {
+          tuning: {
+            ...tuning,
+            stageTimeout: '1h',
+            gracefulShutdown: '1.5s',
+            uninstall: { enabled: true, apply: true },
+            interrupt: { type: 'reboot', when: 'required' },
+            configMap: { reboot: '1' },
+            configInterrupts: { reboot: { type: 'reboot', when: 'always' } },
+            runWhenWanted: { notOftenerThan: '24h' },
+          },
+        },
       },
     ],
     [

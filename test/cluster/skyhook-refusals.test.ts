@@ -70,6 +70,27 @@ describe('a Skyhook is refused', () => {
       'spec.packages.tuning.interrupt.type: Unsupported value: "restart"',
     ],
     [
+      'an interrupt at another time',
+      withPackage({ interrupt: { type: 'reboot', when: 'asked' } }),
+      'spec.packages.tuning.interrupt.when: Unsupported value: "asked"',
+    ],
+    [
+      'the same for a key',
+      withPackage({ configMap: { x: '' }, configInterrupts: { x: { type: 'reboot', when: 'asked' } } }),
+      'spec.packages.tuning.configInterrupts.x.when: Unsupported value: "asked"',
+    ],
+    [
+      'a host that may ask without a limit',
+      withPackage({ runWhenWanted: {} }),
+      'spec.packages.tuning.runWhenWanted.notOftenerThan: Required value',
+    ],
+    [
+      'a limit that is none',
+      withPackage({ runWhenWanted: { notOftenerThan: '59s' } }),
+      'spec.packages[tuning].runWhenWanted.notOftenerThan: Invalid value: "59s": oftener than once a minute; write at least 1m, such as 24h',
+    ],
+    ['a limit in days', withPackage({ runWhenWanted: { notOftenerThan: '1d' } }), 'spec.packages.tuning.runWhenWanted.notOftenerThan'],
+    [
       'a dependency that is no package',
       withPackage({ dependsOn: { other: '1' } }),
       'spec.packages: Invalid value: dependsOn of packages ["tuning"] names [["other"]]; it may name only packages of this Skyhook',

@@ -17,6 +17,10 @@ const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec =>
 const LIVES: Readonly<Record<string, readonly SkyhookSpec[]>> = {
   'an install of a chain': [{ packages: { a: pkg('1.0.0'), b: pkg('1.0.0', { dependsOn: { a: '1.0.0' } }) } }],
   'a reboot': [{ packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }), b: pkg('1.0.0') } }],
+  'a reboot that the package requires': [
+    { packages: { required: pkg('1.0.0', { interrupt: { type: 'reboot', when: 'required' } }), b: pkg('1.0.0') } },
+  ],
+  'a reboot that it does not': [{ packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot', when: 'required' } }) } }],
   'a service interrupt of two': [
     {
       packages: {
@@ -47,6 +51,7 @@ function live(decideSo: Decide, specs: readonly SkyhookSpec[], death?: Death): L
   }
   const node = new TroubledNode(telling, rules)
   rules.node = node
+  node.requiring.add('required')
   let turns = 0
   for (const spec of specs) {
     node.apply('s', spec)

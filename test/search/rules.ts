@@ -2,6 +2,7 @@ import type { Journal, PackageRecord } from '../../src/schemas/journal.ts'
 import type { EnvVar } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/applied.ts'
+import { debtIfRequired } from '../../src/stages/debts.ts'
 import { matchesGlob } from '../../src/stages/glob.ts'
 import type { Plan, StartStep } from '../../src/stages/plan.ts'
 import { groupPods } from '../../src/stages/pods.ts'
@@ -25,6 +26,8 @@ type OnHost = {
   generation: number | undefined
   /** Neither complete nor interrupted since its apply or upgrade began: owes the interrupt that the spec has. */
   installing: boolean
+  /** Boot in which the package said that it needs an interrupt, which the spec leaves to it. */
+  required?: string | undefined
 }
 
 export class Broken extends Error {}
@@ -39,6 +42,9 @@ const isHalf = (entry: PackageRecord): boolean =>
   entry.kept !== true &&
   entry.state !== 'skipped' &&
   !(entry.state === 'complete' && (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.owes)))
+
+/** Whole on the host, and in want of nothing but the interrupt that the package asked for: the turn may be given to others. */
+const isWhole = ({ stage, state, owes }: PackageRecord): boolean => stage === 'config' && state === 'complete' && owes?.when === 'required'
 
 const textOf = (config: Readonly<Record<string, string>> = {}): string =>
   Object.keys(config)
@@ -85,6 +91,7 @@ export class Rules implements Watcher {
     if (new Set(plan.actions.map((action) => JSON.stringify(action))).size !== new Set(keys).size)
       broken(`two different actions under one key: ${keys.join(' ')}`)
     this.#isLevelTriggered(world, plan)
+    this.#noteAnswers(world, plan)
     this.#noteRest(world, plan)
     for (const [skyhook, { packages, uid }] of Object.entries(plan.journal.skyhooks))
       for (const [key, { stage, attempt, work }] of Object.entries(packages))
@@ -136,6 +143,23 @@ export class Rules implements Watcher {
     }
   }
 
+  /** When config has passed, a package that was left to decide needs its interrupt, or does not. */
+  #noteAnswers({ skyhooks, journal, bootId }: World, plan: Plan): void {
+    for (const { metadata, spec } of skyhooks.known ? skyhooks.value : [])
+      for (const [key, entry] of Object.entries(journal.skyhooks[metadata.name]?.packages ?? {})) {
+        const after = plan.journal.skyhooks[metadata.name]?.packages[key]
+        const wanted = spec.packages?.[entry.name]
+        if (entry.stage !== 'config' || !entry.attempt || !after || !wanted || !debtIfRequired(entry, wanted)) continue
+        const isAnswered = JSON.stringify(after.interruptRequired) !== JSON.stringify(entry.interruptRequired)
+        if (after.stage === 'config' && after.state !== 'complete' && !isAnswered) continue
+        const onHost = this.host.get(`${metadata.name}/${entry.name}`)
+        const file = (this.node as TroubledNode).statusFiles.get(`${metadata.name}/${entry.name}`)
+        if (!onHost || file?.state !== 'read' || !file.status.wants.interrupt) continue
+        onHost.required = file.status.bootId
+        this.#meetByBoot(`${metadata.name}/${entry.name}`, onHost, bootId)
+      }
+  }
+
   /** What the host holds is what this part of the spec asks for. */
   isDone(key: string, spec: PackageSpec): boolean {
     const onHost = this.host.get(key)
@@ -145,7 +169,8 @@ export class Rules implements Watcher {
       onHost.version === spec.version &&
       onHost.configured &&
       !onHost.owes &&
-      !(onHost.installing && spec.interrupt) &&
+      !(onHost.installing && isOwed(spec)) &&
+      onHost.required !== (this.node as TroubledNode).bootId &&
       finalStages.has(onHost.stage) &&
       textOf(onHost.config) === textOf(spec.configMap) &&
       JSON.stringify(onHost.env) === JSON.stringify(spec.env ?? [])
@@ -201,7 +226,7 @@ export class Rules implements Watcher {
     const entryBefore = this.#before?.skyhooks[name]?.packages[`${record.name}|${record.version}`]
     const opens = ofAttempt?.number === 1 && ofAttempt.steps.length === 1 && (ofAttempt.repeats ?? 0) === 0
     if (opens && (entryBefore === undefined || !isHalf(entryBefore)) && (stage === 'apply' || stage === 'upgrade')) {
-      if (spec.interrupt && !isDrained(world, name, view.spec)) broken(`${what} runs before the node is drained`)
+      if (isOwed(spec) && !isDrained(world, name, view.spec)) broken(`${what} runs before the node is drained`)
       for (const needed of Object.keys(view.spec.packages?.[record.name]?.dependsOn ?? {})) {
         const wanted = view.spec.packages?.[needed]
         if (wanted && !this.isDone(`${name}/${needed}`, wanted)) broken(`${what} runs before ${needed}, on which it depends, is complete`)
@@ -228,14 +253,16 @@ export class Rules implements Watcher {
     }
     const config = spec.configMap ?? {}
     const changed = Object.keys({ ...before.config, ...config }).filter((name) => before.config[name] !== config[name])
-    const asks = Object.keys(spec.configInterrupts ?? {}).some((pattern) => changed.some((name) => matchesGlob(pattern, name)))
+    const asks = Object.entries(spec.configInterrupts ?? {}).some(
+      ([pattern, { when }]) => when !== 'required' && changed.some((name) => matchesGlob(pattern, name)),
+    )
     this.host.set(key, {
       ...before,
       forgotten: false,
       generation: record.work?.generation,
       version: stage === 'uninstall' ? before.version : record.version,
       stage: `${stage}…`,
-      ...(fresh && { configured: false, rested: false, owes: false, installing: true }),
+      ...(fresh && { configured: false, rested: false, owes: false, installing: true, required: undefined }),
       ...(stage === 'config' && { config, env: spec.env ?? [], configured: true, owes: before.owes || (before.configured && asks) }),
     })
   }
@@ -248,8 +275,30 @@ export class Rules implements Watcher {
     else onHost.stage = stage
   }
 
-  interruptStarts(): void {
+  /** Whatever a package needed an interrupt for, a boot has done. */
+  booted(): void {
+    for (const [key, onHost] of this.host) this.#meetByBoot(key, onHost, (this.node as TroubledNode).bootId)
+  }
+
+  #meetByBoot(key: string, onHost: OnHost, bootId: string): void {
+    if (onHost.stage !== 'config' || onHost.required === undefined || onHost.required === bootId) return
+    const [skyhook = '', name = ''] = key.split('/')
+    const isOwedAnyway = onHost.installing && isOwed((this.node as TroubledNode).views.get(skyhook)?.spec.packages?.[name])
+    onHost.required = undefined
+    if (onHost.owes || isOwedAnyway) return
+    onHost.installing = false
+    onHost.stage = 'interrupt'
+  }
+
+  interruptStarts(
+    { owners }: { readonly owners: readonly string[] },
+    { metadata }: { readonly metadata: { readonly name: string } },
+  ): void {
     const node = this.node as TroubledNode
+    const entries = owners.map((key) => node.journal.skyhooks[metadata.name]?.packages[key])
+    const isRequired = (name = ''): boolean => this.host.get(`${metadata.name}/${name}`)?.required === node.bootId
+    if (entries.every((entry) => entry?.owes?.when === 'required' && !isRequired(entry.name)))
+      broken('an interrupt runs that no package requires')
     const running = node.running()[0]
     if (running) broken(`an interrupt runs while ${running.view.metadata.name} ${running.record.name} ${running.attempt.mode} runs`)
     if (node.node.spec?.unschedulable !== true) broken('an interrupt runs without a visible cordon')
@@ -262,6 +311,7 @@ export class Rules implements Watcher {
       if (!onHost || onHost.version !== version || onHost.stage !== 'config') continue
       onHost.owes = false
       onHost.installing = false
+      onHost.required = undefined
       onHost.stage = 'interrupt'
     }
   }
@@ -278,7 +328,7 @@ export class Rules implements Watcher {
     if (unit) broken(`${what} while ${unit.record.name} ${unit.attempt.mode} runs`)
     const view = node.views.get(skyhook)
     if (!view || view.metadata.uid !== slot.skyhookUid || node.node.metadata.labels?.['pool'] !== 'x') return
-    const half = Object.values(node.journal.skyhooks[skyhook]?.packages ?? {}).some(isHalf)
+    const half = Object.values(node.journal.skyhooks[skyhook]?.packages ?? {}).some((entry) => isHalf(entry) && !isWhole(entry))
     if (half) broken(`${what} while the host is half changed`)
     const isWorked = node.journal.skyhooks[skyhook]?.applied !== undefined && node.memory.reasons.get(skyhook) === undefined
     if (isWorked && node.annotation(`status_${skyhook}`) !== 'complete') broken(`${what} before completion is published`)
@@ -306,6 +356,8 @@ export class Rules implements Watcher {
     }
   }
 }
+
+const isOwed = (spec: PackageSpec | undefined): boolean => spec?.interrupt !== undefined && spec.interrupt.when !== 'required'
 
 function isDrained({ node, pods, settings }: World, skyhook: string, spec: SkyhookSpec): boolean {
   if (node.spec?.unschedulable !== true || node.metadata.annotations?.[`skyhook.nvidia.com/cordon_${skyhook}`] !== 'true') return false

@@ -1,5 +1,6 @@
 import type { InterruptRun, Journal } from '../../src/schemas/journal.ts'
 import { emptyJournal } from '../../src/schemas/journal.ts'
+import type { StatusRead } from '../../src/schemas/package-status.ts'
 import type { KubernetesNode, NodeCondition } from '../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { simplePackage } from '../../src/stages/node-model.ts'
@@ -34,6 +35,7 @@ export type Watcher = {
   interruptEnds?(run: InterruptRun, skyhook: string): void
   slotGoes?(slot: OwnSlot): void
   published?(patch: NodePatch): void
+  booted?(): void
 }
 
 export type Unit = { readonly action?: StartStep | undefined; readonly state: AttemptObservation }
@@ -49,6 +51,8 @@ const newMemory = () => ({
   watching: 'no' as PodWatch,
   evictions: new Map<string, Eviction>(),
   interrupts: new Map<string, InterruptObservation>(),
+  answers: new Map<string, StatusRead>(),
+  looked: false,
   singleNode: undefined as boolean | undefined,
 })
 
@@ -76,6 +80,10 @@ export class TroubledNode {
   readonly refusing = new Set<string>()
   grants = true
   readonly failing = new Set<string>()
+  /** Packages that find an interrupt required when their config ends. */
+  readonly requiring = new Set<string>()
+  /** What packages wrote about themselves, by `<skyhook>/<package>`; on the host's disk. */
+  readonly statusFiles = new Map<string, StatusRead>()
   readonly ran: string[] = []
   memory = newMemory()
   lastPlan: Plan | undefined
@@ -129,6 +137,8 @@ export class TroubledNode {
       evictions: new Map(memory.evictions),
       interrupts: new Map(memory.interrupts),
       hostFolders: new Set(),
+      statuses: memory.looked ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
+      answers: new Map(memory.answers),
       host: { state: 'usable' },
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
@@ -157,7 +167,8 @@ export class TroubledNode {
     const refollows = this.memory.watching !== plan.watchPods
     this.memory.watching = plan.watchPods
     if (plan.watchPods === 'no') this.memory.evictions.clear()
-    for (const key of this.memory.prepared.keys()) if (!plan.needed.has(key)) this.memory.prepared.delete(key)
+    for (const found of [this.memory.prepared, this.memory.answers])
+      for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
     let acted = refollows
     const actions = reversed ? plan.actions.toReversed() : plan.actions
     for (const action of actions.slice(0, dieAfter)) {
@@ -180,6 +191,7 @@ export class TroubledNode {
         this.#watcher.interruptEnds?.(interrupt, skyhook)
     for (const [id, { state }] of this.units) if (state.state === 'running' || loses) this.units.delete(id)
     this.interrupting.clear()
+    this.#watcher.booted?.()
     this.restartAgent()
     this.#reportReady()
   }
@@ -192,6 +204,7 @@ export class TroubledNode {
       some = true
       const code = this.failing.has(action.record.name) ? 1 : 0
       this.units.set(id, { action, state: { state: 'ended', end: { outcome: 'exited', code } } })
+      if (action.attempt.mode === 'config') this.#writeStatus(action)
       this.#watcher.stepEnds?.(action, code === 0)
     }
     const leaving = this.pods.filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
@@ -232,6 +245,12 @@ export class TroubledNode {
   /** Steps that run on the host now. */
   running(): StartStep[] {
     return [...this.units.values()].flatMap(({ action, state }) => (action && state.state === 'running' ? [action] : []))
+  }
+
+  #writeStatus({ view, record: { name } }: StartStep): void {
+    const wants = { run: false, interrupt: this.requiring.has(name) }
+    const status = { bootId: this.bootId, message: '', wants }
+    this.statusFiles.set(`${view.metadata.name}/${name}`, { state: 'read', status, writtenAtMs: this.nowMs })
   }
 
   #reportReady(): void {
@@ -310,6 +329,11 @@ export class TroubledNode {
       case 'recordInterrupt':
         this.asked.delete(action.run.id)
         return memory.interrupts.delete(action.run.id)
+      case 'readStatus': {
+        const missing = { state: 'unusable', why: 'there is no such file' } as const
+        memory.answers.set(action.question, this.statusFiles.get(`${action.skyhook}/${action.package}`) ?? missing)
+        return true
+      }
       case 'interrupt':
         return this.#interrupt(action.run, action.view)
       case 'countNodes':

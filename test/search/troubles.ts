@@ -13,6 +13,8 @@ export type Trouble =
   | { readonly happens: 'death'; readonly of: 'agent' | 'host'; readonly afterActions: number; readonly loses: boolean }
   | { readonly happens: 'finish' }
   | { readonly happens: 'failure'; readonly of: string }
+  /** From now on this package finds an interrupt required, or not. */
+  | { readonly happens: 'requirement'; readonly of: string; readonly required: boolean }
   | { readonly happens: 'time'; readonly seconds: number }
   | { readonly happens: 'spec'; readonly spec: SkyhookSpec }
   /** Another Skyhook on the same node, with its own order; null takes it away. */
@@ -36,6 +38,8 @@ const interrupts: readonly Interrupt[] = [
   { type: 'service', services: ['containerd'] },
   { type: 'noop' },
   { type: 'restartAllServices' },
+  { type: 'reboot', when: 'required' },
+  { type: 'service', services: ['cron'], when: 'required' },
 ]
 
 const rarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 3): fc.Arbitrary<T | undefined> =>
@@ -51,7 +55,13 @@ const packageSpec = ({ keeps }: Features): fc.Arbitrary<PackageSpec> =>
       interrupt: rarely(fc.constantFrom(...interrupts), 2),
       configMap: fc.constantFrom({}, { x: '1' }, { x: '2' }, { x: '1', y: '1' }, { y: '2' }),
       env: fc.constantFrom(undefined, undefined, [{ name: 'E', value: '1' }], [{ name: 'E', value: '2' }]),
-      configInterrupts: fc.constantFrom(undefined, undefined, { x: interrupts[1] as Interrupt }, { '*': interrupts[0] as Interrupt }),
+      configInterrupts: fc.constantFrom(
+        undefined,
+        undefined,
+        { x: interrupts[1] as Interrupt },
+        { '*': interrupts[0] as Interrupt },
+        { '*': interrupts[5] as Interrupt },
+      ),
       uninstall: keeps
         ? fc.constantFrom(undefined, undefined, { enabled: false }, { enabled: true }, { enabled: true, apply: true })
         : fc.constantFrom(undefined, undefined, undefined, { enabled: true }, { enabled: true, apply: true }),
@@ -128,6 +138,10 @@ export const trouble = (features?: Features): fc.Arbitrary<Trouble> =>
     { weight: 2, arbitrary: fc.record({ happens: fc.constant('failure' as const), of: fc.constantFrom('a', 'b', 'c') }) },
     {
       weight: 2,
+      arbitrary: fc.record({ happens: fc.constant('requirement' as const), of: fc.constantFrom('a', 'b', 'c'), required: fc.boolean() }),
+    },
+    {
+      weight: 2,
       arbitrary: fc.constantFrom<Trouble[]>(
         { happens: 'time', seconds: 1 },
         { happens: 'time', seconds: 7 },
@@ -193,6 +207,7 @@ export class Story {
     this.node = new TroubledNode(decide, this.rules)
     this.rules.node = this.node
     this.#spec = spec
+    this.node.requiring.add('c')
     this.node.apply('s', spec)
   }
 
@@ -214,6 +229,10 @@ export class Story {
         node.failing.add(trouble.of)
         node.finish()
         node.failing.clear()
+        return
+      case 'requirement':
+        if (trouble.required) node.requiring.add(trouble.of)
+        else node.requiring.delete(trouble.of)
         return
       case 'time':
         node.nowMs += trouble.seconds * 1_000

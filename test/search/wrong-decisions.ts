@@ -18,6 +18,16 @@ const saying =
   (world, reasons) =>
     say(decide(world, reasons), world)
 
+const answering = (world: World, interrupt: boolean): World => ({
+  ...world,
+  answers: new Map(
+    [...world.answers].map(([question, read]) => [
+      question,
+      read.state === 'read' ? { ...read, status: { ...read.status, wants: { ...read.status.wants, interrupt } } } : read,
+    ]),
+  ),
+})
+
 const viewsChanged = (world: World, change: (view: SkyhookView) => SkyhookView): World => ({
   ...world,
   skyhooks: world.skyhooks.known ? known(world.skyhooks.value.map(change)) : world.skyhooks,
@@ -97,6 +107,25 @@ export const WRONG_DECISIONS: Readonly<Record<string, Wrong>> = {
   'forgets the interrupt that is owed': {
     wrong: saying((plan) => ({ ...plan, journal: packagesChanged(plan.journal, ({ owes: _owes, ...entry }) => entry) })),
     says: /complete is said|differs?/,
+  },
+  'takes no for the answer of every package': {
+    wrong: seeing((world) => answering(world, false)),
+    says: /complete is said|is complete$|is complete\n/,
+  },
+  'takes yes for it': {
+    wrong: seeing((world) => answering(world, true)),
+    says: /an interrupt runs that no package requires/,
+  },
+  'asks again as long as the interrupt has not begun': {
+    wrong: saying((plan, world) => ({
+      ...plan,
+      journal: packagesChanged(plan.journal, (entry) =>
+        entry.owes?.when === 'required' && entry.stage === 'config' && world.nowMs % 5 === 0
+          ? { ...entry, interruptRequired: { required: true, bootId: '' } }
+          : entry,
+      ),
+    })),
+    says: /runs after config|complete is said|differs?/,
   },
   'does not wait for steps before it interrupts, nor for interrupts before it steps': {
     wrong: seeing((world) => ({

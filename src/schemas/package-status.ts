@@ -1,0 +1,55 @@
+/**
+ * What a package says about itself between and after its stages: the file `status/<package>.json` in the Skyhook's folder on the
+ * host, written by its steps or by units that they left behind (packages/os-update/README.md has the whole format).
+ */
+export type PackageStatus = {
+  /** Boot in which it was written. */
+  readonly bootId: string
+  /** One line for people, at most `longestMessage` characters. */
+  readonly message: string
+  /** Whether config would have something to do, and whether an interrupt is required. */
+  readonly wants: { readonly run: boolean; readonly interrupt: boolean }
+}
+
+/** What reading that file came to. */
+export type StatusRead =
+  | { readonly state: 'read'; readonly status: PackageStatus; readonly writtenAtMs: number }
+  /** Missing, too large, no JSON, or not in the format; `why` names the file. */
+  | { readonly state: 'unusable'; readonly why: string }
+
+export type ParsedStatus =
+  | { readonly outcome: 'valid'; readonly status: PackageStatus }
+  | { readonly outcome: 'invalid'; readonly problem: string }
+
+/** The newest format that is understood. */
+const version = 1
+/** It stands in a condition of the Node. */
+export const longestMessage = 256
+
+/** Reads the text of a status file of the package of this name. */
+export function parsePackageStatus(text: string, name: string): ParsedStatus {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return invalid('it is no JSON')
+  }
+  if (!isObject(value)) return invalid('it is no JSON object')
+  const { v, package: of, bootId, message, wants } = value
+  if (v !== version) return invalid(`its v is ${JSON.stringify(v)}, and this agent reads ${version}`)
+  if (of !== name) return invalid(`its package is ${JSON.stringify(of)} instead of "${name}"`)
+  if (typeof bootId !== 'string' || bootId === '') return invalid('its bootId is missing')
+  if (typeof message !== 'string') return invalid('its message is no text')
+  if (!isObject(wants) || typeof wants['run'] !== 'boolean' || typeof wants['interrupt'] !== 'boolean')
+    return invalid('its wants are not {"run": true or false, "interrupt": true or false}')
+  return { outcome: 'valid', status: { bootId, message: oneLine(message), wants: { run: wants['run'], interrupt: wants['interrupt'] } } }
+}
+
+const invalid = (problem: string): ParsedStatus => ({ outcome: 'invalid', problem })
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function oneLine(text: string): string {
+  const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
+  return (line.length <= longestMessage ? line : `${line.slice(0, longestMessage - 1)}…`).toWellFormed() // a cut may halve a character
+}
