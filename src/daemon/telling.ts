@@ -47,6 +47,9 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
       case 'interrupted':
         log.info(line, 'interrupt done')
         return record('Normal', 'Interrupted', `Skyhook ${skyhook}: ${event.interrupt}`)
+      case 'interruptRequired':
+        log.info(line, 'the package needs its interrupt')
+        return record('Normal', 'InterruptRequired', `Skyhook ${skyhook}, package ${event.package} needs its interrupt: ${event.message}`)
       case 'cordonForeign':
         log.warn(line, 'somebody else changed the cordon while we hold it')
         if (!event.unschedulable)

@@ -360,7 +360,11 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
       recordChecks(draft, entry, progress.attempt)
       if (answer?.state === 'unusable')
         failStage(draft, passed, 'CheckFailed', `config passed, but whether the interrupt is required cannot be known: ${answer.why}`)
-      else completeStage(draft, answer ? answered(entry, owesIfRequired, answer) : entry, prepared.config)
+      else {
+        if (answer?.status.wants.interrupt === true)
+          draft.events.push({ type: 'interruptRequired', skyhook: view.metadata.name, package: entry.name, message: answer.status.message })
+        completeStage(draft, answer ? answered(entry, owesIfRequired, answer) : entry, prepared.config)
+      }
       return 'again'
     }
     case 'failed':

@@ -137,6 +137,7 @@ export type StageEvent = { readonly skyhook: string } & (
     }
   | { readonly type: 'superseded'; readonly package: string; readonly stage: StageName }
   | { readonly type: 'interrupted'; readonly interrupt: string }
+  | { readonly type: 'interruptRequired'; readonly package: string; readonly message: string }
   | { readonly type: 'cordonForeign'; readonly unschedulable: boolean }
   | { readonly type: 'reset' }
   | { readonly type: 'edited'; readonly package: string }

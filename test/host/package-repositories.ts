@@ -41,13 +41,16 @@ index() { # index REPOSITORY SUITE
 }
 `
 
+/** What these need of a host. */
+type Shell = Pick<SystemdHost, 'exec'>
+
 /** Builds `.deb` files into a folder of the host. */
-export async function buildPackages(host: SystemdHost, folder: string, packages: readonly DummyPackage[]): Promise<void> {
+export async function buildPackages(host: Shell, folder: string, packages: readonly DummyPackage[]): Promise<void> {
   await host.exec('sh', '-c', `${buildScript}${packages.map(built(folder)).join('\n')}`)
 }
 
 /** Makes a repository per suite, and these the host's only sources. */
-export async function offerPackages(host: SystemdHost, suites: Readonly<Record<string, readonly DummyPackage[]>>): Promise<void> {
+export async function offerPackages(host: Shell, suites: Readonly<Record<string, readonly DummyPackage[]>>): Promise<void> {
   const lines = Object.entries(suites).flatMap(([suite, packages]) => [
     ...packages.map(built(`/srv/${suite}/pool`)),
     `index /srv/${suite} ${suite}`,
@@ -57,9 +60,9 @@ export async function offerPackages(host: SystemdHost, suites: Readonly<Record<s
 }
 
 /** Makes these the host's only sources of packages. */
-export async function useSuites({ root }: SystemdHost, suites: readonly string[]): Promise<void> {
-  const lines = suites.map((suite) => `deb [trusted=yes] file:/srv/${suite} ${suite} main\n`)
-  await root.writeFile('/etc/apt/sources.list', lines.join(''), 0o644)
+export async function useSuites(host: Shell, suites: readonly string[]): Promise<void> {
+  const lines = suites.map((suite) => `deb [trusted=yes] file:/srv/${suite} ${suite} main`)
+  await host.exec('sh', '-c', `printf '%s\\n' ${lines.map(quoted).join(' ')} >/etc/apt/sources.list`)
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
