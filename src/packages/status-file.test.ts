@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -18,6 +19,11 @@ beforeEach(async () => {
 afterEach(async () => {
   await rm(folder, { recursive: true })
 })
+async function listen(): Promise<void> {
+  const server = createServer().listen(file)
+  server.unref()
+  await once(server, 'listening')
+}
 const read = async (name = 'tool') => await readPackageStatus(createHostRoot(folder), folders, 's', name)
 
 test('what a package wrote, and that it wrote again', async () => {
@@ -41,7 +47,7 @@ test.each<[string, () => Promise<void>, string]>([
   ['is missing', async () => undefined, 'is missing; the package has to write it in config'],
   ['has no end', async () => await writeFile(file, ' '.repeat(70_000)), 'has 70000 bytes, more than 65536'],
   ['is no JSON', async () => await writeFile(file, 'well'), 'cannot be used: it is no JSON'],
-  ['is a pipe', async () => void execFileSync('mkfifo', [file]), 'is no ordinary file'],
+  ['is a socket', listen, 'is no ordinary file'],
   ['leads nowhere', async () => await symlink('tool.json', file), 'cannot be read: ELOOP'],
   [
     'is not below a folder',

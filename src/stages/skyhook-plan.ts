@@ -148,10 +148,12 @@ function complete(draft: Draft, slot: OwnSlot | undefined): SkyhookPlan {
     keepSlot(draft, slot, 'working')
     return { draft, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: 'no' }
   }
-  const { lifecycle, ...rest } = draft.record
+  const { lifecycle, inheritedReboots, ...rest } = draft.record
   const applied = appliedHash(draft.view.spec)
   if (lifecycle) draft.events.push({ type: 'completed', skyhook: draft.view.metadata.name })
-  if (lifecycle || rest.applied !== applied) draft.record = { ...rest, applied, reboots: rebootsKept(rest.reboots, applied) }
+  // what this life of the host has completed without is not held against its later interrupts
+  if (lifecycle || inheritedReboots || rest.applied !== applied)
+    draft.record = { ...rest, applied, reboots: rebootsKept(rest.reboots, applied) }
   if (slot && isPublishedComplete(draft)) releaseSlot(draft, slot)
   return { draft, status: 'complete', complete: true, cordon: 'off', watchPods: 'no' }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { emptyJournal } from '../schemas/journal.ts'
 import type { NodeCondition } from '../schemas/kubernetes.ts'
 import type { StatusRead } from '../schemas/package-status.ts'
 import type { PackageSpec } from '../schemas/skyhook.ts'
@@ -55,6 +56,23 @@ describe('a run that the host asks for', () => {
     const node = restingNode({ ...listening, interrupt: { type: 'reboot', when: 'required' } }, wishing(interrupt, 1))
     node.settleOver(10_000)
     expect([configs(node), node.interrupted, node.status()]).toEqual([1, ['reboot'], 'complete'])
+  })
+
+  test('interrupts a host that was imaged anew and had its reboots before, but needed none since', () => {
+    const node = new NodeModel()
+    const spec = { packages: { a: { ...listening, interrupt: { type: 'reboot', when: 'required' } as const } } }
+    const life = (isRequired: boolean): void => {
+      node.statusFiles.set('a', wishing(isRequired ? interrupt : nothing, 0, { bootId: node.bootId }))
+      node.journal = emptyJournal('node-uid')
+      node.apply('s', spec)
+      node.settleOver(20_000)
+    }
+    life(true)
+    life(false)
+    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+    write(node, wishing(interrupt, 1, { bootId: node.bootId }))
+    node.settleOver(20_000)
+    expect(node.interrupted).toEqual(['reboot', 'reboot'])
   })
 
   test('comes at most as often as the spec says, however often it is asked for', () => {

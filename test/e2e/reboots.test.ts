@@ -1,7 +1,7 @@
 /** Reboots as interrupts, with agents and hosts that die at the worst moments. */
 import { describe, expect, test } from 'vitest'
 import { deleteAgent, killAgent, withoutAgents } from './agents.ts'
-import { unique, useCluster, type NodeName } from './cluster.ts'
+import { nodeNames, unique, useCluster, type NodeName } from './cluster.ts'
 import { borrow, type CleanUp } from './lanes.ts'
 import { isCompleteOn, isCordoned, serviceOf, uncordonings } from './service-of-nodes.ts'
 import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, withoutTimes, type Scripts } from './skyhooks.ts'
@@ -96,6 +96,40 @@ test('a host whose power fails while it is drained boots, repeats the step, rebo
     const isHeld = slotsOf(view, work.name).length > 0 && Object.keys(shown(view.nodes.get(node), work.name).state).length > 0
     return isHeld && !isCordoned(view.nodes.get(node)) && shown(view.nodes.get(node), work.name).status !== 'complete' && 'it was'
   })
+})
+
+test('of three nodes only the one that needs a reboot leaves service, also when its agent dies before it could ask', async ({
+  onTestFinished,
+}) => {
+  await borrow(onTestFinished, ...nodeNames)
+  const name = unique('required')
+  onTestFinished(async () => await cluster.remove(name))
+  const before = await Promise.all(nodeNames.map((node) => cluster.host(node).bootId()))
+  const seen = await Promise.all(nodeNames.map(async (node) => (await serviceOf(cluster.history, node)).length))
+  const scripts = journaled(name, 'config_check')
+  const says = [
+    'if [ "$(hostname)" = node-2 ]; then needs=true; else needs=false; fi',
+    'mkdir -p "$SKYHOOK_ROOT_DIR/status"',
+    'printf \'{"v":1,"package":"work","bootId":"%s","message":"","wants":{"run":false,"interrupt":%s}}\' "$(cat /proc/sys/kernel/random/boot_id)" $needs >"$SKYHOOK_ROOT_DIR/status/work.json"',
+  ].join('\n')
+  const interrupt = { type: 'reboot', when: 'required' } as const
+  const work = shellscript(cluster.registry, { ...scripts, config: `${scripts.config}\n${says}` }, { interrupt })
+  await cluster.apply(manifest(name, { interruptionBudget: { count: 3 }, packages: { work } }), ...nodeNames)
+  for (const node of nodeNames) await cluster.host(node).awaitLine(journalOf(name), 'config_check begins', bootsWithinMs)
+  await killAgent(cluster, 'node-2')
+  for (const node of nodeNames) await cluster.host(node).write(leaveOf(name), '')
+  await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, nodeNames), bootsWithinMs)
+
+  const after = await Promise.all(nodeNames.map((node) => cluster.host(node).bootId()))
+  expect(after.map((bootId, index) => bootId !== before[index])).toEqual([false, true, false])
+  for (const [index, node] of nodeNames.entries()) {
+    const states = (await serviceOf(cluster.history, node)).slice(seen[index])
+    const isRequired = node === 'node-2'
+    expect([node, states.some(({ cordoned }) => cordoned)]).toEqual([node, isRequired])
+    expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual(
+      onceEach('apply', 'apply_check', 'config', 'config_check', ...(isRequired ? (['post_interrupt'] as const) : [])),
+    )
+  }
 })
 
 test('a host that boots while no agent runs is taken up where it is', async ({ onTestFinished }) => {
