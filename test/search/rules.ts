@@ -66,6 +66,7 @@ export class Rules implements Watcher {
   node: TroubledNode | undefined
   readonly host = new Map<string, OnHost>()
   readonly #resting = new Map<string, string>()
+  readonly #wished = new Set<string>()
   readonly #okSteps = new Set<string>()
   readonly #started = new Map<string, string>()
   #before: Journal | undefined
@@ -83,6 +84,11 @@ export class Rules implements Watcher {
       onHost.rested = false
       onHost.forgotten = true
     }
+  }
+
+  /** The host asks for one run of a package that may rest. */
+  noteWish(key: string): void {
+    this.#wished.add(key)
   }
 
   decided(world: World, plan: Plan): void {
@@ -232,6 +238,8 @@ export class Rules implements Watcher {
         if (wanted && !this.isDone(`${name}/${needed}`, wanted)) broken(`${what} runs before ${needed}, on which it depends, is complete`)
       }
     }
+    const isWished = stage === 'config' && this.#wished.delete(key)
+    if (isWished) this.#resting.delete(key)
     if (this.#resting.has(key)) broken(`${what} runs although the package was complete`)
     this.#begin(key, stage, record, spec, isCheck)
   }

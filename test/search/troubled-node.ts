@@ -175,7 +175,16 @@ export class TroubledNode {
       if (conflict && action.do === 'publish') continue
       acted = this.#do(action, world) || acted
     }
+    this.memory.looked = true
     return changed || acted
+  }
+
+  /** What the host finds between the stages of a package that wrote a status before. */
+  wish(skyhook: string, name: string): void {
+    const file = this.statusFiles.get(`${skyhook}/${name}`)
+    if (file?.state !== 'read') return
+    const status = { ...file.status, bootId: this.bootId, wants: { ...file.status.wants, run: true } }
+    this.statusFiles.set(`${skyhook}/${name}`, { state: 'read', status, writtenAtMs: this.nowMs })
   }
 
   /** The agent is killed and starts anew: what it knew is gone, host and cluster are as they were. */

@@ -15,6 +15,8 @@ export type Trouble =
   | { readonly happens: 'failure'; readonly of: string }
   /** From now on this package finds an interrupt required, or not. */
   | { readonly happens: 'requirement'; readonly of: string; readonly required: boolean }
+  /** The host finds something to do for this package's config. */
+  | { readonly happens: 'wish'; readonly of: string }
   | { readonly happens: 'time'; readonly seconds: number }
   | { readonly happens: 'spec'; readonly spec: SkyhookSpec }
   /** Another Skyhook on the same node, with its own order; null takes it away. */
@@ -62,6 +64,7 @@ const packageSpec = ({ keeps }: Features): fc.Arbitrary<PackageSpec> =>
         { '*': interrupts[0] as Interrupt },
         { '*': interrupts[5] as Interrupt },
       ),
+      runWhenWanted: rarely(fc.constant({ notOftenerThan: '1m' })),
       uninstall: keeps
         ? fc.constantFrom(undefined, undefined, { enabled: false }, { enabled: true }, { enabled: true, apply: true })
         : fc.constantFrom(undefined, undefined, undefined, { enabled: true }, { enabled: true, apply: true }),
@@ -136,6 +139,7 @@ export const trouble = (features?: Features): fc.Arbitrary<Trouble> =>
       }),
     },
     { weight: 2, arbitrary: fc.record({ happens: fc.constant('failure' as const), of: fc.constantFrom('a', 'b', 'c') }) },
+    { weight: 1, arbitrary: fc.record({ happens: fc.constant('wish' as const), of: fc.constantFrom('a', 'b', 'c') }) },
     {
       weight: 2,
       arbitrary: fc.record({ happens: fc.constant('requirement' as const), of: fc.constantFrom('a', 'b', 'c'), required: fc.boolean() }),
@@ -234,6 +238,10 @@ export class Story {
         if (trouble.required) node.requiring.add(trouble.of)
         else node.requiring.delete(trouble.of)
         return
+      case 'wish':
+        if (this.#spec.packages?.[trouble.of]?.runWhenWanted) rules.noteWish(`s/${trouble.of}`)
+        node.wish('s', trouble.of)
+        return
       case 'time':
         node.nowMs += trouble.seconds * 1_000
         return
@@ -272,6 +280,7 @@ export class Story {
         if ((node.node.spec?.unschedulable === true) === trouble.to) return // a write that changes nothing: nobody can see it
         this.#wish = trouble.to
         node.setUnschedulable(trouble.to)
+        node.turn() // two writes of which nobody saw the first would be none
         return
       case 'reset':
         if (node.annotation('nodeState_s') === undefined) return
