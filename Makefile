@@ -25,7 +25,7 @@ format: deps ## write the one format
 	@biome format --write . >/dev/null
 
 .PHONY: check
-check: deps ## format, types, lint, layers, unused code, unit tests (< 60 s)
+check: deps ## format, types, lint, layers, unused code, shell scripts, unit tests (< 60 s)
 	@bash build/check.sh
 
 .PHONY: build

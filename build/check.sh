@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every check that needs no root and no cluster, in one go; each prints only when it has something to say.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 failed=0
 started=$SECONDS
 
@@ -16,10 +16,26 @@ run() { # run NAME COMMAND...
   fi
 }
 
+shell_scripts() {
+  local package failed=0
+  shellcheck -x -S warning bin/sandbox .ci/run build/*.sh test/*/*.sh || failed=1
+  for package in packages/*/skyhook_dir; do shellcheck -x -P "$package" "$package"/*.sh || failed=1; done
+  return "$failed"
+}
+
+# Debian's package: that of npm fetches the program from elsewhere when it runs.
+has_shellcheck() {
+  command -v shellcheck >/dev/null && return 0
+  [[ $EUID == 0 ]] && command -v apt-get >/dev/null || return 1
+  local install=(apt-get -qqy -o DPkg::Lock::Timeout=300 install --no-install-recommends shellcheck)
+  "${install[@]}" >/dev/null 2>&1 || { apt-get -qq update && "${install[@]}"; } >/dev/null 2>&1
+}
+
 run format biome format .
 run types tsc --noEmit
 run 'lint and layers' oxlint --type-aware --deny-warnings
 run 'unused code' knip --no-progress
+if has_shellcheck; then run 'shell scripts' shell_scripts; else echo 'left out: shell scripts (apt-get install shellcheck, as root)'; fi
 # Three workers, however few processors: many tests wait for sockets and timers.
 run 'unit tests' vitest run --project unit --reporter=default --maxWorkers=3
 echo "checked in $((SECONDS - started)) s"
