@@ -26,6 +26,7 @@ type Seen = { readonly signature: string; readonly read: StatusRead }
 export function followPackageStatuses(root: HostRoot, folders: HostFolders, state: State, log: Log, wake: () => void): PackageStatuses {
   let seen: ReadonlyMap<string, Seen> = new Map()
   let looking = Promise.resolve()
+  let told = ''
 
   async function lookNow(): Promise<void> {
     const found = new Map<string, Seen>()
@@ -53,9 +54,16 @@ export function followPackageStatuses(root: HostRoot, folders: HostFolders, stat
 
   /** One after another: a later look never yields to what an earlier one found. */
   function look(): Promise<void> {
-    looking = looking
-      .then(lookNow)
-      .catch((error: unknown) => log.warn(errorField(error), 'the status files of packages could not be looked at'))
+    looking = looking.then(lookNow).then(
+      () => {
+        told = ''
+      },
+      (error: unknown) => {
+        const fields = errorField(error)
+        if (told !== fields.error) log.warn(fields, 'the status files of packages could not be looked at')
+        told = fields.error // once, not every ten seconds
+      },
+    )
     return looking
   }
 

@@ -7,14 +7,14 @@ import type { AdvanceResult } from './attempt.ts'
 import { retryWaitMs } from './backoff.ts'
 import { canonicalJson } from './canonical.ts'
 import { fixedInputs, inputsHash, inputsOf, keysOfRoll } from './config-changes.ts'
-import { answered, debtIfRequired, debtOf, debtOfInstall, debtOfNow, debtOfRoll, isMetByBoot } from './debts.ts'
+import { answered, debtIfRequired, debtOf, debtOfInstall, debtOfNow, debtOfRoll } from './debts.ts'
 import type { Draft } from './draft.ts'
 import { clearFlags, entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
-import { mergeInterrupts } from './interrupts.ts'
+import { isConditional, mergeInterrupts } from './interrupts.ts'
 import { halt, isStopping, openStepOf } from './halt.ts'
 import type { Reason } from './reasons.ts'
-import type { StatusRead } from '../schemas/package-status.ts'
-import { isWanted } from './wishes.ts'
+import { answerOf, settleByBoot } from './requirement.ts'
+import { isWanted, noteWish } from './wishes.ts'
 import { dueOf, isComplete, isMidChange, packageKey } from './transitions.ts'
 import type { Preparation } from './world.ts'
 
@@ -51,7 +51,7 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
       if (!wanted || !isWanted(draft, spec, wanted)) return { state: 'complete' }
       const state = begin(draft, name, packageKey(name, spec.version), 'config', permission)
       if (state !== 'again') return state
-      noteWish(draft, name, spec)
+      noteWish(draft, packageKey(name, spec.version))
       continue
     }
     if (due.due === 'forget') {
@@ -97,20 +97,15 @@ function renewDebt(draft: Draft, key: string, spec: PackageSpec | undefined): bo
   const wanted = debtOfNow(entry, spec)
   if (entry.owes !== undefined && canonicalJson(wanted) === canonicalJson(mergeInterrupts([entry.owes]))) return false
   const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
-  const answer = entry.owes === undefined && { interruptRequired: { required: true, bootId: draft.world.bootId } } // a person's
-  setEntry(draft, { ...kept, stage: 'config', state: 'complete', restarts: 0, ...(wanted && { owes: wanted, ...answer }) })
-  return true
-}
-
-/** A requirement that somebody else's reboot, or a power cut, has met. True when the entry changed. */
-function settleByBoot(draft: Draft, key: string): boolean {
-  const entry = draft.record.packages[key]
-  if (!entry || draft.record.interrupt?.owners.includes(key) || !isMetByBoot(entry, draft.world.bootId)) return false
-  const { owes, retryAtMs: _, failure: __, interruptRequired: ___, ...kept } = entry
-  setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0 })
-  const { lifecycle } = draft.record
-  if (lifecycle) draft.record = { ...draft.record, lifecycle: { ...lifecycle, interruptedAtMs: draft.world.nowMs } }
-  draft.events.push({ type: 'interrupted', skyhook: draft.view.metadata.name, interrupt: `${owes?.type}, met by a boot in between` })
+  const answers = entry.owes === undefined && wanted && isConditional(wanted) // it is the person who says that it is required
+  setEntry(draft, {
+    ...kept,
+    stage: 'config',
+    state: 'complete',
+    restarts: 0,
+    ...(wanted && { owes: wanted }),
+    ...(answers && { interruptRequired: { required: true, bootId: draft.world.bootId } }),
+  })
   return true
 }
 
@@ -133,12 +128,6 @@ const specOf = (draft: Draft, name: string): PackageSpec | undefined =>
   draft.view.metadata.deletionTimestamp === undefined ? draft.view.spec.packages?.[name] : undefined
 
 type Outcome = PackageState | 'again'
-
-/** From here on it counts how often the host was listened to. */
-function noteWish(draft: Draft, name: string, { version }: PackageSpec): void {
-  const entry = draft.record.packages[packageKey(name, version)]
-  if (entry) setEntry(draft, { ...entry, wantedAtMs: draft.world.nowMs })
-}
 
 /** The entry of this name that has a step on the host, or may have one any moment. */
 const underWayOf = (draft: Draft, name: string): PackageRecord | undefined =>
@@ -372,18 +361,6 @@ function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefine
       failStage(draft, { ...entry, attempt: progress.attempt }, progress.reason, progress.message)
       return 'again'
   }
-}
-
-/** What the package says about the interrupt that it may need: read once, when config has passed. */
-function answerOf(draft: Draft, entry: PackageRecord): StatusRead | 'asked' {
-  const { uid, name: skyhook } = draft.view.metadata
-  // of this attempt alone: what was read for an earlier one is no answer
-  const question = [uid, entry.name, entry.version, entry.work?.generation, entry.attempt?.startedAtMs, entry.attempt?.number].join('/')
-  draft.needed.add(question)
-  const answer = draft.world.answers.get(question)
-  if (answer) return answer
-  draft.actions.push({ do: 'readStatus', key: `status/${skyhook}/${entry.name}`, skyhook, package: entry.name, question })
-  return 'asked'
 }
 
 function failStage(draft: Draft, entry: PackageRecord, reason: 'StepFailed' | 'CheckFailed', message: string): void {

@@ -5,7 +5,7 @@ import type { NodeCondition } from '../schemas/kubernetes.ts'
 import type { StatusRead } from '../schemas/package-status.ts'
 import type { PackageSpec } from '../schemas/skyhook.ts'
 import type { Draft } from './draft.ts'
-import { wakeAt } from './draft.ts'
+import { setEntry, wakeAt } from './draft.ts'
 import { isConditional } from './interrupts.ts'
 import type { World } from './world.ts'
 
@@ -37,6 +37,12 @@ export function isWanted(draft: Draft, spec: PackageSpec, entry: PackageRecord):
   if (sinceMs < 0 || sinceMs >= limitMs) return true // a clock that was set back must not silence the host
   wakeAt(draft, world.nowMs + limitMs - sinceMs)
   return false
+}
+
+/** From here on it counts how often the host was listened to. */
+export function noteWish(draft: Draft, key: string): void {
+  const entry = draft.record.packages[key]
+  if (entry) setEntry(draft, { ...entry, wantedAtMs: draft.world.nowMs })
 }
 
 export type ConditionChanges = {
