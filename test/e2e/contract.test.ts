@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { fixturePackages, unique, useCluster, type NodeName } from './cluster.ts'
-import { unlessGone } from './kube.ts'
+import { paths, unlessGone } from './kube.ts'
 import { borrow, type CleanUp } from './lanes.ts'
 import { isCompleteOn } from './service-of-nodes.ts'
 import { manifest, shellscript, shown } from './skyhooks.ts'
@@ -46,6 +46,36 @@ async function pushed(image: string, fill: (folder: string) => void): Promise<vo
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/** A package whose steps write down what they were given: `<out>.<mode>`, one `name=value` per line. */
+function writeCurious(folder: string, version: string, out: string): void {
+  const step = (mode: string, args: readonly string[], more: object = {}): object => ({
+    name: mode,
+    path: `${mode}.sh`,
+    arguments: args,
+    returncodes: [0],
+    on_host: true,
+    env: { LAYER: 'step' },
+    idempotence: true,
+    upgrade_step: false,
+    ...more,
+  })
+  const modes = {
+    apply: [step('apply', ['apply', 'env:WHERE', 'not env:WHERE', ''])],
+    'apply-check': [step('check', [])],
+    upgrade: [step('upgrade', [], { upgrade_step: true })],
+    'upgrade-check': [step('check', [])],
+  }
+  const config = { schema_version: 'v1', package_name: 'curious', package_version: version, expected_config_files: [], modes }
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(config))
+  const script = (mode: string): string => `#!/bin/bash
+    { printf 'arguments='; printf '[%s]' "$@"; echo; echo "cwd=$PWD"; echo "user=$(id -u)"
+      env -0 | tr '\\n\\0' '|\\n'
+      unit=$(sed -n 's,.*/,,p' /proc/self/cgroup | grep -m 1 skyhookd)
+      systemctl show "$unit" -p MemoryMax -p CPUQuotaPerSecUSec; } >${out}.${mode}\n`
+  for (const mode of ['apply', 'upgrade']) writeFileSync(join(folder, 'skyhook_dir', `${mode}.sh`), script(mode))
+  writeFileSync(join(folder, 'skyhook_dir/check.sh'), '#!/bin/sh\n')
 }
 
 describe.concurrent('a package', () => {
@@ -139,6 +169,53 @@ describe.concurrent('a package', () => {
 })
 
 describe.concurrent('a step', () => {
+  test('is given variables, arguments, folders and limits as the contract says, and versions when it upgrades', async ({
+    onTestFinished,
+  }) => {
+    const node = 'node-3'
+    await borrow(onTestFinished, node)
+    const host = cluster.host(node)
+    const image = `test/${unique('curious')}`
+    const out = `/var/tmp/${unique('curious')}`
+    onTestFinished(async () => await host.remove(out))
+    for (const version of ['1.0.0', '2.0.0']) await pushed(`${image}:${version}`, (folder) => writeCurious(folder, version, out))
+    const env = [
+      { name: 'GREETING', value: 'two\nlines and $$(NODE)' },
+      { name: 'NODE', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
+      { name: 'WHERE', value: 'on $(NODE)' },
+      { name: 'LAYER', value: 'package' },
+    ]
+    const resources = { cpuRequest: '100m', cpuLimit: '500m', memoryRequest: '32Mi', memoryLimit: '64Mi' }
+    const at = (version: string): PackageSpec => ({ version, image: `${cluster.registry}/${image}`, env, resources })
+    const name = await start(node, { work: at('1.0.0') }, onTestFinished)
+    await completes(node, name)
+    const said = async (mode: string): Promise<Record<string, string>> =>
+      Object.fromEntries((await host.lines(`${out}.${mode}`)).map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string]))
+    const uid = (await unlessGone<{ metadata: { uid: string } }>(cluster.api, 'GET', `${paths.skyhooks}/${name}`))?.metadata.uid
+    const dir = `${state}/${name}/work-1.0.0-${uid}-1`
+    const apply = await said('apply')
+    expect(apply).toMatchObject({
+      arguments: `[apply][on ${node}][not env:WHERE][]`,
+      cwd: dir,
+      STEP_ROOT: `${dir}/skyhook_dir`,
+      SKYHOOK_DIR: dir,
+      SKYHOOK_ROOT_DIR: `${state}/${name}`,
+      SKYHOOK_LOG_DIR: `/var/log/skyhook/${name}`,
+      SKYHOOK_RESOURCE_ID: `${name}-${uid}-1_work_1.0.0`,
+      HOME: '/root',
+      LAYER: 'step',
+      GREETING: 'two|lines and $(NODE)',
+      MemoryMax: String(64 * 1024 * 1024),
+      CPUQuotaPerSecUSec: '500ms',
+      user: '0',
+    })
+    expect(apply).not.toHaveProperty('PREVIOUS_VERSION')
+    expect(Object.keys(apply).filter((key) => /KUBERNETES|POD_|NODE_NAME/.test(key))).toEqual([]) // nothing of the agent's own
+
+    await change(node, name, { work: at('2.0.0') })
+    expect(await said('upgrade')).toMatchObject({ arguments: '[1.0.0][2.0.0]', PREVIOUS_VERSION: '1.0.0', CURRENT_VERSION: '2.0.0' })
+  })
+
   test('that runs longer than stageTimeout is ended, with its children, and says so', async ({ onTestFinished }) => {
     const node = 'node-1'
     await borrow(onTestFinished, node)
