@@ -16,6 +16,7 @@ export default defineConfig({
             'test/torture/**/*.test.ts',
           ],
           environment: 'node',
+          testTimeout: 30_000, // searches take seconds, on a busy machine many
         },
       },
       {
