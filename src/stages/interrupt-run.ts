@@ -7,7 +7,7 @@ import type { Draft } from './draft.ts'
 import { setEntry, wakeAt } from './draft.ts'
 import { isInterrupting, mayRun } from './halt.ts'
 import { mergeInterrupts } from './interrupts.ts'
-import type { PackageState } from './package-work.ts'
+import type { PackageState } from './package-state.ts'
 import type { Reason } from './reasons.ts'
 
 /** Of the same merged interrupt: a package that needs more reboots than this to be content will not be content. */

@@ -1,40 +1,17 @@
 import type { PackageRecord, PackageWork, StageAttempt } from '../schemas/journal.ts'
-import type { Mode, PackageConfig, Stage } from '../schemas/package-config.ts'
-import { isCheck } from '../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
-import { advanceAttempt, plannedSteps } from './attempt.ts'
-import type { AdvanceResult } from './attempt.ts'
-import { retryWaitMs } from './backoff.ts'
-import { canonicalJson } from './canonical.ts'
 import { fixedInputs, inputsHash, inputsOf, keysOfRoll } from './config-changes.ts'
-import { answered, debtIfRequired, debtOf, debtOfInstall, debtOfNow, debtOfRoll } from './debts.ts'
+import { renewDebt, renewDebtOfInstall, interruptState } from './debt-renewal.ts'
+import { debtOf, debtOfRoll } from './debts.ts'
 import type { Draft } from './draft.ts'
-import { clearFlags, entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
-import { isConditional, mergeInterrupts } from './interrupts.ts'
+import { entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
 import { halt, isStopping, openStepOf } from './halt.ts'
-import type { Reason } from './reasons.ts'
-import { answerOf, settleByBoot } from './requirement.ts'
-import { isWanted, noteWish } from './wishes.ts'
+import type { Outcome, PackageState, Permission, Ready } from './package-state.ts'
+import { settleByBoot } from './requirement.ts'
+import { progressStage } from './stage-progress.ts'
 import { dueOf, isComplete, isMidChange, packageKey } from './transitions.ts'
+import { isWanted, noteWish } from './wishes.ts'
 import type { Preparation } from './world.ts'
-
-/** Where one package stands after everything that can be decided now was decided. */
-export type PackageState =
-  | { readonly state: 'complete' }
-  | { readonly state: 'running' }
-  /** Prepared and due, held back only by the slot, the drain or a pause. */
-  | { readonly state: 'ready'; readonly stage: StageName; readonly owes: boolean }
-  | { readonly state: 'preparing' }
-  /** Waits for other packages of the Skyhook. */
-  | { readonly state: 'dependency' }
-  /** Prepared and due, but it owes an interrupt: the node has to be drained before its first stage. */
-  | { readonly state: 'drain' }
-  | { readonly state: 'interrupt'; readonly key: string }
-  | ({ readonly state: 'blocked'; readonly atPreparation: boolean } & Reason)
-
-export type Permission = { readonly mayStart: boolean; readonly drained: boolean }
-
-type Ready = Extract<Preparation, { state: 'ready' }>
 
 /** Moves one package as far as it goes now: results are recorded, stages end and begin, steps are named for starting. */
 export function advancePackage(draft: Draft, name: string, permission: Permission): PackageState {
@@ -74,60 +51,9 @@ export function advancePackage(draft: Draft, name: string, permission: Permissio
   }
 }
 
-/** Until it is complete for the first time a package owes what the spec says now. True when the entry changed. */
-function renewDebtOfInstall(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefined): boolean {
-  if (!spec || entry.version !== spec.version || entry.finished || !entry.work || !stagesOfInstall.has(entry.stage)) return false
-  const wanted = debtOfInstall(entry, spec)
-  if (canonicalJson(wanted) === canonicalJson(entry.owes)) return false
-  const { owes: _, ...others } = entry
-  setEntry(draft, { ...others, ...(wanted && { owes: wanted }) })
-  return true
-}
-
-const stagesOfInstall: ReadonlySet<StageName> = new Set(['apply', 'upgrade', 'config'])
-
-/**
- * Two debts are taken from the spec of now: of an interrupt that failed, whose correction must not wait for the next
- * version, and of one that a person asked for again by setting the stage. True when the entry changed.
- */
-function renewDebt(draft: Draft, key: string, spec: PackageSpec | undefined): boolean {
-  const entry = draft.record.packages[key]
-  if (!entry || !spec || draft.record.interrupt?.owners.includes(key) || entry.state === 'complete') return false
-  if (entry.owes !== undefined && entry.state !== 'erroring') return false
-  const wanted = debtOfNow(entry, spec)
-  if (entry.owes !== undefined && canonicalJson(wanted) === canonicalJson(mergeInterrupts([entry.owes]))) return false
-  const { owes: _, retryAtMs: __, failure: ___, ...kept } = entry
-  const answers = entry.owes === undefined && wanted && isConditional(wanted) // it is the person who says that it is required
-  setEntry(draft, {
-    ...kept,
-    stage: 'config',
-    state: 'complete',
-    restarts: 0,
-    ...(wanted && { owes: wanted }),
-    ...(answers && { interruptRequired: { required: true, bootId: draft.world.bootId } }),
-  })
-  return true
-}
-
-/** Owed and not yet under way, or failed and waiting for its next try. */
-function interruptState(draft: Draft, key: string): PackageState {
-  const entry = draft.record.packages[key]
-  if (entry?.state !== 'erroring' || (entry.retryAtMs ?? 0) <= draft.world.nowMs) return { state: 'interrupt', key }
-  wakeAt(draft, entry.retryAtMs ?? 0)
-  const reason = entry.failure?.reason === 'RebootRefused' ? 'RebootRefused' : 'StepFailed'
-  return {
-    state: 'blocked',
-    atPreparation: false,
-    reason,
-    message: `package ${entry.name} ${entry.version}: ${entry.failure?.message ?? 'failed'}`,
-  }
-}
-
 /** What the Skyhook says about a package; nothing any more once it is being deleted. */
 const specOf = (draft: Draft, name: string): PackageSpec | undefined =>
   draft.view.metadata.deletionTimestamp === undefined ? draft.view.spec.packages?.[name] : undefined
-
-type Outcome = PackageState | 'again'
 
 /** The entry of this name that has a step on the host, or may have one any moment. */
 const underWayOf = (draft: Draft, name: string): PackageRecord | undefined =>
@@ -282,7 +208,7 @@ function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Ou
   const prepared = preparation(draft, { image: entry.image, version: entry.version, digest: entry.work.digest })
   const wait = waitFor(entry.name, prepared)
   if (wait) return wait
-  return record(draft, entry, spec, prepared as Ready, permission)
+  return progressStage(draft, entry, spec, prepared as Ready, permission)
 }
 
 const failed = (entry: PackageRecord): PackageState => ({
@@ -306,200 +232,6 @@ function supersede(draft: Draft, entry: PackageRecord, spec: PackageSpec | undef
   const { attempt: _, ...rest } = entry
   setEntry(draft, rest)
   return 'again'
-}
-
-function record(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefined, prepared: Ready, permission: Permission): Outcome {
-  const { world, view } = draft
-  const attempt = entry.attempt as StageAttempt
-  const work = entry.work as PackageWork
-  const advanced = advanceAttempt(attempt, {
-    nowMs: world.nowMs,
-    bootId: world.bootId,
-    config: prepared.config,
-    contentHashes: prepared.contentHashes,
-    stage: entry.stage,
-    packageName: entry.name,
-    alwaysRun: isSwitchedOn(spec, 'OVERLAY_ALWAYS_RUN_STEP'),
-    version: entry.version,
-    flags: draft.record.flags,
-    attempts: world.attempts,
-    idSeed: [view.metadata.uid, entry.name, entry.version, work.generation, entry.stage, attempt.startedAtMs].join('\n'),
-    mayStart: permission.mayStart,
-  })
-  note(draft, entry, advanced, prepared)
-  const { progress } = advanced
-  switch (progress.state) {
-    case 'under-way': {
-      setEntry(draft, { ...entry, attempt: progress.attempt })
-      startStep(draft, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
-      const running = progress.attempt.steps.at(-1)
-      const observed = running && world.attempts.get(running.id)
-      if (progress.start && observed?.state === 'absent' && observed.hindrance !== undefined)
-        return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message: observed.hindrance }
-      return running && !running.result ? { state: 'running' } : { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
-    }
-    case 'complete': {
-      const passed = { ...entry, attempt: progress.attempt }
-      const owesIfRequired = entry.stage === 'config' && spec ? debtIfRequired(entry, spec) : undefined
-      const answer = owesIfRequired && answerOf(draft, passed)
-      if (answer === 'asked') {
-        setEntry(draft, passed)
-        return { state: 'running' }
-      }
-      recordChecks(draft, entry, progress.attempt)
-      if (answer?.state === 'unusable')
-        failStage(draft, passed, 'CheckFailed', `config passed, but whether the interrupt is required cannot be known: ${answer.why}`)
-      else {
-        if (answer?.status.wants.interrupt === true)
-          draft.events.push({ type: 'interruptRequired', skyhook: view.metadata.name, package: entry.name, message: answer.status.message })
-        completeStage(draft, answer ? answered(entry, owesIfRequired, answer) : entry, prepared.config)
-      }
-      return 'again'
-    }
-    case 'failed':
-      recordChecks(draft, entry, progress.attempt)
-      failStage(draft, { ...entry, attempt: progress.attempt }, progress.reason, progress.message)
-      return 'again'
-  }
-}
-
-function failStage(draft: Draft, entry: PackageRecord, reason: 'StepFailed' | 'CheckFailed', message: string): void {
-  const { world, view } = draft
-  const failures = entry.restarts + 1
-  const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${entry.name}/${failures}`)
-  setEntry(draft, { ...entry, state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
-  draft.events.push({
-    type: 'stageFailed',
-    skyhook: view.metadata.name,
-    package: entry.name,
-    stage: entry.stage,
-    reason,
-    message,
-    failures,
-  })
-}
-
-/** One of the incumbent's switches in the package's env: `true` in any letter case, given as a plain value. */
-const isSwitchedOn = (spec: PackageSpec | undefined, name: string): boolean =>
-  spec?.env?.findLast((variable) => variable.name === name)?.value?.toLowerCase() === 'true'
-
-function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: AdvanceResult, { config }: Ready): void {
-  if (setFlags.length > 0) {
-    const flags = Object.fromEntries(setFlags.map((flag) => [flag, draft.world.nowMs]))
-    draft.record = { ...draft.record, flags: { ...draft.record.flags, ...flags } }
-  }
-  for (const step of ended) {
-    const planned = config.modes[step.mode as Mode]?.[step.index]
-    draft.actions.push({
-      do: 'recordStep',
-      key: `record/${step.id}`,
-      skyhook: draft.view.metadata.name,
-      name: entry.name,
-      version: entry.version,
-      step,
-      config,
-      ...(planned && { planned }),
-    })
-  }
-  for (const noted of notes) {
-    if (noted.note !== 'step-unknown') continue
-    draft.events.push({
-      type: 'stepUnknown',
-      skyhook: draft.view.metadata.name,
-      package: entry.name,
-      step: `${noted.step.mode} ${noted.step.path}`,
-      detail: noted.detail,
-    })
-  }
-}
-
-/** The summary of the checks, when there were any. */
-function recordChecks(draft: Draft, entry: PackageRecord, { steps }: StageAttempt): void {
-  const checks = steps.filter(({ mode }) => isCheck(mode as Mode))
-  const mode = checks[0]?.mode as Mode | undefined
-  if (mode === undefined) return
-  const skyhook = draft.view.metadata.name
-  draft.actions.push({ do: 'recordChecks', key: `checks/${skyhook}/${entry.name}/${mode}`, skyhook, mode, steps: checks })
-}
-
-function startStep(
-  draft: Draft,
-  entry: PackageRecord,
-  spec: PackageSpec | undefined,
-  prepared: Ready,
-  step: StageAttempt['steps'][number] | undefined,
-): void {
-  const planned = step && plannedSteps(prepared.config, entry.stage)[(entry.attempt?.steps.length ?? 1) - 1]
-  if (!step || !planned) return
-  draft.actions.push({
-    do: 'startStep',
-    key: `step/${step.id}`,
-    view: draft.view,
-    record: entry,
-    spec: stepSpec(entry, spec),
-    stage: entry.stage as Stage, // interrupts have no steps
-    attempt: step,
-    step: planned.step,
-    config: prepared.config,
-    fresh: entry.attempt?.steps.every((other) => other === step || other.bootId !== step.bootId) ?? true,
-    stageStartedAtMs: entry.attempt?.startedAtMs ?? draft.world.nowMs,
-    previousVersion: draft.record.installed[entry.name] ?? 'unknown',
-  })
-}
-
-/** What a step sees of the package's spec: an uninstall runs with the configuration and env that the package was installed with. */
-function stepSpec(entry: PackageRecord, spec: PackageSpec | undefined): PackageSpec {
-  const own: PackageSpec = spec ?? { version: entry.version, image: entry.image }
-  const inputs =
-    entry.stage === 'uninstall'
-      ? (entry.finished ?? entry.started)
-      : entry.stage === 'apply' || entry.stage === 'upgrade'
-        ? undefined
-        : entry.started
-  if (!inputs) return own
-  return { ...own, version: entry.version, configMap: inputs.config, env: inputs.env }
-}
-
-function completeStage(draft: Draft, entry: PackageRecord, config: PackageConfig): void {
-  const skyhook = draft.view.metadata.name
-  draft.events.push({ type: 'stageCompleted', skyhook, package: entry.name, stage: entry.stage })
-  const { attempt: _, retryAtMs: __, failure: ___, ...rest } = entry
-  if (entry.stage === 'uninstall') {
-    const {
-      work: _w,
-      started: _s,
-      finished: _f,
-      owes: _o,
-      changedKeys: _c,
-      interruptRequired: _i,
-      passedAtMs: _p,
-      wantedAtMs: _wa,
-      ...bare
-    } = rest
-    setEntry(draft, { ...bare, state: 'complete', restarts: 0 })
-    for (const other of entriesOf(draft.record, entry.name)) // what was below it went with it
-      if (other.version !== entry.version && !other.kept) removeEntry(draft, packageKey(other.name, other.version))
-    clearFlags(draft, entry.name)
-    setInstalled(draft, entry.name, config, 'uninstalled')
-    return
-  }
-  const started = rest.started ?? { config: {}, env: [] }
-  const passedAtMs = draft.world.nowMs
-  if (entry.stage === 'post-interrupt') {
-    const { changedKeys: _k, ...interrupted } = rest // complete for what it was configured with, whatever the spec says by now
-    setEntry(draft, { ...interrupted, state: 'complete', restarts: 0, started, finished: started, passedAtMs })
-  } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { started, passedAtMs }) })
-  if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, config, config.packageVersion)
-  if (entry.stage === 'upgrade') {
-    for (const other of entriesOf(draft.record, entry.name))
-      if (other.version !== entry.version && !other.kept) removeEntry(draft, packageKey(other.name, other.version))
-  }
-}
-
-function setInstalled(draft: Draft, name: string, config: PackageConfig, version: string): void {
-  draft.record = { ...draft.record, installed: { ...draft.record.installed, [name]: version } }
-  const skyhook = draft.view.metadata.name
-  draft.actions.push({ do: 'recordHistory', key: `history/${skyhook}/${name}`, skyhook, name, config, version })
 }
 
 function dependenciesComplete(draft: Draft, spec: PackageSpec): boolean {
