@@ -39,7 +39,7 @@ export type World = {
   readonly hostFolders: ReadonlySet<string>
   /** What packages say about themselves, by `packageOf` (wishes.ts); unknown until the first look. Without a file they are not in it. */
   readonly statuses: Known<ReadonlyMap<string, StatusRead>>
-  /** What packages said when they were asked, by question (package-work.ts). */
+  /** What packages said when they were asked, by question (requirement.ts). */
   readonly answers: ReadonlyMap<string, StatusRead>
   readonly host:
     | { readonly state: 'usable' }
