@@ -34,6 +34,10 @@ export type ResolveInput = {
   readonly port: ReferencePort
 }
 
+/** In one sentence, with the remedy. */
+export const missingText = (references: readonly string[]): string =>
+  `${references.join('; ')}: create what is missing, or mark the reference optional in the package's env`
+
 type Read =
   | { readonly read: 'value'; readonly value: string; readonly secret?: boolean }
   | { readonly read: 'left-out' } // optional and not there

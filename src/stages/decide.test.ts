@@ -176,6 +176,46 @@ describe('failures', () => {
   })
 })
 
+describe('a reference of env that leads nowhere', () => {
+  const valueFrom = { secretKeyRef: { name: 's', key: 'k' } }
+  const packages = (more: Partial<PackageSpec> = {}): Readonly<Record<string, PackageSpec>> => ({
+    a: pkg('1.0.0', { env: [{ name: 'A', valueFrom }], interrupt: { type: 'reboot' }, ...more }),
+  })
+
+  test('is told before a slot is asked for, and tried again until it leads somewhere', () => {
+    const node = new NodeModel()
+    node.lacking.add('A')
+    node.apply('s', { packages: packages() })
+    node.settleOver(5_000)
+    expect([node.reason(), node.status(), node.slots, node.ran, node.node.spec?.unschedulable]).toEqual([
+      'ReferenceMissing',
+      'waiting',
+      [],
+      [],
+      undefined,
+    ])
+    expect(node.annotation('reason_s')).toContain('package a: it is not there')
+    node.lacking.clear()
+    node.settleOver(60_000)
+    expect([node.status(), node.interrupted]).toEqual(['complete', ['reboot']])
+  })
+
+  test('of a change leaves a complete node in service, and nothing is looked for when nothing is to begin', () => {
+    const node = new NodeModel()
+    node.apply('s', { packages: packages() })
+    node.settleOver(60_000)
+    node.lacking.add('A')
+    node.settleOver(60_000)
+    expect(node.status()).toBe('complete')
+    node.apply('s', { packages: packages({ configMap: { x: '1' } }) })
+    node.settleOver(5_000)
+    expect([node.reason(), node.slots]).toEqual(['ReferenceMissing', []])
+    node.apply('s', { packages: {} })
+    node.settleOver(10_000)
+    expect([node.status(), node.ran.at(-1)]).toEqual(['complete', 'a uninstall-check run_check.sh'])
+  })
+})
+
 describe('interrupted work', () => {
   test('a step that runs while the agent starts anew is found again and not run twice', () => {
     const node = new NodeModel()

@@ -50,7 +50,8 @@ export function preparation(draft: Draft, image: PackageImage): Preparation {
   const key = preparationKey(image)
   draft.needed.add(key)
   const found = draft.world.prepared.get(key)
-  if (found?.state === 'ready') draft.needed.add(preparationKey({ ...image, digest: found.digest })) // begun work asks by it
+  const { references: _, ...content } = image
+  if (found?.state === 'ready') draft.needed.add(preparationKey({ ...content, digest: found.digest })) // begun work asks by it
   const retry = found?.state === 'failed' && found.retryAtMs <= draft.world.nowMs
   if (found?.state === 'failed' && !retry) wakeAt(draft, found.retryAtMs)
   const isAsked = draft.actions.some((action) => action.key === `prepare/${key}`)

@@ -5,7 +5,7 @@ import type { KubernetesNode, NodeCondition } from '../schemas/kubernetes.ts'
 import type { Mode, PackageConfig, Step } from '../schemas/package-config.ts'
 import type { SkyhookSpec } from '../schemas/skyhook.ts'
 import { decide } from './decide.ts'
-import type { Action, Plan, StageEvent, TimedReason } from './plan.ts'
+import type { Action, PackageImage, Plan, StageEvent, TimedReason } from './plan.ts'
 import { preparationKey } from './plan.ts'
 import type { PodWatch } from './disruption.ts'
 import type { Pod } from './pods.ts'
@@ -48,6 +48,8 @@ export class NodeModel {
   /** Why the host can start no step now. */
   hindrance: string | undefined
   readonly images = new Map<string, PackageConfig | string>()
+  /** Variables whose reference leads nowhere. */
+  readonly lacking = new Set<string>()
   grantSlots = true
   pods: Pod[] = []
   hostFolders: ReadonlySet<string> = new Set()
@@ -301,7 +303,7 @@ export class NodeModel {
     return true
   }
 
-  #prepare(key: string, image: { image: string; version: string; digest?: string }): boolean {
+  #prepare(key: string, { references, ...image }: PackageImage): boolean {
     const content = this.images.get(`${image.image}:${image.version}`) ?? simplePackage()
     if (typeof content === 'string') {
       const retryAtMs = this.nowMs + 30_000
@@ -314,7 +316,9 @@ export class NodeModel {
       config: content,
       contentHashes: new Map(),
     }
-    this.prepared.set(key, ready)
+    const lacks = (references?.env ?? []).some(({ name }) => this.lacking.has(name))
+    const failed: Preparation = { state: 'failed', reason: 'ReferenceMissing', message: 'it is not there', retryAtMs: this.nowMs + 30_000 }
+    this.prepared.set(key, lacks ? failed : ready)
     this.prepared.set(preparationKey({ ...image, digest: ready.digest }), ready)
     return true
   }

@@ -7,6 +7,7 @@ import type { Draft } from './draft.ts'
 import { entriesOf, preparation, removeEntry, setEntry, wakeAt } from './draft.ts'
 import { halt, isStopping, openStepOf } from './halt.ts'
 import type { Outcome, PackageState, Permission, Ready } from './package-state.ts'
+import type { References } from './plan.ts'
 import { settleByBoot } from './requirement.ts'
 import { progressStage } from './stage-progress.ts'
 import { dueOf, isComplete, isMidChange, packageKey } from './transitions.ts'
@@ -81,7 +82,9 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
     fresh && spec
       ? { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) }
       : { image: entry?.image ?? '', version: entry?.version ?? '', ...(entry?.work && { digest: entry.work.digest }) }
-  const prepared = preparation(draft, image) // also of what waits for others: a wrong image is to be known before anything begins
+  const opens = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
+  const references = opens && stage !== 'uninstall' ? referencesOf(spec) : undefined
+  const prepared = preparation(draft, { ...image, ...(references && { references }) }) // also of what waits for others: a wrong image is to be known before anything begins
   const wait = waitFor(name, prepared)
   if (wait?.state === 'blocked') return wait
   const unwanted = underWayOf(draft, name) // of another version or stage; stopped only now that its successor is prepared
@@ -91,7 +94,6 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
   }
   if (draft.view.spec.serial === true && anotherIsUnderWay(draft, name)) return { state: 'dependency' }
   if (wait) return wait
-  const opens = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
   const owes = debtOf(entry, spec, stage) !== undefined
   if (opens && owes && !permission.drained) return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage, owes }
   if (!permission.mayStart) return { state: 'ready', stage, owes }
@@ -99,6 +101,9 @@ function begin(draft: Draft, name: string, key: string, stage: StageName, permis
   setEntry(draft, beginStage(draft, { name, entry, spec, stage, prepared: prepared as Ready, fresh }))
   return 'again'
 }
+
+const referencesOf = ({ env = [], resources }: Pick<PackageSpec, 'env' | 'resources'> = {}): References | undefined =>
+  env.some(({ valueFrom }) => valueFrom) ? { env, ...(resources && { resources }) } : undefined
 
 /** Applied over another version that its policy does not uninstall: that one stays where it is, and is not what the host runs. */
 function keepOthers(draft: Draft, name: string, key: string): void {

@@ -1,7 +1,8 @@
-import type { NodeCondition, Taint } from '../schemas/kubernetes.ts'
+import type { EnvVar, NodeCondition, Taint } from '../schemas/kubernetes.ts'
 import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../schemas/journal.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../schemas/package-config.ts'
-import type { PackageSpec, StageName } from '../schemas/skyhook.ts'
+import type { PackageResources, PackageSpec, StageName } from '../schemas/skyhook.ts'
+import { canonicalJson, sha256Hex } from './canonical.ts'
 import type { PodWatch } from './disruption.ts'
 import type { Pod } from './pods.ts'
 import type { Reason } from './reasons.ts'
@@ -104,10 +105,20 @@ export type StartStep = {
 }
 
 /** The image that a package's content comes from; with a digest its tag does not matter. */
-export type PackageImage = { readonly image: string; readonly version: string; readonly digest?: string }
+export type PackageImage = {
+  readonly image: string
+  readonly version: string
+  readonly digest?: string
+  /** What the package's env refers to has to be there, too: before the node is disturbed, not when its first step starts. */
+  readonly references?: References
+}
 
-export const preparationKey = ({ image, version, digest }: PackageImage): string =>
-  digest === undefined ? `${image}:${version}` : `${image}@${digest}`
+export type References = { readonly env: readonly EnvVar[]; readonly resources?: PackageResources }
+
+export const preparationKey = ({ image, version, digest, references }: PackageImage): string => {
+  const content = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
+  return references ? `${content}#${sha256Hex(canonicalJson(references)).slice(0, 16)}` : content
+}
 
 /** Differences between what the Node shows and what it should; null removes. A change of the spec comes without conditions. */
 export type NodePatch = {

@@ -9,6 +9,7 @@ export const reasonNames = [
   'DrainBlocked',
   'Preparing',
   'ImagePull',
+  'ReferenceMissing',
   'StepFailed',
   'CheckFailed',
   'TaintNotTolerated',
@@ -62,6 +63,7 @@ export function statusFor(reason: ReasonName, slotHeld: boolean): NodeStatus {
       return 'waiting'
     case 'Preparing':
     case 'ImagePull':
+    case 'ReferenceMissing':
     case 'ProtectedPods':
     case 'DrainBlocked':
     case 'RebootPending':

@@ -105,7 +105,7 @@ export type Preparation =
     }
   | {
       readonly state: 'failed'
-      readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable'
+      readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable' | 'InvalidSpec' | 'ReferenceMissing'
       readonly message: string
       readonly retryAtMs: number
     }

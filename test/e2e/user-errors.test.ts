@@ -51,14 +51,15 @@ describe.concurrent('a value', () => {
     const secret = unique('words')
     const work = withEnv([{ name: 'WORD', valueFrom: { secretKeyRef: { name: secret, key: 'word' } } }])
     const name = await apply({ work }, node, onTestFinished)
-    expect(await toldOn(node, name, 'StepFailed')).toMatchObject({
-      status: 'erroring',
+    expect(await toldOn(node, name, 'ReferenceMissing')).toMatchObject({
+      status: 'waiting',
       reason: {
-        message: `package work 1.1.0: apply shellscript_run.sh could not start: env WORD needs Secret skyhook/${secret}, which does not exist: create what is missing, or mark the reference optional in the package's env`,
+        message: `package work: env WORD needs Secret skyhook/${secret}, which does not exist: create what is missing, or mark the reference optional in the package's env`,
       },
     })
+    await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
     await create(secrets, secret, { stringData: { other: 'x' } }, onTestFinished)
-    await toldOn(node, name, 'StepFailed', `env WORD needs key "word" of Secret skyhook/${secret}, which has no such key`)
+    await toldOn(node, name, 'ReferenceMissing', `env WORD needs key "word" of Secret skyhook/${secret}, which has no such key`)
     await patch(cluster.api, `${secrets}/${secret}`, { stringData: { word: 'right' } })
     await completes(node, name)
   })
@@ -69,7 +70,7 @@ describe.concurrent('a value', () => {
     const configMap = unique('words')
     const work = withEnv([{ name: 'WORD', valueFrom: { configMapKeyRef: { name: configMap, key: 'word' } } }])
     const name = await apply({ work }, node, onTestFinished)
-    const { reason } = await toldOn(node, name, 'StepFailed')
+    const { reason } = await toldOn(node, name, 'ReferenceMissing')
     expect(reason?.message).toContain(`env WORD needs ConfigMap skyhook/${configMap}, which does not exist: create what is missing`)
     await create(configMaps, configMap, { data: { word: 'right' } }, onTestFinished)
     await completes(node, name)

@@ -282,7 +282,8 @@ export class TroubledNode {
           contentHashes: new Map(),
         }
         memory.prepared.set(preparationKey(action.image), ready)
-        memory.prepared.set(preparationKey({ ...action.image, digest: ready.digest }), ready)
+        const { references: _, ...content } = action.image
+        memory.prepared.set(preparationKey({ ...content, digest: ready.digest }), ready)
         return true
       }
       case 'acquireSlot':

@@ -2,7 +2,8 @@ import { whyNothingRunsIn } from '../../host/mounts.ts'
 import type { HostRoot } from '../../host/root.ts'
 import { loadPackage } from '../../packages/config.ts'
 import type { Journal } from '../../schemas/journal.ts'
-import type { PackageImage } from '../../stages/plan.ts'
+import { missingText, resolveReferences } from '../../packages/references.ts'
+import type { PackageImage, References } from '../../stages/plan.ts'
 import { preparationKey } from '../../stages/plan.ts'
 import type { Preparation } from '../../stages/world.ts'
 import { createImageSource } from '../image-source.ts'
@@ -14,8 +15,10 @@ import type { State } from '../state.ts'
 const firstRetryMs = 5_000
 const longestRetryMs = 300_000
 
+type FailureReason = Extract<Preparation, { state: 'failed' }>['reason']
+
 export type Preparer = {
-  /** Fetches, unpacks and reads a package; the outcome stands in the state. */
+  /** Fetches, unpacks and reads a package, and looks for what its env refers to; the outcome stands in the state. */
   prepare(image: PackageImage): Promise<void>
   /** Folder on the host with the content of an image that was prepared before. */
   readonly contentOf: (digest: string) => string
@@ -30,7 +33,7 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
   let underWay = 0
   let collecting: Promise<void> = Promise.resolve()
 
-  function failed(key: string, reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable', message: string): void {
+  function failed(key: string, reason: FailureReason, message: string): void {
     const count = (failures.get(key) ?? 0) + 1
     failures.set(key, count)
     const waitMs = Math.min(longestRetryMs, firstRetryMs * 2 ** (count - 1)) * (0.8 + Math.random() / 5)
@@ -45,12 +48,24 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
     if (fetched.outcome === 'failed') return failed(key, fetched.reason, fetched.message)
     const loaded = await loadPackage(root, source.contentOf(fetched.digest))
     if (loaded.outcome === 'invalid') return failed(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
-    failures.delete(key)
     for (const warning of loaded.warnings)
       log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
     const ready: Preparation = { state: 'ready', digest: fetched.digest, config: loaded.config, contentHashes: loaded.contentHashes }
-    state.prepared.set(key, ready)
-    state.prepared.set(preparationKey({ ...image, digest: fetched.digest }), ready) // begun work asks by digest
+    const { references, ...content } = image
+    state.prepared.set(preparationKey({ ...content, digest: fetched.digest }), ready) // begun work asks by digest
+    const lack = references && (await whatLacks(references))
+    if (lack) failed(key, lack.reason, lack.message)
+    else {
+      failures.delete(key)
+      state.prepared.set(key, ready)
+    }
+  }
+
+  async function whatLacks({ env, resources }: References): Promise<{ reason: FailureReason; message: string } | undefined> {
+    const { nodeName, hostIp, namespace } = settings
+    const resolved = await resolveReferences({ env, resources, fields: { nodeName, hostIp, namespace }, port: ports.references })
+    if (resolved.outcome === 'missing') return { reason: 'ReferenceMissing', message: missingText(resolved.references) }
+    return resolved.outcome === 'invalid' ? { reason: 'InvalidSpec', message: resolved.problems.join('; ') } : undefined
   }
 
   return {

@@ -8,7 +8,7 @@ import type { HostFolders, PackageInstance } from '../../packages/layout.ts'
 import { copyDir, scriptsIn } from '../../packages/layout.ts'
 import { claimLogFiles, ensureUnkeptLogFolder, packageLogDir, unkeptLogFiles } from '../../packages/logs.ts'
 import type { FieldValues, ReferencePort } from '../../packages/references.ts'
-import { resolveReferences } from '../../packages/references.ts'
+import { missingText, resolveReferences } from '../../packages/references.ts'
 import { limitsOf, stepUnitRequest } from '../../packages/step.ts'
 import type { Mode } from '../../schemas/package-config.ts'
 import type { StartStep } from '../../stages/plan.ts'
@@ -55,8 +55,7 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
   const { root, folders } = ports
   const { attempt, spec, step, config } = action
   const resolved = await resolveReferences({ env: spec.env ?? [], resources: spec.resources, fields: ports.fields, port: ports.references })
-  if (resolved.outcome === 'missing')
-    return refused(`${resolved.references.join('; ')}: create what is missing, or mark the reference optional in the package's env`)
+  if (resolved.outcome === 'missing') return refused(missingText(resolved.references))
   if (resolved.outcome === 'invalid') return refused(resolved.problems.join('; '))
   const { previousVersion } = action
   const composed = composeStep({
