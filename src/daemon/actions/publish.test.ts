@@ -36,7 +36,7 @@ const versionSeen = (): string => state.node?.metadata.resourceVersion ?? ''
 const uncordon = async (computedFrom: string): Promise<void> =>
   await publish(transport, source, state, { ...emptyPatch(), unschedulable: false }, computedFrom, stopping.signal)
 const patches = (): number => server.requests.filter(({ method }) => method === 'PATCH').length
-const isCordoned = (): boolean => (server.get(nodes, 'n')?.['spec'] as { unschedulable?: boolean }).unschedulable === true
+const isCordoned = (): boolean => (server.get(nodes, 'n')?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
 
 test('what was computed from the Node of now is written, and seen before it returns', async () => {
   const before = versionSeen()
