@@ -16,7 +16,10 @@ const candidates = [
   { name: '@kubernetes/client-node', imports: ['@kubernetes/client-node'] },
   { name: 'dbus-next', imports: ['dbus-next/lib/dbus-buffer.js', 'dbus-next/lib/marshall-compat.js', 'dbus-next/lib/message-type.js'] },
   { name: 'pino', imports: ['pino'] },
-  { name: '@prometheus-io/client', imports: ['@prometheus-io/client'] },
+  {
+    name: '@prometheus-io/client',
+    imports: ['counter', 'gauge', 'histogram', 'registry'].map((file) => `@prometheus-io/client/lib/${file}.js`),
+  },
   { name: 'semver', imports: ['semver/functions/satisfies.js', 'semver/ranges/valid.js'] },
   { name: 'tar-stream', imports: ['tar-stream'] },
   { name: 'ajv', imports: ['ajv/dist/2020.js'] },

@@ -9,6 +9,8 @@ import { chain, five, noop, oneByOne, onOneNode, service } from './rollouts.ts'
 import { noopPackage, type Workbench } from './workbench.ts'
 
 const settleMs = 10_000
+/** Spare memory is given back every 10 s. */
+const idleAgainMs = 25_000
 const idleSkyhooks = 50
 const touchesPerSecond = 5
 
@@ -34,6 +36,15 @@ const idle: Measurement = {
   async run(bench) {
     await sleep(settleMs)
     return memoryFigures('idle agent', await memoryOfAgents(bench))
+  },
+}
+
+/** An agent works for minutes and idles for weeks: what it keeps of the work counts more than what it had before. */
+const idleAgain: Measurement = {
+  title: `memory of the agents after that work, idle for ${idleAgainMs / 1000} s`,
+  async run(bench) {
+    await sleep(idleAgainMs)
+    return memoryFigures('agent after all this work', await memoryOfAgents(bench))
   },
 }
 
@@ -88,4 +99,5 @@ export const measurements: readonly Measurement[] = [
   onOneNode(five),
   onOneNode(chain),
   changes,
+  idleAgain,
 ]

@@ -31,8 +31,14 @@ const usage = `usage: node build/image.ts [--arch ARCH]... [--locked] [--entry F
 const repository = join(import.meta.dirname, '..')
 const pinsFile = join(import.meta.dirname, 'image-pins.json')
 
-/** Flags that keep the agent small; what each is worth is measured in docs/design. Not all of them are allowed in NODE_OPTIONS. */
-export const entrypoint = ['/usr/bin/node', '--max-semi-space-size=1', '--optimize-for-size', '--max-old-space-size=96', '/skyhookd.cjs']
+/**
+ * What keeps the agent small without making V8 refuse the compiled code that Node ships, as most other flags do; measured in
+ * docs/design/decisions/small-process.md. Not all of them are allowed in NODE_OPTIONS.
+ */
+export const entrypoint = ['/usr/bin/node', '--max-semi-space-size=1', '--max-old-space-size=96', '/skyhookd.cjs']
+
+/** One arena of malloc for all threads: each more keeps a megabyte that is not in use. */
+const env = ['PATH=/usr/bin', 'MALLOC_ARENA_MAX=1']
 
 export type ImageOptions = {
   readonly architectures: readonly Architecture[]
@@ -54,7 +60,15 @@ export async function buildAgentImages({ architectures, isLocked, workFolder, en
   const images: BuiltImage[] = []
   for (const architecture of architectures) {
     const runtime = await runtimeLayer(architecture, readPins(), isLocked)
-    images.push(buildImage([runtime, layer], { architecture, entrypoint, user: '0:0', env: ['PATH=/usr/bin'], labels: labelsOf(version) }))
+    images.push(
+      buildImage([runtime, layer], {
+        architecture,
+        entrypoint,
+        user: '0:0',
+        env,
+        labels: labelsOf(version),
+      }),
+    )
   }
   return images
 }

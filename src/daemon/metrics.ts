@@ -1,4 +1,7 @@
-import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import Counter from '@prometheus-io/client/lib/counter.js'
+import Gauge from '@prometheus-io/client/lib/gauge.js'
+import Histogram from '@prometheus-io/client/lib/histogram.js'
+import Registry from '@prometheus-io/client/lib/registry.js'
 import type { ReasonName } from '../stages/reasons.ts'
 
 /** The agent's own series (docs/usage/metrics.md). Labels come from closed sets: no package, Skyhook or node is one. */

@@ -1,0 +1,23 @@
+/**
+ * The four classes that are used, file by file. The package's own entry also loads what pushes, clusters and measures the process, which
+ * takes 10 ms of CPU at each start.
+ */
+declare module '@prometheus-io/client/lib/counter.js' {
+  import { Counter } from '@prometheus-io/client'
+  export = Counter
+}
+
+declare module '@prometheus-io/client/lib/gauge.js' {
+  import { Gauge } from '@prometheus-io/client'
+  export = Gauge
+}
+
+declare module '@prometheus-io/client/lib/histogram.js' {
+  import { Histogram } from '@prometheus-io/client'
+  export = Histogram
+}
+
+declare module '@prometheus-io/client/lib/registry.js' {
+  import { Registry } from '@prometheus-io/client'
+  export = Registry
+}

@@ -1,0 +1,40 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+/** Looks this often; a collection takes some 20 ms, so the worst that it can cost is 0.2 % of a core. */
+const everyMs = 10_000
+/** Less than this is not worth the work. */
+const spareBytes = 3 * 2 ** 20
+
+/**
+ * Gives memory back to the host that the heap keeps without need. V8 does so by itself only when memory is short, and a heap that grew
+ * in minutes of work would stay as large for the weeks without any. Until the signal aborts; does not keep the process alive.
+ */
+export function returnSpareMemory(signal: AbortSignal, pauseMs = everyMs): void {
+  let keptBytes = 0
+  const timer = setInterval(() => {
+    if (getHeapStatistics().total_heap_size < keptBytes + spareBytes) return
+    collectAll()
+    keptBytes = getHeapStatistics().total_heap_size
+  }, pauseMs)
+  timer.unref()
+  signal.addEventListener('abort', () => clearInterval(timer))
+}
+
+/**
+ * From here on V8 makes no optimized code. It is for programs that compute; an agent would only keep the code, and the compiler's own
+ * pages with it, 8 MiB of the program's file. Called once what Node ships is loaded: with other flags V8 refuses its compiled form.
+ */
+export function doWithoutOptimizedCode(): void {
+  for (const flag of ['--no-opt', '--no-maglev']) setFlagsFromString(flag)
+}
+
+type CollectGarbage = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
+
+/** As V8 collects before it would give up for want of memory: what is free goes back to the system. */
+function collectAll(): void {
+  setFlagsFromString('--expose-gc') // as a flag of the command line it would make V8 refuse the compiled code that Node ships
+  const collect = runInNewContext('gc') as CollectGarbage
+  setFlagsFromString('--no-expose-gc')
+  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+}
