@@ -7,6 +7,7 @@
 # the machine's own cache (direct I/O), so the file holds what a disk would hold. A copy of it is the disk after a power cut.
 
 # The kernel commits by itself after ten minutes only, and does not guess which files should have been synced.
+# shellcheck disable=SC2034 # for host-loop.sh
 IMAGE_OPTIONS=commit=600,noauto_da_alloc
 
 has_image() { [[ -e $1/disk-mib ]]; } # has_image FOLDER
