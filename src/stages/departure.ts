@@ -22,8 +22,9 @@ export function leave(world: World, view: SkyhookView, record: SkyhookRecord | u
     releaseSlot(draft, slot)
     return { draft, status: 'unknown', complete: true, cordon: 'off', watchPods: 'no' }
   }
-  const draft = newDraft(world, view, record)
-  if (record.interrupt) draft.record = { ...record, interrupt: { ...record.interrupt, abandoned: true } }
+  // work of another Skyhook of this name is nobody's any more: it is stopped, and its slot goes after that
+  const draft = newDraft(world, view, record.uid === view.metadata.uid ? record : haltAll(record))
+  if (record.interrupt) draft.record = { ...draft.record, interrupt: { ...record.interrupt, abandoned: true } }
   for (const entry of Object.values(draft.record.packages)) {
     const step = openStepOf(entry.attempt)
     const isAboutToStart = step !== undefined && mayRun(world, step) && world.attempts.get(step.id)?.state !== 'running'

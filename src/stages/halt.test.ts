@@ -290,6 +290,24 @@ describe('a Skyhook re-created in the middle of its work', () => {
   })
 })
 
+test('a Skyhook that was replaced as the node left its selector gives its slot back only once its step was stopped', () => {
+  const node = new NodeModel({ pool: 'x' })
+  const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } }
+  node.hangs.add('a')
+  node.apply('s', spec)
+  node.settle()
+  const view = node.views.get('s')
+  if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, uid: 'another-uid' } })
+  node.node = { ...node.node, metadata: { ...node.node.metadata, labels: {} } }
+  const isRunning = (): boolean => [...node.attempts.values()].some(({ state }) => state === 'running')
+  for (let round = 0; round < 20; round++) {
+    const wasRunning = isRunning()
+    node.step()
+    expect([wasRunning, node.slots.length]).not.toEqual([true, 0])
+  }
+  expect([isRunning(), node.slots]).toEqual([false, []])
+})
+
 test('the end of a step that a node saw after it left the selector is not forgotten', () => {
   const node = new NodeModel({ pool: 'x' })
   node.hangs.add('a')
