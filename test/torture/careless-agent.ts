@@ -37,7 +37,7 @@ export async function installCarelessAgent(box: Sandbox): Promise<() => Promise<
   const path = 'jsonpath={.spec.template.spec.containers[0].image}'
   const before = await box.kubectl(['-n', 'skyhook', 'get', 'daemonset', 'skyhookd', '-o', path])
   const use = async (name: string): Promise<void> => {
-    await box.kubectl(['-n', 'skyhook', 'set', 'image', 'daemonset/skyhookd', `agent=${name}`])
+    await box.kubectl(['-n', 'skyhook', 'set', 'image', '--field-manager=helm', 'daemonset/skyhookd', `agent=${name}`])
     await box.kubectl(['-n', 'skyhook', 'rollout', 'status', 'daemonset/skyhookd', '--timeout=180s'])
   }
   await use(image)
