@@ -290,6 +290,18 @@ describe('a Skyhook re-created in the middle of its work', () => {
   })
 })
 
+test('a Skyhook re-created in the middle of an upgrade upgrades anew, and the older version goes', () => {
+  const node = atWork({ packages: { a: pkg('1.0.0') } }, { packages: { a: pkg('1.1.0') } })
+  node.views.delete('s')
+  node.settleOver(2_000)
+  node.ran.length = 0
+  node.apply('s', { packages: { a: pkg('1.1.0') } })
+  const view = node.views.get('s')
+  if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, uid: 'another-uid' } })
+  node.settleOver(5_000)
+  expect([node.ran, node.state(), node.status()]).toEqual([upgrade, ['a|1.1.0: config/complete'], 'complete'])
+})
+
 test('a Skyhook that was replaced as the node left its selector gives its slot back only once its step was stopped', () => {
   const node = new NodeModel({ pool: 'x' })
   const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } }

@@ -41,7 +41,12 @@ export function dueOf(name: string, spec: PackageSpec | undefined, entries: read
   const higher = begun.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only began
   if (higher && spec.uninstall?.enabled !== false) return beginAt(higher, 'uninstall')
   if (higher) return { due: 'begin', key, version: spec.version, stage: 'apply' }
-  if (entry) return dueOfEntry(entry, spec)
+  if (entry)
+    return dueOfEntry(
+      entry,
+      spec,
+      begun.some((other) => other !== entry),
+    )
   const unbegun = live.find((other) => !begun.includes(other))
   if (unbegun) return { due: 'forget', key: packageKey(name, unbegun.version) }
   return { due: 'begin', key, version: spec.version, stage: newest === undefined ? 'apply' : 'upgrade' }
@@ -65,11 +70,11 @@ function dueOfRemoved(live: readonly PackageRecord[], isDeleted: boolean): Due {
   return nothing
 }
 
-function dueOfEntry(entry: PackageRecord, spec: PackageSpec): Due {
+function dueOfEntry(entry: PackageRecord, spec: PackageSpec, isOverOlder: boolean): Due {
   if (entry.state !== 'complete' && entry.state !== 'skipped') return onward(entry)
   switch (entry.stage) {
     case 'uninstall':
-      return beginAt(entry, 'apply')
+      return beginAt(entry, isOverOlder ? 'upgrade' : 'apply')
     case 'apply':
     case 'upgrade':
       return beginAt(entry, 'config')
