@@ -37,8 +37,8 @@ const pinsFile = join(import.meta.dirname, 'image-pins.json')
  */
 export const entrypoint = ['/usr/bin/node', '--max-semi-space-size=1', '--max-old-space-size=96', '/skyhookd.cjs']
 
-/** One arena of malloc for all threads: each more keeps a megabyte that is not in use. */
-const env = ['PATH=/usr/bin', 'MALLOC_ARENA_MAX=1']
+/** malloc: one arena for all threads, as each more keeps a megabyte that is not in use; and a limit to what it keeps that does not grow. */
+const env = ['PATH=/usr/bin', 'MALLOC_ARENA_MAX=1', 'MALLOC_TRIM_THRESHOLD_=131072']
 
 export type ImageOptions = {
   readonly architectures: readonly Architecture[]

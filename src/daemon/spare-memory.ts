@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 /** Looks this often; a collection takes some 20 ms, so the worst that it can cost is 0.2 % of a core. */
 const everyMs = 10_000
 /** Less than this is not worth the work. */
-const spareBytes = 3 * 2 ** 20
+const spareBytes = 2 ** 20
 
 /**
  * Gives memory back to the host that the heap keeps without need. V8 does so by itself only when memory is short, and a heap that grew
