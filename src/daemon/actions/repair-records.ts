@@ -46,7 +46,7 @@ export async function finishUninstalls({ root, folders }: Pick<RepairPorts, 'roo
 async function repairEntry(
   { root, folders, contentOf, nowMs }: RepairPorts,
   skyhook: string,
-  { packages, installed }: SkyhookRecord,
+  { installed }: SkyhookRecord,
   entry: PackageRecord,
   { digest, packageName, packageVersion }: PackageWork,
 ): Promise<void> {
@@ -66,9 +66,8 @@ async function repairEntry(
     await publishCheckResults(root, state, check, results)
   }
   if (installed[entry.name] !== packageVersion) return
-  // packages of one image share a history: another's version may be on top
-  const sharers = Object.values(packages).filter((one) => one.work?.packageName === packageName)
-  const current = new Set(sharers.map((one) => installed[one.name]))
+  // packages of one image share a history: another's version may be on top, or that another was uninstalled
+  const current = new Set(Object.values(installed))
   const history = await readHistory(root, state, packageName)
   const isOnRecord =
     history.state === 'found' &&
