@@ -56,8 +56,8 @@ const entry = (more: Partial<PackageRecord>): PackageRecord => ({
   ...more,
 })
 
-const repair = async (work: PackageRecord | undefined | readonly PackageRecord[], installed: SkyhookRecord['installed']): Promise<void> => {
-  const packages = Object.fromEntries([work ?? []].flat().map((one) => [`${one.name}|${one.version}`, one]))
+const repair = async (work: PackageRecord | undefined, installed: SkyhookRecord['installed']): Promise<void> => {
+  const packages = work ? { 'work|1.0.0': work } : {}
   const journal: Journal = { v: 1, nodeUid: 'n', skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installed } } }
   const ports = { root: createHostRoot(mount), folders, contentOf: () => '/store/abc', nowMs: Date.UTC(2026, 0, 2) }
   await finishUninstalls(ports, journal)
@@ -98,15 +98,11 @@ describe('what an agent left unwritten when it died', () => {
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(history)
   })
 
-  test('is not added where another package of the same image was the last to write', async () => {
-    const work = entry({ stage: 'config' })
-    const other = { ...work, name: 'other', version: '2.0.0', work: { ...(work.work as object), packageVersion: '2.0.0' } } as PackageRecord
-    put(
-      `${state}/history/probe.json`,
-      JSON.stringify({ 'current-version': '2.0.0', history: ['2.0.0', '1.0.0'].map((version) => ({ version, time: '' })) }),
-    )
+  test.each(['2.0.0', 'uninstalled'])('is not added where another package of the same image was the last to write: %s', async (last) => {
+    const history = [last, '1.0.0'].map((version) => ({ version, time: '' }))
+    put(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
     const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
-    await repair([work, other], { work: '1.0.0', other: '2.0.0' })
+    await repair(entry({ stage: 'config' }), { work: '1.0.0', other: last })
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
   })
 
