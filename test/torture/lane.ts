@@ -207,11 +207,17 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
   }
 }
 
-/** Copy dirs of versions that are no more go some time after the work. */
+/** Copy dirs of versions that are no more, and of earlier configurations, go some time after the work. */
 function withoutOldCopies(files: Readonly<Record<string, string>>, present: readonly NodeStateEntry[]): Record<string, string> {
+  const generationOf = (path: string, { name, version }: NodeStateEntry): number | undefined => {
+    const [, folder, generation] = /^\.\/([^/]+)-UID-(\d+)\//.exec(path) ?? []
+    return folder === `${name}-${version}` ? Number(generation) : undefined
+  }
+  const paths = Object.keys(files)
+  const isNewest = (path: string, entry: NodeStateEntry): boolean =>
+    generationOf(path, entry) === Math.max(...paths.map((other) => generationOf(other, entry) ?? 0))
   const isCopy = (path: string): boolean => /^\.\/[^/]+-UID-\d+\//.test(path)
-  const isPresent = (path: string): boolean => present.some(({ name, version }) => path.startsWith(`./${name}-${version}-UID-`))
-  return Object.fromEntries(Object.entries(files).filter(([path]) => !isCopy(path) || isPresent(path)))
+  return Object.fromEntries(Object.entries(files).filter(([path]) => !isCopy(path) || present.some((entry) => isNewest(path, entry))))
 }
 
 /** Without what depends on which of two packages at work was quicker. */
