@@ -19,7 +19,7 @@ import { wire } from './parts.ts'
 import type { Parts } from './parts.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
-import { doWithoutOptimizedCode, returnSpareMemory } from './spare-memory.ts'
+import { doWithoutBestCompiler, returnSpareMemory } from './spare-memory.ts'
 import { newState } from './state.ts'
 import type { State } from './state.ts'
 import { version } from './version.ts'
@@ -62,7 +62,7 @@ export async function runAgent(): Promise<number> {
     if (await unlessStopped(signal, async () => (await sync({ root, state, parts, log, signal }), true))) {
       isSynced = true
       log.info({ sinceStartMs: Math.round(performance.now()) }, 'synced')
-      doWithoutOptimizedCode()
+      doWithoutBestCompiler()
       returnSpareMemory(signal)
       await run({ settings, state, parts, journalFile, log, signal })
     }
