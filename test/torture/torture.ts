@@ -24,7 +24,7 @@ const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--s
 `
 
 /** Tries with the careless agent until it is found out. */
-const controls = 4
+const controls = 8
 const logFile = join(import.meta.dirname, '..', '..', 'dist', 'torture.log')
 const startedMs = Date.now()
 
