@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { faultNames } from './faults.ts'
-import { allCases, sample, split } from './matrix.ts'
+import { allCases, sample, split, spread } from './matrix.ts'
 
 const points = { service: ['a#1', 'b#1'], reboot: ['c#1'], change: ['d#1'] }
 
@@ -16,6 +16,19 @@ test('a sample is spread over all lives and faults, and another one with a shift
   expect(sample(numbers, 4)).toEqual([0, 25, 50, 75])
   expect(sample(numbers, 4, 30)).toEqual([30, 55, 80, 5])
   expect(sample(numbers, 200)).toEqual(numbers)
+})
+
+test('spread out, the first ones come from everywhere and none is lost', () => {
+  const numbers = Array.from({ length: 100 }, (_, index) => index)
+  expect(spread(numbers).toSorted((a, b) => a - b)).toEqual(numbers)
+  expect(
+    new Set(
+      spread(numbers)
+        .slice(0, 10)
+        .map((number) => Math.floor(number / 25)),
+    ).size,
+  ).toBe(4)
+  expect([spread([]), spread(['a'])]).toEqual([[], ['a']])
 })
 
 test('a fault that strikes all nodes at once is met in rounds', () => {

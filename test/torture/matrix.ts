@@ -32,3 +32,13 @@ export function split(
   )
   return { alone: cases.filter(({ fault }) => fault !== 'API server down'), rounds }
 }
+
+/** The same cases, in an order in which the first of them are spread over all. */
+export function spread<T>(cases: readonly T[]): T[] {
+  let stride = Math.max(1, Math.round(cases.length * goldenSection))
+  while (greatestCommonDivisor(stride, cases.length) > 1) stride++
+  return cases.map((_, index) => cases[(index * stride) % cases.length] as T)
+}
+
+const goldenSection = (Math.sqrt(5) - 1) / 2
+const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b))

@@ -10,14 +10,15 @@ import { openBench, type Bench } from './bench.ts'
 import { faultNames, withoutApiServer, type FaultName } from './faults.ts'
 import type { Lane } from './lane.ts'
 import { lifeNames, lives, type LifeName } from './lives.ts'
-import { allCases, sample, split, type Case } from './matrix.ts'
+import { allCases, sample, split, spread, type Case } from './matrix.ts'
 import { faultsOf, type Outcome } from './outcome.ts'
 import { createTrials, type Expected, type Result, type Trials } from './trial.ts'
 
-const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--shift N] [--life NAME] [--fault NAME] [--point NAME#N] [--keep]
+const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--shift N] [--minutes N] [--life NAME] [--fault NAME] [--point NAME#N] [--keep]
 
   --lanes N    nodes that are tortured at the same time (default 3); one more counts for them
   --sample N   only so many of all cases, spread evenly; --shift N takes others
+  --minutes N  begins no case after that time; what was tortured until then is spread over all there is
   --life, --fault, --point   only these: ${lifeNames.join(', ')}; ${faultNames.join(', ')}
   --list       only prints the crash points
   --keep       leaves the sandbox up (SANDBOX=name, default torture)
@@ -25,6 +26,8 @@ const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--s
 
 /** Tries with the careless agent until it is found out. */
 const controls = 8
+/** Of the time, for the fault that strikes all nodes at once: its twenty seconds are long. */
+const shareOfRounds = 0.3
 const logFile = join(import.meta.dirname, '..', '..', 'dist', 'torture.log')
 const startedMs = Date.now()
 
@@ -81,7 +84,18 @@ async function carelessnessShows(bench: Bench, trials: Trials, expected: Expecte
 async function main(): Promise<number> {
   const text = { type: 'string' } as const
   const flag = { type: 'boolean', default: false } as const
-  const options = { lanes: text, sample: text, shift: text, life: text, fault: text, point: text, list: flag, keep: flag, help: flag }
+  const options = {
+    lanes: text,
+    sample: text,
+    shift: text,
+    minutes: text,
+    life: text,
+    fault: text,
+    point: text,
+    list: flag,
+    keep: flag,
+    help: flag,
+  }
   const { values } = parseArgs({ options })
   if (values.help) {
     console.log(usage)
@@ -114,19 +128,26 @@ async function main(): Promise<number> {
       say(`${done}/${cases.length} ${result.is}: ${one.life}, ${one.fault} at ${one.point} (${(result.tookMs / 1000).toFixed(1)} s)`)
       for (const reason of result.why) say(`      ${reason}`)
     }
-    const { alone: single, rounds } = split(cases, bench.lanes.length)
+    const { alone: single, rounds } = split(spread(cases), bench.lanes.length)
+    const beganMs = Date.now()
+    const isOver = (share: number): boolean =>
+      values.minutes !== undefined && Date.now() - beganMs > Number(values.minutes) * 60_000 * share
     const queue = [...single]
     const work = async (lane: Lane): Promise<void> => {
-      for (let one = queue.shift(); one; one = queue.shift()) tell(one, await trials.alone(lane, one, expected))
+      for (let one = queue.shift(); one && !isOver(1 - shareOfRounds); one = queue.shift()) {
+        const result = await trials.alone(lane, one, expected)
+        tell(one, result.is === 'not met' ? await trials.alone(lane, one, expected) : result)
+      }
     }
     await Promise.all(bench.lanes.map(work))
     for (const round of rounds) {
+      if (isOver(1)) break
       const standing = await Promise.all(round.map(async (one, index) => await trials.standAt(bench.lanes[index] as Lane, one)))
       await withoutApiServer(
         bench.box,
         standing.filter(({ isCaught }) => isCaught).map(({ lane }) => lane.agent),
       )
-      for (const at of standing) tell(at.one, await trials.judge(at, expected))
+      await Promise.all(standing.map(async (at) => tell(at.one, await trials.judge(at, expected))))
     }
     if (only.point === undefined) isControlled = await carelessnessShows(bench, trials, expected, names[0] as LifeName)
   } finally {
