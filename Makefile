@@ -58,8 +58,8 @@ conformance: deps ## the original's own scenarios, row by row, on the sandbox; n
 	  node test/conformance/table.ts dist/conformance.json
 
 .PHONY: torture
-torture: deps ## every crash point of the agent against every fault, on the sandbox (SAMPLE=n: only so many); needs root; more than an hour
-	@node test/torture/torture.ts $(if $(SAMPLE),--sample $(SAMPLE))
+torture: deps ## every crash point of the agent against every fault, on the sandbox (SAMPLE=n: only so many, MINUTES=n: so long); needs root; hours
+	@node test/torture/torture.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: measure
 measure: deps ## memory, start, latency and API requests of the agent, on the sandbox
