@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { faultNames } from './faults.ts'
-import { allCases, sample, split, spread } from './matrix.ts'
+import { allCases, sample, sampleWithKnown, split, spread } from './matrix.ts'
 
 const points = { service: ['a#1', 'b#1'], reboot: ['c#1'], change: ['d#1'] }
 
@@ -16,6 +16,13 @@ test('a sample is spread over all lives and faults, and another one with a shift
   expect(sample(numbers, 4)).toEqual([0, 25, 50, 75])
   expect(sample(numbers, 4, 30)).toEqual([30, 55, 80, 5])
   expect(sample(numbers, 200)).toEqual(numbers)
+})
+
+test('a sample has the places where the agent once failed, once', () => {
+  const cases = allCases({ ...points, service: ['fsync:interrupts#1', ...points.service] })
+  const once = { life: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }
+  expect(sampleWithKnown(cases, 1, 3)).toEqual([once, cases[3]])
+  expect(sampleWithKnown(cases, cases.length, 0)).toHaveLength(cases.length)
 })
 
 test('spread out, the first ones come from everywhere and none is lost', () => {

@@ -4,6 +4,15 @@ import type { LifeName } from './lives.ts'
 
 export type Case = { readonly life: LifeName; readonly point: string; readonly fault: FaultName }
 
+/** Where the agent once failed; a sample has these, too. */
+const known: readonly Case[] = [
+  { life: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }, // waited for a restart that nobody had asked for
+  { life: 'service', fault: 'host rebooted', point: 'api:PATCH-nodes#2' }, // the same, over a boot
+  { life: 'reboot', fault: 'host rebooted', point: 'fsync:journal#2' }, // a start that the shutdown refused counted as failed
+  { life: 'service', fault: 'disk full', point: 'fsync:agent/#4' }, // the journal was not tried again
+  { life: 'service', fault: 'power cut', point: 'api:PATCH-nodes/status#2' }, // a complete package with empty files
+]
+
 /** Every point of every life with every fault. */
 export function allCases(points: Readonly<Record<LifeName, readonly string[]>>, only: Partial<Case> = {}): Case[] {
   const cases = (Object.entries(points) as [LifeName, readonly string[]][]).flatMap(([life, list]) =>
@@ -19,6 +28,13 @@ export function allCases(points: Readonly<Record<LifeName, readonly string[]>>, 
 export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
   if (size >= cases.length) return [...cases]
   return Array.from({ length: size }, (_, index) => cases[(Math.floor((index * cases.length) / size) + shift) % cases.length] as T)
+}
+
+/** A sample and, of those where the agent once failed, the ones that are among the cases. */
+export function sampleWithKnown(cases: readonly Case[], size: number, shift: number): Case[] {
+  const isSame = (a: Case, b: Case): boolean => a.life === b.life && a.fault === b.fault && a.point === b.point
+  const once = cases.filter((one) => known.some((other) => isSame(one, other)))
+  return [...once, ...sample(cases, size, shift).filter((one) => !once.includes(one))]
 }
 
 /** Rounds for a fault that strikes all lanes at once, and the rest one by one. */

@@ -10,7 +10,7 @@ import { openBench, type Bench } from './bench.ts'
 import { faultNames, withoutApiServer, type FaultName } from './faults.ts'
 import type { Lane } from './lane.ts'
 import { lifeNames, lives, type LifeName } from './lives.ts'
-import { allCases, sample, split, spread, type Case } from './matrix.ts'
+import { allCases, sample, sampleWithKnown, split, spread, type Case } from './matrix.ts'
 import { faultsOf, type Outcome } from './outcome.ts'
 import { createTrials, type Expected, type Result, type Trials } from './trial.ts'
 
@@ -119,7 +119,7 @@ async function main(): Promise<number> {
       return 0
     }
     const all = allCases(points, only)
-    const cases = sample(all, Number(values.sample ?? all.length), Number(values.shift ?? 0))
+    const cases = sampleWithKnown(all, Number(values.sample ?? all.length), Number(values.shift ?? 0))
     say(`${cases.length} of ${all.length} cases on ${bench.lanes.length} nodes`)
     const tell = (one: Case, result: Result): void => {
       count[result.is]++
