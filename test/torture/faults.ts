@@ -1,5 +1,6 @@
 /** What goes wrong while the agent stands at a crash point. Each returns when it is over, the host up again. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hostOf } from '../e2e/host.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { within, type AgentProcess } from './agent-process.ts'
 
@@ -25,12 +26,15 @@ export async function strike(fault: Exclude<FaultName, 'API server down'>, { box
     case 'agent killed':
       return // it did that itself; the kubelet starts it again
     case 'host rebooted': {
+      const host = hostOf(box, node)
+      const before = await host.bootId()
       const rebooting = box.run(['reboot', node])
       await sleep(50)
       agent.resume() // it lives on into the shutdown
-      const { status, stderr } = await rebooting
-      // an agent that has just asked for the reboot itself was quicker
-      if (status !== 0 && !stderr.includes('refused the reboot')) throw new Error(`${node} did not reboot: ${stderr}`)
+      const { stderr } = await rebooting // refused where an agent that has just asked for the reboot itself was quicker
+      const isAnotherBoot = async (): Promise<boolean> => ![before, ''].includes(await host.bootId().catch(() => ''))
+      if (!(await within(60_000, isAnotherBoot, 100))) throw new Error(`${node} did not reboot: ${stderr}`)
+      await box.must(['start', node]) // it runs: waits until it is up
       return
     }
     case 'power cut':
