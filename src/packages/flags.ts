@@ -103,6 +103,13 @@ export async function publishInterruptFlags(
   }
 }
 
+/** All of them are there, whenever they were written. */
+export async function hasInterruptFlags(host: HostRoot, stateDir: string, resourceId: string, interrupt: Interrupt): Promise<boolean> {
+  for (const name of interruptFlagNames(interrupt))
+    if ((await host.stat(`${stateDir}/interrupts/flags/${resourceId}/${name}`)) === undefined) return false
+  return true
+}
+
 /** A file that says so already costs a read instead of two syncs. */
 async function publish(host: HostRoot, path: string, content: string): Promise<void> {
   const present = await host.readFile(path).catch(unlessMissing)

@@ -112,6 +112,8 @@ export type PackageRecord = {
    * then is as good as the interrupt.
    */
   readonly owes?: Interrupt & { readonly alsoRestartAllServices?: boolean }
+  /** The interrupt that was made for it last. */
+  readonly interrupted?: Interrupt & { readonly alsoRestartAllServices?: boolean }
   /** What the package said when config had passed, and in which boot; gone with the interrupt. It is not asked again. */
   readonly interruptRequired?: { readonly required: boolean; readonly bootId: string }
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */

@@ -175,7 +175,7 @@ function complete(draft: Draft, run: InterruptRun, owners: readonly string[], re
     const entry = draft.record.packages[key]
     if (entry?.stage !== 'interrupt') continue // restarted by a person meanwhile
     const { owes: _, retryAtMs: __, failure: ___, interruptRequired: ____, ...kept } = entry
-    setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0 })
+    setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0, interrupted: run.interrupt })
   }
   const { lifecycle } = draft.record
   if (lifecycle && run.interrupt.type !== 'noop' && owners.length > 0) {

@@ -1,6 +1,7 @@
 /** One node on which lives are lived, one after another. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Transport } from '../../src/kube/transport.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
@@ -25,6 +26,8 @@ const serviceOf = (skyhook: string): string => `recorded@${skyhook}`
 /** Longer than anything takes that is not stuck: a step's third repetition, an agent that comes back after its second fall. */
 const completeWithinMs = 90_000
 const tidyWithinMs = 60_000
+/** Many times what an agent takes to write what one before it left out. */
+const mendingMs = 500
 
 export type Lane = {
   readonly node: string
@@ -97,6 +100,13 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
     throw new Error(`not complete within ${completeWithinMs} ms: ${JSON.stringify(at && nodeFacts(at, skyhook))}`)
   }
 
+  /** What an agent mends when it starts belongs to the end, and the Node may be complete before it has started. */
+  async function agentReady(): Promise<void> {
+    const isSynced = async (): Promise<boolean> => (await box.run(['logs', node])).stdout.includes('"synced"')
+    if (!(await within(60_000, isSynced, 300))) throw new Error(`no agent works on ${node}`)
+    await sleep(mendingMs)
+  }
+
   async function createPod(): Promise<void> {
     const container = { name: 'workload', image: 'sandbox.local/workload:1', imagePullPolicy: 'Never' }
     const spec = { nodeName: node, terminationGracePeriodSeconds: 1, automountServiceAccountToken: false, containers: [container] }
@@ -157,6 +167,7 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
     },
     async end() {
       await awaitComplete()
+      await agentReady()
       await seeBoot()
       const text = readFileSync(join(box.folder, 'hosts', node, 'kubelet', 'journal'), 'utf8')
       const at = await readNode()

@@ -106,6 +106,19 @@ describe('what an agent left unwritten when it died', () => {
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
   })
 
+  test('of an interrupt that was made: its flags, and none for a configuration that came after it', async () => {
+    const interrupted = { type: 'service', services: ['cron'] } as const
+    const folder = join(mount, state, 'interrupts/flags')
+    await repair(entry({ stage: 'config', interrupted }), {})
+    expect(existsSync(folder)).toBe(false)
+    await repair(entry({ stage: 'interrupt', interrupted }), {})
+    const flag = join(folder, 'demo-u-1_work_1.0.0', 'service_restart_0.complete')
+    const written = readFileSync(flag, 'utf8')
+    writeFileSync(flag, 'before')
+    await repair(entry({ stage: 'post-interrupt', interrupted }), {})
+    expect([Number(written) > 0, readFileSync(flag, 'utf8')]).toEqual([true, 'before'])
+  })
+
   test('under a name of its own goes', async () => {
     put(`${state}/flags/check_results.0123456789ab.tmp`, '')
     put(`${state}/work-1.0.0-u-1/skyhook_dir/run.sh.0123456789ab.tmp`, '')

@@ -1,8 +1,8 @@
 import { isTemporary, type HostRoot } from '../../host/root.ts'
 import { loadPackage } from '../../packages/config.ts'
-import { hasStepFlag, publishCheckResults, publishStepFlag } from '../../packages/flags.ts'
+import { hasInterruptFlags, hasStepFlag, publishCheckResults, publishInterruptFlags, publishStepFlag } from '../../packages/flags.ts'
 import { readHistory, recordVersion } from '../../packages/history.ts'
-import { stateDir } from '../../packages/layout.ts'
+import { resourceId, stateDir } from '../../packages/layout.ts'
 import type { HostFolders } from '../../packages/layout.ts'
 import { rootDirRecordFile, uninstallRootDir } from '../../packages/root-dir.ts'
 import type { Journal, PackageRecord, PackageWork, SkyhookRecord } from '../../schemas/journal.ts'
@@ -46,9 +46,9 @@ export async function finishUninstalls({ root, folders }: Pick<RepairPorts, 'roo
 async function repairEntry(
   { root, folders, contentOf, nowMs }: RepairPorts,
   skyhook: string,
-  { installed }: SkyhookRecord,
+  { uid, installed }: SkyhookRecord,
   entry: PackageRecord,
-  { digest, packageName, packageVersion }: PackageWork,
+  { digest, generation, packageName, packageVersion }: PackageWork,
 ): Promise<void> {
   const content = contentOf(digest)
   if ((await root.stat(content)) === undefined) return
@@ -65,6 +65,10 @@ async function repairEntry(
     const results = checked.map(({ path }) => ({ path, failed: false }))
     await publishCheckResults(root, state, check, results)
   }
+  const { name, version, interrupted } = entry
+  const id = resourceId({ skyhook, skyhookUid: uid, generation, name, version })
+  if (interrupted && wasInterrupted(entry) && !(await hasInterruptFlags(root, state, id, interrupted)))
+    await publishInterruptFlags(root, state, id, interrupted, nowMs)
   if (installed[entry.name] !== packageVersion) return
   // packages of one image share a history: another's version may be on top, or that another was uninstalled
   const current = new Set(Object.values(installed))
@@ -75,6 +79,10 @@ async function repairEntry(
       (current.has(history.currentVersion) && history.entries.some(({ version }) => version === packageVersion)))
   if (!isOnRecord) await recordVersion(root, state, packageName, packageVersion, nowMs)
 }
+
+/** For what it runs from now, not for an earlier configuration or version. */
+const wasInterrupted = ({ stage, state }: PackageRecord): boolean =>
+  stage === 'post-interrupt' || (stage === 'interrupt' && state === 'complete')
 
 /** Of the stage that it did last, or is in the middle of. */
 function stepsDone({ stage, state, attempt }: PackageRecord, config: PackageConfig): readonly Step[] {
