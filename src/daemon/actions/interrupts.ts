@@ -40,6 +40,8 @@ const runtimeUnits = new Set(['kubelet.service', 'containerd.service', 'crio.ser
 /** What the incumbent's restartAllServices really does: the kernel settings are read again, no service is restarted. */
 const sysctlUnit = 'systemd-sysctl.service'
 
+type Asked = Extract<Action, { do: 'interrupt' }>
+
 /** What to do where systemd's words do not say it. */
 const remedies: Partial<Record<RestartFailure, string>> = {
   'no-such-unit': "correct the services of the package's interrupt, or let one of its steps install the unit",
@@ -73,7 +75,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   }
 
   /** The last look before the host is disturbed: the pods of this moment, and the slot, which must still be ours. */
-  async function whyNot({ run, view }: Extract<Action, { do: 'interrupt' }>): Promise<string | undefined> {
+  async function whyNot({ run, view }: Asked): Promise<string | undefined> {
     if (run.abandoned) return 'nobody waits for it any more'
     const { skipNamespaces } = settings.drain
     const first = podInTheWay(await pods.readFresh(signal), view.spec, { skipNamespaces, singleNode: state.singleNode })
@@ -82,7 +84,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     return held ? undefined : 'the slot is not ours any more'
   }
 
-  async function restart(run: InterruptRun, progress: Progress): Promise<InterruptObservation> {
+  async function restart(action: Asked, progress: Progress): Promise<InterruptObservation> {
+    const { run } = action
     const services = run.interrupt.type === 'service' ? (run.interrupt.services ?? []) : []
     const named = new Map(services.map((service) => [serviceUnit(service), service]))
     const wanted = [
@@ -96,14 +99,17 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     for (const unit of wanted) {
       let before = known.before[unit]
       let outcome: RestartOutcome = { outcome: 'not-asked', detail: unit }
-      if (before !== undefined) outcome = await confirmRestart(units, unit, before, { signal })
-      else {
+      if (before !== undefined) {
+        outcome = await confirmRestart(units, unit, before, { signal })
+        // an agent before this one wrote down that it would ask, and never did: what it had looked at may be long ago
+        const why = outcome.outcome === 'not-asked' ? await whyNot(action) : undefined
+        if (why !== undefined) return { state: 'aborted', why }
+      } else {
         before = (await units.readState(unit)).invocationId ?? ''
         known = { ...known, before: { ...known.before, [unit]: before } }
         await writeProgress(run, known)
       }
       if (outcome.outcome === 'not-asked') {
-        // or an agent before this one wrote down that it would ask, and never did
         outcome = await restartService(units, unit, before, { signal })
         if (outcome.outcome === 'unknown') outcome = await confirmRestart(units, unit, before, { signal })
       }
@@ -151,7 +157,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       const begun: Progress = progress ?? { v: 1, bootId: run.bootId, before: {} }
       try {
         if (run.interrupt.type === 'noop') state.interrupts.set(run.id, { state: 'done' })
-        else state.interrupts.set(run.id, run.interrupt.type === 'reboot' ? await restartHost(run, begun) : await restart(run, begun))
+        else state.interrupts.set(run.id, run.interrupt.type === 'reboot' ? await restartHost(run, begun) : await restart(action, begun))
       } catch (error) {
         state.interrupts.delete(run.id)
         throw error
