@@ -116,9 +116,6 @@ async function run({
   const teller = parts.createTeller()
   const inherited = state.journal // as another agent may have left it; mended before anything adds to it
   await parts.executors.steps
-    .finishUninstalls(inherited)
-    .catch((error: unknown) => log.warn(errorField(error), 'files of an uninstalled package could not be removed'))
-  await parts.executors.steps
     .repair(inherited)
     .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
   const collect = async (): Promise<void> => {

@@ -49,6 +49,8 @@ export async function execute(
       return await steps.recordChecks(action)
     case 'recordHistory':
       return await steps.recordHistory(action)
+    case 'cleanUp':
+      return await steps.cleanUp(action)
     case 'readStatus':
       return await statuses.answer(action)
     case 'evict':

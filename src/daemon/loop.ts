@@ -107,7 +107,8 @@ export function startLoop(ports: LoopPorts): Loop {
     }
     reasons = plan.reasons
     ports.decided(plan)
-    for (const found of [state.prepared, state.answers]) for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
+    for (const found of [state.prepared, state.answers, state.cleaned])
+      for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
     let wakeAtMs = plan.wakeAtMs
     for (const action of [...plan.actions, ...owed.values()]) {
       const pausedMs = pausedUntilMs.get(action.key) ?? 0

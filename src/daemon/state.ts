@@ -33,6 +33,7 @@ export type State = {
   readonly interrupts: Map<string, InterruptObservation>
   statuses: World['statuses']
   readonly answers: Map<string, StatusRead>
+  readonly cleaned: Set<string>
   /** The host's bus. */
   host: World['host']
   /** Why the journal cannot be written; nothing is begun meanwhile. */
@@ -56,6 +57,7 @@ export function newState(journal: Journal, bootId: string): State {
     interrupts: new Map(),
     statuses: unknown('the status files of packages have not been looked at yet'),
     answers: new Map(),
+    cleaned: new Set(),
     host: { state: 'usable' },
     journalTrouble: undefined,
   }
@@ -82,6 +84,7 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     interrupts: new Map(state.interrupts),
     statuses: state.statuses,
     answers: new Map(state.answers),
+    cleaned: new Set(state.cleaned),
     host: hostOf(state),
     settings,
   }

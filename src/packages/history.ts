@@ -28,15 +28,17 @@ export async function readHistory(host: HostRoot, stateDir: string, packageName:
 
 /**
  * Puts `version` on top, after a passed apply, upgrade or uninstall check. Whole or not at all, and on disk when it returns.
- * A corrupt file is kept as `….json.backup` and a new one begun.
+ * A corrupt file is kept as `….json.backup` and a new one begun. Doing it again for the same moment changes nothing.
  */
-export async function recordVersion(host: HostRoot, stateDir: string, packageName: string, version: string, nowMs: number): Promise<void> {
+export async function recordVersion(host: HostRoot, stateDir: string, packageName: string, version: string, atMs: number): Promise<void> {
   const path = historyFile(stateDir, packageName)
   await inTurn(host, path, async () => {
     const history = await readHistory(host, stateDir, packageName)
     if (history.state === 'corrupt') await host.rename(path, `${path}.backup`)
     const before = history.state === 'found' ? history.entries : []
-    const entries = [{ version, time: new Date(nowMs).toISOString().replace('Z', '+00:00') }, ...before].slice(0, longestHistory)
+    const time = new Date(atMs).toISOString().replace('Z', '+00:00')
+    if (before.some((entry) => entry.version === version && entry.time === time)) return
+    const entries = [{ version, time }, ...before].slice(0, longestHistory)
     await host.mkdirp(`${stateDir}/history`)
     await host.writeFileDurable(path, JSON.stringify({ 'current-version': version, history: entries }), 0o644)
   })

@@ -95,6 +95,8 @@ export type PackageRecord = {
   readonly state: EntryState
   /** Failed attempts of the present stage. */
   readonly restarts: number
+  /** The stage that brought this version onto the host; absent until it passed, and where another agent had done it. */
+  readonly installedBy?: 'apply' | 'upgrade'
   /** What the package's work runs from; absent until something started on the host. */
   readonly work?: PackageWork
   /** Configuration and environment that the running or last `config` stage used. */

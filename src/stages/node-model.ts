@@ -54,6 +54,7 @@ export class NodeModel {
   pods: Pod[] = []
   hostFolders: ReadonlySet<string> = new Set()
   readonly answers = new Map<string, StatusRead>()
+  readonly cleaned = new Set<string>()
   /** What the last look at the status files found. */
   statuses: World['statuses'] = known(new Map())
   /** Status files of packages, by name: what they say when they are asked. */
@@ -72,6 +73,8 @@ export class NodeModel {
   readonly refuse = new Set<string>()
   readonly evicted: string[] = []
   patches = 0
+  /** What uninstalls leave behind stays. */
+  holdCleanUp = false
   /** Changes of the Node are on their way and not there yet. */
   holdPatches = false
 
@@ -112,6 +115,7 @@ export class NodeModel {
       hostFolders: this.hostFolders,
       statuses: this.statuses,
       answers: this.answers,
+      cleaned: this.cleaned,
       interrupts: this.interrupts,
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
@@ -242,6 +246,10 @@ export class NodeModel {
         return this.attempts.delete(action.step.id)
       case 'recordChecks':
       case 'recordHistory':
+        return true
+      case 'cleanUp':
+        if (this.holdCleanUp || this.cleaned.has(action.question)) return false
+        this.cleaned.add(action.question)
         return true
       case 'recordInterrupt':
         return this.interrupts.delete(action.run.id)

@@ -67,8 +67,20 @@ export type Action =
       /** Name of the package in the Skyhook. */
       readonly name: string
       readonly config: PackageConfig
-      /** A version, or `uninstalled`. */
       readonly version: string
+    }
+  /** The checks of an uninstall passed: what it leaves behind goes, and the stage is complete only then. */
+  | {
+      readonly do: 'cleanUp'
+      readonly key: string
+      readonly skyhook: string
+      readonly name: string
+      readonly config: PackageConfig
+      /** Attempts of the checks, if there were any. */
+      readonly checks: readonly StepAttempt[]
+      /** The same however often it is asked for. */
+      readonly passedAtMs: number
+      readonly question: string
     }
   /** Reads what the package says about itself, for the one question. */
   | { readonly do: 'readStatus'; readonly key: string; readonly skyhook: string; readonly package: string; readonly question: string }

@@ -4,12 +4,17 @@ import { isMetByBoot } from './debts.ts'
 import type { Draft } from './draft.ts'
 import { setEntry } from './draft.ts'
 
+/** Names the attempt of an entry: what was answered for an earlier one is no answer. */
+export function questionOf(draft: Draft, { name, version, work, attempt }: PackageRecord): string {
+  const question = [draft.view.metadata.uid, name, version, work?.generation, attempt?.startedAtMs, attempt?.number].join('/')
+  draft.needed.add(question)
+  return question
+}
+
 /** What the package says about the interrupt that it may need: read once, when config has passed. */
 export function answerOf(draft: Draft, entry: PackageRecord): StatusRead | 'asked' {
-  const { uid, name: skyhook } = draft.view.metadata
-  // of this attempt alone: what was read for an earlier one is no answer
-  const question = [uid, entry.name, entry.version, entry.work?.generation, entry.attempt?.startedAtMs, entry.attempt?.number].join('/')
-  draft.needed.add(question)
+  const { name: skyhook } = draft.view.metadata
+  const question = questionOf(draft, entry)
   const answer = draft.world.answers.get(question)
   if (answer) return answer
   draft.actions.push({ do: 'readStatus', key: `status/${skyhook}/${entry.name}`, skyhook, package: entry.name, question })

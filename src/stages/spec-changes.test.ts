@@ -58,6 +58,42 @@ describe('the uninstall policy', () => {
   })
 })
 
+describe('a package that its policy kept half changed', () => {
+  const complete = [...install, 'a post-interrupt run.sh', 'a post-interrupt-check run_check.sh']
+  const spec = { packages: { a: pkg('1.0.0', { uninstall: { enabled: false }, interrupt: cron }) } }
+
+  test.each(['apply', 'apply-check', 'config', 'config-check', 'post-interrupt'])(
+    'goes through every stage when it comes back: %s',
+    (held) => {
+      const node = new NodeModel()
+      node.exits.set(`a ${held}`, 1)
+      node.apply('s', spec)
+      node.settleOver(1_000)
+      node.apply('s', { packages: {} })
+      node.settleOver(1_000)
+      expect(node.status()).toBe('complete')
+      node.exits.clear()
+      node.ran.length = 0
+      node.apply('s', spec)
+      node.settleOver(60_000)
+      expect([node.ran, node.status()]).toEqual([complete, 'complete'])
+    },
+  )
+})
+
+test('an uninstall is complete once nothing is left of it, whichever agent sees to that', () => {
+  const node = through({ a: pkg('1.0.0') })
+  node.holdCleanUp = true
+  node.ran.length = 0
+  node.apply('s', { packages: {} })
+  node.settleOver(5_000)
+  expect([node.ran, node.state(), node.slots.length]).toEqual([uninstall, ['a|1.0.0: uninstall/in_progress'], 1])
+  node.attempts.clear() // as the next agent begins
+  node.holdCleanUp = false
+  node.settleOver(5_000)
+  expect([node.ran, node.state(), node.status(), node.slots]).toEqual([uninstall, [], 'complete', []])
+})
+
 describe('versions that follow one another', () => {
   /** Versions that upgrade steps were told to come from, while the node goes to its end. */
   function upgradesFrom(node: NodeModel): string[] {

@@ -19,13 +19,14 @@ export function completeStage(draft: Draft, entry: PackageRecord, config: Packag
       interruptRequired: _i,
       passedAtMs: _p,
       wantedAtMs: _wa,
+      installedBy: _by,
       ...bare
     } = rest
     setEntry(draft, { ...bare, state: 'complete', restarts: 0 })
     for (const other of entriesOf(draft.record, entry.name)) // what was below it went with it
       if (other.version !== entry.version && !other.kept) removeEntry(draft, packageKey(other.name, other.version))
     clearFlags(draft, entry.name)
-    setInstalled(draft, entry.name, config, 'uninstalled')
+    setInstalled(draft, entry.name, 'uninstalled')
     return
   }
   const started = rest.started ?? { config: {}, env: [] }
@@ -34,15 +35,18 @@ export function completeStage(draft: Draft, entry: PackageRecord, config: Packag
     const { changedKeys: _k, ...interrupted } = rest // complete for what it was configured with, whatever the spec says by now
     setEntry(draft, { ...interrupted, state: 'complete', restarts: 0, started, finished: started, passedAtMs })
   } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { started, passedAtMs }) })
-  if (entry.stage === 'apply' || entry.stage === 'upgrade') setInstalled(draft, entry.name, config, config.packageVersion)
+  if (entry.stage === 'apply' || entry.stage === 'upgrade') {
+    setEntry(draft, { ...rest, state: 'complete', restarts: 0, installedBy: entry.stage })
+    setInstalled(draft, entry.name, config.packageVersion)
+    const key = `history/${skyhook}/${entry.name}`
+    draft.actions.push({ do: 'recordHistory', key, skyhook, name: entry.name, config, version: config.packageVersion })
+  }
   if (entry.stage === 'upgrade') {
     for (const other of entriesOf(draft.record, entry.name))
       if (other.version !== entry.version && !other.kept) removeEntry(draft, packageKey(other.name, other.version))
   }
 }
 
-function setInstalled(draft: Draft, name: string, config: PackageConfig, version: string): void {
+function setInstalled(draft: Draft, name: string, version: string): void {
   draft.record = { ...draft.record, installed: { ...draft.record.installed, [name]: version } }
-  const skyhook = draft.view.metadata.name
-  draft.actions.push({ do: 'recordHistory', key: `history/${skyhook}/${name}`, skyhook, name, config, version })
 }

@@ -1,6 +1,6 @@
 /** The attempt of a stage: what its steps came to, and which is next. */
-import type { PackageRecord, PackageWork, StageAttempt } from '../schemas/journal.ts'
-import type { Mode, Stage } from '../schemas/package-config.ts'
+import type { PackageRecord, PackageWork, StageAttempt, StepAttempt } from '../schemas/journal.ts'
+import type { Mode, PackageConfig, Stage } from '../schemas/package-config.ts'
 import { isCheck } from '../schemas/package-config.ts'
 import type { PackageSpec } from '../schemas/skyhook.ts'
 import { advanceAttempt, plannedSteps } from './attempt.ts'
@@ -10,7 +10,7 @@ import { answered, debtIfRequired } from './debts.ts'
 import type { Draft } from './draft.ts'
 import { setEntry } from './draft.ts'
 import type { Outcome, Permission, Ready } from './package-state.ts'
-import { answerOf } from './requirement.ts'
+import { answerOf, questionOf } from './requirement.ts'
 import { completeStage } from './stage-end.ts'
 
 /** Records how steps ended, names the one to start, and ends the stage when it is time. */
@@ -52,13 +52,17 @@ export function progressStage(
     }
     case 'complete': {
       const passed = { ...entry, attempt: progress.attempt }
+      if (entry.stage === 'uninstall' && !isCleanedUp(draft, passed, prepared.config)) {
+        setEntry(draft, passed)
+        return { state: 'running' }
+      }
       const owesIfRequired = entry.stage === 'config' && spec ? debtIfRequired(entry, spec) : undefined
       const answer = owesIfRequired && answerOf(draft, passed)
       if (answer === 'asked') {
         setEntry(draft, passed)
         return { state: 'running' }
       }
-      recordChecks(draft, entry, progress.attempt)
+      if (entry.stage !== 'uninstall') recordChecks(draft, entry, progress.attempt)
       if (answer?.state === 'unusable')
         failStage(draft, passed, 'CheckFailed', `config passed, but whether the interrupt is required cannot be known: ${answer.why}`)
       else {
@@ -125,9 +129,22 @@ function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: Ad
   }
 }
 
+/** Once an uninstall is complete the journal knows nothing of its package any more, so nobody could do later what is left to do. */
+function isCleanedUp(draft: Draft, entry: PackageRecord, config: PackageConfig): boolean {
+  const question = questionOf(draft, entry)
+  if (draft.world.cleaned.has(question)) return true
+  const skyhook = draft.view.metadata.name
+  const key = `cleanUp/${skyhook}/${entry.name}`
+  const passedAtMs = entry.attempt?.steps.at(-1)?.result?.endedAtMs ?? entry.attempt?.startedAtMs ?? draft.world.nowMs
+  draft.actions.push({ do: 'cleanUp', key, skyhook, name: entry.name, config, checks: checksOf(entry.attempt), passedAtMs, question })
+  return false
+}
+
+const checksOf = (attempt: StageAttempt | undefined): StepAttempt[] => attempt?.steps.filter(({ mode }) => isCheck(mode as Mode)) ?? []
+
 /** The summary of the checks, when there were any. */
-function recordChecks(draft: Draft, entry: PackageRecord, { steps }: StageAttempt): void {
-  const checks = steps.filter(({ mode }) => isCheck(mode as Mode))
+function recordChecks(draft: Draft, entry: PackageRecord, attempt: StageAttempt): void {
+  const checks = checksOf(attempt)
   const mode = checks[0]?.mode as Mode | undefined
   if (mode === undefined) return
   const skyhook = draft.view.metadata.name

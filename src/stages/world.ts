@@ -41,6 +41,8 @@ export type World = {
   readonly statuses: Known<ReadonlyMap<string, StatusRead>>
   /** What packages said when they were asked, by question (requirement.ts). */
   readonly answers: ReadonlyMap<string, StatusRead>
+  /** Attempts of uninstalls, by `questionOf` (requirement.ts), of which nothing is left on the host. */
+  readonly cleaned: ReadonlySet<string>
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }

@@ -4,6 +4,7 @@ import { deleteAgent, killAgent, rollAgents, withoutAgents } from './agents.ts'
 import { unique, useCluster, type NodeName } from './cluster.ts'
 import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, type Scripts, withoutTimes } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
+import { createWorkloads } from './workloads.ts'
 
 const cluster = useCluster()
 
@@ -61,5 +62,37 @@ describe('a step that ends while there is no agent', () => {
     })
     expect(shown(cluster.history.now.nodes.get(node), name).reason?.message).toEqual(message)
     expect(await cluster.host(node).lines(journalOf(name))).toEqual(['begins'])
+  })
+})
+
+describe('an agent that goes away between two services of an interrupt', () => {
+  /** A unit that writes its name to the Skyhook's journal when it is started. */
+  const unitFile = (unit: string, journal: string, wait: string): string =>
+    `printf '[Service]\\nType=oneshot\\nExecStart=/bin/sh -c "echo ${unit} >>${journal}; ${wait}"\\n' >/etc/systemd/system/${unit}.service`
+
+  test('the next one restarts the other only when no protected pod has come meanwhile', async () => {
+    const node = 'node-1'
+    const name = unique('between')
+    const [first, second] = [`${name}-1`, `${name}-2`]
+    const shop = await createWorkloads(cluster, name)
+    onTestFinished(async () => {
+      await shop.remove()
+      await cluster.remove(name)
+    })
+    const waits = `until [ -e ${leaveOf(name)} ]; do sleep 0.05; done`
+    const apply = [unitFile(first, journalOf(name), waits), unitFile(second, journalOf(name), 'true')].join('\n')
+    const work = shellscript(cluster.registry, { apply }, { interrupt: { type: 'service', services: [first, second] } })
+    const podNonInterruptLabels = { matchLabels: { app: 'training' } }
+    await cluster.apply(manifest(name, { podNonInterruptLabels, packages: { work } }), node)
+    await cluster.host(node).awaitLine(journalOf(name), first)
+    await withoutAgents(cluster, async () => {
+      await shop.pod('training', node, { tolerations: [{ operator: 'Exists' }] })
+      await cluster.host(node).write(leaveOf(name), '')
+    })
+    await cluster.history.eventually('it waits', ({ nodes }) => shown(nodes.get(node), name).reason?.reason === 'ProtectedPods')
+    expect(await cluster.host(node).lines(journalOf(name))).toEqual([first])
+    await shop.endPod('training')
+    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete')
+    expect(await cluster.host(node).lines(journalOf(name))).toEqual([first, first, second])
   })
 })

@@ -52,6 +52,7 @@ const newMemory = () => ({
   evictions: new Map<string, Eviction>(),
   interrupts: new Map<string, InterruptObservation>(),
   answers: new Map<string, StatusRead>(),
+  cleaned: new Set<string>(),
   looked: false,
   singleNode: undefined as boolean | undefined,
 })
@@ -139,6 +140,7 @@ export class TroubledNode {
       hostFolders: new Set(),
       statuses: memory.looked ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
       answers: new Map(memory.answers),
+      cleaned: new Set(memory.cleaned),
       host: { state: 'usable' },
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
@@ -167,7 +169,7 @@ export class TroubledNode {
     const refollows = this.memory.watching !== plan.watchPods
     this.memory.watching = plan.watchPods
     if (plan.watchPods === 'no') this.memory.evictions.clear()
-    for (const found of [this.memory.prepared, this.memory.answers])
+    for (const found of [this.memory.prepared, this.memory.answers, this.memory.cleaned])
       for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
     let acted = refollows
     const actions = reversed ? plan.actions.toReversed() : plan.actions
@@ -336,6 +338,10 @@ export class TroubledNode {
       case 'recordChecks':
       case 'recordHistory':
         return false
+      case 'cleanUp':
+        if (memory.cleaned.has(action.question)) return false
+        memory.cleaned.add(action.question)
+        return true
       case 'recordInterrupt':
         this.asked.delete(action.run.id)
         return memory.interrupts.delete(action.run.id)

@@ -84,7 +84,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     return held ? undefined : 'the slot is not ours any more'
   }
 
-  async function restart(action: Asked, progress: Progress): Promise<InterruptObservation> {
+  /** `looked`: just now, by this agent. One that goes on with what another began, or after the bus was away, looks before it asks. */
+  async function restart(action: Asked, progress: Progress, looked: boolean): Promise<InterruptObservation> {
     const { run } = action
     const services = run.interrupt.type === 'service' ? (run.interrupt.services ?? []) : []
     const named = new Map(services.map((service) => [serviceUnit(service), service]))
@@ -95,16 +96,20 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     const failures: string[] = []
     const failed: string[] = []
     let known = progress
+    let isFresh = looked
     if (Object.keys(known.before).length === 0) await units.reload() // unit files that packages changed count from here
     for (const unit of wanted) {
       let before = known.before[unit]
       let outcome: RestartOutcome = { outcome: 'not-asked', detail: unit }
       if (before !== undefined) {
         outcome = await confirmRestart(units, unit, before, { signal })
-        // an agent before this one wrote down that it would ask, and never did: what it had looked at may be long ago
-        const why = outcome.outcome === 'not-asked' ? await whyNot(action) : undefined
+      }
+      if (outcome.outcome === 'not-asked' && !isFresh) {
+        const why = await whyNot(action)
         if (why !== undefined) return { state: 'aborted', why }
-      } else {
+        isFresh = true
+      }
+      if (before === undefined) {
         before = (await units.readState(unit)).invocationId ?? ''
         known = { ...known, before: { ...known.before, [unit]: before } }
         await writeProgress(run, known)
@@ -157,7 +162,11 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       const begun: Progress = progress ?? { v: 1, bootId: run.bootId, before: {} }
       try {
         if (run.interrupt.type === 'noop') state.interrupts.set(run.id, { state: 'done' })
-        else state.interrupts.set(run.id, run.interrupt.type === 'reboot' ? await restartHost(run, begun) : await restart(action, begun))
+        else
+          state.interrupts.set(
+            run.id,
+            run.interrupt.type === 'reboot' ? await restartHost(run, begun) : await restart(action, begun, !progress),
+          )
       } catch (error) {
         state.interrupts.delete(run.id)
         throw error

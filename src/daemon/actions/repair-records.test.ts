@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createHostRoot } from '../../host/root.ts'
-import { installRootDir, rootDirRecordFile } from '../../packages/root-dir.ts'
 import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
-import { finishUninstalls, repairRecords } from './repair-records.ts'
+import { repairRecords } from './repair-records.ts'
 
 const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
 const state = 'var/lib/skyhook/demo'
@@ -60,7 +59,6 @@ const repair = async (work: PackageRecord | undefined, installed: SkyhookRecord[
   const packages = work ? { 'work|1.0.0': work } : {}
   const journal: Journal = { v: 1, nodeUid: 'n', skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installed } } }
   const ports = { root: createHostRoot(mount), folders, contentOf: () => '/store/abc', nowMs: Date.UTC(2026, 0, 2) }
-  await finishUninstalls(ports, journal)
   await repairRecords(ports, journal)
 }
 
@@ -87,6 +85,17 @@ describe('what an agent left unwritten when it died', () => {
     await repair(entry({ state: 'erroring', attempt: { number: 1, startedAtMs: 0, inputs: '', steps } }), {})
     expect(flags()).toEqual(['probe/1.0.0/one.sh_W11fWzBd'])
     expect(existsSync(join(mount, state, 'history'))).toBe(false)
+  })
+
+  test.each<[string, Partial<PackageRecord>]>([
+    ['of what brought it there, while config goes on', { stage: 'config', state: 'in_progress' }],
+    ['of config, while its interrupt is under way', { stage: 'interrupt', state: 'in_progress' }],
+    ['of config, while post-interrupt goes on', { stage: 'post-interrupt', state: 'erroring' }],
+  ])('%s', async (_, where) => {
+    await repair(entry({ ...where, installedBy: 'apply' }), {})
+    const config = where.stage === 'config' ? [] : ['config-check_ALL_CHECKED']
+    const ofApply = ['probe/1.0.0/one.sh_W11fWzBd', 'probe/1.0.0/two.sh_W11fWzBd']
+    expect(flags()).toEqual(['apply-check_ALL_CHECKED', 'check_results', ...config, ...ofApply])
   })
 
   test('is added once, and what is there keeps its time', async () => {
@@ -127,16 +136,6 @@ describe('what an agent left unwritten when it died', () => {
     expect(readdirSync(join(mount, state), { recursive: true }).filter((path) => String(path).endsWith('.tmp'))).toEqual([
       'work-1.0.0-u-1/skyhook_dir/theirs.tmp',
     ])
-  })
-
-  test('of an uninstall: its files go from the host, unless the package has begun again', async () => {
-    const root = createHostRoot(mount)
-    put('store/abc/root_dir/etc/demo.conf', 'x')
-    await installRootDir(root, '/store/abc', rootDirRecordFile(folders, 'demo', 'work'))
-    await repair(entry({ state: 'in_progress' }), { work: 'uninstalled' })
-    expect(existsSync(join(mount, 'etc/demo.conf'))).toBe(true)
-    await repair(undefined, { work: 'uninstalled' })
-    expect(existsSync(join(mount, 'etc/demo.conf'))).toBe(false)
   })
 
   test('cannot be told without the content of its image, and is left', async () => {

@@ -4,7 +4,6 @@ import { hasInterruptFlags, hasStepFlag, publishCheckResults, publishInterruptFl
 import { readHistory, recordVersion } from '../../packages/history.ts'
 import { resourceId, stateDir } from '../../packages/layout.ts'
 import type { HostFolders } from '../../packages/layout.ts'
-import { rootDirRecordFile, uninstallRootDir } from '../../packages/root-dir.ts'
 import type { Journal, PackageRecord, PackageWork, SkyhookRecord } from '../../schemas/journal.ts'
 import { checkOf, isCheck } from '../../schemas/package-config.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
@@ -34,15 +33,6 @@ async function removeTemporaries(root: HostRoot, folder: string): Promise<void> 
   for (const path of await root.readTree(folder)) if (isTemporary(path)) await root.remove(`${folder}/${path}`)
 }
 
-/** Takes off the host what an uninstall on record still had to. Only while nothing is installed: it may be the same files. */
-export async function finishUninstalls({ root, folders }: Pick<RepairPorts, 'root' | 'folders'>, { skyhooks }: Journal): Promise<void> {
-  for (const [skyhook, { packages, installed }] of Object.entries(skyhooks))
-    for (const [name, version] of Object.entries(installed)) {
-      const isBegunAgain = Object.values(packages).some((entry) => entry.name === name && entry.work !== undefined)
-      if (version === 'uninstalled' && !isBegunAgain) await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
-    }
-}
-
 async function repairEntry(
   { root, folders, contentOf, nowMs }: RepairPorts,
   skyhook: string,
@@ -59,11 +49,17 @@ async function repairEntry(
   for (const step of stepsDone(entry, config))
     if (!(await hasStepFlag(root, state, config, step))) await publishStepFlag(root, state, config, step, nowMs)
 
-  const check = entry.state === 'complete' && entry.stage !== 'interrupt' ? checkOf(entry.stage) : undefined
-  const checked = check === undefined ? [] : (config.modes[check] ?? [])
-  if (check !== undefined && checked.length > 0 && (await root.stat(`${state}/flags/${check}_ALL_CHECKED`)) === undefined) {
-    const results = checked.map(({ path }) => ({ path, failed: false }))
-    await publishCheckResults(root, state, check, results)
+  for (const passed of passedStages(entry)) {
+    const check = checkOf(passed)
+    const checked = check === undefined ? [] : (config.modes[check] ?? [])
+    if (check === undefined || checked.length === 0) continue
+    if ((await root.stat(`${state}/flags/${check}_ALL_CHECKED`)) !== undefined) continue
+    await publishCheckResults(
+      root,
+      state,
+      check,
+      checked.map(({ path }) => ({ path, failed: false })),
+    )
   }
   const { name, version, interrupted } = entry
   const id = resourceId({ skyhook, skyhookUid: uid, generation, name, version })
@@ -84,10 +80,28 @@ async function repairEntry(
 const wasInterrupted = ({ stage, state }: PackageRecord): boolean =>
   stage === 'post-interrupt' || (stage === 'interrupt' && state === 'complete')
 
-/** Of the stage that it did last, or is in the middle of. */
-function stepsDone({ stage, state, attempt }: PackageRecord, config: PackageConfig): readonly Step[] {
-  if (stage === 'interrupt' || stage === 'uninstall') return []
-  if (state === 'complete') return config.modes[stage satisfies Stage] ?? []
-  const done = (attempt?.steps ?? []).filter(({ mode, result }) => result?.result === 'ok' && !isCheck(mode as Mode))
-  return done.flatMap(({ mode, index }) => config.modes[mode as Mode]?.[index] ?? [])
+/** What led to where it stands, each with its traces; an interrupt has none and follows config. */
+function passedStages({ stage, state, installedBy }: PackageRecord): readonly Stage[] {
+  const install: readonly Stage[] = installedBy ? [installedBy] : []
+  switch (stage) {
+    case 'apply':
+    case 'upgrade':
+      return state === 'complete' ? [stage] : []
+    case 'config':
+      return state === 'complete' ? [...install, 'config'] : install
+    case 'interrupt':
+      return [...install, 'config']
+    case 'post-interrupt':
+      return state === 'complete' ? [...install, 'config', stage] : [...install, 'config']
+    case 'uninstall':
+      return []
+  }
+}
+
+/** Of the stages that it passed, and of the one that it is in the middle of. */
+function stepsDone(entry: PackageRecord, config: PackageConfig): readonly Step[] {
+  const passed = passedStages(entry).flatMap((stage) => config.modes[stage] ?? [])
+  const steps = entry.stage === 'uninstall' ? [] : (entry.attempt?.steps ?? [])
+  const done = steps.filter(({ mode, result }) => result?.result === 'ok' && !isCheck(mode as Mode))
+  return [...passed, ...done.flatMap(({ mode, index }) => config.modes[mode as Mode]?.[index] ?? [])]
 }

@@ -17,7 +17,7 @@ import type { Action } from '../../stages/plan.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { State } from '../state.ts'
-import { finishUninstalls, repairRecords } from './repair-records.ts'
+import { repairRecords } from './repair-records.ts'
 import type { LogNote } from './step-observer.ts'
 
 /** Printed of each stream of a step. A log is for reading; the whole is in the file. */
@@ -30,8 +30,8 @@ export type StepRecords = {
   forgetStep(step: StepAttempt): Promise<void>
   recordChecks(action: Extract<Action, { do: 'recordChecks' }>): Promise<void>
   recordHistory(action: Extract<Action, { do: 'recordHistory' }>): Promise<void>
-  /** Ends what an agent before this one began to take off the host; before anything is started. */
-  finishUninstalls(journal: Journal): Promise<void>
+  /** Takes the last traces of an uninstalled package off the host. Doing it again does no harm. */
+  cleanUp(action: Extract<Action, { do: 'cleanUp' }>): Promise<void>
   /** Writes what an agent before this one left out; before anything is collected. */
   repair(journal: Journal): Promise<void>
   /** Removes the copy dirs that no package of the journal works from any more. */
@@ -76,6 +76,12 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
     }
   }
 
+  async function publishChecks(skyhook: string, mode: Mode, steps: readonly StepAttempt[]): Promise<void> {
+    if (steps.length === 0) return
+    const results = steps.map(({ path, result }) => ({ path, failed: result?.result === 'failed' }))
+    await publishCheckResults(root, stateDir(folders, skyhook), mode, results)
+  }
+
   return {
     forgetStep,
 
@@ -90,22 +96,22 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
       await forgetStep(step)
     },
 
-    async recordChecks({ skyhook, mode, steps }) {
-      const results = steps.map(({ path, result }) => ({ path, failed: result?.result === 'failed' }))
-      await publishCheckResults(root, stateDir(folders, skyhook), mode, results)
+    recordChecks: async ({ skyhook, mode, steps }) => await publishChecks(skyhook, mode, steps),
+
+    async recordHistory({ skyhook, config, version }) {
+      await recordVersion(root, stateDir(folders, skyhook), config.packageName, version, Date.now())
     },
 
-    async recordHistory({ skyhook, name, config, version }) {
-      const state = stateDir(folders, skyhook)
-      if (version === 'uninstalled') {
-        const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name)) // first: the next version's files may be about to come
-        if (kept.length > 0) log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
-        await removeStepFlags(root, state, config)
-      }
-      await recordVersion(root, state, config.packageName, version, Date.now())
+    async cleanUp({ skyhook, name, config, checks, passedAtMs, question }) {
+      const dir = stateDir(folders, skyhook)
+      const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
+      if (kept.length > 0) log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
+      await publishChecks(skyhook, 'uninstall-check', checks)
+      await removeStepFlags(root, dir, config)
+      await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtMs)
+      state.cleaned.add(question)
     },
 
-    finishUninstalls: (journal) => finishUninstalls({ root, folders }, journal),
     repair: (journal) => repairRecords({ root, folders, contentOf, nowMs: Date.now() }, journal),
 
     async collect() {
