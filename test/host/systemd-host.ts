@@ -30,12 +30,15 @@ export type SystemdHost = {
   down(): Promise<void>
 }
 
+type Disk = { readonly diskMib?: number; readonly rootOnDisk?: boolean }
+
 /**
  * Boots a host of its own for one test file (1.5 s once the base disk is made). With `diskMib` it has a disk of that size whose power cuts lose
- * what was not synced.
+ * what was not synced; `rootOnDisk`: it is the host's `/`, with everything on it (1000 MiB at least).
  */
-export async function bootHost({ diskMib }: { readonly diskMib?: number } = {}): Promise<SystemdHost> {
-  const environment = { ...process.env, SANDBOX: `host-test-${process.pid}`, ...(diskMib && { DISK_MIB: String(diskMib) }) }
+export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<SystemdHost> {
+  const disk = { ...(diskMib && { DISK_MIB: String(diskMib) }), ...(rootOnDisk && { ROOT_ON_DISK: '1' }) }
+  const environment = { ...process.env, SANDBOX: `host-test-${process.pid}`, ...disk }
   const sandbox = async (...args: readonly string[]) => (await run(SANDBOX_PROGRAM, args, { env: environment })).stdout
   const folder = mkdtempSync(join(tmpdir(), 'systemd-host-'))
   const mount = join(folder, 'host') // a stable path over reboots, as /host is in the agent's pod

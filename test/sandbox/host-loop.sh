@@ -51,14 +51,20 @@ arguments=(--quiet --directory="$folder/root" --machine="$ID.$host" --hostname="
   --capability=all --system-call-filter='@known add_key keyctl bpf perf_event_open' --bind=/dev/null:/dev/kmsg
   --bind="$folder/containerd:/var/lib/containerd" --bind="$folder/cni:/var/lib/cni" --bind="$folder/kubelet:/var/lib/kubelet")
 [[ ! -e kubelet-program ]] || arguments+=(--bind-ro="$(<kubelet-program):/usr/local/bin/kubelet")
+count=${#arguments[@]}
 
 boot() { # the disk is mounted in a mount namespace of this boot: it is gone with it, however it ends
   local device=''
   ! has_image "$folder" || device=$(disk_attach "$folder")
+  ! is_root_on_disk "$folder" || arguments=("${arguments[@]:0:count}" --bind="$device")
   unshare --mount --propagation slave bash -ec '
     upper=.
     [[ -z $3 ]] || { upper=image && mount -t ext4 -o "$4" "$3" image && losetup --detach "$3"; } # goes with its last mount
-    mount -t overlay "$1" -o "lowerdir=$2,upperdir=$upper/disk,workdir=$upper/overlay" root
+    if [[ -e root-on-disk ]]; then
+      mount --bind image root
+    else
+      mount -t overlay "$1" -o "lowerdir=$2,upperdir=$upper/disk,workdir=$upper/overlay" root
+    fi
     shift 4
     exec env SYSTEMD_NSPAWN_LOCK=0 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network systemd-nspawn "$@"
   ' boot "$NAME.$host" "$(<base)" "$device" "$IMAGE_OPTIONS" "${arguments[@]}" /usr/local/sbin/host-init
