@@ -1,6 +1,7 @@
 #!/bin/bash
 # Debian packages for the tests of packages that install some; kept in the sandboxes' cache.
 #   package-archive.sh tuned     prints the path of tuned's .deb, of the version that the hosts have
+#   package-archive.sh grub      prints the path of a folder with the .debs of GRUB's programs and what they need
 #   package-archive.sh dnf       prints the path of a tar of what a host with dnf has more than a host, with a repository of
 #                                dummies in /srv/rpms: old and new versions, some of the new ones with a security advisory
 set -Eeuo pipefail
@@ -29,6 +30,14 @@ make_tuned() {
   download "$work" tuned
   mv "$work"/tuned_*.deb "$folder/tuned.deb"
   rm -r "$work"
+}
+
+make_grub() {
+  local work=$folder/grub.partial
+  rm -rf "$work"
+  download "$work" grub2-common
+  rm -rf "$work"/{partial,lock}
+  mv "$work" "$folder/grub"
 }
 
 rpm_repository() { # runs in the host's root; builds /srv/rpms
@@ -97,8 +106,9 @@ make_dnf() {
 
 case ${1:-} in
   tuned) wanted=$folder/tuned.deb ;;
+  grub) wanted=$folder/grub ;;
   dnf) wanted=$folder/dnf.tar ;;
-  *) die 'package-archive.sh tuned|dnf' ;;
+  *) die 'package-archive.sh tuned|grub|dnf' ;;
 esac
 [[ -e $wanted ]] || "make_$1"
 echo "$wanted"

@@ -1,5 +1,6 @@
 /** Local package repositories on a host: Debian packages without content, in suites of their own, and a host with dnf. */
 import { execFile } from 'node:child_process'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { SystemdHost } from './systemd-host.ts'
@@ -71,10 +72,18 @@ const built =
   ({ name, version, depends = '', postinst = '' }: DummyPackage): string =>
     ['build', folder, name, version, depends, postinst].map(quoted).join(' ')
 
-/** Path on this machine of an archive for hosts: see package-archive.sh. The first call downloads it. */
-export async function packageArchive(name: 'tuned' | 'dnf'): Promise<string> {
+/** Path on this machine of an archive (or of a folder with them) for hosts: see package-archive.sh. The first call downloads it. */
+export async function packageArchive(name: 'tuned' | 'grub' | 'dnf'): Promise<string> {
   const { stdout } = await run(join(import.meta.dirname, 'package-archive.sh'), [name])
   return stdout.trim()
+}
+
+/** Gives the host GRUB's programs, their folders, and something that they take for a kernel. */
+export async function installGrub(host: SystemdHost): Promise<void> {
+  const archives = await packageArchive('grub')
+  await cp(archives, join(await host.root.resolve('/root'), 'grub'), { recursive: true })
+  const install = 'DEBIAN_FRONTEND=noninteractive dpkg --force-unsafe-io -i /root/grub/*.deb'
+  await host.exec('sh', '-c', `${install}; mkdir -p /boot/grub /etc/default/grub.d; echo kernel >/boot/vmlinuz-6.1.0-1-amd64`)
 }
 
 /** Gives the host dnf and a repository of dummies, whose old versions it installs. */

@@ -165,21 +165,4 @@ describe('grub.conf', () => {
       output: expect.stringContaining('grub.conf needs /etc/default/grub.d') as string,
     })
   })
-
-  test('becomes one line that a shell reads as it was meant, and the kernel’s real arguments are compared', async () => {
-    await sh(
-      'mkdir -p /etc/default/grub.d; printf "#!/bin/sh\\ncat /etc/default/grub.d/*.cfg >/boot/grub.cfg 2>/dev/null; :\\n" >/usr/sbin/update-grub; chmod +x /usr/sbin/update-grub',
-    )
-    const steps = await tuning('boot', { 'grub.conf': `# comment\nhugepages=16\ndyndbg="file it's.c +p"\n$HOME\n` })
-    await steps.modes('config', 'config-check')
-    expect(await sh('. /boot/grub.cfg; echo "$GRUB_CMDLINE_LINUX_DEFAULT"')).toBe(`hugepages=16 dyndbg="file it's.c +p" $HOME`)
-    expect(await steps.mode('post-interrupt-check')).toMatchObject({
-      ok: false,
-      output: expect.stringContaining('without hugepages=16') as string,
-    })
-    steps.configure({})
-    await steps.modes('config', 'config-check', 'post-interrupt-check')
-    expect(await sh('cat /boot/grub.cfg')).toBe('')
-    await steps.modes('uninstall', 'uninstall-check', 'uninstall', 'uninstall-check')
-  })
 })

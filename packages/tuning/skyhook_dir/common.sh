@@ -133,13 +133,32 @@ read_grub() { # one kernel argument per line, in $arguments
   while IFS= read -r line || [[ -n $line ]]; do
     trim "$line"
     [[ -n $trimmed && $trimmed != \#* ]] || continue
+    [[ $trimmed != *[\'\\]* ]] || fail "grub.conf: \"$line\" has a ' or a \\, which GRUB cannot hand to the kernel; \$ and the like need none"
+    local quotes=${trimmed//[^\"]/}
+    ((${#quotes} % 2 == 0)) || fail "grub.conf: \"$line\" has a \" without another"
     arguments+=("$trimmed")
   done <"$keys/grub.conf"
 }
-grub_text() { # the file is read by a shell
+# The file is read by a shell, and what that makes of it by GRUB, to whom $ means a variable, and outside of double quotes some more
+# characters mean something.
+grub_text() {
+  local argument char quoted i text=
   read_grub
+  for argument in "${arguments[@]}"; do
+    quoted=
+    for ((i = 0; i < ${#argument}; i++)); do
+      char=${argument:i:1}
+      case $quoted$char in
+        \") quoted=q ;;
+        q\") quoted= ;;
+        \$ | q\$ | [\;\&\|\<\>{}]) char=\\$char ;;
+      esac
+      text+=$char
+    done
+    text+=' '
+  done
   echo "# written by the package $package"
-  echo "GRUB_CMDLINE_LINUX_DEFAULT='${arguments[*]//\'/\'\\\'\'}'"
+  echo "GRUB_CMDLINE_LINUX_DEFAULT='${text% }'"
 }
 update_boot_loader() {
   command -v update-grub >/dev/null || fail "grub.conf needs update-grub, which this host does not have"

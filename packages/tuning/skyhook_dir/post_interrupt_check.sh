@@ -31,9 +31,9 @@ while IFS= read -r key; do check_service "$key"; done < <(service_keys)
 
 if [[ -f $keys/grub.conf ]]; then
   read_grub
-  trim "$(cat /proc/cmdline)"
+  trim "$(tr -d '"' </proc/cmdline)" # GRUB moves quotes to where it likes them
   for argument in "${arguments[@]}"; do
-    [[ " $trimmed " == *" $argument "* ]] || { echo "tuning: the kernel runs without $argument" >&2 && wrong=$((wrong + 1)); }
+    [[ " $trimmed " == *" ${argument//\"/} "* ]] || { echo "tuning: the kernel runs without $argument" >&2 && wrong=$((wrong + 1)); }
   done
 fi
 ((wrong == 0))

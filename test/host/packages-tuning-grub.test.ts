@@ -1,0 +1,58 @@
+/** Kernel arguments through the real update-grub, which wants a host whose / is a disk. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { preparePackage, type PackageRunner } from './package-runner.ts'
+import { installGrub } from './package-repositories.ts'
+import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+
+let host: SystemdHost
+let agent: TestAgent
+beforeAll(async () => {
+  host = await bootHost({ diskMib: 1_000, rootOnDisk: true })
+  agent = startAgent(host)
+  await installGrub(host)
+})
+afterAll(async () => {
+  agent?.kill()
+  await host?.down()
+})
+
+const tuning = async (lines: readonly string[]): Promise<PackageRunner> =>
+  await preparePackage({ host, agent, folder: 'tuning', name: 'boot', configMap: { 'grub.conf': lines.join('\n') } })
+const sh = async (script: string): Promise<string> => (await host.exec('sh', '-c', script)).trim()
+
+/** Of the first entry of the boot menu, after what GRUB puts there itself. */
+const bootArguments = async (): Promise<string> => await sh(`sed -n 's/^.*\\blinux\\s.* ro *//p' /boot/grub/grub.cfg | head -n 1`)
+
+test('arguments get into the boot menu as GRUB has to read them, are compared with the running kernel’s, and go again', async () => {
+  await sh('update-grub')
+  const before = await bootArguments()
+  const steps = await tuning(['# comment', 'hugepages=16', 'memmap=4G$2G', 'dyndbg="file a.c +p; file $b.c +p"', 'isolcpus=1,3-5'])
+  await steps.modes('config', 'config-check')
+  expect(await bootArguments()).toBe('hugepages=16 memmap=4G\\$2G dyndbg="file a.c +p; file \\$b.c +p" isolcpus=1,3-5')
+  await sh('grub-script-check /boot/grub/grub.cfg')
+  const check = await steps.mode('post-interrupt-check')
+  expect(check).toMatchObject({ ok: false, output: expect.stringContaining('without memmap=4G$2G') as string })
+  steps.configure({})
+  await steps.modes('config', 'config-check', 'post-interrupt-check')
+  expect(await bootArguments()).toBe(before)
+})
+
+test.each(["x=it's", 'x=a\\b', 'dyndbg="file a.c'])(
+  '%s, which GRUB cannot hand on, is refused before anything is written',
+  async (argument) => {
+    const steps = await tuning([argument])
+    expect(await steps.mode('config')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining(`grub.conf: "${argument}" has a `) as string,
+    })
+    expect(await sh('ls /etc/default/grub.d')).not.toContain('tuning')
+  },
+)
+
+test('uninstall takes them out of the boot menu', async () => {
+  const steps = await tuning(['quiet'])
+  await steps.modes('config', 'config-check')
+  expect(await bootArguments()).toBe('quiet')
+  await steps.modes('uninstall', 'uninstall-check', 'uninstall', 'uninstall-check')
+  expect(await bootArguments()).toBe('')
+})
