@@ -1,14 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { Interrupt, PackageSpec, SkyhookSpec } from '../schemas/skyhook.ts'
+import type { PackageSpec, SkyhookSpec } from '../schemas/skyhook.ts'
 import { NodeModel } from './node-model.ts'
+import { cron, install, pkg, reboot, uninstall, upgrade } from './node-model-words.ts'
 
-const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({ version, image: 'r/pkg', ...change })
-const cron: Interrupt = { type: 'service', services: ['cron'] }
-const reboot: Interrupt = { type: 'reboot' }
 const nodeState = 'skyhook.nvidia.com/nodeState_s'
-const install = ['a apply run.sh', 'a apply-check run_check.sh', 'a config run.sh', 'a config-check run_check.sh']
-const uninstall = ['a uninstall run.sh', 'a uninstall-check run_check.sh']
-const upgrade = ['a upgrade run.sh', 'a upgrade-check run_check.sh', 'a config run.sh', 'a config-check run_check.sh']
 
 /** A node on which the first step of this spec runs and does not end by itself; later steps do. */
 function atWork(before: SkyhookSpec | undefined, spec: SkyhookSpec): NodeModel {

@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Interrupt, PackageSpec } from '../schemas/skyhook.ts'
 import { NodeModel, guardedStep, plainStep, simplePackage } from './node-model.ts'
-
-const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({ version, image: 'r/pkg', ...change })
-const cron: Interrupt = { type: 'service', services: ['cron'] }
-const install = ['a apply run.sh', 'a apply-check run_check.sh', 'a config run.sh', 'a config-check run_check.sh']
-const uninstall = ['a uninstall run.sh', 'a uninstall-check run_check.sh']
-const upgrade = ['a upgrade run.sh', 'a upgrade-check run_check.sh', 'a config run.sh', 'a config-check run_check.sh']
+import { cron, install, pkg, uninstall, upgrade } from './node-model-words.ts'
 
 /** Brings the node to its end with each spec in turn; what the last one ran. */
 function through(...specs: readonly Readonly<Record<string, PackageSpec>>[]): NodeModel {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
+import { pkg } from '../../src/stages/node-model-words.ts'
 import { Rules } from './rules.ts'
 import { TroubledNode, type Decide } from './troubled-node.ts'
 import { WRONG_DECISIONS } from './wrong-decisions.ts'
@@ -9,7 +10,6 @@ import { WRONG_DECISIONS } from './wrong-decisions.ts'
  * Another spec at every point of a life, and at every point the first one again soon after: whatever was under way, the rules hold
  * (rules.ts) and the node ends complete for the last spec.
  */
-const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({ version, image: 'r/pkg', ...change })
 const cron = { type: 'service', services: ['cron'] } as const
 
 const a = pkg('1.1.0', { interrupt: cron, configMap: { x: '1' }, configInterrupts: { x: { type: 'reboot' } } })

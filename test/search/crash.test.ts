@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import type { StageEvent } from '../../src/stages/plan.ts'
+import { pkg } from '../../src/stages/node-model-words.ts'
 import { Rules } from './rules.ts'
 import { TroubledNode } from './troubled-node.ts'
 import type { Decide } from './troubled-node.ts'
@@ -11,8 +12,6 @@ import type { Decide } from './troubled-node.ts'
  * must be that of the undisturbed life, and a step may run twice only where its outcome was said to be unknown.
  */
 type Death = { readonly atTurn: number; readonly afterActions: number; readonly of: 'agent' | 'host'; readonly loses: boolean }
-
-const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({ version, image: 'r/pkg', ...change })
 
 const LIVES: Readonly<Record<string, readonly SkyhookSpec[]>> = {
   'an install of a chain': [{ packages: { a: pkg('1.0.0'), b: pkg('1.0.0', { dependsOn: { a: '1.0.0' } }) } }],
