@@ -64,6 +64,18 @@ describe('a service', () => {
       'done',
       { reason: 'condition', detail: 'conditions' },
     ],
+    [
+      'that ends by itself, and badly',
+      { activeState: 'inactive', type: 'oneshot', result: 'exit-code', execMainCode: 1, execMainStatus: 3, invocationId: AFTER },
+      'done',
+      { reason: 'not-active', detail: 'exited 3' },
+    ],
+    [
+      'that ends by itself, and is as it was',
+      { activeState: 'inactive', type: 'oneshot', result: 'success', invocationId: BEFORE },
+      'done',
+      { reason: 'not-active', detail: 'inactive' },
+    ],
     ['that runs as before', { activeState: 'active', invocationId: BEFORE }, 'done', { reason: 'not-active', detail: 'was not restarted' }],
   ])('%s is not', async (_, then, job, { reason, detail }) => {
     await using systemd = await runningService(then, job)
@@ -72,6 +84,16 @@ describe('a service', () => {
       reason,
       detail: expect.stringContaining(detail) as string,
     })
+  })
+
+  test('that ends by itself is restarted when it has ended well', async () => {
+    await using systemd = await runningService({ activeState: 'inactive', type: 'oneshot', result: 'success', invocationId: AFTER })
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toEqual({ outcome: 'restarted', invocationId: AFTER })
+  })
+
+  test('that did not run, because its condition does not hold, need not be restarted', async () => {
+    await using systemd = await runningService({ activeState: 'inactive', conditionResult: false })
+    expect(await restartService(systemd.units, UNIT, '', times)).toMatchObject({ outcome: 'not-needed' })
   })
 
   test('that dies while it is watched is not', async () => {

@@ -3,7 +3,8 @@
  *
  * systemd's word `done` is not enough: a simple service that dies at once, one that is restarted over and over, and one
  * whose condition does not hold are all done. Restarted means: the job is done, the unit runs under another invocation than
- * before, and still does after a short while.
+ * before, and still does after a short while; or it is one that ends (Type=oneshot), and has ended well. A service that did not run
+ * before, because a Condition of its unit does not hold on this host, need not be restarted.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { BusError, describeError, isOutcomeUnknown, NoAnswerError, NotConnectedError } from './bus-errors.ts'
@@ -13,6 +14,7 @@ import type { Units } from './units.ts'
 
 export type RestartOutcome =
   | { readonly outcome: 'restarted'; readonly invocationId: string }
+  | { readonly outcome: 'not-needed'; readonly detail: string }
   /** It was asked for and did not come up, or cannot be asked for; `detail` says which. */
   | { readonly outcome: 'failed'; readonly reason: RestartFailure; readonly detail: string }
   /** Nothing was asked. */
@@ -125,6 +127,11 @@ async function settled(
   { settleMs = SETTLE_MS, signal }: RestartTimes,
 ): Promise<RestartOutcome> {
   const first = await units.readSnapshot(unit)
+  const hasEnded = first.endsByItself && first.activeState === 'inactive' && first.conditionResult
+  if (hasEnded && first.result === 'success' && first.invocationId !== undefined && first.invocationId !== previousInvocation)
+    return { outcome: 'restarted', invocationId: first.invocationId }
+  if (!first.conditionResult && first.activeState === 'inactive' && previousInvocation === '')
+    return { outcome: 'not-needed', detail: `${unit} did not run, and one of its conditions does not hold here` }
   if (first.activeState !== 'active') return notActive(unit, first)
   await delay(settleMs, undefined, signal ? { signal } : {})
   const then = await units.readSnapshot(unit)

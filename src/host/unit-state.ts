@@ -25,6 +25,8 @@ export type UnitSnapshot = UnitState &
     readonly nRestarts: number
     /** False when a Condition… of the unit did not hold: its start then counts as done. */
     readonly conditionResult: boolean
+    /** A service that is done when its program has ended (Type=oneshot). */
+    readonly endsByItself: boolean
   }
 
 export const NOT_FOUND: UnitState = { loadState: 'not-found', activeState: 'inactive', subState: 'dead', jobPending: false }
@@ -70,6 +72,7 @@ export function snapshotOf(values: Readonly<Record<string, Variant>>): UnitSnaps
     execMainCode: number('ExecMainCode'),
     execMainStatus: number('ExecMainStatus'),
     nRestarts: number('NRestarts'),
+    endsByItself: values['Type']?.value === 'oneshot',
     // before the first look at its conditions they read as false
     conditionResult: values['ConditionResult']?.value !== false || number('ConditionTimestamp') === 0,
   }

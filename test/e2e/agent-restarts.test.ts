@@ -68,7 +68,7 @@ describe('a step that ends while there is no agent', () => {
 describe('an agent that goes away between two services of an interrupt', () => {
   /** A unit that writes its name to the Skyhook's journal when it is started. */
   const unitFile = (unit: string, journal: string, wait: string): string =>
-    `printf '[Service]\\nType=oneshot\\nExecStart=/bin/sh -c "echo ${unit} >>${journal}; ${wait}"\\n' >/etc/systemd/system/${unit}.service`
+    `printf '[Service]\\nType=oneshot\\nRemainAfterExit=yes\\nExecStart=/bin/sh -c "echo ${unit} >>${journal}; ${wait}"\\n' >/etc/systemd/system/${unit}.service`
 
   test('the next one restarts the other only when no protected pod has come meanwhile', async () => {
     const node = 'node-1'

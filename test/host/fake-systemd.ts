@@ -14,6 +14,7 @@ export type FakeUnit = {
   execMainStatus?: number
   nRestarts?: number
   conditionResult?: boolean
+  type?: string
 }
 
 /** A fake bus with a systemd whose units are what the test says they are, and a connection to it. */
@@ -44,6 +45,7 @@ export async function startFakeSystemd() {
       ExecMainCode: new Variant('i', unit?.execMainCode ?? 0),
       ExecMainStatus: new Variant('i', unit?.execMainStatus ?? 0),
       NRestarts: new Variant('u', unit?.nRestarts ?? 0),
+      Type: new Variant('s', unit?.type ?? 'simple'),
       ConditionResult: new Variant('b', unit?.conditionResult ?? true),
       ConditionTimestamp: new Variant('t', unit ? 1_795_182_215_350_008n : 0n),
     }

@@ -10,7 +10,9 @@ const SERVICES: Readonly<Record<string, string>> = {
   limited: '[Service]\nExecStart=/bin/false\n[Unit]\nStartLimitBurst=2\nStartLimitIntervalSec=600\n',
   badpath: '[Service]\nType=exec\nExecStart=/no/such/program\n',
   silent: '[Service]\nType=notify\nTimeoutStartSec=300ms\nExecStart=/bin/sleep infinity\n',
-  conditional: '[Unit]\nConditionPathExists=/no/such/file\n[Service]\nExecStart=/bin/sleep infinity\n',
+  conditional: '[Unit]\nConditionPathExists=/run/wanted\n[Service]\nExecStart=/bin/sleep infinity\n',
+  once: '[Service]\nType=oneshot\nExecStart=/bin/sh -c "echo once >>/run/once"\n',
+  'once-badly': '[Service]\nType=oneshot\nExecStart=/bin/false\n',
   asserted: '[Unit]\nAssertPathExists=/no/such/file\n[Service]\nExecStart=/bin/sleep infinity\n',
   dependent: '[Unit]\nRequires=badpath.service\nAfter=badpath.service\n[Service]\nExecStart=/bin/sleep infinity\n',
   manual: '[Unit]\nRefuseManualStart=yes\n[Service]\nExecStart=/bin/sleep infinity\n',
@@ -58,7 +60,7 @@ describe('a service of the host', () => {
     ['loops', 'not-active', 'auto-restart'],
     ['badpath', 'job-failed', 'job failed (exit-code, exited 203)'],
     ['silent', 'job-failed', 'job failed (timeout, killed TERM)'],
-    ['conditional', 'condition', 'one of its conditions does not hold'],
+    ['once-badly', 'job-failed', 'job failed (exit-code, exited 1)'],
     ['asserted', 'job-failed', 'job assert'],
     ['dependent', 'job-failed', 'job dependency'],
     ['no-such', 'no-such-unit', 'not found'],
@@ -67,6 +69,22 @@ describe('a service of the host', () => {
     ['manual', 'refused', 'OnlyByDependency'],
   ])('%s is not', async (name, reason, detail) => {
     expect(await restart(`${name}.service`)).toMatchObject({ outcome: 'failed', reason, detail: expect.stringContaining(detail) as string })
+  })
+
+  test('that ends by itself is restarted once it has ended, however often', async () => {
+    for (const times of [1, 2, 3]) {
+      expect(await restart('once.service')).toMatchObject({ outcome: 'restarted' })
+      expect((await host.root.readFile('/run/once')).toString()).toBe('once\n'.repeat(times))
+    }
+  })
+
+  test('whose condition does not hold is left alone, unless that is new', async () => {
+    expect(await restart('conditional.service')).toMatchObject({ outcome: 'not-needed' })
+    await host.exec('touch', '/run/wanted')
+    expect(await restart('conditional.service')).toMatchObject({ outcome: 'restarted' })
+    await host.exec('rm', '/run/wanted')
+    const conditions = expect.stringContaining('one of its conditions does not hold') as string
+    expect(await restart('conditional.service')).toMatchObject({ outcome: 'failed', reason: 'condition', detail: conditions })
   })
 
   test('that failed too often is tried all the same', async () => {

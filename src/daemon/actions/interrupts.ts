@@ -118,7 +118,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
         outcome = await restartService(units, unit, before, { signal })
         if (outcome.outcome === 'unknown') outcome = await confirmRestart(units, unit, before, { signal })
       }
-      if (outcome.outcome === 'restarted') continue
+      if (outcome.outcome === 'not-needed') log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service left alone')
+      if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
       if (outcome.outcome === 'not-asked') throw new Error(`${unit}: ${outcome.detail}`) // the bus is away: the same interrupt goes on later
       const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
       failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
