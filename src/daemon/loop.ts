@@ -107,7 +107,7 @@ export function startLoop(ports: LoopPorts): Loop {
     }
     reasons = plan.reasons
     ports.decided(plan)
-    for (const found of [state.prepared, state.answers, state.cleaned])
+    for (const found of [state.prepared, state.answers, state.cleanUps])
       for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
     let wakeAtMs = plan.wakeAtMs
     for (const action of [...plan.actions, ...owed.values()]) {

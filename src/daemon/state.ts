@@ -3,6 +3,7 @@ import type { Journal } from '../schemas/journal.ts'
 import type { StatusRead } from '../schemas/package-status.ts'
 import type {
   AttemptObservation,
+  CleanUp,
   Eviction,
   FollowedPods,
   InterruptObservation,
@@ -33,7 +34,7 @@ export type State = {
   readonly interrupts: Map<string, InterruptObservation>
   statuses: World['statuses']
   readonly answers: Map<string, StatusRead>
-  readonly cleaned: Set<string>
+  readonly cleanUps: Map<string, CleanUp>
   /** The host's bus. */
   host: World['host']
   /** Why the journal cannot be written; nothing is begun meanwhile. */
@@ -57,7 +58,7 @@ export function newState(journal: Journal, bootId: string): State {
     interrupts: new Map(),
     statuses: unknown('the status files of packages have not been looked at yet'),
     answers: new Map(),
-    cleaned: new Set(),
+    cleanUps: new Map(),
     host: { state: 'usable' },
     journalTrouble: undefined,
   }
@@ -84,7 +85,7 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     interrupts: new Map(state.interrupts),
     statuses: state.statuses,
     answers: new Map(state.answers),
-    cleaned: new Set(state.cleaned),
+    cleanUps: new Map(state.cleanUps),
     host: hostOf(state),
     settings,
   }

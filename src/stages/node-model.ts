@@ -19,6 +19,7 @@ import type {
   SlotAnswer,
   StepEnd,
   World,
+  CleanUp,
 } from './world.ts'
 import { known, unknown } from './world.ts'
 
@@ -54,7 +55,7 @@ export class NodeModel {
   pods: Pod[] = []
   hostFolders: ReadonlySet<string> = new Set()
   readonly answers = new Map<string, StatusRead>()
-  readonly cleaned = new Set<string>()
+  readonly cleanUps = new Map<string, CleanUp>()
   /** What the last look at the status files found. */
   statuses: World['statuses'] = known(new Map())
   /** Status files of packages, by name: what they say when they are asked. */
@@ -73,8 +74,8 @@ export class NodeModel {
   readonly refuse = new Set<string>()
   readonly evicted: string[] = []
   patches = 0
-  /** What uninstalls leave behind stays. */
-  holdCleanUp = false
+  /** Why what uninstalls leave behind cannot be removed. */
+  cleanUpTrouble: string | undefined
   /** Changes of the Node are on their way and not there yet. */
   holdPatches = false
 
@@ -115,7 +116,7 @@ export class NodeModel {
       hostFolders: this.hostFolders,
       statuses: this.statuses,
       answers: this.answers,
-      cleaned: this.cleaned,
+      cleanUps: this.cleanUps,
       interrupts: this.interrupts,
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
@@ -193,6 +194,13 @@ export class NodeModel {
     for (const [id, { state }] of this.attempts) if (state === 'running') this.attempts.set(id, { state: 'ended', end })
   }
 
+  #cleanUp(question: string): boolean {
+    const before = this.cleanUps.get(question)?.state
+    const message = this.cleanUpTrouble
+    this.cleanUps.set(question, message === undefined ? { state: 'done' } : { state: 'failed', message })
+    return before !== this.cleanUps.get(question)?.state
+  }
+
   #do(action: Action): boolean {
     switch (action.do) {
       case 'prepare':
@@ -248,9 +256,7 @@ export class NodeModel {
       case 'recordHistory':
         return true
       case 'cleanUp':
-        if (this.holdCleanUp || this.cleaned.has(action.question)) return false
-        this.cleaned.add(action.question)
-        return true
+        return this.#cleanUp(action.question)
       case 'recordInterrupt':
         return this.interrupts.delete(action.run.id)
       case 'readStatus':

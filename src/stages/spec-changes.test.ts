@@ -78,13 +78,14 @@ describe('a package that its policy kept half changed', () => {
 
 test('an uninstall is complete once nothing is left of it, whichever agent sees to that', () => {
   const node = through({ a: pkg('1.0.0') })
-  node.holdCleanUp = true
+  node.cleanUpTrouble = 'EPERM: /etc/x'
   node.ran.length = 0
   node.apply('s', { packages: {} })
   node.settleOver(5_000)
   expect([node.ran, node.state(), node.slots.length]).toEqual([uninstall, ['a|1.0.0: uninstall/in_progress'], 1])
+  expect(node.lastReasons.get('s')).toMatchObject({ reason: 'HostUnusable', message: expect.stringContaining('EPERM: /etc/x') as string })
   node.attempts.clear() // as the next agent begins
-  node.holdCleanUp = false
+  node.cleanUpTrouble = undefined
   node.settleOver(5_000)
   expect([node.ran, node.state(), node.status(), node.slots]).toEqual([uninstall, [], 'complete', []])
 })

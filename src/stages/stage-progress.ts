@@ -9,7 +9,7 @@ import { retryWaitMs } from './backoff.ts'
 import { answered, debtIfRequired } from './debts.ts'
 import type { Draft } from './draft.ts'
 import { setEntry } from './draft.ts'
-import type { Outcome, Permission, Ready } from './package-state.ts'
+import type { Outcome, PackageState, Permission, Ready } from './package-state.ts'
 import { answerOf, questionOf } from './requirement.ts'
 import { completeStage } from './stage-end.ts'
 
@@ -52,10 +52,8 @@ export function progressStage(
     }
     case 'complete': {
       const passed = { ...entry, attempt: progress.attempt }
-      if (entry.stage === 'uninstall' && !isCleanedUp(draft, passed, prepared.config)) {
-        setEntry(draft, passed)
-        return { state: 'running' }
-      }
+      const left = entry.stage === 'uninstall' ? cleanUp(draft, passed, prepared.config) : undefined
+      if (left) return left
       const owesIfRequired = entry.stage === 'config' && spec ? debtIfRequired(entry, spec) : undefined
       const answer = owesIfRequired && answerOf(draft, passed)
       if (answer === 'asked') {
@@ -129,15 +127,22 @@ function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: Ad
   }
 }
 
-/** Once an uninstall is complete the journal knows nothing of its package any more, so nobody could do later what is left to do. */
-function isCleanedUp(draft: Draft, entry: PackageRecord, config: PackageConfig): boolean {
+/**
+ * Once an uninstall is complete the journal knows nothing of its package any more, and nobody could do later what is left to do.
+ * Undefined when nothing is.
+ */
+function cleanUp(draft: Draft, entry: PackageRecord, config: PackageConfig): PackageState | undefined {
   const question = questionOf(draft, entry)
-  if (draft.world.cleaned.has(question)) return true
+  const cleaned = draft.world.cleanUps.get(question)
+  if (cleaned?.state === 'done') return undefined
+  setEntry(draft, entry)
   const skyhook = draft.view.metadata.name
   const key = `cleanUp/${skyhook}/${entry.name}`
   const passedAtMs = entry.attempt?.steps.at(-1)?.result?.endedAtMs ?? entry.attempt?.startedAtMs ?? draft.world.nowMs
   draft.actions.push({ do: 'cleanUp', key, skyhook, name: entry.name, config, checks: checksOf(entry.attempt), passedAtMs, question })
-  return false
+  if (!cleaned) return { state: 'running' }
+  const message = `package ${entry.name}: it is uninstalled, but its files cannot be taken off the host: ${cleaned.message}`
+  return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message }
 }
 
 const checksOf = (attempt: StageAttempt | undefined): StepAttempt[] => attempt?.steps.filter(({ mode }) => isCheck(mode as Mode)) ?? []

@@ -41,13 +41,15 @@ export type World = {
   readonly statuses: Known<ReadonlyMap<string, StatusRead>>
   /** What packages said when they were asked, by question (requirement.ts). */
   readonly answers: ReadonlyMap<string, StatusRead>
-  /** Attempts of uninstalls, by `questionOf` (requirement.ts), of which nothing is left on the host. */
-  readonly cleaned: ReadonlySet<string>
+  /** What became of the traces of uninstalls, by `questionOf` (requirement.ts). A failure is tried again as long as it is asked for. */
+  readonly cleanUps: ReadonlyMap<string, CleanUp>
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
   readonly settings: StageSettings
 }
+
+export type CleanUp = { readonly state: 'done' } | { readonly state: 'failed'; readonly message: string }
 
 export type StageSettings = {
   /** `key=value:effect` of the taint that new nodes carry until their required Skyhooks are complete. */

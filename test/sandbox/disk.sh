@@ -36,9 +36,9 @@ disk_make_image() { # disk_make_image FOLDER: before its first boot, with what i
   rm -rf "$seed"
 }
 
-disk_attach() { # disk_attach FOLDER: prints the loop device. The boot before may still be writing through another one
+disk_attach() { # disk_attach FOLDER: prints the loop device. The boot before may still be writing through another one, long under load
   is_free() { [[ -z $(losetup --noheadings --output NAME --associated "$1/disk.img") ]]; }
-  within 20 is_free "$1" || die "$1/disk.img is still in use"
+  within 90 is_free "$1" || die "$1/disk.img is still in use"
   if is_root_on_disk "$1"; then attach_high "$1"; else losetup --find --show --direct-io=on "$1/disk.img"; fi
 }
 # grub-mkconfig takes /dev/loop0 to 9 for images of other systems and looks for their files; from 10 on they are block devices like any other.

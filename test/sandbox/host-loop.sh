@@ -55,7 +55,7 @@ count=${#arguments[@]}
 
 boot() { # the disk is mounted in a mount namespace of this boot: it is gone with it, however it ends
   local device=''
-  ! has_image "$folder" || device=$(disk_attach "$folder")
+  ! has_image "$folder" || device=$(disk_attach "$folder") || exit 1 # no boot from anything else
   ! is_root_on_disk "$folder" || arguments=("${arguments[@]:0:count}" --bind="$device")
   unshare --mount --propagation slave bash -ec '
     upper=.

@@ -39,6 +39,7 @@ nodeStatusUpdateFrequency: 2s
 nodeStatusReportFrequency: 10s
 nodeLeaseDurationSeconds: 8
 syncFrequency: 10s
+crashLoopBackOff: {maxContainerRestartPeriod: 1s}
 $grace
 YAML
   cat >"$disk/etc/containerd/config.toml" <<'TOML'

@@ -17,6 +17,7 @@ import type {
   Preparation,
   SkyhookView,
   World,
+  CleanUp,
 } from '../../src/stages/world.ts'
 import { known, unknown } from '../../src/stages/world.ts'
 
@@ -52,7 +53,7 @@ const newMemory = () => ({
   evictions: new Map<string, Eviction>(),
   interrupts: new Map<string, InterruptObservation>(),
   answers: new Map<string, StatusRead>(),
-  cleaned: new Set<string>(),
+  cleanUps: new Map<string, CleanUp>(),
   looked: false,
   singleNode: undefined as boolean | undefined,
 })
@@ -140,7 +141,7 @@ export class TroubledNode {
       hostFolders: new Set(),
       statuses: memory.looked ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
       answers: new Map(memory.answers),
-      cleaned: new Set(memory.cleaned),
+      cleanUps: new Map(memory.cleanUps),
       host: { state: 'usable' },
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
@@ -169,7 +170,7 @@ export class TroubledNode {
     const refollows = this.memory.watching !== plan.watchPods
     this.memory.watching = plan.watchPods
     if (plan.watchPods === 'no') this.memory.evictions.clear()
-    for (const found of [this.memory.prepared, this.memory.answers, this.memory.cleaned])
+    for (const found of [this.memory.prepared, this.memory.answers, this.memory.cleanUps])
       for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
     let acted = refollows
     const actions = reversed ? plan.actions.toReversed() : plan.actions
@@ -339,8 +340,8 @@ export class TroubledNode {
       case 'recordHistory':
         return false
       case 'cleanUp':
-        if (memory.cleaned.has(action.question)) return false
-        memory.cleaned.add(action.question)
+        if (memory.cleanUps.has(action.question)) return false
+        memory.cleanUps.set(action.question, { state: 'done' })
         return true
       case 'recordInterrupt':
         this.asked.delete(action.run.id)

@@ -11,6 +11,8 @@ const known: readonly Case[] = [
   { life: 'reboot', fault: 'host rebooted', point: 'fsync:journal#2' }, // a start that the shutdown refused counted as failed
   { life: 'service', fault: 'disk full', point: 'fsync:agent/#4' }, // the journal was not tried again
   { life: 'service', fault: 'power cut', point: 'api:PATCH-nodes/status#2' }, // a complete package with empty files
+  { life: 'reboot', fault: 'power cut', point: 'bus:StartTransientUnit#4' }, // no summary of the checks before the interrupt
+  { life: 'change', fault: 'power cut', point: 'fsync:flags/#2' }, // the same of the stage before the one under way
 ]
 
 /** Every point of every life with every fault. */

@@ -57,7 +57,7 @@ export function createTrials(box: Sandbox, evidence: string): Trials {
         writeFileSync(file, await lane.evidence())
         why.push(`more in ${file}`)
       }
-      await lane.tidy(is === 'failed' || (isCaught && (hostEnded || one.fault === 'agent killed')))
+      await lane.tidy(is === 'failed')
       return { is, why, tookMs: Date.now() - fromMs }
     },
     async alone(lane, one, expected) {

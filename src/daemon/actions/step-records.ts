@@ -82,6 +82,15 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
     await publishCheckResults(root, stateDir(folders, skyhook), mode, results)
   }
 
+  async function cleanUp({ skyhook, name, config, checks, passedAtMs }: Extract<Action, { do: 'cleanUp' }>): Promise<void> {
+    const dir = stateDir(folders, skyhook)
+    const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
+    if (kept.length > 0) log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
+    await publishChecks(skyhook, 'uninstall-check', checks)
+    await removeStepFlags(root, dir, config)
+    await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtMs)
+  }
+
   return {
     forgetStep,
 
@@ -102,14 +111,14 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
       await recordVersion(root, stateDir(folders, skyhook), config.packageName, version, Date.now())
     },
 
-    async cleanUp({ skyhook, name, config, checks, passedAtMs, question }) {
-      const dir = stateDir(folders, skyhook)
-      const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
-      if (kept.length > 0) log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
-      await publishChecks(skyhook, 'uninstall-check', checks)
-      await removeStepFlags(root, dir, config)
-      await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtMs)
-      state.cleaned.add(question)
+    async cleanUp(action) {
+      try {
+        await cleanUp(action)
+        state.cleanUps.set(action.question, { state: 'done' })
+      } catch (error) {
+        state.cleanUps.set(action.question, { state: 'failed', message: error instanceof Error ? error.message : String(error) })
+        throw error
+      }
     },
 
     repair: (journal) => repairRecords({ root, folders, contentOf, nowMs: Date.now() }, journal),
