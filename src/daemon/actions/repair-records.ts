@@ -49,17 +49,13 @@ async function repairEntry(
   for (const step of stepsDone(entry, config))
     if (!(await hasStepFlag(root, state, config, step))) await publishStepFlag(root, state, config, step, nowMs)
 
+  let isLacking = false // from the first that lacks it on: the last of them is what check_results has to show
   for (const passed of passedStages(entry)) {
     const check = checkOf(passed)
-    const checked = check === undefined ? [] : (config.modes[check] ?? [])
-    if (check === undefined || checked.length === 0) continue
-    if ((await root.stat(`${state}/flags/${check}_ALL_CHECKED`)) !== undefined) continue
-    await publishCheckResults(
-      root,
-      state,
-      check,
-      checked.map(({ path }) => ({ path, failed: false })),
-    )
+    const results = check === undefined ? [] : (config.modes[check] ?? []).map(({ path }) => ({ path, failed: false }))
+    if (check === undefined || results.length === 0) continue
+    isLacking ||= (await root.stat(`${state}/flags/${check}_ALL_CHECKED`)) === undefined
+    if (isLacking) await publishCheckResults(root, state, check, results)
   }
   const { name, version, interrupted } = entry
   const id = resourceId({ skyhook, skyhookUid: uid, generation, name, version })
