@@ -35,7 +35,7 @@ describe('a service', () => {
   test.each(['signal first', 'answer first'] as const)('is restarted when it runs anew and stays, %s', async (order) => {
     await using systemd = await runningService(undefined, 'done', order)
     expect(await restartService(systemd.units, UNIT, BEFORE, times)).toEqual({ outcome: 'restarted', invocationId: AFTER })
-    expect(systemd.bus.calledMembers().slice(0, 4)).toEqual(['Subscribe', 'ResetFailedUnit', 'RestartUnit', 'RefUnit'])
+    expect(systemd.bus.calledMembers().slice(0, 4)).toEqual(['Subscribe', 'ResetFailedUnit', 'RefUnit', 'RestartUnit'])
   })
 
   test.each<[string, FakeUnit, string, { reason: string; detail: string }]>([

@@ -72,9 +72,9 @@ export async function restartService(
   const { timeoutMs = TIMEOUT_MS, signal } = times
   const jobs = watchJobs(units) // before asking: the end of the job may overtake the answer
   try {
-    // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the last one
+    // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the second one
     // that ended is unloaded, and why it ended is forgotten. systemd takes the three in this order.
-    const [, job] = await Promise.all([units.resetFailed(unit), units.restart(unit, signal ? { signal } : {}), units.ref(unit)])
+    const [, , job] = await Promise.all([units.resetFailed(unit), units.ref(unit), units.restart(unit, signal ? { signal } : {})])
     const result = await jobs.result(job, timeoutMs, signal)
     if (result === OVERDUE) return overdue(unit, timeoutMs)
     if (result !== 'done') return await jobFailed(units, unit, result)
