@@ -1,6 +1,7 @@
 /** The annotation is a control: removing it is a reset, editing it a rerun, whether an agent looks on or comes later. */
 import { describe, expect, test } from 'vitest'
 import { nodeStateKey, type NodeStateEntry } from '../../src/schemas/annotations.ts'
+import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { withoutAgents } from './agents.ts'
 import { unique, useCluster, type NodeName } from './cluster.ts'
 import { patch, paths } from './kube.ts'
@@ -34,7 +35,14 @@ async function completed(onTestFinished: CleanUp, node: NodeName) {
     edit: async (change: null | ((state: State) => State)): Promise<void> => {
       const { state } = shown(cluster.history.now.nodes.get(node), name)
       const value = change === null ? null : JSON.stringify(change(state))
-      await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations: { [nodeStateKey(name)]: value } } })
+      const edited = await patch<KubernetesNode>(cluster.api, `${paths.nodes}/${node}`, {
+        metadata: { annotations: { [nodeStateKey(name)]: value } },
+      })
+      const version = Number(edited.metadata.resourceVersion)
+      await cluster.history.eventually(
+        'what follows is seen after the edit',
+        ({ nodes }) => Number(nodes.get(node)?.metadata.resourceVersion) >= version,
+      )
     },
     completeAgain: async (): Promise<void> => {
       await cluster.history.eventually(
