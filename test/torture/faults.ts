@@ -27,7 +27,7 @@ export async function strike(fault: Exclude<FaultName, 'API server down'>, { box
       return // it did that itself; the kubelet starts it again
     case 'host rebooted': {
       const host = hostOf(box, node)
-      const before = await host.bootId()
+      const before = await host.bootId().catch(() => '') // already down where the agent had asked for it
       const rebooting = box.run(['reboot', node])
       await sleep(50)
       agent.resume() // it lives on into the shutdown

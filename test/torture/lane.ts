@@ -26,6 +26,7 @@ const serviceOf = (skyhook: string): string => `recorded@${skyhook}`
 /** Longer than anything takes that is not stuck: a step's third repetition, an agent that comes back after its second fall. */
 const completeWithinMs = 90_000
 const tidyWithinMs = 60_000
+const lookEveryMs = 500
 /** Many times what an agent takes to write what one before it left out. */
 const mendingMs = 500
 
@@ -95,7 +96,7 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
   }
 
   async function awaitComplete(): Promise<void> {
-    if (await within(completeWithinMs, isComplete, 100)) return
+    if (await within(completeWithinMs, isComplete, 200)) return
     const at = await orUndefined(readNode())
     throw new Error(`not complete within ${completeWithinMs} ms: ${JSON.stringify(at && nodeFacts(at, skyhook))}`)
   }
@@ -115,10 +116,12 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
     if (!(await within(30_000, runs))) throw new Error(`pod ${skyhook} does not run on ${node}`)
   }
 
+  const names = (): Record<string, string> => ({ [skyhook]: 'SKYHOOK', [node]: 'NODE', [box.env()['REGISTRY'] ?? '']: 'REGISTRY' })
+
   async function filesOf(folder: string): Promise<Record<string, string>> {
     const script = `cd ${folder} 2>/dev/null && find . -type f -not -path '*/copies/*' | sort | while read -r f; do echo "=== $f"; cat "$f"; echo; done`
     const text = await host.exec('sh', '-c', script)
-    const run = { [skyhook]: 'SKYHOOK', [node]: 'NODE' }
+    const run = names()
     return Object.fromEntries(
       text
         .split(/^=== /m)
@@ -161,7 +164,14 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
     },
     async caught() {
       let wasComplete = false
-      const isOver = async (): Promise<boolean> => agent.isCaught || (wasComplete = await isComplete())
+      let lookedAtMs = 0
+      const isOver = async (): Promise<boolean> => {
+        if (agent.isCaught || wasComplete) return true
+        if (Date.now() - lookedAtMs < lookEveryMs) return false // what it takes from the agent's time is not the agent's
+        wasComplete = await isComplete()
+        lookedAtMs = Date.now()
+        return wasComplete
+      }
       if (!(await within(completeWithinMs, isOver))) throw new Error('neither at the point nor complete')
       return !wasComplete || agent.isCaught
     },
@@ -172,7 +182,7 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
       const text = readFileSync(join(box.folder, 'hosts', node, 'kubelet', 'journal'), 'utf8')
       const at = await readNode()
       return {
-        node: JSON.parse(neutral(JSON.stringify(nodeFacts(at, skyhook)), { [skyhook]: 'SKYHOOK', [node]: 'NODE' })) as Outcome['node'],
+        node: JSON.parse(neutral(JSON.stringify(nodeFacts(at, skyhook)), names())) as Outcome['node'],
         files: withoutOldCopies(await filesOf(`/var/lib/skyhook/${skyhook}`), Object.values(shown(at, skyhook).state)),
         lines: parseLines(text.split('\n'), skyhook),
         boots,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { faultNames } from './faults.ts'
-import { allCases, sample, sampleWithKnown, split, spread } from './matrix.ts'
+import { allCases, passedIn, sample, sampleWithKnown, split, spread } from './matrix.ts'
 
 const points = { service: ['a#1', 'b#1'], reboot: ['c#1'], change: ['d#1'] }
 
@@ -9,6 +9,15 @@ test('every point meets every fault', () => {
   expect(cases).toHaveLength(4 * faultNames.length)
   expect(new Set(cases.map((one) => JSON.stringify(one))).size).toBe(cases.length)
   expect(allCases(points, { fault: 'power cut', life: 'service' }).map(({ point }) => point)).toEqual(['a#1', 'b#1'])
+})
+
+test('a log tells what passed, and nothing else', () => {
+  const log = [
+    '+  80.7 s  4/9 passed: reboot, host rebooted at fsync:interrupts/#2 (17.7 s)',
+    '+  81.0 s  5/9 failed: service, power cut at fsync:journal#3 (1.0 s)',
+    '+  81.0 s  9 passed, 0 failed',
+  ]
+  expect(passedIn(log.join('\n'))).toEqual([{ life: 'reboot', fault: 'host rebooted', point: 'fsync:interrupts/#2' }])
 })
 
 test('a sample is spread over all lives and faults, and another one with a shift', () => {

@@ -32,9 +32,10 @@ export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
   return Array.from({ length: size }, (_, index) => cases[(Math.floor((index * cases.length) / size) + shift) % cases.length] as T)
 }
 
+export const isSame = (a: Case, b: Case): boolean => a.life === b.life && a.fault === b.fault && a.point === b.point
+
 /** A sample and, of those where the agent once failed, the ones that are among the cases. */
 export function sampleWithKnown(cases: readonly Case[], size: number, shift: number): Case[] {
-  const isSame = (a: Case, b: Case): boolean => a.life === b.life && a.fault === b.fault && a.point === b.point
   const once = cases.filter((one) => known.some((other) => isSame(one, other)))
   return [...once, ...sample(cases, size, shift).filter((one) => !once.includes(one))]
 }
@@ -49,6 +50,12 @@ export function split(
     together.slice(index * lanes, (index + 1) * lanes),
   )
   return { alone: cases.filter(({ fault }) => fault !== 'API server down'), rounds }
+}
+
+/** Cases that a log of the torture has as passed. */
+export function passedIn(log: string): Case[] {
+  const lines = log.matchAll(/ passed: (\S+), (.+) at (\S+) \([\d.]+ s\)$/gm)
+  return [...lines].map(([, life, fault, point]) => ({ life, fault, point }) as Case)
 }
 
 /** The same cases, in an order in which the first of them are spread over all. */

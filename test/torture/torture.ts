@@ -2,7 +2,7 @@
  * `make torture`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are those that an
  * undisturbed run passes; each meets each fault. Ends with `N passed, N failed`.
  */
-import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { installCarelessAgent } from './careless-agent.ts'
@@ -11,16 +11,17 @@ import { faultNames, type FaultName } from './faults.ts'
 import type { Lane } from './lane.ts'
 import { lifeNames, lives, type LifeName } from './lives.ts'
 import { goThrough, type Place } from './course.ts'
-import { allCases, sample, sampleWithKnown, type Case } from './matrix.ts'
+import { allCases, isSame, passedIn, sample, sampleWithKnown, type Case } from './matrix.ts'
 import { faultsOf, type Outcome } from './outcome.ts'
 import { createTrials, type Expected, type Result, type Trials } from './trial.ts'
 
-const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--shift N] [--minutes N] [--life NAME] [--fault NAME] [--point NAME#N] [--keep]
+const usage = `usage: node test/torture/torture.ts [--lanes N] [--sample N] [--shift N] [--minutes N] [--done FILE] [--life NAME] [--fault NAME] [--point NAME#N] [--keep]
 
   --lanes N    nodes that are tortured at the same time (default 3); one more counts for them. Of many cases, those with the API server
                down are gone through on a cluster of their own beside it, of two nodes more
   --sample N   only so many of all cases, spread evenly; --shift N takes others
   --minutes N  begins no case after that time; what was tortured until then is spread over all there is
+  --done FILE  without what passed in that log of an earlier run; more than once for several
   --life, --fault, --point   only these: ${lifeNames.join(', ')}; ${faultNames.join(', ')}
   --list       only prints the crash points
   --keep       leaves the sandbox up (SANDBOX=name, default torture)
@@ -89,6 +90,7 @@ async function main(): Promise<number> {
     sample: text,
     shift: text,
     minutes: text,
+    done: { type: 'string', multiple: true } as const,
     life: text,
     fault: text,
     point: text,
@@ -121,7 +123,8 @@ async function main(): Promise<number> {
       for (const name of names) console.log(`${name}: ${points[name].join(' ')}`)
       return 0
     }
-    const all = allCases(points, only)
+    const passed = (values.done ?? []).flatMap((file) => passedIn(readFileSync(file, 'utf8')))
+    const all = allCases(points, only).filter((one) => !passed.some((other) => isSame(one, other)))
     const cases = sampleWithKnown(all, Number(values.sample ?? all.length), Number(values.shift ?? 0))
     say(`${cases.length} of ${all.length} cases on ${bench.lanes.length} nodes`)
     const tell = (one: Case, result: Result): void => {
