@@ -58,7 +58,7 @@ conformance: deps ## the original's own scenarios, row by row, on the sandbox; n
 	  node test/conformance/table.ts dist/conformance.json
 
 .PHONY: torture
-torture: deps ## every crash point of the agent against every fault, on the sandbox (SAMPLE=n: only so many, MINUTES=n: so long); needs root; hours
+torture: deps ## every crash point of the agent against every fault, on the sandbox (SAMPLE=n: only so many, MINUTES=n: so long); needs root; two hours
 	@node test/torture/torture.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: measure
