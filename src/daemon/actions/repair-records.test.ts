@@ -55,8 +55,12 @@ const entry = (more: Partial<PackageRecord>): PackageRecord => ({
   ...more,
 })
 
-const repair = async (work: PackageRecord | undefined, installed: SkyhookRecord['installed']): Promise<void> => {
-  const packages = work ? { 'work|1.0.0': work } : {}
+const repair = async (
+  work: PackageRecord | undefined,
+  installed: SkyhookRecord['installed'],
+  others: SkyhookRecord['packages'] = {},
+): Promise<void> => {
+  const packages = { ...(work && { 'work|1.0.0': work }), ...others }
   const journal: Journal = { v: 1, nodeUid: 'n', skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installed } } }
   const ports = { root: createHostRoot(mount), folders, contentOf: () => '/store/abc', nowMs: Date.UTC(2026, 0, 2) }
   await repairRecords(ports, journal)
@@ -112,6 +116,15 @@ describe('what an agent left unwritten when it died', () => {
     put(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
     const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
     await repair(entry({ stage: 'config' }), { work: '1.0.0', other: last })
+    expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
+  })
+
+  test('is not added where another package of the same image is being uninstalled, and that is on record already', async () => {
+    const history = ['uninstalled', '1.0.0', '3.0.0'].map((version) => ({ version, time: '' }))
+    put(`${state}/history/probe.json`, JSON.stringify({ 'current-version': 'uninstalled', history }))
+    const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
+    const leaving = { 'old|3.0.0': { ...entry({ name: 'old', version: '3.0.0', stage: 'uninstall', state: 'in_progress' }) } }
+    await repair(entry({ stage: 'config' }), { work: '1.0.0', old: '3.0.0' }, leaving)
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
   })
 

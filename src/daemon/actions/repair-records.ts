@@ -36,7 +36,7 @@ async function removeTemporaries(root: HostRoot, folder: string): Promise<void> 
 async function repairEntry(
   { root, folders, contentOf, nowMs }: RepairPorts,
   skyhook: string,
-  { uid, installed }: SkyhookRecord,
+  { uid, installed, packages }: SkyhookRecord,
   entry: PackageRecord,
   { digest, generation, packageName, packageVersion }: PackageWork,
 ): Promise<void> {
@@ -62,8 +62,9 @@ async function repairEntry(
   if (interrupted && wasInterrupted(entry) && !(await hasInterruptFlags(root, state, id, interrupted)))
     await publishInterruptFlags(root, state, id, interrupted, nowMs)
   if (installed[entry.name] !== packageVersion) return
-  // packages of one image share a history: another's version may be on top, or that another was uninstalled
-  const current = new Set(Object.values(installed))
+  // packages of one image share a history: another's version may be on top, or that another was, or is being, uninstalled
+  const isLeaving = Object.values(packages).some(({ stage, state }) => stage === 'uninstall' && state !== 'skipped')
+  const current = new Set([...Object.values(installed), ...(isLeaving ? ['uninstalled'] : [])])
   const history = await readHistory(root, state, packageName)
   const isOnRecord =
     history.state === 'found' &&
