@@ -34,13 +34,12 @@ export function completeStage(draft: Draft, entry: PackageRecord, config: Packag
   if (entry.stage === 'post-interrupt') {
     const { changedKeys: _k, ...interrupted } = rest // complete for what it was configured with, whatever the spec says by now
     setEntry(draft, { ...interrupted, state: 'complete', restarts: 0, started, finished: started, passedAtMs })
-  } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { started, passedAtMs }) })
-  if (entry.stage === 'apply' || entry.stage === 'upgrade') {
+  } else if (entry.stage === 'apply' || entry.stage === 'upgrade') {
     setEntry(draft, { ...rest, state: 'complete', restarts: 0, installedBy: entry.stage })
     setInstalled(draft, entry.name, config.packageVersion)
     const key = `history/${skyhook}/${entry.name}`
     draft.actions.push({ do: 'recordHistory', key, skyhook, name: entry.name, config, version: config.packageVersion })
-  }
+  } else setEntry(draft, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { started, passedAtMs }) })
   if (entry.stage === 'upgrade') {
     for (const other of entriesOf(draft.record, entry.name))
       if (other.version !== entry.version && !other.kept) removeEntry(draft, packageKey(other.name, other.version))
