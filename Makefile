@@ -46,7 +46,7 @@ sandbox-down: ## remove every trace of it
 
 .PHONY: demo
 demo: deps ## from nothing to a finished rollout on three real hosts; needs root
-	@node test/demo/demo.ts
+	@node demo/demo.ts
 
 .PHONY: test
 test: deps ## everything, on real parts; needs root
@@ -57,9 +57,9 @@ conformance: deps ## the original's own scenarios, row by row, on the sandbox; n
 	@mkdir -p dist; rm -f dist/conformance.json; vitest run --project conformance --reporter=default --reporter=json --outputFile.json=dist/conformance.json; \
 	  node test/conformance/table.ts dist/conformance.json
 
-.PHONY: torture
-torture: deps ## every crash point of the agent against every fault, on the sandbox (SAMPLE=n: only so many, MINUTES=n: so long); needs root; two hours
-	@node test/torture/torture.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES))
+.PHONY: faults
+faults: deps ## every crash point of the agent against every fault, on the sandbox (SAMPLE=n: only so many, MINUTES=n: so long); needs root; two hours
+	@node test/faults/campaign.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: measure
 measure: deps ## memory, start, latency and API requests of the agent, on the sandbox

@@ -11,9 +11,10 @@ export default defineConfig({
             'src/**/*.test.ts',
             'build/**/*.test.ts',
             'bench/**/*.test.ts',
-            'test/search/**/*.test.ts',
+            'test/fixtures/*.test.ts',
+            'test/model/**/*.test.ts',
             'test/conformance/rows.test.ts',
-            'test/torture/**/*.test.ts',
+            'test/faults/**/*.test.ts',
           ],
           environment: 'node',
           testTimeout: 30_000, // searches take seconds, on a busy machine many

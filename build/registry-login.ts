@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { createHostRoot } from '../src/host/root.ts'
-import { type Credential, parseDockerConfig } from '../src/packages/oci/credentials.ts'
-import { hostFiles } from '../src/packages/oci/host-files.ts'
-import type { RegistrySettings } from '../src/packages/oci/registry.ts'
+import { createHostRoot } from '../src/host/fs/host-root.ts'
+import { type Credential, parseDockerConfig } from '../src/packages/oci/read/credentials.ts'
+import { hostFiles } from '../src/packages/oci/read/host-files.ts'
+import type { RegistrySettings } from '../src/packages/oci/read/registry.ts'
 
 /**
  * How a tool on this machine reaches a registry: REGISTRY_USER, REGISTRY_PASSWORD and REGISTRY_CA (a file) as `.sandbox/env` sets them

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BuiltLayer, type LayerEntry, readFolder, writeLayer } from '../src/packages/oci/layer.ts'
+import { type BuiltLayer, type LayerEntry, readFolder, writeLayer } from '../src/packages/oci/write/layer.ts'
 import { cacheFolder } from './cache.ts'
 import { type Architecture, controlOf, type DebianPackage, extractPackage, fetchPackage, type PackagePin } from './debian-packages.ts'
 import { fetchNode, type NodeBinary, nodeVersion } from './node-binary.ts'

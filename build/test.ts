@@ -51,7 +51,7 @@ function tests(project: string): void {
 
 /** A sample of all crash points and faults; `make torture` has them all. */
 function torture(): void {
-  const parameters = [join(import.meta.dirname, '../test/torture/torture.ts'), '--lanes', '2', '--sample', String(tortureCases)]
+  const parameters = [join(import.meta.dirname, '../test/faults/campaign.ts'), '--lanes', '2', '--sample', String(tortureCases)]
   const { stdout } = spawnSync(process.execPath, parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
   process.stdout.write(stdout)
   const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(stdout) ?? []

@@ -28,7 +28,7 @@ describe('an effect without a crash point', () => {
     ],
     [
       'a bus connection of its own',
-      "import { connectSystemBus } from '../host/bus.ts'\nexport const b = connectSystemBus({ socketPath: '' })\n",
+      "import { connectSystemBus } from '../host/dbus/connection.ts'\nexport const b = connectSystemBus({ socketPath: '' })\n",
     ],
     ['a program', "import { execFile } from 'node:child_process'\nexport const f = () => execFile('/bin/true')\n"],
     ['an HTTP request', "import { request } from 'node:https'\nexport const f = () => request('https://example.com')\n"],
@@ -38,7 +38,7 @@ describe('an effect without a crash point', () => {
 
   test('is allowed in its home, and in tests', () => {
     const fsync = "import { fsyncSync } from 'node:fs'\nexport const f = () => fsyncSync(3)\n"
-    expect(lint('src/host/durable.ts', fsync)).not.toContain('without a crash point')
+    expect(lint('src/host/fs/fsync.ts', fsync)).not.toContain('without a crash point')
     expect(lint('src/host/other.test.ts', fsync)).not.toContain('without a crash point')
     expect(lint('src/host/other.ts', fsync)).toContain('without a crash point')
   })

@@ -1,5 +1,5 @@
 /**
- * Lint rule: an effect that outlives the agent goes through one of the few functions that pass a crash point (src/host/crash-point.ts).
+ * Lint rule: an effect that outlives the agent goes through one of the few functions that pass a crash point (src/host/fs/failpoint.ts).
  * Everything that could make an effect without a name is refused outside of its home.
  */
 
@@ -10,12 +10,12 @@ type Context = { readonly filename: string; report(found: { node: Node; message:
 type Home = { readonly files: RegExp; readonly instead: string }
 
 const durable: Home = {
-  files: /src\/host\/durable\.ts$/,
-  instead: 'wait for the disk by syncOpenFile, syncFile or syncFolder of src/host/durable.ts',
+  files: /src\/host\/fs\/fsync\.ts$/,
+  instead: 'wait for the disk by syncOpenFile, syncFile or syncFolder of src/host/fs/fsync.ts',
 }
 const process: Home = {
-  files: /src\/(packages\/unpack-child|census\/parent)\.ts$/,
-  instead: 'run what has effects as a unit of the host (src/host/units.ts)',
+  files: /src\/(packages\/store\/unpack-child|daemon\/census\/child)\.ts$/,
+  instead: 'run what has effects as a unit of the host (src/host/systemd/units.ts)',
 }
 
 /** Names that a module may import from another one. */
@@ -25,18 +25,18 @@ const imports: readonly { readonly from: RegExp; readonly names: RegExp; readonl
   {
     from: /\/transport\.ts$/,
     names: /^createTransport$/,
-    home: { files: /src\/(daemon\/parts|census\/main|cli\/.*)\.ts$/, instead: 'take the Transport that src/daemon/parts.ts made' },
+    home: { files: /src\/(daemon\/wire|census\/main|cli\/.*)\.ts$/, instead: 'take the Transport that src/daemon/wire.ts made' },
   },
   {
-    from: /\/bus\.ts$/,
+    from: /dbus\/connection\.ts$/,
     names: /^connectSystemBus$/,
-    home: { files: /src\/host\/bus-connection\.ts$/, instead: 'take the BusConnection that src/daemon/parts.ts made' },
+    home: { files: /src\/host\/dbus\/reconnecting\.ts$/, instead: 'take the BusConnection that src/daemon/wire.ts made' },
   },
   {
     from: /^(node:)?https?$/,
     names: /^(request|get|default|\*)$/,
     home: {
-      files: /src\/(kube\/transport|kube\/exchange|packages\/oci\/http|daemon\/probe)\.ts$/,
+      files: /src\/(kube\/transport|kube\/exchange|packages\/oci\/read\/http|daemon\/telemetry\/probe)\.ts$/,
       instead: 'go through src/kube/transport.ts or the registry client',
     },
   },

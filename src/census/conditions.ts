@@ -2,8 +2,8 @@
 import { disableKey, pauseKey, prefix } from '../schemas/annotations.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
-import type { FinalizerPlan } from './deletion.ts'
-import { nodeList, stateOfNodes } from './node-words.ts'
+import type { FinalizerPlan } from './finalizer.ts'
+import { nodeList, stateOfNodes } from './summary-text.ts'
 import { conditionOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
 
 export type ConditionsInput = {

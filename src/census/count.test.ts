@@ -4,7 +4,7 @@ import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey 
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { rollUp } from './count.ts'
 import { skyhookOfKey, type AgentState } from './node-facts.ts'
-import { agentsAll, counted, entry, nodeSaying, skyhookWith, spec, type Said } from './test-objects.ts'
+import { agentsAll, counted, entry, nodeSaying, skyhookWith, spec, type Said } from '../../test/support/census-objects.ts'
 
 const demo = skyhookWith()
 

@@ -1,10 +1,10 @@
 import type { NodeStatus } from '../schemas/skyhook.ts'
-import { appliedHash } from '../stages/applied.ts'
-import { isDisabled, isPaused, specProblem } from '../stages/eligibility.ts'
-import { selects } from '../stages/selectors.ts'
-import type { SkyhookView } from '../stages/world.ts'
+import { appliedHash } from '../stages/model/applied-hash.ts'
+import { isDisabled, isPaused, specProblem } from '../stages/skyhook/gates.ts'
+import { selects } from '../schemas/selectors.ts'
+import type { SkyhookView } from '../stages/model/snapshot.ts'
 import { createStateReader, nodeFact, type CensusNode, type NodeFact } from './node-facts.ts'
-import type { Agents } from './silence.ts'
+import type { Agents } from './agent-liveness.ts'
 
 /** Everything that is counted for one Skyhook at one moment. */
 export type Counts = {

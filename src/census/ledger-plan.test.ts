@@ -3,8 +3,8 @@ import type { Ledger } from '../lease/ledger.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { planLedger, type LedgerPlan } from './ledger-plan.ts'
-import type { Matched } from './matched.ts'
-import { counted, nodeSaying, skyhookWith, spec } from './test-objects.ts'
+import type { Matched } from './damped-count.ts'
+import { counted, nodeSaying, skyhookWith, spec } from '../../test/support/census-objects.ts'
 
 type Situation = {
   skyhook?: Skyhook

@@ -2,8 +2,8 @@ import type { Ledger } from '../lease/ledger.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
 import type { Counts } from './count.ts'
-import { nextMatched, type Matched } from './matched.ts'
-import { paceMs } from './pacing.ts'
+import { nextMatched, type Matched } from './damped-count.ts'
+import { paceMs } from './write-throttle.ts'
 
 export type LedgerInput = {
   readonly skyhook: Skyhook

@@ -9,12 +9,12 @@ import { LABEL } from '../lease/names.ts'
 import { collectionOf } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { startCensus } from './census.ts'
+import { startCensus } from './scheduler.ts'
 import { readCensusSettings, type CensusLine, type CensusSettings } from './messages.ts'
 import type { CensusNode } from './node-facts.ts'
-import { createSilence, type Agents, type Silence } from './silence.ts'
+import { createSilence, type Agents, type Silence } from './agent-liveness.ts'
 import { SKYHOOKS } from './skyhook-writer.ts'
-import { censusNode, isSound, podsIn, silentBefore, slimNode, slimPod, slimSkyhook, type PodObject } from './watched.ts'
+import { censusNode, isSound, podsIn, silentBefore, slimNode, slimPod, slimSkyhook, type PodObject } from './projections.ts'
 
 export type CensusInput = {
   /** One line of settings, then nothing: its end is the order to stop, and comes also when the agent is killed. */

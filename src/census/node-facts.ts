@@ -2,7 +2,7 @@
 import * as keys from '../schemas/annotations.ts'
 import type { Companion, NodeStateEntry, PublishedReason } from '../schemas/annotations.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
-import { sha256Hex } from '../stages/canonical.ts'
+import { sha256Hex } from '../schemas/canonical-json.ts'
 import type { NodeState } from './skyhook-status.ts'
 
 /** A Node as the census keeps it: no spec, no status, no annotations of others. */

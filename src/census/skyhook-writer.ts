@@ -3,7 +3,7 @@ import { METADATA_ONLY, type KubeObject } from '../kube/objects.ts'
 import type { Transport } from '../kube/transport.ts'
 import { apiLevel, prefix } from '../schemas/annotations.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { finalizersAfter, type FinalizerPlan } from './deletion.ts'
+import { finalizersAfter, type FinalizerPlan } from './finalizer.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 
 export const SKYHOOKS = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'

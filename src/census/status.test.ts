@@ -2,11 +2,11 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { disableKey, ignoreLabel, pauseKey } from '../schemas/annotations.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { planFinalizer, type FinalizerPlan } from './deletion.ts'
+import { planFinalizer, type FinalizerPlan } from './finalizer.ts'
 import type { CensusNode } from './node-facts.ts'
 import { conditionOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
 import { isUrgent, nextStatus } from './status.ts'
-import { agentsAll, counted, entry, nodeSaying, skyhookWith, spec, type Said } from './test-objects.ts'
+import { agentsAll, counted, entry, nodeSaying, skyhookWith, spec, type Said } from '../../test/support/census-objects.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14, 0, 0, 500)
 const nothing: FinalizerPlan = { do: 'nothing' }

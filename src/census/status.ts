@@ -1,9 +1,9 @@
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { nextConditions } from './conditions.ts'
 import { rollUp, type Counts } from './count.ts'
-import type { FinalizerPlan } from './deletion.ts'
+import type { FinalizerPlan } from './finalizer.ts'
 import type { NodeFact } from './node-facts.ts'
-import { nodeMaps } from './node-maps.ts'
+import { nodeMaps } from './status-maps.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 
 export type StatusInput = {

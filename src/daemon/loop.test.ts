@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { emptyJournal, type Journal } from '../schemas/journal.ts'
-import { known, type StageSettings } from '../stages/world.ts'
+import { known, type StageSettings } from '../stages/model/snapshot.ts'
 import { startLoop } from './loop.ts'
-import { newState, worldOf, type State } from './state.ts'
+import { newState, worldOf, type State } from './state/state.ts'
 
 const settings: StageSettings = { runtimeRequiredTaint: { key: 'k', effect: 'NoSchedule' }, skipNamespaces: [], reapplyOnReboot: false }
 

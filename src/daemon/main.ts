@@ -1,4 +1,4 @@
-import { version } from './version.ts'
+import { version } from './settings/version.ts'
 
 // Each command loads only what it needs: a probe must not cost what an agent costs.
 
@@ -15,12 +15,12 @@ async function main([command = '', argument]: readonly string[]): Promise<number
     case 'agent':
       return await (await import('./agent.ts')).runAgent()
     case 'unpack':
-      await (await import('../packages/unpack-child.ts')).runUnpackChild()
+      await (await import('../packages/store/unpack-child.ts')).runUnpackChild()
       return 0
     case 'census':
       return await (await import('../census/main.ts')).runCensus({ stdin: process.stdin, stdout: process.stdout })
     case 'health':
-      if (argument === 'live' || argument === 'ready') return await (await import('./probe.ts')).probe(argument)
+      if (argument === 'live' || argument === 'ready') return await (await import('./telemetry/probe.ts')).probe(argument)
       break
     case 'version':
       process.stdout.write(`${version}\n`)

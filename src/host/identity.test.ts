@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readBootId, readMachineId, readOperatingSystem } from './identity.ts'
-import { createHostRoot, type HostRoot } from './root.ts'
+import { createHostRoot, type HostRoot } from './fs/host-root.ts'
 
 let mount: string
 let root: HostRoot

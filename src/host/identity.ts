@@ -1,5 +1,5 @@
 /** Which machine this is, and which of its boots. */
-import { type HostRoot, unlessMissing } from './root.ts'
+import { type HostRoot, unlessMissing } from './fs/host-root.ts'
 
 /**
  * Id of the host's present boot. Read through the host's root: a container's own /proc may show another machine's where

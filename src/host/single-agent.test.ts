@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createHostRoot, type HostRoot } from './root.ts'
+import { createHostRoot, type HostRoot } from './fs/host-root.ts'
 import { AGENT_SOCKET_PATH, claimSingleAgent, type SingleAgentClaim } from './single-agent.ts'
 
 let mount: string
@@ -29,7 +29,7 @@ async function claim(description: string, heard: string[] = [], signal?: AbortSi
 /** Another process that holds the claim until it is killed. */
 async function holderProcess(): Promise<ChildProcess> {
   const module = (name: string) => JSON.stringify(new URL(name, import.meta.url).pathname)
-  const program = `import { createHostRoot } from ${module('./root.ts')}
+  const program = `import { createHostRoot } from ${module('./fs/host-root.ts')}
 import { claimSingleAgent } from ${module('./single-agent.ts')}
 await claimSingleAgent({ root: createHostRoot(${JSON.stringify(mount)}), description: 'the child', onWaiting() {} })
 console.log('claimed')

@@ -11,7 +11,7 @@ import { link, lstat, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { HostRoot } from './root.ts'
+import type { HostRoot } from './fs/host-root.ts'
 
 export const AGENT_SOCKET_PATH = '/run/skyhook/agent.sock'
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { startFakeApiServer, type FakeApiServer } from '../../test/cluster/fake-api-server.ts'
+import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from './credentials.ts'
 import { startEventRecorder, type EventFact, type EventRecorder, type EventTiming } from './events.ts'
 import { createTransport, type Transport } from './transport.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/cluster/fake-api-server.ts'
+import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from './credentials.ts'
 import { patchNode } from './node-writer.ts'
 import { createTransport, type Transport } from './transport.ts'

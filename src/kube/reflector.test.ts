@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { startFakeApiServer, type FakeApiServer, type SeenRequest } from '../../test/cluster/fake-api-server.ts'
+import { startFakeApiServer, type FakeApiServer, type SeenRequest } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from './credentials.ts'
 import type { KubeObject } from './objects.ts'
 import { startReflector, type Notice, type Reflector, type ReflectorFact, type ReflectorOptions } from './reflector.ts'

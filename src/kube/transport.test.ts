@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startFakeApiServer, type FakeApiServer } from '../../test/cluster/fake-api-server.ts'
+import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
 import { staticCredentials, type Credentials } from './credentials.ts'
 import { apiErrorFrom, isConflict, isForbidden, isGone, isNotFound, isTooManyRequests, isUnknownOutcome, NoAnswerError } from './errors.ts'
 import { createTransport, type RequestFact, type Transport } from './transport.ts'

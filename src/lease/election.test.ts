@@ -1,7 +1,7 @@
 /** Election against a server that misbehaves, a hundred times faster than in a cluster. On a real server: test/cluster/election.test.ts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/cluster/fake-api-server.ts'
+import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../kube/credentials.ts'
 import { createTransport, type Transport } from '../kube/transport.ts'
 import { CENSUS_LEASE, startElection, type Election } from './election.ts'

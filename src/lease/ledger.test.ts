@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startFakeApiServer, type FakeApiServer } from '../../test/cluster/fake-api-server.ts'
+import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../kube/credentials.ts'
 import { createTransport, type Transport } from '../kube/transport.ts'
 import { countedScope, crowdOf, LEDGER_ANNOTATION, readLedger, writeLedger, type Ledger } from './ledger.ts'

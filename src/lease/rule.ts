@@ -2,7 +2,7 @@
  * Admission of slots. A slot is a numbered Lease; its number is the only thing nodes have to agree on.
  *
  * Invariant: an admission from a LIST taken after the last change of the limit leaves no more holders than the limit, also when the
- * limit has just fallen, also beside slots that were never admitted (test/search/admission.test.ts walks every interleaving).
+ * limit has just fallen, also beside slots that were never admitted (test/model/admission.test.ts walks every interleaving).
  *
  * Why: let A be the holders admitted by the rule since the limit changed, B the others that still hold, j the largest index in A.
  * A's indices are distinct, at most j, and none of them is used by B, so |A| ≤ j + 1 − |B at or below j|. The owner of j saw B's slots

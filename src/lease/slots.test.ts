@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/cluster/fake-api-server.ts'
+import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../kube/credentials.ts'
 import { createTransport, type Transport } from '../kube/transport.ts'
 import { indexedName, LABEL, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'

@@ -37,7 +37,7 @@ export type SkyhookRecord = {
   readonly rev: number
   /** Keyed `<package name>|<version>`, as published. */
   readonly packages: Readonly<Record<string, PackageRecord>>
-  /** Hash of the spec that was last completed here (see stages/applied.ts). */
+  /** Hash of the spec that was last completed here (see stages/model/applied-hash.ts). */
   readonly applied?: string
   /** Set from the first started step until completion: from here on the work goes to its end. */
   readonly lifecycle?: Lifecycle
@@ -51,9 +51,9 @@ export type SkyhookRecord = {
   readonly flags: Readonly<Record<string, number>>
   /** Steps under way whose work is not wanted any more: they are stopped, and nothing of their package starts before they have ended. */
   readonly stopping?: readonly UnwantedStep[]
-  /** The interrupt under way or just done, see stages/interrupts.ts. */
+  /** The interrupt under way or just done, see stages/interrupt/merge.ts. */
   readonly interrupt?: InterruptRun
-  /** Waiting for the node to be drained, or giving that up for a while (stages/drain-patience.ts). */
+  /** Waiting for the node to be drained, or giving that up for a while (stages/drain/drain-timeout.ts). */
   readonly drain?: {
     readonly yields: number
     readonly sinceMs?: number
@@ -149,7 +149,7 @@ export type StageAttempt = {
   readonly number: number
   readonly startedAtMs: number
   readonly steps: readonly StepAttempt[]
-  /** Hash of configuration and environment that this attempt uses (stages/config-changes.ts). */
+  /** Hash of configuration and environment that this attempt uses (stages/model/package-inputs.ts). */
   readonly inputs: string
   /** How often a step of this attempt was repeated because its outcome was unknown; keeps their ids apart. */
   readonly repeats?: number

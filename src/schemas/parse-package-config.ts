@@ -11,7 +11,7 @@ export type ParsedPackageConfig =
 
 /**
  * Reads the text of a config.json: syntax, version, schema, then the rules between its parts. Reports every problem found,
- * each with its JSON pointer. Files need not exist: see packages/config.ts. Never throws.
+ * each with its JSON pointer. Files need not exist: see packages/step/load-package.ts. Never throws.
  */
 export function parsePackageConfig(text: string): ParsedPackageConfig {
   let document: unknown

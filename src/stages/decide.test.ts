@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { NodeModel, guardedStep, plainStep, simplePackage } from './node-model.ts'
-import { install, installed, pkg } from './node-model-words.ts'
+import { NodeModel, guardedStep, plainStep, simplePackage } from '../../test/support/node-simulator.ts'
+import { install, installed, pkg } from '../../test/support/node-simulator-dsl.ts'
 
 describe('a first install', () => {
   test('runs apply and config with their checks, publishes completion and gives the slot back', () => {

@@ -12,7 +12,7 @@ import { readLedger } from '../../src/lease/ledger.ts'
 import type { Lease } from '../../src/lease/slot.ts'
 import * as keys from '../../src/schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../src/stages/applied.ts'
+import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { LEASES, SKYHOOKS, startCensusCluster, type CensusCluster } from './census-cluster.ts'
 
 const NAME = 'rollout'

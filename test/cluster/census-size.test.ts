@@ -6,14 +6,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, expect, test, vi } from 'vitest'
-import { CENSUS_FLAGS, createCensusKeeper } from '../../src/census/parent.ts'
+import { CENSUS_FLAGS, createCensusKeeper } from '../../src/daemon/census/child.ts'
 import type { CensusLine } from '../../src/census/messages.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../src/stages/applied.ts'
-import { sha256Hex } from '../../src/stages/canonical.ts'
+import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { memoryMb, startCensusCluster, type CensusCluster } from './census-cluster.ts'
-import { startFakeApiServer, type FakeApiServer } from './fake-api-server.ts'
+import { startFakeApiServer, type FakeApiServer } from '../support/fake-api-server.ts'
 
 const SPEC: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
 const cleanups: (() => Promise<void>)[] = []

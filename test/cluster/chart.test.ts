@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
-import { readSettings } from '../../src/daemon/settings.ts'
+import { readSettings } from '../../src/daemon/settings/settings.ts'
 import { chart, installChart, namespace, startChartCluster, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'

@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createHostRoot } from '../../src/host/root.ts'
-import { parseDockerConfig } from '../../src/packages/oci/credentials.ts'
-import { hostFiles } from '../../src/packages/oci/host-files.ts'
-import { readFolder, writeLayer } from '../../src/packages/oci/layer.ts'
-import { buildImage } from '../../src/packages/oci/layout.ts'
-import { resolveImage } from '../../src/packages/oci/pull.ts'
-import { pushImages } from '../../src/packages/oci/push.ts'
+import { createHostRoot } from '../../src/host/fs/host-root.ts'
+import { parseDockerConfig } from '../../src/packages/oci/read/credentials.ts'
+import { hostFiles } from '../../src/packages/oci/read/host-files.ts'
+import { readFolder, writeLayer } from '../../src/packages/oci/write/layer.ts'
+import { buildImage } from '../../src/packages/oci/write/layout.ts'
+import { resolveImage } from '../../src/packages/oci/read/pull.ts'
+import { pushImages } from '../../src/packages/oci/write/push.ts'
 import { parseReference } from '../../src/packages/oci/reference.ts'
-import { createRegistryClient, type RegistrySettings } from '../../src/packages/oci/registry.ts'
-import { openImageStore, type StoredImage } from '../../src/packages/store.ts'
-import { unpackInChild } from '../../src/packages/unpack-child.ts'
+import { createRegistryClient, type RegistrySettings } from '../../src/packages/oci/read/registry.ts'
+import { openImageStore, type StoredImage } from '../../src/packages/store/image-store.ts'
+import { unpackInChild } from '../../src/packages/store/unpack-child.ts'
 import { type DockerRegistry, startDockerRegistry } from './docker-registry.ts'
 
 const run = promisify(execFile)
@@ -60,7 +60,7 @@ function settings(
   return { credentials, sources: hostKnowing(ca) }
 }
 
-const source = new URL('../../src/packages/unpack-child.ts', import.meta.url).href
+const source = new URL('../../src/packages/store/unpack-child.ts', import.meta.url).href
 const command: [string, ...string[]] = [process.execPath, '-e', `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`]
 
 async function ensure(name: string, use: RegistrySettings = settings(), folder = mkdtempSync(join(room, 'images-'))): Promise<StoredImage> {

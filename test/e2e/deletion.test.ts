@@ -1,6 +1,6 @@
 /** A Skyhook that is deleted: what is uninstalled with it, what stays, and that nothing of it is left on the cluster. */
 import { describe, expect, test } from 'vitest'
-import { FINALIZER } from '../../src/census/deletion.ts'
+import { FINALIZER } from '../../src/census/finalizer.ts'
 import { nodeNames, unique, useCluster } from './cluster.ts'
 import { journaled, journalOf, manifest, shellscript, shown, withoutTimes } from './skyhooks.ts'
 import { overBudget } from './slots.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createHostRoot, type HostRoot } from '../../src/host/root.ts'
+import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
 /** One host of the sandbox, as somebody logged in there sees it. Paths are the host's. */

@@ -1,6 +1,6 @@
 /** A package rolled out to three nodes, one at a time: what the cluster sees meanwhile, and what it leaves on Nodes and hosts. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { sha256Hex } from '../../src/stages/canonical.ts'
+import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { nodeNames, unique, useCluster, type NodeName } from './cluster.ts'
 import type { View } from './moments.ts'
 import { fixture, journaled, leaveOf, manifest, shellscript, shown } from './skyhooks.ts'

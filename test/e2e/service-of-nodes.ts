@@ -1,6 +1,6 @@
 /** Which nodes are in service, what an Event tells of them, and what happened between cordon and uncordon. */
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import type { History } from './history.ts'
+import type { History } from '../support/history.ts'
 import type { Moment, View } from './moments.ts'
 import { shown } from './skyhooks.ts'
 

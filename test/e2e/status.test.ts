@@ -1,7 +1,7 @@
 /** What a Skyhook's own status says, while its nodes work, its spec changes, and agents and the census die. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
-import { appliedHash } from '../../src/stages/applied.ts'
+import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { deleteAgent, killAgent } from './agents.ts'
 import { nodeNames, unique, useCluster } from './cluster.ts'
 import type { Moment, View } from './moments.ts'

@@ -1,7 +1,7 @@
 /** What a power cut takes, on a host whose disk has only what was handed to it. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openJournalFile } from '../../src/host/journal.ts'
+import { openJournalFile } from '../../src/host/fs/journal-file.ts'
 import { bootHost, type SystemdHost } from './systemd-host.ts'
 
 let host: SystemdHost

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { confirmRestart, restartService, type RestartOutcome } from '../../src/host/service-restart.ts'
+import { confirmRestart, restartService, type RestartOutcome } from '../../src/host/systemd/service-restart.ts'
 import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
 
 const SERVICES: Readonly<Record<string, string>> = {

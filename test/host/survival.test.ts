@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { BUS } from '../../src/host/bus.ts'
+import { BUS } from '../../src/host/dbus/connection.ts'
 import { readBootId, readMachineId } from '../../src/host/identity.ts'
-import { listInhibitors, reboot } from '../../src/host/login.ts'
-import { observeStepUnit } from '../../src/host/step-observation.ts'
-import { forgetStepUnit } from '../../src/host/step-unit.ts'
-import { command, text } from '../../src/host/unit-properties.ts'
+import { listInhibitors, reboot } from '../../src/host/systemd/reboot.ts'
+import { observeStepUnit } from '../../src/host/step/observe.ts'
+import { forgetStepUnit } from '../../src/host/step/start.ts'
+import { command, text } from '../../src/host/systemd/unit-properties.ts'
 import { bootHost, shell, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
 
 let host: SystemdHost

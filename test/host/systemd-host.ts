@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { type BusConnection, keepBus } from '../../src/host/bus-connection.ts'
-import { createHostRoot, type HostRoot } from '../../src/host/root.ts'
-import type { StepHost } from '../../src/host/step-files.ts'
-import { observeStepUnit, type StepIdentity, type StepObservation } from '../../src/host/step-observation.ts'
-import { startStepUnit, type StepUnitRequest } from '../../src/host/step-unit.ts'
-import { createUnits, type Units } from '../../src/host/units.ts'
+import { type BusConnection, keepBus } from '../../src/host/dbus/reconnecting.ts'
+import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
+import type { StepHost } from '../../src/host/step/files.ts'
+import { observeStepUnit, type StepIdentity, type StepObservation } from '../../src/host/step/observe.ts'
+import { startStepUnit, type StepUnitRequest } from '../../src/host/step/start.ts'
+import { createUnits, type Units } from '../../src/host/systemd/units.ts'
 
 const run = promisify(execFile)
 const SANDBOX_PROGRAM = new URL('../../bin/sandbox', import.meta.url).pathname

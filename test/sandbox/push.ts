@@ -6,13 +6,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { registryFromEnvironment } from '../../build/registry-login.ts'
-import { type LayerEntry, readFolder, writeLayer } from '../../src/packages/oci/layer.ts'
-import { buildImage } from '../../src/packages/oci/layout.ts'
+import { type LayerEntry, readFolder, writeLayer } from '../../src/packages/oci/write/layer.ts'
+import { buildImage } from '../../src/packages/oci/write/layout.ts'
 import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
-import { pushImages } from '../../src/packages/oci/push.ts'
+import { pushImages } from '../../src/packages/oci/write/push.ts'
 import { formatReference, parseReference } from '../../src/packages/oci/reference.ts'
-import { createRegistryClient } from '../../src/packages/oci/registry.ts'
-import { PACKAGE_FOLDER } from '../../src/packages/layer-names.ts'
+import { createRegistryClient } from '../../src/packages/oci/read/registry.ts'
+import { PACKAGE_FOLDER } from '../../src/packages/store/layer-paths.ts'
 
 const TIMEOUT_MS = 60_000
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Digest, digestOf } from './digest.ts'
-import { fakeIndex } from './fake-registry.ts'
+import { fakeIndex } from '../../../test/support/fake-registry.ts'
 import { type ImageIndex, OCI_CONFIG, OCI_INDEX, OCI_LAYER_GZIP, OCI_MANIFEST, parseManifest, selectPlatform } from './manifest.ts'
 
 const DOCKER = 'application/vnd.docker.distribution.manifest.v2+json'

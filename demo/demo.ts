@@ -1,0 +1,86 @@
+/**
+ * `make demo`: from nothing to a finished rollout on three real hosts. Ends with 0 only when every node is complete and nothing is left
+ * behind. Leaves the sandbox running, so that one can look around and run it again.
+ */
+import { dirname, relative } from 'node:path'
+import { record } from '../test/support/history.ts'
+import { hostOf } from '../test/e2e/host.ts'
+import { adminTransport } from '../test/e2e/kube.ts'
+import type { Sandbox } from '../test/sandbox/sandbox.ts'
+import { play } from './play.ts'
+import { readySandbox } from './ready-sandbox.ts'
+import { samples } from './samples.ts'
+import { createScreen, table, type Screen } from './screen.ts'
+
+async function main(screen: Screen): Promise<void> {
+  if (process.getuid?.() !== 0) throw new Error('the demo boots systemd hosts with network namespaces, which needs root: sudo make demo')
+  const startedMs = performance.now()
+  screen.line('skyhookd demo: a real cluster of three hosts with systemd, kubelet and containerd, all on this machine')
+  const box = await readySandbox(screen)
+  const { KUBECONFIG = '' } = box.env()
+  const api = adminTransport(KUBECONFIG)
+  const history = await record(api)
+  try {
+    const nodes = [...history.now.nodes.keys()].sort()
+    for (const sample of samples) await play({ screen, box, api, history, nodes }, sample)
+    await showHosts(screen, box, nodes)
+  } catch (error) {
+    screen.text(`\nwhat happened, in order:\n${history.tell()}`)
+    throw error
+  } finally {
+    history.stop()
+    api.close()
+  }
+  screen.text(`\ndone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s. The sandbox is still up:\n\n${tour(box)}`)
+}
+
+/** What the packages left on every host, and what the agent left on the first. */
+async function showHosts(screen: Screen, box: Sandbox, nodes: readonly string[]): Promise<void> {
+  screen.text('\n── what changed on the hosts\n')
+  for (const file of samples.flatMap(({ files }) => files)) {
+    for (const node of nodes) screen.text(`${node}:${file}\n${indented((await hostOf(box, node).read(file)) ?? '(missing)')}`)
+  }
+  const [first] = nodes
+  if (first === undefined) return
+  const folders = samples.map(({ file }) => `/var/log/skyhook/${skyhookOf(file)}`)
+  const logs = (await hostOf(box, first).exec('find', ...folders, '-name', '*.log')).trim().split('\n')
+  const counts = Map.groupBy(logs, (path) => dirname(path))
+  for (const [folder, found] of counts) screen.text(`${first}:${folder}  logs of ${found.length} steps`)
+  screen.text(`${first}:/var/lib/skyhook/.agent/journal.json  what the agent remembers`)
+}
+
+/** A sample's Skyhook is called as its file. */
+const skyhookOf = (file: string): string => file.replace(/\.yaml$/, '')
+
+const indented = (text: string): string =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => `    ${line}`)
+    .join('\n')
+
+function tour(box: Sandbox): string {
+  const folder = relative(process.cwd(), box.folder)
+  const prefix = box.name === 'default' ? '' : `SANDBOX=${box.name} `
+  const ways = [
+    [`. ${folder}/env`, 'kubectl, helm and the registry of the sandbox'],
+    ['kubectl get nodes -L skyhook.nvidia.com/status_demo', 'where each node stands'],
+    ['kubectl describe node node-1', 'annotations, conditions and Events'],
+    [`${prefix}bin/sandbox logs node-1`, 'the agent on it'],
+    [`${prefix}bin/sandbox exec node-1 -- bash`, 'on the host'],
+    [`${prefix}make demo`, 'again, without booting anything'],
+    [`${prefix}make sandbox-down`, 'removes every trace'],
+  ]
+  return table(ways)
+    .map((line) => `  ${line}`)
+    .join('\n')
+}
+
+const screen = createScreen(process.stdout, () => performance.now())
+try {
+  await main(screen)
+} catch (error) {
+  screen.keep()
+  screen.text(`\nthe demo failed: ${error instanceof Error ? error.message : String(error)}`)
+  process.exitCode = 1
+}

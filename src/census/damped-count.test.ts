@@ -1,0 +1,91 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { matchedAgainMs, nextMatched, RISE_HOLDS_MS, type Matched } from './damped-count.ts'
+
+describe('the published number of nodes', () => {
+  /** `[at ms, counted, published]` in turn. */
+  test.each<[string, [number, number, number][]]>([
+    ['begins as counted', [[0, 6, 6]]],
+    [
+      'falls at once',
+      [
+        [0, 6, 6],
+        [1, 4, 4],
+      ],
+    ],
+    [
+      'rises when the rise has held',
+      [
+        [0, 6, 6],
+        [1_000, 9, 6],
+        [30_999, 9, 6],
+        [31_000, 9, 9],
+      ],
+    ],
+    [
+      'does not rise with a node that went again',
+      [
+        [0, 6, 6],
+        [1_000, 9, 6],
+        [20_000, 6, 6],
+        [40_000, 9, 6],
+        [69_999, 9, 6],
+        [70_000, 9, 9],
+      ],
+    ],
+    [
+      'rises by what held, the rest later',
+      [
+        [0, 6, 6],
+        [1_000, 7, 6],
+        [20_000, 12, 6],
+        [31_000, 12, 7],
+        [60_999, 12, 7],
+        [61_000, 12, 12],
+      ],
+    ],
+    [
+      'falls below a rise that is under way',
+      [
+        [0, 6, 6],
+        [1_000, 9, 6],
+        [2_000, 5, 5],
+        [3_000, 9, 5],
+        [32_999, 9, 5],
+        [33_000, 9, 9],
+      ],
+    ],
+  ])('%s', (_, steps) => {
+    let matched: Matched | undefined
+    for (const [atMs, counted, published] of steps) {
+      matched = nextMatched(matched, counted, atMs)
+      expect([atMs, matched.published]).toEqual([atMs, published])
+    }
+  })
+
+  test('is never above the count, and after 30 s never above the lowest count of that time', () => {
+    const step = fc.record({ afterMs: fc.integer({ min: 0, max: 20_000 }), counted: fc.integer({ min: 0, max: 9 }) })
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 30 }), (steps) => {
+        let nowMs = 0
+        let matched: Matched | undefined
+        const history: { atMs: number; counted: number }[] = []
+        for (const { afterMs, counted } of steps) {
+          nowMs += afterMs
+          const before = matched?.published
+          matched = nextMatched(matched, counted, nowMs)
+          history.push({ atMs: nowMs, counted })
+          expect(matched.published).toBeLessThanOrEqual(counted)
+          if (before === undefined || matched.published <= before) continue
+          const since = history.filter(({ atMs }) => atMs > nowMs - RISE_HOLDS_MS)
+          expect(matched.published).toBeLessThanOrEqual(Math.min(...since.map((one) => one.counted)))
+        }
+      }),
+    )
+  })
+
+  test('is looked at again when a rise will have held', () => {
+    expect(matchedAgainMs({ published: 6 })).toBe(Infinity)
+    expect(matchedAgainMs(nextMatched({ published: 6 }, 9, 1_000))).toBe(31_000)
+  })
+})

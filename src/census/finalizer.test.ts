@@ -1,0 +1,149 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { disableKey, pauseKey } from '../schemas/annotations.ts'
+import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
+import { FINALIZER, finalizersAfter, planFinalizer, type FinalizerPlan } from './finalizer.ts'
+import type { CensusNode } from './node-facts.ts'
+import { counted, entry, nodeSaying, skyhookWith } from '../../test/support/census-objects.ts'
+
+const packageWith = (uninstall?: PackageSpec['uninstall']): PackageSpec => ({
+  version: '1.1.0',
+  image: 'x',
+  ...(uninstall && { uninstall }),
+})
+const specWith = (uninstall?: PackageSpec['uninstall']) => ({ packages: { tuning: packageWith(uninstall) } })
+const enabled = specWith({ enabled: true })
+
+type Situation = { dead?: readonly string[]; deletionSeenMs?: number; nowMs?: number }
+function plan(
+  skyhook: Skyhook,
+  nodes: readonly CensusNode[],
+  { dead = [], deletionSeenMs = 0, nowMs = 60_000 }: Situation = {},
+): FinalizerPlan {
+  return planFinalizer({ skyhook, counts: counted(skyhook, nodes), isDead: (name) => dead.includes(name), deletionSeenMs, nowMs })
+}
+const live = (spec: Skyhook['spec'], finalizers?: string[]): Skyhook =>
+  skyhookWith({ spec, metadata: { ...(finalizers && { finalizers }) } })
+const deleting = (spec: Skyhook['spec'] = enabled, metadata: object = {}): Skyhook =>
+  skyhookWith({ spec, metadata: { deletionTimestamp: '2026-11-20T14:00:00Z', finalizers: ['example.com/theirs', FINALIZER], ...metadata } })
+const installed = (name: string, more: object = {}): CensusNode => nodeSaying(name, { of: enabled, ...more })
+const clean = (name: string): CensusNode => nodeSaying(name, { of: enabled, entries: [] })
+
+describe('a Skyhook that lives', () => {
+  test.each<[string, Skyhook, CensusNode[], FinalizerPlan]>([
+    ['gets the finalizer when a package asks to be uninstalled', live(enabled), [], { do: 'add' }],
+    ['has it already', live(enabled, [FINALIZER]), [], { do: 'nothing' }],
+    ['needs none where no package asks', live(specWith()), [installed('a')], { do: 'nothing' }],
+    ['needs none where uninstalling is switched off', live(specWith({ enabled: false })), [], { do: 'nothing' }],
+    [
+      'loses the one that an earlier release always set',
+      live(specWith(), [FINALIZER]),
+      [nodeSaying('a', { of: specWith() })],
+      { do: 'remove', skipped: [] },
+    ],
+    [
+      'keeps it while a package taken out of the spec may be uninstalling',
+      live(specWith(), [FINALIZER]),
+      [installed('a')],
+      { do: 'nothing' },
+    ],
+  ])('%s', (_, skyhook, nodes, expected) => {
+    expect(plan(skyhook, nodes)).toEqual(expected)
+  })
+})
+
+describe('a Skyhook being deleted', () => {
+  const paused = deleting(enabled, { annotations: { [pauseKey]: 'true' } })
+  const disabled = deleting(enabled, { annotations: { [disableKey]: 'true' } })
+  const waits = (nodes: string[], more: object = {}): FinalizerPlan => ({ do: 'wait', nodes, skipped: [], againAtMs: Infinity, ...more })
+
+  test.each<[string, Skyhook, CensusNode[], Situation, FinalizerPlan]>([
+    ['waits for every node that has something left', deleting(), [installed('a'), clean('b'), installed('c')], {}, waits(['a', 'c'])],
+    ['goes when nothing is left', deleting(), [clean('a'), nodeSaying('b', { status: '' })], {}, { do: 'remove', skipped: [] }],
+    ['goes when no package asks to be uninstalled', deleting(specWith()), [installed('a')], {}, { do: 'remove', skipped: [] }],
+    ['goes when it selects no node', deleting(), [], {}, { do: 'remove', skipped: [] }],
+    [
+      'is not ours to hold or release without our finalizer',
+      deleting(enabled, { finalizers: ['example.com/theirs'] }),
+      [installed('a')],
+      {},
+      { do: 'nothing' },
+    ],
+    [
+      'skips dead nodes and lists them',
+      deleting(),
+      [installed('a'), installed('b'), clean('c')],
+      { dead: ['a', 'b', 'c'] },
+      { do: 'remove', skipped: ['a', 'b'] },
+    ],
+    [
+      'waits for the living beside the dead',
+      deleting(),
+      [installed('a'), installed('b')],
+      { dead: ['a'] },
+      waits(['b'], { skipped: ['a'] }),
+    ],
+    ['says that a pause holds it', paused, [installed('a')], {}, waits(['a'], { heldBy: 'pause' })],
+    ['says that it is disabled', disabled, [installed('a')], {}, waits(['a'], { heldBy: 'disable' })],
+    ['is held by nothing when only dead nodes are left', paused, [installed('a')], { dead: ['a'] }, { do: 'remove', skipped: ['a'] }],
+    ['takes what nobody can read for left', deleting(), [nodeSaying('a', { stateText: '{"tuning' })], {}, waits(['a'])],
+    [
+      'waits for packages that left the spec before',
+      deleting(specWith()),
+      [nodeSaying('a', { entries: [entry({ name: 'old', stage: 'uninstall', state: 'erroring' })] })],
+      {},
+      waits(['a']),
+    ],
+    [
+      'waits for an uninstall that is not through',
+      deleting(),
+      [installed('a', { entries: [entry({ stage: 'uninstall', state: 'in_progress' })] })],
+      {},
+      waits(['a']),
+    ],
+    [
+      'goes when every uninstall is through',
+      deleting(),
+      [installed('a', { entries: [entry({ stage: 'uninstall' })] })],
+      {},
+      { do: 'remove', skipped: [] },
+    ],
+    [
+      'does not wait for what is uninstalled already',
+      deleting(specWith()),
+      [nodeSaying('a', { entries: [entry({ name: 'old', stage: 'uninstall', state: 'complete' })] })],
+      {},
+      { do: 'remove', skipped: [] },
+    ],
+    [
+      'gives a step that has just begun time to be seen',
+      deleting(),
+      [clean('a')],
+      { deletionSeenMs: 59_000 },
+      waits([], { againAtMs: 61_000 }),
+    ],
+  ])('%s', (_, skyhook, nodes, situation, expected) => {
+    expect(plan(skyhook, nodes, situation)).toEqual(expected)
+  })
+
+  test('is never released while a live node shows a package that asked to be uninstalled', () => {
+    const node = fc.record({ has: fc.boolean(), isDead: fc.boolean() })
+    fc.assert(
+      fc.property(fc.array(node, { maxLength: 6 }), fc.boolean(), (all, isPaused) => {
+        const nodes = all.map(({ has }, at) => (has ? installed(`n${at}`) : clean(`n${at}`)))
+        const dead = all.flatMap(({ isDead }, at) => (isDead ? [`n${at}`] : []))
+        const made = plan(isPaused ? paused : deleting(), nodes, { dead })
+        const isLeft = all.some(({ has, isDead }) => has && !isDead)
+        expect(made.do).toBe(isLeft ? 'wait' : 'remove')
+        if (made.do === 'remove') expect(made.skipped).toEqual(all.flatMap(({ has, isDead }, at) => (has && isDead ? [`n${at}`] : [])))
+      }),
+    )
+  })
+})
+
+test('finalizers of others stay in their order', () => {
+  expect(finalizersAfter('add', ['b', 'a'])).toEqual(['b', 'a', FINALIZER])
+  expect(finalizersAfter('add', [FINALIZER, 'a'])).toEqual(['a', FINALIZER])
+  expect(finalizersAfter('remove', ['b', FINALIZER, 'a'])).toEqual(['b', 'a'])
+  expect(finalizersAfter('add')).toEqual([FINALIZER])
+})

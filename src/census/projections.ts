@@ -1,0 +1,73 @@
+/** What the census keeps of the objects it watches: as little as it counts from, because it keeps it for every node. */
+import type { KubeObject } from '../kube/objects.ts'
+import type { Reflector } from '../kube/reflector.ts'
+import { prefix, statusKey } from '../schemas/annotations.ts'
+import type { Skyhook } from '../schemas/skyhook.ts'
+import type { CensusNode } from './node-facts.ts'
+import type { AgentPod } from './agent-liveness.ts'
+import type { SkyhookStatus } from './skyhook-status.ts'
+
+/** Listed, and its watch is not broken: what it shows is at most a moment old. */
+export function isSound(reflector: Reflector<KubeObject>): boolean {
+  const state = reflector.state()
+  return state.state === 'synced' && state.trouble === undefined
+}
+
+/** The agents' pods; undefined when they cannot be believed: a list without the pod that asks is not that of the agents. */
+export function podsIn(reflector: Reflector<PodObject>, ownPod: string): AgentPod[] | undefined {
+  if (!isSound(reflector) || !reflector.store.has(ownPod)) return undefined
+  return [...reflector.store.values()].map(({ spec, status }) => ({
+    node: spec?.nodeName ?? '',
+    isReady: status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true,
+  }))
+}
+
+/** Nodes that the census before found silent: they say something and counted as unknown all the same. */
+export function silentBefore(skyhooks: Iterable<Skyhook>, nodes: ReadonlyMap<string, CensusNode>): Set<string> {
+  const silent = new Set<string>()
+  for (const { metadata, status } of skyhooks) {
+    for (const [name, counted] of Object.entries((status as SkyhookStatus | undefined)?.nodeStatus ?? {})) {
+      const said = nodes.get(name)?.annotations[statusKey(metadata.name)]
+      if (counted === 'unknown' && said !== undefined && said !== 'unknown') silent.add(name)
+    }
+  }
+  return silent
+}
+
+export type PodObject = KubeObject & {
+  readonly spec?: { readonly nodeName?: string }
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
+}
+
+const isOurs = (key: string): boolean => key.startsWith(`${prefix}/`) && !key.startsWith(`${prefix}/version_`)
+
+export function slimNode({ metadata }: KubeObject): KubeObject {
+  const { name, uid, resourceVersion, labels = {}, annotations = {} } = metadata
+  return {
+    metadata: {
+      name,
+      uid,
+      resourceVersion,
+      labels,
+      annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => isOurs(key))),
+    },
+  }
+}
+
+export function censusNode({ metadata: { name, uid, labels = {}, annotations = {} } }: KubeObject): CensusNode {
+  return { name, uid, labels, annotations }
+}
+
+export function slimSkyhook(skyhook: Skyhook & KubeObject): Skyhook & KubeObject {
+  const { 'kubectl.kubernetes.io/last-applied-configuration': _, ...annotations } = skyhook.metadata.annotations ?? {}
+  return { ...skyhook, spec: skyhook.spec ?? {}, metadata: { ...skyhook.metadata, annotations } }
+}
+
+export function slimPod({ metadata, spec, status }: PodObject): PodObject {
+  const { name, uid, resourceVersion } = metadata
+  return {
+    metadata: { name, uid, resourceVersion },
+    spec: { ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }) },
+    status: { conditions: (status?.conditions ?? []).filter(({ type }) => type === 'Ready') },
+  }
+}

@@ -1,0 +1,57 @@
+import { AGENT_PODS } from '../../census/messages.ts'
+import { createCensusKeeper } from './child.ts'
+import { startElection } from '../../lease/election.ts'
+import type { Leases } from '../../lease/slot-reads.ts'
+import { errorField } from '../telemetry/log.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Settings } from '../settings/settings.ts'
+import { version } from '../settings/version.ts'
+
+/** The agent's candidacy for the census: while it is elected, a child process counts for the whole cluster. It grants nothing. */
+export type CensusTerm = {
+  isLeader(): boolean
+  /** Resolves after the signal, when the Lease was given back so that another agent takes it at once. */
+  readonly ended: Promise<void>
+}
+
+export function standForCensus(options: {
+  readonly leases: Leases
+  readonly settings: Settings
+  readonly metrics: Metrics
+  readonly log: Log
+  readonly signal: AbortSignal
+}): CensusTerm {
+  const { leases, settings, metrics, log, signal } = options
+  const keeper = createCensusKeeper({
+    settings: {
+      v: 1,
+      version,
+      nodeName: settings.nodeName,
+      podName: settings.podName,
+      namespace: settings.namespace,
+      agentPods: AGENT_PODS,
+    },
+    onLine(line) {
+      if (line.kind === 'log') log[line.level](line.fields, line.message)
+      else if (line.kind === 'requests') for (const { verb, code, count } of line.counts) metrics.apiRequest(verb, code, count)
+    },
+    onDied: (how) => log.warn({ how }, 'census died'),
+    onUnfit: (standBackMs, why) => {
+      log.error({ standBackMs, why }, 'census stands back, another agent should count')
+      election.standBack(standBackMs, why)
+    },
+  })
+  const election = startElection(leases, {
+    identity: settings.nodeName,
+    candidates: () => Math.max(settings.estimatedNodeCount, 1),
+    onElected(term) {
+      log.info({}, 'elected for the census')
+      void keeper.keep(term)
+    },
+    onLost: (why) => log.info({ why }, 'census term over'),
+    onTrouble: (error) => log.debug(errorField(error), 'election'),
+    signal,
+  })
+  return election
+}

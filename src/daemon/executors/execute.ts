@@ -1,0 +1,67 @@
+import type { Action } from '../../stages/model/plan.ts'
+import type { Interrupter } from './interrupts.ts'
+import type { Preparer } from './prepare.ts'
+import type { StepRunner } from './steps/run.ts'
+import type { NodePatch } from '../../stages/model/plan.ts'
+import type { Pod } from '../../stages/drain/pods.ts'
+import type { PackageStatuses } from '../state/package-statuses.ts'
+import type { SlotKeeper } from '../slots/slot-manager.ts'
+
+/** Whoever carries out actions, one part of the house each. */
+export type Executors = {
+  readonly preparer: Preparer
+  readonly slots: SlotKeeper
+  readonly steps: StepRunner
+  readonly interrupter: Interrupter
+  readonly statuses: PackageStatuses
+  readonly evict: (pod: Pod, isForced: boolean) => Promise<void>
+  readonly countNodes: () => Promise<void>
+  readonly publish: (patch: NodePatch, computedFrom: string) => Promise<void>
+}
+
+/** Gives an action to its executor; nothing is decided here. */
+export async function execute(
+  { preparer, slots, steps, interrupter, statuses, evict, countNodes, publish }: Executors,
+  action: Action,
+): Promise<void> {
+  switch (action.do) {
+    case 'prepare':
+      return await preparer.prepare(action.image)
+    case 'acquireSlot':
+      return await slots.acquire(action.view, action.phase)
+    case 'adoptSlot':
+      return await slots.adopt(action.view, action.phase)
+    case 'confirmSlot':
+      return await slots.confirm(action.slot, action.view)
+    case 'renewSlot':
+      return await slots.renew(action.slot, action.phase)
+    case 'releaseSlot':
+      return await slots.release(action.slot)
+    case 'startStep':
+      return await steps.start(action)
+    case 'stopStep':
+      return await steps.stop(action.step)
+    case 'forgetStep':
+      return await steps.forgetStep(action.step)
+    case 'recordStep':
+      return await steps.recordStep(action)
+    case 'recordChecks':
+      return await steps.recordChecks(action)
+    case 'recordHistory':
+      return await steps.recordHistory(action)
+    case 'cleanUp':
+      return await steps.cleanUp(action)
+    case 'readStatus':
+      return await statuses.answer(action)
+    case 'evict':
+      return await evict(action.pod, action.delete === true)
+    case 'countNodes':
+      return await countNodes()
+    case 'interrupt':
+      return await interrupter.interrupt(action)
+    case 'recordInterrupt':
+      return await interrupter.record(action)
+    case 'publish':
+      return await publish(action.patch, action.computedFrom)
+  }
+}

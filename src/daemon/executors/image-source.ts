@@ -1,0 +1,146 @@
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { HostFiles } from '../../packages/oci/read/certs-directory.ts'
+import { parseDockerConfig } from '../../packages/oci/read/credentials.ts'
+import type { Credential } from '../../packages/oci/read/credentials.ts'
+import { isDigest } from '../../packages/oci/digest.ts'
+import type { Digest } from '../../packages/oci/digest.ts'
+import type { RegistryRule } from '../../packages/oci/read/endpoints.ts'
+import { imageErrorCode } from '../../packages/oci/errors.ts'
+import type { ImageErrorCode } from '../../packages/oci/errors.ts'
+import { hostFiles } from '../../packages/oci/read/host-files.ts'
+import { packageReference } from '../../packages/oci/reference.ts'
+import type { RegistrySettings } from '../../packages/oci/read/registry.ts'
+import type { ReferencePort } from '../../packages/step/references.ts'
+import { openImageStore } from '../../packages/store/image-store.ts'
+import { unpackInChild } from '../../packages/store/unpack-child.ts'
+import type { PackageImage } from '../../stages/model/plan.ts'
+import { errorField } from '../telemetry/log.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Settings } from '../settings/settings.ts'
+
+export type ImageSourcePorts = {
+  readonly root: HostRoot
+  readonly settings: Settings
+  readonly references: ReferencePort
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+export type Fetched =
+  | { readonly outcome: 'fetched'; readonly digest: string }
+  | { readonly outcome: 'failed'; readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable'; readonly message: string }
+
+/** Package images as this node gets them: the store on the host, and registries with the cluster's logins and authorities. */
+export type ImageSource = {
+  fetch(image: PackageImage): Promise<Fetched>
+  /** Path on the host. */
+  readonly contentOf: (digest: string) => string
+  collect(keep: ReadonlySet<string>): Promise<void>
+}
+
+const certsDirectory = '/etc/containerd/certs.d'
+
+export function createImageSource({ root, settings, references, log, signal }: ImageSourcePorts): ImageSource {
+  const folder = `${settings.copyDirRoot}/.agent/images`
+  const store = root
+    .mkdirp(folder, 0o700)
+    .then(() => root.resolve(folder))
+    .then((path) => openImageStore(path, { unpack: (request, unpackSignal) => unpackInChild(request, { signal: unpackSignal }) }))
+  store.catch(() => undefined) // whoever asks for an image hears of it
+
+  const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`
+
+  return {
+    async fetch(image) {
+      const lacking: Lacking = { logins: [], authorities: [] }
+      try {
+        if (image.digest !== undefined && (await root.stat(contentOf(image.digest))) !== undefined)
+          return { outcome: 'fetched', digest: image.digest }
+        const reference = packageReference(image.image, image.version, image.digest)
+        const registry = await registrySettings(settings, references, hostFiles(root), lacking)
+        if (lacking.logins.length + lacking.authorities.length > 0)
+          log.warn(lacking, 'Secrets that the chart names for registries are missing, or hold no login or no authority')
+        const stored = await (await store).ensureImage(reference, { registry, signal })
+        if (stored.isNew) log.info({ image: image.image, version: image.version, digest: stored.digest }, 'image fetched')
+        return { outcome: 'fetched', digest: stored.digest }
+      } catch (error) {
+        signal.throwIfAborted()
+        return failed(image, error, lacking, folder)
+      }
+    },
+    contentOf,
+    async collect(keep) {
+      const removed = await (await store).collect(new Set([...keep].filter((digest): digest is Digest => isDigest(digest))))
+      if (removed.length > 0) log.info({ removed }, 'images removed that nothing needs any more')
+    },
+  }
+}
+
+/** Secrets named in the chart's values that give nothing. */
+type Lacking = { readonly logins: string[]; readonly authorities: string[] }
+
+function failed({ image, version, digest }: PackageImage, error: unknown, lacking: Lacking, folder: string): Fetched {
+  const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
+  const code = imageErrorCode(error)
+  const { error: words } = errorField(error)
+  if (code === undefined)
+    return {
+      outcome: 'failed',
+      reason: 'HostUnusable',
+      message: `${name} cannot be stored on the host: ${words}. Is there room below ${folder}?`,
+    }
+  const said = words.includes(image) ? words : `${name}: ${words}`
+  const hint = hintFor(code, digest !== undefined, lacking)
+  return {
+    outcome: 'failed',
+    reason: code === 'bad-image' ? 'InvalidPackage' : 'ImagePull',
+    message: hint === undefined ? said : `${said}. ${hint}`,
+  }
+}
+
+/** What to do, where the registry's words leave that open. */
+function hintFor(code: ImageErrorCode, isByDigest: boolean, { logins, authorities }: Lacking): string | undefined {
+  if (code === 'not-found')
+    return isByDigest
+      ? 'Is containerSHA the digest of an image of this repository?'
+      : 'Is the version a tag of this repository? The tag asked for is the version'
+  if (code === 'digest-mismatch')
+    return 'The registry, or a mirror of it, gives other bytes than the digest stands for: mend it there, or push the image again'
+  if ((code === 'unauthorized' || code === 'denied') && logins.length > 0)
+    return `The chart's imagePullSecrets name ${logins.join(', ')}: missing, or not of type kubernetes.io/dockerconfigjson`
+  if (code === 'tls' && authorities.length > 0)
+    return `The chart's registries name the caSecret ${authorities.join(', ')}: missing, or without ca.crt`
+  return undefined
+}
+
+/** Read anew for each image: Secrets are rotated while agents run, and are kept nowhere. */
+async function registrySettings(
+  settings: Settings,
+  references: ReferencePort,
+  files: HostFiles,
+  lacking: Lacking,
+): Promise<RegistrySettings> {
+  const credentials: Credential[] = []
+  for (const name of settings.imagePullSecrets) {
+    const config = (await references.secret(name))?.['.dockerconfigjson']
+    if (config === undefined) lacking.logins.push(name)
+    else credentials.push(...parseDockerConfig(Buffer.from(config, 'base64').toString(), `secret ${name}`))
+  }
+  const rules: RegistryRule[] = []
+  for (const { host, mirrors, caSecret, plainHTTP } of settings.registries) {
+    const ca = caSecret === undefined || caSecret === '' ? undefined : (await references.secret(caSecret))?.['ca.crt']
+    if (caSecret && ca === undefined) lacking.authorities.push(caSecret)
+    rules.push({
+      host,
+      ...(mirrors && { mirrors }),
+      ...(ca !== undefined && { ca: Buffer.from(ca, 'base64').toString() }),
+      ...(plainHTTP !== undefined && { plainHTTP }),
+    })
+  }
+  const { https, no } = settings.proxy
+  return {
+    credentials,
+    sources: { files, certsDirectory, rules },
+    ...(https && { proxy: { HTTPS_PROXY: https, ...(no && { NO_PROXY: no }) } }),
+  }
+}

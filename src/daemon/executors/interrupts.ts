@@ -1,0 +1,192 @@
+import type { BusConnection } from '../../host/dbus/reconnecting.ts'
+import { reboot } from '../../host/systemd/reboot.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { confirmRestart, restartService, serviceUnit } from '../../host/systemd/service-restart.ts'
+import type { RestartFailure, RestartOutcome } from '../../host/systemd/service-restart.ts'
+import type { Units } from '../../host/systemd/units.ts'
+import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
+import { resourceId, stateDir } from '../../packages/layout.ts'
+import type { InterruptRun } from '../../schemas/journal.ts'
+import { podInTheWay } from '../../stages/drain/drain.ts'
+import type { Action } from '../../stages/model/plan.ts'
+import type { InterruptObservation } from '../../stages/model/snapshot.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { PodSource } from '../state/pods.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { SlotKeeper } from '../slots/slot-manager.ts'
+import type { State } from '../state/state.ts'
+
+/**
+ * Carries out a merged interrupt that the journal has. What it is about to do to the host is written down first, so that an
+ * agent that was killed in the middle asks what became of it instead of doing it again.
+ */
+export type Interrupter = {
+  interrupt(action: Extract<Action, { do: 'interrupt' }>): Promise<void>
+  record(action: Extract<Action, { do: 'recordInterrupt' }>): Promise<void>
+}
+
+/** Durable, beside the journal: one file per interrupt under way. */
+type Progress = {
+  readonly v: 1
+  readonly bootId: string
+  /** The reboot was asked for. */
+  readonly asked?: boolean
+  /** Invocation of each unit before its restart was asked for. */
+  readonly before: Readonly<Record<string, string>>
+}
+
+/** After their restart the kubelet says Ready before it is. */
+const runtimeUnits = new Set(['kubelet.service', 'containerd.service', 'crio.service', 'docker.service', 'cri-dockerd.service'])
+/** What the incumbent's restartAllServices really does: the kernel settings are read again, no service is restarted. */
+const sysctlUnit = 'systemd-sysctl.service'
+
+type Asked = Extract<Action, { do: 'interrupt' }>
+
+/** What to do where systemd's words do not say it. */
+const remedies: Partial<Record<RestartFailure, string>> = {
+  'no-such-unit': "correct the services of the package's interrupt, or let one of its steps install the unit",
+  masked: "unmask it on the host, or take it out of the package's interrupt",
+}
+
+export type InterruptPorts = {
+  readonly root: HostRoot
+  readonly units: Units
+  readonly connection: BusConnection
+  readonly state: State
+  readonly settings: Settings
+  readonly pods: PodSource
+  readonly slots: SlotKeeper
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+export function createInterrupter(ports: InterruptPorts): Interrupter {
+  const { root, units, connection, state, settings, pods, slots, log, signal } = ports
+  const file = (run: InterruptRun): string => `${settings.copyDirRoot}/.agent/interrupts/${run.id}.json`
+
+  async function readProgress(run: InterruptRun): Promise<Progress | undefined> {
+    if ((await root.stat(file(run))) === undefined) return undefined
+    return JSON.parse((await root.readFile(file(run))).toString()) as Progress
+  }
+
+  async function writeProgress(run: InterruptRun, progress: Progress): Promise<void> {
+    await root.mkdirp(`${settings.copyDirRoot}/.agent/interrupts`, 0o700)
+    await root.writeFileDurable(file(run), JSON.stringify(progress), 0o600)
+  }
+
+  /** The last look before the host is disturbed: the pods of this moment, and the slot, which must still be ours. */
+  async function whyNot({ run, view }: Asked): Promise<string | undefined> {
+    if (run.abandoned) return 'nobody waits for it any more'
+    const { skipNamespaces } = settings.drain
+    const first = podInTheWay(await pods.readFresh(signal), view.spec, { skipNamespaces, singleNode: state.singleNode })
+    if (first) return `pod ${first.metadata.namespace}/${first.metadata.name} is on the node`
+    const held = await slots.report(view.metadata.uid, run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting')
+    return held ? undefined : 'the slot is not ours any more'
+  }
+
+  /** `looked`: just now, by this agent. One that goes on with what another began, or after the bus was away, looks before it asks. */
+  async function restart(action: Asked, progress: Progress, looked: boolean): Promise<InterruptObservation> {
+    const { run } = action
+    const services = run.interrupt.type === 'service' ? (run.interrupt.services ?? []) : []
+    const named = new Map(services.map((service) => [serviceUnit(service), service]))
+    const wanted = [
+      ...(run.interrupt.type === 'restartAllServices' || run.interrupt.alsoRestartAllServices ? [sysctlUnit] : []),
+      ...named.keys(),
+    ]
+    const failures: string[] = []
+    const failed: string[] = []
+    let known = progress
+    let isFresh = looked
+    if (Object.keys(known.before).length === 0) await units.reload() // unit files that packages changed count from here
+    for (const unit of wanted) {
+      let before = known.before[unit]
+      let outcome: RestartOutcome = { outcome: 'not-asked', detail: unit }
+      if (before !== undefined) {
+        outcome = await confirmRestart(units, unit, before, { signal })
+      }
+      if (outcome.outcome === 'not-asked' && !isFresh) {
+        const why = await whyNot(action)
+        if (why !== undefined) return { state: 'aborted', why }
+        isFresh = true
+      }
+      if (before === undefined) {
+        before = (await units.readState(unit)).invocationId ?? ''
+        known = { ...known, before: { ...known.before, [unit]: before } }
+        await writeProgress(run, known)
+      }
+      if (outcome.outcome === 'not-asked') {
+        outcome = await restartService(units, unit, before, { signal })
+        if (outcome.outcome === 'unknown') outcome = await confirmRestart(units, unit, before, { signal })
+      }
+      if (outcome.outcome === 'not-needed') log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service left alone')
+      if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
+      if (outcome.outcome === 'not-asked') throw new Error(`${unit}: ${outcome.detail}`) // the bus is away: the same interrupt goes on later
+      const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
+      failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
+      const service = named.get(unit)
+      if (service !== undefined) failed.push(service)
+    }
+    if (failures.length > 0) return { state: 'failed', message: failures.join('; '), services: failed }
+    return { state: 'done', ...(wanted.some((unit) => runtimeUnits.has(unit)) && { restartedRuntime: true }) }
+  }
+
+  async function restartHost(run: InterruptRun, progress: Progress): Promise<InterruptObservation> {
+    if (progress.asked) return { state: 'unknown', message: 'it was asked to, and is still the same boot' }
+    await writeProgress(run, { ...progress, asked: true })
+    log.info({ bootId: run.bootId }, 'asking the host to reboot')
+    const answer = await reboot(connection)
+    switch (answer.outcome) {
+      case 'accepted':
+        return { state: 'unknown', message: 'logind accepted' }
+      case 'unknown':
+        return { state: 'unknown', message: answer.detail }
+      case 'refused':
+        return { state: 'refused', message: answer.reason }
+    }
+  }
+
+  return {
+    async interrupt(action) {
+      const { run } = action
+      const known = state.interrupts.get(run.id)
+      if (known && known.state !== 'running') return
+      const progress = await readProgress(run)
+      if (!progress) {
+        const why = await whyNot(action)
+        if (why !== undefined) {
+          log.info({ skyhook: action.view.metadata.name, detail: why }, 'interrupt put off')
+          state.interrupts.set(run.id, { state: 'aborted', why })
+          return
+        }
+      }
+      state.interrupts.set(run.id, { state: 'running' })
+      const begun: Progress = progress ?? { v: 1, bootId: run.bootId, before: {} }
+      try {
+        if (run.interrupt.type === 'noop') state.interrupts.set(run.id, { state: 'done' })
+        else
+          state.interrupts.set(
+            run.id,
+            run.interrupt.type === 'reboot' ? await restartHost(run, begun) : await restart(action, begun, !progress),
+          )
+      } catch (error) {
+        state.interrupts.delete(run.id)
+        throw error
+      }
+    },
+
+    async record({ skyhook, run, records }) {
+      const outcome = state.interrupts.get(run.id)
+      if (outcome?.state === 'done' || run.interrupt.type === 'reboot') {
+        for (const { name, version, work, owes } of records) {
+          if (!work || owes) continue // still owed: it failed for this one
+          const instance = { skyhook, skyhookUid: skyhookUid(state, skyhook), generation: work.generation, name, version }
+          await publishInterruptFlags(root, stateDir(settings, skyhook), resourceId(instance), run.interrupt, Date.now())
+        }
+      }
+      await root.remove(file(run))
+      state.interrupts.delete(run.id)
+    },
+  }
+}
+
+const skyhookUid = (state: State, skyhook: string): string => state.journal.skyhooks[skyhook]?.uid ?? ''

@@ -1,0 +1,96 @@
+import { whyNothingRunsIn } from '../../host/fs/mounts.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { loadPackage } from '../../packages/step/load-package.ts'
+import type { Journal } from '../../schemas/journal.ts'
+import { missingText, resolveReferences } from '../../packages/step/references.ts'
+import type { PackageImage, References } from '../../stages/model/plan.ts'
+import { preparationKey } from '../../stages/model/plan.ts'
+import type { Preparation } from '../../stages/model/snapshot.ts'
+import { createImageSource } from './image-source.ts'
+import type { ImageSourcePorts } from './image-source.ts'
+import { errorField } from '../telemetry/log.ts'
+import type { State } from '../state/state.ts'
+
+/** First wait after a failed pull, doubled up to the longest; the registry is asked by every node, so not too eagerly. */
+const firstRetryMs = 5_000
+const longestRetryMs = 300_000
+
+type FailureReason = Extract<Preparation, { state: 'failed' }>['reason']
+
+export type Preparer = {
+  /** Fetches, unpacks and reads a package, and looks for what its env refers to; the outcome stands in the state. */
+  prepare(image: PackageImage): Promise<void>
+  /** Folder on the host with the content of an image that was prepared before. */
+  readonly contentOf: (digest: string) => string
+  /** Removes the content that neither the journal nor a preparation needs; does nothing while something is being prepared. */
+  collect(journal: Journal): Promise<void>
+}
+
+export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRoot; readonly state: State }): Preparer {
+  const { root, state, settings, log } = ports
+  const source = createImageSource(ports)
+  const failures = new Map<string, number>()
+  let underWay = 0
+  let collecting: Promise<void> = Promise.resolve()
+
+  function failed(key: string, reason: FailureReason, message: string): void {
+    const count = (failures.get(key) ?? 0) + 1
+    failures.set(key, count)
+    const waitMs = Math.min(longestRetryMs, firstRetryMs * 2 ** (count - 1)) * (0.8 + Math.random() / 5)
+    state.prepared.set(key, { state: 'failed', reason, message, retryAtMs: Date.now() + waitMs })
+  }
+
+  async function prepare(image: PackageImage): Promise<void> {
+    const key = preparationKey(image)
+    const useless = await whyNothingRunsIn(root, settings.copyDirRoot)
+    if (useless !== undefined) return failed(key, 'HostUnusable', useless)
+    const fetched = await source.fetch(image)
+    if (fetched.outcome === 'failed') return failed(key, fetched.reason, fetched.message)
+    const loaded = await loadPackage(root, source.contentOf(fetched.digest))
+    if (loaded.outcome === 'invalid') return failed(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
+    for (const warning of loaded.warnings)
+      log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
+    const ready: Preparation = { state: 'ready', digest: fetched.digest, config: loaded.config, contentHashes: loaded.contentHashes }
+    const { references, ...content } = image
+    state.prepared.set(preparationKey({ ...content, digest: fetched.digest }), ready) // begun work asks by digest
+    const lack = references && (await whatLacks(references))
+    if (lack) failed(key, lack.reason, lack.message)
+    else {
+      failures.delete(key)
+      state.prepared.set(key, ready)
+    }
+  }
+
+  async function whatLacks({ env, resources }: References): Promise<{ reason: FailureReason; message: string } | undefined> {
+    const { nodeName, hostIp, namespace } = settings
+    const resolved = await resolveReferences({ env, resources, fields: { nodeName, hostIp, namespace }, port: ports.references })
+    if (resolved.outcome === 'missing') return { reason: 'ReferenceMissing', message: missingText(resolved.references) }
+    return resolved.outcome === 'invalid' ? { reason: 'InvalidSpec', message: resolved.problems.join('; ') } : undefined
+  }
+
+  return {
+    async prepare(image) {
+      underWay++
+      try {
+        await collecting
+        await prepare(image)
+      } finally {
+        underWay--
+      }
+    },
+
+    contentOf: (digest) => source.contentOf(digest),
+
+    async collect(journal) {
+      if (underWay > 0) return // what was just fetched is not known to be needed yet
+      const kept = new Set(
+        Object.values(journal.skyhooks).flatMap(({ packages }) =>
+          Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : [])),
+        ),
+      )
+      for (const preparation of state.prepared.values()) if (preparation.state === 'ready') kept.add(preparation.digest)
+      collecting = source.collect(kept).catch((error: unknown) => log.warn(errorField(error), 'old images could not be removed'))
+      await collecting
+    },
+  }
+}

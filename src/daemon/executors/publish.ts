@@ -1,0 +1,58 @@
+import type { NodeCondition as WrittenCondition, Taint as WrittenTaint } from '../../kube/node-writer.ts'
+import { patchNode } from '../../kube/node-writer.ts'
+import type { Transport } from '../../kube/transport.ts'
+import type { NodePatch } from '../../stages/model/plan.ts'
+import type { NodeSource } from '../state/node.ts'
+import type { State } from '../state/state.ts'
+
+/** Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409. */
+const watchDelayMs = 2_000
+/** The node controller answers a cordon within some 20 ms. Without it, the conditions come so much later. */
+const taintDelayMs = 200
+
+/**
+ * Writes the Node's differences to the version they were computed from. Where the state has a newer Node by now (it changes while the
+ * journal is written), nothing is sent: the differences are not to that one, and the decision it has woken computes anew. Returns once the watch shows the result, so
+ * that the next decision sees its own writing, and after a cordon also the taint that follows: what is written before that is a conflict.
+ * A conflict is ordinary (the kubelet writes too): the next decision computes anew.
+ */
+export async function publish(
+  transport: Transport,
+  source: NodeSource,
+  state: State,
+  patch: NodePatch,
+  computedFrom: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { node } = state
+  if (node?.metadata.resourceVersion !== computedFrom) return
+  const { name, resourceVersion } = node.metadata
+  const conditions = [
+    ...patch.conditions.map(
+      (condition): WrittenCondition => ({
+        ...condition,
+        reason: condition.reason ?? '',
+        message: condition.message ?? '',
+        lastTransitionTime: condition.lastTransitionTime ?? new Date().toISOString(),
+      }),
+    ),
+    ...patch.removedConditions.map((type) => ({ type, remove: true as const })),
+  ]
+  const written = await patchNode(
+    transport,
+    name,
+    {
+      resourceVersion,
+      annotations: patch.annotations,
+      labels: patch.labels,
+      ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
+      ...(patch.taints && { taints: patch.taints as readonly WrittenTaint[] }),
+      ...(conditions.length > 0 && { conditions }),
+    },
+    signal,
+  )
+  if (written.outcome === 'written') {
+    await source.reached(written.resourceVersion, watchDelayMs)
+    if (patch.unschedulable !== undefined) await source.tainted(taintDelayMs)
+  } else if (written.outcome === 'conflict') await source.changedFrom(resourceVersion, watchDelayMs)
+}

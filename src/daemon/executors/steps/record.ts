@@ -1,0 +1,139 @@
+import { readStepNote, stepFiles } from '../../../host/step/files.ts'
+import type { StepHost } from '../../../host/step/files.ts'
+import { forgetStepUnit } from '../../../host/step/start.ts'
+import { collectCopyDirs } from '../../../packages/install/copy-dir.ts'
+import { publishCheckResults, publishStepFlag, removeStepFlags } from '../../../packages/operator-compat/flags.ts'
+import { recordVersion } from '../../../packages/operator-compat/history.ts'
+import type { HostFolders } from '../../../packages/layout.ts'
+import { copyDir, stateDir } from '../../../packages/layout.ts'
+import { tailOf } from '../../../packages/step/log-tail.ts'
+import type { TailLimits } from '../../../packages/step/log-tail.ts'
+import { packageLogDir, pruneLogs, unkeptLogFiles } from '../../../packages/step/log-files.ts'
+import { rootDirRecordFile, uninstallRootDir } from '../../../packages/install/root-dir.ts'
+import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
+import { isCheck } from '../../../schemas/package-config.ts'
+import type { Mode } from '../../../schemas/package-config.ts'
+import type { Action } from '../../../stages/model/plan.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { State } from '../../state/state.ts'
+import { repairRecords } from './repair.ts'
+import type { LogNote } from './observe.ts'
+
+/** Printed of each stream of a step. A log is for reading; the whole is in the file. */
+const ofTheLog: TailLimits = { lines: 1_000, characters: 64 * 1024 }
+
+/** What is on the host for people and for the way back to the incumbent: published copies of the journal, which stays the truth. */
+export type StepRecords = {
+  recordStep(action: Extract<Action, { do: 'recordStep' }>): Promise<void>
+  /** Removes a step's unit, its record, its secrets and what was not to be kept of its output. */
+  forgetStep(step: StepAttempt): Promise<void>
+  recordChecks(action: Extract<Action, { do: 'recordChecks' }>): Promise<void>
+  recordHistory(action: Extract<Action, { do: 'recordHistory' }>): Promise<void>
+  /** Takes the last traces of an uninstalled package off the host. Doing it again does no harm. */
+  cleanUp(action: Extract<Action, { do: 'cleanUp' }>): Promise<void>
+  /** Writes what an agent before this one left out; before anything is collected. */
+  repair(journal: Journal): Promise<void>
+  /** Removes the copy dirs that no package of the journal works from any more. */
+  collect(): Promise<void>
+}
+
+export type RecordPorts = {
+  readonly host: StepHost
+  readonly folders: HostFolders
+  readonly state: State
+  /** Folder on the host with the unpacked content of an image. */
+  readonly contentOf: (digest: string) => string
+  readonly metrics: Metrics
+  readonly log: Log
+}
+
+export function createStepRecords({ host, folders, state, contentOf, metrics, log }: RecordPorts): StepRecords {
+  const { root } = host
+
+  async function forgetStep(step: StepAttempt): Promise<void> {
+    const unkept = unkeptLogFiles(folders, step.id)
+    await Promise.all([
+      forgetStepUnit(host, step),
+      root.remove(stepFiles(host, step.id).record),
+      root.remove(unkept.stdout),
+      root.remove(unkept.stderr),
+    ])
+    state.attempts.delete(step.id)
+  }
+
+  /** Its end, without secrets: an attempt may have been started by the agent before this one. */
+  async function printOutput(id: string, of: object): Promise<void> {
+    const note = await readStepNote(host, id)
+    if (note === undefined) return
+    const { files, secrets } = JSON.parse(note) as LogNote
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const text = await tailOf(root, files[stream], secrets, ofTheLog)
+      const lines = text.split('\n').filter((line) => line !== '')
+      const isCut = text.startsWith('…') || lines.length === ofTheLog.lines
+      if (isCut) log.info({ ...of, stream, log: files[stream] }, 'output: only its end follows')
+      for (const line of lines) log.info({ ...of, stream }, line)
+    }
+  }
+
+  async function publishChecks(skyhook: string, mode: Mode, steps: readonly StepAttempt[]): Promise<void> {
+    if (steps.length === 0) return
+    const results = steps.map(({ path, result }) => ({ path, failed: result?.result === 'failed' }))
+    await publishCheckResults(root, stateDir(folders, skyhook), mode, results)
+  }
+
+  async function cleanUp({ skyhook, name, config, checks, passedAtMs }: Extract<Action, { do: 'cleanUp' }>): Promise<void> {
+    const dir = stateDir(folders, skyhook)
+    const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
+    if (kept.length > 0) log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
+    await publishChecks(skyhook, 'uninstall-check', checks)
+    await removeStepFlags(root, dir, config)
+    await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtMs)
+  }
+
+  return {
+    forgetStep,
+
+    async recordStep({ skyhook, name, version, step, config, planned }) {
+      const { result, mode } = step
+      if (result) metrics.stepEnded(mode, result.result, (result.endedAtMs - step.startedAtMs) / 1000)
+      if (result?.result === 'ok' && planned && !isCheck(mode as Mode)) {
+        await publishStepFlag(root, stateDir(folders, skyhook), config, planned, result.endedAtMs)
+      }
+      if (result?.result !== 'skipped') await pruneLogs(root, packageLogDir(folders, skyhook, config), step.path)
+      await printOutput(step.id, { skyhook, package: name, version, mode, step: step.path })
+      await forgetStep(step)
+    },
+
+    recordChecks: async ({ skyhook, mode, steps }) => await publishChecks(skyhook, mode, steps),
+
+    async recordHistory({ skyhook, config, version }) {
+      await recordVersion(root, stateDir(folders, skyhook), config.packageName, version, Date.now())
+    },
+
+    async cleanUp(action) {
+      try {
+        await cleanUp(action)
+        state.cleanUps.set(action.question, { state: 'done' })
+      } catch (error) {
+        state.cleanUps.set(action.question, { state: 'failed', message: error instanceof Error ? error.message : String(error) })
+        throw error
+      }
+    },
+
+    repair: (journal) => repairRecords({ root, folders, contentOf, nowMs: Date.now() }, journal),
+
+    async collect() {
+      const isUsed = (skyhook: string, path: string): boolean => {
+        const { uid, packages } = state.journal.skyhooks[skyhook] ?? { uid: '', packages: {} }
+        return Object.values(packages).some(
+          ({ name, version, work }) =>
+            work !== undefined && path === copyDir(folders, { skyhook, skyhookUid: uid, generation: work.generation, name, version }),
+        )
+      }
+      for (const skyhook of Object.keys(state.journal.skyhooks)) {
+        await collectCopyDirs(root, folders, skyhook, (path) => isUsed(skyhook, path))
+      }
+    },
+  }
+}

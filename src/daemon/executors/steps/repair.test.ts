@@ -1,0 +1,159 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createHostRoot } from '../../../host/fs/host-root.ts'
+import type { Journal, PackageRecord, SkyhookRecord } from '../../../schemas/journal.ts'
+import { repairRecords } from './repair.ts'
+
+const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
+const state = 'var/lib/skyhook/demo'
+let mount: string
+beforeEach(() => {
+  mount = mkdtempSync(join(tmpdir(), 'repair-'))
+  put('store/abc/config.json', JSON.stringify(config))
+  for (const script of ['one.sh', 'two.sh', 'check.sh']) put(`store/abc/skyhook_dir/${script}`, '#!/bin/sh\n')
+})
+afterEach(() => rmSync(mount, { recursive: true }))
+
+const step = (path: string) => ({
+  name: path,
+  path,
+  arguments: [],
+  returncodes: [0],
+  on_host: true,
+  env: {},
+  idempotence: true,
+  upgrade_step: false,
+})
+const config = {
+  schema_version: 'v1',
+  package_name: 'probe',
+  package_version: '1.0.0',
+  expected_config_files: [],
+  modes: {
+    apply: [step('one.sh'), step('two.sh')],
+    'apply-check': [step('check.sh')],
+    config: [step('two.sh')],
+    'config-check': [step('check.sh')],
+  },
+}
+
+function put(path: string, content: string): void {
+  mkdirSync(dirname(join(mount, path)), { recursive: true })
+  writeFileSync(join(mount, path), content)
+}
+
+const entry = (more: Partial<PackageRecord>): PackageRecord => ({
+  name: 'work',
+  version: '1.0.0',
+  image: 'r/probe',
+  stage: 'apply',
+  state: 'complete',
+  restarts: 0,
+  work: { digest: 'sha256:abc', generation: 1, inputs: '', packageName: 'probe', packageVersion: '1.0.0' },
+  ...more,
+})
+
+const repair = async (
+  work: PackageRecord | undefined,
+  installed: SkyhookRecord['installed'],
+  others: SkyhookRecord['packages'] = {},
+): Promise<void> => {
+  const packages = { ...(work && { 'work|1.0.0': work }), ...others }
+  const journal: Journal = { v: 1, nodeUid: 'n', skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installed } } }
+  const ports = { root: createHostRoot(mount), folders, contentOf: () => '/store/abc', nowMs: Date.UTC(2026, 0, 2) }
+  await repairRecords(ports, journal)
+}
+
+const flags = (): string[] => {
+  const folder = join(mount, state, 'flags')
+  if (!existsSync(folder)) return []
+  const found = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
+  return found.map(({ parentPath, name }) => relative(folder, join(parentPath, name))).sort()
+}
+
+describe('what an agent left unwritten when it died', () => {
+  test('of a stage that the journal has as complete: flags, the summary of its checks, history', async () => {
+    await repair(entry({}), { work: '1.0.0' })
+    expect(flags()).toEqual(['apply-check_ALL_CHECKED', 'check_results', 'probe/1.0.0/one.sh_W11fWzBd', 'probe/1.0.0/two.sh_W11fWzBd'])
+    expect(JSON.parse(readFileSync(join(mount, state, 'history/probe.json'), 'utf8'))).toMatchObject({ 'current-version': '1.0.0' })
+  })
+
+  test('of steps that ended in a stage that goes on: their flags alone', async () => {
+    const attempted = { mode: 'apply', bootId: 'b', unit: 'u', startedAtMs: 0 }
+    const steps = [
+      { ...attempted, id: '1', index: 0, path: 'one.sh', result: { result: 'ok', endedAtMs: 1 } as const },
+      { ...attempted, id: '2', index: 1, path: 'two.sh', result: { result: 'failed', endedAtMs: 1, message: 'no' } as const },
+    ]
+    await repair(entry({ state: 'erroring', attempt: { number: 1, startedAtMs: 0, inputs: '', steps } }), {})
+    expect(flags()).toEqual(['probe/1.0.0/one.sh_W11fWzBd'])
+    expect(existsSync(join(mount, state, 'history'))).toBe(false)
+  })
+
+  test.each<[string, Partial<PackageRecord>]>([
+    ['of what brought it there, while config goes on', { stage: 'config', state: 'in_progress' }],
+    ['of config, while its interrupt is under way', { stage: 'interrupt', state: 'in_progress' }],
+    ['of config, while post-interrupt goes on', { stage: 'post-interrupt', state: 'erroring' }],
+  ])('%s', async (_, where) => {
+    await repair(entry({ ...where, installedBy: 'apply' }), {})
+    const config = where.stage === 'config' ? [] : ['config-check_ALL_CHECKED']
+    const ofApply = ['probe/1.0.0/one.sh_W11fWzBd', 'probe/1.0.0/two.sh_W11fWzBd']
+    expect(flags()).toEqual(['apply-check_ALL_CHECKED', 'check_results', ...config, ...ofApply])
+  })
+
+  test('is added once, and what is there keeps its time', async () => {
+    put(`${state}/flags/probe/1.0.0/two.sh_W11fWzBd`, 'before')
+    await repair(entry({ stage: 'config' }), { work: '1.0.0' })
+    const history = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
+    await repair(entry({ stage: 'config' }), { work: '1.0.0' })
+    expect(readFileSync(join(mount, state, 'flags/probe/1.0.0/two.sh_W11fWzBd'), 'utf8')).toBe('before')
+    expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(history)
+  })
+
+  test.each(['2.0.0', 'uninstalled'])('is not added where another package of the same image was the last to write: %s', async (last) => {
+    const history = [last, '1.0.0'].map((version) => ({ version, time: '' }))
+    put(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
+    const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
+    await repair(entry({ stage: 'config' }), { work: '1.0.0', other: last })
+    expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
+  })
+
+  test('is not added where another package of the same image is being uninstalled, and that is on record already', async () => {
+    const history = ['uninstalled', '1.0.0', '3.0.0'].map((version) => ({ version, time: '' }))
+    put(`${state}/history/probe.json`, JSON.stringify({ 'current-version': 'uninstalled', history }))
+    const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
+    const leaving = { 'old|3.0.0': { ...entry({ name: 'old', version: '3.0.0', stage: 'uninstall', state: 'in_progress' }) } }
+    await repair(entry({ stage: 'config' }), { work: '1.0.0', old: '3.0.0' }, leaving)
+    expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
+  })
+
+  test('of an interrupt that was made: its flags, and none for a configuration that came after it', async () => {
+    const interrupted = { type: 'service', services: ['cron'] } as const
+    const folder = join(mount, state, 'interrupts/flags')
+    await repair(entry({ stage: 'config', interrupted }), {})
+    expect(existsSync(folder)).toBe(false)
+    await repair(entry({ stage: 'interrupt', interrupted }), {})
+    const flag = join(folder, 'demo-u-1_work_1.0.0', 'service_restart_0.complete')
+    const written = readFileSync(flag, 'utf8')
+    writeFileSync(flag, 'before')
+    await repair(entry({ stage: 'post-interrupt', interrupted }), {})
+    expect([Number(written) > 0, readFileSync(flag, 'utf8')]).toEqual([true, 'before'])
+  })
+
+  test('under a name of its own goes', async () => {
+    put(`${state}/flags/check_results.0123456789ab.tmp`, '')
+    put(`${state}/work-1.0.0-u-1/skyhook_dir/run.sh.0123456789ab.tmp`, '')
+    put(`${state}/work-1.0.0-u-1/skyhook_dir/theirs.tmp`, '')
+    await repair(undefined, {})
+    expect(readdirSync(join(mount, state), { recursive: true }).filter((path) => String(path).endsWith('.tmp'))).toEqual([
+      'work-1.0.0-u-1/skyhook_dir/theirs.tmp',
+    ])
+  })
+
+  test('cannot be told without the content of its image, and is left', async () => {
+    rmSync(join(mount, 'store'), { recursive: true })
+    await repair(entry({}), { work: '1.0.0' })
+    expect(flags()).toEqual([])
+  })
+})

@@ -1,0 +1,110 @@
+import { isTemporary, type HostRoot } from '../../../host/fs/host-root.ts'
+import { loadPackage } from '../../../packages/step/load-package.ts'
+import {
+  hasInterruptFlags,
+  hasStepFlag,
+  publishCheckResults,
+  publishInterruptFlags,
+  publishStepFlag,
+} from '../../../packages/operator-compat/flags.ts'
+import { readHistory, recordVersion } from '../../../packages/operator-compat/history.ts'
+import { resourceId, stateDir } from '../../../packages/layout.ts'
+import type { HostFolders } from '../../../packages/layout.ts'
+import type { Journal, PackageRecord, PackageWork, SkyhookRecord } from '../../../schemas/journal.ts'
+import { checkOf, isCheck } from '../../../schemas/package-config.ts'
+import type { Mode, PackageConfig, Stage, Step } from '../../../schemas/package-config.ts'
+
+export type RepairPorts = {
+  readonly root: HostRoot
+  readonly folders: HostFolders
+  /** Folder on the host with the unpacked content of an image. */
+  readonly contentOf: (digest: string) => string
+  readonly nowMs: number
+}
+
+/**
+ * Writes what an agent that died right after its journal left unwritten of the copies for people: flags, the checks' summary and
+ * history of the last that each package did. What is there stays as it is.
+ */
+export async function repairRecords(ports: RepairPorts, { skyhooks }: Journal): Promise<void> {
+  for (const [skyhook, record] of Object.entries(skyhooks)) {
+    await removeTemporaries(ports.root, stateDir(ports.folders, skyhook))
+    for (const entry of Object.values(record.packages)) if (entry.work) await repairEntry(ports, skyhook, record, entry, entry.work)
+  }
+}
+
+/** What a write left that was cut off: whole files under names that nobody looks for. */
+async function removeTemporaries(root: HostRoot, folder: string): Promise<void> {
+  if ((await root.stat(folder)) === undefined) return
+  for (const path of await root.readTree(folder)) if (isTemporary(path)) await root.remove(`${folder}/${path}`)
+}
+
+async function repairEntry(
+  { root, folders, contentOf, nowMs }: RepairPorts,
+  skyhook: string,
+  { uid, installed, packages }: SkyhookRecord,
+  entry: PackageRecord,
+  { digest, generation, packageName, packageVersion }: PackageWork,
+): Promise<void> {
+  const content = contentOf(digest)
+  if ((await root.stat(content)) === undefined) return
+  const loaded = await loadPackage(root, content)
+  if (loaded.outcome === 'invalid') return // it ran once: somebody changed the store, and the next preparation says so
+  const { config } = loaded
+  const state = stateDir(folders, skyhook)
+  for (const step of stepsDone(entry, config))
+    if (!(await hasStepFlag(root, state, config, step))) await publishStepFlag(root, state, config, step, nowMs)
+
+  let isLacking = false // from the first that lacks it on: the last of them is what check_results has to show
+  for (const passed of passedStages(entry)) {
+    const check = checkOf(passed)
+    const results = check === undefined ? [] : (config.modes[check] ?? []).map(({ path }) => ({ path, failed: false }))
+    if (check === undefined || results.length === 0) continue
+    isLacking ||= (await root.stat(`${state}/flags/${check}_ALL_CHECKED`)) === undefined
+    if (isLacking) await publishCheckResults(root, state, check, results)
+  }
+  const { name, version, interrupted } = entry
+  const id = resourceId({ skyhook, skyhookUid: uid, generation, name, version })
+  if (interrupted && wasInterrupted(entry) && !(await hasInterruptFlags(root, state, id, interrupted)))
+    await publishInterruptFlags(root, state, id, interrupted, nowMs)
+  if (installed[entry.name] !== packageVersion) return
+  // packages of one image share a history: another's version may be on top, or that another was, or is being, uninstalled
+  const isLeaving = Object.values(packages).some(({ stage, state }) => stage === 'uninstall' && state !== 'skipped')
+  const current = new Set([...Object.values(installed), ...(isLeaving ? ['uninstalled'] : [])])
+  const history = await readHistory(root, state, packageName)
+  const isOnRecord =
+    history.state === 'found' &&
+    (history.currentVersion === packageVersion ||
+      (current.has(history.currentVersion) && history.entries.some(({ version }) => version === packageVersion)))
+  if (!isOnRecord) await recordVersion(root, state, packageName, packageVersion, nowMs)
+}
+
+/** For what it runs from now, not for an earlier configuration or version. */
+const wasInterrupted = ({ stage, state }: PackageRecord): boolean =>
+  stage === 'post-interrupt' || (stage === 'interrupt' && state === 'complete')
+
+/** What led to where it stands, each with its traces; an interrupt has none and follows config. */
+function passedStages({ stage, state, installedBy }: PackageRecord): readonly Stage[] {
+  const install: readonly Stage[] = installedBy ? [installedBy] : []
+  switch (stage) {
+    case 'apply':
+    case 'upgrade':
+      return state === 'complete' ? [stage] : []
+    case 'config':
+      return state === 'complete' ? [...install, 'config'] : install
+    case 'interrupt':
+      return [...install, 'config']
+    case 'post-interrupt':
+      return state === 'complete' ? [...install, 'config', stage] : [...install, 'config']
+    case 'uninstall':
+      return []
+  }
+}
+
+/** Of the stages that it passed, and of the one that it is in the middle of. */
+function stepsDone(entry: PackageRecord, config: PackageConfig): readonly Step[] {
+  const passed = passedStages(entry).flatMap((stage) => config.modes[stage] ?? [])
+  const steps = entry.stage === 'uninstall' ? [] : (entry.attempt?.steps ?? [])
+  const done = steps.filter(({ mode, result }) => result?.result === 'ok' && !isCheck(mode as Mode))
+  return [...passed, ...done.flatMap(({ mode, index }) => config.modes[mode as Mode]?.[index] ?? [])]
+}

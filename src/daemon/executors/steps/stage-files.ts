@@ -1,0 +1,46 @@
+import type { HostRoot } from '../../../host/fs/host-root.ts'
+import { missingConfigFiles, stepPaths } from '../../../packages/step/load-package.ts'
+import { ensureCopyDir } from '../../../packages/install/copy-dir.ts'
+import type { HostFolders, PackageInstance } from '../../../packages/layout.ts'
+import { copyDir } from '../../../packages/layout.ts'
+import { nodeMetadata } from '../../../packages/install/node-metadata.ts'
+import { installRootDir, rootDirRecordFile } from '../../../packages/install/root-dir.ts'
+import type { Mode } from '../../../schemas/package-config.ts'
+import type { StartStep } from '../../../stages/model/plan.ts'
+import type { State } from '../../state/state.ts'
+import { version } from '../../settings/version.ts'
+
+export type StageFiles = { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
+
+/**
+ * Puts on the host what a stage finds there: the copy dir with its configuration and the node's facts, and the package's
+ * root_dir over the host's root. Once per stage: steps may change what they find. Rejects when the disk does.
+ */
+export async function ensureStageFiles(
+  root: HostRoot,
+  folders: HostFolders,
+  { store, state }: { readonly store: string; readonly state: State },
+  instance: PackageInstance,
+  action: StartStep,
+): Promise<StageFiles> {
+  const { attempt, config, record, spec, view, stage } = action
+  const dir = copyDir(folders, instance)
+  const { labels, annotations } = state.node?.metadata ?? {}
+  const ensured = await ensureCopyDir({
+    host: root,
+    store,
+    digest: record.work?.digest ?? '',
+    copyDir: dir,
+    stepPaths: stepPaths(config).keys(),
+    configMap: spec.configMap ?? {},
+    nodeMetadata: nodeMetadata({ labels, annotations, agentVersion: version, packages: view.spec.packages ?? {} }),
+  })
+  if (ensured.outcome === 'invalid') return { outcome: 'refused', why: ensured.problems.join('; ') }
+  if (stage !== 'uninstall') {
+    const installed = await installRootDir(root, store, rootDirRecordFile(folders, instance.skyhook, instance.name))
+    if (installed.outcome === 'conflict') return { outcome: 'refused', why: installed.problems.join('; ') }
+  }
+  const missing = await missingConfigFiles(root, dir, config, attempt.mode as Mode)
+  if (missing.length > 0) return { outcome: 'refused', why: `the package expects ${missing.join(', ')} in the configMap of the Skyhook` }
+  return { outcome: 'ready' }
+}

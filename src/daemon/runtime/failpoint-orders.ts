@@ -1,0 +1,121 @@
+/** What tests order at crash points (src/host/fs/failpoint.ts). In ordinary life there is no order, and nothing here does anything. */
+import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Transport } from '../../kube/transport.ts'
+
+/**
+ * Passages are counted by name, from 1: `fsync:journal#3` is the third.
+ *
+ * `SKYHOOKD_CRASH_AT=name#n` kills the agent there with SIGKILL, once in the life of the host.
+ * `SKYHOOKD_CRASH_AT=@FILE` takes orders from a file of the host, as long as the agent runs: one line `RUN kill|stop|none name#n`, where
+ * `stop` means SIGSTOP. Another run, another count. The file is renamed to FILE.done when it is carried out, and every passage
+ * of a run is a line `RUN name#n` of FILE.passed; an agent that is started again in the middle of a run goes on counting there.
+ * `SKYHOOKD_CRASH_RECORD=FILE` appends every passage to that file of the host.
+ */
+export type CrashOrders = { pass(name: string): void }
+
+type Ending = 'SIGKILL' | 'SIGSTOP'
+export type EndSelf = (signal: Ending) => void
+const endSelf: EndSelf = (signal) => process.kill(process.pid, signal)
+
+/** Undefined in ordinary life. `copyDirRoot` is where the mark of the one kill is kept. */
+export function crashOrdersOf(env: NodeJS.ProcessEnv, hostRoot: string, copyDirRoot: string, end = endSelf): CrashOrders | undefined {
+  const at = env['SKYHOOKD_CRASH_AT']
+  const recordTo = env['SKYHOOKD_CRASH_RECORD']
+  const all = [
+    ...(recordTo ? [recording(`${hostRoot}${recordTo}`)] : []),
+    ...(at?.startsWith('@') ? [ordersFrom(`${hostRoot}${at.slice(1)}`, end)] : []),
+    ...(at && !at.startsWith('@') ? [killOnce(at, `${hostRoot}${copyDirRoot}/.agent`, end)] : []),
+  ]
+  return all.length === 0 ? undefined : { pass: (name) => all.forEach((orders) => orders.pass(name)) }
+}
+
+function recording(file: string): CrashOrders {
+  const counts = createCounts()
+  return { pass: (name) => appendFileSync(file, `${counts.next(name)}\n`) }
+}
+
+/** The mark on the disk of the host outlives the agent, which dies once and not at each of its starts. */
+function killOnce(at: string, folder: string, end: EndSelf): CrashOrders {
+  const mark = `${folder}/crashed-at-${at.replaceAll(/[^A-Za-z0-9#.-]/g, '_')}`
+  const counts = createCounts()
+  const isArmed = !existsSync(mark)
+  return {
+    pass(name) {
+      if (counts.next(name) !== at || !isArmed) return
+      mkdirSync(dirname(mark), { recursive: true })
+      writeFileSync(mark, '')
+      end('SIGKILL')
+    },
+  }
+}
+
+function ordersFrom(file: string, end: EndSelf): CrashOrders {
+  let current = ''
+  let counts = createCounts()
+  return {
+    pass(name) {
+      const line = lineOf(file)
+      if (line !== undefined && line !== current) {
+        current = line
+        const [run = ''] = line.split(' ')
+        counts = createCounts(passagesOf(`${file}.passed`, run)) // an agent that came back goes on counting
+      }
+      if (current === '') return
+      const [run = '', action, at] = current.split(' ')
+      const passage = counts.next(name)
+      appendFileSync(`${file}.passed`, `${run} ${passage}\n`)
+      if (line === undefined || passage !== at || action === 'none') return
+      renameSync(file, `${file}.done`)
+      end(action === 'stop' ? 'SIGSTOP' : 'SIGKILL')
+    },
+  }
+}
+
+function lineOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    return undefined
+  }
+}
+
+function passagesOf(file: string, run: string): string[] {
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+  return lines.filter((line) => line.startsWith(`${run} `)).map((line) => line.slice(run.length + 1))
+}
+
+function createCounts(passages: readonly string[] = []): { next(name: string): string } {
+  const counts = new Map<string, number>()
+  for (const passage of passages)
+    counts.set(passage.slice(0, passage.lastIndexOf('#')), Number(passage.slice(passage.lastIndexOf('#') + 1)))
+  return {
+    next(name) {
+      const count = (counts.get(name) ?? 0) + 1
+      counts.set(name, count)
+      return `${name}#${count}`
+    },
+  }
+}
+
+/** Tells of acknowledged writes by verb and resource. Events are left out: nothing waits for them. */
+export function watchedTransport(transport: Transport, pass: (name: string) => void): Transport {
+  return {
+    ...transport,
+    async json(method, path, options) {
+      const answer = await transport.json(method, path, options)
+      const resource = resourceOf(path)
+      if (method !== 'GET' && resource !== 'events') pass(`api:${method}-${resource}`)
+      return answer as never
+    },
+  }
+}
+
+/** `nodes/status` of `/api/v1/nodes/n/status`, `leases` of `/apis/…/namespaces/x/leases/y`. */
+function resourceOf(path: string): string {
+  const parts = path.split('/').filter((part) => part !== '')
+  const start = parts[0] === 'api' ? 2 : 3
+  const rest = parts[start] === 'namespaces' && parts.length > start + 2 ? parts.slice(start + 2) : parts.slice(start)
+  const [resource = '', , subresource] = rest
+  return subresource === undefined ? resource : `${resource}/${subresource}`
+}

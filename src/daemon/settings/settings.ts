@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs'
+import type { Taint } from '../../schemas/kubernetes.ts'
+
+/** What the chart gives the agent: a file for the cluster's settings, the downward API for the pod's own facts. */
+export type Settings = {
+  readonly nodeName: string
+  readonly podName: string
+  readonly namespace: string
+  readonly hostIp: string
+  /** Where the host's `/` is mounted in the container. */
+  readonly hostRoot: string
+  readonly busSocket: string
+  readonly copyDirRoot: string
+  readonly agentLogRoot: string
+  readonly runtimeRequiredTaint: Taint
+  readonly logLevel: string
+  readonly metrics: { readonly enabled: boolean; readonly port: number }
+  readonly registries: readonly RegistrySetting[]
+  /** Names of Secrets of type kubernetes.io/dockerconfigjson in the agent's namespace. */
+  readonly imagePullSecrets: readonly string[]
+  readonly proxy: { readonly https?: string; readonly no?: string }
+  readonly drain: { readonly skipNamespaces: readonly string[]; readonly allowDelete: boolean }
+  readonly reapplyOnReboot: boolean
+  readonly estimatedNodeCount: number
+}
+
+export type RegistrySetting = {
+  readonly host: string
+  readonly mirrors?: readonly string[]
+  /** Secret in the agent's namespace whose `ca.crt` signs the registry's certificate. */
+  readonly caSecret?: string
+  readonly plainHTTP?: boolean
+}
+
+export const settingsPath = '/etc/skyhookd/settings.json'
+
+/** Reads and checks the settings; throws one sentence that names the setting. */
+export function readSettings(env: NodeJS.ProcessEnv = process.env, path = env['SKYHOOKD_SETTINGS'] ?? settingsPath): Settings {
+  const file = parse(path)
+  const record = (key: string): Record<string, unknown> => (isRecord(file[key]) ? file[key] : {})
+  const text = (value: unknown, name: string, fallback: string): string => {
+    if (value === undefined || value === '') return fallback
+    if (typeof value !== 'string') throw new Error(`${path}: ${name} must be a text, not ${JSON.stringify(value)}`)
+    return value
+  }
+  const metrics = record('metrics')
+  const proxy = record('proxy')
+  const https = text(proxy['https'], 'proxy.https', '')
+  const no = text(proxy['no'], 'proxy.no', '')
+  return {
+    nodeName: required(env, 'NODE_NAME'),
+    podName: required(env, 'POD_NAME'),
+    namespace: required(env, 'POD_NAMESPACE'),
+    hostIp: env['HOST_IP'] ?? '127.0.0.1',
+    hostRoot: env['SKYHOOKD_HOST_ROOT'] ?? '/host',
+    busSocket: env['SKYHOOKD_BUS_SOCKET'] ?? '/run/dbus/system_bus_socket',
+    copyDirRoot: absolute(text(file['copyDirRoot'], 'copyDirRoot', '/var/lib/skyhook'), `${path}: copyDirRoot`),
+    agentLogRoot: absolute(text(file['agentLogRoot'], 'agentLogRoot', '/var/log/skyhook'), `${path}: agentLogRoot`),
+    runtimeRequiredTaint: parseTaint(
+      text(file['runtimeRequiredTaint'], 'runtimeRequiredTaint', 'skyhook.nvidia.com=runtime-required:NoSchedule'),
+    ),
+    logLevel: text(file['logLevel'], 'logLevel', 'info'),
+    metrics: { enabled: metrics['enabled'] !== false, port: Number(metrics['port'] ?? 9475) },
+    registries: (Array.isArray(file['registries']) ? file['registries'] : []) as RegistrySetting[],
+    imagePullSecrets: (Array.isArray(file['imagePullSecrets']) ? file['imagePullSecrets'] : []) as string[],
+    proxy: { ...(https && { https }), ...(no && { no }) },
+    drain: {
+      skipNamespaces: (record('drain')['skipNamespaces'] as string[] | undefined) ?? ['kube-system'],
+      allowDelete: record('drain')['allowDelete'] === true,
+    },
+    reapplyOnReboot: file['reapplyOnReboot'] === true,
+    estimatedNodeCount: Number(file['estimatedNodeCount'] ?? 0),
+  }
+}
+
+/** `key=value:effect` or `key:effect`. */
+export function parseTaint(text: string): Taint {
+  const match = /^([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/.exec(text)
+  const [, key, value, effect] = match ?? []
+  if (key === undefined || effect === undefined)
+    throw new Error(`runtimeRequiredTaint: ${JSON.stringify(text)} is not of the form key=value:effect`)
+  return { key, ...(value !== undefined && value !== '' && { value }), effect }
+}
+
+function parse(path: string): Record<string, unknown> {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new Error(`${path} cannot be read: the chart mounts it from the ConfigMap of the release`, { cause: error })
+  }
+  const value: unknown = JSON.parse(text)
+  if (!isRecord(value)) throw new Error(`${path} holds no JSON object`)
+  return value
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function required(env: NodeJS.ProcessEnv, name: string): string {
+  const value = env[name]
+  if (!value) throw new Error(`the environment variable ${name} is not set: the chart sets it by the downward API`)
+  return value
+}
+
+function absolute(path: string, name: string): string {
+  if (!path.startsWith('/')) throw new Error(`${name} must be an absolute path on the host, not ${JSON.stringify(path)}`)
+  return path.replace(/\/+$/, '')
+}

@@ -1,0 +1,60 @@
+import type { Transport } from '../../kube/transport.ts'
+import { CONTROL_PLANE_SCOPE } from '../../lease/names.ts'
+import type { Scope } from '../../lease/names.ts'
+import { admissible } from '../../lease/rule.ts'
+import type { Limit } from '../../lease/rule.ts'
+import { heldIndices } from '../../lease/slot.ts'
+import type { Lease, NodeIdentity, Progress, Slot } from '../../lease/slot.ts'
+import type { Leases } from '../../lease/slot-reads.ts'
+import { listScope } from '../../lease/slot-reads.ts'
+import { acquire, release } from '../../lease/slots.ts'
+import type { Acquired } from '../../lease/slots.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { SkyhookView } from '../../stages/model/snapshot.ts'
+
+/**
+ * One control-plane node of the whole cluster may be disturbed at a time, whatever Skyhooks and budgets say: a second slot,
+ * taken first and given back last.
+ */
+const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
+
+/** Whether work of this Skyhook on this node needs the control plane's slot: only what may interrupt does. */
+export function needsControlPlane(node: KubernetesNode | undefined, { spec }: SkyhookView): boolean {
+  if (!controlPlaneLabels.some((label) => label in (node?.metadata.labels ?? {}))) return false
+  return Object.values(spec.packages ?? {}).some(
+    ({ interrupt, configInterrupts }) => interrupt !== undefined || Object.keys(configInterrupts ?? {}).length > 0,
+  )
+}
+
+/** The control plane's slot, asked for only where the Skyhook's own scope has room as well: nobody holds the one in vain. */
+export async function acquireControlPlane(
+  leases: Leases,
+  own: { readonly scope: Scope; readonly limitFrom: (ledgers: readonly Lease[]) => Limit },
+  node: NodeIdentity,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<Acquired> {
+  const { slots, ledgers } = await listScope(leases, own.scope, signal)
+  const limit = own.limitFrom(ledgers)
+  if (typeof limit === 'object') return { outcome: 'waiting', reason: `budget unknown: ${limit.unknown}`, holders: [] }
+  if (limit !== 'unlimited' && admissible(heldIndices(slots, own.scope), limit).length === 0) {
+    return { outcome: 'waiting', reason: `${slots.length} of ${limit} slots are held`, holders: slots.map(({ holder }) => holder) }
+  }
+  const answer = await acquire(leases, { scope: CONTROL_PLANE_SCOPE, node, progress, termsFrom: () => ({ limit: 1 }) }, signal)
+  if (answer.outcome !== 'waiting') return answer
+  return { ...answer, reason: 'another control-plane node is being worked on' }
+}
+
+/** Given back only once the API server of this cluster answers: the next control-plane node must not take it down for good. */
+export async function releaseControlPlane(
+  transport: Transport,
+  leases: Leases,
+  slot: Slot,
+  node: NodeIdentity,
+  signal: AbortSignal,
+): Promise<void> {
+  const answer = await transport.stream('/readyz', { signal })
+  answer.destroy()
+  const released = await release(leases, slot, node, signal)
+  if (released.outcome === 'unknown') throw new Error(`slot ${slot.name} could not be given back`, { cause: released.error })
+}

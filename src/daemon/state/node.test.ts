@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
+import { staticCredentials } from '../../kube/credentials.ts'
+import { createTransport, type Transport } from '../../kube/transport.ts'
+import type { Taint } from '../../schemas/kubernetes.ts'
+import { followNode, type NodeSource } from './node.ts'
+
+const taint: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
+const foreign: Taint = { key: 'theirs', effect: 'NoSchedule' }
+
+let server: FakeApiServer
+let transport: Transport
+let stopping: AbortController
+let source: NodeSource
+
+beforeEach(async () => {
+  server = await startFakeApiServer()
+  transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
+  stopping = new AbortController()
+})
+
+afterEach(async () => {
+  stopping.abort()
+  transport.close()
+  await server.stop()
+})
+
+function show(unschedulable: boolean, taints: readonly Taint[]): void {
+  server.put('/api/v1/nodes', { metadata: { name: 'n' }, spec: { unschedulable, taints } })
+}
+
+/** Whether it is settled at once, and again after `then`. */
+async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
+  source = followNode(transport, 'n', { onNode: () => undefined, onFact: () => undefined, signal: stopping.signal })
+  await source.synced
+  let isSettled = false
+  const waiting = source.tainted(20_000).then(() => (isSettled = true))
+  await sleep(50)
+  const before = isSettled
+  then()
+  await Promise.race([waiting, sleep(5_000)])
+  return [before, isSettled]
+}
+
+test('a cordon is settled once its taint is there', async () => {
+  show(true, [foreign])
+  expect(await settledBeforeAndAfter(() => show(true, [foreign, taint]))).toEqual([false, true])
+})
+
+test('a cordon given back is settled once its taint is gone', async () => {
+  show(false, [taint])
+  expect(await settledBeforeAndAfter(() => show(false, []))).toEqual([false, true])
+})
+
+test('where no controller sets the taint, the wait ends by itself', async () => {
+  show(true, [])
+  source = followNode(transport, 'n', { onNode: () => undefined, onFact: () => undefined, signal: stopping.signal })
+  await source.synced
+  await expect(source.tainted(30)).resolves.toBeUndefined()
+})

@@ -1,0 +1,101 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createHostRoot } from '../../host/fs/host-root.ts'
+import type { PackageRecord } from '../../schemas/journal.ts'
+import { emptyJournal } from '../../schemas/journal.ts'
+import { newRecord } from '../../stages/model/plan-builder.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { Log } from '../telemetry/log.ts'
+import { followPackageStatuses } from './package-statuses.ts'
+import type { PackageStatuses } from './package-statuses.ts'
+import { newState } from './state.ts'
+import type { State } from './state.ts'
+
+const work = { digest: 'sha256:1', generation: 1, inputs: '', packageName: 'p', packageVersion: '1.0.0' }
+const entry = (name: string, change: Partial<PackageRecord> = {}): PackageRecord => ({
+  name,
+  version: '1.0.0',
+  image: 'r/p',
+  stage: 'config',
+  state: 'complete',
+  restarts: 0,
+  work,
+  ...change,
+})
+
+let folder: string
+let state: State
+let statuses: PackageStatuses
+let woken = 0
+const warnings: string[] = []
+const log: Log = { ...createLog('silent', {}), warn: (_, message) => void warnings.push(message) }
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'statuses-'))
+  await mkdir(join(folder, 's/status'), { recursive: true })
+  const { work: _, ...notBegun } = entry('idle')
+  const packages = { 'a|1.0.0': entry('a'), 'b|1.0.0': entry('b'), 'idle|1.0.0': notBegun }
+  const record = { ...newRecord('uid'), packages }
+  state = newState({ ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }, 'boot')
+  woken = 0
+  warnings.length = 0
+  statuses = followPackageStatuses(createHostRoot(folder), { copyDirRoot: '/', agentLogRoot: '/log' }, state, log, () => {
+    woken += 1
+  })
+})
+afterEach(async () => {
+  statuses.close()
+  await rm(folder, { recursive: true })
+})
+const write = async (name: string, message: string): Promise<void> =>
+  await writeFile(
+    join(folder, `s/status/${name}.json`),
+    JSON.stringify({ v: 1, package: name, bootId: 'boot', message, wants: { run: false, interrupt: false } }),
+  )
+const messages = (): Record<string, string> =>
+  state.statuses.known
+    ? Object.fromEntries([...state.statuses.value].map(([key, read]) => [key, read.state === 'read' ? read.status.message : read.why]))
+    : { unknown: state.statuses.why }
+
+test('nothing is known before the first look, and nothing is there after it', async () => {
+  expect(messages()).toEqual({ unknown: expect.stringContaining('not been looked at') as string })
+  await statuses.look()
+  expect([messages(), woken]).toEqual([{}, 1])
+})
+
+test('what is new, changed and gone wakes the agent; what stays does not', async () => {
+  await write('a', 'one')
+  await write('idle', 'not begun') // and no package of that name ever wrote anything
+  await write('stranger', 'of no package')
+  await statuses.look()
+  expect([messages(), woken]).toEqual([{ 's/a': 'one' }, 1])
+  await statuses.look()
+  expect(woken).toBe(1)
+  await write('a', 'another')
+  await write('b', 'two')
+  await statuses.look()
+  expect([messages(), woken]).toEqual([{ 's/a': 'another', 's/b': 'two' }, 2])
+  await rm(join(folder, 's/status/a.json'))
+  await statuses.look()
+  expect([messages(), woken]).toEqual([{ 's/b': 'two' }, 3])
+})
+
+test('an answer is read when it is asked for', async () => {
+  await write('a', 'one')
+  await statuses.look()
+  await write('a', 'now')
+  await statuses.answer({ do: 'readStatus', key: 'k', skyhook: 's', package: 'a', question: 'q' })
+  expect(state.answers.get('q')).toMatchObject({ state: 'read', status: { message: 'now' } })
+})
+
+test('a folder that is none keeps what was known, and is told once', async () => {
+  await write('a', 'one')
+  await statuses.look()
+  await rm(join(folder, 's/status'), { recursive: true })
+  await writeFile(join(folder, 's/status'), '')
+  await statuses.look()
+  await statuses.look()
+  expect([messages(), warnings.length]).toEqual([{ 's/a': 'one' }, 1])
+})

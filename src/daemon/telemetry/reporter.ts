@@ -1,0 +1,112 @@
+import type { EventRecorder, EventTarget } from '../../kube/events.ts'
+import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'
+import { reasonLastsMs } from '../../stages/model/reasons.ts'
+import type { Log } from './log.ts'
+
+export type Teller = {
+  events(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
+}
+
+/** Reasons that pass by in every healthy rollout: they stand on the Node, an Event for each would be noise. */
+const quietReasons = new Set(['Preparing', 'WaitingForSlot', 'WaitingForPriority', 'WaitingForBatch', 'Soaking', 'RebootPending'])
+
+/**
+ * One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it.
+ * `whoCordoned` names the other writer of a cordon, as far as it can be known; it never rejects.
+ */
+export function createTeller(log: Log, recorder: EventRecorder, node: EventTarget, whoCordoned: () => Promise<string | undefined>): Teller {
+  const toldReasons = new Map<string, string>()
+
+  function tell(event: StageEvent): void {
+    const { type: _, skyhook, ...fields } = event
+    // `message` is the key of the line's own words: two keys of one name, and each reader takes another
+    const line = 'message' in fields ? { skyhook, ...fields, message: undefined, detail: fields.message } : { skyhook, ...fields }
+    const record = (kind: 'Normal' | 'Warning', reason: string, message: string): void =>
+      recorder.record({ regarding: node, type: kind, reason, message })
+    switch (event.type) {
+      case 'began':
+        log.info(line, 'work on this node began')
+        return record('Normal', 'SkyhookBegan', `Skyhook ${skyhook} begins on this node`)
+      case 'completed':
+        log.info(line, 'complete on this node')
+        return record('Normal', 'SkyhookComplete', `Skyhook ${skyhook} is complete on this node`)
+      case 'stageCompleted':
+        return log.info(line, 'stage completed')
+      case 'stageFailed':
+        log.warn(line, 'stage failed')
+        return record('Warning', event.reason, `Skyhook ${skyhook}, package ${event.package}: ${event.message}`)
+      case 'stepUnknown':
+        log.warn(line, 'outcome of a step is unknown, it is repeated')
+        return record(
+          'Warning',
+          'StepUnknown',
+          `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); it is repeated`,
+        )
+      case 'superseded':
+        return log.info(line, 'stage starts over from a changed spec')
+      case 'interrupted':
+        log.info(line, 'interrupt done')
+        return record('Normal', 'Interrupted', `Skyhook ${skyhook}: ${event.interrupt}`)
+      case 'interruptRequired':
+        log.info(line, 'the package needs its interrupt')
+        return record('Normal', 'InterruptRequired', `Skyhook ${skyhook}, package ${event.package} needs its interrupt: ${event.message}`)
+      case 'cordonForeign':
+        log.warn(line, 'somebody else changed the cordon while we hold it')
+        if (!event.unschedulable)
+          return record('Warning', 'CordonChanged', `somebody uncordoned the node while Skyhook ${skyhook} holds it`) // nobody records who
+        return void whoCordoned().then((manager) =>
+          record('Warning', 'CordonChanged', `the node was cordoned by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`),
+        )
+      case 'reset':
+        log.info(line, 'reset by removal of the annotation, starting over')
+        return record('Normal', 'SkyhookReset', `Skyhook ${skyhook} was reset on this node and starts over`)
+      case 'edited':
+        log.info(line, 'package restarts after an edit of the annotation')
+        return record('Normal', 'PackageRerun', `Skyhook ${skyhook}, package ${event.package}: restarts after an edit of the annotation`)
+      case 'editIgnored':
+        log.warn(line, 'edit of the annotation ignored')
+        return record('Warning', 'EditIgnored', `Skyhook ${skyhook}: ${event.message}`)
+      case 'republished':
+        return log.info(line, 'state published again')
+      case 'startedOver':
+        log.warn(line, 'the host has no journal of what the Node shows: starting over')
+        return record('Warning', 'StartedOver', `Skyhook ${skyhook}: this host remembers nothing of what the Node shows; starting over`)
+      case 'adopted':
+        log.info(line, 'work of the original operator adopted')
+        return record('Normal', 'Adopted', `Skyhook ${skyhook}: the work of the original operator on this node was adopted`)
+      case 'rebootNotRepeated':
+        log.info(line, 'reboot not repeated: the host booted for this spec before its disk was lost')
+        return record(
+          'Normal',
+          'RebootNotRepeated',
+          `Skyhook ${skyhook}: this host was rebooted for the present spec before; it is not rebooted again`,
+        )
+      case 'orphaned':
+        return log.info(line, 'the Skyhook is gone, its files stay')
+    }
+  }
+
+  function tellReasons(reasons: ReadonlyMap<string, TimedReason>): void {
+    for (const name of toldReasons.keys()) if (!reasons.has(name)) toldReasons.delete(name)
+    for (const [skyhook, { reason, message, sinceMs }] of reasons) {
+      const text = `${reason}: ${message}`
+      if (toldReasons.get(skyhook) === text) continue
+      if (Date.now() - sinceMs < reasonLastsMs) continue // passes by
+      toldReasons.set(skyhook, text)
+      if (quietReasons.has(reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
+      else {
+        log.info({ skyhook, reason, detail: message }, 'not complete')
+        if (reason !== 'StepFailed' && reason !== 'CheckFailed') {
+          recorder.record({ regarding: node, type: 'Warning', reason, message: `Skyhook ${skyhook}: ${message}` })
+        }
+      }
+    }
+  }
+
+  return {
+    events(events, reasons) {
+      for (const event of events) tell(event)
+      tellReasons(reasons)
+    },
+  }
+}

@@ -1,0 +1,221 @@
+import { keepBus } from '../host/dbus/reconnecting.ts'
+import type { BusConnection } from '../host/dbus/reconnecting.ts'
+import { crashPoint } from '../host/fs/failpoint.ts'
+import type { HostRoot } from '../host/fs/host-root.ts'
+import { createUnits } from '../host/systemd/units.ts'
+import type { Units } from '../host/systemd/units.ts'
+import { inClusterCredentials } from '../kube/credentials.ts'
+import { startEventRecorder } from '../kube/events.ts'
+import type { ReflectorFact } from '../kube/reflector.ts'
+import { cordonWriter } from '../kube/cordon-writer.ts'
+import { createTransport } from '../kube/transport.ts'
+import type { TimedReason } from '../stages/model/plan.ts'
+import type { ReasonName } from '../stages/model/reasons.ts'
+import { countWishes } from '../stages/package/run-requests.ts'
+import { countNodes } from './executors/count-nodes.ts'
+import { evictPod } from './executors/evictions.ts'
+import { createInterrupter } from './executors/interrupts.ts'
+import { createPreparer } from './executors/prepare.ts'
+import { publish } from './executors/publish.ts'
+import { createStepRunner } from './executors/steps/run.ts'
+import { watchedTransport } from './runtime/failpoint-orders.ts'
+import type { Executors } from './executors/execute.ts'
+import { errorField } from './telemetry/log.ts'
+import type { Log } from './telemetry/log.ts'
+import { standForCensus } from './census/term.ts'
+import type { CensusTerm } from './census/term.ts'
+import { createMetrics } from './telemetry/metrics.ts'
+import type { Metrics } from './telemetry/metrics.ts'
+import { followNode } from './state/node.ts'
+import type { NodeSource } from './state/node.ts'
+import { followPackageStatuses } from './state/package-statuses.ts'
+import { createPodSource } from './state/pods.ts'
+import type { PodSource } from './state/pods.ts'
+import { createReferences } from './state/references.ts'
+import type { Settings } from './settings/settings.ts'
+import { followSkyhooks } from './state/skyhooks.ts'
+import type { SkyhookSource } from './state/skyhooks.ts'
+import { keepSlots } from './slots/slot-manager.ts'
+import { followSlotNews } from './slots/slot-watch.ts'
+import type { SlotNews } from './slots/slot-watch.ts'
+import type { State } from './state/state.ts'
+import { createTeller } from './telemetry/reporter.ts'
+import type { Teller } from './telemetry/reporter.ts'
+import { version } from './settings/version.ts'
+
+/** Up to this many nodes one edit may be read by all agents at once. */
+const readAtOnceUpTo = 100
+const longestReadDelayMs = 5_000
+
+/** The parts of a running agent, connected. */
+export type Parts = {
+  readonly units: Units
+  readonly connection: BusConnection
+  readonly nodes: NodeSource
+  readonly skyhooks: SkyhookSource
+  readonly pods: PodSource
+  readonly news: SlotNews
+  readonly executors: Executors
+  readonly metrics: Metrics
+  /** Once the own Node is known: its uid goes into Events. */
+  createTeller(): Teller
+  seeReasons(reasons: ReadonlyMap<string, TimedReason>): void
+  /** Begins the candidacy for the census; resolves when it is over and the Lease given back. */
+  standForCensus(): Promise<void>
+  /** Whom the sources wake. */
+  onNews(wake: () => void): void
+  close(): void
+}
+
+export type Wiring = {
+  readonly settings: Settings
+  readonly root: HostRoot
+  readonly state: State
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+export function wire({ settings, root, state, log, signal }: Wiring): Parts {
+  let listener = (): void => undefined
+  let reasons: ReadonlyMap<string, TimedReason> = new Map()
+  const wake = (): void => listener()
+
+  const metrics = createMetrics({
+    version,
+    slots: () => slots.kinds(),
+    wishes: () => countWishes(state.statuses, state.bootId),
+    isCensusLeader: () => census?.isLeader() === true,
+    reasons: () => oldestReasons(reasons),
+    reflectorAges: () =>
+      new Map([
+        ['nodes', nodes.ageMs() / 1000],
+        ['skyhooks', skyhooks.ageMs() / 1000],
+      ]),
+  })
+  const plainTransport = createTransport({
+    credentials: inClusterCredentials(),
+    version,
+    onRequest: ({ verb, code }) => metrics.apiRequest(verb, code),
+  })
+  const transport = watchedTransport(plainTransport, crashPoint)
+  const recorder = startEventRecorder(transport, { component: 'skyhookd', host: settings.nodeName, signal })
+
+  const connection = keepBus({ socketPath: settings.busSocket })
+  const units = createUnits(connection)
+  connection.onState((bus) => {
+    state.host =
+      bus.state === 'connected'
+        ? { state: 'usable' }
+        : { state: 'unusable', reason: 'HostUnreachable', message: `the host's system bus does not answer: ${bus.why}` }
+    wake()
+  })
+  connection.withBus(async () => undefined, { signal }).catch(() => undefined) // connects now; its state says how that went
+
+  const onFact =
+    (kind: string) =>
+    (fact: ReflectorFact): void => {
+      if (fact.fact === 'failed')
+        log.warn({ kind, during: fact.during, retryInMs: fact.retryInMs, ...errorField(fact.error) }, 'watch interrupted')
+      else log.debug({ kind, ...fact }, 'watch')
+    }
+  const nodes = followNode(transport, settings.nodeName, {
+    onNode: (node) => {
+      state.node = node
+      wake()
+    },
+    onFact: onFact('nodes'),
+    signal,
+  })
+  const skyhooks = followSkyhooks(transport, {
+    readDelayMs: () => readDelayMs(settings.estimatedNodeCount),
+    onSkyhooks: (known) => {
+      state.skyhooks = known
+      wake()
+    },
+    onFact: onFact('skyhooks'),
+    onReadFailed: (skyhook, error) => log.warn({ skyhook, ...errorField(error) }, 'a Skyhook could not be read'),
+    signal,
+  })
+  const pods = createPodSource(transport, settings.nodeName, state, wake, signal)
+  const news = followSlotNews({ transport, namespace: settings.namespace, state, wake, signal })
+  const slots = keepSlots({
+    transport,
+    leases: { transport, namespace: settings.namespace },
+    state,
+    node: () => ({ name: settings.nodeName, uid: state.node?.metadata.uid ?? '', bootId: state.bootId }),
+    log,
+    signal,
+    onHeldFor: (phase, seconds) => metrics.slotHeld(phase, seconds),
+    onWaitedFor: (seconds) => metrics.slotWaited(seconds),
+  })
+  let census: CensusTerm | undefined
+  const references = createReferences(transport, settings.namespace)
+  const preparer = createPreparer({ root, settings, state, references, log, signal })
+  const steps = createStepRunner({
+    root,
+    units,
+    connection,
+    state,
+    settings,
+    references,
+    contentOf: preparer.contentOf,
+    metrics,
+    log,
+    wake,
+  })
+  const statuses = followPackageStatuses(root, settings, state, log, wake)
+  const interrupter = createInterrupter({ root, units, connection, state, settings, pods, slots, log, signal })
+
+  return {
+    units,
+    connection,
+    nodes,
+    skyhooks,
+    pods,
+    news,
+    metrics,
+    executors: {
+      preparer,
+      slots,
+      steps,
+      interrupter,
+      statuses,
+      evict: (pod, isForced) => evictPod({ transport, state, log, signal, mayDelete: settings.drain.allowDelete }, pod, isForced),
+      countNodes: () => countNodes(transport, state, signal),
+      publish: (patch, computedFrom) => publish(transport, nodes, state, patch, computedFrom, signal),
+    },
+    createTeller: () => {
+      const node = { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' }
+      const whoCordoned = (): Promise<string | undefined> =>
+        cordonWriter(transport, `/api/v1/nodes/${settings.nodeName}`, 'skyhookd', signal).catch(() => undefined)
+      return createTeller(log, recorder, node, whoCordoned)
+    },
+    seeReasons: (seen) => {
+      reasons = seen
+    },
+    standForCensus: () => {
+      census = standForCensus({ leases: { transport, namespace: settings.namespace }, settings, metrics, log, signal })
+      return census.ended
+    },
+    onNews: (newListener) => {
+      listener = newListener
+    },
+    close() {
+      statuses.close()
+      steps.close()
+      connection.close()
+      transport.close()
+    },
+  }
+}
+
+/** Spreads the reads of a fleet after one edit (design §5): nothing for small ones, else up to 1 ms per node and 5 s in all. */
+function readDelayMs(nodes: number): number {
+  return nodes <= readAtOnceUpTo ? 0 : Math.random() * Math.min(longestReadDelayMs, nodes)
+}
+
+function oldestReasons(reasons: ReadonlyMap<string, TimedReason>): ReadonlyMap<ReasonName, number> {
+  const ages = new Map<ReasonName, number>()
+  for (const { reason, sinceMs } of reasons.values()) ages.set(reason, Math.max(ages.get(reason) ?? 0, (Date.now() - sinceMs) / 1000))
+  return ages
+}

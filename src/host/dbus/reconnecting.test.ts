@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest'
+import { type FakeAnswer, startFakeBus } from '../../../test/support/fake-bus.ts'
+import { keepBus } from './reconnecting.ts'
+
+const thing = { destination: 'org.example', path: '/org/example', interface: 'org.example.Thing' }
+const jobs = { sender: 'org.freedesktop.systemd1', interface: 'org.freedesktop.systemd1.Manager', member: 'JobRemoved' }
+
+async function kept() {
+  const server = await startFakeBus()
+  server.answers('Do', {})
+  const connection = keepBus({ socketPath: server.socketPath })
+  return {
+    server,
+    connection,
+    call: () => connection.withBus((bus) => bus.call({ ...thing, member: 'Do' })),
+    async [Symbol.asyncDispose]() {
+      connection.close()
+      await server.stop()
+    },
+  }
+}
+
+describe('a connection that is kept', () => {
+  test('connects at the first use only', async () => {
+    await using bus = await kept()
+    expect(bus.connection.state()).toMatchObject({ state: 'disconnected' })
+    expect(bus.server.clients).toHaveLength(0)
+    await Promise.all([bus.call(), bus.call(), bus.call()])
+    expect(bus.connection.state()).toMatchObject({ state: 'connected' })
+    expect(bus.server.clients).toHaveLength(1)
+  })
+
+  test('comes back by itself and tells so', async () => {
+    await using bus = await kept()
+    const states: string[] = []
+    bus.connection.onState(({ state }) => states.push(state))
+    await bus.call()
+    bus.server.hangUpAll()
+    await expect.poll(() => states).toEqual(['connected', 'disconnected', 'connected'])
+    await bus.call()
+    expect(bus.server.clients).toHaveLength(2)
+  })
+
+  test('never repeats what was under way when it ended', async () => {
+    await using bus = await kept()
+    await bus.call()
+    bus.server.answers('Do', ({ client }) => {
+      client.hangUp()
+      return 'silent'
+    })
+    await expect(bus.call()).rejects.toMatchObject({ name: 'NoAnswerError', reason: 'connection-lost' })
+    expect(bus.server.calledMembers()).toEqual(['Do', 'Do'])
+  })
+
+  test('subscribes anew on every connection, also to what was asked for in between', async () => {
+    await using bus = await kept()
+    const heard: string[] = []
+    bus.connection.onSignal(jobs, () => heard.push('early'))
+    await bus.call()
+    bus.connection.onSignal(jobs, () => heard.push('late'))
+    bus.server.hangUpAll()
+    await expect.poll(() => bus.server.clients.length).toBe(2)
+    await bus.call()
+    bus.server.signal('JobRemoved', 's', ['x'])
+    await expect.poll(() => heard).toEqual(['early', 'late'])
+  })
+
+  test('prepares every connection before anybody may use it', async () => {
+    await using bus = await kept()
+    bus.server.answers('Prepare', {})
+    bus.connection.onConnect(async (bus) => {
+      await bus.call({ ...thing, member: 'Prepare' })
+    })
+    await bus.call()
+    bus.server.hangUpAll()
+    await expect.poll(() => bus.server.clients.length).toBe(2)
+    await bus.call()
+    expect(bus.server.calledMembers()).toEqual(['Prepare', 'Do', 'Prepare', 'Do'])
+  })
+
+  test('gives up a connection that cannot be prepared, and takes the next', async () => {
+    await using bus = await kept()
+    let failures = 1
+    bus.server.answers('Prepare', (): FakeAnswer => (failures-- > 0 ? { error: 'org.example.NotYet' } : {}))
+    bus.connection.onConnect(async (bus) => {
+      await bus.call({ ...thing, member: 'Prepare' })
+    })
+    await bus.call()
+    expect(bus.server.clients).toHaveLength(2)
+  })
+
+  test('asks a bus that accepts and hangs up less and less often', async () => {
+    await using server = await startFakeBus()
+    let connections = 0
+    server.answers('Hello', ({ client }) => {
+      connections++
+      client.hangUp()
+      return 'silent'
+    })
+    const connection = keepBus({ socketPath: server.socketPath, random: () => 1 })
+    await expect(connection.withBus(async () => {}, { timeoutMs: 400 })).rejects.toThrow(/no system bus for 400 ms: cannot connect/)
+    connection.close()
+    expect(connections).toBeGreaterThan(2)
+    expect(connections).toBeLessThan(8) // 20, 40, 80, 160, 320 ms apart
+  })
+
+  test('says why there is none, and may be given up', async () => {
+    const connection = keepBus({ socketPath: '/nonexistent/bus' })
+    await expect(connection.withBus(async () => {}, { timeoutMs: 30 })).rejects.toThrow(/ENOENT/)
+    expect(connection.state()).toMatchObject({ state: 'disconnected', why: expect.stringContaining('ENOENT') as string })
+    await expect(connection.withBus(async () => {}, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough')
+    const waiting = connection.withBus(async () => {})
+    connection.close()
+    await expect(waiting).rejects.toThrow('closed')
+    await expect(connection.withBus(async () => {})).rejects.toThrow('closed')
+  })
+})

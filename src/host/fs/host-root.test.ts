@@ -1,0 +1,170 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createHostRoot, type HostRoot } from './host-root.ts'
+
+let outside: string
+let mount: string
+let root: HostRoot
+beforeEach(() => {
+  outside = mkdtempSync(join(tmpdir(), 'root-'))
+  mount = join(outside, 'host')
+  for (const folder of ['data/log', 'etc', 'var/lib']) mkdirSync(join(mount, folder), { recursive: true })
+  symlinkSync('/data/log', join(mount, 'var/log')) // leaves the root unless it is read as the host reads it
+  writeFileSync(join(mount, 'etc/name'), 'the host')
+  writeFileSync(join(outside, 'secret'), 'not the host')
+  root = createHostRoot(mount)
+})
+afterEach(() => rmSync(outside, { recursive: true }))
+
+const within = async (path: string, last?: 'follow' | 'keep') => (await root.resolve(path, last)).slice(mount.length)
+
+describe('a path of the host', () => {
+  test.each([
+    ['/etc/name', '/etc/name'],
+    ['/var/log/skyhook', '/data/log/skyhook'],
+    ['/var/log/../x', '/data/x'], // the folder above the link's target, as the kernel has it
+    ['/../../etc/./name', '/etc/name'],
+    ['/nothing/here', '/nothing/here'],
+    ['//etc///name/', '/etc/name'],
+    ['/', '/'],
+  ])('%s leads to %s', async (path, target) => expect(await within(path)).toBe(target))
+
+  test.each([
+    ['../../../../secret', '/secret'],
+    ['/../secret', '/secret'],
+    ['../etc/name', '/etc/name'],
+    ['/etc/../../../secret', '/secret'],
+    ['/etc/link', '/etc/name'],
+  ])('through a link to %s stays inside', async (target, leadsTo) => {
+    symlinkSync('name', join(mount, 'etc/link'))
+    symlinkSync(target, join(mount, 'data/link'))
+    expect(await within('/data/link')).toBe(leadsTo)
+    if (leadsTo === '/secret') await expect(root.readFile('/data/link')).rejects.toThrow('ENOENT')
+    else expect((await root.readFile('/data/link')).toString()).toBe('the host')
+  })
+
+  test('whose last component is a link may mean the link', async () => {
+    symlinkSync('/data/log', join(mount, 'data/log/again'))
+    expect(await within('/var/log', 'keep')).toBe('/var/log')
+    expect(await within('/var/log/again', 'keep')).toBe('/data/log/again')
+  })
+
+  test('that runs in circles is refused', async () => {
+    symlinkSync('b', join(mount, 'etc/a'))
+    symlinkSync('a', join(mount, 'etc/b'))
+    await expect(root.resolve('/etc/a')).rejects.toMatchObject({ code: 'ELOOP' })
+  })
+
+  test('has to be absolute', async () => {
+    await expect(root.resolve('etc')).rejects.toThrow('not an absolute path')
+    await expect(root.resolve('/a\0b')).rejects.toThrow('is not a path')
+  })
+
+  test('never leads outside, whatever the links', async () => {
+    const name = fc.constantFrom('a', 'b', 'c', '..', '.')
+    const target = fc
+      .tuple(fc.constantFrom('', '/', '../', '/../../'), fc.array(name, { maxLength: 4 }))
+      .map(([start, names]) => `${start}${names.join('/')}` || '.')
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(target, { minLength: 3, maxLength: 3 }),
+        fc.array(name, { minLength: 1, maxLength: 6 }),
+        async (targets, path) => {
+          const tree = mkdtempSync(join(mount, 'tree-'))
+          mkdirSync(join(tree, 'a/b'), { recursive: true })
+          for (const [index, place] of ['b', 'a/c', 'a/b/c'].entries()) symlinkSync(targets[index] as string, join(tree, place))
+          const resolved = await createHostRoot(tree)
+            .resolve(`/${path.join('/')}`)
+            .catch((error: NodeJS.ErrnoException) => error.code)
+          expect(resolved === 'ELOOP' || resolved?.startsWith(`${tree}/`)).toBe(true)
+          expect(resolved).not.toContain('..')
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('files', () => {
+  test('are replaced whole, with their mode and without a trace of how', async () => {
+    const umask = process.umask(0o077)
+    await root.writeFileDurable('/var/log/file', 'first, and longer', 0o644)
+    await root.writeFileDurable('/var/log/file', 'second', 0o755)
+    process.umask(umask)
+    expect(readFileSync(join(mount, 'data/log/file'), 'utf8')).toBe('second')
+    expect(statSync(join(mount, 'data/log/file')).mode & 0o777).toBe(0o755)
+    expect(readdirSync(join(mount, 'data/log'))).toEqual(['file'])
+  })
+
+  test('in whose place somebody put a link replace the link, not what it leads to', async () => {
+    symlinkSync(join(outside, 'secret'), join(mount, 'etc/link'))
+    await root.writeFile('/etc/link', 'ours', 0o600)
+    expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe('not the host')
+    expect(readFileSync(join(mount, 'etc/link'), 'utf8')).toBe('ours')
+  })
+
+  test('that cannot be written leave nothing behind', async () => {
+    mkdirSync(join(mount, 'etc/folder/inside'), { recursive: true })
+    await expect(root.writeFileDurable('/etc/folder', 'x', 0o600)).rejects.toThrow('EISDIR')
+    await expect(root.writeFileDurable('/nothing/file', 'x', 0o600)).rejects.toMatchObject({ code: 'ENOENT' })
+    expect(readdirSync(join(mount, 'etc')).toSorted()).toEqual(['folder', 'name'])
+  })
+
+  test('and folders are removed, what links lead to is not', async () => {
+    mkdirSync(join(mount, 'var/lib/gone'))
+    symlinkSync('/etc', join(mount, 'var/lib/gone/link'))
+    await root.remove('/var/lib/gone')
+    await root.remove('/var/lib/gone')
+    await root.remove('/var/log')
+    expect(existsSync(join(mount, 'etc/name'))).toBe(true)
+    expect(existsSync(join(mount, 'data/log'))).toBe(true)
+    expect(readdirSync(join(mount, 'var'))).toEqual(['lib'])
+  })
+
+  test('have a state, a list and a mode', async () => {
+    expect(await root.stat('/nothing')).toBeUndefined()
+    expect((await root.stat('/var/log'))?.isDirectory()).toBe(true)
+    await root.chmod('/etc/name', 0o700)
+    expect((await root.stat('/etc/name'))?.mode).toBe(0o100700)
+    expect(await root.readdir('/var')).toEqual(expect.arrayContaining(['lib', 'log']))
+    await root.rename('/etc/name', '/var/log/moved')
+    expect(readFileSync(join(mount, 'data/log/moved'), 'utf8')).toBe('the host')
+  })
+})
+
+describe('folders', () => {
+  test('are made through links; those that exist keep their mode', async () => {
+    chmodSync(join(mount, 'data/log'), 0o711)
+    await root.mkdirp('/var/log/a/b', 0o700)
+    await root.mkdirp('/var/log/a/b', 0o755)
+    expect(statSync(join(mount, 'data/log')).mode & 0o777).toBe(0o711)
+    expect(statSync(join(mount, 'data/log/a')).mode & 0o777).toBe(0o755)
+    expect(statSync(join(mount, 'data/log/a/b')).mode & 0o777).toBe(0o700)
+    expect(readlinkSync(join(mount, 'var/log'))).toBe('/data/log')
+  })
+
+  test('are made where a dangling link points, inside the root', async () => {
+    symlinkSync('/srv/logs', join(mount, 'var/dangling'))
+    await root.mkdirp('/var/dangling/x')
+    expect(statSync(join(mount, 'srv/logs/x')).isDirectory()).toBe(true)
+  })
+})
+
+test('the root may be the process’s own', async () => {
+  expect(await createHostRoot('/').resolve('/proc/self/..')).toBe('/proc')
+})

@@ -1,0 +1,118 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { JOURNAL_PATH, openJournalFile } from './journal-file.ts'
+import { createHostRoot, type HostRoot } from './host-root.ts'
+
+type Document = { readonly v: 1; readonly n: number }
+let mount: string
+let root: HostRoot
+let folder: string
+let file: string
+beforeEach(() => {
+  mount = mkdtempSync(join(tmpdir(), 'journal-'))
+  root = createHostRoot(mount)
+  file = join(mount, JOURNAL_PATH)
+  folder = join(file, '..')
+  mkdirSync(folder, { recursive: true })
+})
+afterEach(() => rmSync(mount, { recursive: true }))
+
+const open = (on: HostRoot = root) => openJournalFile<Document>(on, { version: 1, now: () => 1234 })
+
+describe('the journal', () => {
+  test('is absent on a new host, and reads as it was written', async () => {
+    rmSync(join(mount, 'var'), { recursive: true })
+    expect(await open().read()).toEqual({ state: 'absent' })
+    await open().write({ v: 1, n: 7 })
+    expect(await open().read()).toEqual({ state: 'read', document: { v: 1, n: 7 } })
+    expect(readdirSync(folder)).toEqual(['journal.json'])
+    expect([folder, file].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o600])
+  })
+
+  test('keeps fields that it does not know', async () => {
+    writeFileSync(file, '{"v":1,"n":7,"later":true}')
+    expect(await open().read()).toEqual({ state: 'read', document: { v: 1, n: 7, later: true } })
+  })
+
+  test.each(['', '{"v":1,"n"', 'null', '[]', '{"n":7}', '{"v":"1"}', '{"v":1.5}'])(
+    'that is damaged (%j) is moved aside, and a new one begins',
+    async (content) => {
+      writeFileSync(file, content)
+      const journal = open()
+      expect(await journal.read()).toMatchObject({ state: 'unreadable', movedTo: `${JOURNAL_PATH}.unreadable-1234` })
+      expect(readFileSync(`${file}.unreadable-1234`, 'utf8')).toBe(content)
+      await journal.write({ v: 1, n: 1 })
+      expect(await open().read()).toMatchObject({ state: 'read' })
+      expect(readdirSync(folder).toSorted()).toEqual(['journal.json', 'journal.json.unreadable-1234'])
+    },
+  )
+
+  test('of a newer agent stays where it is and is not written', async () => {
+    writeFileSync(file, '{"v":2,"n":7}')
+    const journal = open()
+    expect(await journal.read()).toEqual({
+      state: 'unreadable',
+      why: expect.stringContaining('newer agent (version 2, this one knows 1)') as string,
+    })
+    await expect(journal.write({ v: 1, n: 1 })).rejects.toThrow('the journal is not written')
+    expect(readFileSync(file, 'utf8')).toBe('{"v":2,"n":7}')
+  })
+
+  test('that the disk does not give is neither moved nor written', async () => {
+    mkdirSync(file)
+    const journal = open()
+    expect(await journal.read()).toMatchObject({ state: 'unreadable', why: expect.stringContaining('EISDIR') as string })
+    await expect(journal.write({ v: 1, n: 1 })).rejects.toThrow('the journal is not written')
+  })
+
+  test('loses what a crash left half written', async () => {
+    writeFileSync(file, '{"v":1,"n":7}')
+    writeFileSync(`${file}.0123456789ab.tmp`, '{"v":1')
+    expect(await open().read()).toMatchObject({ state: 'read' })
+    expect(readdirSync(folder)).toEqual(['journal.json'])
+  })
+})
+
+describe('writes that pile up', () => {
+  /** A disk that writes when told to. */
+  function slowRoot() {
+    const writes: { readonly content: string; finish(error?: Error): void }[] = []
+    const slow: HostRoot = {
+      ...root,
+      writeFileDurable: (_, data) =>
+        new Promise((resolve, reject) => {
+          writes.push({ content: String(data).trim(), finish: (error) => (error ? reject(error) : resolve()) })
+        }),
+    }
+    return { slow, writes }
+  }
+
+  test('behind one another become one, with the last document', async () => {
+    const { slow, writes } = slowRoot()
+    const journal = open(slow)
+    const first = journal.write({ v: 1, n: 1 })
+    await expect.poll(() => writes.length).toBe(1)
+    const later = [2, 3, 4].map((n) => journal.write({ v: 1, n }))
+    writes[0]?.finish()
+    await first
+    await expect.poll(() => writes.length).toBe(2)
+    writes[1]?.finish()
+    await Promise.all(later)
+    expect(writes.map(({ content }) => content)).toEqual(['{"v":1,"n":1}', '{"v":1,"n":4}'])
+  })
+
+  test('fail for those whose document did not reach the disk, and only for them', async () => {
+    const { slow, writes } = slowRoot()
+    const journal = open(slow)
+    const first = journal.write({ v: 1, n: 1 })
+    await expect.poll(() => writes.length).toBe(1)
+    const second = journal.write({ v: 1, n: 2 })
+    writes[0]?.finish(new Error('ENOSPC'))
+    await expect(first).rejects.toThrow('ENOSPC')
+    await expect.poll(() => writes.length).toBe(2)
+    writes[1]?.finish()
+    await second
+  })
+})

@@ -1,0 +1,117 @@
+/**
+ * The agent's memory on the host: one JSON document, replaced whole.
+ *
+ * Invariant: what cannot be read is never overwritten. A damaged file is moved aside, a document of a newer agent stays
+ * where it is and writing is refused.
+ */
+import { basename, dirname } from 'node:path'
+import { type HostRoot, TEMPORARY_SUFFIX, unlessMissing } from './host-root.ts'
+
+export type Versioned = { readonly v: number }
+
+export type JournalRead<T> =
+  | { readonly state: 'absent' }
+  | { readonly state: 'read'; readonly document: T }
+  | {
+      readonly state: 'unreadable'
+      readonly why: string
+      /** Where the damaged file is now; absent when it was left alone (a newer version, or the disk failed). */
+      readonly movedTo?: string
+    }
+
+export type JournalFile<T extends Versioned> = {
+  /** Reads the file, once at start. A damaged one is moved aside. */
+  read(): Promise<JournalRead<T>>
+  /**
+   * Makes `document` what the next agent reads, on disk when it resolves. Of calls that pile up behind a running write only
+   * the last document is written: each one is the whole truth at its time. Rejects when the disk does, and after `read`
+   * found a newer version or could not read at all.
+   */
+  write(document: T): Promise<void>
+}
+
+export const JOURNAL_PATH = '/var/lib/skyhook/.agent/journal.json'
+
+/** `version` is the newest `v` that this agent understands. */
+export function openJournalFile<T extends Versioned>(
+  root: HostRoot,
+  options: { readonly version: T['v']; readonly path?: string; readonly now?: () => number },
+): JournalFile<T> {
+  const { version, path = JOURNAL_PATH, now = Date.now } = options
+  let refused: string | undefined
+  let queued: { document: T; done: Promise<void> } | undefined
+  let last: Promise<void> = Promise.resolve()
+
+  async function read(): Promise<JournalRead<T>> {
+    await removeTemporaries(root, path)
+    let content: string | undefined
+    try {
+      content = (await root.readFile(path).catch(unlessMissing))?.toString()
+    } catch (error) {
+      refused = `cannot read ${path}: ${(error as Error).message}`
+      return { state: 'unreadable', why: refused }
+    }
+    if (content === undefined) return { state: 'absent' }
+    const parsed = parse(content)
+    if ('problem' in parsed) {
+      const movedTo = `${path}.unreadable-${now()}`
+      await root.rename(path, movedTo)
+      return { state: 'unreadable', why: `${path}: ${parsed.problem}`, movedTo }
+    }
+    if (parsed.document.v > version) {
+      refused = `${path} was written by a newer agent (version ${parsed.document.v}, this one knows ${version})`
+      return { state: 'unreadable', why: refused }
+    }
+    return { state: 'read', document: parsed.document as T }
+  }
+
+  async function replace(content: string): Promise<void> {
+    try {
+      await root.writeFileDurable(path, content, 0o600)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      await root.mkdirp(dirname(path), 0o700) // a new host, or somebody removed the agent's folder
+      await root.writeFileDurable(path, content, 0o600)
+    }
+  }
+
+  function write(document: T): Promise<void> {
+    if (refused !== undefined) return Promise.reject(new Error(`the journal is not written: ${refused}`))
+    if (queued) {
+      queued.document = document
+      return queued.done
+    }
+    const next = { document, done: last }
+    queued = next
+    next.done = last
+      .catch(() => {}) // its own callers hear of it
+      .then(() => {
+        queued = undefined
+        return replace(`${JSON.stringify(next.document)}\n`)
+      })
+    last = next.done
+    return next.done
+  }
+
+  return { read, write }
+}
+
+function parse(content: string): { document: Versioned } | { problem: string } {
+  let value: unknown
+  try {
+    value = JSON.parse(content)
+  } catch (error) {
+    return { problem: `not JSON (${(error as Error).message})` }
+  }
+  const version = (value as { v?: unknown } | null)?.v
+  if (typeof version !== 'number' || !Number.isInteger(version)) return { problem: 'has no version number `v`' }
+  return { document: value as Versioned }
+}
+
+/** What a crash during a write left beside the file. Where the folder cannot be read, reading the file says why. */
+async function removeTemporaries(root: HostRoot, path: string): Promise<void> {
+  const folder = dirname(path)
+  for (const name of await root.readdir(folder).catch(() => [])) {
+    if (name.startsWith(`${basename(path)}.`) && name.endsWith(TEMPORARY_SUFFIX)) await root.remove(`${folder}/${name}`)
+  }
+}

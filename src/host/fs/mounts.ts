@@ -1,0 +1,35 @@
+/** How the host mounted a folder. */
+import type { HostRoot } from './host-root.ts'
+
+/** The init process's, as the host's own `/proc` shows it: an agent in a container has other mounts. */
+const mountInfo = '/proc/1/mountinfo'
+
+/** A sentence when files of this folder cannot be executed because of how it is mounted; undefined when they can, or when nobody can tell. */
+export async function whyNothingRunsIn(root: HostRoot, folder: string): Promise<string | undefined> {
+  const text = await root.readFile(mountInfo).catch(() => undefined) // whoever may not read it hears of it from the step
+  if (text === undefined) return undefined
+  const mount = mountOf(text.toString(), await hostPath(root, folder))
+  if (mount?.options.includes('noexec') !== true) return undefined
+  return `${folder} is on ${mount.point}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`
+}
+
+/** Where a path of the host leads to, links followed, as the host names it. */
+async function hostPath(root: HostRoot, path: string): Promise<string> {
+  const resolved = await root.resolve(path)
+  return resolved.slice((await root.resolve('/')).replace(/\/$/, '').length)
+}
+
+type Mount = { readonly point: string; readonly options: readonly string[] }
+
+/** The mount that a path lies on: the longest mount point above it, and of several on one point the last, which hides the others. */
+export function mountOf(text: string, path: string): Mount | undefined {
+  let found: Mount | undefined
+  for (const line of text.split('\n')) {
+    const [, , , , written, options] = line.split(' ')
+    if (written === undefined || options === undefined) continue
+    const point = written.replaceAll(/\\(\d{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
+    const isAbove = point === '/' || path === point || path.startsWith(`${point}/`)
+    if (isAbove && point.length >= (found?.point.length ?? 0)) found = { point, options: options.split(',') }
+  }
+  return found
+}

@@ -1,0 +1,60 @@
+/** Where a step's files are on the host. */
+import { type HostRoot, unlessMissing } from '../fs/host-root.ts'
+import type { Units } from '../systemd/units.ts'
+
+export type StepHost = {
+  readonly units: Units
+  readonly root: HostRoot
+  /** The agent's folder on the host, `/var/lib/skyhook/.agent`. */
+  readonly agentFolder?: string
+  /** Where secrets may lie until the next boot, `/run/skyhook`. */
+  readonly runFolder?: string
+}
+
+export type StepFiles = {
+  readonly runFolder: string
+  readonly resultsFolder: string
+  readonly recorder: string
+  readonly record: string
+  readonly environment: string
+  readonly note: string
+}
+
+const ENVIRONMENT_SUFFIX = '.env'
+const NOTE_SUFFIX = '.note'
+
+/** Throws on an id that cannot be the name of a file. */
+export function stepFiles({ agentFolder = '/var/lib/skyhook/.agent', runFolder = '/run/skyhook' }: StepHost, id: string): StepFiles {
+  if (!/^[a-z0-9-]{1,128}$/.test(id)) throw new Error(`${JSON.stringify(id)} is not the id of an attempt`)
+  const resultsFolder = `${agentFolder}/results`
+  return {
+    runFolder,
+    resultsFolder,
+    recorder: `${agentFolder}/record-result`,
+    record: `${resultsFolder}/${id}`,
+    environment: `${runFolder}/${id}${ENVIRONMENT_SUFFIX}`,
+    note: `${runFolder}/${id}${NOTE_SUFFIX}`,
+  }
+}
+
+/** What was noted when the attempt was started, by this agent or the one before; undefined after it was forgotten, and after a reboot. */
+export async function readStepNote(host: StepHost, id: string): Promise<string | undefined> {
+  return (await host.root.readFile(stepFiles(host, id).note).catch(unlessMissing))?.toString()
+}
+
+/**
+ * Removes records, environment files and notes of all attempts but those of `keep`: the ones that run or whose result is not yet
+ * on record elsewhere.
+ */
+export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>): Promise<void> {
+  const { resultsFolder, runFolder } = stepFiles(host, 'any')
+  const suffixes = [ENVIRONMENT_SUFFIX, NOTE_SUFFIX]
+  const kept = new Set([...keep].flatMap((id) => suffixes.map((suffix) => `${id}${suffix}`)))
+  for (const name of (await host.root.readdir(resultsFolder).catch(unlessMissing)) ?? []) {
+    if (!keep.has(name)) await host.root.remove(`${resultsFolder}/${name}`)
+  }
+  for (const name of (await host.root.readdir(runFolder).catch(unlessMissing)) ?? []) {
+    const isOurs = suffixes.some((suffix) => name.includes(suffix)) // temporary ones that a crash left behind too
+    if (isOurs && !kept.has(name)) await host.root.remove(`${runFolder}/${name}`)
+  }
+}

@@ -1,0 +1,72 @@
+/** How an attempt of a step stands: running, ended and how, or no trace of it. */
+import { stepFiles, type StepHost } from './files.ts'
+import { endOfUnit, outcomeOf, type StepOutcome } from '../systemd/unit-end.ts'
+import { readRecord, type StepRecord } from './result-record.ts'
+import { isLive } from '../systemd/unit-state.ts'
+
+/** What the caller knows about the attempt; a record or a unit that does not fit is not believed. */
+export type StepIdentity = {
+  readonly id: string
+  readonly unit: string
+  /** Boot of the host in which it was started. */
+  readonly bootId?: string
+  readonly invocationId?: string
+}
+
+export type StepObservation =
+  /** Neither a unit nor a record: it never started, or the host died before its end was on disk. */
+  | { readonly state: 'absent' }
+  | { readonly state: 'running'; readonly invocationId?: string }
+  | {
+      readonly state: 'ended'
+      readonly result: StepOutcome
+      readonly source: 'file' | 'unit'
+      readonly invocationId?: string
+      readonly bootId?: string
+      /** The host was shutting down at the end: whatever the result, the step may have been stopped for that. */
+      readonly hostStopping?: true
+    }
+
+/** Looks once. Ended only when nothing of the step runs any more, its recorder included. */
+export async function observeStepUnit(host: StepHost, step: StepIdentity): Promise<StepObservation> {
+  const { resultsFolder } = stepFiles(host, step.id)
+  const [state, early] = await Promise.all([host.units.readState(step.unit), readRecord(host.root, resultsFolder, step.id)])
+  if (isLive(state)) {
+    await host.units.ref(step.unit) // at once when it is ours already
+    return { state: 'running', ...(state.invocationId ? { invocationId: state.invocationId } : {}) }
+  }
+  const record = early ?? (await readRecord(host.root, resultsFolder, step.id)) // it may have come between the two answers
+  if (record && fits(record, step, state.invocationId)) {
+    return {
+      state: 'ended',
+      result: outcomeOf(record),
+      source: 'file',
+      invocationId: record.invocationId,
+      bootId: record.bootId,
+      ...(record.hostStopping ? { hostStopping: true } : {}),
+    }
+  }
+  if (state.loadState === 'not-found') return { state: 'absent' } // its other properties read as success
+  return await observeWithoutRecord(host, step)
+}
+
+/** The recorder could not write: the disk was full, its folder gone, or the fault that stopped the step stopped it too. */
+async function observeWithoutRecord(host: StepHost, step: StepIdentity): Promise<StepObservation> {
+  const unit = await host.units.readSnapshot(step.unit)
+  if (isLive(unit)) return { state: 'running', ...(unit.invocationId ? { invocationId: unit.invocationId } : {}) }
+  if (unit.loadState === 'not-found') return { state: 'absent' }
+  if (!unit.invocationId)
+    return { state: 'ended', source: 'unit', result: { outcome: 'failed-to-start', detail: `the unit never ran (${unit.loadState})` } }
+  const result: StepOutcome =
+    step.invocationId && step.invocationId !== unit.invocationId
+      ? { outcome: 'unknown', detail: `unit ${step.unit} ran again as ${unit.invocationId}` }
+      : outcomeOf(endOfUnit(unit))
+  return { state: 'ended', result, source: 'unit', invocationId: unit.invocationId }
+}
+
+function fits(record: StepRecord, step: StepIdentity, invocationOfUnit: string | undefined): boolean {
+  const invocationId = invocationOfUnit ?? step.invocationId
+  return (
+    (invocationId === undefined || record.invocationId === invocationId) && (step.bootId === undefined || record.bootId === step.bootId)
+  )
+}

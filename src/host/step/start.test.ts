@@ -1,0 +1,308 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Variant } from 'dbus-next/lib/variant.js'
+import { describe, expect, test } from 'vitest'
+import { type FakeUnit, startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { createHostRoot } from '../fs/host-root.ts'
+import { readStepNote, sweepStepFiles } from './files.ts'
+import { observeStepUnit } from './observe.ts'
+import { forgetStepUnit, startStepUnit, type StepUnitRequest, stopStepUnit } from './start.ts'
+import { NEVER_USEC } from '../systemd/unit-properties.ts'
+
+const UNIT = 'skyhookd-a1.service'
+const step = { id: 'a1', unit: UNIT }
+const BOOT = '5480b099-1e8c-4755-b850-3daeeb4791a8'
+const INVOCATION = 'a'.repeat(32)
+const request: StepUnitRequest = {
+  ...step,
+  description: 'Skyhook demo: tuning 1.0.0, apply run.sh',
+  command: ['/opt/step.sh', '$1'],
+  workingDirectory: '/opt',
+  environment: { TOKEN: 'a "secret"' },
+  stdoutFile: '/var/log/o',
+  stderrFile: '/var/log/e',
+  stopTimeoutMs: 30_000,
+}
+
+async function stepHost() {
+  const systemd = await startFakeSystemd()
+  const mount = mkdtempSync(join(tmpdir(), 'step-'))
+  const results = join(mount, 'var/lib/skyhook/.agent/results')
+  const environments = join(mount, 'run/skyhook')
+  return {
+    ...systemd,
+    host: { units: systemd.units, root: createHostRoot(mount) },
+    mount,
+    results,
+    environments,
+    unit(state: FakeUnit) {
+      systemd.hostUnits.set(UNIT, state)
+    },
+    record(changes: Record<string, string> = {}) {
+      mkdirSync(results, { recursive: true })
+      const record = {
+        v: 1,
+        attempt: 'a1',
+        result: 'exit-code',
+        code: 'exited',
+        status: '3',
+        invocation: INVOCATION,
+        boot: BOOT,
+        system: 'running',
+        ...changes,
+      }
+      writeFileSync(join(results, 'a1'), `${JSON.stringify(record)}\n`)
+    },
+    started: () => {
+      const [call] = systemd.bus.calls.filter(({ member }) => member === 'StartTransientUnit')
+      const properties = (call?.body[2] ?? []) as [string, Variant][]
+      return Object.fromEntries(properties.map(([name, { value }]) => [name, value]))
+    },
+    async [Symbol.asyncDispose]() {
+      await systemd[Symbol.asyncDispose]()
+      rmSync(mount, { recursive: true })
+    },
+  }
+}
+
+describe('starting a step', () => {
+  test('asks for a unit that leaves a record, with its secrets in a file of its own', async () => {
+    await using fake = await stepHost()
+    expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: false })
+    expect(fake.started()).toEqual({
+      Description: 'Skyhook demo: tuning 1.0.0, apply run.sh',
+      Type: 'oneshot',
+      CollectMode: 'inactive',
+      AddRef: true,
+      WorkingDirectory: '/opt',
+      EnvironmentFiles: [['/run/skyhook/a1.env', false]],
+      StandardOutputFileToAppend: '/var/log/o',
+      StandardErrorFileToAppend: '/var/log/e',
+      TimeoutStartUSec: NEVER_USEC,
+      TimeoutStopUSec: 30_000_000n,
+      KillMode: 'mixed',
+      ExecStart: [['/opt/step.sh', ['/opt/step.sh', '$$1'], false]],
+      ExecStopPost: [['/bin/sh', ['/bin/sh', '/var/lib/skyhook/.agent/record-result', '/var/lib/skyhook/.agent/results', 'a1'], true]],
+    })
+    const file = join(fake.environments, 'a1.env')
+    expect(readFileSync(file, 'utf8')).toBe(
+      'PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"\nHOME="/root"\nTOKEN="a \\"secret\\""\n',
+    )
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(statSync(fake.environments).mode & 0o777).toBe(0o700)
+  })
+
+  test('passes limits and time limits on', async () => {
+    await using fake = await stepHost()
+    const limits = { memoryMaxBytes: 1024, memoryLowBytes: 512, cpuQuotaMicrosecondsPerSecond: 500_000, cpuWeight: 50 }
+    await startStepUnit(fake.host, { ...request, limits, timeoutMs: 1500, stopTimeoutMs: 10 })
+    expect(fake.started()).toMatchObject({
+      MemoryMax: 1024n,
+      MemoryLow: 512n,
+      CPUQuotaPerSecUSec: 500_000n,
+      CPUWeight: 50n,
+      TimeoutStartUSec: 1_500_000n,
+    })
+    expect(fake.started()['TimeoutStopUSec']).toBe(2_000_000n) // the recorder needs some of it
+  })
+
+  test.each<[string, Partial<StepUnitRequest>]>([
+    ['workingDirectory', { workingDirectory: '/a\nExecStartPre=/bin/evil' }],
+    ['stdoutFile', { stdoutFile: '/a\nb' }],
+    ['stderrFile', { stderrFile: 'relative' }],
+    ['command', { command: ['step.sh'] }],
+    ['environment', { environment: { 'A-B': 'x' } }],
+    ['unit', { unit: 'a b.service' }],
+    ['timeoutMs', { timeoutMs: 0 }],
+    ['limits', { limits: { memoryMaxBytes: 0 } }],
+  ])('refuses a bad %s before anything happens on the host', async (_, change) => {
+    await using fake = await stepHost()
+    expect(await startStepUnit(fake.host, { ...request, ...change })).toMatchObject({ started: false, error: { kind: 'invalid' } })
+    expect(readdirSync(fake.mount)).toEqual([])
+    expect(fake.bus.calls).toEqual([])
+  })
+
+  test('that was started before finds it and keeps it loaded', async () => {
+    await using fake = await stepHost()
+    fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.UnitExists' })
+    expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: true })
+    expect(fake.bus.calledMembers()).toContain('RefUnit')
+    expect(existsSync(join(fake.environments, 'a1.env'))).toBe(true)
+  })
+
+  test('that systemd refuses leaves no secret behind', async () => {
+    await using fake = await stepHost()
+    fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.BadUnitSetting', text: 'no' })
+    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'refused', nameIsBurnt: true } })
+    expect(readdirSync(fake.environments)).toEqual([])
+  })
+
+  test('on a host that goes down is not the fault of the step', async () => {
+    await using fake = await stepHost()
+    fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'has shutdown in the way' })
+    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'stopping' } })
+    expect(readdirSync(fake.environments)).toEqual([])
+  })
+
+  test('whose answer is lost may run: its environment stays', async () => {
+    await using fake = await stepHost()
+    fake.bus.answers('StartTransientUnit', ({ client }) => {
+      client.hangUp()
+      return 'silent'
+    })
+    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'unknown' } })
+    expect(readdirSync(fake.environments)).toEqual(['a1.env'])
+  })
+
+  test('without a bus is not asked for', async () => {
+    await using fake = await stepHost()
+    fake.connection.close()
+    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'not-connected' } })
+    expect(readdirSync(fake.environments)).toEqual([])
+  })
+
+  test('on a host whose files cannot be written says why', async () => {
+    await using fake = await stepHost()
+    writeFileSync(join(fake.mount, 'run'), 'a file where a folder should be')
+    expect(await startStepUnit(fake.host, request)).toMatchObject({
+      started: false,
+      error: { kind: 'host', message: expect.stringContaining('ENOTDIR') as string },
+    })
+    expect(fake.bus.calls).toEqual([])
+  })
+
+  test('on a host where no result could be written leaves no secret behind', async () => {
+    await using fake = await stepHost()
+    writeFileSync(join(fake.mount, 'var'), 'a file where a folder should be')
+    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'host' } })
+    expect(readdirSync(fake.environments)).toEqual([])
+    expect(fake.bus.calls).toEqual([])
+  })
+})
+
+describe('a step', () => {
+  test.each<[string, FakeUnit]>([
+    ['queued', { activeState: 'inactive', job: 5 }],
+    ['at work', { activeState: 'activating', subState: 'start', job: 5, invocationId: INVOCATION }],
+    ['whose recorder still writes', { activeState: 'deactivating', subState: 'stop-post', invocationId: INVOCATION }],
+  ])('%s is running, even with a record', async (_, state) => {
+    await using fake = await stepHost()
+    fake.unit(state)
+    fake.record()
+    expect(await observeStepUnit(fake.host, step)).toEqual({
+      state: 'running',
+      ...(state.invocationId ? { invocationId: INVOCATION } : {}),
+    })
+    expect(fake.bus.calledMembers()).toContain('RefUnit')
+  })
+
+  const fromFile = { state: 'ended', source: 'file', result: { outcome: 'exited', code: 3 }, invocationId: INVOCATION, bootId: BOOT }
+
+  test('that ended while nobody looked is known by its record', async () => {
+    await using fake = await stepHost()
+    fake.record()
+    expect(await observeStepUnit(fake.host, { ...step, bootId: BOOT, invocationId: INVOCATION })).toEqual(fromFile)
+    expect(fake.bus.calledMembers()).not.toContain('GetAll') // the cheap way
+  })
+
+  test('that was stopped by a shutdown says so', async () => {
+    await using fake = await stepHost()
+    fake.record({ result: 'signal', code: 'killed', status: 'TERM', system: 'stopping' })
+    expect(await observeStepUnit(fake.host, step)).toMatchObject({ result: { outcome: 'killed', signal: 'SIGTERM' }, hostStopping: true })
+  })
+
+  test.each([
+    ['another boot', { boot: '00000000-1e8c-4755-b850-3daeeb4791a8' }],
+    ['another invocation', { invocation: 'b'.repeat(32) }],
+    ['another attempt', { attempt: 'a2' }],
+  ])('is not known by a record of %s', async (_, changes) => {
+    await using fake = await stepHost()
+    fake.record(changes)
+    expect(await observeStepUnit(fake.host, { ...step, bootId: BOOT, invocationId: INVOCATION })).toEqual({ state: 'absent' })
+  })
+
+  test('is not known by a record of an earlier run than the unit that is loaded', async () => {
+    await using fake = await stepHost()
+    fake.record({ invocation: 'b'.repeat(32) })
+    fake.unit({ activeState: 'failed', invocationId: INVOCATION, result: 'signal', execMainCode: 2, execMainStatus: 9 })
+    expect(await observeStepUnit(fake.host, step)).toEqual({
+      state: 'ended',
+      source: 'unit',
+      result: { outcome: 'killed', signal: 'SIGKILL' },
+      invocationId: INVOCATION,
+    })
+  })
+
+  test('whose record could not be written is known by its unit', async () => {
+    await using fake = await stepHost()
+    fake.unit({ activeState: 'inactive', invocationId: INVOCATION, result: 'success', execMainCode: 1, execMainStatus: 0 })
+    expect(await observeStepUnit(fake.host, step)).toMatchObject({ state: 'ended', source: 'unit', result: { outcome: 'exited', code: 0 } })
+  })
+
+  test('that left neither is absent, never a success', async () => {
+    await using fake = await stepHost()
+    expect(await observeStepUnit(fake.host, step)).toEqual({ state: 'absent' })
+  })
+
+  test('that was taken back before it began did not start', async () => {
+    await using fake = await stepHost()
+    fake.unit({ activeState: 'inactive' })
+    expect(await observeStepUnit(fake.host, step)).toMatchObject({
+      state: 'ended',
+      result: { outcome: 'failed-to-start', detail: 'the unit never ran (loaded)' },
+    })
+  })
+
+  test('whose record comes between two looks is not lost', async () => {
+    await using fake = await stepHost()
+    fake.bus.answers('Get', ({ message, client }) => {
+      setTimeout(() => {
+        fake.record() // long after the file was first looked for
+        client.send({ type: 2, replySerial: message.serial, signature: 'v', body: [new Variant('ay', Buffer.alloc(0))] })
+      }, 20)
+      return 'silent'
+    })
+    expect(await observeStepUnit(fake.host, step)).toEqual(fromFile)
+  })
+})
+
+describe('afterwards', () => {
+  test('a stop asks systemd, and says when there was nothing to stop', async () => {
+    await using fake = await stepHost()
+    expect(await stopStepUnit(fake.host, UNIT)).toBe(true)
+    fake.bus.answers('StopUnit', { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+    expect(await stopStepUnit(fake.host, UNIT)).toBe(false)
+  })
+
+  test('unit, secrets and note go, the record stays until it is swept', async () => {
+    await using fake = await stepHost()
+    await startStepUnit(fake.host, { ...request, note: 'where it writes' })
+    expect(await readStepNote(fake.host, step.id)).toBe('where it writes')
+    expect(statSync(join(fake.environments, 'a1.note')).mode & 0o777).toBe(0o600)
+    fake.record()
+    await forgetStepUnit(fake.host, step)
+    expect(await readStepNote(fake.host, step.id)).toBeUndefined()
+    expect(fake.bus.calledMembers()).toEqual(expect.arrayContaining(['ResetFailedUnit', 'UnrefUnit']))
+    expect(readdirSync(fake.environments)).toEqual([])
+    await sweepStepFiles(fake.host, new Set(['a1']))
+    expect(readdirSync(fake.results)).toEqual(['a1'])
+    await sweepStepFiles(fake.host, new Set())
+    expect(readdirSync(fake.results)).toEqual([])
+  })
+
+  test('a sweep spares what is in use and what is not its own', async () => {
+    await using fake = await stepHost()
+    await sweepStepFiles(fake.host, new Set()) // a host where nothing ever ran
+    mkdirSync(fake.environments, { recursive: true })
+    for (const name of ['a1.env', 'a1.note', 'a2.env', 'a2.note', 'a1.env.0123.tmp', 'agent.sock'])
+      writeFileSync(join(fake.environments, name), '')
+    await sweepStepFiles(fake.host, new Set(['a1']))
+    expect(readdirSync(fake.environments).toSorted()).toEqual(['a1.env', 'a1.note', 'agent.sock'])
+  })
+
+  test('an id that is not a file’s name is a bug', async () => {
+    await using fake = await stepHost()
+    await expect(observeStepUnit(fake.host, { ...step, id: '../../etc/passwd' })).rejects.toThrow('is not the id of an attempt')
+  })
+})

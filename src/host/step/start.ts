@@ -1,0 +1,189 @@
+/**
+ * One attempt of a step as a transient unit of the host's systemd. The unit runs on without the agent, leaves a record of
+ * its end, and is found again by its name. Nothing here waits: see `Units.onJobEnd` and `BusConnection.onState` for when to
+ * observe.
+ */
+import { describeError, NotConnectedError } from '../dbus/errors.ts'
+import type { HostRoot } from '../fs/host-root.ts'
+import { formatEnvironment } from './environment.ts'
+import { stepFiles, type StepFiles, type StepHost } from './files.ts'
+import type { StepIdentity } from './observe.ts'
+import { ensureRecorder } from './result-record.ts'
+import type { StartOutcome } from '../systemd/units.ts'
+import {
+  assertUnitName,
+  command,
+  count,
+  environmentFile,
+  flag,
+  lateCommand,
+  path,
+  text,
+  timeout,
+  type UnitProperty,
+  UnitValueError,
+} from '../systemd/unit-properties.ts'
+
+const DEFAULT_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
+/** TimeoutStopUSec is also the recorder's time limit: a busy disk needs some. */
+const MIN_STOP_TIMEOUT_MS = 2_000
+
+export type StepUnitRequest = {
+  /** Of this attempt alone: [a-z0-9-], names its files. */
+  readonly id: string
+  /** Of this attempt alone, ending in `.service`. */
+  readonly unit: string
+  /** For people, in `systemctl` and the journal: what runs there, and for whom. */
+  readonly description: string
+  /** Absolute path on the host, and arguments, which arrive exactly as given. */
+  readonly command: readonly [string, ...string[]]
+  readonly workingDirectory: string
+  /** PATH and HOME are added unless given. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Appended to; their folder exists. */
+  readonly stdoutFile: string
+  readonly stderrFile: string
+  /** From the start to the end of the step; none without. */
+  readonly timeoutMs?: number
+  /** From TERM to KILL. At least 2 s are given. */
+  readonly stopTimeoutMs: number
+  /** For whoever observes the attempt later (`readStepNote`); kept as secret as the environment, and as long. */
+  readonly note?: string
+  readonly limits?: {
+    readonly memoryMaxBytes?: number
+    readonly memoryLowBytes?: number
+    /** CPU time per second of real time: 500 000 is half a core. */
+    readonly cpuQuotaMicrosecondsPerSecond?: number
+    readonly cpuWeight?: number
+  }
+}
+
+export type StepStart =
+  /** `found`: a unit of that name was there already, running or ended; observe it. */
+  { readonly started: true; readonly found: boolean } | { readonly started: false; readonly error: StepStartError }
+
+export type StepStartError = {
+  /**
+   * invalid: the request can never work. refused: systemd said no. host: a file on the host could not be written.
+   * stopping: the host is going down. not-connected: nothing was asked. unknown: it may have started, observe it.
+   */
+  readonly kind: 'invalid' | 'refused' | 'host' | 'stopping' | 'not-connected' | 'unknown'
+  readonly message: string
+  /** Only under a new unit name may it be tried again. */
+  readonly nameIsBurnt?: true
+}
+
+/** The unit is new, so the only job that its start could contradict is a shutdown of the whole host. */
+const jobInTheWay = 'org.freedesktop.systemd1.TransactionIsDestructive'
+
+/**
+ * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has written down that it
+ * is going to start this attempt, and has observed that it is absent.
+ */
+export async function startStepUnit(host: StepHost, request: StepUnitRequest): Promise<StepStart> {
+  const files = stepFiles(host, request.id)
+  let environment: string
+  let properties: readonly UnitProperty[]
+  try {
+    assertUnitName(request.unit)
+    environment = formatEnvironment({ ...DEFAULT_ENVIRONMENT, ...request.environment })
+    properties = propertiesOf(request, files)
+  } catch (error) {
+    if (error instanceof UnitValueError) return notStarted('invalid', error)
+    throw error
+  }
+  const removeSecrets = async (): Promise<unknown> => await Promise.all([host.root.remove(files.environment), host.root.remove(files.note)])
+  const prepared = await Promise.allSettled([
+    ensureRecorder(host.root, files.recorder, files.resultsFolder),
+    writeSecret(host.root, files.runFolder, files.environment, environment),
+    request.note === undefined ? undefined : writeSecret(host.root, files.runFolder, files.note, request.note),
+    host.root.remove(files.record), // of an earlier life of this host whose journal was lost
+  ])
+  const failed = prepared.find((one) => one.status === 'rejected')
+  if (failed) {
+    await removeSecrets().catch(() => {}) // where nothing can be written, it may be that nothing can be removed; the sweep tries again
+    return notStarted('host', failed.reason)
+  }
+  let start: StartOutcome
+  try {
+    start = await host.units.startTransient(request.unit, properties)
+  } catch (error) {
+    await removeSecrets()
+    if (error instanceof NotConnectedError) return notStarted('not-connected', error)
+    throw error
+  }
+  switch (start.outcome) {
+    case 'started':
+      return { started: true, found: false }
+    case 'exists':
+      await host.units.ref(request.unit)
+      return { started: true, found: true }
+    case 'unknown':
+      return notStarted('unknown', start.message) // the environment file stays: the unit may be about to read it
+    case 'refused': {
+      await removeSecrets()
+      if (start.error === jobInTheWay) return notStarted('stopping', `the host is going down: ${start.message}`)
+      const error = { kind: 'refused', message: `${start.message} (${start.error})` } as const
+      return { started: false, error: start.nameIsBurnt ? { ...error, nameIsBurnt: true } : error }
+    }
+    default:
+      return start satisfies never
+  }
+}
+
+/** TERM, and KILL after the step's stop timeout; mark the stop as ours first. Answers at once. False: no such unit. */
+export async function stopStepUnit(host: StepHost, unit: string): Promise<boolean> {
+  return await host.units.stop(unit)
+}
+
+/** Removes the unit and the secrets of an ended attempt whose result is on record. The record itself goes with `sweepStepFiles`. */
+export async function forgetStepUnit(host: StepHost, step: Pick<StepIdentity, 'id' | 'unit'>): Promise<void> {
+  const { environment, note } = stepFiles(host, step.id)
+  await Promise.all([
+    host.root.remove(environment),
+    host.root.remove(note),
+    host.units.resetFailed(step.unit), // a failed unit left behind makes the host `degraded`
+    host.units.unref(step.unit),
+  ])
+}
+
+function propertiesOf(request: StepUnitRequest, files: StepFiles): UnitProperty[] {
+  const { memoryMaxBytes, memoryLowBytes, cpuQuotaMicrosecondsPerSecond, cpuWeight } = request.limits ?? {}
+  const limits = {
+    MemoryMax: memoryMaxBytes,
+    MemoryLow: memoryLowBytes,
+    CPUQuotaPerSecUSec: cpuQuotaMicrosecondsPerSecond,
+    CPUWeight: cpuWeight,
+  }
+  return [
+    text('Description', request.description),
+    text('Type', 'oneshot'),
+    { ...text('CollectMode', 'inactive'), optional: true }, // a failed unit stays until its result is read
+    { ...flag('AddRef', true), optional: true }, // a successful one too
+    path('WorkingDirectory', request.workingDirectory),
+    environmentFile(files.environment), // not Environment: every local user can read that over the bus
+    path('StandardOutputFileToAppend', request.stdoutFile),
+    path('StandardErrorFileToAppend', request.stderrFile),
+    timeout('TimeoutStartUSec', request.timeoutMs), // RuntimeMaxUSec does nothing for oneshot units
+    timeout('TimeoutStopUSec', Math.max(request.stopTimeoutMs, MIN_STOP_TIMEOUT_MS)),
+    text('KillMode', 'mixed'),
+    command('ExecStart', request.command),
+    // Through the shell: that works on a /var mounted noexec, and needs no label of its own under SELinux.
+    lateCommand('ExecStopPost', ['/bin/sh', files.recorder, files.resultsFolder, request.id]),
+    ...Object.entries(limits).flatMap(([name, value]) => (value === undefined ? [] : [count(name, value)])),
+  ]
+}
+
+async function writeSecret(root: HostRoot, folder: string, file: string, content: string): Promise<void> {
+  try {
+    await root.writeFile(file, content, 0o600)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    await root.mkdirp(folder, 0o700) // first step since the boot
+    await root.writeFile(file, content, 0o600)
+  }
+}
+
+function notStarted(kind: StepStartError['kind'], error: unknown): StepStart {
+  return { started: false, error: { kind, message: typeof error === 'string' ? error : describeError(error) } }
+}

@@ -1,0 +1,200 @@
+import { describe, expect, test } from 'vitest'
+import { type FakeUnit, startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { confirmRestart, restartService, serviceUnit } from './service-restart.ts'
+
+const BEFORE = 'a'.repeat(32)
+const AFTER = 'b'.repeat(32)
+const UNIT = 'kubelet.service'
+const times = { settleMs: 20, timeoutMs: 1000 }
+
+/** A systemd whose kubelet runs; a restart makes it `then`, and its job ends so, before or after the answer. */
+async function runningService(
+  then: FakeUnit = { activeState: 'active', invocationId: AFTER },
+  job = 'done',
+  order: 'signal first' | 'answer first' = 'answer first',
+) {
+  const systemd = await startFakeSystemd()
+  systemd.hostUnits.set(UNIT, { activeState: 'active', invocationId: BEFORE })
+  systemd.bus.answers('RestartUnit', ({ message, client }) => {
+    systemd.hostUnits.set(UNIT, then)
+    const answer = () => client.send({ type: 2, replySerial: message.serial, signature: 'o', body: ['/job/5'] })
+    const signals = () => {
+      systemd.jobRemoved('other.service', 'failed', '/job/3')
+      systemd.jobRemoved(UNIT, 'canceled', '/job/4') // somebody else's job
+      systemd.jobRemoved('the-real-name-of-kubelet.service', job, '/job/5')
+    }
+    if (order === 'signal first') signals()
+    answer()
+    if (order === 'answer first') signals()
+    return 'silent'
+  })
+  return systemd
+}
+
+describe('a service', () => {
+  test.each(['signal first', 'answer first'] as const)('is restarted when it runs anew and stays, %s', async (order) => {
+    await using systemd = await runningService(undefined, 'done', order)
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toEqual({ outcome: 'restarted', invocationId: AFTER })
+    expect(systemd.bus.calledMembers().slice(0, 4)).toEqual(['Subscribe', 'ResetFailedUnit', 'RefUnit', 'RestartUnit'])
+  })
+
+  test.each<[string, FakeUnit, string, { reason: string; detail: string }]>([
+    [
+      'whose job failed',
+      { activeState: 'failed', result: 'exit-code', execMainCode: 1, execMainStatus: 203 },
+      'failed',
+      { reason: 'job-failed', detail: 'job failed (exit-code, exited 203)' },
+    ],
+    ['whose dependency failed', { activeState: 'inactive' }, 'dependency', { reason: 'job-failed', detail: 'job dependency' }],
+    [
+      'that died at once',
+      { activeState: 'failed', subState: 'failed', result: 'signal', execMainCode: 2, execMainStatus: 9 },
+      'done',
+      { reason: 'not-active', detail: 'failed/failed (signal, killed KILL' },
+    ],
+    [
+      'that restarts itself over and over',
+      { activeState: 'activating', subState: 'auto-restart', result: 'exit-code', nRestarts: 2 },
+      'done',
+      { reason: 'not-active', detail: 'restarted by itself 2 times' },
+    ],
+    [
+      'whose condition does not hold',
+      { activeState: 'inactive', conditionResult: false },
+      'done',
+      { reason: 'condition', detail: 'conditions' },
+    ],
+    [
+      'that ends by itself, and badly',
+      { activeState: 'inactive', type: 'oneshot', result: 'exit-code', execMainCode: 1, execMainStatus: 3, invocationId: AFTER },
+      'done',
+      { reason: 'not-active', detail: 'exited 3' },
+    ],
+    [
+      'that ends by itself, and is as it was',
+      { activeState: 'inactive', type: 'oneshot', result: 'success', invocationId: BEFORE },
+      'done',
+      { reason: 'not-active', detail: 'inactive' },
+    ],
+    ['that runs as before', { activeState: 'active', invocationId: BEFORE }, 'done', { reason: 'not-active', detail: 'was not restarted' }],
+  ])('%s is not', async (_, then, job, { reason, detail }) => {
+    await using systemd = await runningService(then, job)
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({
+      outcome: 'failed',
+      reason,
+      detail: expect.stringContaining(detail) as string,
+    })
+  })
+
+  test('that ends by itself is restarted when it has ended well', async () => {
+    await using systemd = await runningService({ activeState: 'inactive', type: 'oneshot', result: 'success', invocationId: AFTER })
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toEqual({ outcome: 'restarted', invocationId: AFTER })
+  })
+
+  test('that did not run, because its condition does not hold, need not be restarted', async () => {
+    await using systemd = await runningService({ activeState: 'inactive', conditionResult: false })
+    expect(await restartService(systemd.units, UNIT, '', times)).toMatchObject({ outcome: 'not-needed' })
+  })
+
+  test('that dies while it is watched is not', async () => {
+    await using systemd = await runningService()
+    setTimeout(
+      () =>
+        systemd.hostUnits.set(UNIT, { activeState: 'failed', subState: 'failed', result: 'exit-code', execMainCode: 1, execMainStatus: 1 }),
+      50,
+    )
+    expect(await restartService(systemd.units, UNIT, BEFORE, { settleMs: 150 })).toMatchObject({ outcome: 'failed', reason: 'not-active' })
+  })
+
+  test.each([
+    ['NoSuchUnit', 'no-such-unit'],
+    ['UnitMasked', 'masked'],
+    ['BadUnitSetting', 'bad-unit'],
+    ['OnlyByDependency', 'refused'],
+  ])('is refused with %s', async (error, reason) => {
+    await using systemd = await runningService()
+    systemd.bus.answers('RestartUnit', { error: `org.freedesktop.systemd1.${error}`, text: 'words' })
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toEqual({
+      outcome: 'failed',
+      reason,
+      detail: `words (org.freedesktop.systemd1.${error})`,
+    })
+  })
+
+  test('is not asked for on a host that goes down', async () => {
+    await using systemd = await runningService()
+    systemd.bus.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'not-asked' })
+  })
+
+  test('that takes too long is a failure with a reason', async () => {
+    await using systemd = await runningService()
+    systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
+    expect(await restartService(systemd.units, UNIT, BEFORE, { timeoutMs: 30 })).toMatchObject({ outcome: 'failed', reason: 'timeout' })
+  })
+})
+
+describe('a restart whose end is lost is unknown', () => {
+  test.each([
+    ['before the answer', false],
+    ['after the answer', true],
+  ])('when the connection ends %s', async (_, answers) => {
+    await using systemd = await runningService()
+    systemd.bus.answers('RestartUnit', ({ client }) => {
+      setTimeout(() => client.hangUp(), 10)
+      return answers ? { signature: 'o', body: ['/job/5'] } : 'silent'
+    })
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'unknown' })
+  })
+
+  test('when systemd leaves the bus', async () => {
+    await using systemd = await runningService()
+    systemd.bus.answers('RestartUnit', ({ client }) => {
+      const change = {
+        type: 4,
+        path: '/org/freedesktop/DBus',
+        interface: 'org.freedesktop.DBus',
+        member: 'NameOwnerChanged',
+        signature: 'sss',
+        sender: 'org.freedesktop.DBus',
+      }
+      setTimeout(() => client.send({ ...change, body: ['org.freedesktop.systemd1', ':1.1', ''] }), 10)
+      return { signature: 'o', body: ['/job/5'] }
+    })
+    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'unknown' })
+  })
+
+  test('when it is given up', async () => {
+    await using systemd = await runningService()
+    systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
+    expect(await restartService(systemd.units, UNIT, BEFORE, { ...times, signal: AbortSignal.timeout(50) })).toMatchObject({
+      outcome: 'unknown',
+    })
+  })
+
+  test('and then decided by the unit', async () => {
+    await using systemd = await startFakeSystemd()
+    systemd.hostUnits.set(UNIT, { activeState: 'active', invocationId: BEFORE, job: 5 })
+    setTimeout(() => systemd.hostUnits.set(UNIT, { activeState: 'active', invocationId: AFTER }), 80)
+    expect(await confirmRestart(systemd.units, UNIT, BEFORE, times)).toEqual({ outcome: 'restarted', invocationId: AFTER })
+    systemd.hostUnits.set(UNIT, { activeState: 'active', invocationId: BEFORE })
+    expect(await confirmRestart(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'not-asked' })
+    systemd.hostUnits.set(UNIT, { activeState: 'failed', invocationId: AFTER, result: 'exit-code', execMainCode: 1, execMainStatus: 1 })
+    expect(await confirmRestart(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'failed', reason: 'not-active' })
+    systemd.hostUnits.set(UNIT, { activeState: 'activating', invocationId: AFTER })
+    expect(await confirmRestart(systemd.units, UNIT, BEFORE, { timeoutMs: 60 })).toMatchObject({ outcome: 'failed', reason: 'timeout' })
+  })
+})
+
+test.each([
+  ['kubelet', 'kubelet.service'],
+  ['getty@tty1', 'getty@tty1.service'],
+  ['docker.socket', 'docker.socket'],
+  ['foo.bar', 'foo.bar.service'],
+])('the service %s is the unit %s', (name, unit) => expect(serviceUnit(name)).toBe(unit))
+
+test('nothing was asked where there is no bus', async () => {
+  await using systemd = await startFakeSystemd()
+  systemd.connection.close()
+  expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'not-asked' })
+})

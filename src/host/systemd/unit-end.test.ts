@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { endOfUnit, outcomeOf, type StepOutcome, type UnitEnd } from './unit-end.ts'
+
+describe('how a step ended', () => {
+  test.each<[UnitEnd, StepOutcome]>([
+    [
+      { result: 'success', code: 'exited', status: '0' },
+      { outcome: 'exited', code: 0 },
+    ],
+    [
+      { result: 'exit-code', code: 'exited', status: '3' },
+      { outcome: 'exited', code: 3 },
+    ],
+    [
+      { result: 'signal', code: 'killed', status: 'KILL' },
+      { outcome: 'killed', signal: 'SIGKILL' },
+    ],
+    [
+      { result: 'core-dump', code: 'dumped', status: 'SEGV' },
+      { outcome: 'killed', signal: 'SIGSEGV' },
+    ],
+    [
+      { result: 'oom-kill', code: 'exited', status: '137' },
+      { outcome: 'killed', signal: 'SIGKILL', outOfMemory: true },
+    ],
+    [{ result: 'timeout', code: 'killed', status: 'TERM' }, { outcome: 'timeout' }],
+    [{ result: 'timeout', code: 'exited', status: '0' }, { outcome: 'timeout' }], // answered TERM with a clean exit
+    [
+      { result: 'success', code: '', status: '' },
+      { outcome: 'unknown', detail: 'the unit ended without a main process' },
+    ],
+  ])('%j', (end, outcome) => expect(outcomeOf(end)).toEqual(outcome))
+
+  test.each(['200', '203', '209', '243'])('code %s means that it did not start', (status) => {
+    expect(outcomeOf({ result: 'exit-code', code: 'exited', status })).toMatchObject({
+      outcome: 'failed-to-start',
+      detail: expect.stringMatching(`^${status}/`) as string,
+    })
+  })
+
+  test.each(['resources', 'exec-condition', 'start-limit-hit'])('%s means that it did not start', (result) => {
+    expect(outcomeOf({ result, code: '', status: '' })).toMatchObject({
+      outcome: 'failed-to-start',
+      detail: expect.stringMatching(`^${result}`) as string,
+    })
+  })
+
+  test.each([
+    [
+      { result: 'success', execMainCode: 1, execMainStatus: 0 },
+      { result: 'success', code: 'exited', status: '0' },
+    ],
+    [
+      { result: 'signal', execMainCode: 2, execMainStatus: 15 },
+      { result: 'signal', code: 'killed', status: 'TERM' },
+    ],
+    [
+      { result: 'core-dump', execMainCode: 3, execMainStatus: 11 },
+      { result: 'core-dump', code: 'dumped', status: 'SEGV' },
+    ],
+    [
+      { result: 'resources', execMainCode: 0, execMainStatus: 0 },
+      { result: 'resources', code: '', status: '0' },
+    ],
+  ])("from a unit's properties %j", (unit, end) => expect(endOfUnit(unit)).toEqual(end))
+})

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { flag, text } from './unit-properties.ts'
+import { isLive } from './unit-state.ts'
+
+const properties = [text('Type', 'oneshot'), { ...text('CollectMode', 'inactive'), optional: true as const }, flag('AddRef', true)]
+const INVOCATION = 'c937d30dc04618bcca73153f83757c00'
+
+describe('starting a transient unit', () => {
+  test('answers with the job', async () => {
+    await using systemd = await startFakeSystemd()
+    expect(await systemd.units.startTransient('a.service', properties)).toEqual({ outcome: 'started', job: '/job/1' })
+  })
+
+  test('leaves out what this systemd does not know, if the unit can do without', async () => {
+    await using systemd = await startFakeSystemd()
+    const sent: string[][] = []
+    systemd.bus.answers('StartTransientUnit', ({ message }) => {
+      const names = (message.body[2] as [string, unknown][]).map(([name]) => name)
+      sent.push(names)
+      if (!names.includes('CollectMode')) return { signature: 'o', body: ['/job/2'] }
+      return { error: 'org.freedesktop.DBus.Error.PropertyReadOnly', text: 'Cannot set property CollectMode, or unknown property.' }
+    })
+    expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({ outcome: 'started' })
+    expect(sent).toEqual([
+      ['Type', 'CollectMode', 'AddRef'],
+      ['Type', 'AddRef'],
+    ])
+  })
+
+  test('is refused when it cannot do without', async () => {
+    await using systemd = await startFakeSystemd()
+    const error = 'org.freedesktop.DBus.Error.PropertyReadOnly'
+    systemd.bus.answers('StartTransientUnit', { error, text: 'Cannot set property AddRef, or unknown property.' })
+    expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({ outcome: 'refused', error, nameIsBurnt: false })
+    expect(systemd.bus.calledMembers().filter((member) => member === 'StartTransientUnit')).toHaveLength(1)
+  })
+
+  test.each([
+    ['org.freedesktop.systemd1.UnitExists', { outcome: 'exists' }],
+    ['org.freedesktop.systemd1.BadUnitSetting', { outcome: 'refused', nameIsBurnt: true }],
+    ['org.freedesktop.DBus.Error.InvalidArgs', { outcome: 'refused', nameIsBurnt: false }],
+    ['org.freedesktop.DBus.Error.NoReply', { outcome: 'unknown' }],
+  ])('answered with %s', async (error, outcome) => {
+    await using systemd = await startFakeSystemd()
+    systemd.bus.answers('StartTransientUnit', { error, text: 'words' })
+    expect(await systemd.units.startTransient('a.service', properties)).toMatchObject(outcome)
+  })
+
+  test('is unknown when the answer does not come', async () => {
+    await using systemd = await startFakeSystemd()
+    systemd.bus.answers('StartTransientUnit', 'silent')
+    expect(await systemd.units.startTransient('a.service', properties, { timeoutMs: 20 })).toMatchObject({ outcome: 'unknown' })
+    systemd.bus.answers('StartTransientUnit', ({ client }) => {
+      client.hangUp()
+      return 'silent'
+    })
+    expect(await systemd.units.startTransient('b.service', properties)).toMatchObject({ outcome: 'unknown' })
+  })
+
+  test('needs a name that systemd takes', async () => {
+    await using systemd = await startFakeSystemd()
+    await expect(systemd.units.startTransient('a/b.service', properties)).rejects.toThrow('is not a unit name')
+  })
+})
+
+describe('the state of a unit', () => {
+  test('of a unit that is gone is not taken for success', async () => {
+    await using systemd = await startFakeSystemd()
+    expect(await systemd.units.readState('gone.service')).toEqual({
+      loadState: 'not-found',
+      activeState: 'inactive',
+      subState: 'dead',
+      jobPending: false,
+    })
+    expect(await systemd.units.readSnapshot('gone.service')).toMatchObject({ loadState: 'not-found', result: 'success' })
+  })
+
+  test('comes with its invocation', async () => {
+    await using systemd = await startFakeSystemd()
+    systemd.hostUnits.set('a.service', {
+      activeState: 'failed',
+      subState: 'failed',
+      invocationId: INVOCATION,
+      result: 'exit-code',
+      execMainCode: 1,
+      execMainStatus: 3,
+    })
+    expect(await systemd.units.readState('a.service')).toMatchObject({
+      loadState: 'loaded',
+      activeState: 'failed',
+      invocationId: INVOCATION,
+    })
+    expect(await systemd.units.readSnapshot('a.service')).toMatchObject({
+      result: 'exit-code',
+      execMainCode: 1,
+      execMainStatus: 3,
+      invocationId: INVOCATION,
+    })
+    expect(await systemd.units.listByPattern(['*'])).toEqual([
+      { unit: 'a.service', loadState: 'loaded', activeState: 'failed', subState: 'failed', jobPending: false },
+    ])
+  })
+
+  test.each([
+    ['inactive', true, true], // just queued
+    ['inactive', false, false],
+    ['failed', false, false],
+    ['activating', true, true],
+    ['deactivating', false, true], // its recorder still runs
+    ['active', false, true],
+  ])('%s with a job %s is live: %s', (activeState, jobPending, live) => {
+    expect(isLive({ loadState: 'loaded', activeState, subState: '', jobPending })).toBe(live)
+  })
+})
+
+describe('news of jobs', () => {
+  test('come from systemd only', async () => {
+    await using systemd = await startFakeSystemd()
+    const heard: unknown[] = []
+    systemd.units.onJobEnd((job) => heard.push(job))
+    await systemd.units.readState('a.service')
+    systemd.jobRemoved('a.service', 'failed', '/job/7', ':1.666') // any local user can send this
+    systemd.jobRemoved('a.service', 'done', '/job/8')
+    await expect.poll(() => heard).toEqual([{ unit: 'a.service', job: '/job/8', result: 'done' }])
+  })
+
+  test('go on after systemd took another name on the bus; what may be missed meanwhile is said', async () => {
+    await using systemd = await startFakeSystemd()
+    const heard: string[] = []
+    systemd.units.onJobEnd(({ result }) => heard.push(result))
+    systemd.units.onInterrupted((why) => heard.push(why))
+    await systemd.units.readState('a.service')
+    const change = {
+      type: 4,
+      path: '/org/freedesktop/DBus',
+      interface: 'org.freedesktop.DBus',
+      member: 'NameOwnerChanged',
+      signature: 'sss',
+    }
+    const [client] = systemd.bus.clients
+    client?.send({ ...change, sender: ':1.666', body: ['org.freedesktop.systemd1', ':1.1', ':1.666'] })
+    client?.send({ ...change, sender: 'org.freedesktop.DBus', body: ['org.freedesktop.systemd1', ':1.1', ':1.5'] })
+    systemd.jobRemoved('a.service', 'old', '/job/1', ':1.1')
+    systemd.jobRemoved('a.service', 'forged', '/job/1', ':1.666')
+    systemd.jobRemoved('a.service', 'new', '/job/1', ':1.5')
+    await expect.poll(() => heard).toEqual(['systemd left the bus', 'new'])
+  })
+
+  test('end with the connection, and that is said', async () => {
+    await using systemd = await startFakeSystemd()
+    const heard: string[] = []
+    systemd.units.onInterrupted((why) => heard.push(why))
+    await systemd.units.readState('a.service')
+    systemd.bus.hangUpAll()
+    await expect.poll(() => heard).toEqual(['the bus closed the connection'])
+  })
+})
+
+describe('references', () => {
+  test('asked for before there is a connection are taken once', async () => {
+    await using systemd = await startFakeSystemd()
+    await Promise.all([systemd.units.ref('a.service'), systemd.units.ref('a.service')])
+    expect(systemd.bus.calledMembers().filter((member) => member === 'RefUnit')).toHaveLength(1)
+  })
+
+  test('are taken once and renewed on every connection', async () => {
+    await using systemd = await startFakeSystemd()
+    await systemd.units.startTransient('started.service', properties) // with AddRef
+    await systemd.units.ref('started.service')
+    await systemd.units.ref('found.service')
+    await systemd.units.ref('found.service')
+    await systemd.units.ref('done.service')
+    await systemd.units.unref('done.service')
+    const refs = () => systemd.bus.calls.filter(({ member }) => member === 'RefUnit').map(({ body }) => body[0])
+    expect(refs()).toEqual(['found.service', 'done.service'])
+    systemd.bus.hangUpAll()
+    await expect.poll(refs).toEqual(['found.service', 'done.service', 'started.service', 'found.service'])
+  })
+
+  test.each(['ref', 'unref', 'resetFailed', 'stop'] as const)('and the rest of a unit that is gone: %s says so', async (method) => {
+    await using systemd = await startFakeSystemd()
+    for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'StopUnit'])
+      systemd.bus.answers(member, { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+    expect(await systemd.units[method]('gone.service')).toBe(false)
+  })
+})

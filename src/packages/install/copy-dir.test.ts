@@ -1,0 +1,265 @@
+import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, symlink, truncate, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { listenToCrashPoints } from '../../host/fs/failpoint.ts'
+import { createHostRoot } from '../../host/fs/host-root.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { collectCopyDirs, ensureCopyDir } from './copy-dir.ts'
+import type { CopyDirInputs } from './copy-dir.ts'
+
+const store = '/var/lib/skyhook/.agent/images/abc'
+const dir = '/var/lib/skyhook/demo/tuning-1.0.0-u-1'
+
+let folder: string
+let host: HostRoot
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'copy-'))
+  host = createHostRoot(folder)
+  await put(`${store}/config.json`, '{}')
+  await put(`${store}/skyhook_dir/run.sh`, '#!/bin/sh\n')
+  await put(`${store}/skyhook_dir/lib/common.sh`, 'x=1\n')
+  await symlink('lib/common.sh', join(folder, store, 'skyhook_dir/link.sh'))
+  await put(`${store}/.hidden`, 'h')
+})
+afterEach(async () => {
+  await rm(folder, { recursive: true })
+})
+
+async function put(path: string, content: string, mode = 0o644): Promise<void> {
+  await mkdir(dirname(join(folder, path)), { recursive: true })
+  await writeFile(join(folder, path), content)
+  await chmod(join(folder, path), mode)
+}
+const read = async (path: string): Promise<string> => (await readFile(join(folder, dir, path))).toString()
+const modeOf = async (path: string): Promise<string> => ((await stat(join(folder, dir, path))).mode & 0o7777).toString(8)
+const identity = async (path: string): Promise<bigint> => (await lstat(join(folder, dir, path), { bigint: true })).ino
+const visible = async (path: string): Promise<string[]> =>
+  (await readdir(join(folder, dir, path))).filter((name) => !name.startsWith('..')).sort()
+
+async function ensure(change: Partial<CopyDirInputs> = {}): Promise<void> {
+  const ensured = await ensureCopyDir({
+    host,
+    store,
+    digest: 'sha256:1',
+    copyDir: dir,
+    stepPaths: ['run.sh'],
+    configMap: {},
+    nodeMetadata: { labels: '{}', annotations: '{}', packages: '{}' },
+    ...change,
+  })
+  expect(ensured).toEqual({ outcome: 'ready' })
+}
+
+describe('the content of the image', () => {
+  test('arrives whole: hidden files, links as links, steps executable', async () => {
+    await put(`${store}/skyhook_dir/tool`, 'x', 0o4777)
+    await ensure()
+    expect(await read('skyhook_dir/run.sh')).toBe('#!/bin/sh\n')
+    expect(await read('.hidden')).toBe('h')
+    expect(await readlink(join(folder, dir, 'skyhook_dir/link.sh'))).toBe('lib/common.sh')
+    expect(await modeOf('skyhook_dir/run.sh')).toBe('755')
+    expect(await modeOf('skyhook_dir/lib/common.sh')).toBe('644')
+    expect(await modeOf('skyhook_dir/tool')).toBe('755') // nobody else may write it, and it runs as who starts it
+  })
+
+  test('is not written again', async () => {
+    await ensure()
+    const before = await Promise.all(['skyhook_dir/run.sh', '.skyhookd.json', 'node-metadata/labels.json'].map(identity))
+    await ensure()
+    expect(await Promise.all(['skyhook_dir/run.sh', '.skyhookd.json', 'node-metadata/labels.json'].map(identity))).toEqual(before)
+  })
+
+  test('what a step changed is put back at the start of a stage, what it added stays', async () => {
+    await ensure()
+    await put(`${dir}/skyhook_dir/run.sh`, '#!/bin/bash\nexit 1\n', 0o600)
+    await rm(join(folder, dir, 'skyhook_dir/lib'), { recursive: true })
+    await symlink('/etc', join(folder, dir, 'skyhook_dir/lib'))
+    await put(`${dir}/downloaded.tar`, 'data')
+    await ensure({ repair: false })
+    expect(await read('skyhook_dir/run.sh')).toContain('exit 1')
+    await ensure()
+    expect(await read('skyhook_dir/run.sh')).toBe('#!/bin/sh\n')
+    expect(await modeOf('skyhook_dir/run.sh')).toBe('755')
+    expect(await read('skyhook_dir/lib/common.sh')).toBe('x=1\n')
+    expect(await read('downloaded.tar')).toBe('data')
+    await expect(lstat(join(folder, 'etc'))).rejects.toThrow('ENOENT') // nothing was written through the step's link
+  })
+
+  test('execute bits that went are given again', async () => {
+    await ensure()
+    await chmod(join(folder, dir, 'skyhook_dir/run.sh'), 0o640)
+    await ensure()
+    expect(await modeOf('skyhook_dir/run.sh')).toBe('755')
+  })
+
+  test('a script that runs goes on with the file that it began with', async () => {
+    await ensure()
+    const before = await identity('skyhook_dir/run.sh')
+    await put(`${store}/skyhook_dir/run.sh`, '#!/bin/sh\necho 2\n')
+    await ensure({ digest: 'sha256:2' })
+    expect(await read('skyhook_dir/run.sh')).toContain('echo 2')
+    expect(await identity('skyhook_dir/run.sh')).not.toBe(before)
+  })
+})
+
+describe('after a power cut', () => {
+  test('nothing is missing: all of it is on disk before the marker says that it is there', async () => {
+    const synced: string[] = []
+    const silence = listenToCrashPoints((name) => void synced.push(name))
+    await ensure({ configMap: { 'a.sh': 'one' } })
+    silence()
+    const entries = await readdir(join(folder, dir), { recursive: true, withFileTypes: true })
+    const elsewhere = /\/(node-metadata|\.\.data)$/ // of the moment; a link to what is listed as itself
+    const files = entries.filter((entry) => entry.isFile() && !elsewhere.test(entry.parentPath)) // the marker, too
+    expect(synced.filter((name) => !name.endsWith('/'))).toHaveLength(files.length)
+  })
+
+  test('a file that an older agent did not wait for is repaired, though its size and time look right', async () => {
+    await ensure()
+    const { mtime } = await stat(join(folder, dir, 'skyhook_dir/run.sh'))
+    await put(`${dir}/skyhook_dir/run.sh`, '\0\0\0\0\0\0\0\0\0\0')
+    await utimes(join(folder, dir, 'skyhook_dir/run.sh'), mtime, mtime)
+    await ensure({ repair: false })
+    expect(await read('skyhook_dir/run.sh')).not.toContain('#!') // it was on disk: cannot have happened
+    const marker = JSON.parse(await read('.skyhookd.json')) as object
+    await put(`${dir}/.skyhookd.json`, JSON.stringify({ ...marker, v: 1, bootId: 'boot' }))
+    await ensure({ repair: false })
+    expect(await read('skyhook_dir/run.sh')).toBe('#!/bin/sh\n')
+  })
+
+  test.each(['', '{"v":1', 'null'])('a marker that reads %j is no marker', async (content) => {
+    await ensure({ configMap: { 'a.sh': 'one' } })
+    await put(`${dir}/.skyhookd.json`, content)
+    await truncate(join(folder, dir, 'skyhook_dir/lib/common.sh'))
+    await put(`${dir}/configmaps/a.sh`, '')
+    await ensure({ repair: false, configMap: { 'a.sh': 'one' } })
+    expect(await read('skyhook_dir/lib/common.sh')).toBe('x=1\n')
+    expect(await read('configmaps/a.sh')).toBe('one')
+  })
+})
+
+describe('configuration', () => {
+  const configMap = { 'apply.sh': 'echo 1', 'data.txt': 'd' }
+
+  test('lies under its keys, as the kubelet would mount it', async () => {
+    await ensure({ configMap })
+    expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt'])
+    expect(await read('configmaps/apply.sh')).toBe('echo 1')
+    expect(await readlink(join(folder, dir, 'configmaps/apply.sh'))).toBe('..data/apply.sh')
+    expect(await readlink(join(folder, dir, 'configmaps/..data'))).toMatch(/^\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\w+$/)
+    expect(await modeOf('configmaps/apply.sh')).toBe('644')
+  })
+
+  test('changes all at once, and keys that are gone vanish', async () => {
+    await ensure({ configMap })
+    const before = await readlink(join(folder, dir, 'configmaps/..data'))
+    await ensure({ configMap: { 'apply.sh': 'echo 2', 'new.sh': 'n' }, repair: false })
+    expect(await readlink(join(folder, dir, 'configmaps/..data'))).not.toBe(before)
+    expect(await visible('configmaps')).toEqual(['apply.sh', 'new.sh'])
+    expect(await read('configmaps/apply.sh')).toBe('echo 2')
+    expect(await readdir(join(folder, dir, 'configmaps'))).not.toContain(before)
+  })
+
+  test('that did not change is left alone', async () => {
+    await ensure({ configMap })
+    const before = await readlink(join(folder, dir, 'configmaps/..data'))
+    await ensure({ configMap: { 'data.txt': 'd', 'apply.sh': 'echo 1' } })
+    expect(await readlink(join(folder, dir, 'configmaps/..data'))).toBe(before)
+  })
+
+  test('files that a step wrote beside it stay; a key that it overwrote comes back', async () => {
+    await ensure({ configMap })
+    await put(`${dir}/configmaps/tuned_profile`, 'made by a step')
+    await writeFile(join(folder, dir, 'configmaps/apply.sh'), 'through the link')
+    await rm(join(folder, dir, 'configmaps/data.txt'))
+    await put(`${dir}/configmaps/data.txt`, 'instead of the link')
+    await ensure({ configMap })
+    expect(await read('configmaps/tuned_profile')).toBe('made by a step')
+    expect(await read('configmaps/apply.sh')).toBe('echo 1')
+    expect(await read('configmaps/data.txt')).toBe('d')
+    await ensure({ configMap: { ...configMap, tuned_profile: 'now a key' } })
+    expect(await read('configmaps/tuned_profile')).toBe('now a key')
+  })
+
+  test('hides what the image has there; without any the image’s own is seen', async () => {
+    await put(`${store}/configmaps/default.conf`, 'of the image')
+    await ensure({ configMap })
+    expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt'])
+    await ensure({ configMap: {} })
+    expect(await readdir(join(folder, dir, 'configmaps'))).toEqual(['default.conf'])
+  })
+
+  test('of the incumbent is taken over', async () => {
+    await put(`${dir}/configmaps/..2024_05_10_10_00_00.123/old.sh`, 'o')
+    await put(`${dir}/configmaps/..2024_05_11_10_00_00.123/old.sh`, 'o')
+    await symlink('..2024_05_11_10_00_00.123', join(folder, dir, 'configmaps/..data'))
+    await symlink('..data/old.sh', join(folder, dir, 'configmaps/old.sh'))
+    await ensure({ configMap })
+    expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt'])
+    expect((await readdir(join(folder, dir, 'configmaps'))).filter((name) => name.startsWith('..')).length).toBe(2)
+  })
+
+  test.each(['', '.', '..', '..data', 'a/b', 'ä'])('the key %j cannot be a file', async (key) => {
+    const ensured = await ensureCopyDir({
+      host,
+      store,
+      digest: 'd',
+      copyDir: dir,
+      stepPaths: [],
+      configMap: { [key]: '' },
+      nodeMetadata: { labels: '', annotations: '', packages: '' },
+    })
+    expect(ensured).toEqual({ outcome: 'invalid', problems: [`configMap key ${JSON.stringify(key)} cannot be the name of a file`] })
+  })
+
+  test('may have keys that begin with a dot', async () => {
+    await ensure({ configMap: { '.env': 'A=1' } })
+    expect(await read('configmaps/.env')).toBe('A=1')
+  })
+})
+
+test('facts about the node are files of JSON, also where the incumbent had links', async () => {
+  await put(`${dir}/node-metadata/..data/labels.json`, 'old')
+  await symlink('..data/labels.json', join(folder, dir, 'node-metadata/labels.json'))
+  await put(`${store}/node-metadata/labels.json`, 'of the image')
+  await ensure({ nodeMetadata: { labels: '{"a":"b"}', annotations: '{}', packages: '{"packages":{}}' } })
+  expect(await read('node-metadata/labels.json')).toBe('{"a":"b"}')
+  expect(await read('node-metadata/packages.json')).toBe('{"packages":{}}')
+  expect((await lstat(join(folder, dir, 'node-metadata/labels.json'))).isSymbolicLink()).toBe(false)
+})
+
+test('a full disk is an error, and the next call finishes', async () => {
+  let failures = 1
+  const full: HostRoot = {
+    ...host,
+    writeFile: async (...args) => {
+      if (failures-- > 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+      await host.writeFile(...args)
+    },
+  }
+  await expect(ensure({ host: full })).rejects.toThrow('ENOSPC')
+  await ensure({ host: full })
+  expect(await read('node-metadata/labels.json')).toBe('{}')
+})
+
+test('the folder may lie behind a link of the host', async () => {
+  await mkdir(join(folder, 'data'))
+  await mkdir(join(folder, 'var/lib/skyhook/real'), { recursive: true })
+  await symlink('/data', join(folder, 'var/lib/skyhook/demo'))
+  await ensure()
+  expect(await readdir(join(folder, 'data'))).toEqual(['tuning-1.0.0-u-1'])
+})
+
+test('copies that nobody needs are collected, other folders are not', async () => {
+  const uid = '8f1c1f6e-2f3b-4c6e-9a55-0123456789ab'
+  const state = '/var/lib/skyhook/demo'
+  for (const name of ['flags', 'history', 'interrupts', `a-1.0.0-${uid}-1`, `a-1.0.0-${uid}-2`, `b-1.0.0-rc-1-${uid}-2`, 'notes-1-2'])
+    await put(`${state}/${name}/x`, '')
+  const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
+  const removed = await collectCopyDirs(host, folders, 'demo', (path) => path === `${state}/a-1.0.0-${uid}-2`)
+  expect(removed.toSorted()).toEqual([`${state}/a-1.0.0-${uid}-1`, `${state}/b-1.0.0-rc-1-${uid}-2`])
+  expect((await readdir(join(folder, state))).sort()).toEqual([`a-1.0.0-${uid}-2`, 'flags', 'history', 'interrupts', 'notes-1-2'])
+  expect(await collectCopyDirs(host, folders, 'never-seen', () => false)).toEqual([])
+})

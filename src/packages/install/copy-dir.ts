@@ -1,0 +1,137 @@
+/**
+ * The folder on the host that steps of a package run in: the content of the image, the Skyhook's configuration and facts
+ * about the node, in the incumbent's layout.
+ *
+ * A marker says what was put there whole, and is written once all of it is on disk: a package that is complete has its files after
+ * a power cut, too. Only the facts about the node are of the moment and wait for nothing.
+ */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { configProblems, ensureConfigFiles } from './config-files.ts'
+import { copyTree, syncTree } from './copy-tree.ts'
+import { inTurn } from './keyed-mutex.ts'
+import { stateDir } from '../layout.ts'
+import type { HostFolders } from '../layout.ts'
+import { unlessMissing } from '../../host/fs/missing.ts'
+import type { NodeMetadata } from './node-metadata.ts'
+
+export type CopyDirInputs = {
+  readonly host: HostRoot
+  /** Host path of the unpacked package (store.ts), and what it is: the image's digest. */
+  readonly store: string
+  readonly digest: string
+  /** Host path to fill, from `copyDir` in layout.ts. */
+  readonly copyDir: string
+  /** Files below `skyhook_dir/` that get all execute bits. */
+  readonly stepPaths: Iterable<string>
+  readonly configMap: Readonly<Record<string, string>>
+  readonly nodeMetadata: NodeMetadata
+  /**
+   * Put back what steps changed of the image's and the Skyhook's files: true (the default) at the start of a stage. Between
+   * its steps false: some packages prepare files in one step for the next.
+   */
+  readonly repair?: boolean
+}
+
+export type EnsuredCopyDir =
+  | { readonly outcome: 'ready' }
+  /** Keys of configMap that cannot be files, as sentences: only an edit of the Skyhook helps. */
+  | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
+
+/** Which content was put there whole. Version 1 did not wait for the disk. */
+type Marker = { readonly v: 2; readonly digest: string; readonly configHash: string }
+
+const markerName = '.skyhookd.json'
+
+/**
+ * Idempotent; when all is right it costs a few reads, with `repair` an lstat per file. What a step added stays. Rejects with
+ * the disk's error (ENOSPC, …), and is to be repeated then.
+ */
+export async function ensureCopyDir(inputs: CopyDirInputs): Promise<EnsuredCopyDir> {
+  const problems = configProblems(inputs.configMap)
+  if (problems.length > 0) return { outcome: 'invalid', problems }
+  await inTurn(inputs.host, inputs.copyDir, () => ensure(inputs))
+  return { outcome: 'ready' }
+}
+
+async function ensure(inputs: CopyDirInputs): Promise<void> {
+  const { host, digest, copyDir, configMap, repair = true } = inputs
+  const configHash = createHash('sha256')
+    .update(JSON.stringify(Object.entries(configMap).sort(([a], [b]) => (a < b ? -1 : 1))))
+    .digest('hex')
+  const marker: Marker = { v: 2, digest, configHash }
+  const found = await readMarker(host, copyDir)
+  const isSameContent = found?.v === 2 && found.digest === digest
+  const isSame = isSameContent && found.configHash === configHash
+
+  await host.mkdirp(copyDir)
+  if (repair || !isSame) {
+    await copyPackage(inputs, isSameContent)
+    await ensureConfigFiles(host, `${copyDir}/configmaps`, configMap)
+  }
+  await ensureNodeMetadata(host, `${copyDir}/node-metadata`, inputs.nodeMetadata)
+  if (isSame) return
+  const folder = await host.resolve(copyDir)
+  await syncTree(folder, new Set([join(folder, 'node-metadata')]))
+  await host.writeFileDurable(`${copyDir}/${markerName}`, JSON.stringify(marker), 0o644)
+}
+
+async function copyPackage({ host, store, copyDir, stepPaths, configMap }: CopyDirInputs, trustTimes: boolean): Promise<void> {
+  const from = await host.resolve(store)
+  const hasConfig = Object.keys(configMap).length > 0
+  await copyTree({
+    from,
+    to: await host.resolve(copyDir),
+    trustTimes,
+    executables: new Set([...stepPaths].map((path) => join(from, 'skyhook_dir', path))),
+    // For the incumbent these are mounts that hide whatever the image has there.
+    leaveOut: new Set([join(from, 'node-metadata'), ...(hasConfig ? [join(from, 'configmaps')] : [])]),
+  })
+}
+
+async function ensureNodeMetadata(host: HostRoot, folder: string, metadata: NodeMetadata): Promise<void> {
+  await host.mkdirp(folder)
+  for (const [name, content] of Object.entries(metadata)) {
+    const path = `${folder}/${name}.json`
+    const present = await host.readFile(path).catch(unlessMissing)
+    if (present?.toString() !== content) await host.writeFile(path, content, 0o644)
+  }
+}
+
+async function readMarker(host: HostRoot, copyDir: string): Promise<Partial<Marker> | undefined> {
+  const text = await host.readFile(`${copyDir}/${markerName}`).catch(unlessMissing)
+  if (text === undefined) return undefined
+  try {
+    return JSON.parse(text.toString()) as Partial<Marker>
+  } catch {
+    return undefined // cut off by a power cut, before version 2
+  }
+}
+
+/** What a copy dir's name ends in: UID of the Skyhook and generation. The other folders beside them hold flags, history, interrupts. */
+const copyDirName = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+$/
+
+/**
+ * Removes the copy dirs of a Skyhook that nothing uses, the incumbent's too; returns what was removed. `isUsed` is asked with the host
+ * path right before each removal, and nobody fills the folder meanwhile.
+ */
+export async function collectCopyDirs(
+  host: HostRoot,
+  folders: HostFolders,
+  skyhook: string,
+  isUsed: (path: string) => boolean,
+): Promise<string[]> {
+  const state = stateDir(folders, skyhook)
+  const removed: string[] = []
+  for (const name of (await host.readdir(state).catch(unlessMissing)) ?? []) {
+    const path = `${state}/${name}`
+    if (!copyDirName.test(name)) continue
+    await inTurn(host, path, async () => {
+      if (isUsed(path)) return
+      await host.remove(path)
+      removed.push(path)
+    })
+  }
+  return removed
+}

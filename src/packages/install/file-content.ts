@@ -1,0 +1,60 @@
+/** Content of files as bytes, in pieces: packages may carry large binaries, and the agent's memory is small. */
+import { randomBytes, createHash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { chmod, copyFile, lstat, open, rename, unlink, utimes } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { syncFile, syncFolder } from '../../host/fs/fsync.ts'
+import { TEMPORARY_SUFFIX } from '../../host/fs/host-root.ts'
+
+const pieceBytes = 256 << 10
+
+/** In hex. */
+export async function sha256OfFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const piece of pieces(path)) hash.update(piece)
+  return hash.digest('hex')
+}
+
+/** True when both are regular files of the same bytes. */
+export async function haveSameContent(left: string, right: string): Promise<boolean> {
+  const [a, b] = await Promise.all([lstat(left), lstat(right)])
+  return a.isFile() && b.isFile() && a.size === b.size && (await sha256OfFile(left)) === (await sha256OfFile(right))
+}
+
+export type CopyOptions = {
+  readonly mode: number
+  /** Wait for the disk. Without it the copy may be empty after a power cut. */
+  readonly durable: boolean
+  /** Give the copy this modification time. */
+  readonly mtime?: Date
+}
+
+/** Replaces `to` by a copy of `from`, whole or not at all. Shares blocks where the file system can. */
+export async function copyFileWhole(from: string, to: string, { mode, durable, mtime }: CopyOptions): Promise<void> {
+  const temporary = `${to}.${randomBytes(6).toString('hex')}${TEMPORARY_SUFFIX}`
+  try {
+    await copyFile(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
+    await chmod(temporary, mode)
+    if (mtime) await utimes(temporary, mtime, mtime)
+    if (durable) await syncFile(temporary)
+    await rename(temporary, to)
+  } catch (error) {
+    await unlink(temporary).catch(() => {}) // not made, or renamed already
+    throw error
+  }
+  if (durable) await syncFolder(dirname(to))
+}
+
+async function* pieces(path: string): AsyncGenerator<Buffer> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const buffer = Buffer.allocUnsafe(pieceBytes)
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, pieceBytes)
+      if (bytesRead === 0) return
+      yield buffer.subarray(0, bytesRead)
+    }
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,27 @@
+import type { PackageSpec } from '../../schemas/skyhook.ts'
+
+/** Texts of `node-metadata/{labels,annotations,packages}.json`: what a step may know about its node. */
+export type NodeMetadata = { readonly labels: string; readonly annotations: string; readonly packages: string }
+
+export type NodeFacts = {
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  readonly annotations?: Readonly<Record<string, string>> | undefined
+  readonly agentVersion: string
+  readonly packages: Readonly<Record<string, PackageSpec>>
+}
+
+/** Same facts, same texts: keys are sorted. */
+export function nodeMetadata({ labels = {}, annotations = {}, agentVersion, packages }: NodeFacts): NodeMetadata {
+  const described = Object.entries(packages).map(([name, { version, image, interrupt, configInterrupts }]) => [
+    name,
+    { name, version, image, ...(interrupt && { interrupt }), ...(configInterrupts && { configInterrupts }) },
+  ])
+  return {
+    labels: JSON.stringify(sorted(labels)),
+    annotations: JSON.stringify(sorted(annotations)),
+    packages: JSON.stringify({ agentVersion, packages: sorted(Object.fromEntries(described)) }),
+  }
+}
+
+const sorted = <T>(record: Readonly<Record<string, T>>): Record<string, T> =>
+  Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))

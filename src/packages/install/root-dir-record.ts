@@ -1,0 +1,47 @@
+/** The record of what a package put into the host's root; written before the files are, and again when all are there. */
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { unlessMissing } from '../../host/fs/missing.ts'
+
+/** `path` on the host, links resolved. A file has `sha256`, a link `target`. */
+export type RecordedFile = {
+  readonly path: string
+  /** The host had something there before this package came: an uninstall cannot give it back, and leaves the file. */
+  readonly wasThere: boolean
+  readonly sha256?: string
+  readonly target?: string
+}
+
+export type RootDirRecord = {
+  readonly v: 1
+  /** Of the content that was last begun to be copied. */
+  readonly hash: string
+  /** False: that copy was begun and perhaps not ended. */
+  readonly isComplete: boolean
+  readonly files: readonly RecordedFile[]
+  /** Folders that the package made. */
+  readonly folders: readonly string[]
+}
+
+/** The record of a copy that is about to begin; what earlier versions put there stays on it. */
+export function newRecord(
+  hash: string,
+  { files, folders }: Pick<RootDirRecord, 'files' | 'folders'>,
+  before: RootDirRecord | undefined,
+): RootDirRecord {
+  const merged = new Map([...(before?.files ?? []), ...files].map((file) => [file.path, file]))
+  return { v: 1, hash, isComplete: false, files: [...merged.values()], folders: [...new Set([...(before?.folders ?? []), ...folders])] }
+}
+
+/** Undefined when there is none. The file is written whole or not at all, so one that cannot be read is an error. */
+export async function readRecord(host: HostRoot, path: string): Promise<RootDirRecord | undefined> {
+  const text = await host.readFile(path).catch(unlessMissing)
+  if (text === undefined) return undefined
+  const record = JSON.parse(text.toString()) as Omit<RootDirRecord, 'v'> & { readonly v: number }
+  if (record.v !== 1) throw new Error(`${path} is of version ${record.v}; this agent reads version 1`)
+  return { ...record, v: 1 }
+}
+
+export async function writeRecord(host: HostRoot, path: string, record: RootDirRecord): Promise<void> {
+  await host.mkdirp(path.slice(0, path.lastIndexOf('/')), 0o700)
+  await host.writeFileDurable(path, JSON.stringify(record), 0o600)
+}

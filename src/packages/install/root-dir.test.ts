@@ -1,0 +1,191 @@
+import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createHostRoot } from '../../host/fs/host-root.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { installRootDir, rootDirRecordFile, uninstallRootDir } from './root-dir.ts'
+
+const store = '/store/abc'
+const record = rootDirRecordFile({ copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }, 'demo', 'tuning')
+
+let folder: string
+let host: HostRoot
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'root-'))
+  host = createHostRoot(folder)
+})
+afterEach(async () => {
+  await rm(folder, { recursive: true })
+})
+
+async function put(path: string, content: string, mode = 0o644): Promise<void> {
+  await mkdir(dirname(join(folder, path)), { recursive: true })
+  await writeFile(join(folder, path), content)
+  await chmod(join(folder, path), mode)
+}
+const ship = (path: string, content: string, mode = 0o644): Promise<void> => put(`${store}/root_dir/${path}`, content, mode)
+const read = async (path: string): Promise<string> => (await readFile(join(folder, path))).toString()
+const modeOf = async (path: string): Promise<string> => ((await stat(join(folder, path))).mode & 0o7777).toString(8)
+const exists = async (path: string): Promise<boolean> => (await lstat(join(folder, path)).catch(() => undefined)) !== undefined
+const install = () => installRootDir(host, store, record)
+
+test('a package without root_dir', async () => {
+  expect(await install()).toEqual({ outcome: 'absent' })
+  expect(await uninstallRootDir(host, record)).toEqual([])
+})
+
+describe('installing', () => {
+  test('writes files, folders and links with their modes', async () => {
+    await ship('etc/demo.d/a.conf', 'a', 0o600)
+    await ship('usr/local/bin/tool', 'x', 0o755)
+    await symlink('tool', join(folder, store, 'root_dir/usr/local/bin/alias'))
+    await chmod(join(folder, store, 'root_dir/etc/demo.d'), 0o750)
+    expect(await install()).toEqual({ outcome: 'copied', files: 3 })
+    expect(await read('etc/demo.d/a.conf')).toBe('a')
+    expect(await modeOf('etc/demo.d/a.conf')).toBe('600')
+    expect(await modeOf('etc/demo.d')).toBe('750')
+    expect(await modeOf('usr/local/bin/tool')).toBe('755')
+    expect(await readlink(join(folder, 'usr/local/bin/alias'))).toBe('tool')
+  })
+
+  test('leaves the mode of folders that exist, the root among them', async () => {
+    await mkdir(join(folder, 'tmp'))
+    await chmod(join(folder, 'tmp'), 0o1777)
+    await chmod(folder, 0o755)
+    await ship('tmp/x', 'x')
+    await chmod(join(folder, store, 'root_dir'), 0o700)
+    await install()
+    expect(await modeOf('tmp')).toBe('1777')
+    expect(await modeOf('')).toBe('755')
+  })
+
+  test('happens once per content: what a person changed since stays', async () => {
+    await ship('etc/a.conf', 'a')
+    await install()
+    await put('etc/a.conf', 'by hand')
+    expect(await install()).toEqual({ outcome: 'unchanged' })
+    expect(await read('etc/a.conf')).toBe('by hand')
+    await ship('etc/a.conf', 'b')
+    expect(await install()).toMatchObject({ outcome: 'copied' })
+    expect(await read('etc/a.conf')).toBe('b')
+  })
+
+  test('follows links of the host inside the host only', async () => {
+    const outside = await mkdtemp(join(tmpdir(), 'outside-'))
+    await mkdir(join(folder, 'usr/bin'), { recursive: true })
+    await symlink('usr/bin', join(folder, 'bin'))
+    await symlink(outside, join(folder, 'abs'))
+    await symlink('../../../../../../../../../../etc', join(folder, 'up'))
+    await symlink('/run/stub.conf', join(folder, 'resolv.conf'))
+    for (const path of ['bin/tool', 'abs/x', 'up/y', 'resolv.conf']) await ship(path, path)
+    await install()
+    expect(await read('usr/bin/tool')).toBe('bin/tool')
+    expect(await readdir(outside)).toEqual([])
+    expect(await read(`${outside}/x`)).toBe('abs/x') // the same path, inside
+    expect(await read('etc/y')).toBe('up/y')
+    expect(await readlink(join(folder, 'resolv.conf'))).toBe('/run/stub.conf')
+    expect(await read('run/stub.conf')).toBe('resolv.conf')
+    await rm(outside, { recursive: true })
+  })
+
+  test('refuses what does not fit, before anything is written', async () => {
+    await ship('a', 'a')
+    await ship('etc', 'file')
+    await ship('var/x/y', 'y')
+    await put('etc/passwd', '')
+    await put('var/x', 'file')
+    expect(await install()).toEqual({
+      outcome: 'conflict',
+      problems: ['root_dir/etc is a file, and the host has a folder there', 'root_dir/var/x is a folder, and the host has a file there'],
+    })
+    expect(await exists('a')).toBe(false)
+    expect(await exists(record)).toBe(false)
+  })
+})
+
+describe('uninstalling', () => {
+  test('removes what is as it was written, and the folders made for it', async () => {
+    await mkdir(join(folder, 'etc'))
+    await ship('etc/demo.d/sub/a.conf', 'a')
+    await ship('opt/x', 'x')
+    await symlink('a.conf', join(folder, store, 'root_dir/etc/demo.d/sub/b.conf'))
+    await install()
+    expect(await uninstallRootDir(host, record)).toEqual([])
+    expect(await readdir(join(folder, 'etc'))).toEqual([])
+    expect(await exists('opt')).toBe(false)
+    expect(await exists(record)).toBe(false)
+  })
+
+  test('keeps what was changed, what was there before, and folders in use', async () => {
+    await put('etc/motd', 'of the host')
+    await ship('etc/motd', 'of the package')
+    await ship('opt/demo/changed', 'a')
+    await ship('opt/demo/linked', 'a')
+    await ship('opt/demo/gone', 'a')
+    await ship('opt/demo/ours', 'a')
+    await install()
+    await put('opt/demo/changed', 'b')
+    await rm(join(folder, 'opt/demo/linked'))
+    await symlink('changed', join(folder, 'opt/demo/linked'))
+    await rm(join(folder, 'opt/demo/gone'))
+    await put('opt/demo/foreign', 'f')
+    expect(await uninstallRootDir(host, record)).toEqual([
+      { path: '/etc/motd', why: 'was there before' },
+      { path: '/opt/demo/changed', why: 'changed' },
+      { path: '/opt/demo/linked', why: 'changed' },
+    ])
+    expect((await readdir(join(folder, 'opt/demo'))).sort()).toEqual(['changed', 'foreign', 'linked'])
+    expect(await read('etc/motd')).toBe('of the package')
+  })
+
+  test('removes what earlier versions left', async () => {
+    await ship('opt/one', '1')
+    await install()
+    await rm(join(folder, store, 'root_dir/opt/one'))
+    await ship('opt/two', '2')
+    await install()
+    expect(await read('opt/one')).toBe('1')
+    await uninstallRootDir(host, record)
+    expect(await exists('opt')).toBe(false)
+  })
+
+  test('a folder that someone replaced by a file is no obstacle', async () => {
+    await ship('opt/demo/a', 'a')
+    await install()
+    await rm(join(folder, 'opt/demo'), { recursive: true })
+    await put('opt/demo', 'file')
+    expect(await uninstallRootDir(host, record)).toEqual([])
+    expect(await read('opt/demo')).toBe('file')
+  })
+})
+
+test('the files of the next version are there though the one before is only just being removed', async () => {
+  for (let file = 0; file < 30; file++) await ship(`etc/demo/${file}.conf`, 'of both')
+  await install()
+  await Promise.all([uninstallRootDir(host, record), install()])
+  expect(await readdir(join(folder, 'etc/demo'))).toHaveLength(30)
+  expect(await uninstallRootDir(host, record)).toEqual([])
+  expect(await exists('etc/demo')).toBe(false)
+})
+
+describe('a crash in the middle', () => {
+  test.each([1, 2])('at write %i of the record: the next run finishes, and nothing of ours is taken for the host’s', async (crashAt) => {
+    for (const name of ['a', 'b', 'c']) await ship(`opt/${name}`, name)
+    await put('opt/b', 'of the host')
+    let writes = 0
+    const crashing: HostRoot = {
+      ...host,
+      writeFileDurable: async (...args) => {
+        if (++writes === crashAt) throw new Error('crash')
+        await host.writeFileDurable(...args)
+      },
+    }
+    await expect(installRootDir(crashing, store, record)).rejects.toThrow('crash')
+    expect(await read('opt/b')).toBe(crashAt === 1 ? 'of the host' : 'b')
+    expect(await install()).toMatchObject({ outcome: 'copied' })
+    expect(await uninstallRootDir(host, record)).toEqual([{ path: '/opt/b', why: 'was there before' }])
+    expect(await exists('opt/a')).toBe(false)
+  })
+})

@@ -1,0 +1,115 @@
+import { rootCertificates } from 'node:tls'
+import { type Capability, EVERY_CAPABILITY, type HostEntry, type HostFiles, readCertsDirectory } from './certs-directory.ts'
+import { ImageError } from '../errors.ts'
+import type { Trust } from './trust.ts'
+
+/** What an administrator set for one registry host in the chart's `registries`. */
+export type RegistryRule = {
+  readonly host: string
+  /** Tried in order before the registry: `https://mirror:5000`, with a path where the mirror wants one; https where no scheme is written. */
+  readonly mirrors?: readonly string[]
+  /** PEM: the authority of the registry and of these mirrors. */
+  readonly ca?: string
+  readonly plainHTTP?: boolean
+}
+
+export type EndpointSources = {
+  readonly files: HostFiles
+  /** containerd's `config_path` on the host; undefined leaves containerd out. */
+  readonly certsDirectory: string | undefined
+  readonly rules: readonly RegistryRule[]
+}
+
+/** One address that may answer for a registry host. Plain data: it is sent to other processes. */
+export type Endpoint = {
+  /** Root of the distribution API, without a slash at its end. */
+  readonly base: string
+  /** `host[:port]` to which connections and logins belong. */
+  readonly host: string
+  /** The registry that a mirror stands for: told to it as `ns`, as containerd does; some mirrors serve several. */
+  readonly namespace: string | undefined
+  readonly trust: Trust
+  readonly headers: Readonly<Record<string, readonly string[]>>
+  readonly capabilities: readonly Capability[]
+}
+
+/** Where Linux distributions keep the bundle of trusted authorities; the first that exists counts. */
+const BUNDLES = [
+  '/etc/ssl/certs/ca-certificates.crt', // Debian, Ubuntu, Arch
+  '/etc/pki/tls/certs/ca-bundle.crt', // Fedora, RHEL
+  '/etc/ssl/ca-bundle.pem', // SUSE
+  '/etc/pki/tls/cacert.pem',
+  '/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem',
+  '/etc/ssl/cert.pem', // Alpine
+]
+
+/**
+ * The addresses to try for a registry host, in order: mirrors that containerd on this host is told of, mirrors of the chart, the
+ * registry itself. Every one is trusted by the host's own bundle (Node's roots where there is none) and by the authorities set for it.
+ * @throws ImageError misconfigured
+ */
+export async function readEndpoints(host: string, sources: EndpointSources): Promise<Endpoint[]> {
+  const { files, certsDirectory, rules } = sources
+  const ruleOf = (name: string) => rules.find((rule) => rule.host === name)
+  const entries = certsDirectory === undefined ? undefined : await readCertsDirectory(certsDirectory, host, files)
+  const upstream = entries?.at(-1) ?? bareEntry(undefined)
+  const chartMirrors = (ruleOf(host)?.mirrors ?? []).map(bareEntry)
+  const bundle = await readBundle(files)
+
+  const endpoints = [...(entries?.slice(0, -1) ?? []), ...chartMirrors, upstream].map((entry): Endpoint => {
+    const url = addressOf(entry, host, ruleOf)
+    const isOfRule = entry === upstream || chartMirrors.includes(entry) // a rule's authority is for all it names
+    const own = [...entry.ca, ruleOf(url.host)?.ca, isOfRule ? ruleOf(host)?.ca : undefined].filter((ca) => ca !== undefined)
+    return {
+      base: `${url.protocol}//${url.host}${url.pathname}`,
+      host: url.host,
+      namespace: url.host === registryAddress(host) ? undefined : host,
+      trust: { ca: authorities(bundle, new Set(own)), skipVerify: entry.skipVerify, client: entry.client },
+      headers: entry.headers,
+      capabilities: entry.capabilities,
+    }
+  })
+  return endpoints.filter((endpoint, index) => endpoints.findIndex((other) => other.base === endpoint.base) === index)
+}
+
+/** Docker's hub answers under another name than its images carry. */
+function registryAddress(host: string): string {
+  return host === 'docker.io' ? 'registry-1.docker.io' : host
+}
+
+function bareEntry(address: string | undefined): HostEntry {
+  return {
+    address,
+    capabilities: EVERY_CAPABILITY,
+    ca: [],
+    client: [],
+    skipVerify: false,
+    overridePath: false,
+    headers: {},
+  }
+}
+
+function addressOf({ address, overridePath }: HostEntry, host: string, ruleOf: (name: string) => RegistryRule | undefined): URL {
+  const written = address ?? host
+  const isPlain = ruleOf(written.replace(/\/.*$/, ''))?.plainHTTP === true
+  const url = URL.parse(/^https?:\/\//.test(written) ? written : `${isPlain ? 'http' : 'https'}://${written}`)
+  if (url === null) throw new ImageError('misconfigured', `${host}: "${written}" is not the address of a registry`)
+  url.host = registryAddress(url.host)
+  url.pathname = url.pathname.replace(/\/+$/, '')
+  const hasApiRoot = overridePath || /(?:^|\/)v2$/.test(url.pathname) || url.pathname.startsWith('/v2/')
+  if (!hasApiRoot) url.pathname = `${url.pathname === '/' ? '' : url.pathname}/v2`
+  return url
+}
+
+function authorities(bundle: string | undefined, own: ReadonlySet<string>): string[] {
+  if (own.size === 0) return bundle === undefined ? [] : [bundle]
+  return [...(bundle === undefined ? rootCertificates : [bundle]), ...own] // given authorities replace Node's, so ours come along
+}
+
+async function readBundle(files: HostFiles): Promise<string | undefined> {
+  for (const path of BUNDLES) {
+    const text = await files.readText(path)
+    if (text !== undefined && text !== '') return text
+  }
+  return undefined
+}

@@ -1,0 +1,139 @@
+import { Agent as HttpAgent, type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Readable } from 'node:stream'
+import { ImageError, systemCode } from '../errors.ts'
+import { secureContextOf, type Trust } from './trust.ts'
+
+export type Exchange = {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  readonly trust: Trust
+  readonly body?: Buffer | (() => Readable)
+}
+
+export type Answer = {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** Where the answer came from, after redirects. */
+  readonly url: URL
+  /** Must be read to its end or destroyed, or the connection stays taken. */
+  readonly body: IncomingMessage
+}
+
+/** The environment variables of a proxy, as Node's agents take them: HTTPS_PROXY, HTTP_PROXY, NO_PROXY and lower-case twins. */
+export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
+
+export type Transport = {
+  /**
+   * One request, redirects of GET and HEAD followed. Any status is an answer.
+   * @throws ImageError unreachable, tls or bad-answer; the signal's reason when aborted
+   */
+  send(exchange: Exchange, signal: AbortSignal): Promise<Answer>
+  close(): void
+}
+
+const MAX_REDIRECTS = 5 // storage back ends take one, a front door before them another
+const SOCKETS_PER_HOST = 4
+const NO_PROGRESS_MS = 20_000 // connecting, or between two bytes
+
+/** HTTP/1.1 over Node's own client with kept connections. Close it when the pull is over: nothing else ends idle connections. */
+export function createTransport(options: { proxy?: ProxyEnvironment; noProgressMs?: number } = {}): Transport {
+  const noProgressMs = options.noProgressMs ?? NO_PROGRESS_MS
+  const shared = { keepAlive: true, maxSockets: SOCKETS_PER_HOST, ...(options.proxy && { proxyEnv: { ...options.proxy } }) }
+  const plain = new HttpAgent(shared)
+  const secure = new Map<Trust, HttpsAgent>()
+
+  const agentFor = (url: URL, trust: Trust): HttpAgent | HttpsAgent => {
+    if (url.protocol === 'http:') return plain
+    let agent = secure.get(trust)
+    if (agent === undefined) {
+      agent = new HttpsAgent({ ...shared, rejectUnauthorized: !trust.skipVerify, secureContext: secureContextOf(trust) })
+      secure.set(trust, agent)
+    }
+    return agent
+  }
+
+  const sendOnce = ({ method, url, headers, trust, body: payload }: Exchange, signal: AbortSignal): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      const open = url.protocol === 'http:' ? httpRequest : httpsRequest
+      let body: IncomingMessage | undefined
+      const request = open(url, { method, headers: writable(headers), agent: agentFor(url, trust), signal, timeout: noProgressMs })
+      request.on('response', (response) => {
+        body = response
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, url, body: response })
+      })
+      request.on('timeout', () => (body ?? request).destroy(new ImageError('unreachable', `${url.host}: silent for ${noProgressMs} ms`)))
+      request.on('error', (error) => reject(connectionError(error, url, signal)))
+      if (typeof payload === 'function') {
+        const source = payload()
+        source.on('error', (error) => request.destroy(error))
+        request.on('close', () => source.destroy()) // a registry may refuse before it has read all
+        source.pipe(request)
+      } else {
+        request.end(payload)
+      }
+    })
+
+  return {
+    async send(exchange, signal) {
+      signal.throwIfAborted()
+      let { url, headers } = exchange
+      for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+        const answer = await sendOnce({ ...exchange, url, headers }, signal)
+        const target = redirectTarget(answer, exchange.method)
+        if (target === undefined) return answer
+        answer.body.resume()
+        if (url.protocol === 'https:' && target.protocol !== 'https:') {
+          throw new ImageError('bad-answer', `${url.host}: redirects from https to ${target.origin}, which is not followed`)
+        }
+        if (target.host !== url.host) headers = withoutLogin(headers)
+        url = target
+      }
+      throw new ImageError('bad-answer', `${exchange.url.host}: more than ${MAX_REDIRECTS} redirects`)
+    },
+    close() {
+      plain.destroy()
+      for (const agent of secure.values()) agent.destroy()
+    },
+  }
+}
+
+/** Names an error of a connection: `tls`, `unreachable`, or what the caller aborted with. Errors of ours and of the disk pass. */
+export function connectionError(error: unknown, url: URL, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason
+  const code = systemCode(error) ?? ''
+  if (error instanceof ImageError || isOfDisk(error, code)) return error
+  const message = error instanceof Error ? error.message : String(error)
+  if (TLS_CODE.test(code)) return new ImageError('tls', `${url.host}: ${message} (${code})`, { cause: error })
+  return new ImageError('unreachable', `${url.host}: ${message || code}`, { cause: error })
+}
+
+const TLS_CODE =
+  /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH|HOSTNAME_MISMATCH)/
+
+const DISK_CODE = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EACCES|EPERM|ENOENT|EISDIR|ENOTDIR|EMFILE|ENFILE)$/
+
+/** A firewall answers `connect` with EACCES or EPERM: that is not the disk's. */
+function isOfDisk(error: unknown, code: string): boolean {
+  const call = error instanceof Error && 'syscall' in error ? error.syscall : undefined
+  return DISK_CODE.test(code) && call !== 'connect' && call !== 'getaddrinfo'
+}
+
+function redirectTarget({ status, headers, url }: Answer, method: Exchange['method']): URL | undefined {
+  if (![301, 302, 303, 307, 308].includes(status) || (method !== 'GET' && method !== 'HEAD')) return undefined
+  const target = headers.location === undefined ? null : URL.parse(headers.location, url.href)
+  if (target === null || !/^https?:$/.test(target.protocol))
+    throw new ImageError('bad-answer', `${url.host}: redirects without a usable Location`)
+  return target
+}
+
+/** What was meant for one host must not reach another: the login and whatever an administrator configured for the mirror. */
+function withoutLogin(headers: Exchange['headers']): Exchange['headers'] {
+  const neutral = ['accept', 'range', 'user-agent']
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => neutral.includes(name.toLowerCase())))
+}
+
+function writable(headers: Exchange['headers']): Record<string, string | string[]> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : [...value]]))
+}

@@ -1,0 +1,483 @@
+import { connect, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Credential, parseDockerConfig } from './credentials.ts'
+import type { RegistryRule } from './endpoints.ts'
+import {
+  fakeAuthority,
+  fakeIndex,
+  type FakeLogin,
+  type FakeRegistry,
+  sourcesOf,
+  startFakeRegistry,
+} from '../../../../test/support/fake-registry.ts'
+import { OCI_INDEX } from '../manifest.ts'
+import { downloadLayers, type PulledImage, resolveImage, type ResolvedImage, selectImage } from './pull.ts'
+import { parseReference } from '../reference.ts'
+import { createRegistryClient, type RegistryClient, type RegistrySettings } from './registry.ts'
+import type { Clock } from './retry.ts'
+
+const LAYER = Buffer.from('a layer, or as good as one to a client that never opens it')
+const OTHER = `sha256:${'0'.repeat(64)}`
+const LOGIN: FakeLogin = { kind: 'basic', username: 'lab', password: 'secret' }
+const signal = AbortSignal.timeout(20_000)
+
+const opened: { close(): unknown }[] = []
+let directory = ''
+let waits: number[] = []
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'pull-'))
+  waits = []
+})
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close()
+  await rm(directory, { recursive: true })
+})
+
+async function registry(options: Parameters<typeof startFakeRegistry>[0] = {}): Promise<FakeRegistry> {
+  const started = await startFakeRegistry(options)
+  opened.push(started)
+  return started
+}
+
+/** A clock that only writes down what it is asked to wait. */
+const impatient = (): Clock => ({
+  now: () => 0,
+  sleep: async (ms) => {
+    waits.push(ms)
+  },
+  random: () => 0.5,
+})
+
+function client(rules: readonly RegistryRule[], more: Partial<RegistrySettings> & { certs?: Record<string, string> } = {}): RegistryClient {
+  const { certs = {}, ...settings } = more
+  const created = createRegistryClient({ credentials: [], sources: sourcesOf(rules, certs), clock: impatient(), ...settings })
+  opened.push(created)
+  return created
+}
+
+function credentialsFor(host: string, { username, password } = LOGIN): Credential[] {
+  return parseDockerConfig(JSON.stringify({ auths: { [host]: { username, password } } }), 'test')
+}
+
+async function pull(from: RegistryClient, reference: string): Promise<{ resolved: ResolvedImage; image: PulledImage; layers: string[] }> {
+  const resolved = await resolveImage(from, parseReference(reference), signal)
+  const image = await selectImage(from, resolved, 'amd64', signal)
+  const files = await downloadLayers(from, resolved.reference, image.layers, directory, signal)
+  return { resolved, image, layers: await Promise.all(files.map(({ path }) => readFile(path, 'utf8'))) }
+}
+
+const plain = (one: FakeRegistry): RegistryRule => ({ host: one.host, plainHTTP: true })
+const lines = (one: FakeRegistry) => one.requests.map(({ line }) => line)
+
+describe('logging in', () => {
+  test('is not tried where nobody asks for it', async () => {
+    const r = await registry()
+    const digest = r.addImage('team/pkg', '1.0', LAYER)
+    const { resolved, layers } = await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/team/pkg:1.0`)
+    expect(resolved.digest).toBe(digest)
+    expect(layers).toEqual([LAYER.toString()])
+    expect(r.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true)
+  })
+
+  test('by Basic costs one extra request for the whole pull', async () => {
+    const r = await registry({ login: LOGIN })
+    r.addImage('pkg', '1', LAYER)
+    await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
+    expect(lines(r)).toEqual(['GET /v2/pkg/manifests/1', 'GET /v2/pkg/manifests/1', expect.stringMatching(/^GET \/v2\/pkg\/blobs/)])
+  })
+
+  test('by token asks the realm with service and scope, and shows it the login only', async () => {
+    const r = await registry({ login: { ...LOGIN, kind: 'bearer' } })
+    r.addImage('pkg', '1', LAYER)
+    await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
+    expect(lines(r)[1]).toBe('GET /token?service=fake&scope=repository%3Aany%3Apull')
+    expect(r.requests[1]?.headers.authorization).toMatch(/^Basic /)
+    expect(r.requests[2]?.headers.authorization).toMatch(/^Bearer /)
+    expect(lines(r)).toHaveLength(4)
+  })
+
+  test('begins anew once when a token has run out', async () => {
+    const r = await registry({ login: { ...LOGIN, kind: 'bearer' } })
+    r.addImage('pkg', '1', LAYER)
+    const c = client([plain(r)], { credentials: credentialsFor(r.host) })
+    await resolveImage(c, parseReference(`${r.host}/pkg:1`), signal)
+    let isExpired = true
+    r.intercept = (_request, response) => {
+      if (!isExpired) return false
+      isExpired = false
+      response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${r.host}/token"` }).end()
+      return true
+    }
+    await expect(resolveImage(c, parseReference(`${r.host}/pkg:1`), signal)).resolves.toBeDefined()
+    expect(lines(r).at(-2)).toBe('GET /token?scope=repository%3Apkg%3Apull') // no scope in the challenge: ours
+  })
+
+  test.each([
+    { kind: 'basic' as const, expected: /UNAUTHORIZED: authentication required/ },
+    { kind: 'bearer' as const, expected: /incorrect username or password/ },
+  ])("that fails ($kind) says so in the registry's words, and whether there was a secret", async ({ kind, expected }) => {
+    const r = await registry({ login: { ...LOGIN, kind } })
+    const attempt = (credentials: Credential[]) =>
+      resolveImage(client([plain(r)], { credentials }), parseReference(`${r.host}/pkg:1`), signal)
+    const wrong = attempt(credentialsFor(r.host, { ...LOGIN, password: 'wrong' }))
+    await expect(wrong).rejects.toMatchObject({ code: 'unauthorized', message: expect.stringMatching(expected) })
+    await expect(wrong).rejects.toThrow(/with the login of a pull secret/)
+    await expect(attempt([])).rejects.toThrow(`no pull secret matches ${r.host}/pkg`)
+    expect(waits).toEqual([])
+  })
+})
+
+describe('redirects', () => {
+  test('to another host lose the login, to the same host keep it', async () => {
+    const storage = await registry()
+    const r = await registry({ login: LOGIN })
+    const digest = r.addImage('pkg', '1', LAYER)
+    r.intercept = (request, response) => {
+      if (!request.url?.includes('/blobs/') || request.headers.authorization === undefined) return false
+      if (request.url.endsWith('?again')) response.writeHead(307, { location: `http://${storage.host}/signed` }).end()
+      else response.writeHead(302, { location: `${request.url}?again` }).end()
+      return true
+    }
+    storage.intercept = (_request, response) => {
+      response.end(LAYER)
+      return true
+    }
+    const { resolved } = await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
+    expect(resolved.digest).toBe(digest)
+    expect(r.requests.filter(({ line }) => line.endsWith('?again')).map(({ headers }) => headers.authorization !== undefined)).toEqual([
+      true,
+    ])
+    expect(storage.requests.map(({ headers }) => headers.authorization)).toEqual([undefined])
+  })
+
+  test('from https to http are refused', async () => {
+    const r = await registry({ tls: true })
+    r.intercept = (_request, response) => {
+      response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()
+      return true
+    }
+    await expect(
+      resolveImage(client([{ host: r.host, ca: fakeAuthority }]), parseReference(`${r.host}/pkg:1`), signal),
+    ).rejects.toMatchObject({
+      code: 'bad-answer',
+      message: expect.stringMatching(/from https to http/),
+    })
+  })
+
+  test('that never end are left', async () => {
+    const r = await registry()
+    r.intercept = (_request, response) => {
+      response.writeHead(302, { location: '/again' }).end()
+      return true
+    }
+    await expect(resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toThrow(/more than 5 redirects/)
+  })
+})
+
+describe('TLS', () => {
+  test("needs the authority: the chart's, or containerd's", async () => {
+    const r = await registry({ tls: true })
+    r.addImage('pkg', '1', LAYER)
+    const reference = parseReference(`${r.host}/pkg:1`)
+    await expect(resolveImage(client([]), reference, signal)).rejects.toMatchObject({ code: 'tls' })
+    await expect(resolveImage(client([{ host: r.host, ca: fakeAuthority }]), reference, signal)).resolves.toBeDefined()
+    const certs = { [`/etc/containerd/certs.d/${r.host}/ca.crt`]: fakeAuthority }
+    await expect(resolveImage(client([], { certs }), reference, signal)).resolves.toBeDefined()
+    const bundle = { '/etc/pki/tls/certs/ca-bundle.crt': fakeAuthority }
+    await expect(resolveImage(client([], { certs: bundle }), reference, signal)).resolves.toBeDefined()
+  })
+
+  test('is not spoken to a plain registry, and never left out by itself', async () => {
+    const r = await registry()
+    await expect(resolveImage(client([]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toMatchObject({ code: 'tls' })
+    expect(r.requests).toEqual([])
+  })
+})
+
+describe('mirrors', () => {
+  const closedPort = async (): Promise<string> => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    await new Promise((resolve) => server.close(resolve))
+    return `127.0.0.1:${port}`
+  }
+
+  test("are asked in order, containerd's before the chart's, the registry last, each told whom it stands for", async () => {
+    const [first, second, upstream] = [await registry(), await registry(), await registry()]
+    upstream.addImage('pkg', '1', LAYER)
+    const certs = {
+      [`/etc/containerd/certs.d/${upstream.host.replace(':', '_')}_/hosts.toml`]: `[host."http://${first.host}"]\n[host."http://${first.host}".header]\nx-tenant = "blue"`,
+    }
+    await pull(client([{ ...plain(upstream), mirrors: [`http://${second.host}/cache`] }], { certs }), `${upstream.host}/pkg:1`)
+    const ns = `?ns=${encodeURIComponent(upstream.host)}`
+    expect(lines(first)[0]).toBe(`GET /v2/pkg/manifests/1${ns}`)
+    expect(first.requests[0]?.headers['x-tenant']).toBe('blue')
+    expect(lines(second)[0]).toBe(`GET /cache/v2/pkg/manifests/1${ns}`)
+    expect(second.requests[0]?.headers['x-tenant']).toBeUndefined()
+    expect(lines(upstream)[0]).toBe('GET /v2/pkg/manifests/1')
+  })
+
+  test('that are down cost one attempt per pull, not one per blob', async () => {
+    let connections = 0
+    const mirror = createServer((socket) => {
+      connections++
+      socket.destroy()
+    })
+    await new Promise<void>((resolve) => mirror.listen(0, '127.0.0.1', resolve))
+    opened.push({ close: () => mirror.close() })
+    const upstream = await registry()
+    upstream.addImage('pkg', '1', LAYER)
+    const address = `http://127.0.0.1:${(mirror.address() as AddressInfo).port}`
+    const { layers } = await pull(client([{ ...plain(upstream), mirrors: [address] }]), `${upstream.host}/pkg:1`)
+    expect(layers).toEqual([LAYER.toString()])
+    expect([connections, waits]).toEqual([1, []])
+  })
+
+  test('without "resolve" are asked for digests only', async () => {
+    const [mirror, upstream] = [await registry(), await registry()]
+    const digest = upstream.addImage('pkg', '1', LAYER)
+    mirror.addImage('pkg', '1', LAYER)
+    const certs = { [`/etc/containerd/certs.d/_default/hosts.toml`]: `[host."http://${mirror.host}"]\ncapabilities = ["pull"]` }
+    const c = client([plain(upstream)], { certs })
+    await resolveImage(c, parseReference(`${upstream.host}/pkg:1`), signal)
+    expect(lines(mirror)).toEqual([])
+    await resolveImage(c, parseReference(`${upstream.host}/pkg@${digest}`), signal)
+    expect(lines(mirror)).toHaveLength(1)
+  })
+
+  test('do not get the login of the registry they stand for', async () => {
+    const [mirror, upstream] = [await registry({ login: LOGIN }), await registry({ login: LOGIN })]
+    upstream.addImage('pkg', '1', LAYER)
+    await pull(
+      client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }], { credentials: credentialsFor(upstream.host) }),
+      `${upstream.host}/pkg:1`,
+    )
+    expect(mirror.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true)
+  })
+
+  test('that lie about content are passed over', async () => {
+    const [mirror, upstream] = [await registry(), await registry()]
+    const digest = upstream.addImage('pkg', '1', LAYER)
+    mirror.intercept = (request, response) => {
+      response.end(request.url?.includes('/manifests/') ? '{"schemaVersion":2,"layers":[]}' : 'x'.repeat(LAYER.length))
+      return true
+    }
+    const { layers } = await pull(client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }]), `${upstream.host}/pkg@${digest}`)
+    expect(layers).toEqual([LAYER.toString()])
+  })
+
+  test('that answer where the registry cannot be reached give the reason; all are named', async () => {
+    const [mirror, dead] = [await registry(), await closedPort()]
+    const attempt = resolveImage(
+      client([{ host: dead, plainHTTP: true, mirrors: [`http://${mirror.host}`] }]),
+      parseReference(`${dead}/pkg:1`),
+      signal,
+    )
+    await expect(attempt).rejects.toMatchObject({
+      code: 'not-found',
+      message: expect.stringMatching(`${mirror.host}: MANIFEST_UNKNOWN.*; ${dead}: .*ECONNREFUSED`),
+    })
+    expect(waits).toEqual([]) // the answer is final
+  })
+})
+
+describe('what may pass by itself', () => {
+  test.each([
+    { status: 503, headers: {}, expected: [250, 500] },
+    { status: 429, headers: { 'retry-after': '7' }, expected: [7000, 7000] },
+  ])('$status is waited out', async ({ status, headers, expected }) => {
+    const r = await registry()
+    r.addImage('pkg', '1', LAYER)
+    let left = 2
+    r.intercept = (_request, response) => {
+      if (left-- <= 0) return false
+      response.writeHead(status, headers).end()
+      return true
+    }
+    await resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:1`), signal)
+    expect(waits).toEqual(expected)
+  })
+
+  test('is given up after four attempts, or at once when the registry wants more time than a pull has', async () => {
+    const r = await registry()
+    const headers: Record<string, string> = {}
+    r.intercept = (_request, response) => {
+      response.writeHead(429, headers).end('{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}')
+      return true
+    }
+    const attempt = () => resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:1`), signal)
+    await expect(attempt()).rejects.toMatchObject({ code: 'rate-limited', message: expect.stringMatching(/slow down/) })
+    expect(lines(r)).toHaveLength(4)
+    headers['retry-after'] = '3600'
+    await expect(attempt()).rejects.toMatchObject({ code: 'rate-limited', retryAfterMs: 3_600_000 })
+    expect(lines(r)).toHaveLength(5)
+  })
+
+  test('a blob that breaks off goes on where it broke', async () => {
+    const r = await registry()
+    r.addImage('pkg', '1', LAYER)
+    r.intercept = (request, response) => {
+      if (!request.url?.includes('/blobs/') || request.headers.range !== undefined) return false
+      response.writeHead(200, { 'content-length': LAYER.length })
+      response.write(LAYER.subarray(0, 10), () => response.destroy())
+      return true
+    }
+    const { layers } = await pull(client([plain(r)]), `${r.host}/pkg:1`)
+    expect(layers).toEqual([LAYER.toString()])
+    expect(r.requests.at(-1)?.headers.range).toBe('bytes=10-')
+  })
+
+  test('a registry that falls silent is left, before the answer and within it', async () => {
+    const r = await registry()
+    r.addImage('pkg', '1', LAYER)
+    let silences = 0
+    r.intercept = (request, response) => {
+      if (!request.url?.includes('/blobs/') || silences === 2) return false
+      if (silences++ === 1) response.writeHead(200, { 'content-length': LAYER.length }).write('a')
+      return true
+    }
+    const { layers } = await pull(client([plain(r)], { noProgressMs: 100 }), `${r.host}/pkg:1`)
+    expect(layers).toEqual([LAYER.toString()])
+    expect(waits).toHaveLength(2)
+  })
+
+  test('an abort ends the pull with its reason', async () => {
+    const r = await registry()
+    r.intercept = () => true
+    const controller = new AbortController()
+    const attempt = resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:1`), controller.signal)
+    setTimeout(() => controller.abort(new Error('the package left the spec')), 50)
+    await expect(attempt).rejects.toThrow('the package left the spec')
+  })
+})
+
+describe('what is wrong for good', () => {
+  const code = async (r: FakeRegistry, name: string) =>
+    await pull(client([plain(r)]), `${r.host}/${name}`).then(
+      () => 'pulled',
+      (error: { code?: string }) => error.code,
+    )
+
+  test("an unknown tag, in the registry's words", async () => {
+    const r = await registry()
+    const attempt = resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:9`), signal)
+    await expect(attempt).rejects.toMatchObject({ code: 'not-found', message: `${r.host}: MANIFEST_UNKNOWN: manifest 9 unknown` })
+  })
+
+  test('other bytes than the digest asked for, in manifest and layer', async () => {
+    const r = await registry()
+    r.addImage('pkg', '1', LAYER)
+    r.intercept = (request, response) => {
+      if (request.url?.endsWith(`/manifests/${OTHER}`)) response.end(r.manifest('pkg', '1'))
+      else if (request.url?.includes('/blobs/')) response.end('x'.repeat(LAYER.length))
+      else return false
+      return true
+    }
+    expect(await code(r, `pkg@${OTHER}`)).toBe('digest-mismatch')
+    expect(await code(r, 'pkg:1')).toBe('digest-mismatch')
+  })
+
+  test('a layer longer than announced is cut off, not stored', async () => {
+    const r = await registry()
+    r.addImage('pkg', '1', LAYER)
+    r.intercept = (request, response) => {
+      if (!request.url?.includes('/blobs/')) return false
+      response.write(LAYER)
+      const more = setInterval(() => response.write('more'), 1)
+      response.on('close', () => clearInterval(more))
+      return true
+    }
+    expect(await code(r, 'pkg:1')).toBe('digest-mismatch')
+  })
+
+  test('a 403, a refusal in HTML, nonsense', async () => {
+    const r = await registry()
+    const answers: [number, string][] = [
+      [403, '{"errors":[{"code":"DENIED","message":"no pull for you"}]}'],
+      [502, '<html><h1>Bad\nGateway</h1></html>'],
+      [200, 'nonsense'],
+    ]
+    r.intercept = (_request, response) => {
+      const [status, body] = answers[0] ?? [200, '']
+      response.writeHead(status).end(body)
+      return true
+    }
+    const attempt = () => resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:1`), signal)
+    await expect(attempt()).rejects.toMatchObject({
+      code: 'denied',
+      message: expect.stringMatching(/DENIED: no pull for you \(no pull secret/),
+    })
+    answers.shift()
+    await expect(attempt()).rejects.toMatchObject({ code: 'unavailable', message: `${r.host}: Bad Gateway` })
+    answers.shift()
+    await expect(attempt()).rejects.toMatchObject({ code: 'bad-answer' })
+  })
+
+  test('more bytes than the limit', async () => {
+    const r = await registry()
+    r.addImage('pkg', '1', LAYER)
+    const c = client([plain(r)])
+    const resolved = await resolveImage(c, parseReference(`${r.host}/pkg:1`), signal)
+    const { layers } = await selectImage(c, resolved, 'amd64', signal)
+    await expect(downloadLayers(c, resolved.reference, layers, directory, signal, { downloadBytes: 10 })).rejects.toMatchObject({
+      code: 'too-large',
+    })
+  })
+})
+
+describe('an index', () => {
+  test('gives the image of the architecture, under its own digest', async () => {
+    const r = await registry()
+    const [amd64, arm64] = [r.addImage('pkg', undefined, LAYER), r.addImage('pkg', undefined, Buffer.from('arm'))]
+    const entries = [
+      { digest: arm64, size: 1, architecture: 'arm64', variant: 'v8' },
+      { digest: amd64, size: 1, architecture: 'amd64' },
+    ]
+    const digest = r.addManifest('pkg', '1', fakeIndex(entries), OCI_INDEX)
+    const { resolved, image, layers } = await pull(client([plain(r)]), `${r.host}/pkg:1`)
+    expect(resolved.digest).toBe(digest)
+    expect(image.manifestDigest).toBe(amd64)
+    expect(layers).toEqual([LAYER.toString()])
+  })
+})
+
+describe('a proxy', () => {
+  test('carries the connection unless NO_PROXY names the host, and what it refuses is said', async () => {
+    const r = await registry({ tls: true })
+    r.addImage('pkg', '1', LAYER)
+    const tunnels: string[] = []
+    let isOpen = true
+    const proxy = createServer((socket) => {
+      socket.on('error', () => undefined) // either end may be faster to leave
+      socket.once('data', (head) => {
+        const [line = ''] = head.toString().split('\r\n')
+        tunnels.push(line)
+        if (!isOpen) return void socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+        const onward = connect(Number(line.split(':')[1]?.split(' ')[0]), '127.0.0.1', () => {
+          socket.write('HTTP/1.1 200 OK\r\n\r\n')
+          socket.pipe(onward).pipe(socket)
+        })
+        onward.on('error', () => undefined)
+      })
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    opened.push({ close: () => proxy.close() })
+    const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const rules = [{ host: r.host, ca: fakeAuthority }]
+    const ask = (environment: Record<string, string>) =>
+      resolveImage(client(rules, { proxy: environment }), parseReference(`${r.host}/pkg:1`), signal)
+
+    await expect(ask({ HTTPS_PROXY: address })).resolves.toBeDefined()
+    expect(tunnels).toEqual([`CONNECT ${r.host} HTTP/1.1`])
+    await expect(ask({ HTTPS_PROXY: address, NO_PROXY: '127.0.0.1' })).resolves.toBeDefined()
+    expect(tunnels).toHaveLength(1)
+    isOpen = false
+    await expect(ask({ HTTPS_PROXY: address })).rejects.toMatchObject({ code: 'unreachable', message: expect.stringMatching(/403/) })
+  })
+})

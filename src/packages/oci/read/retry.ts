@@ -1,0 +1,53 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { ImageError } from '../errors.ts'
+
+export type Clock = {
+  /** Milliseconds that only grow. */
+  now(): number
+  sleep(ms: number, signal: AbortSignal): Promise<unknown>
+  random(): number
+}
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  sleep: (ms, signal) => delay(ms, undefined, { signal }),
+  random: Math.random,
+}
+
+const ATTEMPTS = 4 // beyond that the caller's own backoff is the better place to wait: it shows a reason
+const FIRST_WAIT_MS = 250
+const LONGEST_WAIT_MS = 30_000 // a registry that asks for more is not waited for within a pull
+
+/**
+ * Repeats what may pass by itself (no connection, 5xx, 429), with doubling waits and jitter; the registry's Retry-After wins. Gives up
+ * with the last error after four attempts, or at once when the wait would be too long or end after the deadline.
+ */
+export async function retrying<T>(
+  attempt: () => Promise<T>,
+  deadlineAtMs: number,
+  signal: AbortSignal,
+  clock: Clock = systemClock,
+): Promise<T> {
+  for (let number = 1; ; number++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!isPassing(error) || number === ATTEMPTS) throw error
+      const waitMs = error.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (number - 1) * (0.5 + clock.random())
+      if (waitMs > LONGEST_WAIT_MS || clock.now() + waitMs >= deadlineAtMs) throw error
+      await clock.sleep(waitMs, signal)
+    }
+  }
+}
+
+/** Retry-After in milliseconds: seconds or an HTTP date, as RFC 9110 §10.2.3 allows. */
+export function parseRetryAfter(header: string | undefined, nowEpochMs: number): number | undefined {
+  if (header === undefined) return undefined
+  if (/^\d+$/.test(header)) return Number(header) * 1000
+  const atMs = Date.parse(header)
+  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowEpochMs)
+}
+
+function isPassing(error: unknown): error is ImageError {
+  return error instanceof ImageError && (error.code === 'unreachable' || error.code === 'unavailable' || error.code === 'rate-limited')
+}

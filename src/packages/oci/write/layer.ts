@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { lstat, readdir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { type Pack, pack } from 'tar-stream'
+import { addEntry, type EntryContent } from './archive.ts'
+import type { Digest } from '../digest.ts'
+import { type Descriptor, OCI_LAYER_GZIP } from '../manifest.ts'
+
+/** One name in a layer. Paths are relative, without a slash at either end. Owner is always root and time the epoch. */
+export type LayerEntry =
+  | { readonly kind: 'folder'; readonly path: string; readonly mode: number }
+  | {
+      readonly kind: 'file'
+      readonly path: string
+      readonly mode: number
+      readonly content: EntryContent
+    }
+  | { readonly kind: 'link'; readonly path: string; readonly target: string }
+
+export type BuiltLayer = {
+  readonly descriptor: Descriptor
+  /** Digest of the archive before packing: how an image's config names its layers. */
+  readonly diffId: Digest
+  readonly file: string
+}
+
+const FOLDER_MODE = 0o755
+
+/**
+ * What is in a folder, as entries below `prefix`, modes kept. Links are kept as they are; a file with several names becomes several files.
+ * @throws Error for sockets, devices and fifos: a layer that silently lacks something is worse than none
+ */
+export async function readFolder(folder: string, prefix: string): Promise<LayerEntry[]> {
+  const entries: LayerEntry[] = []
+  for (const name of await readdir(folder)) {
+    const from = join(folder, name)
+    const path = prefix === '' ? name : `${prefix}/${name}`
+    const found = await lstat(from)
+    const mode = found.mode & 0o777
+    if (found.isSymbolicLink()) entries.push({ kind: 'link', path, target: await readlink(from) })
+    else if (found.isFile()) entries.push({ kind: 'file', path, mode, content: { file: from, sizeBytes: found.size } })
+    else if (found.isDirectory()) entries.push({ kind: 'folder', path, mode }, ...(await readFolder(from, path)))
+    else throw new Error(`${from} is neither file, folder nor link`)
+  }
+  return entries
+}
+
+/**
+ * Writes a layer. The same entries give the same bytes whatever their order, machine or time; gzip's output may differ between
+ * versions of Node. Folders that are only implied are added.
+ */
+export async function writeLayer(entries: readonly LayerEntry[], file: string): Promise<BuiltLayer> {
+  const archive = pack()
+  const diffId = createHash('sha256')
+  const digest = createHash('sha256')
+  let size = 0
+  const filling = fill(archive, withFolders(entries)).catch((error: unknown) => archive.destroy(error as Error))
+  await pipeline(
+    archive as unknown as Readable,
+    async function* (source: AsyncIterable<Buffer>) {
+      for await (const chunk of source) {
+        diffId.update(chunk)
+        yield chunk
+      }
+    },
+    createGzip(),
+    async function* (source: AsyncIterable<Buffer>) {
+      for await (const chunk of source) {
+        digest.update(chunk)
+        size += chunk.length
+        yield chunk
+      }
+    },
+    createWriteStream(file),
+  )
+  await filling
+  const descriptor: Descriptor = { mediaType: OCI_LAYER_GZIP, digest: `sha256:${digest.digest('hex')}`, size }
+  return { descriptor, diffId: `sha256:${diffId.digest('hex')}`, file }
+}
+
+async function fill(archive: Pack, entries: readonly LayerEntry[]): Promise<void> {
+  for (const entry of entries) {
+    const { path, kind } = entry
+    if (kind === 'folder') await addEntry(archive, { name: `${path}/`, type: 'directory', mode: entry.mode })
+    else if (kind === 'link') await addEntry(archive, { name: path, type: 'symlink', linkname: entry.target, mode: 0o777 })
+    else await addEntry(archive, { name: path, type: 'file', mode: entry.mode }, entry.content)
+  }
+  archive.finalize()
+}
+
+/** Sorted by path, so that a folder stands before what it holds; every parent is there once. */
+function withFolders(entries: readonly LayerEntry[]): LayerEntry[] {
+  const all = new Map<string, LayerEntry>()
+  for (const { path } of entries) {
+    const parents = path.split('/').slice(0, -1)
+    parents.forEach((_, index) => {
+      const parent = parents.slice(0, index + 1).join('/')
+      all.set(parent, { kind: 'folder', path: parent, mode: FOLDER_MODE })
+    })
+  }
+  for (const entry of entries) all.set(entry.path, entry)
+  return [...all.values()].sort((one, other) => (one.path < other.path ? -1 : 1))
+}

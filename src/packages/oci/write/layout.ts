@@ -1,0 +1,115 @@
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { pack } from 'tar-stream'
+import { addEntry } from './archive.ts'
+import { digestOf, hexOf } from '../digest.ts'
+import type { BuiltLayer } from './layer.ts'
+import { type Descriptor, OCI_CONFIG, OCI_INDEX, OCI_MANIFEST } from '../manifest.ts'
+
+/** What an image runs as; the names are those of the OCI image configuration. */
+export type ImageSettings = {
+  readonly architecture: string
+  readonly entrypoint?: readonly string[]
+  readonly env?: readonly string[]
+  readonly labels?: Readonly<Record<string, string>>
+  readonly user?: string
+  readonly workingDirectory?: string
+}
+
+/** A document or a file with the name that its content gives it. */
+export type Blob = { readonly descriptor: Descriptor; readonly content: Buffer | { readonly file: string } }
+
+export type BuiltImage = {
+  readonly architecture: string
+  readonly manifest: Blob
+  /** Config and layers: what must be in a registry before the manifest. */
+  readonly blobs: readonly Blob[]
+}
+
+const EPOCH = '1970-01-01T00:00:00Z' // no time of building: the same content is the same image
+
+/** Config and manifest over layers, lowest first. The same input gives the same digest. */
+export function buildImage(layers: readonly BuiltLayer[], settings: ImageSettings): BuiltImage {
+  const { architecture, entrypoint, env, labels, user, workingDirectory } = settings
+  const config = document(OCI_CONFIG, {
+    created: EPOCH,
+    architecture,
+    os: 'linux',
+    config: { User: user, Env: env, Entrypoint: entrypoint, WorkingDir: workingDirectory, Labels: labels },
+    rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
+    history: layers.map(() => ({ created: EPOCH, created_by: 'skyhookd' })),
+  })
+  const manifest = document(OCI_MANIFEST, {
+    schemaVersion: 2,
+    mediaType: OCI_MANIFEST,
+    config: config.descriptor,
+    layers: layers.map(({ descriptor }) => descriptor),
+    annotations: labels,
+  })
+  return { architecture, manifest, blobs: [config, ...layers.map(({ descriptor, file }): Blob => ({ descriptor, content: { file } }))] }
+}
+
+/** What a tag points at: the manifest of the only image, or an index over those of several architectures. */
+export function rootOf(images: readonly BuiltImage[]): Blob {
+  const [only, ...others] = images
+  if (only !== undefined && others.length === 0) return only.manifest
+  const manifests = images.map(({ manifest, architecture }) => ({ ...manifest.descriptor, platform: { architecture, os: 'linux' } }))
+  return document(OCI_INDEX, { schemaVersion: 2, mediaType: OCI_INDEX, manifests })
+}
+
+/**
+ * Writes an OCI image layout (image-spec `image-layout.md`) as a folder; what was there is replaced.
+ * @param name full reference under which an importing container runtime files the image
+ */
+export async function writeLayoutFolder(folder: string, images: readonly BuiltImage[], name: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(join(folder, 'blobs/sha256'), { recursive: true })
+  for (const { path, content } of layoutFiles(images, name)) {
+    if (Buffer.isBuffer(content)) await writeFile(join(folder, path), content)
+    else await copyFile(content.file, join(folder, path))
+  }
+}
+
+/** The same as one tar archive: what `ctr images import` and `skopeo copy oci-archive:` take. */
+export async function writeLayoutArchive(file: string, images: readonly BuiltImage[], name: string): Promise<void> {
+  const archive = pack()
+  const fill = async () => {
+    for (const { path, content, sizeBytes } of layoutFiles(images, name)) {
+      await addEntry(archive, { name: path, mode: 0o644 }, Buffer.isBuffer(content) ? content : { file: content.file, sizeBytes })
+    }
+    archive.finalize()
+  }
+  const filling = fill().catch((error: unknown) => archive.destroy(error as Error))
+  await pipeline(archive as unknown as Readable, createWriteStream(file))
+  await filling
+}
+
+type LayoutFile = { readonly path: string; readonly content: Blob['content']; readonly sizeBytes: number }
+
+function layoutFiles(images: readonly BuiltImage[], name: string): LayoutFile[] {
+  const root = rootOf(images)
+  const annotations = { 'io.containerd.image.name': name, 'org.opencontainers.image.ref.name': name.slice(name.lastIndexOf(':') + 1) }
+  const files = new Map<string, LayoutFile>()
+  for (const { descriptor, content } of [...images.flatMap((image) => [...image.blobs, image.manifest]), root]) {
+    const path = `blobs/sha256/${hexOf(descriptor.digest)}`
+    files.set(path, { path, content, sizeBytes: descriptor.size }) // images share layers
+  }
+  const index = { schemaVersion: 2, mediaType: OCI_INDEX, manifests: [{ ...root.descriptor, annotations }] }
+  const documents: [string, object][] = [
+    ['oci-layout', { imageLayoutVersion: '1.0.0' }],
+    ['index.json', index],
+  ]
+  const heads = documents.map(([path, content]): LayoutFile => {
+    const bytes = Buffer.from(JSON.stringify(content))
+    return { path, content: bytes, sizeBytes: bytes.length }
+  })
+  return [...heads, ...[...files.values()].sort((one, other) => (one.path < other.path ? -1 : 1))]
+}
+
+function document(mediaType: string, content: object): Blob {
+  const bytes = Buffer.from(JSON.stringify(content))
+  return { descriptor: { mediaType, digest: digestOf(bytes), size: bytes.length }, content: bytes }
+}

@@ -1,0 +1,200 @@
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { extract } from 'tar-stream'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { unpackPackage } from '../../store/unpack.ts'
+import { parseDockerConfig } from '../read/credentials.ts'
+import { type FakeLogin, type FakeRegistry, sourcesOf, startFakeRegistry } from '../../../../test/support/fake-registry.ts'
+import { type BuiltLayer, readFolder, writeLayer } from './layer.ts'
+import { buildImage, writeLayoutArchive, writeLayoutFolder } from './layout.ts'
+import { downloadLayers, resolveImage, selectImage } from '../read/pull.ts'
+import { pushImages } from './push.ts'
+import { parseReference } from '../reference.ts'
+import { createRegistryClient, type RegistryClient } from '../read/registry.ts'
+
+const LOGIN: FakeLogin = { kind: 'bearer', username: 'lab', password: 'secret' }
+const signal = AbortSignal.timeout(20_000)
+let room = ''
+const opened: { close(): unknown }[] = []
+
+beforeEach(() => {
+  room = mkdtempSync(join(tmpdir(), 'push-'))
+  makePackage(join(room, 'package'))
+})
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close()
+  rmSync(room, { recursive: true })
+})
+
+function makePackage(folder: string): void {
+  mkdirSync(join(folder, 'skyhook_dir'), { recursive: true })
+  writeFileSync(join(folder, 'config.json'), '{}')
+  writeFileSync(join(folder, 'skyhook_dir/apply.sh'), '#!/bin/sh\n')
+  chmodSync(join(folder, 'skyhook_dir/apply.sh'), 0o755)
+  symlinkSync('apply.sh', join(folder, 'skyhook_dir/link'))
+}
+
+async function layerOf(folder: string, name: string): Promise<BuiltLayer> {
+  return await writeLayer(await readFolder(folder, 'skyhook-package'), join(room, name))
+}
+
+async function registry(login?: FakeLogin): Promise<{ fake: FakeRegistry; client: RegistryClient }> {
+  const fake = await startFakeRegistry(login && { login })
+  const { username, password } = LOGIN
+  const credentials = parseDockerConfig(JSON.stringify({ auths: { [fake.host]: { username, password } } }), 'test')
+  const client = createRegistryClient({ credentials, sources: sourcesOf([{ host: fake.host, plainHTTP: true }]) })
+  opened.push(client, fake)
+  return { fake, client }
+}
+
+describe('a layer', () => {
+  test('is the same for the same content, whatever order and time', async () => {
+    const first = await layerOf(join(room, 'package'), 'first')
+    makePackage(join(room, 'again'))
+    utimesSync(join(room, 'again/config.json'), 0, 12345)
+    const reversed = (await readFolder(join(room, 'again'), 'skyhook-package')).reverse()
+    expect((await writeLayer(reversed, join(room, 'second'))).descriptor).toEqual(first.descriptor)
+    writeFileSync(join(room, 'again/config.json'), '{ }')
+    expect((await layerOf(join(room, 'again'), 'third')).descriptor.digest).not.toBe(first.descriptor.digest)
+  })
+
+  test('unpacks to what it was made of', async () => {
+    const { file } = await layerOf(join(room, 'package'), 'layer')
+    expect(await unpackPackage({ layers: [file], target: join(room, 'target') })).toEqual({ entries: 5, bytes: 2 + 10 })
+    expect(await readFolder(join(room, 'target'), '')).toMatchObject(
+      (await readFolder(join(room, 'package'), '')).map(({ path, kind }) => ({ path, kind })),
+    )
+  })
+
+  test('refuses what no archive of ours may hold', async () => {
+    await expect(readFolder('/dev', '')).rejects.toThrow(/neither file, folder nor link/)
+  })
+
+  test('says when a file vanishes or changes under it', async () => {
+    const entries = await readFolder(join(room, 'package'), '')
+    writeFileSync(join(room, 'package/config.json'), 'longer than it was')
+    await expect(writeLayer(entries, join(room, 'layer'))).rejects.toThrow(/Size mismatch/)
+    rmSync(join(room, 'package/config.json'))
+    await expect(writeLayer(entries, join(room, 'layer'))).rejects.toThrow(/ENOENT/)
+  })
+})
+
+describe('a layout', () => {
+  const images = async () => [
+    buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64', entrypoint: ['/x'], labels: { a: 'b' } }),
+  ]
+
+  test('on disk names every blob by its digest and the image by its reference', async () => {
+    await writeLayoutFolder(join(room, 'layout'), await images(), 'r.example/team/pkg:1.2')
+    const read = (path: string) => JSON.parse(readFileSync(join(room, 'layout', path), 'utf8')) as Record<string, never>
+    expect(read('oci-layout')).toEqual({ imageLayoutVersion: '1.0.0' })
+    const [root] = read('index.json')['manifests'] as unknown as [{ digest: string; annotations: object }]
+    expect(root.annotations).toEqual({ 'io.containerd.image.name': 'r.example/team/pkg:1.2', 'org.opencontainers.image.ref.name': '1.2' })
+    const manifest = read(`blobs/sha256/${root.digest.slice(7)}`) as unknown as { config: { digest: string } }
+    expect(read(`blobs/sha256/${manifest.config.digest.slice(7)}`)).toMatchObject({
+      os: 'linux',
+      config: { Entrypoint: ['/x'], Labels: { a: 'b' } },
+    })
+    expect(readdirSync(join(room, 'layout/blobs/sha256'))).toHaveLength(3)
+  })
+
+  test('as archive holds the same files', async () => {
+    await writeLayoutFolder(join(room, 'layout'), await images(), 'r/p:1')
+    await writeLayoutArchive(join(room, 'layout.tar'), await images(), 'r/p:1')
+    const archive = extract()
+    createReadStream(join(room, 'layout.tar')).pipe(archive as unknown as NodeJS.WritableStream)
+    const names: string[] = []
+    for await (const entry of archive) {
+      names.push(entry.header.name)
+      expect(await text(entry as unknown as AsyncIterable<Buffer>)).toBe(readFileSync(join(room, 'layout', entry.header.name), 'utf8'))
+    }
+    expect(names.slice(0, 2)).toEqual(['oci-layout', 'index.json'])
+    expect(names).toHaveLength(5)
+  })
+})
+
+describe('a push', () => {
+  test.each([undefined, LOGIN, { ...LOGIN, kind: 'basic' as const }])('can be pulled again (login: $kind)', async (login) => {
+    const { fake, client } = await registry(login)
+    const reference = parseReference(`${fake.host}/team/pkg:1.0`)
+    const layer = await layerOf(join(room, 'package'), 'layer')
+    const digest = await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64' })], signal)
+    const resolved = await resolveImage(client, reference, signal)
+    expect(resolved.digest).toBe(digest)
+    const image = await selectImage(client, resolved, 'arm64', signal)
+    mkdirSync(join(room, 'pulled'))
+    const [pulled] = await downloadLayers(client, reference, image.layers, join(room, 'pulled'), signal)
+    expect(readFileSync(pulled?.path ?? '')).toEqual(readFileSync(layer.file))
+  })
+
+  test('sends only what is missing, and the tag last', async () => {
+    const { fake, client } = await registry()
+    const reference = parseReference(`${fake.host}/pkg:1`)
+    const layer = await layerOf(join(room, 'package'), 'layer')
+    await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64' })], signal)
+    fake.requests.length = 0
+    await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64', labels: { version: '2' } })], signal)
+    const puts = fake.requests.map(({ line }) => line.replace(/sha256.*/, '…')).filter((line) => line.startsWith('PUT'))
+    expect(puts).toEqual(['PUT /v2/pkg/blobs/uploads/1?state=abc&digest=…', 'PUT /v2/pkg/manifests/1'])
+  })
+
+  test('logs in once for reading and once for writing', async () => {
+    const { fake, client } = await registry(LOGIN)
+    const reference = parseReference(`${fake.host}/pkg:1`)
+    await pushImages(client, reference, [buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64' })], signal)
+    expect(fake.requests.filter(({ line }) => line.startsWith('GET /token'))).toHaveLength(2)
+  })
+
+  test('of several architectures is an index over them', async () => {
+    const { fake, client } = await registry()
+    const reference = parseReference(`${fake.host}/pkg:1`)
+    const layer = await layerOf(join(room, 'package'), 'layer')
+    const images = ['amd64', 'arm64'].map((architecture) => buildImage([layer], { architecture }))
+    const digest = await pushImages(client, reference, images, signal)
+    const resolved = await resolveImage(client, reference, signal)
+    expect(resolved).toMatchObject({ digest, manifest: { kind: 'index' } })
+    expect((await selectImage(client, resolved, 'arm64', signal)).manifestDigest).toBe(images[1]?.manifest.descriptor.digest)
+  })
+
+  test('without a tag, or refused, says so', async () => {
+    const { fake, client } = await registry()
+    const images = [buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64' })]
+    await expect(pushImages(client, parseReference(`${fake.host}/pkg`), images, signal)).rejects.toMatchObject({ code: 'bad-reference' })
+    fake.intercept = (request, response) => {
+      if (request.method !== 'POST') return false
+      response.writeHead(403).end('{"errors":[{"code":"DENIED","message":"read only"}]}')
+      return true
+    }
+    await expect(pushImages(client, parseReference(`${fake.host}/pkg:1`), images, signal)).rejects.toMatchObject({
+      code: 'denied',
+      message: expect.stringMatching(/DENIED: read only/),
+    })
+  })
+
+  test('does not show the login to the place that takes the upload', async () => {
+    const { fake, client } = await registry(LOGIN)
+    const storage = await registry()
+    fake.intercept = (request, response) => {
+      if (request.method !== 'POST' || request.headers.authorization === undefined) return false
+      response.writeHead(202, { location: `http://${storage.fake.host}/elsewhere?x=1` }).end()
+      return true
+    }
+    storage.fake.intercept = (_request, response) => {
+      response.writeHead(201).end()
+      return true
+    }
+    await pushImages(
+      client,
+      parseReference(`${fake.host}/pkg:1`),
+      [buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64' })],
+      signal,
+    )
+    expect(storage.fake.requests.map(({ line, headers }) => [line.split('?')[0], headers.authorization])).toEqual([
+      ['PUT /elsewhere', undefined],
+      ['PUT /elsewhere', undefined],
+    ])
+  })
+})

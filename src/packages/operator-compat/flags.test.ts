@@ -1,0 +1,172 @@
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createHostRoot } from '../../host/fs/host-root.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { PackageConfig, Step } from '../../schemas/package-config.ts'
+import {
+  flagMarker,
+  flagName,
+  hasStepFlag,
+  interruptFlagNames,
+  publishCheckResults,
+  publishInterruptFlags,
+  publishStart,
+  publishStepFlag,
+  removeStepFlags,
+} from './flags.ts'
+
+const base: Step = {
+  name: 'a',
+  path: 'a.sh',
+  arguments: [],
+  returncodes: [0],
+  onHost: true,
+  env: {},
+  idempotence: 'agent',
+  upgradeStep: false,
+}
+const config: PackageConfig = { packageName: 'probe', packageVersion: '1.0.0', expectedConfigFiles: [], modes: {} }
+const state = '/var/lib/skyhook/demo'
+
+let folder: string
+let host: HostRoot
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'flags-'))
+  host = createHostRoot(folder)
+})
+afterEach(async () => {
+  await rm(folder, { recursive: true })
+})
+
+const tree = async (path: string): Promise<string[]> => (await readdir(join(folder, path), { recursive: true })).sort()
+const content = async (path: string): Promise<string> => (await readFile(join(folder, state, path))).toString()
+
+describe('names are the incumbent’s to the letter', () => {
+  test.each([
+    [[], [0], 'W11fWzBd'],
+    [['apply'], [0], 'WydhcHBseSddX1swXQ=='],
+    [['apply_check'], [0], 'WydhcHBseV9jaGVjayddX1swXQ=='],
+    [['a', 'b'], [0, 1], 'WydhJywgJ2InXV9bMCwgMV0='],
+    [['env:FOO'], [0], 'WydlbnY6Rk9PJ11fWzBd'],
+    [["it's"], [0], 'WyJpdCdzIl1fWzBd'],
+    [['say "hi"'], [0], 'WydzYXkgImhpIiddX1swXQ=='],
+    [['é\n'], [0], 'WyfDqVxuJ11fWzBd'],
+    [['\u200b'], [0], 'WydcdTIwMGInXV9bMF0='],
+    [['???>>>?'], [0], 'Wyc/Pz8+Pj4/J11fWzBd'],
+  ])('%j %j', (args, returncodes, marker) => {
+    expect(flagMarker({ arguments: args, returncodes })).toBe(marker)
+    expect(flagName({ path: 'sub/b.sh', arguments: args, returncodes })).toBe(`sub/b.sh_${marker}`)
+  })
+})
+
+describe('names that no file system takes', () => {
+  const long = { ...base, arguments: ['x'.repeat(300)] }
+
+  test('become their hash, and can be written', async () => {
+    expect(flagName(long)).toMatch(/^a\.sh_sha256-[0-9a-f]{64}$/)
+    await publishStepFlag(host, state, config, long, 0)
+    expect(await hasStepFlag(host, state, config, long)).toBe(true)
+    expect(await hasStepFlag(host, state, config, { ...long, returncodes: [1] })).toBe(false)
+  })
+
+  test('also when the path alone is as long as a name may be', async () => {
+    const step = { ...long, path: `sub/${'p'.repeat(255)}` }
+    expect(flagName(step)).toMatch(/^sub\/sha256-[0-9a-f]{64}$/)
+    await publishStepFlag(host, state, config, step, 0)
+  })
+
+  test('whatever the arguments, the name fits and is the step’s own', () => {
+    const steps = fc.record({
+      path: fc.constantFrom('a', 'd/a'),
+      arguments: fc.array(fc.string({ maxLength: 400, size: 'max' }), { maxLength: 20 }),
+      returncodes: fc.array(fc.integer()),
+    })
+    fc.assert(
+      fc.property(steps, steps, (one, other) => {
+        expect(
+          flagName(one)
+            .split('/')
+            .every((part) => Buffer.byteLength(part) <= 255),
+        ).toBe(true)
+        expect(flagName(one) === flagName(other)).toBe(JSON.stringify(one) === JSON.stringify(other))
+      }),
+    )
+  })
+})
+
+test('the tree after an apply of two steps', async () => {
+  await publishStart(host, state)
+  await publishStepFlag(host, state, config, { ...base, arguments: ['a', 'b'], returncodes: [0, 1] }, Date.UTC(2026, 10, 20, 10, 32, 9, 5))
+  await publishStepFlag(host, state, config, { ...base, path: 'sub/b.sh', idempotence: 'step' }, 0)
+  expect(await tree(state)).toEqual([
+    'flags',
+    'flags/START',
+    'flags/probe',
+    'flags/probe/1.0.0',
+    'flags/probe/1.0.0/a.sh_WydhJywgJ2InXV9bMCwgMV0=',
+    'flags/probe/1.0.0/sub',
+    'flags/probe/1.0.0/sub/b.sh_W11fWzBd',
+  ])
+  expect(await content('flags/START')).toBe('')
+  expect(await content('flags/probe/1.0.0/a.sh_WydhJywgJ2InXV9bMCwgMV0=')).toBe(
+    'last_run: 2026-11-20T10:32:09.005000\nstep_always_runs: False',
+  )
+  expect(await content('flags/probe/1.0.0/sub/b.sh_W11fWzBd')).toContain('step_always_runs: True')
+})
+
+test('what a file says already is not written again', async () => {
+  let writes = 0
+  const counting: HostRoot = { ...host, writeFileDurable: (...args) => (writes++, host.writeFileDurable(...args)) }
+  for (let run = 0; run < 3; run++) {
+    await publishStart(counting, state)
+    await publishCheckResults(counting, state, 'apply-check', [{ path: 'a.sh', failed: false }])
+  }
+  expect(writes).toBe(3)
+})
+
+test('flags are taken back for one version only', async () => {
+  await publishStepFlag(host, state, config, base, 0)
+  await publishStepFlag(host, state, { ...config, packageVersion: '2.0.0' }, base, 0)
+  await removeStepFlags(host, state, { ...config, packageVersion: '2.0.0' })
+  expect(await tree(`${state}/flags`)).toEqual(['probe', 'probe/1.0.0', 'probe/1.0.0/a.sh_W11fWzBd'])
+  await removeStepFlags(host, state, { ...config, packageVersion: '3.0.0' })
+})
+
+describe('the summary of checks', () => {
+  test('True means failed', async () => {
+    await publishCheckResults(host, state, 'apply-check', [
+      { path: 'a.sh', failed: false },
+      { path: 'b.sh', failed: true },
+    ])
+    expect(await content('flags/check_results')).toBe('a.sh False\nb.sh True')
+    expect(await tree(`${state}/flags`)).toEqual(['check_results'])
+  })
+
+  test('nothing failed leaves the mark', async () => {
+    await publishCheckResults(host, state, 'config-check', [{ path: 'a.sh', failed: false }])
+    expect(await content('flags/config-check_ALL_CHECKED')).toBe('')
+  })
+})
+
+describe('interrupts', () => {
+  test.each([
+    [{ type: 'reboot' as const }, ['node_restart_0.complete']],
+    [
+      { type: 'service' as const, services: ['cron', 'rsyslog'] },
+      ['service_restart_0.complete', 'service_restart_1.complete', 'service_restart_2.complete'],
+    ],
+    [{ type: 'restartAllServices' as const }, ['restart_all_services_0.complete']],
+    [{ type: 'noop' as const, services: ['cron'] }, ['no_op.complete']],
+  ])('%j', (interrupt, names) => {
+    expect(interruptFlagNames(interrupt)).toEqual(names)
+  })
+
+  test('lie under the resource id and hold the time', async () => {
+    await publishInterruptFlags(host, state, 'demo-u-1_tuning_1.0.0', { type: 'noop' }, 1_732_099_929_250)
+    expect(await content('interrupts/flags/demo-u-1_tuning_1.0.0/no_op.complete')).toBe('1732099929.250000')
+  })
+})

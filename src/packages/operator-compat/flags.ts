@@ -1,0 +1,119 @@
+/**
+ * Flag files in the incumbent's layout. They are a published copy: what ran and what must not run again stands in the
+ * journal, and nothing here is read to decide anything, except when a node of the incumbent is adopted. Writing them again
+ * gives the same state, so a crash in between needs no care.
+ */
+import { createHash } from 'node:crypto'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
+import type { Interrupt, InterruptType } from '../../schemas/skyhook.ts'
+import { unlessMissing } from '../../host/fs/missing.ts'
+import { pythonRepr } from './python-repr.ts'
+
+type StepIdentity = Pick<Step, 'path' | 'arguments' | 'returncodes'>
+
+/** What follows `<path>_` in a flag's name: base64 of Python's spelling of arguments (unsubstituted) and return codes. */
+export function flagMarker({ arguments: args, returncodes }: Omit<StepIdentity, 'path'>): string {
+  return Buffer.from(`${pythonRepr(args)}_${pythonRepr(returncodes)}`).toString('base64')
+}
+
+/** Linux: NAME_MAX, and PATH_MAX with room for the folders above and a temporary suffix. */
+const longestNameBytes = 255 - '.0123456789ab.tmp'.length
+const longestPathBytes = 3_000
+
+/**
+ * A step's flag below `flags/<package>/<version>/`. Base64 may contain `/`, which makes folders, as there. A name that no
+ * file system takes (about 170 bytes of arguments) makes the incumbent fail for ever after the step; here the marker is
+ * then its hash. No flag of the incumbent can be missed by that: it never managed to write one.
+ */
+export function flagName(step: StepIdentity): string {
+  const marker = flagMarker(step)
+  const name = `${step.path}_${marker}`
+  const fits = Buffer.byteLength(name) <= longestPathBytes && name.split('/').every((part) => Buffer.byteLength(part) <= longestNameBytes)
+  if (fits) return name
+  const hash = createHash('sha256').update(name).digest('hex')
+  const short = `${step.path}_sha256-${hash}`
+  const last = short.slice(short.lastIndexOf('/') + 1)
+  return Buffer.byteLength(last) <= longestNameBytes ? short : `${short.slice(0, short.length - last.length)}sha256-${hash}`
+}
+
+/** Where the flags of a package's version are, below the Skyhook's state folder. */
+export const flagsDir = (stateDir: string, config: PackageConfig): string =>
+  `${stateDir}/flags/${config.packageName}/${config.packageVersion}`
+
+/** Every run that is not an interrupt leaves this empty file. */
+export async function publishStart(host: HostRoot, stateDir: string): Promise<void> {
+  await publish(host, `${stateDir}/flags/START`, '')
+}
+
+/** After a step of an action mode succeeded, also where it runs every time. */
+export async function publishStepFlag(host: HostRoot, stateDir: string, config: PackageConfig, step: Step, nowMs: number): Promise<void> {
+  const time = new Date(nowMs).toISOString().replace('Z', '000') // there: local time without a zone; the agent's zone is UTC
+  const content = `last_run: ${time}\nstep_always_runs: ${step.idempotence === 'step' ? 'True' : 'False'}`
+  await publish(host, `${flagsDir(stateDir, config)}/${flagName(step)}`, content)
+}
+
+/** Takes back the flags of a package's version: uninstalled, reset, run again or downgraded. */
+export async function removeStepFlags(host: HostRoot, stateDir: string, config: PackageConfig): Promise<void> {
+  await host.remove(flagsDir(stateDir, config))
+}
+
+/** True where the incumbent (or an agent that it followed) recorded the step; for adoption only. */
+export async function hasStepFlag(host: HostRoot, stateDir: string, config: PackageConfig, step: StepIdentity): Promise<boolean> {
+  return (await host.stat(`${flagsDir(stateDir, config)}/${flagName(step)}`)) !== undefined
+}
+
+export type CheckResult = { readonly path: string; readonly failed: boolean }
+
+/** The summary of a check mode that had steps. `True` means failed; the file is shared by all packages of the Skyhook. */
+export async function publishCheckResults(host: HostRoot, stateDir: string, mode: Mode, results: readonly CheckResult[]): Promise<void> {
+  const lines = results.map(({ path, failed }) => `${path} ${failed ? 'True' : 'False'}`)
+  const nothingFailed = results.every(({ failed }) => !failed)
+  await Promise.all([
+    publish(host, `${stateDir}/flags/check_results`, lines.join('\n')),
+    nothingFailed ? publish(host, `${stateDir}/flags/${mode}_ALL_CHECKED`, '') : undefined,
+  ])
+}
+
+const wireTypes: Readonly<Record<InterruptType, string>> = {
+  reboot: 'node_restart',
+  service: 'service_restart',
+  restartAllServices: 'restart_all_services',
+  noop: 'no_op',
+}
+
+/** Files of a finished interrupt: one per command (of `service` the first is the daemon-reload), noop without a number. */
+export function interruptFlagNames(interrupt: Interrupt): string[] {
+  const type = wireTypes[interrupt.type]
+  if (interrupt.type === 'noop') return [`${type}.complete`]
+  const commands = interrupt.type === 'service' ? 1 + (interrupt.services?.length ?? 0) : 1
+  return Array.from({ length: commands }, (_, index) => `${type}_${index}.complete`)
+}
+
+/** After an interrupt happened (not before it, as there: a crash in between would lose it). */
+export async function publishInterruptFlags(
+  host: HostRoot,
+  stateDir: string,
+  resourceId: string,
+  interrupt: Interrupt,
+  nowMs: number,
+): Promise<void> {
+  for (const name of interruptFlagNames(interrupt)) {
+    await publish(host, `${stateDir}/interrupts/flags/${resourceId}/${name}`, (nowMs / 1000).toFixed(6))
+  }
+}
+
+/** All of them are there, whenever they were written. */
+export async function hasInterruptFlags(host: HostRoot, stateDir: string, resourceId: string, interrupt: Interrupt): Promise<boolean> {
+  for (const name of interruptFlagNames(interrupt))
+    if ((await host.stat(`${stateDir}/interrupts/flags/${resourceId}/${name}`)) === undefined) return false
+  return true
+}
+
+/** A file that says so already costs a read instead of two syncs. */
+async function publish(host: HostRoot, path: string, content: string): Promise<void> {
+  const present = await host.readFile(path).catch(unlessMissing)
+  if (present?.toString() === content) return
+  await host.mkdirp(path.slice(0, path.lastIndexOf('/')))
+  await host.writeFileDurable(path, content, 0o644)
+}

@@ -1,0 +1,63 @@
+/**
+ * Versions that were complete on this host, in the incumbent's file: one per package name of config.json, so two packages
+ * made from one image share it. The journal is the truth; this is its published copy, read only when a node of the
+ * incumbent is adopted, to know what an upgrade upgrades from.
+ */
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { inTurn } from '../install/keyed-mutex.ts'
+
+/** Newest first; `version` may be `uninstalled`. */
+export type HistoryEntry = { readonly version: string; readonly time: string }
+
+export type History =
+  | { readonly state: 'found'; readonly currentVersion: string; readonly entries: readonly HistoryEntry[] }
+  | { readonly state: 'absent' }
+  /** Not JSON, or JSON of another shape. */
+  | { readonly state: 'corrupt' }
+
+/** The incumbent's grows by one entry per run for ever; its readers look at `current-version` only. */
+const longestHistory = 100
+
+const historyFile = (stateDir: string, packageName: string): string => `${stateDir}/history/${packageName}.json`
+
+export async function readHistory(host: HostRoot, stateDir: string, packageName: string): Promise<History> {
+  const path = historyFile(stateDir, packageName)
+  if ((await host.stat(path)) === undefined) return { state: 'absent' }
+  return parseHistory((await host.readFile(path)).toString())
+}
+
+/**
+ * Puts `version` on top, after a passed apply, upgrade or uninstall check. Whole or not at all, and on disk when it returns.
+ * A corrupt file is kept as `….json.backup` and a new one begun. Doing it again for the same moment changes nothing.
+ */
+export async function recordVersion(host: HostRoot, stateDir: string, packageName: string, version: string, atMs: number): Promise<void> {
+  const path = historyFile(stateDir, packageName)
+  await inTurn(host, path, async () => {
+    const history = await readHistory(host, stateDir, packageName)
+    if (history.state === 'corrupt') await host.rename(path, `${path}.backup`)
+    const before = history.state === 'found' ? history.entries : []
+    const time = new Date(atMs).toISOString().replace('Z', '+00:00')
+    if (before.some((entry) => entry.version === version && entry.time === time)) return
+    const entries = [{ version, time }, ...before].slice(0, longestHistory)
+    await host.mkdirp(`${stateDir}/history`)
+    await host.writeFileDurable(path, JSON.stringify({ 'current-version': version, history: entries }), 0o644)
+  })
+}
+
+function parseHistory(text: string): History {
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    return { state: 'corrupt' } // cut off in the middle of a write: the incumbent does not write atomically
+  }
+  if (!isRecord(document)) return { state: 'corrupt' }
+  const { 'current-version': currentVersion, history } = document
+  if (typeof currentVersion !== 'string' || !Array.isArray(history) || !history.every(isEntry)) return { state: 'corrupt' }
+  return { state: 'found', currentVersion, entries: history }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isEntry = (value: unknown): value is HistoryEntry =>
+  isRecord(value) && typeof value.version === 'string' && typeof value.time === 'string'

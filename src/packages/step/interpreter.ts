@@ -1,0 +1,70 @@
+/** Can the kernel execute a step's file? Asked before a unit is started: systemd's own answer is a bare 203. */
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { unlessMissing } from '../../host/fs/missing.ts'
+
+/** How many bytes of a file decide (BINPRM_BUF_SIZE of the kernel). */
+export const headBytes = 256
+
+export type ExecutableKind =
+  | { readonly kind: 'elf' }
+  | { readonly kind: 'script'; readonly interpreter: string; readonly argument: string }
+  /** `why` reads on after the file's name. */
+  | { readonly kind: 'not-executable'; readonly why: string }
+
+/** From the first bytes of a file. */
+export function executableKind(head: Buffer): ExecutableKind {
+  if (head.length === 0) return notExecutable('is empty')
+  if (head.subarray(0, 4).equals(elfMagic)) return { kind: 'elf' }
+  const text = head.subarray(0, headBytes).toString('latin1')
+  if (!text.startsWith('#!')) {
+    const byteOrderMark = text.startsWith('\u00ef\u00bb\u00bf#!') ? ' (a byte order mark stands before it)' : ''
+    return notExecutable(
+      `begins with neither #! nor an ELF header${byteOrderMark}; a script's first line names its interpreter, for example #!/bin/bash`,
+    )
+  }
+  const end = text.indexOf('\n')
+  if (end < 0 && head.length >= headBytes)
+    return notExecutable(`has a first line longer than ${headBytes} bytes, which the kernel does not read`)
+  const line = text.slice('#!'.length, end < 0 ? undefined : end)
+  if (line.endsWith('\r'))
+    return notExecutable('has Windows line ends: its interpreter would be looked for with a carriage return in its name')
+  const [, interpreter = '', argument = ''] = /^[ \t]*([^ \t]*)[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
+  if (!interpreter.startsWith('/'))
+    return notExecutable(`has the interpreter ${JSON.stringify(interpreter)}, which is not an absolute path`)
+  return { kind: 'script', interpreter, argument }
+}
+
+/** Why the interpreter of a script would not be found on this host; undefined when it would, and for ELF files. */
+export async function missingInterpreter(host: HostRoot, executable: ExecutableKind, searchPath: string): Promise<string | undefined> {
+  if (executable.kind !== 'script') return undefined
+  const { interpreter, argument } = executable
+  if (!(await isProgram(host, interpreter))) return `has the interpreter ${interpreter}, which is not on this host`
+  if (!interpreter.endsWith('/env')) return undefined
+
+  const program = programOfEnv(argument)
+  if (program === undefined) return undefined // options that we do not read: env will say it
+  if (/\s/.test(program)) return `asks env for a program called ${JSON.stringify(program)}; several words need env -S`
+  const candidates = program.includes('/') ? [program] : searchPath.split(':').map((folder) => `${folder}/${program}`)
+  for (const candidate of candidates) {
+    if (candidate.startsWith('/') && (await isProgram(host, candidate))) return undefined
+  }
+  return `asks env for ${program}, which is not on this host${program.includes('/') ? '' : ` (PATH ${searchPath})`}`
+}
+
+/** The program that `env ARGUMENT` starts. Without -S the argument is one word, blanks included. */
+function programOfEnv(argument: string): string | undefined {
+  const split = /^(?:-S|--split-string=)\s*(.*)$/.exec(argument)
+  if (!split) return argument.startsWith('-') || argument === '' ? undefined : argument
+  const words = (split[1] ?? '').split(/\s+/).filter((word) => word !== '' && !/^[A-Za-z_]\w*=/.test(word))
+  const [first] = words
+  return first === undefined || /^[-"'\\$]/.test(first) ? undefined : first
+}
+
+async function isProgram(host: HostRoot, path: string): Promise<boolean> {
+  const stats = await host.stat(path).catch(unlessMissing)
+  return stats !== undefined && stats.isFile() && (stats.mode & 0o111) !== 0
+}
+
+const elfMagic = Buffer.from('\u007fELF')
+
+const notExecutable = (why: string): ExecutableKind => ({ kind: 'not-executable', why })

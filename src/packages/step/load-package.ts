@@ -1,0 +1,136 @@
+/** An unpacked package as a whole: config.json and the files that it names. */
+import { constants } from 'node:fs'
+import { lstat, open, realpath } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { Mode, PackageConfig } from '../../schemas/package-config.ts'
+import { parsePackageConfig } from '../../schemas/parse-package-config.ts'
+import { problemText } from '../../schemas/validation.ts'
+import type { Problem } from '../../schemas/validation.ts'
+import { sha256OfFile } from '../install/file-content.ts'
+import { executableKind, headBytes, missingInterpreter } from './interpreter.ts'
+import { unlessMissing } from '../../host/fs/missing.ts'
+
+export type LoadedPackage =
+  | {
+      readonly outcome: 'ready'
+      readonly config: PackageConfig
+      readonly warnings: readonly Problem[]
+      /** sha256 in hex by step path: an agent-guarded step whose file changed runs again. */
+      readonly contentHashes: ReadonlyMap<string, string>
+    }
+  /** `message` names file, place and value of each problem, as far as an Event has room. */
+  | { readonly outcome: 'invalid'; readonly reason: 'InvalidPackage'; readonly message: string; readonly problems: readonly Problem[] }
+
+/** More than any real one; a larger file is not read into memory. */
+const largestConfigBytes = 4 << 20
+
+/**
+ * Reads the package whose content (`config.json`, `skyhook_dir/`, …) lies in `dir` of the host. Reports every problem that can
+ * be known without running anything. Rejects only when the disk does.
+ */
+export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPackage> {
+  const root = await host.resolve(dir)
+  const text = await readConfigFile(join(root, 'config.json'))
+  if (typeof text !== 'string') return invalid([text])
+
+  const parsed = parsePackageConfig(text)
+  if (parsed.outcome === 'invalid') return invalid(parsed.problems)
+
+  const contentHashes = new Map<string, string>()
+  const problems: Problem[] = []
+  for (const [path, pointer] of stepPaths(parsed.config)) {
+    const examined = await examineScript(root, path)
+    if (typeof examined === 'string') contentHashes.set(path, examined)
+    else problems.push({ pointer, value: path, message: examined.why })
+  }
+  if (problems.length > 0) return invalid(problems)
+  return { outcome: 'ready', config: parsed.config, warnings: parsed.warnings, contentHashes }
+}
+
+/** Every step file once, with the JSON pointer of its first use. */
+export function stepPaths(config: PackageConfig): Map<string, string> {
+  const paths = new Map<string, string>()
+  for (const [mode, steps] of Object.entries(config.modes)) {
+    for (const [index, { path }] of steps.entries()) {
+      if (!paths.has(path)) paths.set(path, `/modes/${mode}/${index}/path`)
+    }
+  }
+  return paths
+}
+
+/**
+ * Why a step's file cannot be executed on this host, as a sentence that begins with its path; undefined when it can.
+ * Asked right before a unit starts: an earlier step may have installed the interpreter.
+ */
+export async function whyNotExecutable(host: HostRoot, script: string, searchPath: string): Promise<string | undefined> {
+  const stats = await host.stat(script)
+  if (stats === undefined) return `${script} is not there any more`
+  if (!stats.isFile()) return `${script} is not a regular file`
+  const executable = executableKind(await readHead(await host.resolve(script)))
+  const why = executable.kind === 'not-executable' ? executable.why : await missingInterpreter(host, executable, searchPath)
+  return why === undefined ? undefined : `${script} ${why}`
+}
+
+/**
+ * Expected configuration files that are not in the copy dir. Asked before each stage but uninstall; a package may ship
+ * files of its own in `configmaps/`, and its steps may write there.
+ */
+export async function missingConfigFiles(host: HostRoot, copyDir: string, config: PackageConfig, mode: Mode): Promise<string[]> {
+  if (mode === 'uninstall' || mode === 'uninstall-check') return []
+  const missing: string[] = []
+  for (const name of new Set(config.expectedConfigFiles)) {
+    if ((await host.stat(`${copyDir}/configmaps/${name}`)) === undefined) missing.push(name)
+  }
+  return missing
+}
+
+const longestMessage = 900 // an Event's message ends at 1024 bytes, and names the node's package first
+
+function invalid(problems: readonly Problem[]): LoadedPackage {
+  const lines = problems.map((problem) => problemText('config.json', problem))
+  let message = lines[0] ?? ''
+  for (const [index, line] of lines.entries()) {
+    if (index === 0) continue
+    if (message.length + line.length > longestMessage) {
+      message += `; and ${lines.length - index} more`
+      break
+    }
+    message += `; ${line}`
+  }
+  return { outcome: 'invalid', reason: 'InvalidPackage', message, problems }
+}
+
+async function readConfigFile(path: string): Promise<string | Problem> {
+  const stats = await lstat(path).catch(unlessMissing)
+  if (stats === undefined) return { pointer: '', message: 'is missing: the image has no /skyhook-package/config.json' }
+  if (!stats.isFile()) return { pointer: '', message: 'is not a regular file' }
+  if (stats.size > largestConfigBytes) return { pointer: '', message: `has ${stats.size} bytes; at most ${largestConfigBytes} are read` }
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  try {
+    return (await file.readFile()).toString()
+  } finally {
+    await file.close()
+  }
+}
+
+/** Its hash, or what is wrong with it. Links are followed inside the package only. */
+async function examineScript(root: string, path: string): Promise<string | { readonly why: string }> {
+  const real = await realpath(join(root, 'skyhook_dir', path)).catch(unlessMissing)
+  if (real === undefined) return { why: 'is not in skyhook_dir/' }
+  if (!real.startsWith(`${await realpath(root)}${sep}`)) return { why: 'leads out of the package' }
+  if (!(await lstat(real)).isFile()) return { why: 'is not a regular file' }
+  const executable = executableKind(await readHead(real))
+  if (executable.kind === 'not-executable') return { why: executable.why }
+  return await sha256OfFile(real)
+}
+
+async function readHead(path: string): Promise<Buffer> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}

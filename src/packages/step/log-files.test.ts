@@ -1,0 +1,172 @@
+import { appendFile, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createHostRoot } from '../../host/fs/host-root.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { failureTail, maskSecrets, tailOf } from './log-tail.ts'
+import { claimLogFiles, packageLogDir, pruneLogs } from './log-files.ts'
+
+const config = { packageName: 'shellscript', packageVersion: '1.1.1', expectedConfigFiles: [], modes: {} }
+const dir = packageLogDir({ copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }, 'demo', config)
+const at = Date.UTC(2026, 10, 20, 10, 32, 9, 999)
+
+let folder: string
+let host: HostRoot
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'logs-'))
+  host = createHostRoot(folder)
+})
+afterEach(async () => {
+  await rm(folder, { recursive: true })
+})
+
+const put = async (path: string, text = ''): Promise<void> => {
+  await mkdir(dirname(join(folder, path)), { recursive: true })
+  await writeFile(join(folder, path), text)
+}
+const list = async (path: string): Promise<string[]> => (await readdir(join(folder, path))).sort()
+
+describe('the files of an attempt', () => {
+  test('are named after step and second', async () => {
+    expect(await claimLogFiles(host, dir, 'sub/b.sh', at)).toEqual({
+      stdout: '/var/log/skyhook/demo/shellscript/1.1.1/sub/b.sh-2026-11-20-103209.log',
+      stderr: '/var/log/skyhook/demo/shellscript/1.1.1/sub/b.sh-2026-11-20-103209.log.err',
+    })
+    expect(await list(`${dir}/sub`)).toEqual(['b.sh-2026-11-20-103209.log', 'b.sh-2026-11-20-103209.log.err'])
+    expect((await stat(join(folder, dir, 'sub/b.sh-2026-11-20-103209.log'))).mode & 0o777).toBe(0o644)
+  })
+
+  test('are never those of another attempt, also in the same second', async () => {
+    const claims = await Promise.all(Array.from({ length: 12 }, () => claimLogFiles(host, dir, 'a.sh', at)))
+    expect(new Set(claims.map(({ stdout }) => stdout)).size).toBe(12)
+    expect(await list(dir)).toContain('a.sh-2026-11-20-103209-11.log')
+  })
+
+  test('lie where a link of the host points to, inside the host', async () => {
+    await mkdir(join(folder, 'data/log'), { recursive: true })
+    await mkdir(join(folder, 'var'))
+    await symlink('/data/log', join(folder, 'var/log'))
+    await claimLogFiles(host, dir, 'a.sh', at)
+    expect(await list('data/log/skyhook/demo/shellscript/1.1.1')).toHaveLength(2)
+  })
+})
+
+describe('old logs', () => {
+  const stamp = (second: number): string => `2026-11-20-1032${String(second).padStart(2, '0')}`
+
+  test('go but for the newest five of the step path, each with its error log', async () => {
+    for (let second = 0; second < 8; second++) {
+      await put(`${dir}/a.sh-${stamp(second)}.log`)
+      await put(`${dir}/a.sh-${stamp(second)}.log.err`)
+    }
+    await put(`${dir}/a.sh-${stamp(7)}-1.log`)
+    await put(`${dir}/a.sh-${stamp(7)}-10.log`)
+    await put(`${dir}/a.sh-${stamp(7)}-2.log`)
+    await pruneLogs(host, dir, 'a.sh')
+    expect(await list(dir)).toEqual(
+      [
+        `${stamp(6)}.log`,
+        `${stamp(6)}.log.err`,
+        `${stamp(7)}-1.log`,
+        `${stamp(7)}-10.log`,
+        `${stamp(7)}-2.log`,
+        `${stamp(7)}.log`,
+        `${stamp(7)}.log.err`,
+      ]
+        .map((name) => `a.sh-${name}`)
+        .sort(),
+    )
+  })
+
+  test('error logs without their log go, those of other steps and foreign files stay', async () => {
+    const others = [
+      'b.sh-2026-11-20-103200.log',
+      'a.sh-notes.log',
+      'a.sh',
+      'a.sh-x-2026-11-20-103200.log.err',
+      'a.sh-x-2026-11-20-103200.log',
+    ]
+    for (const name of [...others, `a.sh-${stamp(1)}.log.err`]) await put(`${dir}/${name}`)
+    await pruneLogs(host, dir, 'a.sh')
+    expect(await list(dir)).toEqual(others.toSorted())
+  })
+
+  test('of a nested step are in its folder; none at all is fine', async () => {
+    for (let second = 0; second < 7; second++) await put(`${dir}/sub/*.sh-${stamp(second)}.log`)
+    await pruneLogs(host, dir, 'sub/*.sh')
+    expect(await list(`${dir}/sub`)).toHaveLength(5)
+    await pruneLogs(host, '/var/log/none', 'a.sh')
+  })
+})
+
+describe('the end of a log', () => {
+  const path = '/log'
+  test.each<[string, string, string]>([
+    ['nothing', '', ''],
+    ['fewer lines than asked', 'a\nb\n', 'a\nb'],
+    ['the last lines, blank ones left out', '1\n2\n3\n\n4\n5\n6  \n\n', '2\n3\n4\n5\n6'],
+    ['no newline at the end', 'a\nb', 'a\nb'],
+    ['colours and bells', '\u001b[31mred\u001b[0m\u0007\r\n', 'red'],
+  ])('%s', async (_, content, expected) => {
+    await put(path, content)
+    expect(await tailOf(host, path, [])).toBe(expected)
+  })
+
+  test('bytes that are no text', async () => {
+    await writeFile(join(folder, path), Buffer.from([0x61, 0xff, 0x62]))
+    expect(await tailOf(host, path, [])).toBe('a\ufffdb')
+  })
+
+  test('a file that is not there has none', async () => {
+    expect(await tailOf(host, '/none', [])).toBe('')
+  })
+
+  test('one endless line is cut at a character', async () => {
+    await put(path, `${'é'.repeat(50_000)}€`)
+    const tail = await tailOf(host, path, [], { lines: 5, characters: 100 })
+    expect(tail).toBe(`…${'é'.repeat(98)}€`)
+  })
+
+  test('a large log costs no more than its end', async () => {
+    await put(path)
+    const line = 'x'.repeat(1023)
+    for (let megabyte = 0; megabyte < 20; megabyte++) await appendFile(join(folder, path), `${line}\n`.repeat(1024))
+    const started = performance.now()
+    expect((await tailOf(host, path, [])).length).toBe(600)
+    expect(performance.now() - started).toBeLessThan(100)
+  })
+
+  test('what went wrong is on standard error, or on standard output when that is empty', async () => {
+    const logs = { stdout: '/o', stderr: '/e' }
+    await put('/o', 'out\n')
+    await put('/e', '\n')
+    expect(await failureTail(host, logs, [])).toBe('out')
+    await put('/e', 'err\n')
+    expect(await failureTail(host, logs, [])).toBe('err')
+  })
+
+  test('a secret is masked even where the cut goes through it', async () => {
+    const secret = 'correct-horse-battery-staple'
+    await put(path, `${'x'.repeat(300)}${secret}${'y'.repeat(80)}`)
+    for (let characters = 60; characters < 140; characters++) {
+      const tail = await tailOf(host, path, [secret], { lines: 1, characters })
+      expect(tail).not.toMatch(/stapl|horse|correct|batt/)
+    }
+  })
+})
+
+describe('masking', () => {
+  test.each([
+    ['token s3cret, s3cret!', ['s3cret'], 'token ***, ***!'],
+    ['abcdef abcd', ['abcd', 'abcdef'], '*** ***'],
+    ['line-one\nline-two', ['line-one\nline-two\n'], '***'],
+    ['only line-two is here', ['line-one\r\nline-two\r\n'], 'only *** is here'],
+    ['$& (a.c+) [x]', ['(a.c+)'], '$& *** [x]'],
+    ['1 on true', ['1', 'on', ''], '1 on true'],
+    ['nothing', [], 'nothing'],
+  ])('%j without %j is %j', (text, secrets, masked) => {
+    expect(maskSecrets(text, secrets)).toBe(masked)
+  })
+})

@@ -1,0 +1,101 @@
+/**
+ * Log files of steps, by the incumbent's names: `<step path>-<UTC time>.log` for standard output, `….log.err` for standard
+ * error. systemd appends what the step writes, as it is: there are no `[out]` prefixes and no times inside, which the
+ * incumbent glued to every chunk.
+ */
+import { open } from 'node:fs/promises'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import type { PackageConfig } from '../../schemas/package-config.ts'
+import { logDir } from '../layout.ts'
+import type { HostFolders } from '../layout.ts'
+import { unlessMissing } from '../../host/fs/missing.ts'
+
+/** Paths on the host. */
+export type LogFiles = { readonly stdout: string; readonly stderr: string }
+
+/** What the incumbent keeps per step path. */
+const keptLogs = 5
+
+/** Logs of one package version; the names are config.json's. */
+export function packageLogDir(folders: HostFolders, skyhook: string, config: PackageConfig): string {
+  return `${logDir(folders, skyhook)}/${config.packageName}/${config.packageVersion}`
+}
+
+/**
+ * Creates the two empty files of one attempt of a step and returns their paths. A name has a resolution of one second; where
+ * it is taken (a retry, another package made from the same image) `-1`, `-2`, … follow the time.
+ */
+export async function claimLogFiles(host: HostRoot, dir: string, stepPath: string, nowMs: number): Promise<LogFiles> {
+  const stem = `${dir}/${stepPath}-${utcStamp(nowMs)}`
+  await host.mkdirp(stem.slice(0, stem.lastIndexOf('/')))
+  for (let taken = 0; ; taken++) {
+    const stdout = `${stem}${taken === 0 ? '' : `-${taken}`}.log`
+    if (!(await createNew(host, stdout))) continue
+    const stderr = `${stdout}.err`
+    await createNew(host, stderr) // an orphan of that name is appended to: its log is gone anyway
+    return { stdout, stderr }
+  }
+}
+
+/**
+ * Where output goes while SKYHOOK_AGENT_WRITE_LOGS is off: to the agent's own folder, so that the agent can print it and
+ * quote its end. The caller removes both files when the result is recorded.
+ */
+export function unkeptLogFiles(folders: HostFolders, attemptId: string): LogFiles {
+  const stdout = `${folders.copyDirRoot}/.agent/output/${attemptId}.log`
+  return { stdout, stderr: `${stdout}.err` }
+}
+
+/** Creates the folder of `unkeptLogFiles`, readable by root only. */
+export async function ensureUnkeptLogFolder(host: HostRoot, folders: HostFolders): Promise<void> {
+  await host.mkdirp(`${folders.copyDirRoot}/.agent/output`, 0o700)
+}
+
+/**
+ * Removes what is older than the newest five logs of a step path, each with its `.err`, and `.err` files whose log is gone
+ * (the incumbent leaves them). Call it after a step ended. Files that vanish meanwhile are fine.
+ */
+export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
+  const slash = stepPath.lastIndexOf('/')
+  const folder = slash < 0 ? dir : `${dir}/${stepPath.slice(0, slash)}`
+  const files = (await host.readdir(folder).catch(unlessMissing)) ?? []
+  const logs = files.flatMap((file) => parseLogName(file, stepPath.slice(slash + 1)) ?? []).sort(newestFirst)
+  const kept = new Set(
+    logs
+      .filter(({ isError }) => !isError)
+      .slice(0, keptLogs)
+      .map(({ order }) => order),
+  )
+  for (const { file, order } of logs) {
+    if (!kept.has(order)) await host.remove(`${folder}/${file}`)
+  }
+}
+
+type ParsedName = { readonly file: string; readonly isError: boolean; readonly order: string }
+
+/** `order` sorts as time and number do. */
+function parseLogName(file: string, stepName: string): ParsedName | undefined {
+  if (!file.startsWith(`${stepName}-`)) return undefined
+  const match = /^(\d{4}-\d{2}-\d{2}-\d{6})(?:-(\d+))?\.log(\.err)?$/.exec(file.slice(stepName.length + 1))
+  if (!match) return undefined
+  const [, stamp = '', number = '0', error] = match
+  return { file, isError: error !== undefined, order: `${stamp}-${number.padStart(12, '0')}` }
+}
+
+const newestFirst = (a: ParsedName, b: ParsedName): number => (a.order === b.order ? 0 : a.order > b.order ? -1 : 1)
+
+/** `2026-11-20-103209`. */
+function utcStamp(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')
+}
+
+async function createNew(host: HostRoot, path: string): Promise<boolean> {
+  try {
+    const file = await open(await host.resolve(path, 'keep'), 'wx', 0o644)
+    await file.close()
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}

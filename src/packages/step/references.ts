@@ -1,0 +1,168 @@
+/**
+ * A package's `env` as the Skyhook has it, turned into values the way the kubelet does it for a pod: in order, `$(NAME)`
+ * and `$$` expanded in literal values, references read. What the values are stands nowhere but in the environment file of
+ * a running step; secret ones are named for masking.
+ */
+import { whyNameCannotBeCarried, whyTextCannotBeCarried } from '../../schemas/environment-variable.ts'
+import type { EnvVar, EnvVarSource } from '../../schemas/kubernetes.ts'
+import type { PackageResources } from '../../schemas/skyhook.ts'
+import { countIn } from './quantity.ts'
+
+/** Reads objects of the agent's namespace; undefined = certainly not there. Rejects when that is not known. */
+export type ReferencePort = {
+  /** `data` as the API has it: base64. */
+  secret(name: string): Promise<Readonly<Record<string, string>> | undefined>
+  configMap(name: string): Promise<Readonly<Record<string, string>> | undefined>
+}
+
+/** What fieldRef may show. The agents share the host's network, so both addresses are the node's. */
+export type FieldValues = { readonly nodeName: string; readonly hostIp: string; readonly namespace: string }
+
+export type Variable = { readonly name: string; readonly value: string }
+
+export type ResolvedEnv =
+  | { readonly outcome: 'resolved'; readonly variables: readonly Variable[]; readonly secrets: readonly string[] }
+  /** A sentence for each reference to what is not there, naming variable, object and key; it may come. */
+  | { readonly outcome: 'missing'; readonly references: readonly string[] }
+  /** Sentences naming the variable: only an edit of the Skyhook helps. */
+  | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
+
+export type ResolveInput = {
+  readonly env: readonly EnvVar[]
+  readonly resources?: PackageResources | undefined
+  readonly fields: FieldValues
+  readonly port: ReferencePort
+}
+
+/** In one sentence, with the remedy. */
+export const missingText = (references: readonly string[]): string =>
+  `${references.join('; ')}: create what is missing, or mark the reference optional in the package's env`
+
+type Read =
+  | { readonly read: 'value'; readonly value: string; readonly secret?: boolean }
+  | { readonly read: 'left-out' } // optional and not there
+  | { readonly read: 'missing'; readonly reference: string }
+  | { readonly read: 'invalid'; readonly why: string }
+
+/** Each object is read once. Problems of the Skyhook itself come before missing objects. */
+export async function resolveReferences({ env, resources, fields, port }: ResolveInput): Promise<ResolvedEnv> {
+  const once = readingOnce(port)
+  const values = new Map<string, string>()
+  const secrets = new Set<string>()
+  const missing: string[] = []
+  const problems: string[] = []
+
+  for (const variable of env) {
+    const unusable = whyNameCannotBeCarried(variable.name)
+    if (unusable) {
+      problems.push(`env ${JSON.stringify(variable.name)} ${unusable}`)
+      continue
+    }
+    const read = await readVariable(variable, values, { resources, fields, port: once })
+    if (read.read === 'missing') missing.push(`env ${variable.name} needs ${read.reference}`)
+    if (read.read === 'invalid') problems.push(`env ${variable.name} ${read.why}`)
+    if (read.read !== 'value') continue
+    const why = whyTextCannotBeCarried(read.value, variable.name)
+    if (why) problems.push(`env ${variable.name} ${why}`)
+    values.set(variable.name, read.value)
+    if (read.secret === true) secrets.add(read.value)
+  }
+
+  if (problems.length > 0) return { outcome: 'invalid', problems }
+  if (missing.length > 0) return { outcome: 'missing', references: [...new Set(missing)] }
+  return { outcome: 'resolved', variables: [...values].map(([name, value]) => ({ name, value })), secrets: [...secrets] }
+}
+
+/** `$(NAME)` of variables known so far, `$$` for `$`; a reference to anything else stays as written. */
+export function expandVariables(text: string, values: ReadonlyMap<string, string>): string {
+  return text.replace(/\$(?:\$|\(([^)]*)\))/g, (written, name: string | undefined) =>
+    name === undefined ? '$' : (values.get(name) ?? written),
+  )
+}
+
+async function readVariable(variable: EnvVar, values: ReadonlyMap<string, string>, context: Omit<ResolveInput, 'env'>): Promise<Read> {
+  const { value, valueFrom } = variable
+  if (valueFrom === undefined || (value !== undefined && value !== ''))
+    return { read: 'value', value: expandVariables(value ?? '', values) }
+  return await readSource(valueFrom, context)
+}
+
+async function readSource(source: EnvVarSource, { resources, fields, port }: Omit<ResolveInput, 'env'>): Promise<Read> {
+  if (source.secretKeyRef) {
+    const { name = '', key, optional = false } = source.secretKeyRef
+    const data = await port.secret(name)
+    const encoded = data?.[key]
+    if (encoded === undefined) return optional ? { read: 'left-out' } : missingKey(`Secret ${fields.namespace}/${name}`, key, data)
+    const value = decodedText(encoded)
+    return value === undefined
+      ? { read: 'invalid', why: `is key ${JSON.stringify(key)} of Secret ${fields.namespace}/${name}, which is not UTF-8 text` }
+      : { read: 'value', value, secret: true }
+  }
+  if (source.configMapKeyRef) {
+    const { name = '', key, optional = false } = source.configMapKeyRef
+    const data = await port.configMap(name)
+    const value = data?.[key]
+    if (value === undefined) return optional ? { read: 'left-out' } : missingKey(`ConfigMap ${fields.namespace}/${name}`, key, data)
+    return { read: 'value', value }
+  }
+  if (source.fieldRef) return readField(source.fieldRef.fieldPath, fields)
+  if (source.resourceFieldRef) return readResource(source.resourceFieldRef, resources)
+  return { read: 'invalid', why: 'has a valueFrom that is not supported: secretKeyRef, configMapKeyRef, fieldRef and resourceFieldRef are' }
+}
+
+const missingKey = (object: string, key: string, data: object | undefined): Read => ({
+  read: 'missing',
+  reference: data === undefined ? `${object}, which does not exist` : `key ${JSON.stringify(key)} of ${object}, which has no such key`,
+})
+
+function readField(fieldPath: string, fields: FieldValues): Read {
+  const known: Readonly<Record<string, string>> = {
+    'spec.nodeName': fields.nodeName,
+    'status.hostIP': fields.hostIp,
+    'status.podIP': fields.hostIp,
+    'metadata.namespace': fields.namespace,
+  }
+  const value = known[fieldPath]
+  return value === undefined
+    ? { read: 'invalid', why: `asks for field ${fieldPath}; supported are ${Object.keys(known).join(', ')}` }
+    : { read: 'value', value }
+}
+
+type ResourceReference = NonNullable<EnvVarSource['resourceFieldRef']>
+
+function readResource({ resource, divisor }: ResourceReference, resources: PackageResources = {}): Read {
+  const known: Readonly<Record<string, string | number | undefined>> = {
+    'limits.cpu': resources.cpuLimit,
+    'limits.memory': resources.memoryLimit,
+    'requests.cpu': resources.cpuRequest,
+    'requests.memory': resources.memoryRequest,
+  }
+  if (!(resource in known)) return { read: 'invalid', why: `asks for resource ${resource}; supported are ${Object.keys(known).join(', ')}` }
+  const quantity = known[resource]
+  if (quantity === undefined) return { read: 'invalid', why: `asks for ${resource}, which the package's resources do not set` }
+  const unit = divisor === undefined || divisor === '' || divisor === '0' ? '1' : divisor // the API server stores an absent divisor as 0
+  const count = countIn(quantity, unit)
+  return count === undefined
+    ? { read: 'invalid', why: `asks for ${resource} = ${quantity} in ${unit}, which is no number` }
+    : { read: 'value', value: String(count) }
+}
+
+function decodedText(base64: string): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(base64, 'base64'))
+  } catch {
+    return undefined // not UTF-8: no variable of a unit can hold it
+  }
+}
+
+function readingOnce(port: ReferencePort): ReferencePort {
+  const cached = <T>(read: (name: string) => Promise<T>): ((name: string) => Promise<T>) => {
+    const answers = new Map<string, Promise<T>>()
+    return (name) => {
+      const answer = answers.get(name) ?? read(name)
+      answers.set(name, answer)
+      return answer
+    }
+  }
+  return { secret: cached((name) => port.secret(name)), configMap: cached((name) => port.configMap(name)) }
+}

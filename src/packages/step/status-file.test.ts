@@ -1,0 +1,70 @@
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createHostRoot } from '../../host/fs/host-root.ts'
+import { packagesWithStatus, readPackageStatus, statusSignature } from './status-file.ts'
+
+const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
+const status = { v: 1, package: 'tool', bootId: 'boot', message: 'well', wants: { run: false, interrupt: true } }
+let folder: string
+let file: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'status-'))
+  await mkdir(join(folder, 'var/lib/skyhook/s/status'), { recursive: true })
+  file = join(folder, 'var/lib/skyhook/s/status/tool.json')
+})
+afterEach(async () => {
+  await rm(folder, { recursive: true })
+})
+async function listen(): Promise<void> {
+  const server = createServer().listen(file)
+  server.unref()
+  await once(server, 'listening')
+}
+const read = async (name = 'tool') => await readPackageStatus(createHostRoot(folder), folders, 's', name)
+
+test('what a package wrote, and that it wrote again', async () => {
+  const host = createHostRoot(folder)
+  expect(await statusSignature(host, folders, 's', 'tool')).toBeUndefined()
+  await writeFile(file, JSON.stringify(status))
+  const before = await statusSignature(host, folders, 's', 'tool')
+  expect(await read()).toEqual({
+    state: 'read',
+    status: { bootId: 'boot', message: 'well', wants: status.wants },
+    writtenAtMs: expect.closeTo(Date.now(), -4) as number,
+  })
+  await writeFile(file, JSON.stringify({ ...status, message: 'better' }))
+  expect(await statusSignature(host, folders, 's', 'tool')).not.toBe(before)
+  await writeFile(join(folder, 'var/lib/skyhook/s/status/other.json.new'), '')
+  expect(await packagesWithStatus(host, folders, 's')).toEqual(['tool'])
+  expect(await packagesWithStatus(host, folders, 't')).toEqual([])
+})
+
+test.each<[string, () => Promise<void>, string]>([
+  ['is missing', async () => undefined, 'is missing; the package has to write it in config'],
+  ['has no end', async () => await writeFile(file, ' '.repeat(70_000)), 'has 70000 bytes, more than 65536'],
+  ['is no JSON', async () => await writeFile(file, 'well'), 'cannot be used: it is no JSON'],
+  ['is a socket', listen, 'is no ordinary file'],
+  ['leads nowhere', async () => await symlink('tool.json', file), 'cannot be read: ELOOP'],
+  [
+    'is not below a folder',
+    async () => {
+      await rm(join(folder, 'var/lib/skyhook/s/status'), { recursive: true })
+      await writeFile(join(folder, 'var/lib/skyhook/s/status'), '')
+    },
+    'cannot be read: ENOTDIR',
+  ],
+])('a file that %s is told by its name', async (_, prepare, why) => {
+  await prepare()
+  expect(await read()).toEqual({ state: 'unusable', why: expect.stringContaining(`/var/lib/skyhook/s/status/tool.json ${why}`) as string })
+})
+
+test('nothing outside of the host’s root, and nothing outside of the folder', async () => {
+  await writeFile(join(folder, 'outside.json'), JSON.stringify(status))
+  await symlink(join(folder, 'outside.json'), file)
+  expect(await read()).toMatchObject({ why: expect.stringContaining('is missing') as string }) // as the host would follow it
+  expect(await read('../../../../../outside')).toMatchObject({ why: expect.stringContaining('is no file name') as string })
+})

@@ -1,0 +1,43 @@
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { unlessMissing } from '../../host/fs/host-root.ts'
+import type { StatusRead } from '../../schemas/package-status.ts'
+import { parsePackageStatus } from '../../schemas/package-status.ts'
+import type { HostFolders } from '../layout.ts'
+import { stateDir } from '../layout.ts'
+
+/** Lists in it have at most 50 names; a file that is much larger than that is none of ours. */
+const mostBytes = 65_536
+
+/** Where packages of a Skyhook say how they are: `status/<package>.json`, SKYHOOK_ROOT_DIR's. */
+export const statusFolder = (folders: HostFolders, skyhook: string): string => `${stateDir(folders, skyhook)}/status`
+
+/** Changes with every writing of the file; undefined when there is none. */
+export async function statusSignature(root: HostRoot, folders: HostFolders, skyhook: string, name: string): Promise<string | undefined> {
+  const stats = await root.stat(`${statusFolder(folders, skyhook)}/${name}.json`)
+  return stats && `${stats.ino}/${stats.mtimeMs}/${stats.size}`
+}
+
+/** What a package says about itself. Whatever is wrong with the file is an answer, too; nothing is thrown. */
+export async function readPackageStatus(root: HostRoot, folders: HostFolders, skyhook: string, name: string): Promise<StatusRead> {
+  const path = `${statusFolder(folders, skyhook)}/${name}.json`
+  const unusable = (why: string): StatusRead => ({ state: 'unusable', why: `${path} ${why}` })
+  if (!/^[a-z0-9-]+$/.test(name)) return unusable('is not read: the name of the package is no file name')
+  try {
+    const stats = await root.stat(path)
+    if (!stats) return unusable('is missing; the package has to write it in config')
+    if (!stats.isFile()) return unusable('is no ordinary file')
+    if (stats.size > mostBytes) return unusable(`has ${stats.size} bytes, more than ${mostBytes}`)
+    const content = await root.readFile(path)
+    const parsed = parsePackageStatus(content.subarray(0, mostBytes).toString(), name)
+    if (parsed.outcome === 'invalid') return unusable(`cannot be used: ${parsed.problem}`)
+    return { state: 'read', status: parsed.status, writtenAtMs: stats.mtimeMs }
+  } catch (error) {
+    return unusable(`cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** Names of the packages that have written something; none where there is no such folder. */
+export async function packagesWithStatus(root: HostRoot, folders: HostFolders, skyhook: string): Promise<readonly string[]> {
+  const names = (await root.readdir(statusFolder(folders, skyhook)).catch(unlessMissing)) ?? []
+  return names.flatMap((name) => /^(.+)\.json$/.exec(name)?.[1] ?? [])
+}

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import type { Step } from '../../schemas/package-config.ts'
+import { limitsOf, stepUnitRequest } from './unit-request.ts'
+
+const step: Step = {
+  name: 'run',
+  path: 'sub/./run.sh',
+  arguments: ['env:A'],
+  returncodes: [0],
+  onHost: true,
+  env: {},
+  idempotence: 'step',
+  upgradeStep: false,
+}
+const copyDir = '/var/lib/skyhook/demo/tuning-1.0.0-u-1'
+const inputs = {
+  attempt: { id: '0123456789abcdef', unit: 'skyhookd-tuning-apply-run-0123456789abcdef.service', mode: 'apply' },
+  instance: { skyhook: 'demo', name: 'tuning', version: '1.0.0' },
+  step,
+  composed: { outcome: 'composed' as const, environment: { A: 'b', PATH: '/bin' }, arguments: ['b', ''] },
+  copyDir,
+  logs: { stdout: '/l/run.log', stderr: '/l/run.log.err' },
+  limits: { memoryMaxBytes: 5 },
+  stopTimeoutMs: 30_000,
+  selinuxEnforces: false,
+}
+
+describe('the unit of a step', () => {
+  test('runs the script with the composed arguments, in the copy dir', () => {
+    expect(stepUnitRequest(inputs)).toEqual({
+      id: '0123456789abcdef',
+      unit: 'skyhookd-tuning-apply-run-0123456789abcdef.service',
+      description: 'Skyhook demo: tuning 1.0.0, apply sub/./run.sh',
+      command: [`${copyDir}/skyhook_dir/sub/run.sh`, 'b', ''],
+      workingDirectory: copyDir,
+      environment: { A: 'b', PATH: '/bin' },
+      stdoutFile: '/l/run.log',
+      stderrFile: '/l/run.log.err',
+      stopTimeoutMs: 30_000,
+      limits: { memoryMaxBytes: 5 },
+    })
+  })
+
+  test('has a time limit only where the package has one', () => {
+    expect(stepUnitRequest(inputs)).not.toHaveProperty('timeoutMs')
+    expect(stepUnitRequest({ ...inputs, timeoutMs: 1500 })).toMatchObject({ timeoutMs: 1500 })
+  })
+
+  test('goes through env where SELinux would not let systemd execute the file', () => {
+    expect(stepUnitRequest({ ...inputs, selinuxEnforces: true }).command).toEqual([
+      '/usr/bin/env',
+      `${copyDir}/skyhook_dir/sub/run.sh`,
+      'b',
+      '',
+    ])
+  })
+
+  test('may set the names with which systemd tells the recorder how it ended', () => {
+    const composed = { ...inputs.composed, environment: { A: 'b', EXIT_CODE: '2 3', INVOCATION_ID: 'x' } }
+    expect(stepUnitRequest({ ...inputs, composed })).toMatchObject({
+      command: ['/usr/bin/env', 'EXIT_CODE=2 3', 'INVOCATION_ID=x', `${copyDir}/skyhook_dir/sub/run.sh`, 'b', ''],
+      environment: { A: 'b' },
+    })
+  })
+})
+
+describe('resources', () => {
+  test.each([
+    [undefined, {}],
+    [{}, {}],
+    [{ cpuLimit: 0, memoryLimit: '0', cpuRequest: '0m' }, {}], // what the incumbent stores for "not set"
+    [{ cpuLimit: '500m' }, { cpuQuotaMicrosecondsPerSecond: 500_000 }],
+    [
+      { cpuLimit: 2, memoryLimit: '512Mi' },
+      { cpuQuotaMicrosecondsPerSecond: 2_000_000, memoryMaxBytes: 536_870_912 },
+    ],
+    [
+      { cpuRequest: '1', memoryRequest: '64Mi' },
+      { cpuWeight: 39, memoryLowBytes: 67_108_864 },
+    ],
+    [{ cpuRequest: '1m' }, { cpuWeight: 1 }],
+    [{ cpuRequest: '1000' }, { cpuWeight: 10_000 }],
+    [{ memoryLimit: '1E' }, { memoryMaxBytes: Number.MAX_SAFE_INTEGER }],
+  ])('%j are %j', (resources, limits) => {
+    expect(limitsOf(resources)).toEqual({ outcome: 'limits', limits })
+  })
+
+  test('every unreadable one is named', () => {
+    expect(limitsOf({ cpuLimit: 'two', memoryLimit: '1 GB' })).toEqual({
+      outcome: 'invalid',
+      problems: ['resources.cpuLimit "two" is no quantity', 'resources.memoryLimit "1 GB" is no quantity'],
+    })
+  })
+})

@@ -1,0 +1,106 @@
+/** From a step of a package to the unit that runs it. Pure: what the unit is called and whether it ran before is decided elsewhere. */
+import { posix } from 'node:path'
+import type { StepUnitRequest } from '../../host/step/start.ts'
+import type { Step } from '../../schemas/package-config.ts'
+import type { PackageResources } from '../../schemas/skyhook.ts'
+import type { ComposedStep } from './environment.ts'
+import { scriptsIn } from '../layout.ts'
+import type { PackageInstance } from '../layout.ts'
+import { countIn } from './quantity.ts'
+
+export type StepUnitInputs = {
+  /** Id and unit name of this attempt, as journaled. */
+  readonly attempt: { readonly id: string; readonly unit: string; readonly mode: string }
+  readonly instance: Pick<PackageInstance, 'skyhook' | 'name' | 'version'>
+  readonly step: Step
+  readonly composed: Extract<ComposedStep, { outcome: 'composed' }>
+  /** Absolute path on the host of this package's copy dir. */
+  readonly copyDir: string
+  readonly logs: { readonly stdout: string; readonly stderr: string }
+  readonly limits: StepLimits
+  /** What is left of the stage's time; none without a stageTimeout. */
+  readonly timeoutMs?: number | undefined
+  /** gracefulShutdown: from TERM to KILL. */
+  readonly stopTimeoutMs: number
+  /** The host enforces SELinux: a file that the agent wrote has no label that systemd may execute. */
+  readonly selinuxEnforces: boolean
+}
+
+export type StepLimits = NonNullable<StepUnitRequest['limits']>
+
+/** systemd sets these for the recorder of the step's end; in the environment file they would overwrite what it is told. */
+const namesOfTheRecorder = new Set(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])
+
+/** The step's script, executed without a shell, in the copy dir. */
+export function stepUnitRequest({
+  attempt,
+  instance,
+  step,
+  composed,
+  copyDir,
+  logs,
+  limits,
+  timeoutMs,
+  stopTimeoutMs,
+  selinuxEnforces,
+}: StepUnitInputs): StepUnitRequest {
+  const script = posix.join(scriptsIn(copyDir), step.path)
+  const variables = Object.entries(composed.environment)
+  const assignments = variables.filter(([name]) => namesOfTheRecorder.has(name)).map(([name, value]) => `${name}=${value}`)
+  // Through env(1) only where needed: it makes a missing interpreter exit 127 like any script, where systemd itself says 203.
+  const program: readonly [string, ...string[]] =
+    selinuxEnforces || assignments.length > 0 ? ['/usr/bin/env', ...assignments, script] : [script]
+  return {
+    id: attempt.id,
+    unit: attempt.unit,
+    description: `Skyhook ${instance.skyhook}: ${instance.name} ${instance.version}, ${attempt.mode} ${step.path}`,
+    command: [...program, ...composed.arguments],
+    workingDirectory: copyDir,
+    environment: Object.fromEntries(variables.filter(([name]) => !namesOfTheRecorder.has(name))),
+    stdoutFile: logs.stdout,
+    stderrFile: logs.stderr,
+    stopTimeoutMs,
+    limits,
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  }
+}
+
+export type LimitsOfResources =
+  | { readonly outcome: 'limits'; readonly limits: StepLimits }
+  /** Sentences naming the field: only an edit of the Skyhook helps. */
+  | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
+
+/**
+ * The package's `resources` as limits of its steps' units; what is absent or zero is no limit. Limits bound, requests give
+ * a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
+ */
+export function limitsOf(resources: PackageResources = {}): LimitsOfResources {
+  const problems: string[] = []
+  const read = (field: keyof PackageResources, unit: string): number | undefined => {
+    const quantity = resources[field]
+    if (quantity === undefined) return undefined
+    const amount = countIn(quantity, unit)
+    if (amount === undefined) problems.push(`resources.${field} ${JSON.stringify(quantity)} is no quantity`)
+    return amount === undefined || amount === 0n ? undefined : Math.min(Number(amount), Number.MAX_SAFE_INTEGER)
+  }
+  const cpuLimit = read('cpuLimit', '1m')
+  const cpuRequest = read('cpuRequest', '1m')
+  const memoryLimit = read('memoryLimit', '1')
+  const memoryRequest = read('memoryRequest', '1')
+  if (problems.length > 0) return { outcome: 'invalid', problems }
+  return {
+    outcome: 'limits',
+    limits: {
+      ...(cpuLimit !== undefined && { cpuQuotaMicrosecondsPerSecond: cpuLimit * 1000 }),
+      ...(cpuRequest !== undefined && { cpuWeight: cpuWeight(cpuRequest) }),
+      ...(memoryLimit !== undefined && { memoryMaxBytes: memoryLimit }),
+      ...(memoryRequest !== undefined && { memoryLowBytes: memoryRequest }),
+    },
+  }
+}
+
+/** Shares of cgroup v1 (1024 per core) on the scale of v2's cpu.weight. */
+function cpuWeight(milliCores: number): number {
+  const shares = Math.min(Math.max(Math.floor((milliCores * 1024) / 1000), 2), 262_144)
+  return 1 + Math.floor(((shares - 2) * 9999) / 262_142)
+}

@@ -1,0 +1,214 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { pack } from 'tar-stream'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Digest } from '../oci/digest.ts'
+import { fakeIndex, type FakeRegistry, sourcesOf, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { OCI_INDEX } from '../oci/manifest.ts'
+import { parseReference } from '../oci/reference.ts'
+import { type EnsureOptions, type ImageStore, openImageStore, type StorePorts } from './image-store.ts'
+import { runUnpackJob } from './unpack-job.ts'
+
+let room = ''
+let images = ''
+let registry: FakeRegistry
+let store: ImageStore
+const ports: StorePorts = { unpack: runUnpackJob, architecture: 'amd64' }
+
+beforeEach(async () => {
+  room = mkdtempSync(join(tmpdir(), 'store-'))
+  images = join(room, 'var/images')
+  registry = await startFakeRegistry()
+  store = openImageStore(images, ports)
+})
+afterEach(async () => {
+  await registry.close()
+  rmSync(room, { recursive: true })
+})
+
+async function layer(files: Record<string, string>): Promise<Buffer> {
+  const archive = pack()
+  for (const [name, content] of Object.entries(files)) archive.entry({ name }, content)
+  archive.finalize()
+  return gzipSync(await buffer(archive))
+}
+
+async function publish(tag: string, config = '{}'): Promise<Digest> {
+  return registry.addImage('pkg', tag, await layer({ 'skyhook-package/config.json': config }))
+}
+
+function options(signal: AbortSignal = new AbortController().signal): EnsureOptions {
+  const rules = [{ host: registry.host, plainHTTP: true }]
+  return {
+    registry: { credentials: [], sources: sourcesOf(rules), clock: { now: () => 0, sleep: async () => undefined, random: () => 0 } },
+    signal,
+  }
+}
+
+const ensure = (name: string, signal?: AbortSignal) => store.ensureImage(parseReference(`${registry.host}/${name}`), options(signal))
+const blobs = () => registry.requests.filter(({ line }) => line.includes('/blobs/')).length
+
+describe('an image', () => {
+  test('is fetched once; a tag costs one request from then on, a digest none', async () => {
+    const digest = await publish('1', '{"v":1}')
+    const first = await ensure('pkg:1')
+    expect(first).toEqual({ digest, path: join(images, digest.slice(7)), isNew: true })
+    expect(readFileSync(join(first.path, 'config.json'), 'utf8')).toBe('{"v":1}')
+    expect(readdirSync(images)).toEqual([digest.slice(7)])
+    registry.requests.length = 0
+    expect(await ensure('pkg:1')).toEqual({ ...first, isNew: false })
+    expect(registry.requests.map(({ line }) => line)).toEqual(['GET /v2/pkg/manifests/1'])
+    expect(await ensure(`pkg@${digest}`)).toEqual({ ...first, isNew: false })
+    expect(registry.requests).toHaveLength(1)
+  })
+
+  test('is fetched again when its tag moves', async () => {
+    const before = await ensure(`pkg@${await publish('1', 'before')}`)
+    await publish('1', 'after')
+    const after = await ensure('pkg:1')
+    expect([before, after].map(({ path }) => readFileSync(join(path, 'config.json'), 'utf8'))).toEqual(['before', 'after'])
+  })
+
+  test('of an index is filed under the index: the digest that a user can write down', async () => {
+    const digest = registry.addManifest('pkg', '1', fakeIndex([{ digest: await publish('x'), size: 1, architecture: 'amd64' }]), OCI_INDEX)
+    expect((await ensure('pkg:1')).digest).toBe(digest)
+    expect(await ensure(`pkg@${digest}`)).toMatchObject({ isNew: false })
+  })
+
+  test('behind a tag is not guessed when the registry does not answer', async () => {
+    const digest = await publish('1')
+    await ensure('pkg:1')
+    await registry.close()
+    await expect(ensure('pkg:1')).rejects.toMatchObject({ code: 'unreachable' })
+    await expect(ensure(`pkg@${digest}`)).resolves.toMatchObject({ isNew: false })
+  })
+
+  test('can be asked for without its layers', async () => {
+    const digest = await publish('1')
+    const ask = () => store.resolveDigest(parseReference(`${registry.host}/pkg:1`), options())
+    expect(await ask()).toEqual({ digest, isPresent: false })
+    expect(blobs()).toBe(0)
+    await ensure('pkg:1')
+    expect(await ask()).toEqual({ digest, isPresent: true })
+  })
+
+  test('that fails leaves nothing and can be had later', async () => {
+    const digest = registry.addImage('pkg', '1', await layer({ 'bin/sh': '' }))
+    await expect(ensure('pkg:1')).rejects.toMatchObject({ code: 'bad-image' })
+    registry.intercept = (request, response) => {
+      if (!request.url?.includes('/blobs/')) return false
+      response.writeHead(404).end()
+      return true
+    }
+    await publish('2')
+    await expect(ensure('pkg:2')).rejects.toMatchObject({ code: 'not-found' })
+    expect(readdirSync(images)).toEqual([])
+    registry.intercept = () => false
+    await expect(ensure('pkg:2')).resolves.toMatchObject({ isNew: true })
+    expect(readdirSync(images)).not.toContain(digest.slice(7))
+  })
+
+  test('that takes too long is given up with a reason', async () => {
+    await publish('1')
+    store = openImageStore(images, { ...ports, timeoutMs: 200 })
+    registry.intercept = (request) => request.url?.includes('/blobs/') === true
+    await expect(ensure('pkg:1')).rejects.toMatchObject({
+      code: 'unreachable',
+      message: expect.stringMatching(/not fetched within 200 ms/),
+    })
+    expect(readdirSync(images)).toEqual([])
+  })
+
+  test("that the disk does not take is the disk's error", async () => {
+    await publish('1')
+    mkdirSync(join(room, 'var'))
+    writeFileSync(images, 'a file where the folder should be')
+    await expect(ensure('pkg:1')).rejects.toMatchObject({ code: 'ENOTDIR' })
+  })
+})
+
+describe('several who want the same image', () => {
+  const slowly = () => {
+    registry.intercept = (request, response) => {
+      if (!request.url?.includes('/blobs/') || request.headers['x-late'] !== undefined) return false
+      request.headers['x-late'] = 'yes'
+      setTimeout(() => {
+        const bytes = layers.get(request.url?.split('/').at(-1) ?? '')
+        response.end(bytes)
+      }, 100)
+      return true
+    }
+  }
+  const layers = new Map<string, Buffer>()
+
+  beforeEach(async () => {
+    const bytes = await layer({ 'skyhook-package/config.json': '{}' })
+    registry.addImage('pkg', '1', bytes)
+    layers.set(registry.addBlob('pkg', bytes), bytes)
+    slowly()
+  })
+
+  test('share one download', async () => {
+    const results = await Promise.all([ensure('pkg:1'), ensure('pkg:1'), ensure('pkg:1')])
+    expect(new Set(results.map(({ path }) => path)).size).toBe(1)
+    expect(blobs()).toBe(1)
+  })
+
+  test('do not lose it when the one who began leaves', async () => {
+    const first = new AbortController()
+    const [leaving, staying] = [ensure('pkg:1', first.signal), delay(20).then(() => ensure('pkg:1'))]
+    setTimeout(() => first.abort(new Error('not needed')), 60)
+    await expect(leaving).rejects.toThrow('not needed')
+    await expect(staying).resolves.toMatchObject({ isNew: true })
+    expect(blobs()).toBe(1)
+  })
+
+  test('end it when all have left; who comes then begins anew', async () => {
+    const controller = new AbortController()
+    const leaving = ensure('pkg:1', controller.signal)
+    while (blobs() === 0) await delay(5)
+    controller.abort(new Error('not needed'))
+    const coming = ensure('pkg:1')
+    await expect(leaving).rejects.toThrow('not needed')
+    await expect(coming).resolves.toMatchObject({ isNew: true })
+    expect(readdirSync(images)).toHaveLength(1)
+  })
+})
+
+describe('collecting', () => {
+  test('removes what nobody keeps and what the dead left, nothing else', async () => {
+    const [kept, gone] = [await publish('1', 'kept'), await publish('2', 'gone')]
+    await ensure('pkg:1')
+    await ensure('pkg:2')
+    mkdirSync(join(images, '.work-dead/package'), { recursive: true })
+    writeFileSync(join(images, 'a-note-of-the-administrator'), '')
+    expect(await store.collect(new Set([kept]))).toEqual([gone])
+    expect(readdirSync(images).sort()).toEqual([kept.slice(7), 'a-note-of-the-administrator'].sort())
+  })
+
+  test('leaves alone what is being fetched', async () => {
+    await publish('1')
+    const held = Promise.withResolvers<void>()
+    store = openImageStore(images, {
+      ...ports,
+      unpack: async (job, signal) => {
+        const unpacked = await runUnpackJob(job, signal)
+        await held.promise
+        return unpacked
+      },
+    })
+    const fetching = ensure('pkg:1')
+    while (!existsSync(images) || !readdirSync(images).some((name) => existsSync(join(images, name, 'package')))) await delay(5)
+    expect(await store.collect(new Set())).toEqual([])
+    held.resolve()
+    await expect(fetching).resolves.toMatchObject({ isNew: true })
+  })
+
+  test('of a store that never held anything is nothing', async () => {
+    expect(await store.collect(new Set())).toEqual([])
+  })
+})

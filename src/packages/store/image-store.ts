@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { syncFolder } from '../../host/fs/fsync.ts'
+import { type Digest, hexOf, isDigest } from '../oci/digest.ts'
+import { ImageError, systemCode } from '../oci/errors.ts'
+import { ociArchitecture } from '../oci/manifest.ts'
+import { type PulledImage, resolveImage, type ResolvedImage, selectImage } from '../oci/read/pull.ts'
+import { formatReference, type ImageReference } from '../oci/reference.ts'
+import { createRegistryClient, type RegistryClient, type RegistrySettings } from '../oci/read/registry.ts'
+import { createSharing } from './single-flight.ts'
+import type { UnpackJob } from './unpack-job.ts'
+import type { Unpacked } from './unpack.ts'
+
+/**
+ * Packages on the host, one folder per image, named by the digest that the reference points at.
+ *
+ * Invariant: a folder with a digest for its name is whole and on disk. It gets that name last, after everything in it was synced, and
+ * loses it before anything in it is removed; what a dead agent left behind has a name that starts with a dot.
+ */
+export type ImageStore = {
+  /**
+   * The package of an image, fetched if it is not here. A digest that is here costs no request; a tag always costs one, since it may have
+   * moved, and no answer is no answer: the image it named yesterday is not taken for it. Callers that want the same image share a download.
+   * @throws ImageError; errors of the disk with their errno; the signal's reason
+   */
+  ensureImage(reference: ImageReference, options: EnsureOptions): Promise<StoredImage>
+  /** What the reference points at now, without fetching layers. */
+  resolveDigest(reference: ImageReference, options: EnsureOptions): Promise<{ readonly digest: Digest; readonly isPresent: boolean }>
+  /** Removes every image but these and those being fetched, and what interrupted work left. Returns the removed. */
+  collect(keep: ReadonlySet<Digest>): Promise<Digest[]>
+}
+
+export type StoredImage = {
+  readonly digest: Digest
+  /** The package folder: `config.json` lies in it. Read only; it goes at a later `collect`. */
+  readonly path: string
+  readonly isNew: boolean
+}
+
+export type EnsureOptions = { readonly registry: RegistrySettings; readonly signal: AbortSignal }
+
+export type StorePorts = {
+  /** Fetches the layers and makes the folder. */
+  readonly unpack: (job: UnpackJob, signal: AbortSignal) => Promise<Unpacked>
+  /** In OCI's spelling. */
+  readonly architecture?: string
+  /** For one image, from the first request to the last file. */
+  readonly timeoutMs?: number
+}
+
+const TIMEOUT_MS = 15 * 60_000 // beyond it something is wrong that a new attempt, with its reason shown, serves better
+const WORK = '.work-'
+
+/** @param directory for this process alone; made when first needed */
+export function openImageStore(
+  directory: string,
+  { unpack, architecture = ociArchitecture(), timeoutMs = TIMEOUT_MS }: StorePorts,
+): ImageStore {
+  const fetches = createSharing<Digest, StoredImage>()
+  const working = new Set<string>() // names of the work folders in use
+  const pathOf = (digest: Digest) => join(directory, hexOf(digest))
+
+  const isPresent = async (digest: Digest): Promise<boolean> =>
+    await stat(pathOf(digest)).then(
+      (found) => found.isDirectory(),
+      (error: unknown) => {
+        if (systemCode(error) === 'ENOENT') return false
+        throw error
+      },
+    )
+
+  const fetch = async (
+    client: RegistryClient,
+    registry: RegistrySettings,
+    resolved: ResolvedImage,
+    signal: AbortSignal,
+  ): Promise<StoredImage> => {
+    const name = `${WORK}${hexOf(resolved.digest)}-${randomBytes(4).toString('hex')}`
+    const work = join(directory, name)
+    working.add(name)
+    try {
+      await mkdir(work, { recursive: true, mode: 0o700 })
+      const image = await selectImage(client, resolved, architecture, signal)
+      await unpack(await jobOf(client, registry, resolved, image, work), signal)
+      await rename(join(work, 'package'), pathOf(resolved.digest)).catch((error: unknown) => {
+        if (systemCode(error) !== 'ENOTEMPTY') throw error // an aborted fetch got this far after all: the same content
+      })
+      await syncFolder(directory)
+      return { digest: resolved.digest, path: pathOf(resolved.digest), isNew: true }
+    } finally {
+      await rm(work, { recursive: true, force: true })
+      working.delete(name)
+    }
+  }
+
+  const remove = async (name: string): Promise<void> => {
+    const gone = join(directory, `${WORK}gone-${randomBytes(4).toString('hex')}`)
+    await rename(join(directory, name), gone)
+    await rm(gone, { recursive: true, force: true })
+  }
+
+  return {
+    async ensureImage(reference, { registry, signal }) {
+      const here = reference.digest
+      if (here !== undefined && (await isPresent(here))) return { digest: here, path: pathOf(here), isNew: false }
+      const client = createRegistryClient(registry)
+      let isLent = false
+      try {
+        const resolved = await resolveImage(client, reference, signal)
+        const { digest } = resolved
+        if (await isPresent(digest)) return { digest, path: pathOf(digest), isNew: false }
+        const begin = async (shared: AbortSignal) => {
+          isLent = true // it outlives this call if others wait for the same image
+          return await withinTime(timeoutMs, shared, reference, async (timed) => await fetch(client, registry, resolved, timed)).finally(
+            () => client.close(),
+          )
+        }
+        return await fetches.join(digest, begin, signal)
+      } finally {
+        if (!isLent) client.close()
+      }
+    },
+
+    async resolveDigest(reference, { registry, signal }) {
+      const client = createRegistryClient(registry)
+      try {
+        const digest = reference.digest ?? (await resolveImage(client, reference, signal)).digest
+        return { digest, isPresent: await isPresent(digest) }
+      } finally {
+        client.close()
+      }
+    },
+
+    async collect(keep) {
+      const removed: Digest[] = []
+      const names = await readdir(directory).catch((error: unknown) => {
+        if (systemCode(error) === 'ENOENT') return []
+        throw error
+      })
+      for (const name of names) {
+        const digest = `sha256:${name}`
+        if (name.startsWith(WORK) && !working.has(name)) await rm(join(directory, name), { recursive: true, force: true })
+        if (!isDigest(digest) || keep.has(digest) || fetches.has(digest)) continue
+        await remove(name)
+        removed.push(digest)
+      }
+      return removed
+    },
+  }
+}
+
+async function jobOf(
+  client: RegistryClient,
+  registry: RegistrySettings,
+  { reference }: ResolvedImage,
+  { layers }: PulledImage,
+  workFolder: string,
+): Promise<UnpackJob> {
+  const { credentials, proxy, retryForMs } = registry
+  const known = await client.endpointsOf(reference.host)
+  return {
+    registry: { credentials, sources: { known }, ...(proxy && { proxy }), ...(retryForMs !== undefined && { retryForMs }) },
+    reference,
+    layers,
+    workFolder,
+    target: join(workFolder, 'package'),
+  }
+}
+
+async function withinTime<T>(
+  timeoutMs: number,
+  signal: AbortSignal,
+  reference: ImageReference,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const timeout = AbortSignal.timeout(timeoutMs)
+  try {
+    return await work(AbortSignal.any([signal, timeout]))
+  } catch (error) {
+    if (!timeout.aborted || signal.aborted) throw error
+    throw new ImageError('unreachable', `${formatReference(reference)}: not fetched within ${timeoutMs} ms`, { cause: error })
+  }
+}

@@ -1,0 +1,89 @@
+import { ImageError } from '../oci/errors.ts'
+
+/**
+ * What the names inside a layer mean to us. Of a whole image only the package folder counts; a name is either clearly inside it, clearly
+ * outside, or the image is refused: nothing is repaired. Pure; the unpacker does the writing and looks at links on the disk itself.
+ */
+export type LayerName =
+  | { readonly kind: 'outside' }
+  /** Relative to the package folder; empty for the folder itself. */
+  | { readonly kind: 'entry'; readonly path: string }
+  /** The path of lower layers is gone; empty for the whole package folder. */
+  | { readonly kind: 'whiteout'; readonly path: string }
+  /** What lower layers have below the path is gone. */
+  | { readonly kind: 'opaque'; readonly path: string }
+
+/** Where a package image keeps its files: the incumbent's package format. */
+export const PACKAGE_FOLDER = 'skyhook-package'
+
+const WHITEOUT = '.wh.' // OCI image layer specification, "Whiteouts"
+const OPAQUE = '.wh..wh..opq'
+const WHITEOUT_METADATA = '.wh..wh.' // aufs kept its own files under such names; they mean nothing to anybody else
+
+/** @throws ImageError bad-image for a name that could leave the image's root or cannot be written as it stands */
+export function readLayerName(name: string): LayerName {
+  const components = readComponents(name)
+  const last = components.at(-1)
+  if (last === undefined) return { kind: 'outside' } // the image's root itself
+  const parents = components.slice(0, -1)
+  if (parents.some((component) => component.startsWith(WHITEOUT))) return { kind: 'outside' }
+
+  if (last === OPAQUE) {
+    if (parents.length === 0) return { kind: 'whiteout', path: '' }
+    return parents[0] === PACKAGE_FOLDER ? { kind: 'opaque', path: inPackage(parents) } : { kind: 'outside' }
+  }
+  if (last.startsWith(WHITEOUT_METADATA)) return { kind: 'outside' }
+  if (last.startsWith(WHITEOUT)) {
+    const target = last.slice(WHITEOUT.length)
+    if (target === '' || target === '.' || target === '..') throw new ImageError('bad-image', `${quote(name)} hides no file`)
+    const hidden = [...parents, target]
+    return hidden[0] === PACKAGE_FOLDER ? { kind: 'whiteout', path: inPackage(hidden) } : { kind: 'outside' }
+  }
+  return components[0] === PACKAGE_FOLDER ? { kind: 'entry', path: inPackage(components) } : { kind: 'outside' }
+}
+
+/** The path, inside the package, of the file that a hard link shares. @throws ImageError bad-image when it is elsewhere */
+export function readHardLink(path: string, target: string | null | undefined): string {
+  const name = target === null || target === undefined ? undefined : readLayerName(target)
+  if (name?.kind !== 'entry' || name.path === '')
+    throw new ImageError('bad-image', `${quote(path)} is a hard link to ${quote(target ?? '')}, outside the package`)
+  return name.path
+}
+
+/**
+ * Whether a symbolic link may be kept. A relative one must stay inside the package by its text. An absolute one names a file of the host
+ * and is kept as it is (`root_dir` masks a unit with a link to /dev/null). This finds mistakes, it is no fence: a chain of links can
+ * still lead out, so nobody may follow a link of a package without looking.
+ * @throws ImageError bad-image
+ */
+export function checkSymbolicLink(path: string, target: string | null | undefined): string {
+  if (target === null || target === undefined || target === '' || /[\0\uFFFD]/.test(target)) {
+    throw new ImageError('bad-image', `${quote(path)} is a link to nothing that can be written`)
+  }
+  if (target.startsWith('/')) return target
+  let depth = path.split('/').length - 1
+  for (const component of target.split('/')) {
+    if (component === '..') depth--
+    else if (component !== '' && component !== '.') depth++
+    if (depth < 0) throw new ImageError('bad-image', `${quote(path)} is a link to ${quote(target)}, which leaves the package`)
+  }
+  return target
+}
+
+function readComponents(name: string): string[] {
+  const components = name.split('/').filter((component) => component !== '' && component !== '.')
+  if (components.length > 0 && name.startsWith('/')) throw new ImageError('bad-image', `${quote(name)} is absolute`)
+  if (components.includes('..')) throw new ImageError('bad-image', `${quote(name)} climbs`)
+  if (/[\0\uFFFD]/.test(name) && components[0] === PACKAGE_FOLDER) {
+    throw new ImageError('bad-image', `${quote(name)} is not UTF-8`) // two such names could fall together
+  }
+  return components
+}
+
+function inPackage(components: readonly string[]): string {
+  return components.slice(1).join('/')
+}
+
+function quote(name: string): string {
+  return JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name)
+}

@@ -1,0 +1,39 @@
+import type { Credential } from '../oci/read/credentials.ts'
+import type { Endpoint } from '../oci/read/endpoints.ts'
+import type { ProxyEnvironment } from '../oci/read/http.ts'
+import type { Descriptor } from '../oci/manifest.ts'
+import { downloadLayers } from '../oci/read/pull.ts'
+import type { ImageReference } from '../oci/reference.ts'
+import { createRegistryClient } from '../oci/read/registry.ts'
+import { type Unpacked, unpackPackage } from './unpack.ts'
+
+/**
+ * All that another process needs to make a package folder of an image: plain data, so that it can be sent there. Fetching is part of it
+ * because a download leaves as much memory behind in the process that does it as unpacking.
+ */
+export type UnpackJob = {
+  readonly registry: {
+    readonly credentials: readonly Credential[]
+    readonly sources: { readonly known: readonly Endpoint[] }
+    readonly proxy?: ProxyEnvironment
+    readonly retryForMs?: number
+  }
+  readonly reference: ImageReference
+  /** Lowest first. */
+  readonly layers: readonly Descriptor[]
+  /** An existing folder for the layers. The caller removes it. */
+  readonly workFolder: string
+  /** The folder to create. */
+  readonly target: string
+}
+
+/** Does the job in this process. @throws as {@link downloadLayers} and {@link unpackPackage} */
+export async function runUnpackJob({ registry, reference, layers, workFolder, target }: UnpackJob, signal: AbortSignal): Promise<Unpacked> {
+  const client = createRegistryClient(registry)
+  try {
+    const files = await downloadLayers(client, reference, layers, workFolder, signal)
+    return await unpackPackage({ layers: files.map(({ path }) => path), target })
+  } finally {
+    client.close()
+  }
+}

@@ -1,0 +1,202 @@
+import {
+  chmodSync,
+  closeSync,
+  fchmodSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  type Stats,
+  symlinkSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { extract, type Header } from 'tar-stream'
+import { checkSymbolicLink, readHardLink, readLayerName } from './layer-paths.ts'
+import { ImageError, systemCode } from '../oci/errors.ts'
+
+/**
+ * Writes the package folder of one layer over what lower layers left. Invariant: nothing outside `root` is created, changed or removed,
+ * whatever the archive says. It rests on three things: names are checked (layer-names.ts), every parent on the way is looked at and must
+ * be a real directory, and files are opened so that an existing name fails. `root` must be ours alone meanwhile.
+ *
+ * File calls are synchronous: this runs in a process that has nothing else to do.
+ */
+export type PackageTree = {
+  readonly root: string
+  readonly limits: UnpackLimits
+  /** False until a layer brings the package folder, and again after one hides it. */
+  isPresent: boolean
+  entries: number
+  bytes: number
+}
+
+export type UnpackLimits = {
+  /** Files, folders and links of the package. */
+  readonly entries: number
+  /** Bytes of the package's files. */
+  readonly bytes: number
+}
+
+/** @throws ImageError bad-image, too-large; errors of the disk with their errno */
+export async function unpackLayer(archive: Readable, tree: PackageTree): Promise<void> {
+  const tar = extract()
+  const written = new Set<string>() // paths of this layer and their parents: whiteouts hide lower layers only, in whatever order they come
+  archive.on('error', (error) => tar.destroy(error))
+  archive.pipe(tar)
+  try {
+    for await (const entry of tar) {
+      const content = entry as unknown as Content
+      await applyEntry(entry.header, content, tree, written)
+      content.resume() // what nobody wanted must flow by
+    }
+  } catch (error) {
+    throw archiveError(error)
+  } finally {
+    archive.destroy()
+    tar.destroy()
+  }
+}
+
+type Content = AsyncIterable<Buffer> & { resume(): unknown }
+
+async function applyEntry(header: Header, content: Content, tree: PackageTree, written: Set<string>): Promise<void> {
+  const name = readLayerName(header.name)
+  switch (name.kind) {
+    case 'outside':
+      return
+    case 'entry':
+      count(header, tree)
+      await writeEntry(header, name.path, content, tree.root)
+      for (let path = name.path; path !== '.' && path !== ''; path = dirname(path)) written.add(path)
+      written.add('')
+      tree.isPresent = true
+      return
+    case 'whiteout':
+      if (name.path === '') tree.isPresent = written.has('')
+      else if (!written.has(name.path)) return removeLower(name.path, tree.root)
+      return pruneLower(name.path, tree.root, written)
+    case 'opaque':
+      return pruneLower(name.path, tree.root, written)
+  }
+}
+
+async function writeEntry(header: Header, path: string, content: Content, root: string): Promise<void> {
+  const target = join(root, path)
+  const isFolder = header.type === 'directory' || (header.type === 'file' && header.name.endsWith('/')) // the second is how old archives say it
+  if (path === '' && !isFolder) throw new ImageError('bad-image', `/${header.name} is no folder`)
+  ensureParents(path, root, true)
+  const existing = look(target)
+
+  if (isFolder) {
+    if (existing?.isDirectory() !== true) {
+      remove(target, existing)
+      mkdirSync(target)
+    }
+    chmodSync(target, permissions(header) | 0o700) // a folder that its owner cannot write could not be filled or removed
+    return
+  }
+  switch (header.type) {
+    case 'file':
+    case 'contiguous-file':
+      if (Object.keys(header.pax ?? {}).some((key) => key.startsWith('GNU.sparse.')))
+        throw new ImageError('bad-image', `${path} is stored as a sparse file`)
+      remove(target, existing)
+      return await writeFile(target, permissions(header), content)
+    case 'symlink': {
+      const destination = checkSymbolicLink(path, header.linkname)
+      remove(target, existing)
+      return symlinkSync(destination, target)
+    }
+    case 'link': {
+      const shared = readHardLink(path, header.linkname)
+      const source = ensureParents(shared, root, false) ? look(join(root, shared)) : undefined
+      if (shared === path || source === undefined || source.isDirectory())
+        throw new ImageError('bad-image', `${path} is a hard link to ${shared}, which is no file`)
+      remove(target, existing)
+      return linkSync(join(root, shared), target)
+    }
+    case 'directory': // taken above
+    case 'character-device':
+    case 'block-device':
+    case 'fifo':
+    default: // what the parser does not know has no type
+      throw new ImageError('bad-image', `${path} is a ${header.type ?? 'thing of unknown type'}: a package holds files, folders and links`)
+  }
+}
+
+async function writeFile(target: string, mode: number, content: Content): Promise<void> {
+  const fd = openSync(target, 'wx', 0o600) // never through a link, never over something
+  try {
+    for await (const chunk of content) {
+      for (let written = 0; written < chunk.length; ) written += writeSync(fd, chunk, written)
+    }
+    fchmodSync(fd, mode)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/**
+ * Whether every folder above the path is there, after making those that are missing where `isCreating`. A link among them is refused,
+ * even one that would stay inside.
+ */
+function ensureParents(path: string, root: string, isCreating: boolean): boolean {
+  let folder = root
+  for (const component of path.split('/').slice(0, -1)) {
+    folder = join(folder, component)
+    const found = look(folder)
+    if (found?.isDirectory() === true) continue
+    if (found !== undefined) throw new ImageError('bad-image', `${path} lies below ${component}, which is no folder`)
+    if (!isCreating) return false
+    mkdirSync(folder, 0o755)
+  }
+  return true
+}
+
+function removeLower(path: string, root: string): void {
+  const target = join(root, path)
+  if (ensureParents(path, root, false)) remove(target, look(target))
+}
+
+/** Removes what is below the path and not of this layer. */
+function pruneLower(path: string, root: string, written: ReadonlySet<string>): void {
+  const folder = join(root, path)
+  if (!ensureParents(path, root, false) || look(folder)?.isDirectory() !== true) return
+  for (const name of readdirSync(folder)) {
+    const child = path === '' ? name : `${path}/${name}`
+    if (written.has(child)) pruneLower(child, root, written)
+    else removeLower(child, root)
+  }
+}
+
+function remove(target: string, existing: Stats | undefined): void {
+  if (existing !== undefined) rmSync(target, { recursive: existing.isDirectory() }) // removes links, not what they name
+}
+
+function look(path: string): Stats | undefined {
+  return lstatSync(path, { throwIfNoEntry: false })
+}
+
+function count({ size }: Header, tree: PackageTree): void {
+  tree.entries += 1
+  tree.bytes += size
+  if (tree.entries > tree.limits.entries) throw new ImageError('too-large', `the package has more than ${tree.limits.entries} files`)
+  if (tree.bytes > tree.limits.bytes) throw new ImageError('too-large', `the package has more than ${tree.limits.bytes} bytes`)
+}
+
+/** Set-user-id, set-group-id and sticky bits do not come with a package. */
+function permissions({ mode }: Header): number {
+  return mode & 0o777
+}
+
+const DISK_CODE = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EMFILE|ENFILE|ENOMEM|EACCES|EPERM)$/
+
+/** What the disk did is told as it is; all else is the archive's fault: cut short, packed wrongly, names too long. */
+function archiveError(error: unknown): unknown {
+  if (error instanceof ImageError || DISK_CODE.test(systemCode(error) ?? '')) return error
+  return new ImageError('bad-image', `a layer cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+}

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import type { LabelSelector, Toleration } from './kubernetes.ts'
+import { isEmptySelector, selects, tolerates } from './selectors.ts'
+
+const labels = { pool: 'gpu', zone: 'a' }
+
+describe('a label selector', () => {
+  test.each<[string, LabelSelector | undefined, boolean]>([
+    ['absent', undefined, true],
+    ['empty', {}, true],
+    ['equal label', { matchLabels: { pool: 'gpu' } }, true],
+    ['other value', { matchLabels: { pool: 'cpu' } }, false],
+    ['In', { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] }, true],
+    ['In without the label', { matchExpressions: [{ key: 'rack', operator: 'In', values: ['a'] }] }, false],
+    ['NotIn without the label', { matchExpressions: [{ key: 'rack', operator: 'NotIn', values: ['a'] }] }, true],
+    ['NotIn', { matchExpressions: [{ key: 'zone', operator: 'NotIn', values: ['a'] }] }, false],
+    ['Exists', { matchExpressions: [{ key: 'zone', operator: 'Exists' }] }, true],
+    ['DoesNotExist', { matchExpressions: [{ key: 'zone', operator: 'DoesNotExist' }] }, false],
+    ['all must hold', { matchLabels: { pool: 'gpu' }, matchExpressions: [{ key: 'rack', operator: 'Exists' }] }, false],
+  ])('%s', (_, selector, expected) => expect(selects(selector, labels)).toBe(expected))
+
+  test('that names nothing is empty', () => {
+    expect(isEmptySelector({ matchLabels: {}, matchExpressions: [] })).toBe(true)
+    expect(isEmptySelector({ matchLabels: { a: 'b' } })).toBe(false)
+  })
+})
+
+describe('a toleration', () => {
+  const taint = { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' }
+  test.each<[string, Toleration[], boolean]>([
+    ['none', [], false],
+    ['Exists by key', [{ key: 'nvidia.com/gpu', operator: 'Exists' }], true],
+    ['Exists without a key tolerates everything', [{ operator: 'Exists' }], true],
+    ['Equal is the default', [{ key: 'nvidia.com/gpu', value: 'present' }], true],
+    ['other value', [{ key: 'nvidia.com/gpu', value: 'absent' }], false],
+    ['other effect', [{ key: 'nvidia.com/gpu', operator: 'Exists', effect: 'NoExecute' }], false],
+    ['no key and Equal tolerates nothing', [{ value: 'present' }], false],
+  ])('%s', (_, tolerations, expected) => expect(tolerates(tolerations, taint)).toBe(expected))
+})

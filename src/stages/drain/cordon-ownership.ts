@@ -1,0 +1,56 @@
+/**
+ * Who a cordon belongs to. Administrators cordon nodes too, before we come and while we hold one; a node must end as they
+ * last wished it. Invariant, searched in test/model/cordon.test.ts: when no mark of ours is left, the node is
+ * unschedulable exactly when an administrator wants it so (or asked us to keep it).
+ *
+ * What is remembered on the Node: one mark per Skyhook, and `before`: whether the node was cordoned without us.
+ */
+export type CordonState = {
+  readonly unschedulable: boolean
+  /** Skyhooks whose mark the Node carries. */
+  readonly marks: ReadonlySet<string>
+  /** `cordonedBefore` of the Node; undefined when absent. */
+  readonly before: boolean | undefined
+  /** `keep-cordoned`: a person wants the node kept, whatever was before. A plain cordon of a held node writes nothing. */
+  readonly keep: boolean
+}
+
+/** The Node's new fields; absent ones stay. All of it goes in one PATCH under the resourceVersion that the state was read at. */
+export type CordonChange = {
+  readonly unschedulable?: boolean
+  readonly addMark?: string
+  readonly removeMark?: string
+  /** null removes it. */
+  readonly before?: boolean | null
+}
+
+/**
+ * What this Skyhook needs written to have the node cordoned under its mark; undefined when it is so already. Also the way
+ * back after somebody uncordoned during our hold: a node found schedulable was wanted schedulable.
+ */
+export function cordonFor(skyhook: string, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
+  const marked = marks.has(skyhook)
+  if (unschedulable && marked) return undefined
+  // A mark without `before` is the incumbent's, which cordons only schedulable nodes.
+  const known = before ?? (marks.size > 0 ? false : undefined)
+  const next = unschedulable ? (known ?? true) : false
+  return { ...(!unschedulable && { unschedulable: true }), ...(!marked && { addMark: skyhook }), ...(before !== next && { before: next }) }
+}
+
+/** What giving the cordon back writes; the node becomes schedulable only with the last mark, and only if nobody else wants it cordoned. */
+export function uncordonFor(skyhook: string, { unschedulable, marks, before, keep }: CordonState): CordonChange | undefined {
+  if (!marks.has(skyhook)) return undefined
+  const last = marks.size === 1
+  if (!last) return { removeMark: skyhook }
+  const stays = keep || before === true
+  return { removeMark: skyhook, before: null, ...(unschedulable && !stays && { unschedulable: false }) }
+}
+
+/**
+ * A change of `unschedulable` by somebody else, seen while marks exist: whoever cordons a node that we hold wants it so
+ * afterwards, whoever uncordons it does not. `seen` is what we saw or wrote last.
+ */
+export function afterForeignChange(seen: boolean, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
+  if (marks.size === 0 || seen === unschedulable || before === unschedulable) return undefined
+  return { before: unschedulable }
+}

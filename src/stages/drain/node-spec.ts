@@ -1,0 +1,75 @@
+import { cordonKey, cordonedBeforeKey, keepOffBeforeKey, prefix } from '../../schemas/annotations.ts'
+import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
+import type { CordonChange, CordonState } from './cordon-ownership.ts'
+
+/** Cluster autoscalers that would remove a node which is merely being worked on. */
+const keepOffKeys = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpenter.sh/do-not-disrupt'] as const
+
+type Annotations = Record<string, string | null>
+
+/** The cordon state after a change, and the change as annotations of the Node. */
+export function withCordonChange(
+  state: CordonState,
+  change: CordonChange | undefined,
+): { readonly state: CordonState; readonly annotations: Annotations } {
+  if (!change) return { state, annotations: {} }
+  const marks = new Set(state.marks)
+  const annotations: Annotations = {}
+  if (change.addMark !== undefined) {
+    marks.add(change.addMark)
+    annotations[cordonKey(change.addMark)] = 'true'
+  }
+  if (change.removeMark !== undefined) {
+    marks.delete(change.removeMark)
+    annotations[cordonKey(change.removeMark)] = null
+  }
+  if (change.before !== undefined) annotations[cordonedBeforeKey] = change.before === null ? null : String(change.before)
+  const before = change.before === undefined ? state.before : (change.before ?? undefined)
+  return { state: { ...state, marks, before, unschedulable: change.unschedulable ?? state.unschedulable }, annotations }
+}
+
+/** Keeps autoscalers off while any mark exists, and gives their annotations back as they were found. */
+export function keepOffAnnotations(node: KubernetesNode, hadMarks: boolean, hasMarks: boolean): Annotations {
+  const shown = node.metadata.annotations ?? {}
+  const memory = parseMemory(shown[keepOffBeforeKey])
+  if (hasMarks && memory === undefined) {
+    const before = Object.fromEntries(keepOffKeys.map((key) => [key, shown[key] ?? null]))
+    return { ...Object.fromEntries(keepOffKeys.map((key) => [key, 'true'])), [keepOffBeforeKey]: JSON.stringify(before) }
+  }
+  if (!hasMarks && hadMarks && memory !== undefined) {
+    return { ...Object.fromEntries(keepOffKeys.map((key) => [key, memory[key] ?? null])), [keepOffBeforeKey]: null }
+  }
+  return {}
+}
+
+function parseMemory(text: string | undefined): Record<string, string | null> | undefined {
+  try {
+    const value: unknown = text === undefined ? undefined : JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, string | null>) : undefined
+  } catch {
+    return {} // somebody's scribble: what was before is lost, the annotations go
+  }
+}
+
+export type RequiredSkyhook = { readonly complete: boolean; readonly autoTaint: boolean }
+
+/**
+ * The runtime-required taint: lifted when every required Skyhook that selects the node is complete on it, and put on a
+ * node that has never been seen by us where a Skyhook asks for it. Undefined = leave the taints as they are.
+ */
+export function requiredTaint(
+  node: KubernetesNode,
+  taint: Taint,
+  required: readonly RequiredSkyhook[],
+): { readonly taints: readonly Taint[]; readonly annotations: Annotations } | undefined {
+  const taints = node.spec?.taints ?? []
+  const isIt = (other: Taint): boolean => other.key === taint.key && other.effect === taint.effect
+  const present = taints.some(isIt)
+  if (present && required.length > 0 && required.every(({ complete }) => complete))
+    return { taints: taints.filter((other) => !isIt(other)), annotations: {} }
+  const unseen = !Object.keys(node.metadata.annotations ?? {}).some((key) => key.startsWith(`${prefix}/`))
+  if (!present && unseen && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
+    return { taints: [...taints, taint], annotations: { [`${prefix}/autoTaint_${taint.key}`]: 'true' } }
+  }
+  return undefined
+}

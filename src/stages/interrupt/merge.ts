@@ -1,0 +1,23 @@
+import type { Interrupt } from '../../schemas/skyhook.ts'
+
+/**
+ * One interrupt for several packages: a reboot covers everything; otherwise the sysctls (restartAllServices) if anybody
+ * asked for them, and the union of the services. Both together stay one interrupt of type service with `sysctls`. It is
+ * `when: required` only if each of them is.
+ */
+export type MergedInterrupt = Interrupt & { readonly alsoRestartAllServices?: boolean }
+
+export const isConditional = ({ when }: Interrupt): boolean => when === 'required'
+
+export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined {
+  if (interrupts.length === 0) return undefined
+  return { ...merged(interrupts), ...(interrupts.every(isConditional) && { when: 'required' }) }
+}
+
+function merged(interrupts: readonly MergedInterrupt[]): MergedInterrupt {
+  if (interrupts.some(({ type }) => type === 'reboot')) return { type: 'reboot' }
+  const services = [...new Set(interrupts.flatMap(({ type, services = [] }) => (type === 'service' ? services : [])))].sort()
+  const all = interrupts.some(({ type, alsoRestartAllServices }) => type === 'restartAllServices' || alsoRestartAllServices === true)
+  if (interrupts.some(({ type }) => type === 'service')) return { type: 'service', services, ...(all && { alsoRestartAllServices: true }) }
+  return all ? { type: 'restartAllServices' } : { type: 'noop' }
+}

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import type { StatusRead } from '../../schemas/package-status.ts'
+import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
+import { mergeInterrupts } from './merge.ts'
+import { NodeModel } from '../../../test/support/node-simulator.ts'
+
+const rebootIfRequired: Interrupt = { type: 'reboot', when: 'required' }
+const pkg = (change: Partial<PackageSpec> = {}): PackageSpec => ({ version: '1.0.0', image: 'r/pkg', ...change })
+const says = (interrupt: boolean, bootId = 'boot-1'): StatusRead => ({
+  state: 'read',
+  status: { bootId, message: '', wants: { run: false, interrupt } },
+  writtenAtMs: 0,
+})
+
+/** With a pod that never goes by itself, and packages that say whether they need their interrupt. */
+function nodeWith(packages: Readonly<Record<string, PackageSpec>>, required: Readonly<Record<string, boolean>>): NodeModel {
+  const node = new NodeModel()
+  node.pods = [{ metadata: { name: 'web', namespace: 'shop', uid: 'uid-web', resourceVersion: '1' }, status: { phase: 'Running' } }]
+  for (const [name, isRequired] of Object.entries(required)) node.statusFiles.set(name, says(isRequired))
+  node.apply('s', { packages })
+  return node
+}
+const isCordoned = (node: NodeModel): boolean => node.node.spec?.unschedulable === true
+const ran = (node: NodeModel, mode: string): number => node.ran.filter((line) => line.split(' ')[1] === mode).length
+
+describe('an interrupt that is left to the package', () => {
+  test('is not made when the package does not need it: the node is never out of service', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: false })
+    let cordons = 0
+    for (let round = 0; round < 60; round++) {
+      node.step()
+      if (isCordoned(node)) cordons++
+    }
+    node.settleOver(5_000)
+    expect([cordons, node.evicted, node.interrupted, ran(node, 'post-interrupt')]).toEqual([0, [], [], 0])
+    expect([node.status(), node.state(), node.slots]).toEqual(['complete', ['a|1.0.0: config/complete'], []])
+    expect(node.journal.skyhooks['s']?.packages['a|1.0.0']).toMatchObject({ interruptRequired: { required: false, bootId: 'boot-1' } })
+  })
+
+  test('is made when it does: config runs among the pods, then the node is drained', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
+    node.refuse.add('web')
+    node.settleOver(2_000)
+    expect([node.state(), isCordoned(node), node.interrupted, node.reason()]).toEqual([
+      ['a|1.0.0: config/complete'],
+      true,
+      [],
+      'DrainBlocked',
+    ])
+    node.refuse.clear()
+    node.settleOver(10_000)
+    expect([node.evicted, node.interrupted, ran(node, 'post-interrupt')]).toEqual([['web'], ['reboot'], 1])
+    expect([node.status(), node.state(), isCordoned(node)]).toEqual(['complete', ['a|1.0.0: post-interrupt/complete'], false])
+  })
+
+  test('is made under the slot that is held already', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
+    node.hangs.add('a')
+    node.settle()
+    const leases = node.slots.map(({ lease }) => lease)
+    node.grantSlots = false
+    node.finishHanging('a')
+    node.settleOver(10_000)
+    expect([leases, node.interrupted, node.status()]).toEqual([['s.slot-0'], ['reboot'], 'complete'])
+  })
+
+  test('is neither made nor forgotten where the package does not say', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
+    node.settleOver(3_000)
+    expect([node.status(), node.reason(), node.interrupted, node.slots.length]).toEqual(['erroring', 'CheckFailed', [], 1])
+    expect(node.annotation('reason_s')).toContain('whether the interrupt is required cannot be known: there is no such file')
+    node.statusFiles.set('a', says(true))
+    node.settleOver(20_000)
+    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+  })
+
+  test('stands once the package has said so, whatever it says later', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
+    node.refuse.add('web')
+    node.settleOver(2_000)
+    node.statusFiles.set('a', says(false))
+    node.refuse.clear()
+    node.settleOver(10_000)
+    expect(node.interrupted).toEqual(['reboot'])
+  })
+
+  test.each<[string, string]>([
+    ['after it was asked for', 'boot-1'],
+    ['before it was asked for', 'boot-0'],
+  ])('counts as done when the host booted %s', (_, saidIn) => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
+    node.statusFiles.set('a', says(true, saidIn))
+    node.refuse.add('web')
+    node.settleOver(2_000)
+    if (saidIn === node.bootId) node.reboot()
+    node.refuse.clear()
+    node.settleOver(10_000)
+    expect([node.interrupted, ran(node, 'post-interrupt'), node.status(), isCordoned(node)]).toEqual([[], 1, 'complete', false])
+    expect(node.events).toContainEqual({ type: 'interrupted', skyhook: 's', interrupt: 'reboot, met by a boot in between' })
+  })
+
+  test('is merged with those of its siblings', () => {
+    const node = nodeWith(
+      { a: pkg({ interrupt: rebootIfRequired }), b: pkg({ interrupt: { type: 'service', services: ['cron'] } }) },
+      { a: true },
+    )
+    node.settleOver(10_000)
+    expect([node.interrupted, ran(node, 'post-interrupt')]).toEqual([['reboot'], 2])
+  })
+
+  test('gives the turn to others while pods hold up the drain: the host is whole', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
+    node.refuse.add('web')
+    node.settleOver(605_000)
+    expect([isCordoned(node), node.slots.length, node.status(), node.reason()]).toEqual([false, 0, 'waiting', 'DrainBlocked'])
+    node.refuse.clear()
+    node.settleOver(70_000)
+    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+  })
+
+  test('is asked about after each config, and not for what does not run one', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired, configMap: { x: '1' } }) }, { a: false })
+    node.settleOver(5_000)
+    node.statusFiles.set('a', says(true))
+    node.settleOver(100_000)
+    expect(node.interrupted).toEqual([])
+    node.apply('s', { packages: { a: pkg({ interrupt: rebootIfRequired, configMap: { x: '2' } }) } })
+    node.settleOver(10_000)
+    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+  })
+
+  test('can be tied to keys of the configuration', () => {
+    const spec = (configMap: Record<string, string>): PackageSpec =>
+      pkg({ configMap, configInterrupts: { x: rebootIfRequired, y: { type: 'service', services: ['cron'] } } })
+    const node = nodeWith({ a: spec({ x: '1', y: '1', z: '1' }) }, { a: true })
+    node.settleOver(5_000)
+    node.apply('s', { packages: { a: spec({ x: '1', y: '1', z: '2' }) } })
+    node.settleOver(5_000)
+    expect(node.interrupted).toEqual([])
+    node.statusFiles.set('a', says(false))
+    node.apply('s', { packages: { a: spec({ x: '2', y: '2', z: '2' }) } })
+    node.settleOver(5_000)
+    expect(node.interrupted).toEqual(['service cron'])
+    node.statusFiles.set('a', says(true))
+    node.apply('s', { packages: { a: spec({ x: '3', y: '2', z: '2' }) } })
+    node.settleOver(10_000)
+    expect([node.interrupted, node.status()]).toEqual([['service cron', 'reboot'], 'complete'])
+  })
+
+  test('is made unasked when a person sets the stage', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: false })
+    node.settleOver(5_000)
+    node.edit((annotations) => {
+      annotations['skyhook.nvidia.com/nodeState_s'] = (annotations['skyhook.nvidia.com/nodeState_s'] ?? '').replace(
+        '"stage":"config","state":"complete"',
+        '"stage":"interrupt","state":"in_progress"',
+      )
+    })
+    node.settleOver(10_000)
+    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+  })
+
+  test('that is required for ever meets the limit on reboots', () => {
+    const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
+    node.exits.set('a post-interrupt-check', 1)
+    for (let round = 1; round <= 4; round++) {
+      node.statusFiles.set('a', says(true, node.bootId))
+      node.settleOver(20_000)
+      node.edit((annotations) => {
+        annotations['skyhook.nvidia.com/nodeState_s'] = (annotations['skyhook.nvidia.com/nodeState_s'] ?? '').replace(
+          'post-interrupt',
+          'config',
+        )
+      })
+    }
+    expect([node.interrupted.length, node.reason()]).toEqual([3, 'RebootLoop'])
+  })
+})
+
+test('merged interrupts are conditional only if all are, and keep what was merged before', () => {
+  const cron: Interrupt = { type: 'service', services: ['cron'] }
+  expect(mergeInterrupts([rebootIfRequired, { ...cron, when: 'required' }])).toEqual({ type: 'reboot', when: 'required' })
+  expect(mergeInterrupts([rebootIfRequired, cron])).toEqual({ type: 'reboot' })
+  expect(mergeInterrupts([{ ...cron, when: 'always' }])).toEqual(cron)
+  const both = { ...cron, alsoRestartAllServices: true }
+  expect(mergeInterrupts([both])).toEqual(both)
+})

@@ -1,0 +1,49 @@
+import type { PackageInputs, PackageRecord } from '../../schemas/journal.ts'
+import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
+import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
+import { matchesGlob } from '../interrupt/glob.ts'
+
+export const inputsOf = (spec: PackageSpec): PackageInputs => ({ config: spec.configMap ?? {}, env: spec.env ?? [] })
+
+/** Hash of configuration and environment: a failed stage is tried at once when it changes. */
+export const inputsHash = ({ config, env }: PackageInputs): string =>
+  sha256Hex(JSON.stringify([Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1)), env])).slice(0, 16)
+
+/**
+ * True when `config` must run (again): the spec differs from what was last started. Comparing with what was last
+ * *finished* would miss A -> B -> A, where the host may already hold B.
+ */
+export function configIsDue(record: PackageRecord, spec: PackageSpec): boolean {
+  const last = record.started ?? record.finished
+  return last !== undefined && inputsHash(last) !== inputsHash(inputsOf(spec))
+}
+
+/** Added, changed and removed keys. */
+export function changedKeys(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((key) => before[key] !== after[key]).sort()
+}
+
+/** All keys that a config roll touches, over everything started since the package was last complete. */
+export function keysOfRoll(record: PackageRecord, spec: PackageSpec): string[] {
+  const now = inputsOf(spec).config
+  const keys = new Set(record.changedKeys ?? [])
+  for (const before of [record.finished?.config, record.started?.config]) {
+    if (before) for (const key of changedKeys(before, now)) keys.add(key)
+  }
+  return [...keys].sort()
+}
+
+/** The interrupts that changed keys ask for, by configInterrupts (exact key or glob). */
+export const matchedInterrupts = (
+  configInterrupts: Readonly<Record<string, Interrupt>> | undefined,
+  keys: readonly string[],
+): readonly Interrupt[] =>
+  Object.entries(configInterrupts ?? {})
+    .filter(([pattern]) => keys.some((key) => key === pattern || matchesGlob(pattern, key)))
+    .map(([, interrupt]) => interrupt)
+
+/** What must not change under a begun package; a change makes it start over from a new generation. */
+export function fixedInputs(spec: PackageSpec): string {
+  const { version, image, containerSHA, env, resources } = spec
+  return sha256Hex(canonicalJson({ version, image, containerSHA, env, resources })).slice(0, 16)
+}

@@ -1,0 +1,25 @@
+import type { StageName } from '../../schemas/skyhook.ts'
+import type { Reason } from './reasons.ts'
+import type { Preparation } from './snapshot.ts'
+
+/** Where one package stands after everything that can be decided now was decided. */
+export type PackageState =
+  | { readonly state: 'complete' }
+  | { readonly state: 'running' }
+  /** Prepared and due, held back only by the slot, the drain or a pause. */
+  | { readonly state: 'ready'; readonly stage: StageName; readonly owes: boolean }
+  | { readonly state: 'preparing' }
+  /** Waits for other packages of the Skyhook. */
+  | { readonly state: 'dependency' }
+  /** Prepared and due, but it owes an interrupt: the node has to be drained before its first stage. */
+  | { readonly state: 'drain' }
+  | { readonly state: 'interrupt'; readonly key: string }
+  | ({ readonly state: 'blocked'; readonly atPreparation: boolean } & Reason)
+
+export type Permission = { readonly mayStart: boolean; readonly drained: boolean }
+
+/** What a stage needs of its image. */
+export type Ready = Extract<Preparation, { state: 'ready' }>
+
+/** `again`: something changed, and more may follow from it. */
+export type Outcome = PackageState | 'again'

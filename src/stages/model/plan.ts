@@ -1,0 +1,173 @@
+import type { EnvVar, NodeCondition, Taint } from '../../schemas/kubernetes.ts'
+import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../../schemas/journal.ts'
+import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
+import type { PackageResources, PackageSpec, StageName } from '../../schemas/skyhook.ts'
+import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
+import type { PodWatch } from '../drain/drain.ts'
+import type { Pod } from '../drain/pods.ts'
+import type { Reason } from './reasons.ts'
+import type { SlotPhase } from '../../schemas/skyhook.ts'
+import type { OwnSlot, SkyhookView } from './snapshot.ts'
+
+/**
+ * What is to happen now. The journal is made durable first, then the actions run; each is safe to repeat, and its key
+ * lets the loop run it once at a time.
+ */
+export type Plan = {
+  readonly journal: Journal
+  readonly actions: readonly Action[]
+  /** By Skyhook, why this node is not complete; `sinceMs` carries over while reason and message stay. */
+  readonly reasons: ReadonlyMap<string, TimedReason>
+  readonly events: readonly StageEvent[]
+  /** Preparations and answers that something still needs; others may be forgotten. */
+  readonly needed: ReadonlySet<string>
+  /** The pods of this node have to be followed. */
+  readonly watchPods: PodWatch
+  /** Decide again at this time at the latest, even if nothing happens. */
+  readonly wakeAtMs: number
+}
+
+export type TimedReason = Reason & { readonly sinceMs: number }
+
+export type Action =
+  | { readonly do: 'prepare'; readonly key: string; readonly image: PackageImage }
+  | { readonly do: 'acquireSlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
+  | { readonly do: 'adoptSlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
+  | { readonly do: 'confirmSlot'; readonly key: string; readonly slot: OwnSlot; readonly view: SkyhookView }
+  | { readonly do: 'renewSlot'; readonly key: string; readonly slot: OwnSlot; readonly phase: SlotPhase }
+  | { readonly do: 'releaseSlot'; readonly key: string; readonly slot: OwnSlot }
+  | StartStep
+  /** After it the step has ended, also one that had not begun yet. */
+  | { readonly do: 'stopStep'; readonly key: string; readonly step: StepAttempt }
+  /** A step that was not wanted any more has ended: its traces on the host go. */
+  | { readonly do: 'forgetStep'; readonly key: string; readonly step: StepAttempt }
+  /** The end of a step is in the journal: its copies for people and its traces on the host follow. */
+  | {
+      readonly do: 'recordStep'
+      readonly key: string
+      readonly skyhook: string
+      /** Name and version of the package in the Skyhook. */
+      readonly name: string
+      readonly version: string
+      readonly step: StepAttempt
+      readonly config: PackageConfig
+      readonly planned?: Step
+    }
+  | {
+      readonly do: 'recordChecks'
+      readonly key: string
+      readonly skyhook: string
+      readonly mode: Mode
+      readonly steps: readonly StepAttempt[]
+    }
+  | {
+      readonly do: 'recordHistory'
+      readonly key: string
+      readonly skyhook: string
+      /** Name of the package in the Skyhook. */
+      readonly name: string
+      readonly config: PackageConfig
+      readonly version: string
+    }
+  /** The checks of an uninstall passed: what it leaves behind goes, and the stage is complete only then. */
+  | {
+      readonly do: 'cleanUp'
+      readonly key: string
+      readonly skyhook: string
+      readonly name: string
+      readonly config: PackageConfig
+      /** Attempts of the checks, if there were any. */
+      readonly checks: readonly StepAttempt[]
+      /** The same however often it is asked for. */
+      readonly passedAtMs: number
+      readonly question: string
+    }
+  /** Reads what the package says about itself, for the one question. */
+  | { readonly do: 'readStatus'; readonly key: string; readonly skyhook: string; readonly package: string; readonly question: string }
+  | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
+  | { readonly do: 'countNodes'; readonly key: string }
+  /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it, and so does `abandoned`. */
+  | { readonly do: 'interrupt'; readonly key: string; readonly run: InterruptRun; readonly view: SkyhookView }
+  | {
+      readonly do: 'recordInterrupt'
+      readonly key: string
+      readonly skyhook: string
+      readonly run: InterruptRun
+      readonly records: readonly PackageRecord[]
+    }
+  /** `computedFrom`: the version of the Node that the differences are differences to. */
+  | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch; readonly computedFrom: string }
+
+export type StartStep = {
+  readonly do: 'startStep'
+  readonly key: string
+  readonly view: SkyhookView
+  readonly record: PackageRecord
+  readonly spec: PackageSpec
+  readonly stage: Stage
+  readonly attempt: StepAttempt
+  readonly step: Step
+  readonly config: PackageConfig
+  /** The copy dir has to be put right first: the stage begins, or the host booted in the middle of it. Steps may write there. */
+  readonly fresh: boolean
+  /** When the attempt of the whole stage began; stageTimeout counts from here. */
+  readonly stageStartedAtMs: number
+  /** Version that the host had before, for upgrade steps: a version, `uninstalled` or `unknown`. */
+  readonly previousVersion: string
+}
+
+/** The image that a package's content comes from; with a digest its tag does not matter. */
+export type PackageImage = {
+  readonly image: string
+  readonly version: string
+  readonly digest?: string
+  /** What the package's env refers to has to be there, too: before the node is disturbed, not when its first step starts. */
+  readonly references?: References
+}
+
+export type References = { readonly env: readonly EnvVar[]; readonly resources?: PackageResources }
+
+export const preparationKey = ({ image, version, digest, references }: PackageImage): string => {
+  const content = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
+  return references ? `${content}#${sha256Hex(canonicalJson(references)).slice(0, 16)}` : content
+}
+
+/** Differences between what the Node shows and what it should; null removes. A change of the spec comes without conditions. */
+export type NodePatch = {
+  readonly annotations: Readonly<Record<string, string | null>>
+  readonly labels: Readonly<Record<string, string | null>>
+  readonly conditions: readonly NodeCondition[]
+  readonly removedConditions: readonly string[]
+  /** A cordon begun or given back, in the same PATCH as its marks. */
+  readonly unschedulable?: boolean
+  /** The complete new list. */
+  readonly taints?: readonly Taint[]
+}
+
+/** Facts worth telling people; each becomes one log line and, where `event` says so, one Kubernetes Event. */
+export type StageEvent = { readonly skyhook: string } & (
+  | { readonly type: 'began'; readonly generation: number }
+  | { readonly type: 'completed' }
+  | { readonly type: 'stageCompleted'; readonly package: string; readonly stage: StageName }
+  | { readonly type: 'stepUnknown'; readonly package: string; readonly step: string; readonly detail: string }
+  | {
+      readonly type: 'stageFailed'
+      readonly package: string
+      readonly stage: StageName
+      readonly reason: string
+      readonly message: string
+      readonly failures: number
+    }
+  | { readonly type: 'superseded'; readonly package: string; readonly stage: StageName }
+  | { readonly type: 'interrupted'; readonly interrupt: string }
+  | { readonly type: 'interruptRequired'; readonly package: string; readonly message: string }
+  | { readonly type: 'cordonForeign'; readonly unschedulable: boolean }
+  | { readonly type: 'reset' }
+  | { readonly type: 'edited'; readonly package: string }
+  | { readonly type: 'editIgnored'; readonly message: string }
+  | { readonly type: 'republished'; readonly message: string }
+  | { readonly type: 'orphaned' }
+  | { readonly type: 'startedOver' }
+  | { readonly type: 'adopted' }
+  | { readonly type: 'rebootNotRepeated' }
+)

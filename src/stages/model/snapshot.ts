@@ -1,0 +1,127 @@
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { Journal } from '../../schemas/journal.ts'
+import type { PackageConfig } from '../../schemas/package-config.ts'
+import type { StatusRead } from '../../schemas/package-status.ts'
+import type { ObjectMeta } from '../../schemas/kubernetes.ts'
+import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
+import type { Pod } from '../drain/pods.ts'
+
+/** A fact with its age, or nothing known: no rule may treat `unknown` as empty. */
+export type Known<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string }
+
+export const known = <T>(value: T): Known<T> => ({ known: true, value })
+export const unknown = (why: string): { readonly known: false; readonly why: string } => ({ known: false, why })
+
+/** Everything that a decision may look at, taken at one moment. */
+export type World = {
+  readonly nowMs: number
+  readonly bootId: string
+  readonly node: KubernetesNode
+  readonly skyhooks: Known<readonly SkyhookView[]>
+  readonly journal: Journal
+  /** What is known of the step attempts that the journal has open, by attempt id. */
+  readonly attempts: ReadonlyMap<string, AttemptObservation>
+  /** By preparation key (see `preparationKey`). */
+  readonly prepared: ReadonlyMap<string, Preparation>
+  /** Slots that this node holds; unknown until the first LIST after start. */
+  readonly slots: Known<readonly OwnSlot[]>
+  /** By Skyhook name: the last answer to an asked slot that was not "held". */
+  readonly waiting: ReadonlyMap<string, SlotAnswer>
+  /** Pods of this node; followed only while they matter, from a LIST taken after the cordon became visible. */
+  readonly pods: Known<FollowedPods>
+  /** The cluster has this node alone; undefined while nobody asked. */
+  readonly singleNode: boolean | undefined
+  /** By pod uid. */
+  readonly evictions: ReadonlyMap<string, Eviction>
+  /** By id of the interrupt. */
+  readonly interrupts: ReadonlyMap<string, InterruptObservation>
+  /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
+  readonly hostFolders: ReadonlySet<string>
+  /** What packages say about themselves, by `packageOf` (wishes.ts); unknown until the first look. Without a file they are not in it. */
+  readonly statuses: Known<ReadonlyMap<string, StatusRead>>
+  /** What packages said when they were asked, by question (requirement.ts). */
+  readonly answers: ReadonlyMap<string, StatusRead>
+  /** What became of the traces of uninstalls, by `questionOf` (requirement.ts). A failure is tried again as long as it is asked for. */
+  readonly cleanUps: ReadonlyMap<string, CleanUp>
+  readonly host:
+    | { readonly state: 'usable' }
+    | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
+  readonly settings: StageSettings
+}
+
+export type CleanUp = { readonly state: 'done' } | { readonly state: 'failed'; readonly message: string }
+
+export type StageSettings = {
+  /** `key=value:effect` of the taint that new nodes carry until their required Skyhooks are complete. */
+  readonly runtimeRequiredTaint: { readonly key: string; readonly value?: string; readonly effect: string }
+  /** Namespaces whose pods are never evicted. */
+  readonly skipNamespaces: readonly string[]
+  /** After a boot that no agent asked for, apply every package again. */
+  readonly reapplyOnReboot: boolean
+}
+
+export type FollowedPods = { readonly pods: readonly Pod[]; readonly since: 'any' | 'cordoned' }
+
+export type Eviction =
+  /** Accepted or under way; the pod ends in its own time. */
+  | { readonly state: 'asked' }
+  | { readonly state: 'blocked'; readonly message: string; readonly sinceMs: number; readonly retryAtMs: number }
+
+export type InterruptObservation =
+  | { readonly state: 'running' }
+  /** A condition that must hold right before did not: nothing was done. */
+  | { readonly state: 'aborted'; readonly why: string }
+  | { readonly state: 'done'; readonly restartedRuntime?: boolean }
+  /** `services` = those that failed; only their packages did. */
+  | { readonly state: 'failed'; readonly message: string; readonly services: readonly string[] }
+  | { readonly state: 'refused'; readonly message: string }
+  /** Asked for without an answer: only the boot id tells. */
+  | { readonly state: 'unknown'; readonly message: string }
+
+export type SkyhookView = {
+  readonly metadata: ObjectMeta
+  readonly spec: SkyhookSpec
+  /** The metadata seen is newer than the spec: the object is being fetched, nothing new may start on the old one. */
+  readonly stale: boolean
+}
+
+export type AttemptObservation =
+  /** No unit and no result: never started, or lost with its host. `hindrance`: why the host cannot start it now; it is tried again. */
+  | { readonly state: 'absent'; readonly hindrance?: string }
+  | { readonly state: 'running' }
+  | { readonly state: 'ended'; readonly end: StepEnd; readonly logTail?: string }
+
+/** How a step's unit ended, after the host layer checked that the result belongs to it. */
+export type StepEnd =
+  | { readonly outcome: 'exited'; readonly code: number }
+  | { readonly outcome: 'killed'; readonly signal: string }
+  | { readonly outcome: 'timeout' }
+  | { readonly outcome: 'failed-to-start'; readonly detail: string }
+  | { readonly outcome: 'unknown'; readonly detail: string }
+
+export type Preparation =
+  | { readonly state: 'pending' }
+  | {
+      readonly state: 'ready'
+      readonly digest: string
+      readonly config: PackageConfig
+      readonly contentHashes: ReadonlyMap<string, string>
+    }
+  | {
+      readonly state: 'failed'
+      readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable' | 'InvalidSpec' | 'ReferenceMissing'
+      readonly message: string
+      readonly retryAtMs: number
+    }
+
+export type OwnSlot = {
+  readonly skyhook: string
+  readonly skyhookUid: string
+  readonly lease: string
+  readonly phase: SlotPhase
+  /** The SCR and the scope were read again after the grant (design: nothing starts before that). */
+  readonly confirmed: boolean
+  readonly renewedAtMs: number
+}
+
+export type SlotAnswer = { readonly message: string; readonly askAgainAtMs: number; readonly sinceMs: number }

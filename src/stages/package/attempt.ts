@@ -1,0 +1,180 @@
+import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
+import { checkOf, isCheck } from '../../schemas/package-config.ts'
+import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/journal.ts'
+import type { StageName } from '../../schemas/skyhook.ts'
+import { sha256Hex } from '../../schemas/canonical-json.ts'
+import type { AttemptObservation, StepEnd } from '../model/snapshot.ts'
+
+/**
+ * One attempt of one stage: its steps one after another, then its checks. An action that fails ends the attempt; checks
+ * run to the end and fail it together. A step whose outcome nobody knows (its host died before the result was durable)
+ * is repeated, and that is said.
+ */
+export type AttemptContext = {
+  readonly nowMs: number
+  readonly bootId: string
+  readonly config: PackageConfig
+  readonly contentHashes: ReadonlyMap<string, string>
+  readonly stage: StageName
+  /** The Skyhook's env switches the guarding off (OVERLAY_ALWAYS_RUN_STEP). */
+  readonly alwaysRun: boolean
+  /** Name of the package in the Skyhook; flags of two packages made from one image must not mix. */
+  readonly packageName: string
+  /** Of the entry: another version runs its guarded steps again. */
+  readonly version: string
+  readonly flags: Readonly<Record<string, number>>
+  readonly attempts: ReadonlyMap<string, AttemptObservation>
+  /** Whatever makes the ids of this package's steps unique besides stage, step and attempt. */
+  readonly idSeed: string
+  /** False while paused: a running step ends and is recorded, no new one begins. */
+  readonly mayStart: boolean
+}
+
+export type AttemptProgress =
+  /** `start` names the step to be started (or found again) on the host; absent while it runs or while nothing may start. */
+  | { readonly state: 'under-way'; readonly attempt: StageAttempt; readonly start?: StepAttempt }
+  | { readonly state: 'complete'; readonly attempt: StageAttempt }
+  | { readonly state: 'failed'; readonly attempt: StageAttempt; readonly reason: 'StepFailed' | 'CheckFailed'; readonly message: string }
+
+export type AdvanceResult = {
+  readonly progress: AttemptProgress
+  /** Flags of agent-guarded steps that succeeded. */
+  readonly setFlags: readonly string[]
+  /** Attempts whose end is recorded: their traces on the host can go. */
+  readonly ended: readonly StepAttempt[]
+  readonly notes: readonly AttemptNote[]
+}
+
+export type AttemptNote =
+  | { readonly note: 'step-unknown'; readonly step: StepAttempt; readonly detail: string }
+  | { readonly note: 'step-ended'; readonly step: StepAttempt; readonly result: StepResult }
+
+type PlannedStep = { readonly mode: Mode; readonly index: number; readonly step: Step }
+
+/** Steps of a stage in the order in which they run: the stage's own, then its checks. */
+export function plannedSteps(config: PackageConfig, stage: StageName): PlannedStep[] {
+  if (stage === 'interrupt') return []
+  const modes: readonly Mode[] = [stage, checkOf(stage)]
+  return modes.flatMap((mode) => (config.modes[mode] ?? []).map((step, index) => ({ mode, index, step })))
+}
+
+export function advanceAttempt(before: StageAttempt, context: AttemptContext): AdvanceResult {
+  const planned = plannedSteps(context.config, context.stage)
+  const setFlags: string[] = []
+  const ended: StepAttempt[] = []
+  const notes: AttemptNote[] = []
+  let attempt = before
+  const result = (progress: AttemptProgress): AdvanceResult => ({ progress, setFlags, ended, notes })
+
+  for (;;) {
+    const last = attempt.steps.at(-1)
+    if (last && !last.result) {
+      const observed = context.attempts.get(last.id) ?? { state: 'absent' }
+      const verdict = judge(last, observed, planned[attempt.steps.length - 1], context)
+      if (verdict === 'running') return result({ state: 'under-way', attempt })
+      if (verdict === 'start') return result({ state: 'under-way', attempt, ...(context.mayStart && { start: last }) })
+      if ('unknown' in verdict) {
+        notes.push({ note: 'step-unknown', step: last, detail: verdict.unknown })
+        ended.push(last)
+        attempt = { ...attempt, steps: attempt.steps.slice(0, -1), repeats: (attempt.repeats ?? 0) + 1 }
+        continue
+      }
+      const recorded = { ...last, result: verdict }
+      notes.push({ note: 'step-ended', step: recorded, result: verdict })
+      ended.push(recorded)
+      attempt = { ...attempt, steps: [...attempt.steps.slice(0, -1), recorded] }
+      if (verdict.result === 'ok' && isGuarded(last, context)) setFlags.push(flagOf(last, context))
+      if (verdict.result === 'failed') {
+        if (!isCheck(last.mode as Mode)) return result({ state: 'failed', attempt, reason: 'StepFailed', message: verdict.message })
+        attempt = { ...attempt, failed: true }
+      }
+    }
+
+    const next = planned[attempt.steps.length]
+    if (!next) {
+      if (!attempt.failed) return result({ state: 'complete', attempt })
+      const failures = attempt.steps.flatMap(({ result }) => (result?.result === 'failed' ? [result.message] : []))
+      return result({ state: 'failed', attempt, reason: 'CheckFailed', message: failures.join('; ') })
+    }
+    if (!context.mayStart) return result({ state: 'under-way', attempt })
+    const step = openStep(next, attempt, context)
+    attempt = { ...attempt, steps: [...attempt.steps, step] }
+    if (!step.result) return result({ state: 'under-way', attempt, start: step })
+  }
+}
+
+function openStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, context: AttemptContext): StepAttempt {
+  const id = sha256Hex([context.idSeed, mode, index, attempt.number, attempt.repeats ?? 0].join('\n')).slice(0, 16)
+  const opened = {
+    id,
+    unit: unitName(context.packageName, mode, step.path, id),
+    mode,
+    index,
+    path: step.path,
+    bootId: context.bootId,
+    startedAtMs: context.nowMs,
+  }
+  const done = !context.alwaysRun && isGuarded(opened, context) && context.flags[flagOf(opened, context)] !== undefined
+  return done ? { ...opened, result: { result: 'skipped', endedAtMs: context.nowMs } } : opened
+}
+
+/** The agent itself sees to it that the step is not repeated, in the modes in which the incumbent honours its flags. */
+const isGuarded = ({ mode, index }: Pick<StepAttempt, 'mode' | 'index'>, { config }: AttemptContext): boolean =>
+  (mode === 'apply' || mode === 'post-interrupt') && config.modes[mode]?.[index]?.idempotence === 'agent'
+
+type Verdict = 'running' | 'start' | StepResult | { readonly unknown: string }
+
+function judge(step: StepAttempt, observed: AttemptObservation, planned: PlannedStep | undefined, context: AttemptContext): Verdict {
+  const sameBoot = step.bootId === context.bootId
+  switch (observed.state) {
+    case 'running':
+      return 'running'
+    case 'absent':
+      return sameBoot ? 'start' : { unknown: 'the host went down before the result was durable' }
+    case 'ended': {
+      const { end } = observed
+      if (end.outcome === 'unknown') return { unknown: end.detail }
+      if (end.outcome === 'killed' && !sameBoot) return { unknown: `the host went down and stopped it with ${end.signal}` }
+      const message = planned === undefined ? 'the package has no such step any more' : complaint(end, planned, observed.logTail)
+      return message === undefined ? { result: 'ok', endedAtMs: context.nowMs } : { result: 'failed', endedAtMs: context.nowMs, message }
+    }
+  }
+}
+
+/** What is wrong with how a step ended, or undefined. The real exit code is compared with `returncodes`. */
+function complaint(
+  end: Exclude<StepEnd, { outcome: 'unknown' }>,
+  { mode, step }: PlannedStep,
+  logTail: string | undefined,
+): string | undefined {
+  const said = logTail === undefined || logTail.trim() === '' ? '' : `: ${logTail.trim()}`
+  switch (end.outcome) {
+    case 'exited':
+      if (step.returncodes.includes(end.code)) return undefined
+      return `${mode} ${step.path} exited ${end.code}, expected ${step.returncodes.join(' or ')}${said}`
+    case 'killed':
+      return `${mode} ${step.path} was killed by ${end.signal}${said}`
+    case 'timeout':
+      return `${mode} ${step.path} ran longer than the package's stageTimeout${said}`
+    case 'failed-to-start':
+      return `${mode} ${step.path} could not start: ${end.detail}`
+  }
+}
+
+/** Identity of an agent-guarded step: package, mode, step and its content, so that a changed script runs again. */
+function flagOf(
+  { mode, index, path }: Pick<StepAttempt, 'mode' | 'index' | 'path'>,
+  { config, contentHashes, packageName, version }: AttemptContext,
+): string {
+  const step = config.modes[mode as Mode]?.[index]
+  const identity = [version, path, step?.arguments ?? [], step?.returncodes ?? [], contentHashes.get(path) ?? '']
+  return `${packageName}/${mode}/${sha256Hex(JSON.stringify(identity)).slice(0, 16)}`
+}
+
+const longestUnitName = 250 // systemd takes 255 bytes; a little room for what it appends
+
+/** `skyhookd-<package>-<mode>-<step>-<id>.service`, cut to what systemd takes; the id keeps it unique. */
+export function unitName(packageName: string, mode: string, path: string, id: string): string {
+  const readable = `skyhookd-${packageName}-${mode}-${path}`.replaceAll(/[^A-Za-z0-9_.-]/g, '-')
+  return `${readable.slice(0, longestUnitName - id.length - '-.service'.length)}-${id}.service`
+}

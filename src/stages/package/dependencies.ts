@@ -1,0 +1,44 @@
+import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { fulfils, isVersionOrRange } from './versions.ts'
+
+type Packages = Readonly<Record<string, PackageSpec>>
+
+/** What makes a dependency graph unusable: unknown names, versions nobody has, self-dependencies, cycles. One sentence each. */
+export function dependencyProblems(packages: Packages): string[] {
+  const problems: string[] = []
+  for (const [name, { dependsOn = {} }] of sorted(packages)) {
+    for (const [needed, wanted] of sorted(dependsOn)) {
+      const where = `packages.${name}.dependsOn.${needed}`
+      const target = packages[needed]
+      if (needed === name) problems.push(`${where}: a package cannot depend on itself`)
+      else if (!target) problems.push(`${where}: there is no package ${needed} in this Skyhook`)
+      else if (!isVersionOrRange(wanted)) problems.push(`${where}: ${JSON.stringify(wanted)} is neither a version nor a semver range`)
+      else if (!fulfils(target.version, wanted)) problems.push(`${where}: wants ${wanted}, but ${needed} is at ${target.version}`)
+    }
+  }
+  const cycle = findCycle(packages)
+  if (cycle) problems.push(`packages.${cycle[0]}.dependsOn: cycle ${cycle.join(' -> ')}; take one of these out`)
+  return problems
+}
+
+function findCycle(packages: Packages): string[] | undefined {
+  const done = new Set<string>()
+  const visit = (name: string, path: readonly string[]): string[] | undefined => {
+    const at = path.indexOf(name)
+    if (at >= 0) return path.length - at > 1 ? [...path.slice(at), name] : undefined // self-dependency is told apart
+    if (done.has(name)) return undefined
+    for (const next of Object.keys(packages[name]?.dependsOn ?? {}).sort()) {
+      const cycle = visit(next, [...path, name])
+      if (cycle) return cycle
+    }
+    done.add(name)
+    return undefined
+  }
+  for (const name of Object.keys(packages).sort()) {
+    const cycle = visit(name, [])
+    if (cycle) return cycle
+  }
+  return undefined
+}
+
+const sorted = <T>(record: Readonly<Record<string, T>>): [string, T][] => Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1))

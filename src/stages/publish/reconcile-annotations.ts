@@ -1,0 +1,171 @@
+import type { Companion } from '../../schemas/annotations.ts'
+import { journalKey, nodeStateKey } from '../../schemas/annotations.ts'
+import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { StageName } from '../../schemas/skyhook.ts'
+import { sha256Hex } from '../../schemas/canonical-json.ts'
+import { newRecord } from '../model/plan-builder.ts'
+import { haltAll, haltPackage } from '../package/cancel.ts'
+import type { StageEvent } from '../model/plan.ts'
+
+type WrittenEntry = { readonly version?: unknown; readonly stage?: unknown; readonly state?: unknown; readonly image?: unknown }
+
+export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }
+
+/**
+ * Journal against annotation, the same at start and at run time. The annotation is the published copy and a control: the
+ * companion's hash tells our own writing from a person's. Where the Node itself is another one (registered anew, restored
+ * from a backup), the journal wins.
+ */
+export function reconcile(journal: Journal, node: KubernetesNode): Reconciled {
+  const events: StageEvent[] = []
+  const skyhooks: Record<string, SkyhookRecord> = {}
+  let changed = false
+  for (const [name, record] of Object.entries(journal.skyhooks)) {
+    const next = record.orphaned ? record : reconcileOne(name, record, node, journal.nodeUid, events)
+    if (next !== record) changed = true
+    if (next) skyhooks[name] = next
+  }
+  return { journal: changed ? { ...journal, skyhooks } : journal, events }
+}
+
+function reconcileOne(
+  name: string,
+  record: SkyhookRecord,
+  node: KubernetesNode,
+  journalNodeUid: string,
+  events: StageEvent[],
+): SkyhookRecord | undefined {
+  if (!record.published) return record // never shown: nothing a person could have changed
+  const text = node.metadata.annotations?.[nodeStateKey(name)]
+  const companion = parseCompanion(node.metadata.annotations?.[journalKey(name)])
+  const registeredAnew = node.metadata.uid !== journalNodeUid
+  if (registeredAnew || companion === undefined) {
+    if (registeredAnew)
+      events.push({ type: 'republished', skyhook: name, message: 'the Node registered anew; its state is published again' })
+    return record // the journal wins; publication shows the difference and writes it
+  }
+  if (text !== undefined && sha256Hex(text) === companion.sha256) return record
+  const edit = editOf(companion, text)
+  if (edit === record.edit) return record // our answer to it is not there yet
+  if (text === undefined) {
+    events.push({ type: 'reset', skyhook: name })
+    return { ...startOver(record), edit }
+  }
+  return { ...edited(name, record, text, events), edit }
+}
+
+/** What stands there as we publish for the first time (in this life) is no edit of what we publish. */
+export function standingEdit(node: KubernetesNode, name: string): { readonly edit?: string } {
+  const companion = parseCompanion(node.metadata.annotations?.[journalKey(name)])
+  return companion ? { edit: editOf(companion, node.metadata.annotations?.[nodeStateKey(name)]) } : {}
+}
+
+/** Tells one edit from another: the same text under a later revision is a new one. */
+export const editOf = ({ rev }: Companion, text: string | undefined): string => `${rev}/${text === undefined ? 'removed' : sha256Hex(text)}`
+
+/** Forgets everything that was done; the Skyhook begins again as on a new node. The slot, if any, is found again by its Lease. */
+function startOver(record: SkyhookRecord): SkyhookRecord {
+  const { stopping, interrupt } = haltAll(record)
+  return { ...newRecord(record.uid), rev: record.rev, ...(stopping && { stopping }), ...(interrupt && { interrupt }) }
+}
+
+const stages: readonly string[] = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] satisfies StageName[]
+
+/** A person's edit, entry by entry against what was published: gone restarts the package, another stage restarts there. */
+function edited(name: string, record: SkyhookRecord, text: string, events: StageEvent[]): SkyhookRecord {
+  const wanted = parseState(text)
+  const base = parseState(record.published?.state ?? '{}') ?? {}
+  if (!wanted) {
+    events.push({ type: 'editIgnored', skyhook: name, message: 'the annotation is no JSON object; it is published again' })
+    return republish(record)
+  }
+  const packages: Record<string, PackageRecord> = {}
+  let { flags } = record
+  let halted = record
+  for (const [key, entry] of Object.entries(record.packages)) {
+    const was = base[key]
+    const now = wanted[key]
+    if (was !== undefined && now === undefined) {
+      flags = withoutFlags(flags, entry.name)
+      halted = haltOwner(halted, key, entry)
+      events.push({ type: 'edited', skyhook: name, package: entry.name })
+      continue
+    }
+    if (now !== undefined && was !== undefined && (now.stage !== was.stage || now.state !== was.state)) {
+      if (typeof now.stage === 'string' && stages.includes(now.stage)) {
+        const { attempt: _, retryAtMs: __, failure: ___, finished: ____, ...kept } = entry
+        packages[key] = {
+          ...kept,
+          stage: now.stage as StageName,
+          state: now.state === 'complete' ? 'complete' : 'in_progress',
+          restarts: 0,
+        }
+        flags = withoutFlags(flags, entry.name)
+        halted = haltOwner(halted, key, entry)
+        events.push({ type: 'edited', skyhook: name, package: entry.name })
+        continue
+      }
+      events.push({
+        type: 'editIgnored',
+        skyhook: name,
+        message: `${key}: ${JSON.stringify(now.stage)} is no stage; the entry is published again`,
+      })
+    }
+    packages[key] = entry
+  }
+  for (const key of Object.keys(wanted)) {
+    if (!(key in record.packages))
+      events.push({
+        type: 'editIgnored',
+        skyhook: name,
+        message: `${key}: no such package was installed by this Skyhook; the entry is removed`,
+      })
+  }
+  return republish({ ...halted, packages, flags })
+}
+
+/** What is under way for an entry that a person restarts ends first: its step is stopped, its interrupt waited for. */
+function haltOwner(record: SkyhookRecord, key: string, entry: PackageRecord): SkyhookRecord {
+  const halted = haltPackage(record, entry)
+  const { interrupt } = halted
+  return interrupt?.owners.includes(key) ? { ...halted, interrupt: { ...interrupt, abandoned: true } } : halted
+}
+
+const withoutFlags = (flags: Readonly<Record<string, number>>, packageName: string): Record<string, number> =>
+  Object.fromEntries(Object.entries(flags).filter(([key]) => !key.startsWith(`${packageName}/`)))
+
+/** Forgets what was published under the person's text, so that the next publication is a new revision. */
+function republish(record: SkyhookRecord): SkyhookRecord {
+  const { published: _, ...rest } = record
+  return rest
+}
+
+/** The companion annotation; undefined when absent or not ours. */
+export function parseCompanion(text: string | undefined): Companion | undefined {
+  const value = parseObject(text)
+  if (!value || typeof value['sha256'] !== 'string' || !Number.isSafeInteger(value['rev'])) return undefined
+  const { reboots, ...companion } = value as unknown as Companion
+  return { ...companion, ...(isCounts(reboots) && { reboots }) }
+}
+
+/** Entries of nodeState as somebody wrote them; undefined when it is no object. */
+export function parseState(text: string): Record<string, WrittenEntry> | undefined {
+  const entries = parseObject(text)
+  if (!entries) return undefined
+  return Object.fromEntries(
+    Object.entries(entries).map(([key, entry]) => [key, typeof entry === 'object' && entry !== null ? (entry as WrittenEntry) : {}]),
+  )
+}
+
+const isCounts = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(Number.isSafeInteger)
+
+function parseObject(text: string | undefined): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = text === undefined ? undefined : JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}

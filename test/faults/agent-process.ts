@@ -1,0 +1,69 @@
+/** The agent's process on one node, and the orders it takes at its crash points (src/daemon/runtime/failpoint-orders.ts). */
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+
+/** In the kubelet's folder: it belongs to this machine, so no power cut takes it and writing it syncs nothing of the host. */
+export const ordersFile = '/var/lib/kubelet/crash-orders'
+
+export type AgentProcess = {
+  /** From the next passage on. `none` only has the passages written down. */
+  order(run: number, action: 'kill' | 'stop' | 'none', point: string): void
+  /** It was killed or stopped at its point. */
+  readonly isCaught: boolean
+  /** Passages of a run so far, in order. */
+  passed(run: number): string[]
+  /** After a stop. Nothing happens when it is dead. */
+  resume(): void
+  /** Takes back what was not carried out. */
+  forget(): void
+}
+
+export function agentProcess(box: Sandbox, node: string): AgentProcess {
+  const file = join(box.folder, 'hosts', node, 'kubelet', 'crash-orders')
+  return {
+    order(run, action, point) {
+      writeFileSync(`${file}.new`, `${run} ${action} ${point}\n`)
+      renameSync(`${file}.new`, file)
+    },
+    get isCaught() {
+      return existsSync(`${file}.done`)
+    },
+    passed(run) {
+      const lines = existsSync(`${file}.passed`) ? readFileSync(`${file}.passed`, 'utf8').split('\n') : []
+      return lines.filter((line) => line.startsWith(`${run} `)).map((line) => line.slice(`${run} `.length))
+    },
+    resume() {
+      for (const pid of processesOf(box, node)) if (isAgent(pid)) process.kill(pid, 'SIGCONT')
+    },
+    forget() {
+      for (const end of ['', '.done', '.passed']) rmSync(`${file}${end}`, { force: true })
+    },
+  }
+}
+
+/** Every process of a host, by its id on this machine; bin/sandbox keeps them in a cgroup of that name. */
+function processesOf({ name, folder }: Sandbox, node: string): number[] {
+  const id = `${name}-${createHash('md5').update(folder).digest('hex').slice(0, 4)}`
+  const group = `/sys/fs/cgroup/systemd/skyhookd.${id}/hosts/${node}`
+  const folders = readdirSync(group, { recursive: true, withFileTypes: true }).filter((entry) => entry.name === 'cgroup.procs')
+  return folders.flatMap(({ parentPath, name: procs }) => readIfThere(join(parentPath, procs)).split('\n').filter(Boolean).map(Number))
+}
+
+const isAgent = (pid: number): boolean => /skyhookd\.cjs\0agent\0/.test(readIfThere(`/proc/${pid}/cmdline`))
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return '' // ended meanwhile
+  }
+}
+
+/** Polls: the file system of another host sends no news. False when the time is over. */
+export async function within(timeoutMs: number, isSo: () => boolean | Promise<boolean>, pollMs = 25): Promise<boolean> {
+  for (const endMs = Date.now() + timeoutMs; Date.now() < endMs; await sleep(pollMs)) if (await isSo()) return true
+  return await isSo()
+}

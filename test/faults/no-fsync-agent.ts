@@ -1,0 +1,45 @@
+/**
+ * The negative control: an agent that does not wait for its journal to be on disk. A torture that it survives would show nothing about power
+ * cuts.
+ */
+import { execFile } from 'node:child_process'
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+
+const repository = join(import.meta.dirname, '..', '..')
+const run = promisify(execFile)
+const tag = 'careless'
+
+/** What is taken out of src/host/fs/fsync.ts, and what remains. */
+const cuts = [
+  ['await file.sync()', "if (kindOf(path) !== 'journal') await file.sync()"],
+  ['await folder.sync()', "if (kindOf(path) !== 'agent') await folder.sync()"],
+] as const
+
+/** Rolls it out, and returns the way back to the agent that was there. */
+export async function installCarelessAgent(box: Sandbox): Promise<() => Promise<void>> {
+  const folder = join(repository, 'dist', 'careless')
+  rmSync(folder, { recursive: true, force: true })
+  cpSync(join(repository, 'src'), join(folder, 'src'), { recursive: true })
+  const file = join(folder, 'src', 'host', 'durable.ts')
+  let text = readFileSync(file, 'utf8')
+  for (const [careful, careless] of cuts) {
+    if (!text.includes(careful)) throw new Error(`src/host/fs/fsync.ts has no "${careful}": the negative control would control nothing`)
+    text = text.replace(careful, careless)
+  }
+  writeFileSync(file, text)
+  const env = { ...process.env, ...box.env() }
+  const entry = join(folder, 'src', 'daemon', 'main.ts')
+  const image = `${env['REGISTRY'] ?? ''}/skyhookd:${tag}`
+  await run(process.execPath, [join(repository, 'build', 'image.ts'), '--entry', entry, '--push', image], { env })
+  const path = 'jsonpath={.spec.template.spec.containers[0].image}'
+  const before = await box.kubectl(['-n', 'skyhook', 'get', 'daemonset', 'skyhookd', '-o', path])
+  const use = async (name: string): Promise<void> => {
+    await box.kubectl(['-n', 'skyhook', 'set', 'image', '--field-manager=helm', 'daemonset/skyhookd', `agent=${name}`])
+    await box.kubectl(['-n', 'skyhook', 'rollout', 'status', 'daemonset/skyhookd', '--timeout=180s'])
+  }
+  await use(image)
+  return async () => await use(before)
+}

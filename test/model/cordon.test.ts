@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'vitest'
+import { afterForeignChange, cordonFor, uncordonFor } from '../../src/stages/drain/cordon-ownership.ts'
+import type { CordonChange, CordonState } from '../../src/stages/drain/cordon-ownership.ts'
+
+/**
+ * Two Skyhooks and an administrator on one node: every interleaving of their writes, breadth first over all states. The
+ * oracle is the administrator's last wish. Each agent writes under a resourceVersion, so a step sees the present state.
+ */
+type Model = {
+  readonly unschedulable: boolean
+  readonly marks: readonly string[]
+  readonly before: boolean | null
+  readonly keep: boolean
+  /** What the agent saw of `unschedulable` last. */
+  readonly seen: boolean
+  /** Work left, and work under way. */
+  readonly todo: readonly string[]
+  readonly working: readonly string[]
+  readonly wish: boolean
+  readonly cordonsLeft: number
+  readonly uncordonsLeft: number
+  readonly keepsLeft: number
+}
+
+type Rules = {
+  readonly cordon: typeof cordonFor
+  readonly uncordon: typeof uncordonFor
+  readonly observe: typeof afterForeignChange
+}
+
+const names = ['a', 'b']
+const stateOf = ({ unschedulable, marks, before, keep }: Model): CordonState => ({
+  unschedulable,
+  marks: new Set(marks),
+  before: before ?? undefined,
+  keep,
+})
+
+function written(model: Model, change: CordonChange | undefined): Model {
+  if (!change) return model
+  const marks = model.marks.filter((mark) => mark !== change.removeMark)
+  if (change.addMark) marks.push(change.addMark)
+  const unschedulable = change.unschedulable ?? model.unschedulable
+  return {
+    ...model,
+    unschedulable,
+    seen: unschedulable,
+    marks: marks.sort(),
+    before: change.before === undefined ? model.before : change.before,
+  }
+}
+
+function next(model: Model, rules: Rules): [string, Model][] {
+  const moves: [string, Model][] = []
+  // the agent looks at every version of its own Node before it does anything else
+  if (model.seen !== model.unschedulable) {
+    const observed = written(model, rules.observe(model.seen, stateOf(model)))
+    return [['agent sees the change', { ...observed, seen: observed.unschedulable }]]
+  }
+  for (const name of names) {
+    const without = (list: readonly string[]): string[] => list.filter((item) => item !== name)
+    if (model.todo.includes(name)) {
+      const cordoned = written(model, rules.cordon(name, stateOf(model)))
+      moves.push([`${name} cordons`, { ...cordoned, todo: without(model.todo), working: [...model.working, name].sort() }])
+    }
+    if (!model.working.includes(name)) continue
+    if (!model.unschedulable) moves.push([`${name} cordons again`, written(model, rules.cordon(name, stateOf(model)))])
+    else moves.push([`${name} finishes`, { ...written(model, rules.uncordon(name, stateOf(model))), working: without(model.working) }])
+  }
+  if (model.cordonsLeft > 0 && !model.unschedulable)
+    moves.push(['administrator cordons', { ...model, unschedulable: true, wish: true, cordonsLeft: model.cordonsLeft - 1 }])
+  if (model.uncordonsLeft > 0 && model.unschedulable)
+    moves.push([
+      'administrator uncordons',
+      { ...model, unschedulable: false, wish: false, keep: false, uncordonsLeft: model.uncordonsLeft - 1 },
+    ])
+  if (model.keepsLeft > 0 && model.marks.length > 0)
+    moves.push(['administrator marks it keep-cordoned', { ...model, keep: true, wish: true, keepsLeft: 0 }])
+  return moves
+}
+
+/** The first violation on a shortest path, or how many states were walked. */
+function search(rules: Rules): { readonly states: number; readonly violation?: string } {
+  const start: Model = {
+    unschedulable: false,
+    marks: [],
+    before: null,
+    keep: false,
+    seen: false,
+    todo: ['a', 'b'],
+    working: [],
+    wish: false,
+    cordonsLeft: 2,
+    uncordonsLeft: 2,
+    keepsLeft: 1,
+  }
+  const paths = new Map<string, string>([[JSON.stringify(start), '']])
+  const queue = [start]
+  for (let model = queue.shift(); model; model = queue.shift()) {
+    const path = paths.get(JSON.stringify(model)) ?? ''
+    const quiet = model.todo.length === 0 && model.working.length === 0 && model.seen === model.unschedulable
+    if (quiet && model.unschedulable !== model.wish && !(model.keep && model.unschedulable))
+      return { states: paths.size, violation: `${model.wish ? 'lost' : 'kept'} cordon: ${path}` }
+    if (model.marks.length === 0 && model.before !== null) return { states: paths.size, violation: `memory left behind: ${path}` }
+    for (const [move, following] of next(model, rules)) {
+      const key = JSON.stringify(following)
+      if (paths.has(key)) continue
+      paths.set(key, path === '' ? move : `${path}; ${move}`)
+      queue.push(following)
+    }
+  }
+  return { states: paths.size }
+}
+
+const ours: Rules = { cordon: cordonFor, uncordon: uncordonFor, observe: afterForeignChange }
+
+describe('cordon ownership', () => {
+  test('a node always ends as its administrator last wished', () => {
+    const { states, violation } = search(ours)
+    expect(violation).toBeUndefined()
+    expect(states).toBeGreaterThan(200)
+  })
+
+  test.each<[string, Partial<Rules>, string]>([
+    ['changes during the hold are not watched', { observe: () => undefined }, 'cordon'],
+    [
+      'cordoning again keeps what was remembered',
+      {
+        cordon: (name, state) => {
+          const change = cordonFor(name, state)
+          return change && state.before !== undefined ? { ...change, before: state.before } : change
+        },
+        observe: () => undefined,
+      },
+      'cordon',
+    ],
+    ['what was before is forgotten', { uncordon: (name, state) => uncordonFor(name, { ...state, before: false }) }, 'lost cordon'],
+    ['keep-cordoned is not heard', { uncordon: (name, state) => uncordonFor(name, { ...state, keep: false }) }, 'lost cordon'],
+    [
+      'the first to finish uncordons',
+      {
+        uncordon: (name, state) =>
+          state.marks.has(name) ? { removeMark: name, before: null, unschedulable: state.before === true } : undefined,
+      },
+      '',
+    ],
+  ])('the search finds the fault when %s', (_, wrong, expected) => {
+    expect(search({ ...ours, ...wrong }).violation).toContain(expected)
+  })
+})

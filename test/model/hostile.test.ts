@@ -1,0 +1,123 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { decide } from '../../src/stages/decide.ts'
+import { Rules } from './invariants.ts'
+import { Story, trouble } from './scenario.ts'
+import { TroubledNode } from './faulty-node.ts'
+import type { Decide } from './faulty-node.ts'
+
+/** What stands in annotations is written by anybody; what a decision makes of it must be a decision. */
+const hostileText = fc.oneof(
+  fc.string(),
+  fc.json(),
+  fc.constantFrom(
+    '',
+    'null',
+    '0',
+    '[]',
+    '{}',
+    '{"a|1.0.0":null}',
+    '{"a|1.0.0":[]}',
+    '{"":{}}',
+    '{"|":{"stage":"apply"}}',
+    '{"__proto__":{"stage":"config"}}',
+  ),
+  fc.constantFrom('{"rev":"1","sha256":1}', '{"rev":1,"sha256":""}', '{"rev":-1,"sha256":"x","reboots":[]}', '{"rev":1e309,"sha256":"x"}'),
+  fc
+    .record({
+      key: fc.constantFrom('a|1.0.0', 'a|2.0.0', 'b|1.0.0', 'x|1', 'a', 'a|1.0.0|2'),
+      stage: fc.constantFrom<unknown[]>('apply', 'config', 'interrupt', 'post-interrupt', 'uninstall', 'upgrade', 'dance', 7, null),
+      state: fc.constantFrom<unknown[]>('complete', 'in_progress', 'erroring', 'skipped', 'unknown', 'x', 7, null),
+    })
+    .map(({ key, stage, state }) => JSON.stringify({ [key]: { name: 'a', version: '1.0.0', image: 'r/pkg', stage, state } })),
+)
+const ofOurs = ['nodeState_s', 'journal_s', 'reason_s', 'status_s'] as const
+const ofTheCordon = ['cordon_s', 'cordon_x', 'cordonedBefore', 'keepOffBefore', 'keep-cordoned'] as const
+const hostileEdit = (keys: readonly string[]): fc.Arbitrary<{ readonly key: string; readonly text: string | null }> =>
+  fc.record({ key: fc.constantFrom(...keys), text: fc.option(hostileText, { nil: null }) })
+
+/** A life in which annotations are scribbled upon at any time; true once the node came to rest, or was held for a reason it tells. */
+function scribbled(
+  decideSo: Decide,
+  story: readonly (Parameters<Story['tell']>[0] | { readonly key: string; readonly text: string | null })[],
+): Story {
+  const told = new Story(decideSo, {
+    packages: { a: { version: '1.0.0', image: 'r/pkg', interrupt: { type: 'noop' } }, b: { version: '1.0.0', image: 'r/pkg' } },
+  })
+  for (const part of story) {
+    if ('happens' in part) told.tell(part)
+    else
+      told.node.edit((annotations) => {
+        told.rules.forgetRest('s')
+        if (part.text === null) delete annotations[`skyhook.nvidia.com/${part.key}`]
+        else annotations[`skyhook.nvidia.com/${part.key}`] = part.text
+      })
+  }
+  return told
+}
+
+describe('whatever is written into the annotations', () => {
+  const story = (keys: readonly string[]) =>
+    fc.array(fc.oneof({ weight: 2, arbitrary: trouble() }, { weight: 1, arbitrary: hostileEdit(keys) }), { maxLength: 25 })
+  const searched = (property: fc.IProperty<unknown>): string | undefined => {
+    const { failed, counterexample, errorInstance, seed } = fc.check(property, {
+      numRuns: 250,
+      seed: Number(process.env['SEARCH_SEED'] ?? 20_260_103),
+    })
+    return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nseed ${seed}` : undefined
+  }
+
+  test('of our own, the node ends as the spec says', () => {
+    expect(searched(fc.property(story(ofOurs), (parts) => scribbled(decide, parts).end()))).toBeUndefined()
+  }, 60_000)
+
+  test('of the cordon, decide answers, twice alike, and settles', () => {
+    const property = fc.property(story([...ofOurs, ...ofTheCordon]), (parts) => scribbled(decide, parts).settle())
+    expect(searched(property)).toBeUndefined()
+  }, 60_000)
+
+  test('a decision that trusts them is found out', () => {
+    const trusting: Decide = (world, reasons) => {
+      JSON.parse(world.node.metadata.annotations?.['skyhook.nvidia.com/nodeState_s'] ?? '{}')
+      return decide(world, reasons)
+    }
+    expect(searched(fc.property(story(ofOurs), (parts) => scribbled(trusting, parts).settle()))).toContain('JSON')
+  })
+})
+
+describe('the cost of a decision', () => {
+  /** Of a node on which everything is complete, as an agent spends its life. */
+  test('with 50 Skyhooks of 5 packages', () => {
+    const rules = new Rules(decide)
+    const node = new TroubledNode(decide, {})
+    rules.node = node
+    const packages = Object.fromEntries(
+      ['a', 'b', 'c', 'd', 'e'].map((name) => [
+        name,
+        { version: '1.0.0', image: 'r/pkg', configMap: { x: name.repeat(200) }, env: [{ name: 'E', value: name }] },
+      ]),
+    )
+    for (let index = 0; index < 50; index++) node.apply(`s${index}`, { packages })
+    for (let round = 0; round < 3_000; round++) {
+      const moved = node.turn()
+      if (node.finish() || moved) continue
+      if (node.leases.length === 0 && node.annotation('status_s9') === 'complete') break
+      node.nowMs += 1_000
+    }
+    node.nowMs += 60_000
+    node.turn()
+    expect([...node.views.keys()].filter((name) => node.annotation(`status_${name}`) !== 'complete')).toEqual([])
+    const world = node.world()
+    const times: number[] = []
+    for (let round = 0; round < 50; round++) {
+      const before = process.threadCpuUsage() // the time of others on a busy machine is not ours
+      const plan = decide(world, node.memory.reasons)
+      const { user, system } = process.threadCpuUsage(before)
+      times.push((user + system) / 1000)
+      expect(plan.actions).toEqual([])
+    }
+    const median = times.toSorted((a, b) => a - b)[25] ?? Number.POSITIVE_INFINITY
+    console.info(`decide with 250 complete packages: median ${median.toFixed(2)} ms, worst ${Math.max(...times).toFixed(2)} ms`)
+    expect(median).toBeLessThan(50) // 20 ms on a machine of the smallest size
+  }, 60_000)
+})

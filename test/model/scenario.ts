@@ -1,0 +1,407 @@
+import fc from 'fast-check'
+import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import type { Pod } from '../../src/stages/drain/pods.ts'
+import { parseState } from '../../src/stages/publish/reconcile-annotations.ts'
+import { Rules } from './invariants.ts'
+import { TroubledNode } from './faulty-node.ts'
+import type { Decide, Turn } from './faulty-node.ts'
+
+/** What can happen to a node, as data: a list of these is a story that a search may shorten. */
+export type Trouble =
+  | ({ readonly happens: 'turns'; readonly times: number } & Turn)
+  /** The agent, or the whole host, dies after some actions of a decision. */
+  | { readonly happens: 'death'; readonly of: 'agent' | 'host'; readonly afterActions: number; readonly loses: boolean }
+  | { readonly happens: 'finish' }
+  | { readonly happens: 'failure'; readonly of: string }
+  /** From now on this package finds an interrupt required, or not. */
+  | { readonly happens: 'requirement'; readonly of: string; readonly required: boolean }
+  /** The host finds something to do for this package's config. */
+  | { readonly happens: 'wish'; readonly of: string }
+  | { readonly happens: 'time'; readonly seconds: number }
+  | { readonly happens: 'spec'; readonly spec: SkyhookSpec }
+  /** Another Skyhook on the same node, with its own order; null takes it away. */
+  | { readonly happens: 'neighbour'; readonly spec: SkyhookSpec | null; readonly priority: number }
+  | { readonly happens: 'annotated'; readonly key: 'pause' | 'disable'; readonly on: boolean }
+  | { readonly happens: 'labelled'; readonly key: 'pool' | 'skyhook.nvidia.com/ignore'; readonly value: string | null }
+  | { readonly happens: 'slot lost' }
+  | { readonly happens: 'slots'; readonly granted: boolean }
+  | { readonly happens: 'pod'; readonly name: string; readonly refuses: boolean; readonly isProtected: boolean }
+  | { readonly happens: 'pods allow eviction' }
+  | { readonly happens: 'protected pods end' }
+  | { readonly happens: 'person sets unschedulable'; readonly to: boolean }
+  | { readonly happens: 'reset' }
+  | { readonly happens: 'rerun'; readonly of: string }
+  | { readonly happens: 'deleted' }
+  | { readonly happens: 'replaced' }
+
+const interrupts: readonly Interrupt[] = [
+  { type: 'reboot' },
+  { type: 'service', services: ['cron'] },
+  { type: 'service', services: ['containerd'] },
+  { type: 'noop' },
+  { type: 'restartAllServices' },
+  { type: 'reboot', when: 'required' },
+  { type: 'service', services: ['cron'], when: 'required' },
+]
+
+const rarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 3): fc.Arbitrary<T | undefined> =>
+  fc.option(arbitrary, { nil: undefined, freq: weight })
+
+type Features = { readonly keeps: boolean }
+
+const packageSpec = ({ keeps }: Features): fc.Arbitrary<PackageSpec> =>
+  fc
+    .record({
+      version: fc.constantFrom('1.0.0', '1.1.0', '2.0.0'),
+      image: fc.constantFrom('r/pkg', 'r/pkg', 'r/pkg', 'r/other'),
+      interrupt: rarely(fc.constantFrom(...interrupts), 2),
+      configMap: fc.constantFrom({}, { x: '1' }, { x: '2' }, { x: '1', y: '1' }, { y: '2' }),
+      env: fc.constantFrom(undefined, undefined, [{ name: 'E', value: '1' }], [{ name: 'E', value: '2' }]),
+      configInterrupts: fc.constantFrom(
+        undefined,
+        undefined,
+        { x: interrupts[1] as Interrupt },
+        { '*': interrupts[0] as Interrupt },
+        { '*': interrupts[5] as Interrupt },
+      ),
+      runWhenWanted: rarely(fc.constant({ notOftenerThan: '1m' })),
+      uninstall: keeps
+        ? fc.constantFrom(undefined, undefined, { enabled: false }, { enabled: true }, { enabled: true, apply: true })
+        : fc.constantFrom(undefined, undefined, undefined, { enabled: true }, { enabled: true, apply: true }),
+    })
+    .map((spec) => Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined)) as PackageSpec)
+
+/** Specs whose dependencies form no cycle and name versions that are there. */
+export const skyhookSpec = (features: Features = { keeps: false }): fc.Arbitrary<SkyhookSpec> =>
+  fc
+    .record({
+      packages: fc.dictionary(fc.constantFrom('a', 'b', 'c'), packageSpec(features), { maxKeys: 3, noNullPrototype: true }),
+      edges: fc.subarray(['ba', 'ca', 'cb'], { maxLength: 2 }),
+      serial: fc.constantFrom(false, false, true),
+      protects: fc.boolean(),
+      runtimeRequired: fc.constantFrom(false, false, true),
+      drain: fc.constantFrom<NonNullable<SkyhookSpec['drain']>[]>(
+        {},
+        {},
+        { cordon: 'late' },
+        { yieldAfterSeconds: 30 },
+        { timeoutSeconds: 20, onTimeout: 'delete' },
+        { timeoutSeconds: 20, onTimeout: 'release' },
+        { singleNode: 'skip' },
+      ),
+    })
+    .map(({ packages, edges, serial, protects, runtimeRequired, drain }) => {
+      const linked = Object.fromEntries(
+        Object.entries(packages).map(([name, spec]) => {
+          const needed = edges.filter(([from, to]) => from === name && to !== undefined && packages[to]).map((edge) => edge.charAt(1))
+          const dependsOn = Object.fromEntries(needed.map((other) => [other, packages[other]?.version ?? '']))
+          return [name, needed.length === 0 ? spec : { ...spec, dependsOn }]
+        }),
+      )
+      return {
+        nodeSelectors: { matchLabels: { pool: 'x' } },
+        packages: linked,
+        ...(serial && { serial }),
+        ...(runtimeRequired && { runtimeRequired }),
+        ...(protects && { podNonInterruptLabels: { matchLabels: { workload: 'never' } } }),
+        drain,
+      }
+    })
+
+export const trouble = (features?: Features): fc.Arbitrary<Trouble> =>
+  fc.oneof(
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        happens: fc.constant('turns' as const),
+        times: fc.integer({ min: 1, max: 7 }),
+        reversed: fc.boolean(),
+        conflict: fc.constantFrom(false, false, true),
+      }),
+    },
+    { weight: 6, arbitrary: fc.constant<Trouble>({ happens: 'finish' }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        happens: fc.constant('death' as const),
+        of: fc.constantFrom('agent' as const, 'agent' as const, 'host' as const),
+        afterActions: fc.nat(3),
+        loses: fc.boolean(),
+      }),
+    },
+    { weight: 3, arbitrary: skyhookSpec(features).map((spec): Trouble => ({ happens: 'spec', spec })) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        happens: fc.constant('neighbour' as const),
+        spec: fc.option(skyhookSpec(features), { nil: null, freq: 3 }),
+        priority: fc.constantFrom(1, 300),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ happens: fc.constant('failure' as const), of: fc.constantFrom('a', 'b', 'c') }) },
+    { weight: 1, arbitrary: fc.record({ happens: fc.constant('wish' as const), of: fc.constantFrom('a', 'b', 'c') }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ happens: fc.constant('requirement' as const), of: fc.constantFrom('a', 'b', 'c'), required: fc.boolean() }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.constantFrom<Trouble[]>(
+        { happens: 'time', seconds: 1 },
+        { happens: 'time', seconds: 7 },
+        { happens: 'time', seconds: 70 },
+      ),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        happens: fc.constant('annotated' as const),
+        key: fc.constantFrom('pause' as const, 'disable' as const),
+        on: fc.boolean(),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.constantFrom<Trouble[]>(
+        { happens: 'labelled', key: 'pool', value: 'y' },
+        { happens: 'labelled', key: 'pool', value: 'x' },
+        { happens: 'labelled', key: 'skyhook.nvidia.com/ignore', value: 'true' },
+        { happens: 'labelled', key: 'skyhook.nvidia.com/ignore', value: null },
+      ),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.constantFrom<Trouble[]>(
+        { happens: 'slot lost' },
+        { happens: 'slots', granted: false },
+        { happens: 'slots', granted: true },
+        { happens: 'pods allow eviction' },
+        { happens: 'protected pods end' },
+        { happens: 'person sets unschedulable', to: false },
+        { happens: 'person sets unschedulable', to: true },
+        { happens: 'reset' },
+        { happens: 'rerun', of: 'a' },
+        { happens: 'deleted' },
+        { happens: 'replaced' },
+      ),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        happens: fc.constant('pod' as const),
+        name: fc.constantFrom('p', 'q'),
+        refuses: fc.boolean(),
+        isProtected: fc.boolean(),
+      }),
+    },
+  )
+
+/** A node under its rules, with what people last wished of it. */
+export class Story {
+  readonly rules: Rules
+  readonly node: TroubledNode
+  #spec: SkyhookSpec
+  #neighbour: SkyhookSpec | undefined
+  #annotations: Record<string, string> = {}
+  #wish = false
+  #pods = 0
+
+  constructor(decide: Decide, spec: SkyhookSpec) {
+    this.rules = new Rules(decide)
+    this.node = new TroubledNode(decide, this.rules)
+    this.rules.node = this.node
+    this.#spec = spec
+    this.node.requiring.add('c')
+    this.node.apply('s', spec)
+  }
+
+  tell(trouble: Trouble): void {
+    const { node, rules } = this
+    switch (trouble.happens) {
+      case 'turns':
+        for (let time = 0; time < trouble.times; time++) node.turn(trouble)
+        return
+      case 'death':
+        node.turn({ dieAfter: trouble.afterActions })
+        if (trouble.of === 'agent') node.restartAgent()
+        else node.powerCut(trouble.loses)
+        return
+      case 'finish':
+        node.finish()
+        return
+      case 'failure':
+        node.failing.add(trouble.of)
+        node.finish()
+        node.failing.clear()
+        return
+      case 'requirement':
+        if (trouble.required) node.requiring.add(trouble.of)
+        else node.requiring.delete(trouble.of)
+        return
+      case 'wish':
+        if (this.#spec.packages?.[trouble.of]?.runWhenWanted) rules.noteWish(`s/${trouble.of}`)
+        node.wish('s', trouble.of)
+        return
+      case 'time':
+        node.nowMs += trouble.seconds * 1_000
+        return
+      case 'spec':
+        this.#spec = trouble.spec
+        this.#publishSpec()
+        return
+      case 'neighbour':
+        this.#neighbour = trouble.spec ?? undefined
+        if (trouble.spec) node.apply('t', { ...trouble.spec, priority: trouble.priority })
+        else node.remove('t')
+        return
+      case 'annotated':
+        this.#annotations = { ...this.#annotations, [`skyhook.nvidia.com/${trouble.key}`]: String(trouble.on) }
+        this.#publishSpec()
+        return
+      case 'labelled':
+        node.label(trouble.key, trouble.value ?? undefined)
+        return
+      case 'slot lost':
+        node.leases = []
+        return
+      case 'slots':
+        node.grants = trouble.granted
+        return
+      case 'pod':
+        this.#addPod(trouble.name, trouble.refuses, trouble.isProtected)
+        return
+      case 'pods allow eviction':
+        node.refusing.clear()
+        return
+      case 'protected pods end':
+        node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
+        return
+      case 'person sets unschedulable':
+        if ((node.node.spec?.unschedulable === true) === trouble.to) return // a write that changes nothing: nobody can see it
+        this.#wish = trouble.to
+        node.setUnschedulable(trouble.to)
+        node.turn() // two writes of which nobody saw the first would be none
+        return
+      case 'reset':
+        if (node.annotation('nodeState_s') === undefined) return
+        rules.forgetRest('s')
+        node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
+        return
+      case 'rerun':
+        this.#rerun(trouble.of)
+        return
+      case 'deleted':
+        node.remove('s')
+        return
+      case 'replaced':
+        node.remove('s')
+        this.#publishSpec()
+        return
+    }
+  }
+
+  /** Nothing disturbs any more, everything succeeds: brings the node to its end, or says why it does not get there. */
+  end(): void {
+    const { node } = this
+    node.failing.clear()
+    node.refusing.clear()
+    node.grants = true
+    node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
+    node.label('pool', 'x')
+    node.label('skyhook.nvidia.com/ignore', undefined)
+    this.#annotations = {}
+    this.#publishSpec()
+    const endMs = node.nowMs + 7_200_000
+    while (node.nowMs < endMs) {
+      this.settle()
+      if (node.finish()) continue
+      const next = node.lastPlan?.wakeAtMs ?? Number.POSITIVE_INFINITY
+      if (this.#isOver() && next > node.nowMs + 30_000) break
+      if (!this.#isOver() && next > node.nowMs + 2_000 && node.memory.reasons.size === 0) throw new Error('waits without a reason')
+      node.nowMs = Math.max(node.nowMs + 1, Math.min(next, node.nowMs + 60_000))
+    }
+    this.#isEndedWell()
+  }
+
+  /** As far as it goes while the clock stands still. */
+  settle(): void {
+    const { node } = this
+    for (let round = 0; round < 60; round++) if (!node.turn()) return
+    throw new Error(`does not settle: ${node.lastPlan?.actions.map(({ key }) => key).join(' ')}`)
+  }
+
+  #isOver(): boolean {
+    const isComplete = (name: string): boolean => this.node.annotation(`status_${name}`) === 'complete'
+    return isComplete('s') && (!this.#neighbour || isComplete('t')) && this.node.leases.length === 0
+  }
+
+  #isEndedWell(): void {
+    const { node, rules } = this
+    const reason = node.memory.reasons.get('s')
+    const story = `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ${JSON.stringify(node.leases)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
+    if (!this.#isOver()) throw new Error(`never complete: ${story}`)
+    rules.isComplete('s', this.#spec)
+    if (this.#neighbour) rules.isComplete('t', this.#neighbour)
+    const annotations = Object.keys(node.node.metadata.annotations ?? {})
+    const left = annotations.filter((key) => /cordon|keepOff|autoscaler|karpenter/.test(key))
+    if (left.length > 0) throw new Error(`left behind: ${left.join()}`)
+    if ((node.node.spec?.unschedulable === true) !== this.#wish) throw new Error(`unschedulable should be ${this.#wish}`)
+    const wanted = Object.entries(this.#spec.packages ?? {}).filter(([, { uninstall }]) => uninstall?.apply !== true)
+    const expected = wanted.map(([name, { version }]) => `${name}|${version}`).sort()
+    const shown = Object.keys(JSON.parse(node.annotation('nodeState_s') ?? '{}') as object).filter((key) => !this.#isKept(key))
+    if (shown.join() !== expected.join()) throw new Error(`entries ${shown.join()} instead of ${expected.join()}`)
+    for (const [key, { forgotten }] of rules.host)
+      if (!forgotten && key.startsWith('s/') && !wanted.some(([name]) => key === `s/${name}`) && !this.#isKept(key.slice(2)))
+        throw new Error(`${key} was not uninstalled`)
+  }
+
+  /** By its uninstall policy a package may stay although the spec has nothing, or another version, of it. */
+  #isKept(key: string): boolean {
+    return Object.entries(this.node.journal.skyhooks['s']?.packages ?? {}).some(
+      ([other, { uninstall, version, name }]) =>
+        (other === key || name === key) && uninstall?.enabled === false && this.#spec.packages?.[name]?.version !== version,
+    )
+  }
+
+  #publishSpec(): void {
+    this.node.apply('s', this.#spec, this.#annotations)
+  }
+
+  #addPod(name: string, refuses: boolean, isProtected: boolean): void {
+    const { node } = this
+    const unique = `${name}${++this.#pods}`
+    if (refuses) node.refusing.add(unique)
+    node.pods = [
+      ...node.pods,
+      {
+        metadata: {
+          name: unique,
+          namespace: 'shop',
+          uid: `uid-${unique}`,
+          resourceVersion: '1',
+          labels: isProtected ? { workload: 'never' } : {},
+        },
+        status: { phase: 'Running' },
+      } satisfies Pod,
+    ]
+  }
+
+  #rerun(name: string): void {
+    const { node, rules } = this
+    const state = parseState(node.annotation('nodeState_s') ?? '')
+    if (state === undefined) return
+    const entries = Object.entries(state).filter(([key]) => !key.startsWith(`${name}|`))
+    rules.forgetRest('s')
+    node.edit((annotations) => {
+      annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(entries))
+    })
+  }
+}
+
+/** Throws with the rule that was broken, or with how far the node came. */
+export function tellStory(decide: Decide, spec: SkyhookSpec, troubles: readonly Trouble[]): Story {
+  const story = new Story(decide, spec)
+  for (const trouble of troubles) story.tell(trouble)
+  story.end()
+  return story
+}

@@ -1,0 +1,74 @@
+/** Objects for the tests of this folder, as agents and the API server make them. */
+import * as keys from '../../src/schemas/annotations.ts'
+import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
+import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import { appliedHash } from '../../src/stages/model/applied-hash.ts'
+import { sha256Hex } from '../../src/schemas/canonical-json.ts'
+import { countNodes, type Counts } from '../../src/census/count.ts'
+import type { AgentState, CensusNode } from '../../src/census/node-facts.ts'
+import type { Agents } from '../../src/census/agent-liveness.ts'
+
+export const spec: SkyhookSpec = {
+  packages: { tuning: { version: '1.1.0', image: 'registry.example.com/tuning', configMap: { a: '1' } } },
+}
+
+export function skyhookWith(
+  change: { spec?: SkyhookSpec; metadata?: Partial<Skyhook['metadata']>; status?: Skyhook['status'] } = {},
+): Skyhook {
+  return {
+    metadata: { name: 'demo', uid: 'demo-uid', resourceVersion: '7', generation: 3, ...change.metadata },
+    spec: change.spec ?? spec,
+    ...(change.status && { status: change.status }),
+  }
+}
+
+export const entry = (change: Partial<NodeStateEntry> = {}): NodeStateEntry => ({
+  name: 'tuning',
+  version: '1.1.0',
+  image: 'registry.example.com/tuning',
+  stage: 'config',
+  state: 'complete',
+  ...change,
+})
+
+export type Said = {
+  readonly status?: string
+  readonly entries?: readonly NodeStateEntry[]
+  readonly stateText?: string
+  readonly of?: SkyhookSpec
+  readonly reason?: readonly [reason: string, message: string]
+  readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string | undefined>>
+  readonly uid?: string
+  readonly companion?: Readonly<Record<string, unknown>>
+}
+
+/** A Node as its agent leaves it; by default complete for the spec above. `status: ''` = the agent has said nothing yet. */
+export function nodeSaying(name: string, said: Said = {}): CensusNode {
+  const { status = 'complete', entries = [entry()], of = spec, uid = `${name}-uid` } = said
+  const stateText = said.stateText ?? JSON.stringify(Object.fromEntries(entries.map((one) => [`${one.name}|${one.version}`, one])))
+  const companion = { v: 1, rev: 4, sha256: sha256Hex(stateText), nodeUID: uid, applied: appliedHash(of), ...said.companion }
+  const all: Record<string, string | undefined> = {
+    ...(status !== '' && {
+      [keys.nodeStateKey('demo')]: stateText,
+      [keys.statusKey('demo')]: status,
+      [keys.journalKey('demo')]: JSON.stringify(companion),
+    }),
+    ...(said.reason && {
+      [keys.reasonKey('demo')]: JSON.stringify({ reason: said.reason[0], message: said.reason[1], since: '2026-11-20T14:00:00Z' }),
+    }),
+    ...said.annotations,
+  }
+  const annotations = Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined))
+  return { name, uid, labels: { 'kubernetes.io/hostname': name, ...said.labels }, annotations }
+}
+
+export const agentsAll = (state: AgentState = 'ready', others: Readonly<Record<string, AgentState>> = {}): Agents => ({
+  ready: 3,
+  of: (node) => others[node] ?? state,
+  isDead: (node) => (others[node] ?? state) === 'silent',
+})
+
+export function counted(skyhook: Skyhook, nodes: readonly CensusNode[], agents: Agents = agentsAll()): Counts {
+  return countNodes({ metadata: skyhook.metadata, spec: skyhook.spec, stale: false }, nodes, agents)
+}

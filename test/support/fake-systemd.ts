@@ -1,0 +1,71 @@
+import { Variant } from 'dbus-next/lib/variant.js'
+import { keepBus } from '../../src/host/dbus/reconnecting.ts'
+import { createUnits } from '../../src/host/systemd/units.ts'
+import { startFakeBus } from './fake-bus.ts'
+
+export type FakeUnit = {
+  loadState?: string
+  activeState?: string
+  subState?: string
+  job?: number
+  invocationId?: string
+  result?: string
+  execMainCode?: number
+  execMainStatus?: number
+  nRestarts?: number
+  conditionResult?: boolean
+  type?: string
+}
+
+/** A fake bus with a systemd whose units are what the test says they are, and a connection to it. */
+export async function startFakeSystemd() {
+  const bus = await startFakeBus()
+  const units = new Map<string, FakeUnit>()
+  const byPath = (path = '') => units.get(decodeURIComponent(path.slice(path.lastIndexOf('/') + 1).replaceAll('_', '%')))
+  const row = (name: string) => {
+    const unit = units.get(name)
+    const { loadState = unit ? 'loaded' : 'not-found', activeState = 'inactive', subState = 'dead', job = 0 } = unit ?? {}
+    return [name, '', loadState, activeState, subState, '', '/org/freedesktop/systemd1/unit/x', job, '', '/']
+  }
+  bus.answers('ListUnitsByNames', ({ message }) => ({ signature: 'a(ssssssouso)', body: [(message.body[0] as string[]).map(row)] }))
+  bus.answers('ListUnitsByPatterns', () => ({ signature: 'a(ssssssouso)', body: [[...units.keys()].map(row)] }))
+  bus.answers('Get', ({ message }) => ({
+    signature: 'v',
+    body: [new Variant('ay', Buffer.from(byPath(message.path)?.invocationId ?? '', 'hex'))],
+  }))
+  bus.answers('GetAll', ({ message }) => {
+    const unit = byPath(message.path)
+    const values = {
+      LoadState: new Variant('s', unit?.loadState ?? (unit ? 'loaded' : 'not-found')),
+      ActiveState: new Variant('s', unit?.activeState ?? 'inactive'),
+      SubState: new Variant('s', unit?.subState ?? 'dead'),
+      Job: new Variant('(uo)', [unit?.job ?? 0, '/']),
+      InvocationID: new Variant('ay', Buffer.from(unit?.invocationId ?? '', 'hex')),
+      Result: new Variant('s', unit?.result ?? 'success'), // what a unit that is gone answers too
+      ExecMainCode: new Variant('i', unit?.execMainCode ?? 0),
+      ExecMainStatus: new Variant('i', unit?.execMainStatus ?? 0),
+      NRestarts: new Variant('u', unit?.nRestarts ?? 0),
+      Type: new Variant('s', unit?.type ?? 'simple'),
+      ConditionResult: new Variant('b', unit?.conditionResult ?? true),
+      ConditionTimestamp: new Variant('t', unit ? 1_795_182_215_350_008n : 0n),
+    }
+    return { signature: 'a{sv}', body: [values] }
+  })
+  for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'KillUnit', 'Reload']) bus.answers(member, {})
+  for (const member of ['StopUnit', 'StartTransientUnit']) bus.answers(member, { signature: 'o', body: ['/job/1'] })
+  const connection = keepBus({ socketPath: bus.socketPath })
+  return {
+    bus,
+    connection,
+    /** The host's units: set what they are. */
+    hostUnits: units,
+    units: createUnits(connection),
+    /** systemd's news that a job ended. */
+    jobRemoved: (unit: string, result = 'done', job = '/job/1', sender?: string) =>
+      bus.signal('JobRemoved', 'uoss', [1, job, unit, result], sender),
+    async [Symbol.asyncDispose]() {
+      connection.close()
+      await bus.stop()
+    },
+  }
+}
