@@ -60,7 +60,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "imagePullSecrets" (include "skyhookd.pullSecretNames" . | fromJsonArray)
   "takeover" (dict "namespace" (include "skyhookd.takeoverNamespace" .))
   "estimatedNodeCount" .Values.estimatedNodeCount
-  "proxy" (dict "https" .Values.proxy.https "no" .Values.proxy.no)
+  "proxy" (dict "httpsProxy" .Values.proxy.httpsProxy "noProxy" .Values.proxy.noProxy)
 -}}
 {{- $settings | toPrettyJson -}}
 {{- end -}}

@@ -159,6 +159,6 @@ describe('the roll-up', () => {
 test.each([
   ['skyhook.nvidia.com/status_demo', 'demo'],
   ['skyhook.nvidia.com/nodeState_a.b-c_d', 'a.b-c_d'],
-  ['skyhook.nvidia.com/cordonedBefore', undefined],
+  ['skyhook.nvidia.com/cordoned-before', undefined],
   ['example.com/status_demo', undefined],
 ])('the key %s belongs to %s', (key, skyhook) => expect(skyhookOfKey(key)).toBe(skyhook))

@@ -62,7 +62,7 @@ describe('problems', () => {
   test('are silent agents too', () => {
     const counts = counted(skyhookWith(), [nodeSaying('a'), failing('b')], agentsAll('silent'))
     expect(problemsOf(counts, new Set()).told).toEqual([
-      { type: 'Warning', reason: 'AgentSilent', message: 'a, b: no Ready agent for ten minutes' },
+      { type: 'Warning', reason: 'AgentNotReady', message: 'a, b: no Ready agent for ten minutes' },
     ])
   })
 

@@ -33,7 +33,7 @@ export function turnsOf(before: SkyhookStatus | undefined, after: SkyhookStatus)
 export function problemsOf({ nodes }: Counts, known: ToldProblems): { readonly told: readonly Told[]; readonly problems: ToldProblems } {
   const groups = new Map<string, { reason: string; message: string; names: string[] }>()
   for (const { name, agent, reason } of nodes) {
-    const problem = agent === 'silent' ? { reason: 'AgentSilent', message: 'no Ready agent for ten minutes' } : reason
+    const problem = agent === 'silent' ? { reason: 'AgentNotReady', message: 'no Ready agent for ten minutes' } : reason
     if (problem === undefined || quiet.has(problem.reason)) continue
     const key = `${problem.reason}: ${problem.message}`
     const group = groups.get(key) ?? { ...problem, names: [] }
@@ -69,5 +69,5 @@ const quiet: ReadonlySet<string> = new Set([
 export function skippedNodes(plan: FinalizerPlan): Told[] {
   if (plan.do !== 'remove' || plan.skipped.length === 0) return []
   const message = `deleted without uninstalling from ${nodeList(plan.skipped)}: no Ready agent there for ten minutes`
-  return [{ type: 'Warning', reason: 'NodesSkipped', message }]
+  return [{ type: 'Warning', reason: 'UninstallSkipped', message }]
 }

@@ -35,7 +35,9 @@ const told: readonly NodeStatus[] = ['erroring', 'blocked', 'in_progress', 'unkn
 /** The reasons of a group; of one that a person has to act on also the first message. */
 function reasonsOf(group: readonly NodeFact[]): string {
   const [first] = group
-  const words = group.map(({ agent, reason }) => (agent === 'silent' ? 'AgentSilent' : reason?.reason)).filter((word) => word !== undefined)
+  const words = group
+    .map(({ agent, reason }) => (agent === 'silent' ? 'AgentNotReady' : reason?.reason))
+    .filter((word) => word !== undefined)
   const distinct = [...new Set(words)].toSorted().slice(0, 5)
   const wantsMessage = first !== undefined && (first.status === 'erroring' || first.status === 'blocked')
   const detail = wantsMessage ? group.find(({ reason }) => reason !== undefined)?.reason?.message : undefined

@@ -9,9 +9,9 @@ export const cordonKey = (skyhook: string): string => `${prefix}/cordon_${skyhoo
 export const journalKey = (skyhook: string): string => `${prefix}/journal_${skyhook}`
 /** Ours: why this node is not complete, for people. */
 export const reasonKey = (skyhook: string): string => `${prefix}/reason_${skyhook}`
-export const cordonedBeforeKey = `${prefix}/cordonedBefore`
+export const cordonedBeforeKey = `${prefix}/cordoned-before`
 export const keepCordonedKey = `${prefix}/keep-cordoned`
-export const keepOffBeforeKey = `${prefix}/keepOffBefore`
+export const keepOffBeforeKey = `${prefix}/keep-off-before`
 export const ignoreLabel = `${prefix}/ignore`
 export const pauseKey = `${prefix}/pause`
 export const disableKey = `${prefix}/disable`

@@ -8,7 +8,7 @@ export type PackageStatus = {
   /** One line for people, at most `longestMessage` characters. */
   readonly message: string
   /** Whether config would have something to do, and whether an interrupt is required. */
-  readonly wants: { readonly run: boolean; readonly interrupt: boolean }
+  readonly requests: { readonly run: boolean; readonly interrupt: boolean }
 }
 
 /** What reading that file came to. */
@@ -35,14 +35,17 @@ export function parsePackageStatus(text: string, name: string): ParsedStatus {
     return invalid('it is no JSON')
   }
   if (!isObject(value)) return invalid('it is no JSON object')
-  const { v, package: of, bootId, message, wants } = value
+  const { v, package: of, bootId, message, requests } = value
   if (v !== version) return invalid(`its v is ${JSON.stringify(v)}, and this agent reads ${version}`)
   if (of !== name) return invalid(`its package is ${JSON.stringify(of)} instead of "${name}"`)
   if (typeof bootId !== 'string' || bootId === '') return invalid('its bootId is missing')
   if (typeof message !== 'string') return invalid('its message is no text')
-  if (!isObject(wants) || typeof wants['run'] !== 'boolean' || typeof wants['interrupt'] !== 'boolean')
-    return invalid('its wants are not {"run": true or false, "interrupt": true or false}')
-  return { outcome: 'valid', status: { bootId, message: oneLine(message), wants: { run: wants['run'], interrupt: wants['interrupt'] } } }
+  if (!isObject(requests) || typeof requests['run'] !== 'boolean' || typeof requests['interrupt'] !== 'boolean')
+    return invalid('its requests are not {"run": true or false, "interrupt": true or false}')
+  return {
+    outcome: 'valid',
+    status: { bootId, message: oneLine(message), requests: { run: requests['run'], interrupt: requests['interrupt'] } },
+  }
 }
 
 const invalid = (problem: string): ParsedStatus => ({ outcome: 'invalid', problem })

@@ -50,7 +50,7 @@ export type PackageSpec = {
   readonly stageTimeout?: string
   readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
   /** The package's status file may ask for a run of config; absent = it is not listened to. */
-  readonly runWhenWanted?: { readonly notOftenerThan: string }
+  readonly rerunOnRequest?: { readonly minInterval: string }
 }
 
 export type PackageResources = {

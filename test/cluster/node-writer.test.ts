@@ -76,7 +76,7 @@ describe('one PATCH of the status', () => {
 describe('one PATCH of the node', () => {
   test('carries a cordon and its marks', async () => {
     await write({
-      annotations: { 'skyhook.nvidia.com/cordon_demo': 'true', 'skyhook.nvidia.com/cordonedBefore': 'false' },
+      annotations: { 'skyhook.nvidia.com/cordon_demo': 'true', 'skyhook.nvidia.com/cordoned-before': 'false' },
       unschedulable: true,
     })
     const after = await read()

@@ -82,7 +82,7 @@ describe('a Skyhook is taken', () => {
             interrupt: { type: 'reboot', when: 'required' },
             configMap: { reboot: '1' },
             configInterrupts: { reboot: { type: 'reboot', when: 'always' } },
-            runWhenWanted: { notOftenerThan: '24h' },
+            rerunOnRequest: { minInterval: '24h' },
           },
         },
       },

@@ -81,15 +81,15 @@ describe('a Skyhook is refused', () => {
     ],
     [
       'a host that may ask without a limit',
-      withPackage({ runWhenWanted: {} }),
-      'spec.packages.tuning.runWhenWanted.notOftenerThan: Required value',
+      withPackage({ rerunOnRequest: {} }),
+      'spec.packages.tuning.rerunOnRequest.minInterval: Required value',
     ],
     [
       'a limit that is none',
-      withPackage({ runWhenWanted: { notOftenerThan: '59s' } }),
-      'spec.packages[tuning].runWhenWanted.notOftenerThan: Invalid value: "59s": oftener than once a minute; write at least 1m, such as 24h',
+      withPackage({ rerunOnRequest: { minInterval: '59s' } }),
+      'spec.packages[tuning].rerunOnRequest.minInterval: Invalid value: "59s": must be at least 1m, such as 24h',
     ],
-    ['a limit in days', withPackage({ runWhenWanted: { notOftenerThan: '1d' } }), 'spec.packages.tuning.runWhenWanted.notOftenerThan'],
+    ['a limit in days', withPackage({ rerunOnRequest: { minInterval: '1d' } }), 'spec.packages.tuning.rerunOnRequest.minInterval'],
     [
       'a dependency that is no package',
       withPackage({ dependsOn: { other: '1' } }),

@@ -23,10 +23,10 @@ test('a host that returns with an empty disk starts over, without another reboot
   expect(await host.exists(journalOf(name))).toBe(false)
   const boot = await host.bootId()
 
-  await cluster.history.eventually('an Event tells it', (view) => tells(view, node, 'StartedOver', name), 60_000)
+  await cluster.history.eventually('an Event tells it', (view) => tells(view, node, 'HostStateLost', name), 60_000)
   await cluster.history.eventually(
     'an Event tells that the reboot is not repeated',
-    (view) => tells(view, node, 'RebootNotRepeated', name),
+    (view) => tells(view, node, 'RebootSkipped', name),
     60_000,
   )
   await host.awaitLine(journalOf(name), 'post_interrupt ends', 60_000)

@@ -49,7 +49,7 @@ test('an update that needs no reboot is installed while the node stays in servic
     version: '1.0.0',
     image: `${cluster.registry}/packages/os-update`,
     interrupt: { type: 'reboot', when: 'required' },
-    runWhenWanted: { notOftenerThan: '1h' },
+    rerunOnRequest: { minInterval: '1h' },
     uninstall: { enabled: true },
   } as const
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { 'os-update': osUpdate } }), node)
@@ -58,7 +58,7 @@ test('an update that needs no reboot is installed while the node stays in servic
   expect(shown(cluster.history.now.nodes.get(node), name).state).toMatchObject({
     'os-update|1.0.0': { stage: 'config', state: 'complete' },
   })
-  expect(said()).toBe('False NothingWanted: 0 updates available, 0 of them for security; 0 to be installed')
+  expect(said()).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
   expect([await isOutOfService(), await cluster.host(node).bootId()]).toEqual([false, before])
 })
 
@@ -75,14 +75,14 @@ test('one that needs it is installed as soon as the host finds it, and the drain
     companion: { reboots: expect.anything() as unknown },
   })
   expect(Object.values(shown(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
-  await expect.poll(said).toBe('False NothingWanted: 0 updates available, 0 of them for security; 0 to be installed')
+  await expect.poll(said).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
 
   const states = await serviceOf(cluster.history, node)
   const after = await cluster.host(node).bootId()
   expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, after])
   expect(uncordonings(states)).toEqual([{ cordoned: false, ready: true, bootId: after }])
   expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
-  await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'Interrupted', name, 'reboot'))
+  await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'InterruptCompleted', name, 'reboot'))
   await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'InterruptRequired', name, 'a reboot is required'))
 })
 

@@ -31,7 +31,7 @@ test('a power cut during a step ends in a complete node, with that step alone re
   await cluster.history.eventually('an Event says that the outcome was unknown', ({ events }) =>
     [...events.values()].some(
       ({ reason, message }) =>
-        reason === 'StepUnknown' && message?.includes(name) === true && message.includes('config shellscript_run.sh'),
+        reason === 'StepOutcomeUnknown' && message?.includes(name) === true && message.includes('config shellscript_run.sh'),
     ),
   )
   await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)

@@ -110,7 +110,7 @@ test('of three nodes only the one that needs a reboot leaves service, also when 
   const says = [
     'if [ "$(hostname)" = node-2 ]; then needs=true; else needs=false; fi',
     'mkdir -p "$SKYHOOK_ROOT_DIR/status"',
-    'printf \'{"v":1,"package":"work","bootId":"%s","message":"","wants":{"run":false,"interrupt":%s}}\' "$(cat /proc/sys/kernel/random/boot_id)" $needs >"$SKYHOOK_ROOT_DIR/status/work.json"',
+    'printf \'{"v":1,"package":"work","bootId":"%s","message":"","requests":{"run":false,"interrupt":%s}}\' "$(cat /proc/sys/kernel/random/boot_id)" $needs >"$SKYHOOK_ROOT_DIR/status/work.json"',
   ].join('\n')
   const interrupt = { type: 'reboot', when: 'required' } as const
   const work = shellscript(cluster.registry, { ...scripts, config: `${scripts.config}\n${says}` }, { interrupt })

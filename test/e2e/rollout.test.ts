@@ -85,7 +85,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
         .filter(({ involvedObject, message }) => involvedObject?.name === name && message?.includes(demo))
         .map(({ reason }) => reason)
     await cluster.history.eventually('the Events are there', (view) =>
-      nodeNames.every((name) => ['SkyhookBegan', 'SkyhookComplete'].every((reason) => reasons(view, name).includes(reason))),
+      nodeNames.every((name) => ['SkyhookStarted', 'SkyhookCompleted'].every((reason) => reasons(view, name).includes(reason))),
     )
   })
 

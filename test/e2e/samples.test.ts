@@ -69,7 +69,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
     expect(await cluster.host(node).read('/etc/bcp/csp')).toBe('azure\n')
     expect(await cluster.host(node).read('/etc/nvssh/roles.conf')).toBe('AllowGroups admins\n')
     expect(await cluster.host(node).read('/etc/bcp/interrupted')).toBe(`${await cluster.host(node).bootId()}\n`)
-    expect(tells(cluster.history.now, node, 'Interrupted', name, 'service cron')).toBe(true)
+    expect(tells(cluster.history.now, node, 'InterruptCompleted', name, 'service cron')).toBe(true)
   })
 
   test('restarts it again for a changed key of the configuration, one node at a time', async () => {

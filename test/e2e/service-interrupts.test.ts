@@ -45,7 +45,7 @@ describe.concurrent('a service that the agent stands on', () => {
     await cluster.apply(manifest(name, { packages: { work: pkg(restarting(unit), { post_interrupt: after }) } }), node)
     await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 60_000)
     expect(await startsOf(node, unit)).toBe(before + 1)
-    await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'Interrupted', name, 'service'))
+    await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'InterruptCompleted', name, 'service'))
     expect(uncordonings(await serviceOf(cluster.history, node)).at(-1)).toMatchObject({ ready: true })
     const [atMs, ...again] = await cluster.host(node).lines(journalOf(name))
     expect(again).toEqual([])

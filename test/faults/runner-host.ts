@@ -22,7 +22,7 @@ export async function openBench(name: string, laneCount: number, keep: boolean):
   if (!existsSync(join(box.folder, 'env'))) await box.must(['up', String(laneCount + 1)], { env: { DISK_MIB: String(diskMib) } })
   const { KUBECONFIG = '', REGISTRY = '' } = box.env()
   const api = adminTransport(KUBECONFIG)
-  await box.kubectl(['-n', 'skyhook', 'set', 'env', '--field-manager=helm', 'daemonset/skyhookd', `SKYHOOKD_CRASH_AT=@${ordersFile}`])
+  await box.kubectl(['-n', 'skyhook', 'set', 'env', '--field-manager=helm', 'daemonset/skyhookd', `SKYHOOKD_FAILPOINT=@${ordersFile}`])
   await box.kubectl(['-n', 'skyhook', 'rollout', 'status', 'daemonset/skyhookd', `--timeout=${installWithinMs / 1000}s`])
   await pushJournalPackages(box)
   if (!(await unlessGone(api, 'GET', `/api/v1/namespaces/${namespace}`)))

@@ -135,7 +135,9 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
 
   async function unknownSteps(): Promise<string[]> {
     const { items } = await api.json<{ items: KubeEvent[] }>('GET', paths.events)
-    return items.flatMap(({ reason, message = '' }) => (reason === 'StepUnknown' && message.includes(`${skyhook},`) ? [message] : []))
+    return items.flatMap(({ reason, message = '' }) =>
+      reason === 'StepOutcomeUnknown' && message.includes(`${skyhook},`) ? [message] : [],
+    )
   }
 
   return {

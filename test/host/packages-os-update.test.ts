@@ -89,7 +89,7 @@ describe('with apt', () => {
       package: 'os-update',
       bootId: await sh('cat /proc/sys/kernel/random/boot_id'),
       message: '3 updates available, 0 of them for security; 0 to be installed; a reboot is required',
-      wants: { run: false, interrupt: true },
+      requests: { run: false, interrupt: true },
       facts: { updates: { available: 3, security: 0, pending: 0 }, rebootRequired: true, rebootRequiredBy: ['hole'], error: '' },
     })
     expect(await steps.modes('post-interrupt', 'post-interrupt-check')).toContain('a reboot is required by hole, and there was none since')
@@ -97,7 +97,7 @@ describe('with apt', () => {
     await reboot()
     const afterwards = await osUpdate()
     await afterwards.modes('post-interrupt', 'post-interrupt-check')
-    expect(await status()).toMatchObject({ wants: { run: false, interrupt: false }, facts: { rebootRequired: false } })
+    expect(await status()).toMatchObject({ requests: { run: false, interrupt: false }, facts: { rebootRequired: false } })
     await sh(needsReboot) // it comes back by itself: no reboot would ever help
     expect(await afterwards.mode('post-interrupt-check')).toMatchObject({
       ok: false,
@@ -178,7 +178,7 @@ describe('with apt', () => {
     await useSuites(host, ['later-security'])
     await sh(`systemctl start ${timer.replace('.timer', '.service')}`)
     expect(await status()).toMatchObject({
-      wants: { run: true },
+      requests: { run: true },
       facts: { pending: ['plain'], updates: { available: 1, security: 1, pending: 1 } },
     })
     expect(await versions()).toMatchObject({ plain: '1.0' }) // it looks, and does nothing
@@ -226,14 +226,14 @@ describe('with dnf', () => {
     await steps.modes(...configured)
     expect(await versions()).toBe('both 1.1\nhole 1.1\nkeep 1.0\nlinux-firmware 1.0\nplain 1.0')
     expect(await status()).toMatchObject({
-      wants: { run: false, interrupt: false },
+      requests: { run: false, interrupt: false },
       facts: { manager: 'dnf', updates: { available: 4, security: 1, pending: 0 } },
     })
 
     steps.configure({ manager: 'dnf', scope: 'all', hold: 'keep' })
     await steps.modes(...configured)
     expect(await versions()).toBe('both 3.0\nhole 1.1\nkeep 1.0\nlinux-firmware 1.1\nplain 2.0')
-    expect(await status()).toMatchObject({ wants: { interrupt: true }, facts: { rebootRequiredBy: ['linux-firmware'] } })
+    expect(await status()).toMatchObject({ requests: { interrupt: true }, facts: { rebootRequiredBy: ['linux-firmware'] } })
 
     await reboot()
     const afterwards = await osUpdate({ manager: 'dnf', scope: 'all', allow: 'k*' })
@@ -242,7 +242,7 @@ describe('with dnf', () => {
       output: expect.stringContaining('not installed: keep 2.0-1.noarch') as string,
     })
     await afterwards.modes('post-interrupt', 'post-interrupt-check', ...configured)
-    expect(await status()).toMatchObject({ wants: { run: false, interrupt: false }, facts: { updates: { available: 0 } } })
+    expect(await status()).toMatchObject({ requests: { run: false, interrupt: false }, facts: { updates: { available: 0 } } })
     await afterwards.modes('uninstall', 'uninstall-check')
   })
 })

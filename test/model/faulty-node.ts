@@ -186,7 +186,7 @@ export class TroubledNode {
   wish(skyhook: string, name: string): void {
     const file = this.statusFiles.get(`${skyhook}/${name}`)
     if (file?.state !== 'read') return
-    const status = { ...file.status, bootId: this.bootId, wants: { ...file.status.wants, run: true } }
+    const status = { ...file.status, bootId: this.bootId, requests: { ...file.status.requests, run: true } }
     this.statusFiles.set(`${skyhook}/${name}`, { state: 'read', status, writtenAtMs: this.nowMs })
   }
 
@@ -260,8 +260,8 @@ export class TroubledNode {
   }
 
   #writeStatus({ view, record: { name } }: StartStep): void {
-    const wants = { run: false, interrupt: this.requiring.has(name) }
-    const status = { bootId: this.bootId, message: '', wants }
+    const requests = { run: false, interrupt: this.requiring.has(name) }
+    const status = { bootId: this.bootId, message: '', requests }
     this.statusFiles.set(`${view.metadata.name}/${name}`, { state: 'read', status, writtenAtMs: this.nowMs })
   }
 

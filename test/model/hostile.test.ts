@@ -32,7 +32,7 @@ const hostileText = fc.oneof(
     .map(({ key, stage, state }) => JSON.stringify({ [key]: { name: 'a', version: '1.0.0', image: 'r/pkg', stage, state } })),
 )
 const ofOurs = ['nodeState_s', 'journal_s', 'reason_s', 'status_s'] as const
-const ofTheCordon = ['cordon_s', 'cordon_x', 'cordonedBefore', 'keepOffBefore', 'keep-cordoned'] as const
+const ofTheCordon = ['cordon_s', 'cordon_x', 'cordoned-before', 'keep-off-before', 'keep-cordoned'] as const
 const hostileEdit = (keys: readonly string[]): fc.Arbitrary<{ readonly key: string; readonly text: string | null }> =>
   fc.record({ key: fc.constantFrom(...keys), text: fc.option(hostileText, { nil: null }) })
 

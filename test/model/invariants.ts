@@ -160,7 +160,7 @@ export class Rules implements Watcher {
         if (after.stage === 'config' && after.state !== 'complete' && !isAnswered) continue
         const onHost = this.host.get(`${metadata.name}/${entry.name}`)
         const file = (this.node as TroubledNode).statusFiles.get(`${metadata.name}/${entry.name}`)
-        if (!onHost || file?.state !== 'read' || !file.status.wants.interrupt) continue
+        if (!onHost || file?.state !== 'read' || !file.status.requests.interrupt) continue
         onHost.required = file.status.bootId
         this.#meetByBoot(`${metadata.name}/${entry.name}`, onHost, bootId)
       }

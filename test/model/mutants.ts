@@ -23,7 +23,7 @@ const answering = (world: World, interrupt: boolean): World => ({
   answers: new Map(
     [...world.answers].map(([question, read]) => [
       question,
-      read.state === 'read' ? { ...read, status: { ...read.status, wants: { ...read.status.wants, interrupt } } } : read,
+      read.state === 'read' ? { ...read, status: { ...read.status, requests: { ...read.status.requests, interrupt } } } : read,
     ]),
   ),
 })
@@ -171,7 +171,7 @@ export const WRONG_DECISIONS: Readonly<Record<string, Wrong>> = {
         metadata: {
           ...world.node.metadata,
           annotations: Object.fromEntries(
-            Object.entries(world.node.metadata.annotations ?? {}).filter(([key]) => key !== 'skyhook.nvidia.com/cordonedBefore'),
+            Object.entries(world.node.metadata.annotations ?? {}).filter(([key]) => key !== 'skyhook.nvidia.com/cordoned-before'),
           ),
         },
       },

@@ -64,7 +64,7 @@ const packageSpec = ({ keeps }: Features): fc.Arbitrary<PackageSpec> =>
         { '*': interrupts[0] as Interrupt },
         { '*': interrupts[5] as Interrupt },
       ),
-      runWhenWanted: rarely(fc.constant({ notOftenerThan: '1m' })),
+      rerunOnRequest: rarely(fc.constant({ minInterval: '1m' })),
       uninstall: keeps
         ? fc.constantFrom(undefined, undefined, { enabled: false }, { enabled: true }, { enabled: true, apply: true })
         : fc.constantFrom(undefined, undefined, undefined, { enabled: true }, { enabled: true, apply: true }),
@@ -239,7 +239,7 @@ export class Story {
         else node.requiring.delete(trouble.of)
         return
       case 'wish':
-        if (this.#spec.packages?.[trouble.of]?.runWhenWanted) rules.noteWish(`s/${trouble.of}`)
+        if (this.#spec.packages?.[trouble.of]?.rerunOnRequest) rules.noteWish(`s/${trouble.of}`)
         node.wish('s', trouble.of)
         return
       case 'time':

@@ -40,7 +40,7 @@ cat >"$status_file.new" <<JSON
   "checkedAt": "$(date -u +%Y-%m-%dT%H:%M:%SZ)",
   "bootId": "$(cat /proc/sys/kernel/random/boot_id)",
   "message": "$message",
-  "wants": { "run": $run, "interrupt": $interrupt },
+  "requests": { "run": $run, "interrupt": $interrupt },
   "facts": {
     "manager": "$manager",
     "scope": "$scope",

@@ -36,9 +36,9 @@ export function standForCensus(options: {
       if (line.kind === 'log') log[line.level](line.fields, line.message)
       else if (line.kind === 'requests') for (const { verb, code, count } of line.counts) metrics.apiRequest(verb, code, count)
     },
-    onDied: (how) => log.warn({ how }, 'census died'),
+    onDied: (how) => log.warn({ cause: how }, 'census died'),
     onUnfit: (standBackMs, why) => {
-      log.error({ standBackMs, why }, 'census stands back, another agent should count')
+      log.error({ backoffMs: standBackMs, reason: why }, 'census stands back, another agent should count')
       election.standBack(standBackMs, why)
     },
   })
@@ -49,7 +49,7 @@ export function standForCensus(options: {
       log.info({}, 'elected for the census')
       void keeper.keep(term)
     },
-    onLost: (why) => log.info({ why }, 'census term over'),
+    onLost: (why) => log.info({ reason: why }, 'census term over'),
     onTrouble: (error) => log.debug(errorField(error), 'election'),
     signal,
   })

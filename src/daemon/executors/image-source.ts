@@ -137,10 +137,10 @@ async function registrySettings(
       ...(plainHTTP !== undefined && { plainHTTP }),
     })
   }
-  const { https, no } = settings.proxy
+  const { httpsProxy, noProxy } = settings.proxy
   return {
     credentials,
     sources: { files, certsDirectory, rules },
-    ...(https && { proxy: { HTTPS_PROXY: https, ...(no && { NO_PROXY: no }) } }),
+    ...(httpsProxy && { proxy: { HTTPS_PROXY: httpsProxy, ...(noProxy && { NO_PROXY: noProxy }) } }),
   }
 }

@@ -28,7 +28,7 @@ describe('crash points', () => {
   })
 
   test('kill at the n-th passage, once in the life of the host', () => {
-    const env = { SKYHOOKD_CRASH_AT: 'fsync:journal#2' }
+    const env = { SKYHOOKD_FAILPOINT: 'fsync:journal#2' }
     const orders = ordersOf(env)
     passAll(orders, 'fsync:journal', 'fsync:history')
     expect(ends).toEqual([])
@@ -39,13 +39,13 @@ describe('crash points', () => {
   })
 
   test('record every passage with its number', () => {
-    passAll(ordersOf({ SKYHOOKD_CRASH_RECORD: '/record' }), 'bus:RestartUnit', 'bus:RestartUnit', 'api:POST-leases')
+    passAll(ordersOf({ SKYHOOKD_FAILPOINT_RECORD: '/record' }), 'bus:RestartUnit', 'bus:RestartUnit', 'api:POST-leases')
     expect(readFileSync(join(folder, 'record'), 'utf8')).toBe('bus:RestartUnit#1\nbus:RestartUnit#2\napi:POST-leases#1\n')
   })
 
   test('take orders from a file while the agent runs, and count anew for each', () => {
     const file = join(folder, 'orders')
-    const orders = ordersOf({ SKYHOOKD_CRASH_AT: '@/orders' })
+    const orders = ordersOf({ SKYHOOKD_FAILPOINT: '@/orders' })
     passAll(orders, 'a')
     expect(existsSync(`${file}.passed`)).toBe(false)
     writeFileSync(file, '1 none -\n')
@@ -59,7 +59,7 @@ describe('crash points', () => {
     passAll(orders, 'b')
     expect(ends).toEqual(['SIGSTOP', 'SIGKILL'])
     writeFileSync(file, '3 kill b#2\n')
-    passAll(ordersOf({ SKYHOOKD_CRASH_AT: '@/orders' }), 'b') // another agent, the same run
+    passAll(ordersOf({ SKYHOOKD_FAILPOINT: '@/orders' }), 'b') // another agent, the same run
     expect(ends).toEqual(['SIGSTOP', 'SIGKILL', 'SIGKILL'])
     expect(readFileSync(`${file}.passed`, 'utf8')).toBe('1 a#1\n1 b#1\n2 a#1\n2 a#2\n2 a#3\n3 b#1\n3 b#2\n')
   })

@@ -6,11 +6,11 @@ import type { Transport } from '../../kube/transport.ts'
 /**
  * Passages are counted by name, from 1: `fsync:journal#3` is the third.
  *
- * `SKYHOOKD_CRASH_AT=name#n` kills the agent there with SIGKILL, once in the life of the host.
- * `SKYHOOKD_CRASH_AT=@FILE` takes orders from a file of the host, as long as the agent runs: one line `RUN kill|stop|none name#n`, where
+ * `SKYHOOKD_FAILPOINT=name#n` kills the agent there with SIGKILL, once in the life of the host.
+ * `SKYHOOKD_FAILPOINT=@FILE` takes orders from a file of the host, as long as the agent runs: one line `RUN kill|stop|none name#n`, where
  * `stop` means SIGSTOP. Another run, another count. The file is renamed to FILE.done when it is carried out, and every passage
  * of a run is a line `RUN name#n` of FILE.passed; an agent that is started again in the middle of a run goes on counting there.
- * `SKYHOOKD_CRASH_RECORD=FILE` appends every passage to that file of the host.
+ * `SKYHOOKD_FAILPOINT_RECORD=FILE` appends every passage to that file of the host.
  */
 export type CrashOrders = { pass(name: string): void }
 
@@ -20,8 +20,8 @@ const endSelf: EndSelf = (signal) => process.kill(process.pid, signal)
 
 /** Undefined in ordinary life. `copyDirRoot` is where the mark of the one kill is kept. */
 export function crashOrdersOf(env: NodeJS.ProcessEnv, hostRoot: string, copyDirRoot: string, end = endSelf): CrashOrders | undefined {
-  const at = env['SKYHOOKD_CRASH_AT']
-  const recordTo = env['SKYHOOKD_CRASH_RECORD']
+  const at = env['SKYHOOKD_FAILPOINT']
+  const recordTo = env['SKYHOOKD_FAILPOINT_RECORD']
   const all = [
     ...(recordTo ? [recording(`${hostRoot}${recordTo}`)] : []),
     ...(at?.startsWith('@') ? [ordersFrom(`${hostRoot}${at.slice(1)}`, end)] : []),

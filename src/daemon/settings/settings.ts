@@ -18,7 +18,7 @@ export type Settings = {
   readonly registries: readonly RegistrySetting[]
   /** Names of Secrets of type kubernetes.io/dockerconfigjson in the agent's namespace. */
   readonly imagePullSecrets: readonly string[]
-  readonly proxy: { readonly https?: string; readonly no?: string }
+  readonly proxy: { readonly httpsProxy?: string; readonly noProxy?: string }
   readonly drain: { readonly skipNamespaces: readonly string[]; readonly allowDelete: boolean }
   readonly reapplyOnReboot: boolean
   readonly estimatedNodeCount: number
@@ -45,8 +45,8 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env, path = env['S
   }
   const metrics = record('metrics')
   const proxy = record('proxy')
-  const https = text(proxy['https'], 'proxy.https', '')
-  const no = text(proxy['no'], 'proxy.no', '')
+  const httpsProxy = text(proxy['httpsProxy'], 'proxy.httpsProxy', '')
+  const noProxy = text(proxy['noProxy'], 'proxy.noProxy', '')
   return {
     nodeName: required(env, 'NODE_NAME'),
     podName: required(env, 'POD_NAME'),
@@ -63,7 +63,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env, path = env['S
     metrics: { enabled: metrics['enabled'] !== false, port: Number(metrics['port'] ?? 9475) },
     registries: (Array.isArray(file['registries']) ? file['registries'] : []) as RegistrySetting[],
     imagePullSecrets: (Array.isArray(file['imagePullSecrets']) ? file['imagePullSecrets'] : []) as string[],
-    proxy: { ...(https && { https }), ...(no && { no }) },
+    proxy: { ...(httpsProxy && { httpsProxy }), ...(noProxy && { noProxy }) },
     drain: {
       skipNamespaces: (record('drain')['skipNamespaces'] as string[] | undefined) ?? ['kube-system'],
       allowDelete: record('drain')['allowDelete'] === true,

@@ -52,7 +52,7 @@ afterEach(async () => {
 const write = async (name: string, message: string): Promise<void> =>
   await writeFile(
     join(folder, `s/status/${name}.json`),
-    JSON.stringify({ v: 1, package: name, bootId: 'boot', message, wants: { run: false, interrupt: false } }),
+    JSON.stringify({ v: 1, package: name, bootId: 'boot', message, requests: { run: false, interrupt: false } }),
   )
 const messages = (): Record<string, string> =>
   state.statuses.known

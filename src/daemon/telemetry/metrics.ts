@@ -32,21 +32,21 @@ export function createMetrics(sources: MetricSources): Metrics {
     registers,
   })
   const steps = new Histogram({
-    name: 'skyhookd_step_seconds',
+    name: 'skyhookd_step_duration_seconds',
     help: 'Time that steps of packages took',
     labelNames: ['stage', 'result'],
     buckets: [0.1, 1, 5, 30, 120, 600, 3600],
     registers,
   })
   const holds = new Histogram({
-    name: 'skyhookd_hold_seconds',
+    name: 'skyhookd_slot_hold_duration_seconds',
     help: 'Time that this node held a slot, by the phase it ended in',
     labelNames: ['phase'],
     buckets: [0.5, 1, 5, 30, 120, 600, 3600],
     registers,
   })
   const waits = new Histogram({
-    name: 'skyhookd_slot_wait_seconds',
+    name: 'skyhookd_slot_wait_duration_seconds',
     help: 'Time from the first asking for a slot to its grant',
     buckets: [0.1, 1, 5, 30, 120, 600, 3600],
     registers,
@@ -55,18 +55,18 @@ export function createMetrics(sources: MetricSources): Metrics {
     { version: sources.version },
     1,
   )
-  gauge(registry, 'skyhookd_slots', 'Slots that this node holds', ['scope_kind', 'phase'], () =>
-    sources.slots().map(({ phase, kind }) => [{ scope_kind: kind, phase }, 1]),
+  gauge(registry, 'skyhookd_slots', 'Slots that this node holds', ['slot_kind', 'phase'], () =>
+    sources.slots().map(({ phase, kind }) => [{ slot_kind: kind, phase }, 1]),
   )
   gauge(registry, 'skyhookd_reason_age_seconds', 'Age of the oldest present reason of each kind', ['reason'], () =>
     [...sources.reasons()].map(([reason, seconds]) => [{ reason }, seconds]),
   )
   gauge(
     registry,
-    'skyhookd_package_wants',
+    'skyhookd_package_requests',
     'Packages of this host that want a run of config, or say that they need an interrupt',
-    ['what'],
-    () => [...sources.wishes()].map(([what, count]) => [{ what }, count]),
+    ['kind'],
+    () => [...sources.wishes()].map(([kind, count]) => [{ kind }, count]),
   )
   gauge(
     registry,

@@ -26,10 +26,10 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
     switch (event.type) {
       case 'began':
         log.info(line, 'work on this node began')
-        return record('Normal', 'SkyhookBegan', `Skyhook ${skyhook} begins on this node`)
+        return record('Normal', 'SkyhookStarted', `Skyhook ${skyhook} begins on this node`)
       case 'completed':
         log.info(line, 'complete on this node')
-        return record('Normal', 'SkyhookComplete', `Skyhook ${skyhook} is complete on this node`)
+        return record('Normal', 'SkyhookCompleted', `Skyhook ${skyhook} is complete on this node`)
       case 'stageCompleted':
         return log.info(line, 'stage completed')
       case 'stageFailed':
@@ -39,14 +39,14 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
         log.warn(line, 'outcome of a step is unknown, it is repeated')
         return record(
           'Warning',
-          'StepUnknown',
+          'StepOutcomeUnknown',
           `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); it is repeated`,
         )
       case 'superseded':
         return log.info(line, 'stage starts over from a changed spec')
       case 'interrupted':
         log.info(line, 'interrupt done')
-        return record('Normal', 'Interrupted', `Skyhook ${skyhook}: ${event.interrupt}`)
+        return record('Normal', 'InterruptCompleted', `Skyhook ${skyhook}: ${event.interrupt}`)
       case 'interruptRequired':
         log.info(line, 'the package needs its interrupt')
         return record('Normal', 'InterruptRequired', `Skyhook ${skyhook}, package ${event.package} needs its interrupt: ${event.message}`)
@@ -70,15 +70,15 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
         return log.info(line, 'state published again')
       case 'startedOver':
         log.warn(line, 'the host has no journal of what the Node shows: starting over')
-        return record('Warning', 'StartedOver', `Skyhook ${skyhook}: this host remembers nothing of what the Node shows; starting over`)
+        return record('Warning', 'HostStateLost', `Skyhook ${skyhook}: this host remembers nothing of what the Node shows; starting over`)
       case 'adopted':
         log.info(line, 'work of the original operator adopted')
-        return record('Normal', 'Adopted', `Skyhook ${skyhook}: the work of the original operator on this node was adopted`)
+        return record('Normal', 'OperatorWorkAdopted', `Skyhook ${skyhook}: the work of the original operator on this node was adopted`)
       case 'rebootNotRepeated':
         log.info(line, 'reboot not repeated: the host booted for this spec before its disk was lost')
         return record(
           'Normal',
-          'RebootNotRepeated',
+          'RebootSkipped',
           `Skyhook ${skyhook}: this host was rebooted for the present spec before; it is not rebooted again`,
         )
       case 'orphaned':

@@ -8,7 +8,7 @@ import { createHostRoot } from '../../host/fs/host-root.ts'
 import { packagesWithStatus, readPackageStatus, statusSignature } from './status-file.ts'
 
 const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
-const status = { v: 1, package: 'tool', bootId: 'boot', message: 'well', wants: { run: false, interrupt: true } }
+const status = { v: 1, package: 'tool', bootId: 'boot', message: 'well', requests: { run: false, interrupt: true } }
 let folder: string
 let file: string
 beforeEach(async () => {
@@ -33,7 +33,7 @@ test('what a package wrote, and that it wrote again', async () => {
   const before = await statusSignature(host, folders, 's', 'tool')
   expect(await read()).toEqual({
     state: 'read',
-    status: { bootId: 'boot', message: 'well', wants: status.wants },
+    status: { bootId: 'boot', message: 'well', requests: status.requests },
     writtenAtMs: expect.closeTo(Date.now(), -4) as number,
   })
   await writeFile(file, JSON.stringify({ ...status, message: 'better' }))

@@ -9,7 +9,7 @@ export type CordonState = {
   readonly unschedulable: boolean
   /** Skyhooks whose mark the Node carries. */
   readonly marks: ReadonlySet<string>
-  /** `cordonedBefore` of the Node; undefined when absent. */
+  /** `cordoned-before` of the Node; undefined when absent. */
   readonly before: boolean | undefined
   /** `keep-cordoned`: a person wants the node kept, whatever was before. A plain cordon of a held node writes nothing. */
   readonly keep: boolean

@@ -125,7 +125,7 @@ describe('a package with an interrupt', () => {
       node.holdPatches = false
       node.settle()
       expect(node.events).toEqual([{ type: 'cordonForeign', skyhook: 's', unschedulable: false }])
-      expect([cordoned(node), node.annotation('cordonedBefore')]).toEqual([true, 'false'])
+      expect([cordoned(node), node.annotation('cordoned-before')]).toEqual([true, 'false'])
     }
     node.finishHanging('a')
     node.settleOver(5_000)

@@ -8,7 +8,7 @@ const rebootIfRequired: Interrupt = { type: 'reboot', when: 'required' }
 const pkg = (change: Partial<PackageSpec> = {}): PackageSpec => ({ version: '1.0.0', image: 'r/pkg', ...change })
 const says = (interrupt: boolean, bootId = 'boot-1'): StatusRead => ({
   state: 'read',
-  status: { bootId, message: '', wants: { run: false, interrupt } },
+  status: { bootId, message: '', requests: { run: false, interrupt } },
   writtenAtMs: 0,
 })
 

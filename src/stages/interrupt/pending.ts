@@ -51,7 +51,7 @@ export function answered(
   owesIfRequired: MergedInterrupt,
   { status }: Extract<StatusRead, { state: 'read' }>,
 ): PackageRecord {
-  const required = status.wants.interrupt
+  const required = status.requests.interrupt
   const stands = entry.owes !== undefined && isConditional(entry.owes)
   if (!required && stands) return entry
   const owes = mergeInterrupts([...(entry.owes ? [entry.owes] : []), ...(required ? [owesIfRequired] : [])])

@@ -64,7 +64,7 @@ export function progressStage(
       if (answer?.state === 'unusable')
         failStage(draft, passed, 'CheckFailed', `config passed, but whether the interrupt is required cannot be known: ${answer.why}`)
       else {
-        if (answer?.status.wants.interrupt === true)
+        if (answer?.status.requests.interrupt === true)
           draft.events.push({ type: 'interruptRequired', skyhook: view.metadata.name, package: entry.name, message: answer.status.message })
         completeStage(draft, answer ? answered(entry, owesIfRequired, answer) : entry, prepared.config)
       }

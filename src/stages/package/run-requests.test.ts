@@ -8,10 +8,14 @@ import { known, unknown } from '../model/snapshot.ts'
 
 const day = 24 * 3_600_000
 const pkg = (change: Partial<PackageSpec> = {}): PackageSpec => ({ version: '1.0.0', image: 'r/pkg', ...change })
-const listening = pkg({ runWhenWanted: { notOftenerThan: '24h' } })
-const wishing = (wants: { readonly run: boolean; readonly interrupt: boolean }, writtenAtMs: number, change: object = {}): StatusRead => ({
+const listening = pkg({ rerunOnRequest: { minInterval: '24h' } })
+const wishing = (
+  requests: { readonly run: boolean; readonly interrupt: boolean },
+  writtenAtMs: number,
+  change: object = {},
+): StatusRead => ({
   state: 'read',
-  status: { bootId: 'boot-1', message: 'a line', wants, ...change },
+  status: { bootId: 'boot-1', message: 'a line', requests, ...change },
   writtenAtMs,
 })
 const run = { run: true, interrupt: false }
@@ -140,13 +144,13 @@ describe('what a package says about itself', () => {
     node.node.status?.conditions?.find(({ type }) => type === 'skyhook.nvidia.com/s/a')
 
   test.each<[StatusRead, Partial<NodeCondition>]>([
-    [wishing(run, 1), { status: 'True', reason: 'RunWanted', message: 'a line' }],
+    [wishing(run, 1), { status: 'True', reason: 'RunRequested', message: 'a line' }],
     [wishing({ run: true, interrupt: true }, 1), { status: 'True', reason: 'InterruptRequired', message: 'a line' }],
-    [wishing(nothing, 1), { status: 'False', reason: 'NothingWanted', message: 'a line' }],
-    [wishing(run, 1, { bootId: 'boot-0' }), { status: 'Unknown', reason: 'BootedSince', message: 'a line' }],
+    [wishing(nothing, 1), { status: 'False', reason: 'NoActionRequired', message: 'a line' }],
+    [wishing(run, 1, { bootId: 'boot-0' }), { status: 'Unknown', reason: 'StaleSinceBoot', message: 'a line' }],
     [
       { state: 'unusable', why: 'the file is empty' },
-      { status: 'Unknown', reason: 'StatusUnusable', message: 'the file is empty' },
+      { status: 'Unknown', reason: 'StatusInvalid', message: 'the file is empty' },
     ],
   ])('stands on the Node: %j', (status, condition) => {
     const node = restingNode(pkg(), status)

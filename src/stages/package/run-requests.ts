@@ -24,13 +24,13 @@ const statusOf = ({ statuses }: World, skyhook: string, name: string): StatusRea
 /** True when config of a complete package is due because its host asks for it. */
 export function isWanted(draft: Draft, spec: PackageSpec, entry: PackageRecord): boolean {
   const { world, view } = draft
-  const limitMs = spec.runWhenWanted && durationMs(spec.runWhenWanted.notOftenerThan)
+  const limitMs = spec.rerunOnRequest && durationMs(spec.rerunOnRequest.minInterval)
   if (limitMs === undefined || entry.finished === undefined || entry.stage === 'uninstall') return false
   const found = statusOf(world, view.metadata.name, entry.name)
   if (found?.state !== 'read' || found.status.bootId !== world.bootId) return false
   const { passedAtMs = 0, wantedAtMs = Number.NEGATIVE_INFINITY } = entry
   if (found.writtenAtMs <= passedAtMs && passedAtMs <= world.nowMs) return false // of before the last run, which has seen to it
-  const { run, interrupt } = found.status.wants
+  const { run, interrupt } = found.status.requests
   const mayInterrupt = spec.interrupt !== undefined && isConditional(spec.interrupt) // else a run would change nothing
   if (!run && !(interrupt && mayInterrupt)) return false
   const sinceMs = world.nowMs - wantedAtMs
@@ -85,18 +85,18 @@ export const isOfPackage = (type: string, skyhook: string): boolean =>
   type.startsWith(packageCondition(skyhook, '')) && type !== notReadyCondition(skyhook) && type !== erroringCondition(skyhook)
 
 function words(found: StatusRead, bootId: string): Pick<NodeCondition, 'status' | 'reason' | 'message'> {
-  if (found.state === 'unusable') return { status: 'Unknown', reason: 'StatusUnusable', message: found.why }
-  const { message, wants } = found.status
-  if (found.status.bootId !== bootId) return { status: 'Unknown', reason: 'BootedSince', message }
-  if (wants.interrupt) return { status: 'True', reason: 'InterruptRequired', message }
-  return wants.run ? { status: 'True', reason: 'RunWanted', message } : { status: 'False', reason: 'NothingWanted', message }
+  if (found.state === 'unusable') return { status: 'Unknown', reason: 'StatusInvalid', message: found.why }
+  const { message, requests } = found.status
+  if (found.status.bootId !== bootId) return { status: 'Unknown', reason: 'StaleSinceBoot', message }
+  if (requests.interrupt) return { status: 'True', reason: 'InterruptRequired', message }
+  return requests.run ? { status: 'True', reason: 'RunRequested', message } : { status: 'False', reason: 'NoActionRequired', message }
 }
 
 /** How many packages of this host want a run, and how many an interrupt. */
 export function countWishes(statuses: World['statuses'], bootId: string): ReadonlyMap<'run' | 'interrupt', number> {
   const current = statuses.known
     ? [...statuses.value.values()].flatMap((found) =>
-        found.state === 'read' && found.status.bootId === bootId ? [found.status.wants] : [],
+        found.state === 'read' && found.status.bootId === bootId ? [found.status.requests] : [],
       )
     : []
   return new Map([
