@@ -1,6 +1,6 @@
 /**
  * `make measure`: what the agent costs on the sandbox, each figure beside its promise. Uses the running sandbox (SANDBOX=name for
- * another than `default`), or boots one. Ends with 1 when a promise is not kept.
+ * another than `default`), or boots one. Ends with 1 when a promise is not met.
  */
 import { existsSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
@@ -11,8 +11,8 @@ import { createScreen, table } from '../demo/screen.ts'
 import { record } from '../test/support/history.ts'
 import { adminTransport } from '../test/e2e/kube.ts'
 import type { Figure } from './figure.ts'
-import { measurements } from './promises.ts'
-import { emptyNodes, pushShellscript, tidyHosts, type Workbench } from './workbench.ts'
+import { measurements } from './measurements.ts'
+import { emptyNodes, pushShellscript, cleanUpHosts, type BenchContext } from './context.ts'
 
 const usage = `usage: node bench/agent.ts [--runs N] [--only TEXT] [--json]
 
@@ -31,8 +31,8 @@ async function main(): Promise<number> {
     },
   })
   const runs = Number(values.runs)
-  const wanted = measurements.filter(({ title }) => title.includes(values.only))
-  if (values.help || !Number.isInteger(runs) || runs < 1 || wanted.length === 0) {
+  const selected = measurements.filter(({ title }) => title.includes(values.only))
+  if (values.help || !Number.isInteger(runs) || runs < 1 || selected.length === 0) {
     process.stderr.write(usage)
     return values.help ? 0 : 2
   }
@@ -43,39 +43,39 @@ async function main(): Promise<number> {
   const history = await record(api)
   const auditLog = join(box.folder, 'control-plane', 'audit.log')
   if (!existsSync(auditLog)) throw new Error(`${auditLog} is missing: the API server of the sandbox writes it`)
-  const bench: Workbench = { box, api, history, nodes: [...history.now.nodes.keys()].sort(), runs, registry: REGISTRY, auditLog }
+  const bench: BenchContext = { box, api, history, nodes: [...history.now.nodes.keys()].sort(), runs, registry: REGISTRY, auditLog }
   const figures: Figure[] = []
   try {
     await pushShellscript(bench)
     await emptyNodes(bench)
-    for (const { title, run } of wanted) {
+    for (const { title, run } of selected) {
       screen.line(title)
       figures.push(...(await run(bench)))
     }
   } finally {
-    await tidyHosts(bench)
+    await cleanUpHosts(bench)
     history.stop()
     api.close()
   }
   const machine = { cores: cpus().length, load: loadavg().map((load) => Number(load.toFixed(1))), node: process.version }
   if (values.json)
-    console.log(JSON.stringify({ machine, figures: figures.map((figure) => ({ ...figure, kept: isKept(figure) })) }, null, 2))
+    console.log(JSON.stringify({ machine, figures: figures.map((figure) => ({ ...figure, met: meetsTarget(figure) })) }, null, 2))
   else console.log(`\n${report(figures)}\n\nmachine: ${machine.cores} cores, load ${machine.load.join(' ')}`)
-  return figures.every(isKept) ? 0 : 1
+  return figures.every(meetsTarget) ? 0 : 1
 }
 
-const isKept = ({ measured, promise }: Figure): boolean => measured <= promise
+const meetsTarget = ({ measured, target }: Figure): boolean => measured <= target
 
 function report(figures: readonly Figure[]): string {
   const heading = ['', 'FIGURE', 'MEASURED', 'PROMISE', 'ORIGINAL', 'DETAIL']
   const rows = figures.map((figure) => {
-    const { name, unit, measured, promise, original = '', detail } = figure
-    return [isKept(figure) ? 'ok' : 'NOT KEPT', name, `${shown(measured)} ${unit}`, `≤ ${shown(promise)} ${unit}`, original, detail]
+    const { name, unit, measured, target, original = '', detail } = figure
+    return [meetsTarget(figure) ? 'ok' : 'NOT KEPT', name, `${format(measured)} ${unit}`, `≤ ${format(target)} ${unit}`, original, detail]
   })
   return table([heading, ...rows]).join('\n')
 }
 
-const shown = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(1))
+const format = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(1))
 
 try {
   process.exitCode = await main()

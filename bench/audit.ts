@@ -18,7 +18,7 @@ const electionLease = 'skyhookd-census'
  * once per request. `fromByte`: where the log ended when the time began. Long watches count when they begin; looks at the election do not.
  */
 export function requestsOf(file: string, fromByte: number, node: string, fromMs: number, toMs: number): string[] {
-  const seen = new Map<string, string>()
+  const requestsById = new Map<string, string>()
   for (const line of readFileSync(file).subarray(fromByte).toString('utf8').split('\n')) {
     if (!line.includes('"system:serviceaccount:skyhook:skyhookd"')) continue
     const { auditID, verb, user, objectRef, requestReceivedTimestamp } = JSON.parse(line) as Entry
@@ -26,9 +26,9 @@ export function requestsOf(file: string, fromByte: number, node: string, fromMs:
     if (atMs < fromMs || atMs > toMs || user.extra?.['authentication.kubernetes.io/node-name']?.[0] !== node) continue
     const { resource = '', subresource, name } = objectRef ?? {}
     if (name === electionLease) continue
-    seen.set(auditID, `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`)
+    requestsById.set(auditID, `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`)
   }
-  return [...seen.values()]
+  return [...requestsById.values()]
 }
 
 /** `2 get skyhooks, 1 patch nodes/status`. */

@@ -5,28 +5,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PackageSpec, SkyhookSpec } from '../src/schemas/skyhook.ts'
 import { pushJournalPackages, repository } from '../test/conformance/journal-images.ts'
-import { linesOf, shortly, withChecks } from '../test/conformance/journal-lines.ts'
+import { linesOf, summarize, withChecks } from '../test/conformance/journal-lines.ts'
 import { hostOf } from '../test/e2e/host.ts'
 import { medianFigure, type Measurement } from './figure.ts'
-import { change, quietNode, withSkyhook, type Workbench } from './workbench.ts'
+import { change, quietNode, withSkyhook, type BenchContext } from './context.ts'
 
-type Change = {
+type MeasuredChange = {
   readonly what: string
   readonly to: Partial<PackageSpec> | null
   /** Modes that the package has to run for it, in order. */
   readonly runs: readonly string[]
-  readonly promise: number
+  readonly target: number
   readonly original: string
 }
 
-const steps: readonly Change[] = [
-  { what: 'a configMap value', to: { configMap: { value: '2' } }, runs: withChecks('config'), promise: 400, original: '3,600 ms' },
-  { what: 'an upgrade', to: { version: '2.0.0' }, runs: withChecks('upgrade', 'config'), promise: 600, original: '8,900 ms' },
-  { what: 'a removal with uninstall', to: null, runs: withChecks('uninstall'), promise: 500, original: '6,100 ms' },
+const steps: readonly MeasuredChange[] = [
+  { what: 'a configMap value', to: { configMap: { value: '2' } }, runs: withChecks('config'), target: 400, original: '3,600 ms' },
+  { what: 'an upgrade', to: { version: '2.0.0' }, runs: withChecks('upgrade', 'config'), target: 600, original: '8,900 ms' },
+  { what: 'a removal with uninstall', to: null, runs: withChecks('uninstall'), target: 500, original: '6,100 ms' },
 ]
 
 /** Between two changes: Events and the status of the Skyhook are written by then. */
-const restMs = 1_500
+const pauseMs = 1_500
 
 export const changes: Measurement = {
   title: 'changes of a complete Skyhook on one node, images cached',
@@ -36,28 +36,28 @@ export const changes: Measurement = {
     await changeAll(bench, node) // fetches the images
     const samples: number[][] = []
     for (let run = 0; run < bench.runs; run++) samples.push(await changeAll(bench, node))
-    return steps.map(({ what, promise, original }, index) =>
+    return steps.map(({ what, target, original }, index) =>
       medianFigure(
         `${what}: changed → complete`,
         samples.map((times) => times[index] ?? Number.NaN),
-        { promise, original },
+        { target, original },
       ),
     )
   },
 }
 
 /** One time for each of `steps`, in ms; throws where something else was run than what the change asks for. */
-async function changeAll(bench: Workbench, node: string): Promise<number[]> {
+async function changeAll(bench: BenchContext, node: string): Promise<number[]> {
   const host = hostOf(bench.box, node)
   const journal: PackageSpec = { version: '1.2.3', image: `${bench.registry}/${repository}`, configMap: { value: '1' } }
   const spec: SkyhookSpec = { packages: { kept: journal, changed: journal } }
   return await withSkyhook(bench, spec, [node], async (name) => {
     const times: number[] = []
     for (const { what, to, runs } of steps) {
-      await sleep(restMs)
+      await sleep(pauseMs)
       const before = (await linesOf(host, name)).length
       times.push(await change(bench, name, [node], { changed: to }))
-      const ran = shortly((await linesOf(host, name)).slice(before))
+      const ran = summarize((await linesOf(host, name)).slice(before))
       const due = runs.map((mode) => `changed ${mode}`)
       if (ran.join() !== due.join()) throw new Error(`${what} ran ${ran.join(', ') || 'nothing'} instead of ${due.join(', ')}`)
     }

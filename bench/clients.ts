@@ -8,7 +8,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { staticCredentials } from '../src/kube/credentials.ts'
-import { createTransport } from '../src/kube/transport.ts'
+import { createKubeTransport } from '../src/kube/transport.ts'
 import { type Memory, memoryOf } from './memory.ts'
 
 const requests = 200
@@ -17,15 +17,15 @@ const ca = readFileSync(join(fixtures, 'ca.crt'), 'utf8')
 const node = JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-1' }, spec: {}, status: {} })
 
 /** Reads the same node again and again; runs in a process of its own. */
-async function drive(client: string, server: string): Promise<void> {
-  const read = client === 'official' ? await official(server) : ours(server)
+async function runClient(client: string, server: string): Promise<void> {
+  const read = client === 'official' ? await officialClient(server) : ownClient(server)
   const started = performance.now()
   for (let count = 0; count < requests; count++) await read()
   console.log(JSON.stringify({ ms: performance.now() - started, ...memoryOf('self') }))
   process.exit(0)
 }
 
-async function official(server: string): Promise<() => Promise<unknown>> {
+async function officialClient(server: string): Promise<() => Promise<unknown>> {
   const { CoreV1Api, KubeConfig } = await import('@kubernetes/client-node')
   const config = new KubeConfig()
   config.loadFromClusterAndUser(
@@ -36,8 +36,8 @@ async function official(server: string): Promise<() => Promise<unknown>> {
   return () => api.readNode({ name: 'node-1' })
 }
 
-function ours(server: string): () => Promise<unknown> {
-  const transport = createTransport({ credentials: staticCredentials({ server, ca, token: 'bench' }), version: 'bench', rate: false })
+function ownClient(server: string): () => Promise<unknown> {
+  const transport = createKubeTransport({ credentials: staticCredentials({ server, ca, token: 'bench' }), version: 'bench', rate: false })
   return () => transport.json('GET', '/api/v1/nodes/node-1')
 }
 
@@ -61,7 +61,7 @@ async function compare(client: 'official' | 'ours'): Promise<void> {
 }
 
 const [client, server] = process.argv.slice(2)
-if (client !== undefined && server !== undefined) await drive(client, server)
+if (client !== undefined && server !== undefined) await runClient(client, server)
 else {
   await compare('official')
   await compare('ours')

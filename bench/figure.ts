@@ -1,10 +1,10 @@
 import { medianOf } from './memory.ts'
-import type { Workbench } from './workbench.ts'
+import type { BenchContext } from './context.ts'
 
 export type Figure = {
   readonly name: string
   readonly unit: string
-  readonly promise: number
+  readonly target: number
   readonly measured: number
   /** All samples, or what the figure is made of. */
   readonly detail: string
@@ -12,10 +12,10 @@ export type Figure = {
   readonly original?: string
 }
 
-export type Measurement = { readonly title: string; readonly run: (bench: Workbench) => Promise<Figure[]> }
+export type Measurement = { readonly title: string; readonly run: (bench: BenchContext) => Promise<Figure[]> }
 
 /** The median of times in ms, with all of them beside it. */
-export function medianFigure(name: string, samples: readonly number[], beside: Pick<Figure, 'promise' | 'original'>): Figure {
+export function medianFigure(name: string, samples: readonly number[], references: Pick<Figure, 'target' | 'original'>): Figure {
   const detail = `median of ${samples.map((sample) => sample.toFixed(0)).join(' ')}`
-  return { name, unit: 'ms', measured: medianOf(samples), detail, ...beside }
+  return { name, unit: 'ms', measured: medianOf(samples), detail, ...references }
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { medianOf, parseRollup } from './memory.ts'
 
 /** Of an agent right after its image was unpacked: the program's pages are dirty, and yet the page cache's. */
-const freshlyUnpacked = `55d0c7e00000-7ffc2b5fe000 ---p 00000000 00:00 0                          [rollup]
+const afterUnpackRollup = `55d0c7e00000-7ffc2b5fe000 ---p 00000000 00:00 0                          [rollup]
 Rss:               68608 kB
 Pss:               68100 kB
 Pss_Dirty:         67584 kB
@@ -17,7 +17,7 @@ AnonHugePages:         0 kB
 
 describe('memory of a process', () => {
   test('is private only where it is its own, not a file of which the kernel still has to write pages', () => {
-    expect(parseRollup(freshlyUnpacked)).toEqual({ rssMiB: 67, privateMiB: 20 })
+    expect(parseRollup(afterUnpackRollup)).toEqual({ rssMiB: 67, privateMiB: 20 })
   })
 
   test('grows by what the process writes', () => {

@@ -4,7 +4,7 @@ import { requestsOf, sizeOfAudit, summaryOf } from './audit.ts'
 import { medianFigure, type Measurement } from './figure.ts'
 import { medianOf } from './memory.ts'
 import {
-  aftermathMs,
+  eventFlushMs,
   noopPackage,
   quietNode,
   restartMs,
@@ -12,54 +12,54 @@ import {
   servicePackage,
   watchSlots,
   type SlotEvent,
-  type Workbench,
-} from './workbench.ts'
+  type BenchContext,
+} from './context.ts'
 
 /** One kind of work and what it promises, on one node and on all of them one by one. */
-type Work = {
+type BenchWork = {
   readonly what: string
-  readonly spec: (bench: Workbench) => SkyhookSpec
+  readonly spec: (bench: BenchContext) => SkyhookSpec
   readonly completeMs: number
-  /** What the work waits for and is not ours, in ms; on top of `completeMs`, and of `threeMs` for each node. */
-  readonly own?: (bench: Workbench) => Promise<number>
+  /** What the work waits for and is not ours, in ms; on top of `completeMs`, and of `allNodesMs` for each node. */
+  readonly baselineMs?: (bench: BenchContext) => Promise<number>
   readonly original: { readonly complete: string }
 }
 
 /** Work of which more is promised. */
-type FleetWork = Work & {
+type FleetBenchWork = BenchWork & {
   readonly requests: number
   /** For all three nodes of the sandbox. */
-  readonly threeMs: number
+  readonly allNodesMs: number
   readonly original: { readonly requests: string; readonly three: string }
 }
 
-export const noop: FleetWork = {
+export const noop: FleetBenchWork = {
   what: 'no-op package',
   spec: noopPackage,
   completeMs: 600,
   requests: 12,
-  threeMs: 2_400, // the first node's time, and hand-over and work of each further one
+  allNodesMs: 2_400, // the first node's time, and hand-over and work of each further one
   original: { complete: '7,300 ms', requests: '135 with its kubelet', three: '10,200 ms, all at once' },
 }
 
-export const service: FleetWork = {
+export const service: FleetBenchWork = {
   what: 'the same with a service restart',
   spec: servicePackage,
   completeMs: 1_000,
-  own: restartMs,
+  baselineMs: restartMs,
   requests: 20,
-  threeMs: 4_000,
+  allNodesMs: 4_000,
   original: { complete: '19,800 ms', requests: '244 with its kubelet', three: '52,700 ms' },
 }
 
-export const five: Work = {
+export const fivePackages: BenchWork = {
   what: 'five independent packages',
   spec: (bench) => packages(bench, () => ({})),
   completeMs: 1_000,
   original: { complete: '10,300 ms' },
 }
 
-export const chain: Work = {
+export const packageChain: BenchWork = {
   what: 'a chain of five packages',
   spec: (bench) => packages(bench, (before, version) => (before === undefined ? {} : { dependsOn: { [before]: version } })),
   completeMs: 2_000,
@@ -67,38 +67,38 @@ export const chain: Work = {
 }
 
 /** Five times the no-op package under names of their own. */
-function packages(bench: Workbench, more: (before: string | undefined, version: string) => Partial<PackageSpec>): SkyhookSpec {
+function packages(bench: BenchContext, more: (before: string | undefined, version: string) => Partial<PackageSpec>): SkyhookSpec {
   const { noop: one } = noopPackage(bench).packages
   const names = ['one', 'two', 'three', 'four', 'five']
   return { packages: Object.fromEntries(names.map((name, index) => [name, { ...one, ...more(names[index - 1], one.version) }])) }
 }
 
-export const onOneNode = (work: Work | FleetWork): Measurement => ({
+export const onOneNode = (work: BenchWork | FleetBenchWork): Measurement => ({
   title: `${work.what} on one node, image cached`,
   async run(bench) {
-    const { what, spec, completeMs, own } = work
+    const { what, spec, completeMs, baselineMs } = work
     const { auditLog, runs } = bench
     const node = quietNode(bench)
     const times: number[] = []
-    const asked: string[][] = []
+    const requestLists: string[][] = []
     await rollOut(bench, spec(bench), [node]) // fetches the image
     for (let run = 0; run < runs; run++) {
       const from = sizeOfAudit(auditLog)
-      const timed = await rollOut(bench, spec(bench), [node])
-      times.push(timed.completeMs)
-      asked.push(requestsOf(auditLog, from, node, timed.startedMs, timed.startedMs + timed.completeMs + aftermathMs))
+      const timing = await rollOut(bench, spec(bench), [node])
+      times.push(timing.completeMs)
+      requestLists.push(requestsOf(auditLog, from, node, timing.startedMs, timing.startedMs + timing.completeMs + eventFlushMs))
     }
-    const promise = completeMs + ((await own?.(bench)) ?? 0)
-    const complete = medianFigure(`${what}: applied → complete`, times, { promise, original: work.original.complete })
+    const target = completeMs + ((await baselineMs?.(bench)) ?? 0)
+    const complete = medianFigure(`${what}: applied → complete`, times, { target, original: work.original.complete })
     if (!('requests' in work)) return [complete]
-    const typical = asked.toSorted((a, b) => a.length - b.length)[Math.floor(asked.length / 2)] ?? []
+    const typical = requestLists.toSorted((a, b) => a.length - b.length)[Math.floor(requestLists.length / 2)] ?? []
     return [
       complete,
       {
         name: `${what}: API requests, Events included`,
         unit: '',
-        promise: work.requests,
-        measured: medianOf(asked.map(({ length }) => length)),
+        target: work.requests,
+        measured: medianOf(requestLists.map(({ length }) => length)),
         detail: summaryOf(typical),
         original: work.original.requests,
       },
@@ -106,35 +106,35 @@ export const onOneNode = (work: Work | FleetWork): Measurement => ({
   },
 })
 
-export const oneByOne = ({ what, spec, threeMs, own, original }: FleetWork): Measurement => ({
+export const onAllNodesSerially = ({ what, spec, allNodesMs, baselineMs, original }: FleetBenchWork): Measurement => ({
   title: `${what} on all nodes, one at a time`,
   async run(bench) {
     const { nodes, runs } = bench
     const stopping = new AbortController()
     const times: number[] = []
-    const handOvers: number[] = []
+    const handoversMs: number[] = []
     const budgeted = { ...spec(bench), interruptionBudget: { count: 1 } }
     await rollOut(bench, budgeted, nodes)
     try {
       const events = await watchSlots(bench, stopping.signal)
       for (let run = 0; run < runs; run++) {
-        const seen = events.length
+        const eventCount = events.length
         times.push((await rollOut(bench, budgeted, nodes)).completeMs)
-        handOvers.push(...gaps(events.slice(seen)))
+        handoversMs.push(...handoverTimes(events.slice(eventCount)))
       }
     } finally {
       stopping.abort()
     }
-    const promise = threeMs + nodes.length * ((await own?.(bench)) ?? 0)
+    const target = allNodesMs + nodes.length * ((await baselineMs?.(bench)) ?? 0)
     return [
-      medianFigure(`${what}: ${nodes.length} nodes one by one`, times, { promise, original: original.three }),
-      medianFigure(`${what}: slot given back → taken by the next`, handOvers, { promise: 300 }),
+      medianFigure(`${what}: ${nodes.length} nodes one by one`, times, { target, original: original.three }),
+      medianFigure(`${what}: slot given back → taken by the next`, handoversMs, { target: 300 }),
     ]
   },
 })
 
 /** Times between a release and the next grant. */
-function gaps(events: readonly SlotEvent[]): number[] {
+function handoverTimes(events: readonly SlotEvent[]): number[] {
   return events.flatMap((event, index) => {
     const before = events[index - 1]
     return event.type === 'ADDED' && before?.type === 'DELETED' ? [event.atMs - before.atMs] : []

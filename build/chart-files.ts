@@ -9,7 +9,7 @@ import { isMap, isScalar, parseDocument, type YAMLMap } from 'yaml'
 
 const root = join(import.meta.dirname, '..')
 const readme = join(root, 'chart', 'README.md')
-const tableMarks = ['<!-- values: generated from values.yaml -->', '<!-- end of values -->'] as const
+const tableMarkers = ['<!-- values: generated from values.yaml -->', '<!-- end of values -->'] as const
 
 /** Paths and contents of all generated files. Deterministic. */
 export function chartFiles(): Map<string, string> {
@@ -24,10 +24,10 @@ export function chartFiles(): Map<string, string> {
 }
 
 function withTable(text: string, lines: readonly string[]): string {
-  const [before, rest] = text.split(tableMarks[0])
-  const [, after] = rest?.split(tableMarks[1]) ?? []
-  if (before === undefined || after === undefined) throw new Error(`chart/README.md lacks the marks ${tableMarks.join(' and ')}`)
-  return `${before}${tableMarks[0]}\n${['| Value | Default | Meaning |', '|---|---|---|', ...lines].join('\n')}\n${tableMarks[1]}${after}`
+  const [before, rest] = text.split(tableMarkers[0])
+  const [, after] = rest?.split(tableMarkers[1]) ?? []
+  if (before === undefined || after === undefined) throw new Error(`chart/README.md lacks the marks ${tableMarkers.join(' and ')}`)
+  return `${before}${tableMarkers[0]}\n${['| Value | Default | Meaning |', '|---|---|---|', ...lines].join('\n')}\n${tableMarkers[1]}${after}`
 }
 
 /** One row for every value that is no group of commented values itself; a group's own comment introduces its first row. */
@@ -40,13 +40,13 @@ function rows(map: YAMLMap, prefix = '', introduction = ''): string[] {
     const comment = (index === 0 ? (map.commentBefore ?? '') : (pair.key.commentBefore ?? '')).split('\n').map((line) => line.trim())
     const meaning = [pending, ...comment].filter((line) => line !== '').join(' ')
     pending = ''
-    if (isMap(pair.value) && !documentedAsOne.has(path) && pair.value.items.length > 0) return rows(pair.value, `${path}.`, meaning)
+    if (isMap(pair.value) && !opaqueValues.has(path) && pair.value.items.length > 0) return rows(pair.value, `${path}.`, meaning)
     return [`| \`${path}\` | \`${JSON.stringify(plain(pair.value))}\` | ${meaning.replaceAll('|', '\\|').replaceAll('<', '&lt;')} |`]
   })
 }
 
 /** Objects that Kubernetes defines; their inner structure is no business of the table. */
-const documentedAsOne = new Set(['resources', 'nodeSelector', 'updateStrategy', 'seLinuxOptions'])
+const opaqueValues = new Set(['resources', 'nodeSelector', 'updateStrategy', 'seLinuxOptions'])
 
 const plain = (node: unknown): unknown => (node as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null
 

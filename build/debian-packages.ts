@@ -28,13 +28,13 @@ export type DebianPackage = {
 export function fetchPackage(name: string, pin: PackagePin, architecture: Architecture, isLocked: boolean): DebianPackage {
   const cached = cachedFile(name, pin.version, architecture)
   if (!existsSync(cached) && !download(name, pin.version, architecture)) {
-    const newest = candidate(name, architecture)
+    const newest = newestVersion(name, architecture)
     const gone = `${name} ${pin.version} (${architecture}) is not on the mirror any more, ${newest} is`
     if (isLocked) throw new Error(`${gone}: run "node build/image.ts --update-pins" and commit the result`)
     console.warn(`image: ${gone}; it is taken instead. "node build/image.ts --update-pins" records it`)
     return fetchNewest(name, architecture)
   }
-  const found = described(name, pin.version, cached)
+  const found = packageFromFile(name, pin.version, cached)
   if (found.sha256 !== pin.sha256[architecture])
     throw new Error(`${cached} has sha256 ${found.sha256}, pinned is ${pin.sha256[architecture]}`)
   return found
@@ -42,11 +42,11 @@ export function fetchPackage(name: string, pin: PackagePin, architecture: Archit
 
 /** The version that the mirrors offer now. apt has verified it against the archive's signature. */
 export function fetchNewest(name: string, architecture: Architecture): DebianPackage {
-  const version = candidate(name, architecture)
+  const version = newestVersion(name, architecture)
   const file = cachedFile(name, version, architecture)
   if (!existsSync(file) && !download(name, version, architecture))
     throw new Error(`apt-get could not download ${name} ${version} (${architecture})`)
-  return described(name, version, file)
+  return packageFromFile(name, version, file)
 }
 
 /** Unpacks a package's files. */
@@ -59,7 +59,7 @@ export function controlOf({ file }: DebianPackage): string {
   return execFileSync('dpkg-deb', ['-f', file], { encoding: 'utf8' })
 }
 
-function described(name: string, version: string, file: string): DebianPackage {
+function packageFromFile(name: string, version: string, file: string): DebianPackage {
   return { name, version, file, sha256: createHash('sha256').update(readFileSync(file)).digest('hex') }
 }
 
@@ -68,7 +68,7 @@ function cachedFile(name: string, version: string, architecture: Architecture): 
 }
 
 function download(name: string, version: string, architecture: Architecture): boolean {
-  if (!offered(name, architecture).includes(version)) return false
+  if (!availableVersions(name, architecture).includes(version)) return false
   const folder = cacheFolder('debian')
   mkdirSync(folder, { recursive: true })
   const work = mkdtempSync(join(folder, '.download-'))
@@ -82,14 +82,14 @@ function download(name: string, version: string, architecture: Architecture): bo
   }
 }
 
-function candidate(name: string, architecture: Architecture): string {
-  const [newest] = offered(name, architecture)
+function newestVersion(name: string, architecture: Architecture): string {
+  const [newest] = availableVersions(name, architecture)
   if (newest === undefined) throw new Error(`the package sources of this machine have no ${name} for ${architecture}`)
   return newest
 }
 
 /** Versions on the mirrors, newest first: `libc6 | 2.36-9 | http://…` per line. */
-function offered(name: string, architecture: Architecture): string[] {
+function availableVersions(name: string, architecture: Architecture): string[] {
   return apt('apt-cache', architecture, ['madison', name])
     .split('\n')
     .flatMap((line) => line.split('|')[1]?.trim() ?? [])

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { writeLayer } from '../src/packages/oci/write/layer.ts'
-import { buildImage, type BuiltImage, rootOf, writeLayoutArchive } from '../src/packages/oci/write/layout.ts'
+import { buildImage, type BuiltImage, rootBlob, writeLayoutArchive } from '../src/packages/oci/write/layout.ts'
 import { ociArchitecture } from '../src/packages/oci/manifest.ts'
 import { pushImages } from '../src/packages/oci/write/push.ts'
 import { formatReference, parseReference } from '../src/packages/oci/reference.ts'
@@ -98,16 +98,16 @@ function readPins(): ImagePins {
 
 function updatePins(): void {
   const { debian } = readPins()
-  const both = <T>(of: (architecture: Architecture) => T) => ({ amd64: of('amd64'), arm64: of('arm64') })
+  const forBothArchitectures = <T>(of: (architecture: Architecture) => T) => ({ amd64: of('amd64'), arm64: of('arm64') })
   const packages = Object.keys(debian.packages).map((name) => {
-    const found = both((architecture) => fetchNewest(name, architecture))
+    const found = forBothArchitectures((architecture) => fetchNewest(name, architecture))
     if (found.amd64.version !== found.arm64.version)
       throw new Error(`${name} differs between architectures, try again when the mirror is settled`)
     return [name, { version: found.amd64.version, sha256: { amd64: found.amd64.sha256, arm64: found.arm64.sha256 } }] as const
   })
   const pins: ImagePins = {
     debian: { ...debian, packages: Object.fromEntries(packages) },
-    node: { version: nodeVersion(), integrity: both(npmIntegrity) },
+    node: { version: nodeVersion(), integrity: forBothArchitectures(npmIntegrity) },
   }
   writeFileSync(pinsFile, `${JSON.stringify(pins, null, 2)}\n`)
 }
@@ -145,13 +145,13 @@ async function main(): Promise<number> {
     })
     if (values.out !== undefined) {
       await writeLayoutArchive(values.out, images, formatReference(parseReference(values.push ?? `skyhookd:${readVersion()}`)))
-      console.log(`${values.out} ${rootOf(images).descriptor.digest}`)
+      console.log(`${values.out} ${rootBlob(images).descriptor.digest}`)
     }
     if (values.push !== undefined) {
       const reference = parseReference(values.push)
       const client = createRegistryClient(registryFromEnvironment(reference.host))
       try {
-        const digest = await pushImages(client, reference, images, AbortSignal.timeout(PUSH_TIMEOUT_MS))
+        const digest = await pushImages(client, reference, images, AbortSignal.timeout(pushTimeoutMs))
         console.log(formatReference({ host: reference.host, repository: reference.repository, digest }))
       } finally {
         client.close()
@@ -163,7 +163,7 @@ async function main(): Promise<number> {
   }
 }
 
-const PUSH_TIMEOUT_MS = 15 * 60_000 // 50 MB over a slow line
+const pushTimeoutMs = 15 * 60_000 // 50 MB over a slow line
 
 if (import.meta.main) {
   process.exitCode = await main().catch((error: unknown) => {

@@ -15,10 +15,10 @@ export type ImagePins = {
   readonly node: { readonly version: string; readonly integrity: Readonly<Record<Architecture, string>> }
 }
 
-const FORMAT = 1 // raise it when the same inputs shall give another layer
+const layerFormat = 1 // raise it when the same inputs shall give another layer
 
 /** What of the packages Node needs: its libraries and the loader that its header names. Checked by running it (test/host). */
-const NEEDED = [
+const neededFiles = [
   /^lib64\/ld-linux-[^/]+$/,
   /^lib\/ld-linux-[^/]+$/,
   /^lib\/[^/]+-linux-gnu\/(?:ld-linux-[^/]+|libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|libgcc_s\.so\.1)$/,
@@ -55,7 +55,9 @@ export async function runtimeLayer(architecture: Architecture, pins: ImagePins, 
 async function entries(work: string, packages: readonly DebianPackage[], node: NodeBinary, pins: ImagePins): Promise<LayerEntry[]> {
   const root = join(work, 'root')
   for (const one of packages) extractPackage(one, root)
-  const taken = (await readFolder(root, '')).filter(({ kind, path }) => kind !== 'folder' && NEEDED.some((pattern) => pattern.test(path)))
+  const taken = (await readFolder(root, '')).filter(
+    ({ kind, path }) => kind !== 'folder' && neededFiles.some((pattern) => pattern.test(path)),
+  )
   return [
     ...taken,
     fileOf('usr/bin/node', node.program, 0o755),
@@ -71,7 +73,7 @@ async function entries(work: string, packages: readonly DebianPackage[], node: N
 }
 
 function inputsKey(architecture: Architecture, packages: readonly DebianPackage[], node: NodeBinary): string {
-  const inputs = [FORMAT, architecture, node.version, process.versions.zlib, packages.map(({ name, sha256 }) => [name, sha256])]
+  const inputs = [layerFormat, architecture, node.version, process.versions.zlib, packages.map(({ name, sha256 }) => [name, sha256])]
   return createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 16)
 }
 

@@ -15,7 +15,7 @@ type Report = {
 }
 
 /** Of some two thousand, and those where the agent once failed; four minutes on two processors. */
-const tortureCases = 12
+const faultCases = 12
 
 let passed = 0
 let failed = 0
@@ -49,9 +49,9 @@ function tests(project: string): void {
   }
 }
 
-/** A sample of all crash points and faults; `make torture` has them all. */
-function torture(): void {
-  const parameters = [join(import.meta.dirname, '../test/faults/campaign.ts'), '--lanes', '2', '--sample', String(tortureCases)]
+/** A sample of all crash points and faults; `make faults` has them all. */
+function faults(): void {
+  const parameters = [join(import.meta.dirname, '../test/faults/campaign.ts'), '--runners', '2', '--sample', String(faultCases)]
   const { stdout } = spawnSync(process.execPath, parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
   process.stdout.write(stdout)
   const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(stdout) ?? []
@@ -67,7 +67,7 @@ tests('unit')
 if (process.getuid?.() === 0) {
   tests('real')
   tests('conformance')
-  torture()
+  faults()
 } else {
   failed++
   console.log('failed: the tests on real parts need root: they make network namespaces and boot systemd hosts (try sudo make test)')

@@ -7,7 +7,7 @@ import { record } from '../test/support/history.ts'
 import { hostOf } from '../test/e2e/host.ts'
 import { adminTransport } from '../test/e2e/kube.ts'
 import type { Sandbox } from '../test/sandbox/sandbox.ts'
-import { play } from './play.ts'
+import { runSample } from './play.ts'
 import { readySandbox } from './ready-sandbox.ts'
 import { samples } from './samples.ts'
 import { createScreen, table, type Screen } from './screen.ts'
@@ -22,10 +22,10 @@ async function main(screen: Screen): Promise<void> {
   const history = await record(api)
   try {
     const nodes = [...history.now.nodes.keys()].sort()
-    for (const sample of samples) await play({ screen, box, api, history, nodes }, sample)
+    for (const sample of samples) await runSample({ screen, box, api, history, nodes }, sample)
     await showHosts(screen, box, nodes)
   } catch (error) {
-    screen.text(`\nwhat happened, in order:\n${history.tell()}`)
+    screen.text(`\nwhat happened, in order:\n${history.format()}`)
     throw error
   } finally {
     history.stop()

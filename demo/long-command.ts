@@ -5,35 +5,35 @@ import type { Screen } from './screen.ts'
 
 const repository = join(import.meta.dirname, '..')
 /** Longer silences make people wonder. */
-const silentMs = 15_000
+const silenceMs = 15_000
 
-export class CommandFailed extends Error {}
+export class CommandFailedError extends Error {}
 
 /**
  * Runs a command that may take long: each line it says stays on the screen, and while it says nothing the elapsed time is told.
- * Throws CommandFailed with its last lines unless it ends with 0.
+ * Throws CommandFailedError with its last lines unless it ends with 0.
  */
-export async function runLong(screen: Screen, what: string, command: readonly [string, ...string[]]): Promise<void> {
+export async function runLongCommand(screen: Screen, what: string, command: readonly [string, ...string[]]): Promise<void> {
   const [program, ...parameters] = command
   const startedMs = Date.now()
-  let spokeMs = startedMs
+  let lastOutputMs = startedMs
   let last = what
   const tail: string[] = []
   const child = spawn(program, parameters, { cwd: repository, stdio: ['ignore', 'pipe', 'pipe'] })
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
       last = line.replace(/^(sandbox: |\+ *[\d.]+ s +)/, '')
-      spokeMs = Date.now()
+      lastOutputMs = Date.now()
       tail.push(line)
       if (tail.length > 10) tail.shift()
       screen.line(`  ${last}`)
     })
   }
-  const beat = setInterval(() => {
+  const ticker = setInterval(() => {
     const elapsed = `${Math.round((Date.now() - startedMs) / 1000)} s`
     if (screen.isLive) screen.draw([`  … ${last} (${elapsed})`])
-    else if (Date.now() - spokeMs >= silentMs) {
-      spokeMs = Date.now()
+    else if (Date.now() - lastOutputMs >= silenceMs) {
+      lastOutputMs = Date.now()
       screen.line(`  … still at it: ${last} (${elapsed})`)
     }
   }, 1_000)
@@ -42,15 +42,15 @@ export async function runLong(screen: Screen, what: string, command: readonly [s
       child.on('error', reject)
       child.on('close', (code) => resolve(code ?? -1))
     })
-    if (status !== 0) throw new CommandFailed(`${what} failed: ${command.join(' ')} ended with ${status}\n${tail.join('\n')}`)
+    if (status !== 0) throw new CommandFailedError(`${what} failed: ${command.join(' ')} ended with ${status}\n${tail.join('\n')}`)
   } finally {
-    clearInterval(beat)
+    clearInterval(ticker)
     screen.draw([])
     screen.keep()
   }
 }
 
-const againMs = 1_000
+const restartDelayMs = 1_000
 
 /**
  * Follows a command until `signal` aborts; each line goes to `onLine`. It is started again when it ends, as `kubectl logs` does when a
@@ -70,6 +70,6 @@ export function followCommand(
   child.on('error', (error) => onLine(`${program}: ${error.message}`))
   child.on('close', () => {
     signal.removeEventListener('abort', kill)
-    if (!signal.aborted) setTimeout(() => signal.aborted || followCommand(command, env, onLine, signal), againMs)
+    if (!signal.aborted) setTimeout(() => signal.aborted || followCommand(command, env, onLine, signal), restartDelayMs)
   })
 }

@@ -7,22 +7,22 @@ import type { KubernetesNode } from '../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../src/schemas/skyhook.ts'
 import { nodeStateKey } from '../src/schemas/annotations.ts'
 import { appliedHash } from '../src/stages/model/applied-hash.ts'
-import type { Transport } from '../src/kube/transport.ts'
+import type { KubeTransport } from '../src/kube/transport.ts'
 import type { History } from '../test/support/history.ts'
 import { patch, paths } from '../test/e2e/kube.ts'
 import type { View } from '../test/e2e/moments.ts'
-import { shown } from '../test/e2e/skyhooks.ts'
+import { publishedState } from '../test/e2e/skyhooks.ts'
 import { overBudget, slotsOf } from '../test/e2e/slots.ts'
 import type { Sandbox } from '../test/sandbox/sandbox.ts'
 import { followCommand } from './long-command.ts'
-import { cellsOf, news, podsOf, rowsOf, shopNamespace, shopPods, type Row } from './rows.ts'
+import { cellsOf, changedLines, podsOf, rowsOf, shopNamespace, shopPods, type Row } from './rows.ts'
 import { runtimeRequiredTaint, shop, type Sample } from './samples.ts'
 import { table, type Screen } from './screen.ts'
 
-export type Stage = {
+export type DemoContext = {
   readonly screen: Screen
   readonly box: Sandbox
-  readonly api: Transport
+  readonly api: KubeTransport
   readonly history: History
   /** The nodes of the sandbox. */
   readonly nodes: readonly string[]
@@ -31,8 +31,8 @@ export type Stage = {
 const drawEveryMs = 100
 const skyhooksFolder = join(import.meta.dirname, '..', 'test', 'fixtures', 'skyhooks')
 
-export async function play(stage: Stage, sample: Sample): Promise<void> {
-  const { screen, box, api, history, nodes } = stage
+export async function runSample(context: DemoContext, sample: Sample): Promise<void> {
+  const { screen, box, api, history, nodes } = context
   const manifest = readFileSync(join(skyhooksFolder, sample.file), 'utf8').replaceAll('REGISTRY', box.env()['REGISTRY'] ?? '')
   const { metadata, spec } = parse(manifest) as Skyhook
   const skyhook = metadata.name
@@ -41,25 +41,25 @@ export async function play(stage: Stage, sample: Sample): Promise<void> {
     await box.must(['push', join(import.meta.dirname, '..', 'test', 'fixtures', 'packages', folder), name])
     screen.line(`pushed the package ${name} to the registry`)
   }
-  if (sample.shop) await openShop(stage)
+  if (sample.shop) await openShop(context)
   await Promise.all(nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: sample.labels } })))
 
   const following = new AbortController()
-  followSlots(stage, skyhook, following.signal)
-  followAgents(stage, skyhook, following.signal)
-  const showing = show(stage, skyhook, following.signal)
-  const booted = bootIds(stage)
+  followSlots(context, skyhook, following.signal)
+  followAgents(context, skyhook, following.signal)
+  const showing = show(context, skyhook, following.signal)
+  const booted = bootIds(context)
   const applied = appliedHash(spec)
   try {
-    const wasThere = nodes.some((node) => shown(history.now.nodes.get(node), skyhook).stateText !== undefined)
-    if (!wasThere && sample.taint) await taintLast(stage)
+    const wasThere = nodes.some((node) => publishedState(history.now.nodes.get(node), skyhook).stateText !== undefined)
+    if (!wasThere && sample.taint) await taintLast(context)
     screen.line(`$ kubectl apply -f ${sample.file}`)
     await box.kubectl(['apply', '-f', '-'], manifest)
-    if (wasThere) await startOver(stage, sample, skyhook, 'it is complete from an earlier run')
-    const slots = await finish(stage, sample, skyhook, applied)
+    if (wasThere) await startOver(context, sample, skyhook, 'it is complete from an earlier run')
+    const slots = await finish(context, sample, skyhook, applied)
     if (slots === 0) {
-      await startOver(stage, sample, skyhook, 'the hosts remember it from an earlier run')
-      await finish(stage, sample, skyhook, applied)
+      await startOver(context, sample, skyhook, 'the hosts remember it from an earlier run')
+      await finish(context, sample, skyhook, applied)
     }
     await history.never(`more than ${sample.budget} slots held`, overBudget(skyhook, sample.budget))
     await sleep(2 * drawEveryMs) // what followers have still to say
@@ -67,12 +67,12 @@ export async function play(stage: Stage, sample: Sample): Promise<void> {
     following.abort()
     await showing
   }
-  const proof = sample.reboots ? proveBoots(stage, booted) : ''
+  const proof = sample.reboots ? assertRebooted(context, booted) : ''
   screen.line(`complete on ${nodes.length} nodes, never more than ${sample.budget} at work, no slot held, no node cordoned${proof}`)
 }
 
 /** Ordinary pods, one on each node. */
-async function openShop({ screen, box, history, nodes }: Stage): Promise<void> {
+async function openShop({ screen, box, history, nodes }: DemoContext): Promise<void> {
   await box.kubectl(['apply', '-f', '-'], shop)
   const isOpen = (view: View): boolean =>
     shopPods(view).filter(({ status }) => status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')).length >= 3
@@ -83,7 +83,7 @@ async function openShop({ screen, box, history, nodes }: Stage): Promise<void> {
   )
 }
 
-async function taintLast({ screen, api, nodes }: Stage): Promise<void> {
+async function taintLast({ screen, api, nodes }: DemoContext): Promise<void> {
   const node = nodes.at(-1) ?? ''
   const { key, value, effect } = runtimeRequiredTaint
   screen.line(`$ kubectl taint node ${node} ${key}=${value}:${effect}`)
@@ -92,19 +92,19 @@ async function taintLast({ screen, api, nodes }: Stage): Promise<void> {
   await patch(api, `${paths.nodes}/${node}`, { spec: { taints: [...others, runtimeRequiredTaint] } })
 }
 
-const bootIds = ({ history, nodes }: Stage): Map<string, string | undefined> =>
+const bootIds = ({ history, nodes }: DemoContext): Map<string, string | undefined> =>
   new Map(nodes.map((node) => [node, history.now.nodes.get(node)?.status?.nodeInfo?.bootID]))
 
 /** The kernel's word that every host booted. */
-function proveBoots(stage: Stage, before: ReadonlyMap<string, string | undefined>): string {
-  const same = [...bootIds(stage)].filter(([node, bootId]) => bootId === undefined || bootId === before.get(node))
+function assertRebooted(context: DemoContext, before: ReadonlyMap<string, string | undefined>): string {
+  const same = [...bootIds(context)].filter(([node, bootId]) => bootId === undefined || bootId === before.get(node))
   if (same.length > 0) throw new Error(`${same.map(([node]) => node).join(', ')} did not boot`)
   return `, every boot id is another one`
 }
 
 /** A person's reset: the nodes forget the Skyhook and work on it as on the first day. */
-async function startOver(stage: Stage, sample: Sample, skyhook: string, why: string): Promise<void> {
-  const { screen, api, history, nodes } = stage
+async function startOver(context: DemoContext, sample: Sample, skyhook: string, why: string): Promise<void> {
+  const { screen, api, history, nodes } = context
   screen.line(`${why}, so the nodes are told to forget it:`)
   screen.line(`$ kubectl annotate nodes ${nodes.join(' ')} ${nodeStateKey(skyhook)}-`)
   const body = { metadata: { annotations: { [nodeStateKey(skyhook)]: null } } }
@@ -113,18 +113,18 @@ async function startOver(stage: Stage, sample: Sample, skyhook: string, why: str
   await history.eventually('seen that the annotations are gone', (view) =>
     reset.every((node) => versionOf(view.nodes.get(node.metadata.name) ?? node) >= versionOf(node)),
   )
-  if (sample.taint) await taintLast(stage)
+  if (sample.taint) await taintLast(context)
 }
 
 /** Waits for the end; how many slots were taken on the way. */
-async function finish({ history, nodes }: Stage, sample: Sample, skyhook: string, applied: string): Promise<number> {
+async function finish({ history, nodes }: DemoContext, sample: Sample, skyhook: string, applied: string): Promise<number> {
   const taken = new Set<string>()
   const note = (view: View): void => {
     for (const { uid } of slotsOf(view, skyhook)) taken.add(uid)
   }
   const isComplete = (view: View): boolean =>
     nodes.every((node) => {
-      const { status, stateText, companion } = shown(view.nodes.get(node), skyhook)
+      const { status, stateText, companion } = publishedState(view.nodes.get(node), skyhook)
       return status === 'complete' && stateText !== undefined && companion?.applied === applied
     })
   const isClean = (view: View): boolean => slotsOf(view, skyhook).length === 0 && nodes.every((node) => isInService(view.nodes.get(node)))
@@ -145,13 +145,13 @@ function isInService(node: KubernetesNode | undefined): boolean {
 }
 
 /** The table on a terminal, and a line for each change elsewhere. */
-async function show({ screen, history, nodes }: Stage, skyhook: string, signal: AbortSignal): Promise<void> {
+async function show({ screen, history, nodes }: DemoContext, skyhook: string, signal: AbortSignal): Promise<void> {
   let rows: readonly Row[] = []
   let pods = new Set(podsOf(history.now))
   for (;;) {
     const next = rowsOf(history.now, skyhook, nodes)
     if (screen.isLive) screen.draw(['', ...table(cellsOf(next))])
-    else for (const line of news(rows, next)) screen.line(line)
+    else for (const line of changedLines(rows, next)) screen.line(line)
     rows = next
     const nextPods = podsOf(history.now)
     for (const line of nextPods) if (!pods.has(line)) screen.line(line)
@@ -163,7 +163,7 @@ async function show({ screen, history, nodes }: Stage, skyhook: string, signal: 
 }
 
 /** The Leases as kubectl shows them: who has a slot stands in the column HOLDER. */
-function followSlots({ screen, box }: Stage, skyhook: string, signal: AbortSignal): void {
+function followSlots({ screen, box }: DemoContext, skyhook: string, signal: AbortSignal): void {
   const selector = `skyhook.nvidia.com/name=${skyhook},skyhook.nvidia.com/slot-kind!=ledger`
   screen.line(`$ kubectl get leases -n skyhook -l ${selector} --watch`)
   const command = () => ['kubectl', 'get', 'leases', '-n', 'skyhook', '-l', selector, '--watch', '--output-watch-events'] as const
@@ -171,19 +171,19 @@ function followSlots({ screen, box }: Stage, skyhook: string, signal: AbortSigna
 }
 
 /** Ends of stages as the agents log them: Nodes show progress once a second at most. */
-function followAgents({ screen, box, history, nodes }: Stage, skyhook: string, signal: AbortSignal): void {
-  const tell = (node: string, text: string): void => {
-    const said = parseLog(text)
-    if (said?.['skyhook'] !== skyhook) return
-    const about = [said['package'], said['stage'], said['detail']].filter((word) => typeof word === 'string').join(' ')
-    screen.line(`${node}  agent: ${String(said['message'])}${about === '' ? '' : `: ${about}`}`)
+function followAgents({ screen, box, history, nodes }: DemoContext, skyhook: string, signal: AbortSignal): void {
+  const printLogLine = (node: string, text: string): void => {
+    const entry = parseLog(text)
+    if (entry?.['skyhook'] !== skyhook) return
+    const about = [entry['package'], entry['stage'], entry['detail']].filter((word) => typeof word === 'string').join(' ')
+    screen.line(`${node}  agent: ${String(entry['message'])}${about === '' ? '' : `: ${about}`}`)
   }
   const podOn = (node: string): string =>
     [...history.now.pods.values()].find(({ metadata, spec }) => metadata.namespace === 'skyhook' && spec?.nodeName === node)?.metadata
       .name ?? ''
   for (const node of nodes) {
     const command = () => ['kubectl', 'logs', '-n', 'skyhook', podOn(node), '-f', '--since=1s'] as const
-    followCommand(command, box.env(), (text) => tell(node, text), signal)
+    followCommand(command, box.env(), (text) => printLogLine(node, text), signal)
   }
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sandbox, type Sandbox } from '../test/sandbox/sandbox.ts'
-import { runLong } from './long-command.ts'
+import { runLongCommand } from './long-command.ts'
 import type { Screen } from './screen.ts'
 
 const repository = join(import.meta.dirname, '..')
@@ -13,12 +13,12 @@ export async function readySandbox(screen: Screen): Promise<Sandbox> {
   const isThere = existsSync(join(box.folder, 'env'))
   if (isThere && !(await answers(box))) {
     screen.line('the sandbox that was here does not answer any more (the machine was restarted?): it is removed')
-    await runLong(screen, 'removing the old sandbox', [program, 'down'])
+    await runLongCommand(screen, 'removing the old sandbox', [program, 'down'])
   }
   if (!existsSync(join(box.folder, 'env'))) {
     screen.line('booting a control plane, a registry and three hosts; the first time on a machine, Kubernetes is built for it,')
     screen.line('which takes some ten minutes on two processors. Later it takes a quarter of a minute.')
-    await runLong(screen, 'booting the sandbox', [program, 'up', '3'])
+    await runLongCommand(screen, 'booting the sandbox', [program, 'up', '3'])
     return box
   }
   screen.line(`the sandbox is up already (${box.folder})`)
@@ -26,7 +26,7 @@ export async function readySandbox(screen: Screen): Promise<Sandbox> {
   if (installed === undefined) screen.line('it has no agent yet: building and installing it')
   else if (installed < newestSource()) screen.line('sources changed since its agent was built: rolling out a new one')
   else return box
-  await runLong(screen, 'installing the agent', [program, 'install'])
+  await runLongCommand(screen, 'installing the agent', [program, 'install'])
   return box
 }
 

@@ -1,7 +1,7 @@
 /** What the demo shows of a rollout, read from Nodes, slots and pods as everybody can read them. */
 import type { KubernetesNode } from '../src/schemas/kubernetes.ts'
 import type { Pod, View } from '../test/e2e/moments.ts'
-import { shown } from '../test/e2e/skyhooks.ts'
+import { publishedState } from '../test/e2e/skyhooks.ts'
 import { slotsOf } from '../test/e2e/slots.ts'
 
 /** One for each node and package. */
@@ -26,7 +26,7 @@ export function rowsOf(view: View, skyhook: string, nodes: readonly string[]): R
   const slots = new Map(slotsOf(view, skyhook).map(({ holder, phase }) => [holder, phase]))
   return nodes.flatMap((name) => {
     const node = view.nodes.get(name)
-    const { status = '-', state, reason } = shown(node, skyhook)
+    const { status = '-', state, reason } = publishedState(node, skyhook)
     const packages = Object.values(state)
     const common = {
       node: name,
@@ -61,7 +61,7 @@ export function cellsOf(rows: readonly Row[]): string[][] {
 }
 
 /** A line for each row that says something else than before. */
-export function news(before: readonly Row[], after: readonly Row[]): string[] {
+export function changedLines(before: readonly Row[], after: readonly Row[]): string[] {
   const known = new Set(before.map(textOf))
   return after.map(textOf).filter((text) => !known.has(text))
 }

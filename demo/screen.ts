@@ -27,9 +27,9 @@ export function createScreen(output: Output | WriteStream, nowMs: () => number):
   let block: readonly string[] = []
 
   const fit = (text: string): string => (isLive ? text.slice(0, (output.columns ?? 120) - 1) : text) // a wrapped line would be two to go up
-  const shown = (): string => block.map((text) => `${fit(text)}\n`).join('')
+  const renderBlock = (): string => block.map((text) => `${fit(text)}\n`).join('')
   const above = (text: string): void => {
-    output.write(isLive ? `${up(block.length)}${clearBelow}${text}\n${shown()}` : `${text}\n`)
+    output.write(isLive ? `${up(block.length)}${clearBelow}${text}\n${renderBlock()}` : `${text}\n`)
   }
 
   return {
@@ -40,7 +40,7 @@ export function createScreen(output: Output | WriteStream, nowMs: () => number):
       if (!isLive || (next.length === block.length && next.every((text, index) => text === block[index]))) return
       const height = block.length
       block = next
-      output.write(`${up(height)}${clearBelow}${shown()}`)
+      output.write(`${up(height)}${clearBelow}${renderBlock()}`)
     },
     keep() {
       block = []

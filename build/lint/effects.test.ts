@@ -17,14 +17,14 @@ function lint(path: string, text: string): string {
   return stdout
 }
 
-describe('an effect without a crash point', () => {
+describe('an effect without a failpoint', () => {
   test.each([
     ['an fsync', "import { open } from 'node:fs/promises'\nexport const f = async () => await (await open('/x')).sync()\n"],
     ['an imported fsync', "import { fsyncSync } from 'node:fs'\nexport const f = () => fsyncSync(3)\n"],
     ['a write that flushes', "import { writeFileSync } from 'node:fs'\nexport const f = () => writeFileSync('/x', '', { flush: true })\n"],
     [
       'an API transport of its own',
-      "import { createTransport } from '../kube/transport.ts'\nexport const t = createTransport({} as never)\n",
+      "import { createKubeTransport } from '../kube/transport.ts'\nexport const t = createKubeTransport({} as never)\n",
     ],
     [
       'a bus connection of its own',
@@ -33,13 +33,13 @@ describe('an effect without a crash point', () => {
     ['a program', "import { execFile } from 'node:child_process'\nexport const f = () => execFile('/bin/true')\n"],
     ['an HTTP request', "import { request } from 'node:https'\nexport const f = () => request('https://example.com')\n"],
   ])('is refused: %s', (_, text) => {
-    expect(lint('src/daemon/new.ts', text)).toContain('makes an effect without a crash point')
+    expect(lint('src/daemon/new.ts', text)).toContain('makes an effect without a failpoint')
   })
 
   test('is allowed in its home, and in tests', () => {
     const fsync = "import { fsyncSync } from 'node:fs'\nexport const f = () => fsyncSync(3)\n"
-    expect(lint('src/host/fs/fsync.ts', fsync)).not.toContain('without a crash point')
-    expect(lint('src/host/other.test.ts', fsync)).not.toContain('without a crash point')
-    expect(lint('src/host/other.ts', fsync)).toContain('without a crash point')
+    expect(lint('src/host/fs/fsync.ts', fsync)).not.toContain('without a failpoint')
+    expect(lint('src/host/other.test.ts', fsync)).not.toContain('without a failpoint')
+    expect(lint('src/host/other.ts', fsync)).toContain('without a failpoint')
   })
 })

@@ -1,5 +1,5 @@
 /**
- * Lint rule: an effect that outlives the agent goes through one of the few functions that pass a crash point (src/host/fs/failpoint.ts).
+ * Lint rule: an effect that outlives the agent goes through one of the few functions that pass a failpoint (src/host/fs/failpoint.ts).
  * Everything that could make an effect without a name is refused outside of its home.
  */
 
@@ -24,7 +24,7 @@ const imports: readonly { readonly from: RegExp; readonly names: RegExp; readonl
   { from: /^(node:)?child_process$/, names: /./, home: process },
   {
     from: /\/transport\.ts$/,
-    names: /^createTransport$/,
+    names: /^createKubeTransport$/,
     home: { files: /src\/(daemon\/wire|census\/main|cli\/.*)\.ts$/, instead: 'take the Transport that src/daemon/wire.ts made' },
   },
   {
@@ -59,7 +59,7 @@ const named = {
     const { filename } = context
     if (!isProduct(filename)) return {}
     const refuse = (node: Node, what: string, { files, instead }: Home): void => {
-      if (!files.test(filename)) context.report({ node, message: `${what} makes an effect without a crash point: ${instead}` })
+      if (!files.test(filename)) context.report({ node, message: `${what} makes an effect without a failpoint: ${instead}` })
     }
     return {
       ImportDeclaration(node: Node) {

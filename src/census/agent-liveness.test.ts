@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { AgentState } from './node-facts.ts'
-import { createSilence, type AgentPod } from './agent-liveness.ts'
+import { createAgentLiveness, type AgentPod } from './agent-liveness.ts'
 
 const afterMs = 600_000
 const ready = (node: string): AgentPod => ({ node, isReady: true })
@@ -12,11 +12,11 @@ describe('an agent', () => {
     ['answers while a pod of it is Ready', [], [[0, [ready('a')], 'ready', false]]],
     ['answers while one of two pods is Ready', [], [[0, [notReady('a'), ready('a')], 'ready', false]]],
     [
-      'is late, then silent without a pod',
+      'is unready, then silent without a pod',
       [],
       [
-        [0, [], 'late', false],
-        [afterMs - 1, [], 'late', false],
+        [0, [], 'unready', false],
+        [afterMs - 1, [], 'unready', false],
         [afterMs, [], 'silent', true],
       ],
     ],
@@ -24,7 +24,7 @@ describe('an agent', () => {
       'is silent with a pod that is not Ready',
       [],
       [
-        [0, [notReady('a')], 'late', false],
+        [0, [notReady('a')], 'unready', false],
         [afterMs, [notReady('a')], 'silent', true],
       ],
     ],
@@ -32,10 +32,10 @@ describe('an agent', () => {
       'begins anew after a sign of life',
       [],
       [
-        [0, [], 'late', false],
+        [0, [], 'unready', false],
         [500_000, [ready('a')], 'ready', false],
-        [afterMs, [], 'late', false],
-        [1_199_999, [], 'late', false],
+        [afterMs, [], 'unready', false],
+        [1_199_999, [], 'unready', false],
         [1_200_000, [], 'silent', true],
       ],
     ],
@@ -43,9 +43,9 @@ describe('an agent', () => {
       'is not called silent for a time that nobody watched',
       [],
       [
-        [0, [], 'late', false],
-        [1_000, undefined, 'late', false],
-        [700_000, [], 'late', false],
+        [0, [], 'unready', false],
+        [1_000, undefined, 'unready', false],
+        [700_000, [], 'unready', false],
         [1_300_000, [], 'silent', true],
       ],
     ],
@@ -53,7 +53,7 @@ describe('an agent', () => {
       'stays what it was while the pods cannot be listed',
       [],
       [
-        [0, [], 'late', false],
+        [0, [], 'unready', false],
         [afterMs, [], 'silent', true],
         [afterMs + 1, undefined, 'silent', true],
         [afterMs + 2, [], 'silent', true],
@@ -81,30 +81,30 @@ describe('an agent', () => {
       ['a'],
       [
         [0, [ready('a')], 'ready', false],
-        [1, [], 'late', false],
+        [1, [], 'unready', false],
       ],
     ],
-  ])('%s', (_, knownSilent, steps) => {
-    const silence = createSilence(new Set(knownSilent), afterMs)
+  ])('%s', (_, initiallySilent, steps) => {
+    const liveness = createAgentLiveness(new Set(initiallySilent), afterMs)
     for (const [atMs, pods, state, dead] of steps) {
-      const agents = silence.look(['a', 'b'], pods, atMs)
+      const agents = liveness.observe(['a', 'b'], pods, atMs)
       expect([atMs, agents.of('a'), agents.isDead('a')]).toEqual([atMs, state, dead])
     }
   })
 
   test('of a node that went and came back is not silent', () => {
-    const silence = createSilence(new Set(), afterMs)
-    silence.look(['a'], [], 0)
-    silence.look([], [], 1_000)
-    expect(silence.look(['a'], [], afterMs).of('a')).toBe('late')
+    const liveness = createAgentLiveness(new Set(), afterMs)
+    liveness.observe(['a'], [], 0)
+    liveness.observe([], [], 1_000)
+    expect(liveness.observe(['a'], [], afterMs).of('a')).toBe('unready')
   })
 
   test('Ready ones are counted, and the next silence is foreseen', () => {
-    const silence = createSilence(new Set(), afterMs)
-    expect(silence.look(['a', 'b', 'c'], [ready('a'), ready('b')], 1_000).ready).toBe(2)
-    expect(silence.nextMs()).toBe(1_000 + afterMs)
-    expect(silence.look(['a', 'b', 'c'], undefined, 2_000).ready).toBe(2)
-    expect(silence.look(['a', 'b', 'c'], [ready('a'), ready('b'), ready('c')], 3_000).ready).toBe(3)
-    expect(silence.nextMs()).toBe(Infinity)
+    const liveness = createAgentLiveness(new Set(), afterMs)
+    expect(liveness.observe(['a', 'b', 'c'], [ready('a'), ready('b')], 1_000).ready).toBe(2)
+    expect(liveness.nextChangeAtMs()).toBe(1_000 + afterMs)
+    expect(liveness.observe(['a', 'b', 'c'], undefined, 2_000).ready).toBe(2)
+    expect(liveness.observe(['a', 'b', 'c'], [ready('a'), ready('b'), ready('c')], 3_000).ready).toBe(3)
+    expect(liveness.nextChangeAtMs()).toBe(Infinity)
   })
 })

@@ -1,9 +1,9 @@
-/** The conditions of a Skyhook: three by kstatus for machines, and those of the original operator. */
+/** The conditions of a Skyhook: three by kstatusConditions for machines, and those of the original operator. */
 import { disableKey, pauseKey, prefix } from '../schemas/annotations.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
-import { nodeList, stateOfNodes } from './summary-text.ts'
+import { formatNodeNames, formatIncompleteNodes } from './summary-text.ts'
 import { conditionOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
 
 export type ConditionsInput = {
@@ -13,23 +13,23 @@ export type ConditionsInput = {
   readonly finalizer: FinalizerPlan
   readonly isDeleting: boolean
   /** The spec has just changed what the nodes have to do: they may not have seen it, so complete nodes prove nothing yet. */
-  readonly isFresh: boolean
+  readonly isSpecPropagating: boolean
   readonly hasPolicy: boolean
   readonly previous: SkyhookStatus | undefined
   /** RFC 3339, for conditions that change. */
   readonly now: string
 }
 
-type Said = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
+type ConditionContent = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
 
 /** All conditions; a time of transition changes only where the status of a condition did. Conditions of others are kept. */
 export function nextConditions(input: ConditionsInput): readonly Condition[] {
   const { generation, previous, now } = input
-  const said = [...kstatus(input), ...incumbent(input)]
-  const types = new Set(said.map(({ type }) => type))
+  const contents = [...kstatusConditions(input), ...operatorConditions(input)]
+  const types = new Set(contents.map(({ type }) => type))
   if (!input.hasPolicy) types.add(`${prefix}/DeploymentPolicyNotFound`) // goes with the policy's name
   const others = (previous?.conditions ?? []).filter(({ type }) => !types.has(type))
-  const ours = said.map(({ type, status, reason, message }): Condition => {
+  const ours = contents.map(({ type, status, reason, message }): Condition => {
     const before = conditionOf(previous, type)
     const lastTransitionTime = before?.status === status ? before.lastTransitionTime : now
     return { type, status, observedGeneration: generation, lastTransitionTime, reason, message }
@@ -38,7 +38,7 @@ export function nextConditions(input: ConditionsInput): readonly Condition[] {
 }
 
 /** Ready only when nothing is planned on any selected node. Stalled = it does not go on by itself, or only by trying again. */
-function kstatus(input: ConditionsInput): Said[] {
+function kstatusConditions(input: ConditionsInput): ConditionContent[] {
   const { status, reason, message } = readyOf(input)
   const stalled = stalledOf(input)
   const isMoving = status !== 'True' && stalled === undefined && reason !== 'Paused' && reason !== 'Disabled'
@@ -56,20 +56,21 @@ function kstatus(input: ConditionsInput): Said[] {
   ]
 }
 
-function readyOf({ counts, status, finalizer, isDeleting, isFresh }: ConditionsInput): Omit<Said, 'type'> {
+function readyOf({ counts, status, finalizer, isDeleting, isSpecPropagating }: ConditionsInput): Omit<ConditionContent, 'type'> {
   const { nodes, complete, specProblem } = counts
-  const nodesSay = `${complete} of ${nodes.length} nodes complete${stateOfNodes(nodes)}`
+  const nodesMessage = `${complete} of ${nodes.length} nodes complete${formatIncompleteNodes(nodes)}`
   if (isDeleting) {
-    const left = finalizer.do === 'wait' && finalizer.nodes.length > 0 ? `; still to uninstall: ${nodeList(finalizer.nodes)}` : ''
-    return { status: 'False', reason: 'Deleting', message: `the Skyhook is being deleted${left}` }
+    const remaining =
+      finalizer.action === 'wait' && finalizer.nodes.length > 0 ? `; still to uninstall: ${formatNodeNames(finalizer.nodes)}` : ''
+    return { status: 'False', reason: 'Deleting', message: `the Skyhook is being deleted${remaining}` }
   }
   if (specProblem !== undefined) return { status: 'False', reason: 'InvalidSpec', message: specProblem }
-  if (complete === nodes.length && isFresh)
+  if (complete === nodes.length && isSpecPropagating)
     return { status: 'False', reason: 'SpecChanged', message: 'the nodes are given a moment to see the change' }
   if (nodes.length === 0) return { status: 'True', reason: 'NoNodesSelected', message: 'spec.nodeSelectors matches no node' }
-  if (complete === nodes.length) return { status: 'True', reason: 'Complete', message: nodesSay }
-  if (status === 'unknown') return { status: 'Unknown', reason: 'NodesUnknown', message: nodesSay }
-  return { status: 'False', reason: readyReason[status], message: nodesSay }
+  if (complete === nodes.length) return { status: 'True', reason: 'Complete', message: nodesMessage }
+  if (status === 'unknown') return { status: 'Unknown', reason: 'NodesUnknown', message: nodesMessage }
+  return { status: 'False', reason: readyReason[status], message: nodesMessage }
 }
 
 const readyReason: Record<NodeStatus, string> = {
@@ -83,44 +84,50 @@ const readyReason: Record<NodeStatus, string> = {
   disabled: 'Disabled',
 }
 
-function stalledOf({ counts, status, finalizer, isDeleting }: ConditionsInput): Pick<Said, 'reason' | 'message'> | undefined {
-  if (isDeleting && finalizer.do === 'wait' && finalizer.heldBy !== undefined) {
-    const annotation = finalizer.heldBy === 'pause' ? pauseKey : disableKey
-    const message = `remove the annotation ${annotation}: packages have to be uninstalled from ${nodeList(finalizer.nodes)}`
+function stalledOf({ counts, status, finalizer, isDeleting }: ConditionsInput): Pick<ConditionContent, 'reason' | 'message'> | undefined {
+  if (isDeleting && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
+    const annotation = finalizer.blockedBy === 'pause' ? pauseKey : disableKey
+    const message = `remove the annotation ${annotation}: packages have to be uninstalled from ${formatNodeNames(finalizer.nodes)}`
     return { reason: 'DeletionBlocked', message }
   }
   if (counts.specProblem !== undefined) return { reason: 'InvalidSpec', message: counts.specProblem }
   if (status !== 'erroring' && status !== 'blocked') return undefined
-  const held = counts.nodes.filter((node) => node.status === status)
-  return { reason: readyReason[status], message: `${held.length} of ${counts.nodes.length} nodes${stateOfNodes(held)}` }
+  const stalledNodes = counts.nodes.filter((node) => node.status === status)
+  return {
+    reason: readyReason[status],
+    message: `${stalledNodes.length} of ${counts.nodes.length} nodes${formatIncompleteNodes(stalledNodes)}`,
+  }
 }
 
 /** The original operator's conditions, in its words; its names are cut at twenty. */
-function incumbent({ counts, status, previous }: ConditionsInput): Said[] {
-  const intolerant = counts.nodes.filter(({ reason }) => reason?.reason === 'TaintNotTolerated').map(({ name }) => name)
-  const ignored = counts.nodes.filter(({ isIgnored }) => isIgnored).map(({ name }) => name)
+function operatorConditions({ counts, status, previous }: ConditionsInput): ConditionContent[] {
+  const untoleratedNodes = counts.nodes.filter(({ reason }) => reason?.reason === 'TaintNotTolerated').map(({ name }) => name)
+  const ignoredNodes = counts.nodes.filter(({ isIgnored }) => isIgnored).map(({ name }) => name)
   return [
-    ...transition(status, previous),
-    ...lastLaunch(counts, previous),
+    ...transitionCondition(status, previous),
+    ...applyPackageCondition(counts, previous),
     {
       type: `${prefix}/TaintNotTolerable`,
-      status: intolerant.length > 0 ? 'True' : 'False',
+      status: untoleratedNodes.length > 0 ? 'True' : 'False',
       reason: 'TaintNotTolerable',
       message:
-        intolerant.length > 0
-          ? `Node [${nodeList(intolerant)}] has taints that are not tolerable. Skipping.`
+        untoleratedNodes.length > 0
+          ? `Node [${formatNodeNames(untoleratedNodes)}] has taints that are not tolerable. Skipping.`
           : 'All nodes have tolerable taints.',
     },
     {
       type: `${prefix}/NodesIgnored`,
-      status: ignored.length > 0 ? 'True' : 'False',
+      status: ignoredNodes.length > 0 ? 'True' : 'False',
       reason: 'NodesIgnored',
-      message: ignored.length > 0 ? `Node [${nodeList(ignored)}] has ignore label set. Skipping.` : 'No nodes have ignore label set.',
+      message:
+        ignoredNodes.length > 0
+          ? `Node [${formatNodeNames(ignoredNodes)}] has ignore label set. Skipping.`
+          : 'No nodes have ignore label set.',
     },
   ]
 }
 
-function transition(status: NodeStatus, previous: SkyhookStatus | undefined): Said[] {
+function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undefined): ConditionContent[] {
   const type = `${prefix}/Transition`
   const before = previous?.status
   const last = conditionOf(previous, type)
@@ -130,9 +137,9 @@ function transition(status: NodeStatus, previous: SkyhookStatus | undefined): Sa
 }
 
 /** The latest package that a node began; where many began since the last write, the last by name. */
-function lastLaunch({ nodes }: Counts, previous: SkyhookStatus | undefined): Said[] {
+function applyPackageCondition({ nodes }: Counts, previous: SkyhookStatus | undefined): ConditionContent[] {
   const type = `${prefix}/ApplyPackage`
-  const launches = nodes.flatMap(({ name, entries }) => {
+  const messages = nodes.flatMap(({ name, entries }) => {
     const before = previous?.nodeState?.[name]
     if (before === undefined && previous?.nodeStateTruncated === true) return [] // whether it is new, nobody knows
     return Object.entries(entries)
@@ -141,6 +148,6 @@ function lastLaunch({ nodes }: Counts, previous: SkyhookStatus | undefined): Sai
       )
       .map(([, entry]) => `Applying package [${entry.name}:${entry.version}] to node [${name}]`)
   })
-  const message = launches.at(-1) ?? conditionOf(previous, type)?.message
+  const message = messages.at(-1) ?? conditionOf(previous, type)?.message
   return message === undefined ? [] : [{ type, status: 'True', reason: 'ApplyPackage', message }]
 }

@@ -4,7 +4,7 @@ import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey 
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { rollUp } from './count.ts'
 import { skyhookOfKey, type AgentState } from './node-facts.ts'
-import { agentsAll, counted, entry, nodeSaying, skyhookWith, spec, type Said } from '../../test/support/census-objects.ts'
+import { allAgents, countsOf, entry, nodeReporting, skyhookWith, spec, type NodeReport } from '../../test/support/census-objects.ts'
 
 const demo = skyhookWith()
 
@@ -14,9 +14,9 @@ describe('a node that says complete', () => {
     packages: { tuning: { ...spec.packages?.['tuning'], version: '1.1.0', image: 'mirror.example.com/tuning', stageTimeout: '5m' } },
   }
 
-  test.each<[string, Said, AgentState, NodeStatus]>([
+  test.each<[string, NodeReport, AgentState, NodeStatus]>([
     ['counts', {}, 'ready', 'complete'],
-    ['counts while its agent is only late', {}, 'late', 'complete'],
+    ['counts while its agent is only unready', {}, 'unready', 'complete'],
     ['counts while the pods cannot be listed', {}, 'unknown', 'complete'],
     ['counts for a spec that differs in nothing that is work', { of: sameWork }, 'ready', 'complete'],
     ['is unknown once its agent is silent', {}, 'silent', 'unknown'],
@@ -29,7 +29,7 @@ describe('a node that says complete', () => {
     ['has work when a newer agent said so in a way not known here', { companion: { v: 2 } }, 'ready', 'waiting'],
     ['has work when the companion is a scribble', { annotations: { [journalKey('demo')]: 'yes' } }, 'ready', 'waiting'],
   ])('%s', (_, said, agent, status) => {
-    const counts = counted(demo, [nodeSaying('n1', said)], agentsAll(agent))
+    const counts = countsOf(demo, [nodeReporting('n1', said)], allAgents(agent))
     expect(counts.nodes.map((node) => node.status)).toEqual([status])
     expect(counts.complete).toBe(status === 'complete' ? 1 : 0)
   })
@@ -38,11 +38,11 @@ describe('a node that says complete', () => {
 describe('a node that says nothing', () => {
   test.each<[AgentState, NodeStatus]>([
     ['ready', 'waiting'],
-    ['late', 'unknown'],
+    ['unready', 'unknown'],
     ['silent', 'unknown'],
     ['unknown', 'unknown'],
   ])('with its agent %s is %s', (agent, status) => {
-    expect(counted(demo, [nodeSaying('n1', { status: '' })], agentsAll(agent)).nodes[0]?.status).toBe(status)
+    expect(countsOf(demo, [nodeReporting('n1', { status: '' })], allAgents(agent)).nodes[0]?.status).toBe(status)
   })
 
   test.each([
@@ -50,7 +50,7 @@ describe('a node that says nothing', () => {
     [disableKey, 'disabled'],
   ])('is what its Skyhook is: %s', (key, status) => {
     const skyhook = skyhookWith({ metadata: { annotations: { [key]: 'true' } } })
-    expect(counted(skyhook, [nodeSaying('n1', { status: '' })]).nodes[0]?.status).toBe(status)
+    expect(countsOf(skyhook, [nodeReporting('n1', { status: '' })]).nodes[0]?.status).toBe(status)
   })
 })
 
@@ -58,28 +58,28 @@ describe('counting', () => {
   test('covers the selected nodes, by name, whatever others say', () => {
     const skyhook = skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { pool: 'gpu' } } } })
     const nodes = [
-      nodeSaying('n3', { labels: { pool: 'gpu' } }),
-      nodeSaying('n1', { labels: { pool: 'gpu' }, status: 'in_progress' }),
-      nodeSaying('n2', { labels: { pool: 'cpu' }, status: 'erroring' }),
+      nodeReporting('n3', { labels: { pool: 'gpu' } }),
+      nodeReporting('n1', { labels: { pool: 'gpu' }, status: 'in_progress' }),
+      nodeReporting('n2', { labels: { pool: 'cpu' }, status: 'erroring' }),
     ]
-    const counts = counted(skyhook, nodes)
+    const counts = countsOf(skyhook, nodes)
     expect(counts.nodes.map(({ name }) => name)).toEqual(['n1', 'n3'])
     expect(rollUp(counts)).toBe('in_progress')
   })
 
   test('tells who waits for a slot or a batch', () => {
-    const waiting = (name: string, reason: string) => nodeSaying(name, { status: 'waiting', reason: [reason, 'x'] })
-    const counts = counted(demo, [waiting('a', 'WaitingForSlot'), waiting('b', 'WaitingForBatch'), waiting('c', 'WaitingForPriority')])
+    const waiting = (name: string, reason: string) => nodeReporting(name, { status: 'waiting', reason: [reason, 'x'] })
+    const counts = countsOf(demo, [waiting('a', 'WaitingForSlot'), waiting('b', 'WaitingForBatch'), waiting('c', 'WaitingForPriority')])
     expect(counts.waiters).toBe(2)
   })
 
   test('tells cordons and service apart: one that another Skyhook cordoned is not in service', () => {
     const nodes = [
-      nodeSaying('a', { annotations: { [cordonKey('demo')]: 'true' } }),
-      nodeSaying('b', { annotations: { [cordonKey('other')]: 'true' } }),
-      nodeSaying('c', { labels: { [ignoreLabel]: 'true' } }),
+      nodeReporting('a', { annotations: { [cordonKey('demo')]: 'true' } }),
+      nodeReporting('b', { annotations: { [cordonKey('other')]: 'true' } }),
+      nodeReporting('c', { labels: { [ignoreLabel]: 'true' } }),
     ]
-    const facts = counted(demo, nodes, agentsAll('ready', { d: 'late' })).nodes
+    const facts = countsOf(demo, nodes, allAgents('ready', { d: 'unready' })).nodes
     expect(facts.map(({ isCordoned, isInService, isIgnored }) => [isCordoned, isInService, isIgnored])).toEqual([
       [true, false, false],
       [false, false, false],
@@ -94,11 +94,11 @@ describe('counting', () => {
       'odd|1': { name: 'odd', version: '1', stage: 'apply', state: 'maybe', restarts: -1 },
       'none|1': null,
     })
-    expect(counted(demo, [nodeSaying('a', { stateText })]).nodes[0]?.entries).toEqual({
+    expect(countsOf(demo, [nodeReporting('a', { stateText })]).nodes[0]?.entries).toEqual({
       'tuning|1.1.0': { ...entry(), restarts: 2 },
       'odd|1': { name: 'odd', version: '1', image: '', stage: 'apply' },
     })
-    expect(counted(demo, [nodeSaying('a', { stateText: '[' })]).nodes[0]).toMatchObject({ entries: {}, isScribble: true })
+    expect(countsOf(demo, [nodeReporting('a', { stateText: '[' })]).nodes[0]).toMatchObject({ entries: {}, isMalformed: true })
   })
 
   test('whatever a Node carries, counting does not fail and nothing unproven is complete', () => {
@@ -107,7 +107,7 @@ describe('counting', () => {
       fc.property(text, text, text, text, (state, status, journal, reason) => {
         const said = { nodeState_demo: state, status_demo: status, journal_demo: journal, reason_demo: reason }
         const annotations = Object.fromEntries(Object.entries(said).map(([key, value]) => [`skyhook.nvidia.com/${key}`, value]))
-        const { nodes } = counted(demo, [{ name: 'n', uid: 'u', labels: {}, annotations }])
+        const { nodes } = countsOf(demo, [{ name: 'n', uid: 'u', labels: {}, annotations }])
         expect(nodes).toHaveLength(1)
         expect(nodes[0]?.status).not.toBe('complete')
       }),
@@ -117,9 +117,9 @@ describe('counting', () => {
 
 describe('the roll-up', () => {
   const saying = (...said: string[]) =>
-    counted(
+    countsOf(
       demo,
-      said.map((status, at) => nodeSaying(`n${at}`, { status })),
+      said.map((status, at) => nodeReporting(`n${at}`, { status })),
     )
 
   test.each<[readonly string[], NodeStatus]>([
@@ -145,12 +145,12 @@ describe('the roll-up', () => {
     ['both', annotated(pauseKey, disableKey), 'waiting', 'paused'],
     ['paused and complete', annotated(pauseKey), 'complete', 'complete'],
   ])('of a Skyhook that is %s', (_, skyhook, said, status) => {
-    expect(rollUp(counted(skyhook, [nodeSaying('n1', { status: said })]))).toBe(status)
+    expect(rollUp(countsOf(skyhook, [nodeReporting('n1', { status: said })]))).toBe(status)
   })
 
   test('of a spec that contradicts itself is blocked, complete nodes or not', () => {
     const broken = { packages: { tuning: { version: '1.1.0', image: 'x', configMap: { a: '1' }, dependsOn: { tuning: '1.1.0' } } } }
-    const counts = counted(skyhookWith({ spec: broken }), [nodeSaying('n1', { of: broken })])
+    const counts = countsOf(skyhookWith({ spec: broken }), [nodeReporting('n1', { of: broken })])
     expect(counts.specProblem).toContain('cannot depend on itself')
     expect(rollUp(counts)).toBe('blocked')
   })

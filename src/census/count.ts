@@ -22,14 +22,14 @@ export type Counts = {
 }
 
 /** Counts the nodes that the Skyhook selects. What other nodes say of it does not matter. */
-export function countNodes(view: SkyhookView, nodes: Iterable<CensusNode>, agents: Agents): Counts {
+export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode>, agents: Agents): Counts {
   const applied = appliedHash(view.spec)
   const paused = isPaused(view)
   const disabled = isDisabled(view)
   const idle: NodeStatus = paused ? 'paused' : disabled ? 'disabled' : 'waiting'
-  const question = { skyhook: view.metadata.name, applied, idle, readState: createStateReader() }
+  const context = { skyhook: view.metadata.name, applied, idle, readState: createStateReader() }
   const facts: NodeFact[] = []
-  for (const node of nodes) if (selects(view.spec.nodeSelectors, node.labels)) facts.push(nodeFact(node, agents.of(node.name), question))
+  for (const node of nodes) if (selects(view.spec.nodeSelectors, node.labels)) facts.push(nodeFact(node, agents.of(node.name), context))
   facts.sort((a, b) => (a.name < b.name ? -1 : 1))
   return {
     nodes: facts,

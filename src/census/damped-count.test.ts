@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { matchedAgainMs, nextMatched, RISE_HOLDS_MS, type Matched } from './damped-count.ts'
+import { dampedCountDueAtMs, nextDampedCount, riseHoldMs, type DampedCount } from './damped-count.ts'
 
 describe('the published number of nodes', () => {
   /** `[at ms, counted, published]` in turn. */
@@ -56,9 +56,9 @@ describe('the published number of nodes', () => {
       ],
     ],
   ])('%s', (_, steps) => {
-    let matched: Matched | undefined
+    let matched: DampedCount | undefined
     for (const [atMs, counted, published] of steps) {
-      matched = nextMatched(matched, counted, atMs)
+      matched = nextDampedCount(matched, counted, atMs)
       expect([atMs, matched.published]).toEqual([atMs, published])
     }
   })
@@ -68,16 +68,16 @@ describe('the published number of nodes', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 30 }), (steps) => {
         let nowMs = 0
-        let matched: Matched | undefined
+        let matched: DampedCount | undefined
         const history: { atMs: number; counted: number }[] = []
         for (const { afterMs, counted } of steps) {
           nowMs += afterMs
           const before = matched?.published
-          matched = nextMatched(matched, counted, nowMs)
+          matched = nextDampedCount(matched, counted, nowMs)
           history.push({ atMs: nowMs, counted })
           expect(matched.published).toBeLessThanOrEqual(counted)
           if (before === undefined || matched.published <= before) continue
-          const since = history.filter(({ atMs }) => atMs > nowMs - RISE_HOLDS_MS)
+          const since = history.filter(({ atMs }) => atMs > nowMs - riseHoldMs)
           expect(matched.published).toBeLessThanOrEqual(Math.min(...since.map((one) => one.counted)))
         }
       }),
@@ -85,7 +85,7 @@ describe('the published number of nodes', () => {
   })
 
   test('is looked at again when a rise will have held', () => {
-    expect(matchedAgainMs({ published: 6 })).toBe(Infinity)
-    expect(matchedAgainMs(nextMatched({ published: 6 }, 9, 1_000))).toBe(31_000)
+    expect(dampedCountDueAtMs({ published: 6 })).toBe(Infinity)
+    expect(dampedCountDueAtMs(nextDampedCount({ published: 6 }, 9, 1_000))).toBe(31_000)
   })
 })

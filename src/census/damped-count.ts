@@ -1,19 +1,25 @@
 /** A node count that falls at once and rises only after it has held: autoscalers that add and remove must not widen the budget. */
-export type Rising = { readonly sinceMs: number; readonly lowest: number }
-export type Matched = { readonly published: number; readonly rising?: Rising }
+export type PendingRise = { readonly sinceMs: number; readonly lowest: number }
+export type DampedCount = { readonly published: number; readonly pendingRise?: PendingRise }
 
-export const RISE_HOLDS_MS = 30_000
+export const riseHoldMs = 30_000
 
 /**
  * The next published count. `before` undefined = the first count for this selector: published as it is. A rise is published as the lowest
  * count seen while it was held.
  */
-export function nextMatched(before: Matched | undefined, counted: number, nowMs: number): Matched {
+export function nextDampedCount(before: DampedCount | undefined, counted: number, nowMs: number): DampedCount {
   if (before === undefined || counted <= before.published) return { published: counted }
-  const rising: Rising = { sinceMs: before.rising?.sinceMs ?? nowMs, lowest: Math.min(before.rising?.lowest ?? counted, counted) }
-  if (nowMs - rising.sinceMs < RISE_HOLDS_MS) return { published: before.published, rising }
-  return rising.lowest === counted ? { published: counted } : { published: rising.lowest, rising: { sinceMs: nowMs, lowest: counted } }
+  const pendingRise: PendingRise = {
+    sinceMs: before.pendingRise?.sinceMs ?? nowMs,
+    lowest: Math.min(before.pendingRise?.lowest ?? counted, counted),
+  }
+  if (nowMs - pendingRise.sinceMs < riseHoldMs) return { published: before.published, pendingRise }
+  return pendingRise.lowest === counted
+    ? { published: counted }
+    : { published: pendingRise.lowest, pendingRise: { sinceMs: nowMs, lowest: counted } }
 }
 
 /** When the count has to be looked at again though nothing changes. */
-export const matchedAgainMs = ({ rising }: Matched): number => (rising === undefined ? Infinity : rising.sinceMs + RISE_HOLDS_MS)
+export const dampedCountDueAtMs = ({ pendingRise }: DampedCount): number =>
+  pendingRise === undefined ? Infinity : pendingRise.sinceMs + riseHoldMs

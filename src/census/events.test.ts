@@ -3,22 +3,22 @@ import type { Skyhook } from '../schemas/skyhook.ts'
 import type { CensusNode } from './node-facts.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 import { nextStatus } from './status.ts'
-import { problemsOf, skippedNodes, turnsOf } from './events.ts'
-import { agentsAll, counted, nodeSaying, skyhookWith } from '../../test/support/census-objects.ts'
+import { problemEvents, skippedNodeEvents, transitionEvents } from './events.ts'
+import { allAgents, countsOf, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14)
 const failing = (name: string, message = 'apply.sh ended with 1'): CensusNode =>
-  nodeSaying(name, { status: 'erroring', reason: ['StepFailed', message] })
+  nodeReporting(name, { status: 'erroring', reason: ['StepFailed', message] })
 
 describe('what turns', () => {
-  const statusOf = (nodes: CensusNode[], previous?: SkyhookStatus, isFresh = false): SkyhookStatus => {
+  const statusOf = (nodes: CensusNode[], previous?: SkyhookStatus, isSpecPropagating = false): SkyhookStatus => {
     const skyhook: Skyhook = skyhookWith(previous === undefined ? {} : { status: previous })
-    return nextStatus({ skyhook, counts: counted(skyhook, nodes), finalizer: { do: 'nothing' }, isFresh, nowMs })
+    return nextStatus({ skyhook, counts: countsOf(skyhook, nodes), finalizer: { action: 'nothing' }, isSpecPropagating, nowMs })
   }
-  const complete = [nodeSaying('n1')]
-  const working = [nodeSaying('n1', { status: 'in_progress' })]
+  const complete = [nodeReporting('n1')]
+  const working = [nodeReporting('n1', { status: 'in_progress' })]
   const reasons = (before: SkyhookStatus | undefined, after: SkyhookStatus) =>
-    turnsOf(before, after).map(({ type, reason }) => `${type} ${reason}`)
+    transitionEvents(before, after).map(({ type, reason }) => `${type} ${reason}`)
 
   test.each<[string, CensusNode[] | undefined, CensusNode[], string[]]>([
     ['becoming complete', working, complete, ['Normal Complete']],
@@ -41,43 +41,43 @@ describe('what turns', () => {
 describe('problems', () => {
   test('are told once for each message, with the nodes, and again after they had gone', () => {
     const skyhook = skyhookWith()
-    const first = problemsOf(counted(skyhook, [failing('a'), failing('b'), failing('c', 'disk full')]), new Set())
-    expect(first.told).toEqual([
+    const first = problemEvents(countsOf(skyhook, [failing('a'), failing('b'), failing('c', 'disk full')]), new Set())
+    expect(first.events).toEqual([
       { type: 'Warning', reason: 'StepFailed', message: 'a, b: apply.sh ended with 1' },
       { type: 'Warning', reason: 'StepFailed', message: 'c: disk full' },
     ])
-    const more = problemsOf(counted(skyhook, [failing('a'), failing('b'), failing('d')]), first.problems)
-    expect(more.told).toEqual([])
-    const gone = problemsOf(counted(skyhook, [nodeSaying('a')]), more.problems)
-    expect(problemsOf(counted(skyhook, [failing('a')]), gone.problems).told).toHaveLength(1)
+    const more = problemEvents(countsOf(skyhook, [failing('a'), failing('b'), failing('d')]), first.problems)
+    expect(more.events).toEqual([])
+    const gone = problemEvents(countsOf(skyhook, [nodeReporting('a')]), more.problems)
+    expect(problemEvents(countsOf(skyhook, [failing('a')]), gone.problems).events).toHaveLength(1)
   })
 
   test('are not what every healthy rollout shows, nor what somebody asked for', () => {
     const nodes = ['WaitingForSlot', 'Preparing', 'Paused', 'Ignored', 'RebootPending'].map((reason, at) =>
-      nodeSaying(`n${at}`, { status: 'waiting', reason: [reason, 'x'] }),
+      nodeReporting(`n${at}`, { status: 'waiting', reason: [reason, 'x'] }),
     )
-    expect(problemsOf(counted(skyhookWith(), nodes), new Set()).told).toEqual([])
+    expect(problemEvents(countsOf(skyhookWith(), nodes), new Set()).events).toEqual([])
   })
 
   test('are silent agents too', () => {
-    const counts = counted(skyhookWith(), [nodeSaying('a'), failing('b')], agentsAll('silent'))
-    expect(problemsOf(counts, new Set()).told).toEqual([
+    const counts = countsOf(skyhookWith(), [nodeReporting('a'), failing('b')], allAgents('silent'))
+    expect(problemEvents(counts, new Set()).events).toEqual([
       { type: 'Warning', reason: 'AgentNotReady', message: 'a, b: no Ready agent for ten minutes' },
     ])
   })
 
   test('come a few at a time, however many messages there are', () => {
-    const counts = counted(
+    const counts = countsOf(
       skyhookWith(),
       Array.from({ length: 40 }, (_, at) => failing(`n${at}`, `message ${at}`)),
     )
-    const first = problemsOf(counts, new Set())
-    expect(first.told).toHaveLength(5)
-    expect(problemsOf(counts, first.problems).told).toHaveLength(5)
+    const first = problemEvents(counts, new Set())
+    expect(first.events).toHaveLength(5)
+    expect(problemEvents(counts, first.problems).events).toHaveLength(5)
   })
 })
 
 test('nodes that were skipped are named', () => {
-  expect(skippedNodes({ do: 'remove', skipped: ['a', 'b'] })[0]?.message).toContain('from a, b:')
-  expect(skippedNodes({ do: 'remove', skipped: [] })).toEqual([])
+  expect(skippedNodeEvents({ action: 'remove', skipped: ['a', 'b'] })[0]?.message).toContain('from a, b:')
+  expect(skippedNodeEvents({ action: 'remove', skipped: [] })).toEqual([])
 })

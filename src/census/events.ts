@@ -1,55 +1,58 @@
-import type { EventFact } from '../kube/events.ts'
+import type { EventInput } from '../kube/events.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
-import { nodeList } from './summary-text.ts'
+import { formatNodeNames } from './summary-text.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 
-export type Told = Pick<EventFact, 'type' | 'reason' | 'message'>
+export type SkyhookEvent = Pick<EventInput, 'type' | 'reason' | 'message'>
 
 /** What was told of a Skyhook already: keys of problems that have not gone away since. */
-export type ToldProblems = ReadonlySet<string>
+export type ReportedProblems = ReadonlySet<string>
 
-const MOST_PROBLEMS_AT_ONCE = 5
+const maxNewProblems = 5
 
 /** Events for what turned between two statuses that were written one after the other. */
-export function turnsOf(before: SkyhookStatus | undefined, after: SkyhookStatus): Told[] {
-  const told: Told[] = []
+export function transitionEvents(before: SkyhookStatus | undefined, after: SkyhookStatus): SkyhookEvent[] {
+  const events: SkyhookEvent[] = []
   const [was, is] = [conditionOf(before, 'Ready'), conditionOf(after, 'Ready')]
-  if (is?.status === 'True' && was?.status !== 'True') told.push({ type: 'Normal', reason: 'Complete', message: is.message })
+  if (is?.status === 'True' && was?.status !== 'True') events.push({ type: 'Normal', reason: 'Complete', message: is.message })
   if (was?.status === 'True' && is?.status === 'False' && is.reason !== 'SpecChanged' && is.reason !== 'Deleting') {
-    told.push({ type: 'Normal', reason: 'Incomplete', message: is.message })
+    events.push({ type: 'Normal', reason: 'Incomplete', message: is.message })
   }
   const [wasStalled, stalled] = [conditionOf(before, 'Stalled'), conditionOf(after, 'Stalled')]
   if (stalled?.status === 'True' && (wasStalled?.status !== 'True' || wasStalled.reason !== stalled.reason)) {
-    told.push({ type: 'Warning', reason: stalled.reason, message: stalled.message })
+    events.push({ type: 'Warning', reason: stalled.reason, message: stalled.message })
   }
-  return told
+  return events
 }
 
 /**
  * What the nodes report that a person should hear of, once for each reason and message, however many nodes say it. `known` are the
  * problems told before; what is gone from the result may be told again when it comes back.
  */
-export function problemsOf({ nodes }: Counts, known: ToldProblems): { readonly told: readonly Told[]; readonly problems: ToldProblems } {
+export function problemEvents(
+  { nodes }: Counts,
+  known: ReportedProblems,
+): { readonly events: readonly SkyhookEvent[]; readonly problems: ReportedProblems } {
   const groups = new Map<string, { reason: string; message: string; names: string[] }>()
   for (const { name, agent, reason } of nodes) {
     const problem = agent === 'silent' ? { reason: 'AgentNotReady', message: 'no Ready agent for ten minutes' } : reason
-    if (problem === undefined || quiet.has(problem.reason)) continue
+    if (problem === undefined || suppressedReasons.has(problem.reason)) continue
     const key = `${problem.reason}: ${problem.message}`
     const group = groups.get(key) ?? { ...problem, names: [] }
     group.names.push(name)
     groups.set(key, group)
   }
-  const news = [...groups].filter(([key]) => !known.has(key)).slice(0, MOST_PROBLEMS_AT_ONCE)
-  const told = news.map(
-    ([, { reason, message, names }]): Told => ({ type: 'Warning', reason, message: `${nodeList(names, 5)}: ${message}` }),
+  const newProblems = [...groups].filter(([key]) => !known.has(key)).slice(0, maxNewProblems)
+  const events = newProblems.map(
+    ([, { reason, message, names }]): SkyhookEvent => ({ type: 'Warning', reason, message: `${formatNodeNames(names, 5)}: ${message}` }),
   )
   const rest = [...groups.keys()].filter((key) => known.has(key))
-  return { told, problems: new Set([...rest, ...news.map(([key]) => key)]) }
+  return { events, problems: new Set([...rest, ...newProblems.map(([key]) => key)]) }
 }
 
 /** Reasons of every healthy rollout, and what a person asked for himself. */
-const quiet: ReadonlySet<string> = new Set([
+const suppressedReasons: ReadonlySet<string> = new Set([
   'Preparing',
   'WaitingForSlot',
   'WaitingForPriority',
@@ -66,8 +69,8 @@ const quiet: ReadonlySet<string> = new Set([
 ])
 
 /** Nodes that keep packages of a Skyhook that goes, because they are dead. */
-export function skippedNodes(plan: FinalizerPlan): Told[] {
-  if (plan.do !== 'remove' || plan.skipped.length === 0) return []
-  const message = `deleted without uninstalling from ${nodeList(plan.skipped)}: no Ready agent there for ten minutes`
+export function skippedNodeEvents(plan: FinalizerPlan): SkyhookEvent[] {
+  if (plan.action !== 'remove' || plan.skipped.length === 0) return []
+  const message = `deleted without uninstalling from ${formatNodeNames(plan.skipped)}: no Ready agent there for ten minutes`
   return [{ type: 'Warning', reason: 'UninstallSkipped', message }]
 }

@@ -2,9 +2,9 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { disableKey, pauseKey } from '../schemas/annotations.ts'
 import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
-import { FINALIZER, finalizersAfter, planFinalizer, type FinalizerPlan } from './finalizer.ts'
+import { finalizerName, finalizersAfter, planFinalizer, type FinalizerPlan } from './finalizer.ts'
 import type { CensusNode } from './node-facts.ts'
-import { counted, entry, nodeSaying, skyhookWith } from '../../test/support/census-objects.ts'
+import { countsOf, entry, nodeReporting, skyhookWith } from '../../test/support/census-objects.ts'
 
 const packageWith = (uninstall?: PackageSpec['uninstall']): PackageSpec => ({
   version: '1.1.0',
@@ -14,38 +14,41 @@ const packageWith = (uninstall?: PackageSpec['uninstall']): PackageSpec => ({
 const specWith = (uninstall?: PackageSpec['uninstall']) => ({ packages: { tuning: packageWith(uninstall) } })
 const enabled = specWith({ enabled: true })
 
-type Situation = { dead?: readonly string[]; deletionSeenMs?: number; nowMs?: number }
+type Scenario = { dead?: readonly string[]; deletionObservedAtMs?: number; nowMs?: number }
 function plan(
   skyhook: Skyhook,
   nodes: readonly CensusNode[],
-  { dead = [], deletionSeenMs = 0, nowMs = 60_000 }: Situation = {},
+  { dead = [], deletionObservedAtMs = 0, nowMs = 60_000 }: Scenario = {},
 ): FinalizerPlan {
-  return planFinalizer({ skyhook, counts: counted(skyhook, nodes), isDead: (name) => dead.includes(name), deletionSeenMs, nowMs })
+  return planFinalizer({ skyhook, counts: countsOf(skyhook, nodes), isDead: (name) => dead.includes(name), deletionObservedAtMs, nowMs })
 }
 const live = (spec: Skyhook['spec'], finalizers?: string[]): Skyhook =>
   skyhookWith({ spec, metadata: { ...(finalizers && { finalizers }) } })
 const deleting = (spec: Skyhook['spec'] = enabled, metadata: object = {}): Skyhook =>
-  skyhookWith({ spec, metadata: { deletionTimestamp: '2026-11-20T14:00:00Z', finalizers: ['example.com/theirs', FINALIZER], ...metadata } })
-const installed = (name: string, more: object = {}): CensusNode => nodeSaying(name, { of: enabled, ...more })
-const clean = (name: string): CensusNode => nodeSaying(name, { of: enabled, entries: [] })
+  skyhookWith({
+    spec,
+    metadata: { deletionTimestamp: '2026-11-20T14:00:00Z', finalizers: ['example.com/theirs', finalizerName], ...metadata },
+  })
+const installed = (name: string, more: object = {}): CensusNode => nodeReporting(name, { of: enabled, ...more })
+const clean = (name: string): CensusNode => nodeReporting(name, { of: enabled, entries: [] })
 
 describe('a Skyhook that lives', () => {
   test.each<[string, Skyhook, CensusNode[], FinalizerPlan]>([
-    ['gets the finalizer when a package asks to be uninstalled', live(enabled), [], { do: 'add' }],
-    ['has it already', live(enabled, [FINALIZER]), [], { do: 'nothing' }],
-    ['needs none where no package asks', live(specWith()), [installed('a')], { do: 'nothing' }],
-    ['needs none where uninstalling is switched off', live(specWith({ enabled: false })), [], { do: 'nothing' }],
+    ['gets the finalizer when a package asks to be uninstalled', live(enabled), [], { action: 'add' }],
+    ['has it already', live(enabled, [finalizerName]), [], { action: 'nothing' }],
+    ['needs none where no package asks', live(specWith()), [installed('a')], { action: 'nothing' }],
+    ['needs none where uninstalling is switched off', live(specWith({ enabled: false })), [], { action: 'nothing' }],
     [
       'loses the one that an earlier release always set',
-      live(specWith(), [FINALIZER]),
-      [nodeSaying('a', { of: specWith() })],
-      { do: 'remove', skipped: [] },
+      live(specWith(), [finalizerName]),
+      [nodeReporting('a', { of: specWith() })],
+      { action: 'remove', skipped: [] },
     ],
     [
       'keeps it while a package taken out of the spec may be uninstalling',
-      live(specWith(), [FINALIZER]),
+      live(specWith(), [finalizerName]),
       [installed('a')],
-      { do: 'nothing' },
+      { action: 'nothing' },
     ],
   ])('%s', (_, skyhook, nodes, expected) => {
     expect(plan(skyhook, nodes)).toEqual(expected)
@@ -55,26 +58,32 @@ describe('a Skyhook that lives', () => {
 describe('a Skyhook being deleted', () => {
   const paused = deleting(enabled, { annotations: { [pauseKey]: 'true' } })
   const disabled = deleting(enabled, { annotations: { [disableKey]: 'true' } })
-  const waits = (nodes: string[], more: object = {}): FinalizerPlan => ({ do: 'wait', nodes, skipped: [], againAtMs: Infinity, ...more })
+  const waits = (nodes: string[], more: object = {}): FinalizerPlan => ({
+    action: 'wait',
+    nodes,
+    skipped: [],
+    recheckAtMs: Infinity,
+    ...more,
+  })
 
-  test.each<[string, Skyhook, CensusNode[], Situation, FinalizerPlan]>([
+  test.each<[string, Skyhook, CensusNode[], Scenario, FinalizerPlan]>([
     ['waits for every node that has something left', deleting(), [installed('a'), clean('b'), installed('c')], {}, waits(['a', 'c'])],
-    ['goes when nothing is left', deleting(), [clean('a'), nodeSaying('b', { status: '' })], {}, { do: 'remove', skipped: [] }],
-    ['goes when no package asks to be uninstalled', deleting(specWith()), [installed('a')], {}, { do: 'remove', skipped: [] }],
-    ['goes when it selects no node', deleting(), [], {}, { do: 'remove', skipped: [] }],
+    ['goes when nothing is left', deleting(), [clean('a'), nodeReporting('b', { status: '' })], {}, { action: 'remove', skipped: [] }],
+    ['goes when no package asks to be uninstalled', deleting(specWith()), [installed('a')], {}, { action: 'remove', skipped: [] }],
+    ['goes when it selects no node', deleting(), [], {}, { action: 'remove', skipped: [] }],
     [
       'is not ours to hold or release without our finalizer',
       deleting(enabled, { finalizers: ['example.com/theirs'] }),
       [installed('a')],
       {},
-      { do: 'nothing' },
+      { action: 'nothing' },
     ],
     [
       'skips dead nodes and lists them',
       deleting(),
       [installed('a'), installed('b'), clean('c')],
       { dead: ['a', 'b', 'c'] },
-      { do: 'remove', skipped: ['a', 'b'] },
+      { action: 'remove', skipped: ['a', 'b'] },
     ],
     [
       'waits for the living beside the dead',
@@ -83,14 +92,14 @@ describe('a Skyhook being deleted', () => {
       { dead: ['a'] },
       waits(['b'], { skipped: ['a'] }),
     ],
-    ['says that a pause holds it', paused, [installed('a')], {}, waits(['a'], { heldBy: 'pause' })],
-    ['says that it is disabled', disabled, [installed('a')], {}, waits(['a'], { heldBy: 'disable' })],
-    ['is held by nothing when only dead nodes are left', paused, [installed('a')], { dead: ['a'] }, { do: 'remove', skipped: ['a'] }],
-    ['takes what nobody can read for left', deleting(), [nodeSaying('a', { stateText: '{"tuning' })], {}, waits(['a'])],
+    ['says that a pause holds it', paused, [installed('a')], {}, waits(['a'], { blockedBy: 'pause' })],
+    ['says that it is disabled', disabled, [installed('a')], {}, waits(['a'], { blockedBy: 'disable' })],
+    ['is held by nothing when only dead nodes are left', paused, [installed('a')], { dead: ['a'] }, { action: 'remove', skipped: ['a'] }],
+    ['takes what nobody can read for left', deleting(), [nodeReporting('a', { stateText: '{"tuning' })], {}, waits(['a'])],
     [
       'waits for packages that left the spec before',
       deleting(specWith()),
-      [nodeSaying('a', { entries: [entry({ name: 'old', stage: 'uninstall', state: 'erroring' })] })],
+      [nodeReporting('a', { entries: [entry({ name: 'old', stage: 'uninstall', state: 'erroring' })] })],
       {},
       waits(['a']),
     ],
@@ -106,24 +115,24 @@ describe('a Skyhook being deleted', () => {
       deleting(),
       [installed('a', { entries: [entry({ stage: 'uninstall' })] })],
       {},
-      { do: 'remove', skipped: [] },
+      { action: 'remove', skipped: [] },
     ],
     [
       'does not wait for what is uninstalled already',
       deleting(specWith()),
-      [nodeSaying('a', { entries: [entry({ name: 'old', stage: 'uninstall', state: 'complete' })] })],
+      [nodeReporting('a', { entries: [entry({ name: 'old', stage: 'uninstall', state: 'complete' })] })],
       {},
-      { do: 'remove', skipped: [] },
+      { action: 'remove', skipped: [] },
     ],
     [
       'gives a step that has just begun time to be seen',
       deleting(),
       [clean('a')],
-      { deletionSeenMs: 59_000 },
-      waits([], { againAtMs: 61_000 }),
+      { deletionObservedAtMs: 59_000 },
+      waits([], { recheckAtMs: 61_000 }),
     ],
-  ])('%s', (_, skyhook, nodes, situation, expected) => {
-    expect(plan(skyhook, nodes, situation)).toEqual(expected)
+  ])('%s', (_, skyhook, nodes, scenario, expected) => {
+    expect(plan(skyhook, nodes, scenario)).toEqual(expected)
   })
 
   test('is never released while a live node shows a package that asked to be uninstalled', () => {
@@ -134,16 +143,16 @@ describe('a Skyhook being deleted', () => {
         const dead = all.flatMap(({ isDead }, at) => (isDead ? [`n${at}`] : []))
         const made = plan(isPaused ? paused : deleting(), nodes, { dead })
         const isLeft = all.some(({ has, isDead }) => has && !isDead)
-        expect(made.do).toBe(isLeft ? 'wait' : 'remove')
-        if (made.do === 'remove') expect(made.skipped).toEqual(all.flatMap(({ has, isDead }, at) => (has && isDead ? [`n${at}`] : [])))
+        expect(made.action).toBe(isLeft ? 'wait' : 'remove')
+        if (made.action === 'remove') expect(made.skipped).toEqual(all.flatMap(({ has, isDead }, at) => (has && isDead ? [`n${at}`] : [])))
       }),
     )
   })
 })
 
 test('finalizers of others stay in their order', () => {
-  expect(finalizersAfter('add', ['b', 'a'])).toEqual(['b', 'a', FINALIZER])
-  expect(finalizersAfter('add', [FINALIZER, 'a'])).toEqual(['a', FINALIZER])
-  expect(finalizersAfter('remove', ['b', FINALIZER, 'a'])).toEqual(['b', 'a'])
-  expect(finalizersAfter('add')).toEqual([FINALIZER])
+  expect(finalizersAfter('add', ['b', 'a'])).toEqual(['b', 'a', finalizerName])
+  expect(finalizersAfter('add', [finalizerName, 'a'])).toEqual(['a', finalizerName])
+  expect(finalizersAfter('remove', ['b', finalizerName, 'a'])).toEqual(['b', 'a'])
+  expect(finalizersAfter('add')).toEqual([finalizerName])
 })

@@ -2,8 +2,8 @@ import type { Ledger } from '../lease/ledger.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
 import type { Counts } from './count.ts'
-import { nextMatched, type Matched } from './damped-count.ts'
-import { paceMs } from './write-throttle.ts'
+import { nextDampedCount, type DampedCount } from './damped-count.ts'
+import { progressIntervalMs } from './write-throttle.ts'
 
 export type LedgerInput = {
   readonly skyhook: Skyhook
@@ -11,28 +11,28 @@ export type LedgerInput = {
   /** Ready agents, if the pods can be listed. */
   readonly agents: number | undefined
   /** What the ledger says now; undefined = there is none that can be read. */
-  readonly shown: Ledger | undefined
+  readonly currentLedger: Ledger | undefined
   /** What this census remembers of the count for this selector. */
-  readonly matched: Matched | undefined
+  readonly matched: DampedCount | undefined
   readonly lastWriteMs: number | undefined
   /** Monotonic. */
   readonly nowMs: number
   readonly wallMs: number
 }
 
-export type LedgerPlan = { readonly ledger: Ledger; readonly matched: Matched; readonly writeAtMs: number }
+export type LedgerPlan = { readonly ledger: Ledger; readonly matched: DampedCount; readonly writeAtMs: number }
 
 /**
  * What the ledger should say, and when to write it. What decides a budget goes out at once. Counters that only spread requests go out
  * at a pace, and when they have moved enough to matter: every write is news to every node that waits.
  */
-export function planLedger({ skyhook, counts, agents, shown, matched, lastWriteMs, nowMs, wallMs }: LedgerInput): LedgerPlan {
+export function planLedger({ skyhook, counts, agents, currentLedger, matched, lastWriteMs, nowMs, wallMs }: LedgerInput): LedgerPlan {
   const { uid, generation = 0 } = skyhook.metadata
   const hash = selectorHash(skyhook.spec.nodeSelectors)
-  const isSameCount = shown !== undefined && shown.skyhookUID === uid && shown.selectorHash === hash
-  const published = isSameCount ? shown.compartments['']?.matched : undefined
+  const isSameCount = currentLedger !== undefined && currentLedger.skyhookUID === uid && currentLedger.selectorHash === hash
+  const published = isSameCount ? currentLedger.compartments['']?.matched : undefined
   const before = published === undefined ? undefined : matched?.published === published ? matched : { published }
-  const next = nextMatched(before, counts.nodes.length, nowMs)
+  const next = nextDampedCount(before, counts.nodes.length, nowMs)
   const ledger: Ledger = {
     v: 1,
     skyhookUID: uid,
@@ -44,26 +44,27 @@ export function planLedger({ skyhook, counts, agents, shown, matched, lastWriteM
     countedAt: new Date(wallMs).toISOString().replace(/\.\d+Z$/, 'Z'),
     compartments: { '': { matched: next.published, completed: counts.complete } },
   }
-  return { ledger, matched: next, writeAtMs: dueMs(shown, ledger, lastWriteMs) }
+  return { ledger, matched: next, writeAtMs: ledgerDueAtMs(currentLedger, ledger, lastWriteMs) }
 }
 
-function dueMs(shown: Ledger | undefined, next: Ledger, lastWriteMs: number | undefined): number {
-  if (shown !== undefined && shown.skyhookUID === next.skyhookUID && shown.generation > next.generation) return Infinity // we see an old spec
-  if (shown === undefined || decides(shown) !== decides(next)) return -Infinity
+function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWriteMs: number | undefined): number {
+  if (currentLedger !== undefined && currentLedger.skyhookUID === next.skyhookUID && currentLedger.generation > next.generation)
+    return Infinity // we see an old spec
+  if (currentLedger === undefined || budgetInputs(currentLedger) !== budgetInputs(next)) return -Infinity
   const completed = (ledger: Ledger): number => ledger.compartments['']?.completed ?? 0
   const isFinal = completed(next) === next.compartments['']?.matched
   const hasMoved =
-    differsMuch(shown.waiters, next.waiters) ||
-    differsMuch(shown.agents ?? 0, next.agents ?? 0) ||
-    differsMuch(completed(shown), completed(next)) ||
-    (isFinal && completed(shown) !== completed(next))
+    differsSignificantly(currentLedger.waiters, next.waiters) ||
+    differsSignificantly(currentLedger.agents ?? 0, next.agents ?? 0) ||
+    differsSignificantly(completed(currentLedger), completed(next)) ||
+    (isFinal && completed(currentLedger) !== completed(next))
   if (!hasMoved) return Infinity
-  return lastWriteMs === undefined ? -Infinity : lastWriteMs + 2 * paceMs(next.agents ?? 0)
+  return lastWriteMs === undefined ? -Infinity : lastWriteMs + 2 * progressIntervalMs(next.agents ?? 0)
 }
 
-const decides = (ledger: Ledger): string =>
+const budgetInputs = (ledger: Ledger): string =>
   JSON.stringify([ledger.skyhookUID, ledger.generation, ledger.applied, ledger.selectorHash, ledger.compartments['']?.matched])
 
 /** By a fifth, or to or from nothing. */
-const differsMuch = (before: number, after: number): boolean =>
+const differsSignificantly = (before: number, after: number): boolean =>
   before !== after && (before === 0 || after === 0 || Math.abs(after - before) * 5 >= before)

@@ -3,18 +3,18 @@ import { inClusterCredentials, type Credentials } from '../kube/credentials.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import { startReflector, type ReflectorFact } from '../kube/reflector.ts'
-import { pause } from '../kube/retry.ts'
-import { createTransport } from '../kube/transport.ts'
-import { LABEL } from '../lease/names.ts'
-import { collectionOf } from '../lease/slot-reads.ts'
+import { abortableSleep } from '../kube/retry.ts'
+import { createKubeTransport } from '../kube/transport.ts'
+import { labelKeys } from '../lease/names.ts'
+import { leasesPathOf } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { startCensus } from './scheduler.ts'
 import { readCensusSettings, type CensusLine, type CensusSettings } from './messages.ts'
 import type { CensusNode } from './node-facts.ts'
-import { createSilence, type Agents, type Silence } from './agent-liveness.ts'
-import { SKYHOOKS } from './skyhook-writer.ts'
-import { censusNode, isSound, podsIn, silentBefore, slimNode, slimPod, slimSkyhook, type PodObject } from './projections.ts'
+import { createAgentLiveness, type Agents, type AgentLiveness } from './agent-liveness.ts'
+import { skyhooksPath } from './skyhook-writer.ts'
+import { censusNode, isHealthy, agentPodsIn, previouslySilentNodes, slimNode, slimPod, slimSkyhook, type PodObject } from './projections.ts'
 
 export type CensusInput = {
   /** One line of settings, then nothing: its end is the order to stop, and comes also when the agent is killed. */
@@ -25,30 +25,30 @@ export type CensusInput = {
 }
 
 /** Without the pods nodes that say nothing are unknown; they get this long to be there for the first count. */
-const PODS_WITHIN_MS = 2_000
-const PULSE_MS = 10_000
+const podsTimeoutMs = 2_000
+const heartbeatMs = 10_000
 /** One census tells of all Skyhooks: more than an agent tells of its node, and still nothing that an API server would feel. */
-const EVENT_PACE = { perSecond: 1, burst: 50 }
+const eventRateLimit = { perSecond: 1, burst: 50 }
 
 /** Counts until stdin ends. Returns the exit code; throws when there are no usable settings or no credentials. */
 export async function runCensus(input: CensusInput): Promise<number> {
   const stopping = new AbortController()
   const { signal } = stopping
   const settings = readCensusSettings(await firstLine(input.stdin, () => stopping.abort(new Error('the agent is gone'))))
-  const say = (line: CensusLine): void => void input.stdout.write(`${JSON.stringify(line)}\n`)
+  const emit = (line: CensusLine): void => void input.stdout.write(`${JSON.stringify(line)}\n`)
   input.stdout.on('error', () => stopping.abort(new Error('the agent is gone')))
-  await count(settings, { say, credentials: input.credentials ?? inClusterCredentials(), signal })
+  await count(settings, { emit, credentials: input.credentials ?? inClusterCredentials(), signal })
   return 0
 }
 
-type Surroundings = { readonly say: (line: CensusLine) => void; readonly credentials: Credentials; readonly signal: AbortSignal }
+type CensusContext = { readonly emit: (line: CensusLine) => void; readonly credentials: Credentials; readonly signal: AbortSignal }
 
-async function count(settings: CensusSettings, { say, credentials, signal }: Surroundings): Promise<void> {
+async function count(settings: CensusSettings, { emit, credentials, signal }: CensusContext): Promise<void> {
   const { namespace, nodeName, podName, version } = settings
   const log = (level: 'debug' | 'info' | 'warn', message: string, fields: Record<string, unknown> = {}): void =>
-    say({ kind: 'log', level, message, fields })
+    emit({ kind: 'log', level, message, fields })
   const requests = new Map<string, { verb: string; code: number; count: number }>()
-  const transport = createTransport({
+  const transport = createKubeTransport({
     credentials,
     version,
     onRequest({ verb, code }) {
@@ -57,88 +57,88 @@ async function count(settings: CensusSettings, { say, credentials, signal }: Sur
       requests.set(`${verb} ${code}`, one)
     },
   })
-  const recorder = startEventRecorder(transport, { component: 'skyhookd-census', host: nodeName, signal, timing: EVENT_PACE })
+  const recorder = startEventRecorder(transport, { component: 'skyhookd-census', host: nodeName, signal, timing: eventRateLimit })
   const onFact =
     (kind: string) =>
     (fact: ReflectorFact): void => {
       if (fact.fact === 'failed')
-        log('warn', 'census: watch interrupted', { kind, during: fact.during, retryInMs: fact.retryInMs, error: textOf(fact.error) })
+        log('warn', 'census: watch interrupted', { kind, during: fact.during, retryInMs: fact.retryInMs, error: messageOf(fact.error) })
     }
 
   const nodes = new Map<string, CensusNode>()
   let wasTrusted = false
-  const isTrusted = (): boolean => isSound(nodeObjects) && isSound(skyhooks) && isSound(ledgers) && nodes.has(nodeName)
-  const tellBlind = (): void =>
+  const isTrusted = (): boolean => isHealthy(nodeObjects) && isHealthy(skyhooks) && isHealthy(ledgers) && nodes.has(nodeName)
+  const warnOwnNodeMissing = (): void =>
     log('warn', 'census: the own Node is not among those listed, nothing is counted', { node: nodeName, nodes: nodes.size })
-  const lookAgain = (): void => {
+  const recheckTrust = (): void => {
     const trusted = isTrusted()
-    if (trusted && !wasTrusted) census.countAll()
-    if (!trusted && isSound(nodeObjects) && !nodes.has(nodeName) && wasTrusted) tellBlind()
+    if (trusted && !wasTrusted) census.enqueueAll()
+    if (!trusted && isHealthy(nodeObjects) && !nodes.has(nodeName) && wasTrusted) warnOwnNodeMissing()
     wasTrusted = trusted
   }
 
   const nodeObjects = startReflector<KubeObject>(transport, {
     path: '/api/v1/nodes',
     metadataOnly: true,
-    keep: slimNode,
+    transform: slimNode,
     onChange({ changes }) {
-      let isOther = false
+      let hasNodeSetChanged = false
       for (const { type, key, object } of changes) {
         const before = nodes.get(key)
         const after = type === 'deleted' ? undefined : censusNode(object)
         if (after === undefined) nodes.delete(key)
         else nodes.set(key, after)
-        isOther ||= (before === undefined) !== (after === undefined)
+        hasNodeSetChanged ||= (before === undefined) !== (after === undefined)
         if (wasTrusted) census.nodeChanged(before, after)
       }
-      if (isOther) lookAtAgents()
-      lookAgain()
+      if (hasNodeSetChanged) refreshAgents()
+      recheckTrust()
     },
     onFact: onFact('nodes'),
     signal,
   })
   const skyhooks = startReflector<Skyhook & KubeObject>(transport, {
-    path: SKYHOOKS,
-    keep: slimSkyhook,
+    path: skyhooksPath,
+    transform: slimSkyhook,
     onChange({ changes }) {
       if (changes.length > 0) census.skyhooksChanged(changes)
-      lookAgain()
+      recheckTrust()
     },
     onFact: onFact('skyhooks'),
     signal,
   })
   const ledgers = startReflector<Lease>(transport, {
-    path: collectionOf({ transport, namespace }),
-    query: { labelSelector: `${LABEL.slotKind}=ledger` },
+    path: leasesPathOf({ transport, namespace }),
+    query: { labelSelector: `${labelKeys.slotKind}=ledger` },
     onChange({ changes }) {
       if (changes.length > 0) census.ledgersChanged(changes)
-      lookAgain()
+      recheckTrust()
     },
     onFact: onFact('ledgers'),
     signal,
   })
   const pods = startReflector<PodObject>(transport, {
     path: `/api/v1/namespaces/${namespace}/pods`,
-    query: { labelSelector: settings.agentPods },
-    keep: slimPod,
-    onChange: () => lookAtAgents(),
+    query: { labelSelector: settings.agentPodSelector },
+    transform: slimPod,
+    onChange: () => refreshAgents(),
     onFact: onFact('pods'),
     signal,
   })
 
   let agents: Agents = { ready: undefined, of: () => 'unknown', isDead: () => false }
-  let silence: Silence | undefined
-  let silenceTimer: NodeJS.Timeout | undefined
+  let liveness: AgentLiveness | undefined
+  let livenessTimer: NodeJS.Timeout | undefined
   /** Asks anew who answers; when that changed for any node, all Skyhooks are counted. */
-  const lookAtAgents = (): void => {
-    if (silence === undefined) return
+  const refreshAgents = (): void => {
+    if (liveness === undefined) return
     const before = new Map([...nodes.keys()].map((name) => [name, agents.of(name)]))
     const wasReady = agents.ready
-    agents = silence.look(nodes.keys(), podsIn(pods, podName), performance.now())
-    clearTimeout(silenceTimer)
-    const inMs = silence.nextMs() - performance.now()
-    if (inMs < Infinity) silenceTimer = setTimeout(lookAtAgents, Math.max(0, inMs) + 1).unref()
-    if (agents.ready !== wasReady || [...before].some(([name, state]) => agents.of(name) !== state)) census.countAll()
+    agents = liveness.observe(nodes.keys(), agentPodsIn(pods, podName), performance.now())
+    clearTimeout(livenessTimer)
+    const delayMs = liveness.nextChangeAtMs() - performance.now()
+    if (delayMs < Infinity) livenessTimer = setTimeout(refreshAgents, Math.max(0, delayMs) + 1).unref()
+    if (agents.ready !== wasReady || [...before].some(([name, state]) => agents.of(name) !== state)) census.enqueueAll()
   }
 
   const census = startCensus({
@@ -147,35 +147,36 @@ async function count(settings: CensusSettings, { say, credentials, signal }: Sur
     skyhooks: skyhooks.store,
     ledgers: ledgers.store,
     agents: () => agents,
-    isTrusted: () => silence !== undefined && isTrusted(),
-    tell: ({ metadata }, told) => recorder.record({ regarding: { ...skyhookKind, name: metadata.name, uid: metadata.uid }, ...told }),
-    onFailed: (skyhook, error) => log('warn', 'census: could not be written', { skyhook, error: textOf(error) }),
+    isTrusted: () => liveness !== undefined && isTrusted(),
+    report: ({ metadata }, skyhookEvent) =>
+      recorder.record({ regarding: { ...skyhookKind, name: metadata.name, uid: metadata.uid }, ...skyhookEvent }),
+    onFailed: (skyhook, error) => log('warn', 'census: could not be written', { skyhook, error: messageOf(error) }),
     signal,
   })
 
-  const pulse = (): void => {
-    if (requests.size > 0) say({ kind: 'requests', counts: [...requests.values()] })
+  const heartbeat = (): void => {
+    if (requests.size > 0) emit({ kind: 'requests', counts: [...requests.values()] })
     requests.clear()
-    say({ kind: 'pulse', nodes: nodes.size, agents: agents.ready, skyhooks: skyhooks.store.size, rssBytes: process.memoryUsage.rss() })
+    emit({ kind: 'heartbeat', nodes: nodes.size, agents: agents.ready, skyhooks: skyhooks.store.size, rssBytes: process.memoryUsage.rss() })
   }
-  const pulses = setInterval(pulse, PULSE_MS)
+  const heartbeatTimer = setInterval(heartbeat, heartbeatMs)
   try {
     await Promise.all([nodeObjects.synced, skyhooks.synced, ledgers.synced])
-    await Promise.race([pods.synced, pause(PODS_WITHIN_MS, signal)])
-    silence = createSilence(silentBefore(skyhooks.store.values(), nodes))
-    lookAtAgents()
+    await Promise.race([pods.synced, abortableSleep(podsTimeoutMs, signal)])
+    liveness = createAgentLiveness(previouslySilentNodes(skyhooks.store.values(), nodes))
+    refreshAgents()
     if (nodes.has(nodeName)) log('info', 'census: counting', { nodes: nodes.size, skyhooks: skyhooks.store.size })
-    else tellBlind()
-    census.countAll()
-    lookAgain()
-    pulse()
+    else warnOwnNodeMissing()
+    census.enqueueAll()
+    recheckTrust()
+    heartbeat()
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
-    clearInterval(pulses)
-    clearTimeout(silenceTimer)
-    pulse() // the last requests count too
+    clearInterval(heartbeatTimer)
+    clearTimeout(livenessTimer)
+    heartbeat() // the last requests count too
     transport.close()
   }
 }
@@ -203,4 +204,4 @@ async function firstLine(stdin: NodeJS.ReadableStream, onEnd: () => void): Promi
   })
 }
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

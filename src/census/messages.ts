@@ -10,10 +10,10 @@ export type CensusSettings = {
   readonly podName: string
   readonly namespace: string
   /** Label selector of the agents' pods. */
-  readonly agentPods: string
+  readonly agentPodSelector: string
 }
 
-export const AGENT_PODS = 'app.kubernetes.io/name=skyhookd'
+export const defaultAgentPodSelector = 'app.kubernetes.io/name=skyhookd'
 
 export type CensusLine =
   | {
@@ -26,7 +26,7 @@ export type CensusLine =
   | { readonly kind: 'requests'; readonly counts: readonly { readonly verb: string; readonly code: number; readonly count: number }[] }
   /** What is known of the fleet; also the sign of life. Fleet metrics come here. */
   | {
-      readonly kind: 'pulse'
+      readonly kind: 'heartbeat'
       readonly nodes: number
       readonly agents: number | undefined
       readonly skyhooks: number
@@ -43,7 +43,7 @@ export function readCensusSettings(line: string): CensusSettings {
   }
   const settings = value as Partial<Record<keyof CensusSettings, unknown>> | null
   if (settings?.v !== 1) throw new Error('the census was started by an agent of another version')
-  for (const key of ['version', 'nodeName', 'podName', 'namespace', 'agentPods'] as const) {
+  for (const key of ['version', 'nodeName', 'podName', 'namespace', 'agentPodSelector'] as const) {
     if (typeof settings[key] !== 'string') throw new Error(`the settings of the census lack ${key}`)
   }
   return settings as CensusSettings
@@ -53,7 +53,7 @@ export function readCensusSettings(line: string): CensusSettings {
 export function readCensusLine(line: string): CensusLine | undefined {
   try {
     const value = JSON.parse(line) as { kind?: unknown } | null
-    return value?.kind === 'log' || value?.kind === 'requests' || value?.kind === 'pulse' ? (value as CensusLine) : undefined
+    return value?.kind === 'log' || value?.kind === 'requests' || value?.kind === 'heartbeat' ? (value as CensusLine) : undefined
   } catch {
     return undefined
   }

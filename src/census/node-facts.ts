@@ -13,8 +13,8 @@ export type CensusNode = {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** What the pods tell of the node's agent. `late`: no Ready pod, but not yet for long; `unknown`: the pods cannot be listed. */
-export type AgentState = 'ready' | 'late' | 'silent' | 'unknown'
+/** What the pods tell of the node's agent. `unready`: no Ready pod, but not yet for long; `unknown`: the pods cannot be listed. */
+export type AgentState = 'ready' | 'unready' | 'silent' | 'unknown'
 
 export type NodeFact = {
   readonly name: string
@@ -26,7 +26,7 @@ export type NodeFact = {
   /** Package entries that make sense. */
   readonly entries: NodeState
   /** The state annotation is there and nobody can read it. */
-  readonly isScribble: boolean
+  readonly isMalformed: boolean
   /** The Skyhook holds a cordon on it. */
   readonly isCordoned: boolean
   /** No Skyhook holds a cordon on it, and its agent answers. */
@@ -34,21 +34,21 @@ export type NodeFact = {
   readonly isIgnored: boolean
 }
 
-export type Question = {
+export type NodeFactContext = {
   readonly skyhook: string
   /** Hash of the packages of the spec of now. */
   readonly applied: string
   /** What a node counts as that has not begun: waiting, or paused or disabled with the Skyhook. */
   readonly idle: NodeStatus
-  readonly readState: ReadState
+  readonly readState: StateReader
 }
 
-export type StateText = { readonly entries: NodeState | undefined; readonly sha256: string }
-export type ReadState = (text: string) => StateText
+export type ParsedState = { readonly entries: NodeState | undefined; readonly sha256: string }
+export type StateReader = (text: string) => ParsedState
 
 /** Reads state annotations, each text once: in a fleet most nodes say the same. For one count. */
-export function createStateReader(): ReadState {
-  const known = new Map<string, StateText>()
+export function createStateReader(): StateReader {
+  const known = new Map<string, ParsedState>()
   return (text) => {
     const found = known.get(text) ?? { entries: entriesOf(text), sha256: sha256Hex(text) }
     known.set(text, found)
@@ -60,17 +60,19 @@ export function createStateReader(): ReadState {
  * A node is complete for the spec of now only if it says so, says it of this spec, is the very Node that said it, and nobody has touched
  * its state since: an agent that finds its state edited goes to work again. A silent agent's node is unknown, whatever it said last.
  */
-export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied, idle, readState }: Question): NodeFact {
+export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied, idle, readState }: NodeFactContext): NodeFact {
   const { annotations, labels } = node
   const stateText = annotations[keys.nodeStateKey(skyhook)]
   const state = stateText === undefined ? undefined : readState(stateText)
   const status = ((): NodeStatus => {
     if (agent === 'silent') return 'unknown'
-    const said = annotations[keys.statusKey(skyhook)]
-    if (said === undefined) return agent === 'ready' ? idle : 'unknown'
-    if (!isNodeStatus(said)) return 'unknown'
-    if (said !== 'complete') return said
-    return isStillTrue(annotations[keys.journalKey(skyhook)], { sha256: state?.sha256, applied, nodeUid: node.uid }) ? 'complete' : idle
+    const published = annotations[keys.statusKey(skyhook)]
+    if (published === undefined) return agent === 'ready' ? idle : 'unknown'
+    if (!isNodeStatus(published)) return 'unknown'
+    if (published !== 'complete') return published
+    return isCompletionCurrent(annotations[keys.journalKey(skyhook)], { sha256: state?.sha256, applied, nodeUid: node.uid })
+      ? 'complete'
+      : idle
   })()
   const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)])
   return {
@@ -79,7 +81,7 @@ export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied
     agent,
     ...(reason && { reason }),
     entries: state?.entries ?? {},
-    isScribble: state !== undefined && state.entries === undefined,
+    isMalformed: state !== undefined && state.entries === undefined,
     isCordoned: keys.cordonKey(skyhook) in annotations,
     isInService: agent === 'ready' && !isCordonedByAny(annotations),
     isIgnored: labels[keys.ignoreLabel] === 'true',
@@ -100,14 +102,14 @@ function isCordonedByAny(annotations: CensusNode['annotations']): boolean {
 const ownPrefix = `${keys.prefix}/`
 const cordonPrefix = keys.cordonKey('')
 
-function isStillTrue(
+function isCompletionCurrent(
   companionText: string | undefined,
-  now: { readonly sha256: string | undefined; readonly applied: string; readonly nodeUid: string },
+  expected: { readonly sha256: string | undefined; readonly applied: string; readonly nodeUid: string },
 ): boolean {
   const companion = parse(companionText)
-  if (!isRecord(companion) || now.sha256 === undefined) return false
+  if (!isRecord(companion) || expected.sha256 === undefined) return false
   const { v, applied, nodeUID, sha256 } = companion as Partial<Companion>
-  return v === 1 && applied === now.applied && nodeUID === now.nodeUid && sha256 === now.sha256
+  return v === 1 && applied === expected.applied && nodeUID === expected.nodeUid && sha256 === expected.sha256
 }
 
 /** The entries that fit the resource definition; one that does not would make the server refuse the whole status. undefined = no JSON. */

@@ -6,27 +6,27 @@ export type OwnWrites<T> = {
   /** Call before a write, and what it returns with what was written. The watch may be faster than the answer. */
   begin(): (written: T) => void
   /** The watch showed the object in this version. */
-  seen(resourceVersion: string): void
+  observed(resourceVersion: string): void
   latest(): T | undefined
 }
 
 export function createOwnWrites<T extends { readonly metadata: { readonly resourceVersion: string } }>(): OwnWrites<T> {
   let latest: T | undefined
   let versions: string[] = []
-  let news = 0
+  let observedCount = 0
   return {
     begin() {
-      const newsBefore = news
+      const observedBefore = observedCount
       return (written) => {
-        if (news !== newsBefore) return // the watch has shown this write, or what somebody wrote over it, already
+        if (observedCount !== observedBefore) return // the watch has shown this write, or what somebody wrote over it, already
         latest = written
         versions.push(written.metadata.resourceVersion)
       }
     },
-    seen(resourceVersion) {
+    observed(resourceVersion) {
       const at = versions.indexOf(resourceVersion)
       if (at >= 0 && at < versions.length - 1) return // of an earlier write of ours: later ones are still under way
-      if (at < 0) news++
+      if (at < 0) observedCount++
       latest = undefined
       versions = []
     },

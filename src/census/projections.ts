@@ -8,14 +8,14 @@ import type { AgentPod } from './agent-liveness.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 
 /** Listed, and its watch is not broken: what it shows is at most a moment old. */
-export function isSound(reflector: Reflector<KubeObject>): boolean {
+export function isHealthy(reflector: Reflector<KubeObject>): boolean {
   const state = reflector.state()
-  return state.state === 'synced' && state.trouble === undefined
+  return state.state === 'synced' && state.lastError === undefined
 }
 
 /** The agents' pods; undefined when they cannot be believed: a list without the pod that asks is not that of the agents. */
-export function podsIn(reflector: Reflector<PodObject>, ownPod: string): AgentPod[] | undefined {
-  if (!isSound(reflector) || !reflector.store.has(ownPod)) return undefined
+export function agentPodsIn(reflector: Reflector<PodObject>, ownPod: string): AgentPod[] | undefined {
+  if (!isHealthy(reflector) || !reflector.store.has(ownPod)) return undefined
   return [...reflector.store.values()].map(({ spec, status }) => ({
     node: spec?.nodeName ?? '',
     isReady: status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true,
@@ -23,12 +23,12 @@ export function podsIn(reflector: Reflector<PodObject>, ownPod: string): AgentPo
 }
 
 /** Nodes that the census before found silent: they say something and counted as unknown all the same. */
-export function silentBefore(skyhooks: Iterable<Skyhook>, nodes: ReadonlyMap<string, CensusNode>): Set<string> {
+export function previouslySilentNodes(skyhooks: Iterable<Skyhook>, nodes: ReadonlyMap<string, CensusNode>): Set<string> {
   const silent = new Set<string>()
   for (const { metadata, status } of skyhooks) {
-    for (const [name, counted] of Object.entries((status as SkyhookStatus | undefined)?.nodeStatus ?? {})) {
-      const said = nodes.get(name)?.annotations[statusKey(metadata.name)]
-      if (counted === 'unknown' && said !== undefined && said !== 'unknown') silent.add(name)
+    for (const [name, countedStatus] of Object.entries((status as SkyhookStatus | undefined)?.nodeStatus ?? {})) {
+      const published = nodes.get(name)?.annotations[statusKey(metadata.name)]
+      if (countedStatus === 'unknown' && published !== undefined && published !== 'unknown') silent.add(name)
     }
   }
   return silent
@@ -39,7 +39,7 @@ export type PodObject = KubeObject & {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
 }
 
-const isOurs = (key: string): boolean => key.startsWith(`${prefix}/`) && !key.startsWith(`${prefix}/version_`)
+const isOwnAnnotation = (key: string): boolean => key.startsWith(`${prefix}/`) && !key.startsWith(`${prefix}/version_`)
 
 export function slimNode({ metadata }: KubeObject): KubeObject {
   const { name, uid, resourceVersion, labels = {}, annotations = {} } = metadata
@@ -49,7 +49,7 @@ export function slimNode({ metadata }: KubeObject): KubeObject {
       uid,
       resourceVersion,
       labels,
-      annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => isOurs(key))),
+      annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => isOwnAnnotation(key))),
     },
   }
 }

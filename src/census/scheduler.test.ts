@@ -3,47 +3,47 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../kube/credentials.ts'
 import type { KubeObject } from '../kube/objects.ts'
-import { createTransport, type Transport } from '../kube/transport.ts'
+import { createKubeTransport, type KubeTransport } from '../kube/transport.ts'
 import type { Lease } from '../lease/slot.ts'
 import { cordonKey, ignoreLabel, statusKey } from '../schemas/annotations.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { concerns, startCensus, type Census } from './scheduler.ts'
+import { affectsCount, startCensus, type Census } from './scheduler.ts'
 import type { CensusNode } from './node-facts.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
-import { SKYHOOKS } from './skyhook-writer.ts'
-import { agentsAll, nodeSaying, skyhookWith, spec } from '../../test/support/census-objects.ts'
+import { skyhooksPath } from './skyhook-writer.ts'
+import { allAgents, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
 
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 
 let server: FakeApiServer
-let transport: Transport
+let transport: KubeTransport
 let abort: AbortController
 let nodes: Map<string, CensusNode>
 let skyhooks: Map<string, Skyhook & KubeObject>
 let ledgers: Map<string, Lease>
 let isTrusted: boolean
 let failed: unknown[]
-let told: string[]
+let events: string[]
 let census: Census
 
 beforeEach(async () => {
-  server = await startFakeApiServer([SKYHOOKS, LEASES])
-  transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+  server = await startFakeApiServer([skyhooksPath, leasesPath])
+  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
   abort = new AbortController()
   nodes = new Map()
   skyhooks = new Map()
   ledgers = new Map()
   isTrusted = true
   failed = []
-  told = []
+  events = []
   census = startCensus({
     leases: { transport, namespace: 'skyhook' },
     nodes,
     skyhooks,
     ledgers,
-    agents: () => agentsAll(),
+    agents: () => allAgents(),
     isTrusted: () => isTrusted,
-    tell: (_, { reason, message }) => void told.push(`${reason}: ${message}`),
+    report: (_, { reason, message }) => void events.push(`${reason}: ${message}`),
     onFailed: (_, error) => void failed.push(error),
     signal: abort.signal,
   })
@@ -57,95 +57,95 @@ afterEach(async () => {
 /** Stores the Skyhook and shows it to the census, as its watch would. */
 function put(name = 'demo'): void {
   const { uid: _, resourceVersion: __, ...metadata } = skyhookWith({ metadata: { name } }).metadata
-  show(server.put(SKYHOOKS, { metadata: { ...metadata, annotations }, spec }))
+  deliver(server.put(skyhooksPath, { metadata: { ...metadata, annotations }, spec }))
 }
 const annotations = { 'skyhook.nvidia.com/version': 'v0.15.0' }
 /** A status is PUT with the least of metadata; the real server keeps the rest. */
-function show(stored: FakeObject | undefined): void {
+function deliver(stored: FakeObject | undefined): void {
   const given = structuredClone(stored) as unknown as Skyhook & KubeObject
   const object = { ...given, metadata: { generation: 3, annotations, ...given.metadata } }
   skyhooks.set(object.metadata.name, object)
   census.skyhooksChanged([{ type: 'modified', key: object.metadata.name, object }])
 }
-const showLatest = (name = 'demo'): void => show(server.get(SKYHOOKS, name))
+const deliverLatest = (name = 'demo'): void => deliver(server.get(skyhooksPath, name))
 function setNode(name: string, node: CensusNode | undefined): void {
   const before = nodes.get(name)
   if (node === undefined) nodes.delete(name)
   else nodes.set(name, node)
   census.nodeChanged(before, node)
 }
-const status = (name = 'demo'): SkyhookStatus | undefined => server.get(SKYHOOKS, name)?.['status'] as SkyhookStatus | undefined
+const status = (name = 'demo'): SkyhookStatus | undefined => server.get(skyhooksPath, name)?.['status'] as SkyhookStatus | undefined
 const isStatusWrite = ({ method, path }: { method: string; path: string }): boolean => method === 'PUT' && path.endsWith('/status')
 const statusWrites = (): number => server.requests.filter(isStatusWrite).length
 const statusesWritten = (): unknown[] =>
   server.requests.filter(isStatusWrite).map(({ body }) => (body as { status: SkyhookStatus }).status.status)
-const within = async (check: () => void, timeout = 3_000): Promise<void> => await vi.waitFor(check, { timeout, interval: 5 })
+const eventually = async (check: () => void, timeout = 3_000): Promise<void> => await vi.waitFor(check, { timeout, interval: 5 })
 
 test('a change that comes while a write is under way is not lost', async () => {
-  setNode('n1', nodeSaying('n1', { status: 'in_progress' }))
+  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   server.fault(isStatusWrite, { kind: 'slow', ms: 200 })
   put()
-  await within(() => expect(statusWrites()).toBe(1))
-  setNode('n1', nodeSaying('n1', { status: 'erroring' }))
-  await within(() => expect(statusesWritten()).toEqual(['in_progress', 'erroring']), 600) // well before it would be counted again anyway
+  await eventually(() => expect(statusWrites()).toBe(1))
+  setNode('n1', nodeReporting('n1', { status: 'erroring' }))
+  await eventually(() => expect(statusesWritten()).toEqual(['in_progress', 'erroring']), 600) // well before it would be counted again anyway
 })
 
 test('its own write counts before the watch shows it: no conflict, and not written twice', async () => {
-  setNode('n1', nodeSaying('n1', { status: 'in_progress' }))
+  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   put()
-  await within(() => expect(status()?.status).toBe('in_progress'))
-  setNode('n1', nodeSaying('n1', { status: 'erroring' })) // a condition turns: written at once, over our own unseen write
-  await within(() => expect(status()?.status).toBe('erroring'))
+  await eventually(() => expect(status()?.status).toBe('in_progress'))
+  setNode('n1', nodeReporting('n1', { status: 'erroring' })) // a condition turns: written at once, over our own unseen write
+  await eventually(() => expect(status()?.status).toBe('erroring'))
   expect(failed).toEqual([])
   expect(statusWrites()).toBe(2)
 })
 
 test('bursts are gathered and progress waits for its pace', async () => {
-  for (let at = 0; at < 20; at++) setNode(`n${at}`, nodeSaying(`n${at}`, { status: 'in_progress' }))
+  for (let at = 0; at < 20; at++) setNode(`n${at}`, nodeReporting(`n${at}`, { status: 'in_progress' }))
   put()
-  await within(() => expect(statusWrites()).toBe(1))
-  showLatest()
+  await eventually(() => expect(statusWrites()).toBe(1))
+  deliverLatest()
   for (let at = 0; at < 19; at++) {
-    setNode(`n${at}`, nodeSaying(`n${at}`))
+    setNode(`n${at}`, nodeReporting(`n${at}`))
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
   expect(statusWrites()).toBe(1)
-  await within(() => expect(status()?.completeNodes).toBe('19/20'))
+  await eventually(() => expect(status()?.completeNodes).toBe('19/20'))
   expect(statusWrites()).toBe(2)
-  showLatest()
-  setNode('n19', nodeSaying('n19'))
+  deliverLatest()
+  setNode('n19', nodeReporting('n19'))
   const saidMs = performance.now()
-  await within(() => expect(conditionOf(status(), 'Ready')?.status).toBe('True'))
+  await eventually(() => expect(conditionOf(status(), 'Ready')?.status).toBe('True'))
   expect(performance.now() - saidMs).toBeLessThan(500) // what somebody waits for does not wait
 })
 
 test('nothing is written while lists and watches cannot be believed, and everything after', async () => {
   isTrusted = false
   put()
-  setNode('n1', nodeSaying('n1'))
+  setNode('n1', nodeReporting('n1'))
   await new Promise((resolve) => setTimeout(resolve, 200))
   expect(server.requests).toEqual([])
   isTrusted = true
-  census.countAll()
-  await within(() => expect(status()?.nodesSelected).toBe(1))
+  census.enqueueAll()
+  await eventually(() => expect(status()?.nodesSelected).toBe(1))
 })
 
 test('who changed the Skyhook meanwhile is not overwritten; the new spec is counted', async () => {
-  setNode('n1', nodeSaying('n1'))
+  setNode('n1', nodeReporting('n1'))
   put()
-  const stored = server.get(SKYHOOKS, 'demo') as FakeObject
-  const newer = server.put(SKYHOOKS, { ...stored, metadata: { ...stored.metadata, generation: 4 } }) // not seen by the census yet
-  await within(() => expect(statusWrites()).toBe(1))
+  const stored = server.get(skyhooksPath, 'demo') as FakeObject
+  const newer = server.put(skyhooksPath, { ...stored, metadata: { ...stored.metadata, generation: 4 } }) // not seen by the census yet
+  await eventually(() => expect(statusWrites()).toBe(1))
   expect(status()).toBeUndefined()
-  show(newer)
-  await within(() => expect(status()?.observedGeneration).toBe(4))
+  deliver(newer)
+  await eventually(() => expect(status()?.observedGeneration).toBe(4))
   expect(failed).toEqual([])
 })
 
 describe('an edit', () => {
   const editTo = (generation: number, change: object): void => {
-    const stored = server.get(SKYHOOKS, 'demo') as FakeObject
-    show(server.put(SKYHOOKS, { ...stored, metadata: { ...stored.metadata, generation }, spec: { ...spec, ...change } }))
+    const stored = server.get(skyhooksPath, 'demo') as FakeObject
+    deliver(server.put(skyhooksPath, { ...stored, metadata: { ...stored.metadata, generation }, spec: { ...spec, ...change } }))
   }
   const otherWork = { packages: { tuning: { version: '9', image: 'x' } } }
   const ready = (): string => {
@@ -153,41 +153,41 @@ describe('an edit', () => {
     return `${condition?.status} ${condition?.reason} ${condition?.observedGeneration}`
   }
   beforeEach(async () => {
-    setNode('n1', nodeSaying('n1'))
+    setNode('n1', nodeReporting('n1'))
     put()
-    await within(() => expect(ready()).toBe('True Complete 3'))
-    showLatest()
+    await eventually(() => expect(ready()).toBe('True Complete 3'))
+    deliverLatest()
   })
 
   test('that no node has work for leaves it Ready at once', async () => {
     editTo(4, { interruptionBudget: { count: 2 } })
-    await within(() => expect(ready()).toBe('True Complete 4'), 500)
+    await eventually(() => expect(ready()).toBe('True Complete 4'), 500)
   })
 
   test('there and back: a node may have begun the work between, so it gets time to say so', async () => {
     editTo(4, otherWork)
-    await within(() => expect(ready()).toBe('False Waiting 4'))
+    await eventually(() => expect(ready()).toBe('False Waiting 4'))
     editTo(5, {})
-    await within(() => expect(ready()).toBe('False SpecChanged 5'))
+    await eventually(() => expect(ready()).toBe('False SpecChanged 5'))
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(ready()).toBe('False SpecChanged 5')
-    await within(() => expect(ready()).toBe('True Complete 5'), 1_500)
+    await eventually(() => expect(ready()).toBe('True Complete 5'), 1_500)
   })
 
   test('there and back so fast that nobody counted between', async () => {
     editTo(4, otherWork)
     editTo(5, {})
-    await within(() => expect(status()?.observedGeneration).toBe(5))
+    await eventually(() => expect(status()?.observedGeneration).toBe(5))
     expect(ready()).toBe('False SpecChanged 5')
   })
 })
 
 test.each([403, 500, 503])('a refusal with %i is repeated later and later, news or not', async (code) => {
-  setNode('n1', nodeSaying('n1', { status: 'in_progress' }))
+  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   server.fault(isStatusWrite, { kind: 'status', status: code }, 100)
   put()
-  for (let turn = 0; turn < 30; turn++) {
-    setNode('n1', nodeSaying('n1', { status: turn % 2 === 0 ? 'in_progress' : 'erroring' }))
+  for (let reconcile = 0; reconcile < 30; reconcile++) {
+    setNode('n1', nodeReporting('n1', { status: reconcile % 2 === 0 ? 'in_progress' : 'erroring' }))
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   expect(statusWrites()).toBeGreaterThan(1)
@@ -196,33 +196,33 @@ test.each([403, 500, 503])('a refusal with %i is repeated later and later, news 
 })
 
 test('a ledger that cannot be written keeps back no status, and one slow Skyhook no other', async () => {
-  setNode('n1', nodeSaying('n1', { status: 'in_progress' }))
-  server.fault(({ path, method }) => method === 'POST' && path === LEASES, { kind: 'status', status: 403 }, 100)
-  server.fault(({ path }) => path === `${SKYHOOKS}/slow/status`, { kind: 'silent' }, 100)
+  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
+  server.fault(({ path, method }) => method === 'POST' && path === leasesPath, { kind: 'status', status: 403 }, 100)
+  server.fault(({ path }) => path === `${skyhooksPath}/slow/status`, { kind: 'silent' }, 100)
   put('slow')
   put('demo')
-  await within(() => expect(status()?.status).toBe('in_progress'))
-  await within(() => expect(failed).not.toEqual([]))
+  await eventually(() => expect(status()?.status).toBe('in_progress'))
+  await eventually(() => expect(failed).not.toEqual([]))
 })
 
 test('a Skyhook that is gone is forgotten', async () => {
   put()
-  await within(() => expect(statusWrites()).toBe(1))
+  await eventually(() => expect(statusWrites()).toBe(1))
   const object = skyhooks.get('demo') as Skyhook & KubeObject
-  server.remove(SKYHOOKS, 'demo')
+  server.remove(skyhooksPath, 'demo')
   skyhooks.delete('demo')
   census.skyhooksChanged([{ type: 'deleted', key: 'demo', object }])
-  setNode('n1', nodeSaying('n1'))
-  census.countAll()
+  setNode('n1', nodeReporting('n1'))
+  census.enqueueAll()
   await new Promise((resolve) => setTimeout(resolve, 200))
   expect(statusWrites()).toBe(1)
 })
 
 describe('a change of a node', () => {
   const only = skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { pool: 'a' } } } })
-  const inPool = nodeSaying('n', { labels: { pool: 'a' } })
-  const outside = nodeSaying('n', { labels: { pool: 'b' } })
-  const carrying = (annotations: Record<string, string>) => nodeSaying('n', { labels: { pool: 'a' }, annotations })
+  const inPool = nodeReporting('n', { labels: { pool: 'a' } })
+  const outside = nodeReporting('n', { labels: { pool: 'b' } })
+  const carrying = (annotations: Record<string, string>) => nodeReporting('n', { labels: { pool: 'a' }, annotations })
 
   test.each<[string, CensusNode | undefined, CensusNode | undefined, boolean]>([
     ['a node comes', undefined, inPool, true],
@@ -231,12 +231,12 @@ describe('a change of a node', () => {
     ['it enters the selection', outside, inPool, true],
     ['it leaves the selection', inPool, outside, true],
     ['nothing changes: a heartbeat', inPool, { ...inPool }, false],
-    ['its agent says something', inPool, nodeSaying('n', { labels: { pool: 'a' }, status: 'waiting' }), true],
+    ['its agent says something', inPool, nodeReporting('n', { labels: { pool: 'a' }, status: 'waiting' }), true],
     ['its agent says something of another Skyhook', inPool, carrying({ [statusKey('other')]: 'complete' }), false],
     ['another Skyhook cordons it', inPool, carrying({ [cordonKey('other')]: 'true' }), true],
-    ['it is to be ignored', inPool, nodeSaying('n', { labels: { pool: 'a', [ignoreLabel]: 'true' } }), true],
+    ['it is to be ignored', inPool, nodeReporting('n', { labels: { pool: 'a', [ignoreLabel]: 'true' } }), true],
     ['it is another machine', inPool, { ...inPool, uid: 'other' }, true],
   ])('%s', (_, before, after, matters) => {
-    expect(concerns(only, before, after)).toBe(matters)
+    expect(affectsCount(only, before, after)).toBe(matters)
   })
 })

@@ -7,7 +7,7 @@ import type { Lease } from '../lease/slot.ts'
 import { ignoreLabel } from '../schemas/annotations.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { selects } from '../schemas/selectors.ts'
-import { createDesk, type Desk, type DeskOptions } from './skyhook-reconciler.ts'
+import { createSkyhookReconciler, type SkyhookReconciler, type SkyhookReconcilerOptions } from './skyhook-reconciler.ts'
 import { skyhookOfKey, type CensusNode } from './node-facts.ts'
 import type { Agents } from './agent-liveness.ts'
 
@@ -19,7 +19,7 @@ export type CensusOptions = {
   readonly agents: () => Agents
   /** Whether lists and watches can be believed at the moment; when not, nothing is counted and nothing written. */
   readonly isTrusted: () => boolean
-  readonly tell: DeskOptions['tell']
+  readonly report: SkyhookReconcilerOptions['report']
   readonly onFailed: (skyhook: string, error: unknown) => void
   readonly nowMs?: () => number
   readonly wallMs?: () => number
@@ -32,120 +32,122 @@ export type Census = {
   /** `before` and `after` are undefined for a node that was not, or is no more. */
   nodeChanged(before: CensusNode | undefined, after: CensusNode | undefined): void
   /** Something that concerns all of them: agents fell silent, or what could not be believed can be again. */
-  countAll(): void
+  enqueueAll(): void
 }
 
 /** Changes come in bursts; one count serves all that came within this time. */
-const GATHER_MS = 50
+const debounceMs = 50
 /** Counting takes at most a fifth of the time, however many nodes and Skyhooks there are. */
-const REST_PER_WORK = 4
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+const restRatio = 4
+const maxTimerMs = 2 ** 31 - 1
 
-const beginsMs = ({ isBusy, dueMs }: Place): number => (isBusy ? Infinity : dueMs)
+const startableAtMs = ({ isBusy, dueMs }: QueueItem): number => (isBusy ? Infinity : dueMs)
 
-type Place = {
+type QueueItem = {
   readonly skyhook: string
-  readonly desk: Desk
+  readonly reconciler: SkyhookReconciler
   dueMs: number
   isBusy: boolean
 }
 
 export function startCensus(options: CensusOptions): Census {
   const { leases, nodes, skyhooks, ledgers, signal, nowMs = () => performance.now(), wallMs = Date.now } = options
-  const places = new Map<string, Place>()
+  const queue = new Map<string, QueueItem>()
   let timer: NodeJS.Timeout | undefined
   let restUntilMs = -Infinity
   signal.addEventListener('abort', () => clearTimeout(timer))
 
-  const placeOf = (skyhook: Skyhook): Place => {
+  const queueItemOf = (skyhook: Skyhook): QueueItem => {
     const { name, uid } = skyhook.metadata
-    const known = places.get(uid)
+    const known = queue.get(uid)
     if (known !== undefined) return known
-    const desk = createDesk({
+    const reconciler = createSkyhookReconciler({
       leases,
-      look() {
+      observe() {
         const present = skyhooks.get(name)
         if (!options.isTrusted() || present?.metadata.uid !== uid) return undefined
         return { nodes, agents: options.agents(), skyhook: present, ledger: ledgers.get(ledgerName({ name, uid })) }
       },
-      tell: options.tell,
+      report: options.report,
       onFailed: (error) => options.onFailed(name, error),
       nowMs,
       wallMs,
       signal,
     })
-    const place: Place = { skyhook: name, desk, dueMs: Infinity, isBusy: false }
-    places.set(uid, place)
-    return place
+    const item: QueueItem = { skyhook: name, reconciler, dueMs: Infinity, isBusy: false }
+    queue.set(uid, item)
+    return item
   }
 
-  const due = (place: Place, atMs: number): void => {
-    if (atMs >= place.dueMs) return
-    place.dueMs = atMs
-    arm()
+  const scheduleAt = (item: QueueItem, atMs: number): void => {
+    if (atMs >= item.dueMs) return
+    item.dueMs = atMs
+    armTimer()
   }
-  const soon = (place: Place): void => due(place, nowMs() + GATHER_MS)
+  const enqueue = (item: QueueItem): void => scheduleAt(item, nowMs() + debounceMs)
 
-  const arm = (): void => {
+  const armTimer = (): void => {
     clearTimeout(timer)
-    const next = Math.min(...[...places.values()].map(beginsMs))
+    const next = Math.min(...[...queue.values()].map(startableAtMs))
     if (signal.aborted || next === Infinity) return
-    timer = setTimeout(run, Math.min(LONGEST_TIMER_MS, Math.max(0, Math.max(next, restUntilMs) - nowMs())))
+    timer = setTimeout(runNext, Math.min(maxTimerMs, Math.max(0, Math.max(next, restUntilMs) - nowMs())))
   }
 
   /** One turn at a time begins; its requests overlap with those of others. */
-  const run = (): void => {
+  const runNext = (): void => {
     const startedMs = nowMs()
-    const [place] = [...places.values()].filter((one) => beginsMs(one) <= startedMs).toSorted((a, b) => beginsMs(a) - beginsMs(b))
-    if (place !== undefined) {
-      place.isBusy = true
-      place.dueMs = Infinity
-      void turn(place)
-      restUntilMs = nowMs() + (nowMs() - startedMs) * REST_PER_WORK
+    const [item] = [...queue.values()]
+      .filter((one) => startableAtMs(one) <= startedMs)
+      .toSorted((a, b) => startableAtMs(a) - startableAtMs(b))
+    if (item !== undefined) {
+      item.isBusy = true
+      item.dueMs = Infinity
+      void reconcile(item)
+      restUntilMs = nowMs() + (nowMs() - startedMs) * restRatio
     }
-    arm()
+    armTimer()
   }
 
-  const turn = async (place: Place): Promise<void> => {
-    const againMs = await place.desk.turn()
-    place.dueMs = Math.min(place.dueMs, againMs) // news may have come meanwhile
-    place.isBusy = false
-    arm()
+  const reconcile = async (item: QueueItem): Promise<void> => {
+    const requeueAtMs = await item.reconciler.reconcile()
+    item.dueMs = Math.min(item.dueMs, requeueAtMs) // news may have come meanwhile
+    item.isBusy = false
+    armTimer()
   }
 
   return {
     skyhooksChanged(changes) {
       for (const { type, object } of changes) {
         if (type === 'deleted') {
-          places.delete(object.metadata.uid)
+          queue.delete(object.metadata.uid)
           continue
         }
-        const place = placeOf(object)
-        place.desk.seen('skyhook', object.metadata.resourceVersion)
-        soon(place)
+        const item = queueItemOf(object)
+        item.reconciler.observed('skyhook', object.metadata.resourceVersion)
+        enqueue(item)
       }
     },
     ledgersChanged(changes) {
       for (const { object } of changes) {
         for (const skyhook of skyhooks.values()) {
           if (ledgerName(skyhook.metadata) !== object.metadata.name) continue
-          const place = placeOf(skyhook)
-          place.desk.seen('ledger', object.metadata.resourceVersion)
-          soon(place)
+          const item = queueItemOf(skyhook)
+          item.reconciler.observed('ledger', object.metadata.resourceVersion)
+          enqueue(item)
         }
       }
     },
     nodeChanged(before, after) {
-      for (const skyhook of skyhooks.values()) if (concerns(skyhook, before, after)) soon(placeOf(skyhook))
+      for (const skyhook of skyhooks.values()) if (affectsCount(skyhook, before, after)) enqueue(queueItemOf(skyhook))
     },
-    countAll() {
-      for (const skyhook of skyhooks.values()) soon(placeOf(skyhook))
+    enqueueAll() {
+      for (const skyhook of skyhooks.values()) enqueue(queueItemOf(skyhook))
     },
   }
 }
 
 /** Whether a change of a node can change the count for a Skyhook. Nodes change all the time; few of it is anybody's business. */
-export function concerns({ metadata, spec }: Skyhook, before: CensusNode | undefined, after: CensusNode | undefined): boolean {
+export function affectsCount({ metadata, spec }: Skyhook, before: CensusNode | undefined, after: CensusNode | undefined): boolean {
   const was = before !== undefined && selects(spec.nodeSelectors, before.labels)
   const is = after !== undefined && selects(spec.nodeSelectors, after.labels)
   if (was !== is) return true

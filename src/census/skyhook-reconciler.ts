@@ -5,32 +5,32 @@ import { exponentialBackoff } from '../kube/retry.ts'
 import type { Leases } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { countNodes, type Counts } from './count.ts'
+import { countSelectedNodes, type Counts } from './count.ts'
 import { planFinalizer } from './finalizer.ts'
 import { planLedger, type LedgerPlan } from './ledger-plan.ts'
-import { matchedAgainMs, type Matched } from './damped-count.ts'
+import { dampedCountDueAtMs, type DampedCount } from './damped-count.ts'
 import type { CensusNode } from './node-facts.ts'
 import { createOwnWrites } from './own-writes.ts'
 import { writeAtMs } from './write-throttle.ts'
 import type { Agents } from './agent-liveness.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
-import { upkeepOf, writeStatus, writeUpkeep, type Upkeep } from './skyhook-writer.ts'
+import { metadataPatchFor, writeStatus, patchSkyhookMetadata, type MetadataPatch } from './skyhook-writer.ts'
 import { isUrgent, nextStatus } from './status.ts'
-import { problemsOf, skippedNodes, turnsOf, type Told, type ToldProblems } from './events.ts'
+import { problemEvents, skippedNodeEvents, transitionEvents, type SkyhookEvent, type ReportedProblems } from './events.ts'
 
 /** What is seen at one moment, all of it from lists and watches that can be believed. */
-export type Sight = {
+export type CensusSnapshot = {
   readonly nodes: ReadonlyMap<string, CensusNode>
   readonly agents: Agents
   readonly skyhook: Skyhook
   readonly ledger: Lease | undefined
 }
 
-export type DeskOptions = {
+export type SkyhookReconcilerOptions = {
   readonly leases: Leases
-  /** The sight of now; undefined = something of it cannot be believed, or the Skyhook is gone. */
-  readonly look: () => Sight | undefined
-  readonly tell: (skyhook: Skyhook, told: Told) => void
+  /** The snapshot of now; undefined = something of it cannot be believed, or the Skyhook is gone. */
+  readonly observe: () => CensusSnapshot | undefined
+  readonly report: (skyhook: Skyhook, event: SkyhookEvent) => void
   /** A write failed; it is tried again later. */
   readonly onFailed: (error: unknown) => void
   /** Monotonic. */
@@ -39,139 +39,139 @@ export type DeskOptions = {
   readonly signal: AbortSignal
 }
 
-export type Desk = {
+export type SkyhookReconciler = {
   /**
    * Counts, and writes at most one thing: what was counted before a write may be old after it. Resolves with the moment of the next turn
    * that needs no news. Never throws for what a server answers.
    */
-  turn(): Promise<number>
+  reconcile(): Promise<number>
   /** The watch showed the Skyhook, or its ledger, in this version. */
-  seen(what: 'skyhook' | 'ledger', resourceVersion: string): void
+  observed(what: 'skyhook' | 'ledger', resourceVersion: string): void
 }
 
-type Write = 'ledger' | 'metadata' | 'status'
+type WriteTarget = 'ledger' | 'metadata' | 'status'
 
 /** Nodes see an edit within this time and say so; until then a complete node may only be one that has not looked yet (A→B→A). */
-const FRESH_MS = 1_000
+const specPropagationMs = 1_000
 /** After a conflict the watch brings what is new; should it have been our own write, nothing would come. */
-const AFTER_CONFLICT_MS = 500
+const conflictRetryMs = 500
 
 const backoff = exponentialBackoff()
 
-export function createDesk(options: DeskOptions): Desk {
+export function createSkyhookReconciler(options: SkyhookReconcilerOptions): SkyhookReconciler {
   const { leases, nowMs, wallMs, signal } = options
   const { transport } = leases
   const own = { skyhook: createOwnWrites<Skyhook>(), ledger: createOwnWrites<Lease>() }
-  let counted: { readonly generation: number; readonly applied: string } | undefined
-  const held = new Map<Write, { readonly failures: number; readonly untilMs: number }>()
-  let freshUntilMs = -Infinity
-  let deletionSeenMs: number | undefined
-  let matched: Matched | undefined
+  let lastCounted: { readonly generation: number; readonly applied: string } | undefined
+  const backoffs = new Map<WriteTarget, { readonly failures: number; readonly untilMs: number }>()
+  let specPropagatedAtMs = -Infinity
+  let deletionObservedAtMs: number | undefined
+  let matched: DampedCount | undefined
   let statusWrittenMs: number | undefined
   let ledgerWrittenMs: number | undefined
-  let problems: ToldProblems | undefined
+  let problems: ReportedProblems | undefined
 
-  const noteSpec = (skyhook: Skyhook, counts: Counts, now: number): void => {
+  const trackSpecChange = (skyhook: Skyhook, counts: Counts, now: number): void => {
     const { generation = 0, deletionTimestamp } = skyhook.metadata
-    if (counted?.generation !== generation || counted.applied !== counts.applied) {
-      const isNext = counted !== undefined && generation === counted.generation + 1
-      const changesWork = counted === undefined ? !isReadyFor(skyhook, generation) : !isNext || counted.applied !== counts.applied
-      if (changesWork) freshUntilMs = now + FRESH_MS
-      counted = { generation, applied: counts.applied }
+    if (lastCounted?.generation !== generation || lastCounted.applied !== counts.applied) {
+      const isNext = lastCounted !== undefined && generation === lastCounted.generation + 1
+      const changesWork = lastCounted === undefined ? !isReadyFor(skyhook, generation) : !isNext || lastCounted.applied !== counts.applied
+      if (changesWork) specPropagatedAtMs = now + specPropagationMs
+      lastCounted = { generation, applied: counts.applied }
     }
-    if (deletionTimestamp !== undefined) deletionSeenMs ??= now
+    if (deletionTimestamp !== undefined) deletionObservedAtMs ??= now
   }
 
   /** Carries out one write; how it ends decides when to look again. What one write cannot do keeps the others back only for a turn. */
-  const attempt = async (write: Write, work: () => Promise<'written' | 'conflict'>): Promise<number> => {
+  const attempt = async (target: WriteTarget, work: () => Promise<'written' | 'conflict'>): Promise<number> => {
     try {
       const outcome = await work()
-      held.delete(write)
-      return outcome === 'conflict' ? nowMs() + AFTER_CONFLICT_MS : nowMs()
+      backoffs.delete(target)
+      return outcome === 'conflict' ? nowMs() + conflictRetryMs : nowMs()
     } catch (error) {
       if (signal.aborted) return Infinity
       options.onFailed(error)
-      const failures = (held.get(write)?.failures ?? 0) + 1
-      held.set(write, { failures, untilMs: nowMs() + backoff(failures - 1) })
+      const failures = (backoffs.get(target)?.failures ?? 0) + 1
+      backoffs.set(target, { failures, untilMs: nowMs() + backoff(failures - 1) })
       return nowMs()
     }
   }
-  const heldUntilMs = (write: Write): number => held.get(write)?.untilMs ?? -Infinity
+  const backoffUntilMs = (target: WriteTarget): number => backoffs.get(target)?.untilMs ?? -Infinity
 
   const putLedger = async (found: Lease | undefined, skyhook: Skyhook, plan: LedgerPlan): Promise<'written' | 'conflict'> => {
-    const wrote = own.ledger.begin()
+    const recordWritten = own.ledger.begin()
     const answer = await writeLedger(leases, { skyhook: skyhook.metadata, found }, plan.ledger, signal)
     if (answer.outcome === 'conflict') return 'conflict'
-    wrote(answer.lease)
+    recordWritten(answer.lease)
     matched = plan.matched
     ledgerWrittenMs = nowMs()
     return 'written'
   }
 
-  const patchMetadata = async (skyhook: Skyhook, upkeep: Upkeep): Promise<'written' | 'conflict'> => {
-    const wrote = own.skyhook.begin()
-    const answer = await writeUpkeep(transport, skyhook, upkeep, signal)
-    if (answer.outcome === 'written') wrote(answer.skyhook)
+  const patchMetadata = async (skyhook: Skyhook, metadataPatch: MetadataPatch): Promise<'written' | 'conflict'> => {
+    const recordWritten = own.skyhook.begin()
+    const answer = await patchSkyhookMetadata(transport, skyhook, metadataPatch, signal)
+    if (answer.outcome === 'written') recordWritten(answer.skyhook)
     return answer.outcome
   }
 
   const putStatus = async (skyhook: Skyhook, status: SkyhookStatus): Promise<'written' | 'conflict'> => {
-    const wrote = own.skyhook.begin()
+    const recordWritten = own.skyhook.begin()
     const answer = await writeStatus(transport, skyhook, status, signal)
     if (answer.outcome === 'conflict') return 'conflict'
-    wrote(answer.skyhook)
+    recordWritten(answer.skyhook)
     statusWrittenMs = nowMs()
-    for (const told of turnsOf(skyhook.status as SkyhookStatus | undefined, status)) options.tell(skyhook, told)
+    for (const event of transitionEvents(skyhook.status as SkyhookStatus | undefined, status)) options.report(skyhook, event)
     return 'written'
   }
 
-  const tellProblems = (skyhook: Skyhook, counts: Counts): void => {
+  const reportProblems = (skyhook: Skyhook, counts: Counts): void => {
     const isKnownRollout = (skyhook.status as SkyhookStatus | undefined)?.observedGeneration === skyhook.metadata.generation
-    const news = problemsOf(counts, problems ?? new Set())
+    const reported = problemEvents(counts, problems ?? new Set())
     const isTakenOver = problems === undefined && isKnownRollout // the census before told them
-    problems = news.problems
-    if (!isTakenOver) for (const told of news.told) options.tell(skyhook, told)
+    problems = reported.problems
+    if (!isTakenOver) for (const event of reported.events) options.report(skyhook, event)
   }
 
   return {
-    seen: (what, resourceVersion) => own[what].seen(resourceVersion),
+    observed: (what, resourceVersion) => own[what].observed(resourceVersion),
 
-    async turn() {
-      const sight = options.look()
-      if (sight === undefined) return Infinity
-      const { nodes, agents } = sight
+    async reconcile() {
+      const snapshot = options.observe()
+      if (snapshot === undefined) return Infinity
+      const { nodes, agents } = snapshot
       const now = nowMs()
-      const skyhook = own.skyhook.latest() ?? sight.skyhook
+      const skyhook = own.skyhook.latest() ?? snapshot.skyhook
       const { deletionTimestamp, finalizers = [] } = skyhook.metadata
       if (deletionTimestamp !== undefined && finalizers.length === 0) return Infinity // gone; the watch is about to say so
-      const lease = own.ledger.latest() ?? sight.ledger
-      const counts = countNodes({ metadata: skyhook.metadata, spec: skyhook.spec, stale: false }, nodes.values(), agents)
-      noteSpec(skyhook, counts, now)
-      tellProblems(skyhook, counts)
+      const lease = own.ledger.latest() ?? snapshot.ledger
+      const counts = countSelectedNodes({ metadata: skyhook.metadata, spec: skyhook.spec, stale: false }, nodes.values(), agents)
+      trackSpecChange(skyhook, counts, now)
+      reportProblems(skyhook, counts)
 
-      const shown = ledgerIn(lease)
+      const currentLedger = ledgerIn(lease)
       const times = { lastWriteMs: ledgerWrittenMs, nowMs: now, wallMs: wallMs() }
-      const ledger = planLedger({ skyhook, counts, agents: agents.ready, shown, matched, ...times })
-      if (shown?.compartments['']?.matched === ledger.matched.published) matched = ledger.matched // else when it is written
-      const ledgerAtMs = Math.max(ledger.writeAtMs, heldUntilMs('ledger'))
+      const ledger = planLedger({ skyhook, counts, agents: agents.ready, currentLedger, matched, ...times })
+      if (currentLedger?.compartments['']?.matched === ledger.matched.published) matched = ledger.matched // else when it is written
+      const ledgerAtMs = Math.max(ledger.writeAtMs, backoffUntilMs('ledger'))
       if (ledgerAtMs <= now) return await attempt('ledger', async () => await putLedger(lease, skyhook, ledger))
 
-      const finalizer = planFinalizer({ skyhook, counts, isDead: agents.isDead, deletionSeenMs, nowMs: now })
-      const upkeep = upkeepOf(skyhook, finalizer)
-      const upkeepAtMs = upkeep === undefined ? Infinity : heldUntilMs('metadata')
-      if (upkeep !== undefined && upkeepAtMs <= now) {
-        for (const told of skippedNodes(finalizer)) options.tell(skyhook, told)
-        return await attempt('metadata', async () => await patchMetadata(skyhook, upkeep))
+      const finalizer = planFinalizer({ skyhook, counts, isDead: agents.isDead, deletionObservedAtMs, nowMs: now })
+      const metadataPatch = metadataPatchFor(skyhook, finalizer)
+      const metadataPatchAtMs = metadataPatch === undefined ? Infinity : backoffUntilMs('metadata')
+      if (metadataPatch !== undefined && metadataPatchAtMs <= now) {
+        for (const event of skippedNodeEvents(finalizer)) options.report(skyhook, event)
+        return await attempt('metadata', async () => await patchMetadata(skyhook, metadataPatch))
       }
 
-      const isFresh = now < freshUntilMs
-      const status = nextStatus({ skyhook, counts, finalizer, isFresh, nowMs: wallMs() })
-      const statusAtMs = Math.max(statusDueMs(skyhook, status, agents.ready ?? nodes.size), heldUntilMs('status'))
+      const isSpecPropagating = now < specPropagatedAtMs
+      const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowMs: wallMs() })
+      const statusAtMs = Math.max(statusDueMs(skyhook, status, agents.ready ?? nodes.size), backoffUntilMs('status'))
       if (statusAtMs <= now) return await attempt('status', async () => await putStatus(skyhook, status))
 
-      const deletionAtMs = finalizer.do === 'wait' ? finalizer.againAtMs : Infinity
-      const freshAtMs = isFresh ? freshUntilMs : Infinity
-      return Math.min(ledgerAtMs, matchedAgainMs(ledger.matched), upkeepAtMs, statusAtMs, deletionAtMs, freshAtMs)
+      const deletionAtMs = finalizer.action === 'wait' ? finalizer.recheckAtMs : Infinity
+      const propagationEndAtMs = isSpecPropagating ? specPropagatedAtMs : Infinity
+      return Math.min(ledgerAtMs, dampedCountDueAtMs(ledger.matched), metadataPatchAtMs, statusAtMs, deletionAtMs, propagationEndAtMs)
     },
   }
 

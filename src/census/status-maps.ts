@@ -9,8 +9,8 @@ export type NodeMaps = {
 }
 
 /** Leaves room in an object of 256 KiB for a spec, the conditions and what others keep in the status. */
-export const MAPS_LIMIT_BYTES = 96 * 1024
-const SHOWN_WHEN_TRUNCATED = 100
+export const maxMapsBytes = 96 * 1024
+const maxNodesWhenTruncated = 100
 
 /** When not all fit, those that a person has to look at come first. */
 const urgency: Record<NodeStatus, number> = {
@@ -25,15 +25,15 @@ const urgency: Record<NodeStatus, number> = {
 }
 
 /** State and status of every node, or, where that would be too large, of at most 100 incomplete ones within the same size. */
-export function nodeMaps(nodes: readonly NodeFact[], limitBytes = MAPS_LIMIT_BYTES): NodeMaps {
+export function nodeMaps(nodes: readonly NodeFact[], limitBytes = maxMapsBytes): NodeMaps {
   const whole = fill(nodes, limitBytes)
   if (whole !== undefined) return { ...whole, nodeStateTruncated: false }
   const incomplete = nodes
     .filter(({ status }) => status !== 'complete')
     .toSorted((a, b) => urgency[a.status] - urgency[b.status] || (a.name < b.name ? -1 : 1))
-    .slice(0, SHOWN_WHEN_TRUNCATED)
-  for (let shown = incomplete.length; ; shown = Math.floor(shown / 2)) {
-    const part = fill(incomplete.slice(0, shown), limitBytes)
+    .slice(0, maxNodesWhenTruncated)
+  for (let nodeCount = incomplete.length; ; nodeCount = Math.floor(nodeCount / 2)) {
+    const part = fill(incomplete.slice(0, nodeCount), limitBytes)
     if (part !== undefined) return { ...part, nodeStateTruncated: true }
   }
 }

@@ -6,24 +6,30 @@ import { planFinalizer, type FinalizerPlan } from './finalizer.ts'
 import type { CensusNode } from './node-facts.ts'
 import { conditionOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
 import { isUrgent, nextStatus } from './status.ts'
-import { agentsAll, counted, entry, nodeSaying, skyhookWith, spec, type Said } from '../../test/support/census-objects.ts'
+import { allAgents, countsOf, entry, nodeReporting, skyhookWith, spec, type NodeReport } from '../../test/support/census-objects.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14, 0, 0, 500)
-const nothing: FinalizerPlan = { do: 'nothing' }
+const nothing: FinalizerPlan = { action: 'nothing' }
 
-type Situation = { skyhook?: Skyhook; finalizer?: FinalizerPlan; isFresh?: boolean; nowMs?: number; agents?: ReturnType<typeof agentsAll> }
-
-function statusOf(nodes: readonly CensusNode[], situation: Situation = {}): SkyhookStatus {
-  const { skyhook = skyhookWith(), finalizer = nothing, isFresh = false, agents } = situation
-  return nextStatus({ skyhook, counts: counted(skyhook, nodes, agents), finalizer, isFresh, nowMs: situation.nowMs ?? nowMs })
+type Scenario = {
+  skyhook?: Skyhook
+  finalizer?: FinalizerPlan
+  isSpecPropagating?: boolean
+  nowMs?: number
+  agents?: ReturnType<typeof allAgents>
 }
-const nodes = (...said: (string | Said)[]): CensusNode[] =>
-  said.map((one, at) => nodeSaying(`n${at + 1}`, typeof one === 'string' ? { status: one } : one))
-const short = (status: SkyhookStatus, type: string): string | undefined => {
+
+function statusOf(nodes: readonly CensusNode[], scenario: Scenario = {}): SkyhookStatus {
+  const { skyhook = skyhookWith(), finalizer = nothing, isSpecPropagating = false, agents } = scenario
+  return nextStatus({ skyhook, counts: countsOf(skyhook, nodes, agents), finalizer, isSpecPropagating, nowMs: scenario.nowMs ?? nowMs })
+}
+const nodes = (...reports: (string | NodeReport)[]): CensusNode[] =>
+  reports.map((one, at) => nodeReporting(`n${at + 1}`, typeof one === 'string' ? { status: one } : one))
+const conditionText = (status: SkyhookStatus, type: string): string | undefined => {
   const condition = conditionOf(status, type)
   return condition && `${condition.status} ${condition.reason}`
 }
-const failing: Said = { status: 'erroring', reason: ['StepFailed', 'package tuning 1.1.0: apply.sh ended with 1'] }
+const failing: NodeReport = { status: 'erroring', reason: ['StepFailed', 'package tuning 1.1.0: apply.sh ended with 1'] }
 
 describe('the fields', () => {
   test('of a rollout under way', () => {
@@ -72,20 +78,20 @@ describe('Ready, Reconciling and Stalled', () => {
   const broken = { packages: { a: { version: '1', image: 'a', dependsOn: { b: '1' } } } }
   const deleting = skyhookWith({ metadata: { deletionTimestamp: '2026-11-20T13:59:00Z', annotations: { [pauseKey]: 'true' } } })
   const waitsFor = (names: string[], more: object = {}): FinalizerPlan => ({
-    do: 'wait',
+    action: 'wait',
     nodes: names,
     skipped: [],
-    againAtMs: Infinity,
+    recheckAtMs: Infinity,
     ...more,
   })
 
-  test.each<[string, CensusNode[], Situation, [ready: string, reconciling: string, stalled: string]]>([
+  test.each<[string, CensusNode[], Scenario, [ready: string, reconciling: string, stalled: string]]>([
     ['all complete', nodes('complete', 'complete'), {}, ['True Complete', 'False Complete', 'False NotStalled']],
     ['no node selected', [], {}, ['True NoNodesSelected', 'False Complete', 'False NotStalled']],
     [
       'complete, the spec just changed',
       nodes('complete'),
-      { isFresh: true },
+      { isSpecPropagating: true },
       ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
     ],
     ['working', nodes('complete', 'in_progress', failing), {}, ['False InProgress', 'True InProgress', 'False NotStalled']],
@@ -95,7 +101,7 @@ describe('Ready, Reconciling and Stalled', () => {
     [
       'silent',
       nodes('complete', 'in_progress'),
-      { agents: agentsAll('ready', { n2: 'silent' }) },
+      { agents: allAgents('ready', { n2: 'silent' }) },
       ['Unknown NodesUnknown', 'True NodesUnknown', 'False NotStalled'],
     ],
     ['paused', nodes('waiting'), { skyhook: annotated(pauseKey) }, ['False Paused', 'False Paused', 'False NotStalled']],
@@ -116,12 +122,12 @@ describe('Ready, Reconciling and Stalled', () => {
     [
       'paused while being deleted',
       nodes('complete'),
-      { skyhook: deleting, finalizer: waitsFor(['n1'], { heldBy: 'pause' }) },
+      { skyhook: deleting, finalizer: waitsFor(['n1'], { blockedBy: 'pause' }) },
       ['False Deleting', 'False Stalled', 'True DeletionBlocked'],
     ],
-  ])('%s', (_, all, situation, expected) => {
-    const status = statusOf(all, situation)
-    expect(['Ready', 'Reconciling', 'Stalled'].map((type) => short(status, type))).toEqual(expected)
+  ])('%s', (_, all, scenario, expected) => {
+    const status = statusOf(all, scenario)
+    expect(['Ready', 'Reconciling', 'Stalled'].map((type) => conditionText(status, type))).toEqual(expected)
     for (const type of ['Ready', 'Reconciling', 'Stalled']) expect(conditionOf(status, type)?.observedGeneration).toBe(3)
   })
 
@@ -134,13 +140,13 @@ describe('Ready, Reconciling and Stalled', () => {
 
   test('never true while a selected node is anything but complete for this spec', () => {
     const word = fc.constantFrom('complete', 'in_progress', 'erroring', 'blocked', 'waiting', 'unknown', 'paused', '')
-    const said = fc.record({ status: word, current: fc.boolean(), agent: fc.constantFrom('ready', 'late', 'silent' as const) })
+    const reports = fc.record({ status: word, current: fc.boolean(), agent: fc.constantFrom('ready', 'unready', 'silent' as const) })
     fc.assert(
-      fc.property(fc.array(said, { maxLength: 6 }), fc.boolean(), (all, isFresh) => {
-        const agents = agentsAll('ready', Object.fromEntries(all.map(({ agent }, at) => [`n${at + 1}`, agent])))
+      fc.property(fc.array(reports, { maxLength: 6 }), fc.boolean(), (all, isSpecPropagating) => {
+        const agents = allAgents('ready', Object.fromEntries(all.map(({ agent }, at) => [`n${at + 1}`, agent])))
         const list = nodes(...all.map(({ status, current }) => ({ status, ...(current ? {} : { companion: { applied: 'of before' } }) })))
         const proven = all.every(({ status, current, agent }) => status === 'complete' && current && agent !== 'silent')
-        expect(conditionOf(statusOf(list, { agents, isFresh }), 'Ready')?.status === 'True').toBe(proven && !isFresh)
+        expect(conditionOf(statusOf(list, { agents, isSpecPropagating }), 'Ready')?.status === 'True').toBe(proven && !isSpecPropagating)
       }),
     )
   })
@@ -150,8 +156,8 @@ describe('the original operator’s conditions', () => {
   const type = (name: string): string => `skyhook.nvidia.com/${name}`
 
   test('taints and ignored nodes, in its words', () => {
-    const intolerant: Said = { status: 'blocked', reason: ['TaintNotTolerated', 'the node has gpu:NoSchedule'] }
-    const status = statusOf(nodes(intolerant, intolerant, { labels: { [ignoreLabel]: 'true' } }))
+    const untoleratedNodes: NodeReport = { status: 'blocked', reason: ['TaintNotTolerated', 'the node has gpu:NoSchedule'] }
+    const status = statusOf(nodes(untoleratedNodes, untoleratedNodes, { labels: { [ignoreLabel]: 'true' } }))
     expect(conditionOf(status, type('TaintNotTolerable'))).toMatchObject({
       status: 'True',
       reason: 'TaintNotTolerable',
@@ -167,8 +173,8 @@ describe('the original operator’s conditions', () => {
   })
 
   test('name at most twenty nodes', () => {
-    const intolerant: Said = { status: 'blocked', reason: ['TaintNotTolerated', 'x'] }
-    const status = statusOf(nodes(...Array.from({ length: 700 }, () => intolerant)))
+    const untoleratedNodes: NodeReport = { status: 'blocked', reason: ['TaintNotTolerated', 'x'] }
+    const status = statusOf(nodes(...Array.from({ length: 700 }, () => untoleratedNodes)))
     const { message } = conditionOf(status, type('TaintNotTolerable')) as Condition
     expect(message.match(/n\d+/g)).toHaveLength(20)
     expect(message).toContain('and 680 more')
@@ -191,7 +197,7 @@ describe('the original operator’s conditions', () => {
   })
 
   test('the latest launch is named and stays', () => {
-    const launching: Said = { status: 'in_progress', entries: [entry({ stage: 'apply', state: 'in_progress' })] }
+    const launching: NodeReport = { status: 'in_progress', entries: [entry({ stage: 'apply', state: 'in_progress' })] }
     const first = statusOf(nodes('waiting', launching))
     expect(conditionOf(first, type('ApplyPackage'))).toMatchObject({
       status: 'True',
@@ -221,16 +227,16 @@ describe('the original operator’s conditions', () => {
 })
 
 describe('time', () => {
-  const step = fc.constantFrom<string | Said>('complete', 'in_progress', 'waiting', failing, 'blocked', '')
+  const step = fc.constantFrom<string | NodeReport>('complete', 'in_progress', 'waiting', failing, 'blocked', '')
   const states = fc.array(fc.array(step, { maxLength: 4 }), { minLength: 1, maxLength: 6 })
 
-  test('the same count again changes nothing, however late', () => {
+  test('the same count again changes nothing, however unready', () => {
     fc.assert(
       fc.property(states, (history) => {
         let status: SkyhookStatus | undefined
-        for (const [turn, said] of history.entries()) {
+        for (const [turn, reports] of history.entries()) {
           const skyhook = skyhookWith(status === undefined ? {} : { status })
-          status = statusOf(nodes(...said), { skyhook, nowMs: nowMs + turn * 10_000 })
+          status = statusOf(nodes(...reports), { skyhook, nowMs: nowMs + turn * 10_000 })
         }
         const again = statusOf(nodes(...(history.at(-1) ?? [])), { skyhook: skyhookWith({ status: status ?? {} }), nowMs: nowMs + 10 ** 9 })
         expect(again).toEqual(status)
@@ -242,9 +248,9 @@ describe('time', () => {
     fc.assert(
       fc.property(states, (history) => {
         let before: SkyhookStatus | undefined
-        for (const [turn, said] of history.entries()) {
+        for (const [turn, reports] of history.entries()) {
           const skyhook = skyhookWith(before === undefined ? {} : { status: before })
-          const after = statusOf(nodes(...said), { skyhook, nowMs: nowMs + (turn + 1) * 10_000 })
+          const after = statusOf(nodes(...reports), { skyhook, nowMs: nowMs + (turn + 1) * 10_000 })
           const wrong = (after.conditions ?? []).filter(({ type, status, lastTransitionTime }) => {
             const was = conditionOf(before, type)
             return was !== undefined && (was.lastTransitionTime === lastTransitionTime) !== (was.status === status)
@@ -258,8 +264,8 @@ describe('time', () => {
 
   test('is urgent when a condition turns or holds for another generation, not when nodes make progress', () => {
     const working = statusOf(nodes('in_progress', 'waiting'))
-    const later = (said: string[], more: Parameters<typeof skyhookWith>[0] = {}): SkyhookStatus =>
-      statusOf(nodes(...said), { skyhook: skyhookWith({ status: working, ...more }) })
+    const later = (reports: string[], more: Parameters<typeof skyhookWith>[0] = {}): SkyhookStatus =>
+      statusOf(nodes(...reports), { skyhook: skyhookWith({ status: working, ...more }) })
     expect(isUrgent(undefined, working)).toBe(true)
     expect(isUrgent(working, later(['complete', 'in_progress']))).toBe(false)
     expect(isUrgent(working, later(['waiting', 'in_progress']))).toBe(false)
@@ -270,10 +276,10 @@ describe('time', () => {
 })
 
 describe('the size', () => {
-  const fleet = (count: number, packages: number, said: (at: number) => string): CensusNode[] =>
+  const fleet = (count: number, packages: number, reports: (at: number) => string): CensusNode[] =>
     Array.from({ length: count }, (_, at) => {
       const entries = Array.from({ length: packages }, (_, number) => entry({ name: `package-${number}` }))
-      return nodeSaying(`ip-10-0-${at}.eu-central-1.compute.internal`, { status: said(at), entries })
+      return nodeReporting(`ip-10-0-${at}.eu-central-1.compute.internal`, { status: reports(at), entries })
     })
   const sizeOf = (status: SkyhookStatus): number => Buffer.byteLength(JSON.stringify(status))
 
@@ -314,7 +320,7 @@ describe('the size', () => {
   test('a cut map makes no launch out of a node that it did not show', () => {
     const launching = entry({ stage: 'apply', state: 'in_progress' })
     const before = { nodeStateTruncated: true, nodeState: { n1: {} } }
-    const status = statusOf([nodeSaying('n2', { status: 'in_progress', entries: [launching] })], {
+    const status = statusOf([nodeReporting('n2', { status: 'in_progress', entries: [launching] })], {
       skyhook: skyhookWith({ status: before }),
     })
     expect(conditionOf(status, 'skyhook.nvidia.com/ApplyPackage')).toBeUndefined()
@@ -324,9 +330,9 @@ describe('the size', () => {
 test('the plan of the finalizer reaches the condition', () => {
   const withUninstall = { packages: { tuning: { version: '1.1.0', image: 'x', uninstall: { enabled: true } } } }
   const skyhook = skyhookWith({ spec: withUninstall, metadata: { deletionTimestamp: 'x', finalizers: ['skyhook.nvidia.com/skyhook'] } })
-  const all = [nodeSaying('n1', { of: withUninstall }), nodeSaying('n2', { of: withUninstall, entries: [] })]
-  const counts = counted(skyhook, all)
-  const finalizer = planFinalizer({ skyhook, counts, isDead: () => false, deletionSeenMs: 0, nowMs: 5_000 })
-  const status = nextStatus({ skyhook, counts, finalizer, isFresh: false, nowMs })
+  const all = [nodeReporting('n1', { of: withUninstall }), nodeReporting('n2', { of: withUninstall, entries: [] })]
+  const counts = countsOf(skyhook, all)
+  const finalizer = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs: 5_000 })
+  const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating: false, nowMs })
   expect(conditionOf(status, 'Ready')?.message).toBe('the Skyhook is being deleted; still to uninstall: n1')
 })

@@ -10,7 +10,7 @@ export type StatusInput = {
   readonly skyhook: Skyhook
   readonly counts: Counts
   readonly finalizer: FinalizerPlan
-  readonly isFresh: boolean
+  readonly isSpecPropagating: boolean
   readonly nowMs: number
 }
 
@@ -18,7 +18,7 @@ export type StatusInput = {
  * The status that follows from what was counted and from the status before, which gives times of transition and what others keep there.
  * The same counts twice give the same status, so that nothing is written when nothing changed.
  */
-export function nextStatus({ skyhook, counts, finalizer, isFresh, nowMs }: StatusInput): SkyhookStatus {
+export function nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowMs }: StatusInput): SkyhookStatus {
   const previous = skyhook.status as SkyhookStatus | undefined
   const { nodes, complete } = counts
   const generation = skyhook.metadata.generation ?? 0
@@ -29,26 +29,26 @@ export function nextStatus({ skyhook, counts, finalizer, isFresh, nowMs }: Statu
     status,
     finalizer,
     isDeleting: skyhook.metadata.deletionTimestamp !== undefined,
-    isFresh,
+    isSpecPropagating,
     hasPolicy: skyhook.spec.deploymentPolicy !== undefined && skyhook.spec.deploymentPolicy !== '',
     previous,
     now: new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z'),
   })
   const count = (test: (node: NodeFact) => boolean): number => nodes.filter(test).length
   return {
-    ...keptOf(previous),
+    ...preservedFields(previous),
     observedGeneration: generation,
     status,
     conditions,
     ...nodeMaps(nodes),
-    nodesInProgress: count(isBegun),
+    nodesInProgress: count(isInProgress),
     completeNodes: `${complete}/${nodes.length}`,
     packageList: packageList(skyhook),
     nodesSelected: nodes.length,
     nodesUpdated: complete,
     nodesReady: count((node) => node.status === 'complete' && node.isInService),
     nodesUnavailable: count(({ isCordoned }) => isCordoned),
-    nodesPending: count((node) => node.status !== 'complete' && !isBegun(node) && node.agent !== 'silent'),
+    nodesPending: count((node) => node.status !== 'complete' && !isInProgress(node) && node.agent !== 'silent'),
   }
 }
 
@@ -60,13 +60,13 @@ export function isUrgent(before: SkyhookStatus | undefined, after: SkyhookStatus
   })
 }
 
-const isBegun = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
+const isInProgress = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
 
 /** What others wrote survives, but for the original operator's maps that nobody keeps up any more: they would grow old and large. */
-function keptOf(previous: SkyhookStatus | undefined): SkyhookStatus {
-  const kept: Record<string, unknown> = { ...previous }
-  for (const field of ['nodeBootIds', 'nodePriority', 'compartmentStatuses']) delete kept[field]
-  return kept
+function preservedFields(previous: SkyhookStatus | undefined): SkyhookStatus {
+  const preserved: Record<string, unknown> = { ...previous }
+  for (const field of ['nodeBootIds', 'nodePriority', 'compartmentStatuses']) delete preserved[field]
+  return preserved
 }
 
 function packageList({ spec }: Skyhook): string {

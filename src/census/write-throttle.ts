@@ -2,7 +2,7 @@
  * When a count may be written. Every status of a Skyhook is news to every agent that watches it, so what merely progresses is written
  * the slower the more agents there are; what people and machines wait for is written at once.
  */
-export type Pace = {
+export type WriteThrottle = {
   /** Own writes to this object; undefined = none in this term. */
   readonly lastWriteMs: number | undefined
   readonly agents: number
@@ -10,16 +10,16 @@ export type Pace = {
   readonly isUrgent: boolean
 }
 
-const SHORTEST_MS = 1_000
-const MS_PER_AGENT = 2
+const minIntervalMs = 1_000
+const intervalPerAgentMs = 2
 /** Something that turns to and fro all the time is slowed down to this. */
-const URGENT_MS = 100
+const urgentIntervalMs = 100
 
 /** The earliest moment for the next write. The first one after a quiet time is never late. */
-export function writeAtMs({ lastWriteMs, agents, isUrgent }: Pace): number {
+export function writeAtMs({ lastWriteMs, agents, isUrgent }: WriteThrottle): number {
   if (lastWriteMs === undefined) return -Infinity
-  return lastWriteMs + (isUrgent ? URGENT_MS : paceMs(agents))
+  return lastWriteMs + (isUrgent ? urgentIntervalMs : progressIntervalMs(agents))
 }
 
 /** Time between two writes of mere progress. */
-export const paceMs = (agents: number): number => Math.max(SHORTEST_MS, MS_PER_AGENT * agents)
+export const progressIntervalMs = (agents: number): number => Math.max(minIntervalMs, intervalPerAgentMs * agents)

@@ -3,23 +3,23 @@ import { openJournalFile } from '../host/fs/journal-file.ts'
 import type { JournalFile } from '../host/fs/journal-file.ts'
 import { createHostRoot } from '../host/fs/host-root.ts'
 import type { HostRoot } from '../host/fs/host-root.ts'
-import { listenToCrashPoints } from '../host/fs/failpoint.ts'
+import { onFailpoint } from '../host/fs/failpoint.ts'
 import { claimSingleAgent } from '../host/single-agent.ts'
 import { sweepStepFiles } from '../host/step/files.ts'
-import { pause } from '../kube/retry.ts'
+import { abortableSleep } from '../kube/retry.ts'
 import { emptyJournal, openSteps } from '../schemas/journal.ts'
 import type { Journal } from '../schemas/journal.ts'
-import { crashOrdersOf } from './runtime/failpoint-orders.ts'
+import { createFailpoints } from './runtime/failpoint-orders.ts'
 import { execute } from './executors/execute.ts'
 import { serveHealth, serveMetrics } from './telemetry/http.ts'
 import { createLog, errorField } from './telemetry/log.ts'
 import type { Log } from './telemetry/log.ts'
 import { startLoop } from './loop.ts'
 import { wire } from './wire.ts'
-import type { Parts } from './wire.ts'
+import type { AgentComponents } from './wire.ts'
 import { readSettings } from './settings/settings.ts'
 import type { Settings } from './settings/settings.ts'
-import { doWithoutBestCompiler, returnSpareMemory } from './runtime/heap-trim.ts'
+import { disableTurboFan, startHeapTrim } from './runtime/heap-trim.ts'
 import { newState } from './state/state.ts'
 import type { State } from './state/state.ts'
 import { version } from './settings/version.ts'
@@ -34,18 +34,18 @@ const collectAfterMs = 2_000
 export async function runAgent(): Promise<number> {
   const settings = readSettings()
   const log = createLog(settings.logLevel, { node: settings.nodeName })
-  const stopping = new AbortController()
-  const { signal } = stopping
-  for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stopping.abort(new Error(`stopped by ${name}`)))
+  const shutdown = new AbortController()
+  const { signal } = shutdown
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => shutdown.abort(new Error(`stopped by ${name}`)))
   log.info({ version, pid: process.pid }, 'agent starts')
 
-  const orders = crashOrdersOf(process.env, settings.hostRoot, settings.copyDirRoot)
-  if (orders) listenToCrashPoints((name) => orders.pass(name))
+  const failpoints = createFailpoints(process.env, settings.hostRoot, settings.copyDirRoot)
+  if (failpoints) onFailpoint((name) => failpoints.hit(name))
   const root = createHostRoot(settings.hostRoot)
   const state = newState(emptyJournal(''), await readBootId(root))
-  const parts = wire({ settings, root, state, log, signal }) // reads and watches; nothing is written before the host is ours
+  const components = wire({ settings, root, state, log, signal }) // reads and watches; nothing is written before the host is ours
   let isSynced = false
-  const closeServers = serve(settings, parts, log, () => isSynced)
+  const closeServers = serve(settings, components, log, () => isSynced)
 
   const claim = await unlessStopped(signal, () =>
     claimSingleAgent({
@@ -59,17 +59,17 @@ export async function runAgent(): Promise<number> {
     const journalFile = openJournalFile<Journal>(root, { version: 1 })
     state.journal = await readJournal(journalFile, log)
     state.hostFolders = new Set((await root.stat(settings.copyDirRoot)) ? await root.readdir(settings.copyDirRoot) : [])
-    if (await unlessStopped(signal, async () => (await sync({ root, state, parts, log, signal }), true))) {
+    if (await unlessStopped(signal, async () => (await sync({ root, state, components, log, signal }), true))) {
       isSynced = true
       log.info({ sinceStartMs: Math.round(performance.now()) }, 'synced')
-      doWithoutBestCompiler()
-      returnSpareMemory(signal)
-      await run({ settings, state, parts, journalFile, log, signal })
+      disableTurboFan()
+      startHeapTrim(signal)
+      await run({ settings, state, components, journalFile, log, signal })
     }
   }
   log.info({}, 'agent stops; running steps run on')
   closeServers()
-  parts.close()
+  components.close()
   await claim?.release()
   return 0
 }
@@ -82,45 +82,45 @@ async function readJournal(file: JournalFile<Journal>, log: Log): Promise<Journa
   return emptyJournal('')
 }
 
-type Running = { readonly state: State; readonly parts: Parts; readonly log: Log; readonly signal: AbortSignal }
+type RunContext = { readonly state: State; readonly components: AgentComponents; readonly log: Log; readonly signal: AbortSignal }
 
 /** Nothing is decided before everything is known: the cluster's objects, the slots of this node, the steps that run on its host. */
-async function sync({ root, state, parts, log, signal }: Running & { readonly root: HostRoot }): Promise<void> {
-  await Promise.all([parts.nodes.synced, parts.skyhooks.synced])
-  while (state.node === undefined || !state.skyhooks.known) await pause(5, signal)
+async function sync({ root, state, components, log, signal }: RunContext & { readonly root: HostRoot }): Promise<void> {
+  await Promise.all([components.nodes.synced, components.skyhooks.synced])
+  while (state.node === undefined || !state.skyhooks.known) await abortableSleep(5, signal)
   await Promise.all([
-    untilDone(
-      () => parts.executors.slots.load(signal),
+    retryUntilDone(
+      () => components.executors.slots.load(signal),
       (error) => log.warn(errorField(error), 'the Leases could not be listed'),
       signal,
     ),
-    untilDone(
-      () => parts.executors.steps.observeOpen(),
+    retryUntilDone(
+      () => components.executors.steps.observeOpen(),
       (error) => log.warn(errorField(error), 'the running steps could not be looked at'),
       signal,
     ),
   ])
-  await parts.executors.statuses.look()
+  await components.executors.statuses.refresh()
   const open = new Set(openSteps(state.journal).map(({ id }) => id))
-  await sweepStepFiles({ root, units: parts.units }, open)
+  await sweepStepFiles({ root, units: components.units }, open)
 }
 
 async function run({
   settings,
   state,
-  parts,
+  components,
   journalFile,
   log,
   signal,
-}: Running & { readonly settings: Settings; readonly journalFile: JournalFile<Journal> }): Promise<void> {
-  const teller = parts.createTeller()
-  const inherited = state.journal // as another agent may have left it; mended before anything adds to it
-  await parts.executors.steps
-    .repair(inherited)
+}: RunContext & { readonly settings: Settings; readonly journalFile: JournalFile<Journal> }): Promise<void> {
+  const reporter = components.createEventReporter()
+  const initialJournal = state.journal // as another agent may have left it; mended before anything adds to it
+  await components.executors.steps
+    .repair(initialJournal)
     .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
   const collect = async (): Promise<void> => {
-    await parts.executors.preparer.collect(state.journal)
-    await parts.executors.steps.collect().catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
+    await components.executors.preparer.collect(state.journal)
+    await components.executors.steps.collect().catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
   }
   const loop = startLoop({
     state,
@@ -130,13 +130,13 @@ async function run({
       reapplyOnReboot: settings.reapplyOnReboot,
     },
     writeJournal: (journal) => journalFile.write(journal),
-    execute: (action) => execute(parts.executors, action),
-    decided: ({ events, reasons, watchPods }) => {
-      parts.seeReasons(reasons)
-      teller.events(events, reasons)
-      parts.news.update()
-      if (events.some(({ type }) => type === 'stageCompleted')) void parts.executors.statuses.look() // what it left for the Node to show
-      parts.pods.follow(watchPods)
+    execute: (action) => execute(components.executors, action),
+    onDecided: ({ events, reasons, watchPods }) => {
+      components.setReasons(reasons)
+      reporter.events(events, reasons)
+      components.slotWatch.update()
+      if (events.some(({ type }) => type === 'stageCompleted')) void components.executors.statuses.refresh() // what it left for the Node to show
+      components.pods.follow(watchPods)
       if (events.some(({ type }) => type === 'completed')) setTimeout(() => void collect(), collectAfterMs).unref()
     },
     onActionFailed: (action, error) =>
@@ -144,14 +144,19 @@ async function run({
     onJournalFailed: (error) => log.error(errorField(error), 'the journal cannot be written; nothing is done until it can'),
     signal,
   })
-  parts.onNews(() => loop.wake())
-  const censusEnded = parts.standForCensus()
+  components.onWake(() => loop.wake())
+  const censusEnded = components.campaignForCensus()
   await collect()
   await Promise.all([loop.ended, censusEnded])
 }
 
 /** Health for the kubelet, metrics for Prometheus. Returns what closes both. */
-function serve(settings: Settings, { connection, nodes, skyhooks, metrics }: Parts, log: Log, isSynced: () => boolean): () => void {
+function serve(
+  settings: Settings,
+  { connection, nodes, skyhooks, metrics }: AgentComponents,
+  log: Log,
+  isSynced: () => boolean,
+): () => void {
   const health = serveHealth({
     live: () => undefined, // answering is living: the loop shares this thread
     ready: () => {
@@ -161,14 +166,14 @@ function serve(settings: Settings, { connection, nodes, skyhooks, metrics }: Par
       return undefined
     },
   })
-  const scrape = settings.metrics.enabled
+  const metricsServer = settings.metrics.enabled
     ? serveMetrics(metrics.registry, settings.hostIp, settings.metrics.port, (error) =>
         log.warn(errorField(error), 'metrics cannot be served'),
       )
     : undefined
   return () => {
     health.close()
-    scrape?.close()
+    metricsServer?.close()
   }
 }
 
@@ -183,14 +188,14 @@ async function unlessStopped<T>(signal: AbortSignal, task: () => Promise<T>): Pr
   }
 }
 
-async function untilDone(task: () => Promise<void>, onFailure: (error: unknown) => void, signal: AbortSignal): Promise<void> {
+async function retryUntilDone(task: () => Promise<void>, onFailure: (error: unknown) => void, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
       return await task()
     } catch (error) {
       signal.throwIfAborted()
       onFailure(error)
-      await pause(1_000, signal)
+      await abortableSleep(1_000, signal)
     }
   }
 }

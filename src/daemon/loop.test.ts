@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { emptyJournal, type Journal } from '../schemas/journal.ts'
 import { known, type StageSettings } from '../stages/model/snapshot.ts'
 import { startLoop } from './loop.ts'
-import { newState, worldOf, type State } from './state/state.ts'
+import { newState, snapshotOf, type State } from './state/state.ts'
 
 const settings: StageSettings = { runtimeRequiredTaint: { key: 'k', effect: 'NoSchedule' }, skipNamespaces: [], reapplyOnReboot: false }
 
@@ -21,8 +21,8 @@ function nodeState(): State {
   return state
 }
 
-const quiet = {
-  decided: () => undefined,
+const defaultPorts = {
+  onDecided: () => undefined,
   onActionFailed: () => undefined,
   onJournalFailed: () => undefined,
   writeJournal: async () => undefined,
@@ -32,22 +32,22 @@ test('a record that cannot be written is tried again, though no plan names it tw
   const state = nodeState()
   const uid = 'a-uid'
   const steps = [{ package: 'a', id: 'x', unit: 'x.service', mode: 'apply', index: 0, path: 'run.sh', bootId: 'boot-1', startedAtMs: 0 }]
-  const halted = { uid, rev: 1, packages: {}, reboots: {}, flags: {}, installed: {}, stopping: steps }
-  state.journal = { ...state.journal, nodeUid: 'u', skyhooks: { gone: halted } }
+  const canceledRecord = { uid, rev: 1, packages: {}, reboots: {}, flags: {}, installedVersions: {}, canceling: steps }
+  state.journal = { ...state.journal, nodeUid: 'u', skyhooks: { gone: canceledRecord } }
   state.attempts.set('x', { state: 'ended', end: { outcome: 'exited', code: 0 } })
-  let tries = 0
+  let attemptCount = 0
   startLoop({
-    ...quiet,
+    ...defaultPorts,
     state,
     settings,
     execute: async ({ do: what }) => {
-      if (what === 'forgetStep' && ++tries < 3) throw new Error('ENOSPC')
+      if (what === 'forgetStep' && ++attemptCount < 3) throw new Error('ENOSPC')
     },
     signal: stopping.signal,
   })
-  await expect.poll(() => tries, { timeout: 8_000 }).toBe(3)
+  await expect.poll(() => attemptCount, { timeout: 8_000 }).toBe(3)
   await sleep(1_500)
-  expect(tries).toBe(3)
+  expect(attemptCount).toBe(3)
 })
 
 test('a journal that cannot be written holds everything back, says why, and is tried again until it can', async () => {
@@ -63,13 +63,13 @@ test('a journal that cannot be written holds everything back, says why, and is t
       written.push(journal)
     },
     execute: async () => undefined,
-    decided: () => undefined,
+    onDecided: () => undefined,
     onActionFailed: () => undefined,
     onJournalFailed: (error) => failures.push((error as Error).message),
     signal: stopping.signal,
   })
   await sleep(50)
-  expect(worldOf(state, 0, settings)?.host).toEqual({
+  expect(snapshotOf(state, 0, settings)?.host).toEqual({
     state: 'unusable',
     reason: 'HostUnusable',
     message: 'nothing is begun while the journal cannot be written: ENOSPC: no space left on device, write',
@@ -78,6 +78,6 @@ test('a journal that cannot be written holds everything back, says why, and is t
   await sleep(50)
   expect(failures).toHaveLength(1) // told once, however often it is tried
   isFull = false
-  await expect.poll(() => worldOf(state, 0, settings)?.host, { timeout: 5_000 }).toEqual({ state: 'usable' }) // nobody woke it
+  await expect.poll(() => snapshotOf(state, 0, settings)?.host, { timeout: 5_000 }).toEqual({ state: 'usable' }) // nobody woke it
   expect(written.at(-1)).toMatchObject({ nodeUid: 'u' })
 })

@@ -5,7 +5,7 @@ import type { Action, Plan, TimedReason } from '../stages/model/plan.ts'
 import { emptyPatch } from '../stages/publish/node-annotations.ts'
 import type { StageSettings } from '../stages/model/snapshot.ts'
 import type { State } from './state/state.ts'
-import { worldOf } from './state/state.ts'
+import { snapshotOf } from './state/state.ts'
 
 /**
  * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an action
@@ -24,25 +24,25 @@ export type LoopPorts = {
   /** Carries out one action. A rejection is told and leads to another decision after a pause. */
   execute(action: Action): Promise<void>
   /** After each decision whose journal is durable, before its actions. */
-  decided(plan: Plan): void
+  onDecided(plan: Plan): void
   onActionFailed(action: Action, error: unknown): void
   onJournalFailed(error: unknown): void
   readonly signal: AbortSignal
 }
 
 /** An action that failed is asked for again at the earliest after this; a quick fault must not become a storm. */
-const failurePauseMs = 1_000
+const failureDelayMs = 1_000
 /** However quiet it is: facts that no event announces (a clock, a file) are looked at this often. */
-const longestSleepMs = 60_000
+const maxSleepMs = 60_000
 
 export function startLoop(ports: LoopPorts): Loop {
   const { state, signal } = ports
   const running = new Set<string>()
-  const pausedUntilMs = new Map<string, number>()
-  const owed = new Map<string, Action>()
+  const retryNotBeforeMs = new Map<string, number>()
+  const actionsToRetry = new Map<string, Action>()
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
-  let pending = Promise.withResolvers<void>()
-  const wake = (): void => pending.resolve()
+  let nextWake = Promise.withResolvers<void>()
+  const wake = (): void => nextWake.resolve()
   signal.addEventListener('abort', wake)
 
   function start(action: Action): void {
@@ -52,13 +52,13 @@ export function startLoop(ports: LoopPorts): Loop {
       .execute(action)
       .then(
         () => {
-          pausedUntilMs.delete(action.key)
-          owed.delete(action.key)
+          retryNotBeforeMs.delete(action.key)
+          actionsToRetry.delete(action.key)
         },
         (error: unknown) => {
           if (signal.aborted) return
-          pausedUntilMs.set(action.key, Date.now() + failurePauseMs)
-          if (isNamedOnce(action)) owed.set(action.key, action)
+          retryNotBeforeMs.set(action.key, Date.now() + failureDelayMs)
+          if (isPlannedOnce(action)) actionsToRetry.set(action.key, action)
           ports.onActionFailed(action, error)
         },
       )
@@ -70,59 +70,60 @@ export function startLoop(ports: LoopPorts): Loop {
   }
 
   /** What cannot be remembered must not be done: false where it could not be written. */
-  async function remember(journal: Journal): Promise<boolean> {
+  async function persist(journal: Journal): Promise<boolean> {
     try {
       await ports.writeJournal(journal)
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
-      if (why !== state.journalTrouble) ports.onJournalFailed(error)
-      state.journalTrouble = why
+      if (why !== state.journalError) ports.onJournalFailed(error)
+      state.journalError = why
       return false
     }
     state.journal = journal
-    state.journalTrouble = undefined
+    state.journalError = undefined
     return true
   }
 
   /** Why nothing happens is told all the same: nobody goes by it. */
-  function tell(plan: Plan): void {
+  function reportPlan(plan: Plan): void {
     reasons = plan.reasons
-    ports.decided({ ...plan, events: [] })
+    ports.onDecided({ ...plan, events: [] })
     for (const action of plan.actions) {
-      const told = action.do === 'publish' ? reasonsIn(action.patch.annotations) : {}
-      if (action.do === 'publish' && Object.keys(told).length > 0) start({ ...action, patch: { ...emptyPatch(), annotations: told } })
+      const reasonAnnotations = action.do === 'publish' ? reasonsIn(action.patch.annotations) : {}
+      if (action.do === 'publish' && Object.keys(reasonAnnotations).length > 0)
+        start({ ...action, patch: { ...emptyPatch(), annotations: reasonAnnotations } })
     }
   }
 
   /** One decision; returns when to look again at the latest. */
-  async function pass(): Promise<number> {
+  async function reconcile(): Promise<number> {
     const nowMs = Date.now()
-    const longestMs = state.journalTrouble === undefined || (await remember(state.journal)) ? longestSleepMs : failurePauseMs
-    const world = worldOf(state, nowMs, ports.settings)
-    if (!world) return nowMs + longestSleepMs
-    const plan = decide(world, reasons)
-    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal) && !(await remember(plan.journal))) {
-      tell(plan)
-      return nowMs + failurePauseMs
+    const sleepLimitMs = state.journalError === undefined || (await persist(state.journal)) ? maxSleepMs : failureDelayMs
+    const snapshot = snapshotOf(state, nowMs, ports.settings)
+    if (!snapshot) return nowMs + maxSleepMs
+    const plan = decide(snapshot, reasons)
+    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal) && !(await persist(plan.journal))) {
+      reportPlan(plan)
+      return nowMs + failureDelayMs
     }
     reasons = plan.reasons
-    ports.decided(plan)
-    for (const found of [state.prepared, state.answers, state.cleanUps])
-      for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
-    let wakeAtMs = plan.wakeAtMs
-    for (const action of [...plan.actions, ...owed.values()]) {
-      const pausedMs = pausedUntilMs.get(action.key) ?? 0
-      if (pausedMs > nowMs) wakeAtMs = Math.min(wakeAtMs, pausedMs)
+    ports.onDecided(plan)
+    for (const results of [state.preparations, state.requestedStatuses, state.cleanUps])
+      for (const key of results.keys()) if (!plan.needed.has(key)) results.delete(key)
+    let requeueAtMs = plan.requeueAtMs
+    for (const action of [...plan.actions, ...actionsToRetry.values()]) {
+      const notBeforeMs = retryNotBeforeMs.get(action.key) ?? 0
+      if (notBeforeMs > nowMs) requeueAtMs = Math.min(requeueAtMs, notBeforeMs)
       else start(action)
     }
-    return Math.min(wakeAtMs, nowMs + longestMs)
+    return Math.min(requeueAtMs, nowMs + sleepLimitMs)
   }
 
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      pending = Promise.withResolvers<void>() // what woke us until here is answered by this pass
-      const wakeAtMs = await pass()
-      await sleepUntil(wakeAtMs, pending.promise)
+      nextWake = Promise.withResolvers<void>() // what woke us until here is answered by this pass
+      const requeueAtMs = await reconcile()
+      await sleepUntil(requeueAtMs, nextWake.promise)
     }
   }
 
@@ -130,7 +131,7 @@ export function startLoop(ports: LoopPorts): Loop {
 }
 
 /** What follows from an entry of the journal in the moment in which it is made: no later plan asks for it again. */
-const isNamedOnce = ({ do: what }: Action): boolean => what.startsWith('record') || what === 'forgetStep'
+const isPlannedOnce = ({ do: what }: Action): boolean => what.startsWith('record') || what === 'forgetStep'
 
 const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record<string, string | null> =>
   Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(reasonKey(''))))

@@ -1,29 +1,29 @@
-import { keepBus } from '../host/dbus/reconnecting.ts'
+import { createBusConnection } from '../host/dbus/reconnecting.ts'
 import type { BusConnection } from '../host/dbus/reconnecting.ts'
-import { crashPoint } from '../host/fs/failpoint.ts'
+import { failpoint } from '../host/fs/failpoint.ts'
 import type { HostRoot } from '../host/fs/host-root.ts'
 import { createUnits } from '../host/systemd/units.ts'
 import type { Units } from '../host/systemd/units.ts'
 import { inClusterCredentials } from '../kube/credentials.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
-import { cordonWriter } from '../kube/cordon-writer.ts'
-import { createTransport } from '../kube/transport.ts'
+import { findCordonManager } from '../kube/cordon-writer.ts'
+import { createKubeTransport } from '../kube/transport.ts'
 import type { TimedReason } from '../stages/model/plan.ts'
 import type { ReasonName } from '../stages/model/reasons.ts'
-import { countWishes } from '../stages/package/run-requests.ts'
-import { countNodes } from './executors/count-nodes.ts'
+import { countRequests } from '../stages/package/run-requests.ts'
+import { detectSingleNode } from './executors/count-nodes.ts'
 import { evictPod } from './executors/evictions.ts'
 import { createInterrupter } from './executors/interrupts.ts'
 import { createPreparer } from './executors/prepare.ts'
 import { publish } from './executors/publish.ts'
 import { createStepRunner } from './executors/steps/run.ts'
-import { watchedTransport } from './runtime/failpoint-orders.ts'
+import { failpointTransport } from './runtime/failpoint-orders.ts'
 import type { Executors } from './executors/execute.ts'
 import { errorField } from './telemetry/log.ts'
 import type { Log } from './telemetry/log.ts'
-import { standForCensus } from './census/term.ts'
-import type { CensusTerm } from './census/term.ts'
+import { campaignForCensus } from './census/term.ts'
+import type { CensusCampaign } from './census/term.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import type { Metrics } from './telemetry/metrics.ts'
 import { followNode } from './state/node.ts'
@@ -35,39 +35,39 @@ import { createReferences } from './state/references.ts'
 import type { Settings } from './settings/settings.ts'
 import { followSkyhooks } from './state/skyhooks.ts'
 import type { SkyhookSource } from './state/skyhooks.ts'
-import { keepSlots } from './slots/slot-manager.ts'
-import { followSlotNews } from './slots/slot-watch.ts'
-import type { SlotNews } from './slots/slot-watch.ts'
+import { createSlotManager } from './slots/slot-manager.ts'
+import { createSlotWatch } from './slots/slot-watch.ts'
+import type { SlotWatch } from './slots/slot-watch.ts'
 import type { State } from './state/state.ts'
-import { createTeller } from './telemetry/reporter.ts'
-import type { Teller } from './telemetry/reporter.ts'
+import { createEventReporter } from './telemetry/reporter.ts'
+import type { EventReporter } from './telemetry/reporter.ts'
 import { version } from './settings/version.ts'
 
 /** Up to this many nodes one edit may be read by all agents at once. */
-const readAtOnceUpTo = 100
-const longestReadDelayMs = 5_000
+const maxNodesWithoutReadDelay = 100
+const maxReadDelayMs = 5_000
 
 /** The parts of a running agent, connected. */
-export type Parts = {
+export type AgentComponents = {
   readonly units: Units
   readonly connection: BusConnection
   readonly nodes: NodeSource
   readonly skyhooks: SkyhookSource
   readonly pods: PodSource
-  readonly news: SlotNews
+  readonly slotWatch: SlotWatch
   readonly executors: Executors
   readonly metrics: Metrics
   /** Once the own Node is known: its uid goes into Events. */
-  createTeller(): Teller
-  seeReasons(reasons: ReadonlyMap<string, TimedReason>): void
+  createEventReporter(): EventReporter
+  setReasons(reasons: ReadonlyMap<string, TimedReason>): void
   /** Begins the candidacy for the census; resolves when it is over and the Lease given back. */
-  standForCensus(): Promise<void>
+  campaignForCensus(): Promise<void>
   /** Whom the sources wake. */
-  onNews(wake: () => void): void
+  onWake(wake: () => void): void
   close(): void
 }
 
-export type Wiring = {
+export type WireOptions = {
   readonly settings: Settings
   readonly root: HostRoot
   readonly state: State
@@ -75,15 +75,15 @@ export type Wiring = {
   readonly signal: AbortSignal
 }
 
-export function wire({ settings, root, state, log, signal }: Wiring): Parts {
-  let listener = (): void => undefined
+export function wire({ settings, root, state, log, signal }: WireOptions): AgentComponents {
+  let wakeListener = (): void => undefined
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
-  const wake = (): void => listener()
+  const wake = (): void => wakeListener()
 
   const metrics = createMetrics({
     version,
     slots: () => slots.kinds(),
-    wishes: () => countWishes(state.statuses, state.bootId),
+    packageRequests: () => countRequests(state.statuses, state.bootId),
     isCensusLeader: () => census?.isLeader() === true,
     reasons: () => oldestReasons(reasons),
     reflectorAges: () =>
@@ -92,15 +92,15 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
         ['skyhooks', skyhooks.ageMs() / 1000],
       ]),
   })
-  const plainTransport = createTransport({
+  const baseTransport = createKubeTransport({
     credentials: inClusterCredentials(),
     version,
     onRequest: ({ verb, code }) => metrics.apiRequest(verb, code),
   })
-  const transport = watchedTransport(plainTransport, crashPoint)
+  const transport = failpointTransport(baseTransport, failpoint)
   const recorder = startEventRecorder(transport, { component: 'skyhookd', host: settings.nodeName, signal })
 
-  const connection = keepBus({ socketPath: settings.busSocket })
+  const connection = createBusConnection({ socketPath: settings.busSocket })
   const units = createUnits(connection)
   connection.onState((bus) => {
     state.host =
@@ -137,18 +137,18 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
     signal,
   })
   const pods = createPodSource(transport, settings.nodeName, state, wake, signal)
-  const news = followSlotNews({ transport, namespace: settings.namespace, state, wake, signal })
-  const slots = keepSlots({
+  const slotWatch = createSlotWatch({ transport, namespace: settings.namespace, state, wake, signal })
+  const slots = createSlotManager({
     transport,
     leases: { transport, namespace: settings.namespace },
     state,
     node: () => ({ name: settings.nodeName, uid: state.node?.metadata.uid ?? '', bootId: state.bootId }),
     log,
     signal,
-    onHeldFor: (phase, seconds) => metrics.slotHeld(phase, seconds),
-    onWaitedFor: (seconds) => metrics.slotWaited(seconds),
+    onReleased: (phase, seconds) => metrics.slotHeld(phase, seconds),
+    onAcquired: (seconds) => metrics.slotWaited(seconds),
   })
-  let census: CensusTerm | undefined
+  let census: CensusCampaign | undefined
   const references = createReferences(transport, settings.namespace)
   const preparer = createPreparer({ root, settings, state, references, log, signal })
   const steps = createStepRunner({
@@ -172,7 +172,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
     nodes,
     skyhooks,
     pods,
-    news,
+    slotWatch,
     metrics,
     executors: {
       preparer,
@@ -181,24 +181,24 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
       interrupter,
       statuses,
       evict: (pod, isForced) => evictPod({ transport, state, log, signal, mayDelete: settings.drain.allowDelete }, pod, isForced),
-      countNodes: () => countNodes(transport, state, signal),
+      detectSingleNode: () => detectSingleNode(transport, state, signal),
       publish: (patch, computedFrom) => publish(transport, nodes, state, patch, computedFrom, signal),
     },
-    createTeller: () => {
+    createEventReporter: () => {
       const node = { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' }
-      const whoCordoned = (): Promise<string | undefined> =>
-        cordonWriter(transport, `/api/v1/nodes/${settings.nodeName}`, 'skyhookd', signal).catch(() => undefined)
-      return createTeller(log, recorder, node, whoCordoned)
+      const findCordoner = (): Promise<string | undefined> =>
+        findCordonManager(transport, `/api/v1/nodes/${settings.nodeName}`, 'skyhookd', signal).catch(() => undefined)
+      return createEventReporter(log, recorder, node, findCordoner)
     },
-    seeReasons: (seen) => {
-      reasons = seen
+    setReasons: (newReasons) => {
+      reasons = newReasons
     },
-    standForCensus: () => {
-      census = standForCensus({ leases: { transport, namespace: settings.namespace }, settings, metrics, log, signal })
+    campaignForCensus: () => {
+      census = campaignForCensus({ leases: { transport, namespace: settings.namespace }, settings, metrics, log, signal })
       return census.ended
     },
-    onNews: (newListener) => {
-      listener = newListener
+    onWake: (onWakeRequested) => {
+      wakeListener = onWakeRequested
     },
     close() {
       statuses.close()
@@ -211,7 +211,7 @@ export function wire({ settings, root, state, log, signal }: Wiring): Parts {
 
 /** Spreads the reads of a fleet after one edit (design §5): nothing for small ones, else up to 1 ms per node and 5 s in all. */
 function readDelayMs(nodes: number): number {
-  return nodes <= readAtOnceUpTo ? 0 : Math.random() * Math.min(longestReadDelayMs, nodes)
+  return nodes <= maxNodesWithoutReadDelay ? 0 : Math.random() * Math.min(maxReadDelayMs, nodes)
 }
 
 function oldestReasons(reasons: ReadonlyMap<string, TimedReason>): ReadonlyMap<ReasonName, number> {

@@ -1,5 +1,5 @@
 /** Which machine this is, and which of its boots. */
-import { type HostRoot, unlessMissing } from './fs/host-root.ts'
+import { type HostRoot, ignoreEnoent } from './fs/host-root.ts'
 
 /**
  * Id of the host's present boot. Read through the host's root: a container's own /proc may show another machine's where
@@ -26,5 +26,5 @@ export async function readOperatingSystem(root: HostRoot): Promise<{ readonly id
 }
 
 async function readIfPresent(root: HostRoot, path: string): Promise<string | undefined> {
-  return (await root.readFile(path).catch(unlessMissing))?.toString()
+  return (await root.readFile(path).catch(ignoreEnoent))?.toString()
 }

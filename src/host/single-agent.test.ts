@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createHostRoot, type HostRoot } from './fs/host-root.ts'
-import { AGENT_SOCKET_PATH, claimSingleAgent, type SingleAgentClaim } from './single-agent.ts'
+import { agentSocketPath, claimSingleAgent, type SingleAgentClaim } from './single-agent.ts'
 
 let mount: string
 let root: HostRoot
@@ -20,8 +20,8 @@ afterEach(async () => {
   rmSync(mount, { recursive: true })
 })
 
-async function claim(description: string, heard: string[] = [], signal?: AbortSignal): Promise<SingleAgentClaim> {
-  const claim = await claimSingleAgent({ root, description, onWaiting: (holder) => heard.push(holder), ...(signal ? { signal } : {}) })
+async function claim(description: string, received: string[] = [], signal?: AbortSignal): Promise<SingleAgentClaim> {
+  const claim = await claimSingleAgent({ root, description, onWaiting: (holder) => received.push(holder), ...(signal ? { signal } : {}) })
   claims.push(claim)
   return claim
 }
@@ -43,10 +43,10 @@ setInterval(() => {}, 1000)`
 describe('the single agent of a host', () => {
   test('is the first; the next one hears who holds the claim and gets it afterwards', async () => {
     const first = await claim('agent one')
-    const heard: string[] = []
+    const received: string[] = []
     let second: SingleAgentClaim | undefined
-    const waiting = claim('agent two', heard).then((got) => (second = got))
-    await expect.poll(() => heard).toEqual(['agent one'])
+    const waiting = claim('agent two', received).then((granted) => (second = granted))
+    await expect.poll(() => received).toEqual(['agent one'])
     expect(second).toBeUndefined()
     await first.release()
     await waiting
@@ -55,9 +55,9 @@ describe('the single agent of a host', () => {
 
   test('may be killed: its successor does not wait', async () => {
     const child = await holderProcess()
-    const heard: string[] = []
-    const waiting = claim('successor', heard)
-    await expect.poll(() => heard).toEqual(['the child'])
+    const received: string[] = []
+    const waiting = claim('successor', received)
+    await expect.poll(() => received).toEqual(['the child'])
     child.kill('SIGKILL')
     await waiting
   })
@@ -67,10 +67,10 @@ describe('the single agent of a host', () => {
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.kill('SIGKILL')
     await ended
-    expect(existsSync(join(mount, AGENT_SOCKET_PATH))).toBe(true)
-    const heard: string[] = []
-    await claim('successor', heard)
-    expect(heard).toEqual([])
+    expect(existsSync(join(mount, agentSocketPath))).toBe(true)
+    const received: string[] = []
+    await claim('successor', received)
+    expect(received).toEqual([])
   })
 
   test('is one only when many find a dead socket at once', async () => {
@@ -78,17 +78,17 @@ describe('the single agent of a host', () => {
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.kill('SIGKILL')
     await ended
-    let held = 0
-    let most = 0
+    let holders = 0
+    let maxHolders = 0
     const all = Array.from({ length: 12 }, async (_, index) => {
-      const got = await claim(`agent ${index}`)
-      most = Math.max(most, ++held)
+      const granted = await claim(`agent ${index}`)
+      maxHolders = Math.max(maxHolders, ++holders)
       await new Promise((resolve) => setTimeout(resolve, 5))
-      held--
-      await got.release()
+      holders--
+      await granted.release()
     })
     await Promise.all(all)
-    expect(most).toBe(1)
+    expect(maxHolders).toBe(1)
     expect(readdirSync(join(mount, 'run/skyhook'))).toEqual([])
   })
 

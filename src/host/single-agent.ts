@@ -13,11 +13,11 @@ import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { HostRoot } from './fs/host-root.ts'
 
-export const AGENT_SOCKET_PATH = '/run/skyhook/agent.sock'
+export const agentSocketPath = '/run/skyhook/agent.sock'
 
 /** Longer than another agent needs between looking at the dead file and removing it. */
-const LOOK_AGAIN_MS = 50
-const RETRY_MS = 500
+const recheckDelayMs = 50
+const retryDelayMs = 500
 
 export type SingleAgentClaim = {
   /** Ends the claim; whoever waits for it gets it at once. */
@@ -35,49 +35,49 @@ export async function claimSingleAgent(options: {
   readonly path?: string
   readonly signal?: AbortSignal
 }): Promise<SingleAgentClaim> {
-  const { root, path = AGENT_SOCKET_PATH, signal } = options
+  const { root, path = agentSocketPath, signal } = options
   await root.mkdirp(dirname(path), 0o700)
   const socketPath = await root.resolve(path, 'keep')
-  let overDeadFile = false
+  let replacedStaleSocket = false
   for (;;) {
     signal?.throwIfAborted()
-    const claim = await take(socketPath, options.description)
+    const claim = await tryClaim(socketPath, options.description)
     if (claim) {
-      if (!overDeadFile || (await stillOurs(socketPath, claim.inode))) return claim
+      if (!replacedStaleSocket || (await isStillOurs(socketPath, claim.inode))) return claim
       await claim.release()
       continue
     }
-    const found = await inodeOf(socketPath)
+    const foundInode = await inodeOf(socketPath)
     const holder = await waitForHolder(socketPath, options.onWaiting, signal)
-    if (holder === 'dead' && found !== undefined && (await inodeOf(socketPath)) === found) {
+    if (holder === 'stale' && foundInode !== undefined && (await inodeOf(socketPath)) === foundInode) {
       await unlink(socketPath).catch(() => {}) // another agent was quicker
-      overDeadFile = true
-    } else if (holder === 'unclear') await delay(RETRY_MS, undefined, signal ? { signal } : {})
+      replacedStaleSocket = true
+    } else if (holder === 'unclear') await delay(retryDelayMs, undefined, signal ? { signal } : {})
   }
 }
 
-async function stillOurs(path: string, inode: number): Promise<boolean> {
-  await delay(LOOK_AGAIN_MS)
+async function isStillOurs(path: string, inode: number): Promise<boolean> {
+  await delay(recheckDelayMs)
   return (await inodeOf(path)) === inode
 }
 
 /** Listens and takes the name; undefined when it is taken. */
-async function take(path: string, description: string): Promise<(SingleAgentClaim & { readonly inode: number }) | undefined> {
+async function tryClaim(path: string, description: string): Promise<(SingleAgentClaim & { readonly inode: number }) | undefined> {
   // Bound under a name of its own and then linked: a link is taken by one only, and closing a server removes the name that it
   // was bound to, whoever has it by then.
   const ownPath = `${path}.${randomBytes(4).toString('hex')}`
-  const waiting = new Set<Socket>()
+  const waiters = new Set<Socket>()
   const server = createServer((socket) => {
-    waiting.add(socket) // held open: its end tells the other agent of ours
+    waiters.add(socket) // held open: its end tells the other agent of ours
     socket.on('error', () => {}) // 'close' follows
-    socket.on('close', () => waiting.delete(socket))
+    socket.on('close', () => waiters.delete(socket))
     socket.write(`${description}\n`)
   })
   await listen(server, ownPath)
   const inode = (await lstat(ownPath)).ino
   const close = async () => {
     const closed = new Promise((resolve) => server.close(resolve))
-    for (const socket of waiting) socket.destroy()
+    for (const socket of waiters) socket.destroy()
     await closed
   }
   try {
@@ -116,20 +116,20 @@ async function waitForHolder(
   path: string,
   onWaiting: (holder: string) => void,
   signal?: AbortSignal,
-): Promise<'gone' | 'dead' | 'unclear'> {
+): Promise<'gone' | 'stale' | 'unclear'> {
   signal?.throwIfAborted() // an abort before the listener below would not be heard
   const socket = connect(path)
-  const outcome = Promise.withResolvers<'gone' | 'dead' | 'unclear'>()
+  const outcome = Promise.withResolvers<'gone' | 'stale' | 'unclear'>()
   const onAbort = () => outcome.reject(signal?.reason)
   signal?.addEventListener('abort', onAbort, { once: true })
-  let told = ''
+  let announcement = ''
   socket.on('data', (chunk: Buffer) => {
-    if (told.includes('\n') || told.length > 1000) return
-    told += chunk.toString()
-    if (told.includes('\n')) onWaiting(told.slice(0, told.indexOf('\n')))
+    if (announcement.includes('\n') || announcement.length > 1000) return
+    announcement += chunk.toString()
+    if (announcement.includes('\n')) onWaiting(announcement.slice(0, announcement.indexOf('\n')))
   })
   socket.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'ECONNREFUSED') outcome.resolve('dead')
+    if (error.code === 'ECONNREFUSED') outcome.resolve('stale')
     else outcome.resolve(error.code === 'ENOENT' || error.code === 'ECONNRESET' ? 'gone' : 'unclear')
   })
   socket.on('close', () => outcome.resolve('gone'))

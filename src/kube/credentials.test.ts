@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(async () => await rm(dir, { recursive: true }))
 
 /** As the kubelet does it: a new folder, then one link swapped. */
-async function project(files: Record<string, string>): Promise<void> {
+async function projectFiles(files: Record<string, string>): Promise<void> {
   const name = `..${++generation}`
   await mkdir(join(dir, name))
   for (const [file, text] of Object.entries(files)) await writeFile(join(dir, name, file), text)
@@ -26,25 +26,25 @@ async function project(files: Record<string, string>): Promise<void> {
 test('the token is read again after a minute, or at once when asked', async () => {
   let nowMs = 1000
   const credentials = inClusterCredentials({ env, dir, nowMs: () => nowMs })
-  await project({ token: 'one\n', 'ca.crt': 'CA' })
+  await projectFiles({ token: 'one\n', 'ca.crt': 'CA' })
   expect(await credentials.current()).toMatchObject({ token: 'one', ca: 'CA' })
-  await project({ token: 'two', 'ca.crt': 'CA' })
+  await projectFiles({ token: 'two', 'ca.crt': 'CA' })
   nowMs += 59_000
   expect(await credentials.current()).toMatchObject({ token: 'one' })
-  expect(await credentials.current({ fresh: true })).toMatchObject({ token: 'two' })
-  await project({ token: 'three', 'ca.crt': 'CA' })
+  expect(await credentials.current({ forceRefresh: true })).toMatchObject({ token: 'two' })
+  await projectFiles({ token: 'three', 'ca.crt': 'CA' })
   nowMs += 61_000
   expect(await credentials.current()).toMatchObject({ token: 'three' })
 })
 
 test('a new CA makes a new TLS revision, a new token does not', async () => {
   const credentials = inClusterCredentials({ env, dir })
-  await project({ token: 'one', 'ca.crt': 'CA 1' })
+  await projectFiles({ token: 'one', 'ca.crt': 'CA 1' })
   const first = await credentials.current()
   await writeFile(join(dir, 'token'), 'two')
-  const second = await credentials.current({ fresh: true })
-  await project({ token: 'two', 'ca.crt': 'CA 2' })
-  const third = await credentials.current({ fresh: true })
+  const second = await credentials.current({ forceRefresh: true })
+  await projectFiles({ token: 'two', 'ca.crt': 'CA 2' })
+  const third = await credentials.current({ forceRefresh: true })
   expect(second.tlsRevision).toBe(first.tlsRevision)
   expect(third).toMatchObject({ ca: 'CA 2' })
   expect(third.tlsRevision).not.toBe(first.tlsRevision)
@@ -54,10 +54,10 @@ test('files that vanish later leave the last known token in force; files that we
   const missing = inClusterCredentials({ env, dir: join(dir, 'nowhere') })
   await expect(missing.current()).rejects.toThrow('cannot read the ServiceAccount')
   const credentials = inClusterCredentials({ env, dir })
-  await project({ token: 'one', 'ca.crt': 'CA' })
+  await projectFiles({ token: 'one', 'ca.crt': 'CA' })
   await credentials.current()
   await rm(join(dir, 'token'))
-  expect(await credentials.current({ fresh: true })).toMatchObject({ token: 'one' })
+  expect(await credentials.current({ forceRefresh: true })).toMatchObject({ token: 'one' })
 })
 
 test('the server comes from the environment, IPv6 in brackets', () => {
@@ -69,5 +69,5 @@ test('the server comes from the environment, IPv6 in brackets', () => {
 test('fixed credentials stay as they are given', async () => {
   const credentials = staticCredentials({ server: 'https://h:1/', token: 't' })
   expect(credentials.server).toBe('https://h:1')
-  expect(await credentials.current({ fresh: true })).toMatchObject({ token: 't' })
+  expect(await credentials.current({ forceRefresh: true })).toMatchObject({ token: 't' })
 })

@@ -1,5 +1,5 @@
 /**
- * How a request to the API server can fail: it was answered with a refusal (`ApiError`), or it was not answered (`NoAnswerError`).
+ * How a request to the API server can fail: it was answered with a refusal (`ApiError`), or it was not answered (`NoResponseError`).
  * Callers branch on the predicates below, never on message text. A cancelled request throws the reason of its AbortSignal.
  */
 
@@ -34,41 +34,41 @@ export class ApiError extends Error {
   }
 }
 
-/** No complete answer came. `maySent` is false only when not one byte of the request can have reached the server. */
-export class NoAnswerError extends Error {
-  override readonly name = 'NoAnswerError'
-  readonly maySent: boolean
+/** No complete answer came. `mayHaveBeenSent` is false only when not one byte of the request can have reached the server. */
+export class NoResponseError extends Error {
+  override readonly name = 'NoResponseError'
+  readonly mayHaveBeenSent: boolean
 
-  constructor(message: string, options: { readonly maySent: boolean; readonly cause?: unknown }) {
+  constructor(message: string, options: { readonly mayHaveBeenSent: boolean; readonly cause?: unknown }) {
     super(message, { cause: options.cause })
-    this.maySent = options.maySent
+    this.mayHaveBeenSent = options.mayHaveBeenSent
   }
 }
 
 /** Builds the error from a refused answer; a body that is no Status (a proxy's page, a plain "404 page not found") is kept as text. */
 export function apiErrorFrom(status: number, retryAfterHeader: string | undefined, body: string): ApiError {
-  const said = parseStatus(body)
+  const statusBody = parseStatus(body)
   const seconds =
-    retryAfterHeader !== undefined && /^\d+$/.test(retryAfterHeader) ? Number(retryAfterHeader) : said?.details?.retryAfterSeconds
+    retryAfterHeader !== undefined && /^\d+$/.test(retryAfterHeader) ? Number(retryAfterHeader) : statusBody?.details?.retryAfterSeconds
   return new ApiError({
     status,
-    reason: said?.reason ?? 'Unknown',
-    message: said?.message ?? `HTTP ${status}${body === '' ? '' : `: ${body.slice(0, 200).trim()}`}`,
+    reason: statusBody?.reason ?? 'Unknown',
+    message: statusBody?.message ?? `HTTP ${status}${body === '' ? '' : `: ${body.slice(0, 200).trim()}`}`,
     retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
-    details: said?.details,
+    details: statusBody?.details,
   })
 }
 
 /** The error that an ERROR event of a watch carries; its object is a Status, its code what a plain request would have answered. */
 export function apiErrorFromEvent(object: unknown): ApiError {
-  const said: RawStatus = typeof object === 'object' && object !== null ? object : {}
-  const seconds = said.details?.retryAfterSeconds
+  const statusBody: RawStatus = typeof object === 'object' && object !== null ? object : {}
+  const seconds = statusBody.details?.retryAfterSeconds
   return new ApiError({
-    status: said.code ?? 500,
-    reason: said.reason ?? 'Unknown',
-    message: said.message ?? 'the watch reported an error without a message',
+    status: statusBody.code ?? 500,
+    reason: statusBody.reason ?? 'Unknown',
+    message: statusBody.message ?? 'the watch reported an error without a message',
     retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
-    details: said.details,
+    details: statusBody.details,
   })
 }
 
@@ -112,13 +112,13 @@ export const isTooManyRequests = (error: unknown): boolean => hasStatus(error, 4
  * when its own store did not answer in time). The caller has to look before it repeats anything that is not idempotent.
  */
 export function isUnknownOutcome(error: unknown): boolean {
-  if (error instanceof NoAnswerError) return error.maySent
+  if (error instanceof NoResponseError) return error.mayHaveBeenSent
   return error instanceof ApiError && error.status >= 500
 }
 
 /** Worth the same request again later: no answer at all, overload, or the server's own trouble. Refusals of any kind are not. */
 export function isTransient(error: unknown): boolean {
-  return error instanceof NoAnswerError || (error instanceof ApiError && (error.status === 429 || error.status >= 500))
+  return error instanceof NoResponseError || (error instanceof ApiError && (error.status === 429 || error.status >= 500))
 }
 
 /** What the server asked us to wait before the next try, in ms. */

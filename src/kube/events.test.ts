@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from './credentials.ts'
-import { startEventRecorder, type EventFact, type EventRecorder, type EventTiming } from './events.ts'
-import { createTransport, type Transport } from './transport.ts'
+import { startEventRecorder, type EventInput, type EventRecorder, type EventTiming } from './events.ts'
+import { createKubeTransport, type KubeTransport } from './transport.ts'
 
-const EVENTS = '/api/v1/namespaces/default/events'
-const fact = (message: string): EventFact => ({
+const eventsPath = '/api/v1/namespaces/default/events'
+const eventOf = (message: string): EventInput => ({
   regarding: { apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'node-uid' },
   type: 'Warning',
   reason: 'StepFailed',
@@ -13,12 +13,12 @@ const fact = (message: string): EventFact => ({
 })
 
 let server: FakeApiServer
-let transport: Transport
+let transport: KubeTransport
 let abort: AbortController
 
 beforeEach(async () => {
-  server = await startFakeApiServer([EVENTS])
-  transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
+  server = await startFakeApiServer([eventsPath])
+  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
   abort = new AbortController()
 })
 
@@ -28,18 +28,19 @@ afterEach(async () => {
   await server.stop()
 })
 
-const recorder = (timing: Partial<EventTiming> = {}): EventRecorder =>
+const startRecorder = (timing: Partial<EventTiming> = {}): EventRecorder =>
   startEventRecorder(transport, {
     component: 'skyhookd',
     host: 'n',
     signal: abort.signal,
     timing: { countDelayMs: 20, perSecond: 1000, ...timing },
   })
-const seen = (): string[] => server.requests.map(({ method, body }) => `${method} ${JSON.stringify((body as { count?: number }).count)}`)
+const requestSummaries = (): string[] =>
+  server.requests.map(({ method, body }) => `${method} ${JSON.stringify((body as { count?: number }).count)}`)
 
 test('an Event stands in default for a cluster-scoped object and names reason, message and source', async () => {
-  const events = recorder()
-  events.record(fact('exit 1'))
+  const events = startRecorder()
+  events.record(eventOf('exit 1'))
   await events.flush()
   expect(server.requests).toHaveLength(1)
   expect(server.requests[0]?.body).toMatchObject({
@@ -54,33 +55,33 @@ test('an Event stands in default for a cluster-scoped object and names reason, m
 })
 
 test('repetitions raise the count of the first, together and late; another message is another Event', async () => {
-  const events = recorder()
-  for (let i = 0; i < 50; i++) events.record(fact('exit 1'))
-  events.record(fact('exit 2'))
+  const events = startRecorder()
+  for (let i = 0; i < 50; i++) events.record(eventOf('exit 1'))
+  events.record(eventOf('exit 2'))
   await events.flush()
-  expect(seen()).toEqual(['POST 50', 'POST 1'])
-  events.record(fact('exit 1'))
-  events.record(fact('exit 1'))
-  await vi.waitFor(() => expect(seen()).toEqual(['POST 50', 'POST 1', 'PATCH 52']))
+  expect(requestSummaries()).toEqual(['POST 50', 'POST 1'])
+  events.record(eventOf('exit 1'))
+  events.record(eventOf('exit 1'))
+  await vi.waitFor(() => expect(requestSummaries()).toEqual(['POST 50', 'POST 1', 'PATCH 52']))
 })
 
 test('after the window, or when the server has forgotten it, a new Event is made', async () => {
-  const events = recorder({ windowMs: 40 })
-  events.record(fact('exit 1'))
+  const events = startRecorder({ windowMs: 40 })
+  events.record(eventOf('exit 1'))
   await events.flush()
-  events.record(fact('exit 1'))
+  events.record(eventOf('exit 1'))
   for (const { path, body } of server.requests) server.remove(path, (body as { metadata: { name: string } }).metadata.name)
-  await vi.waitFor(() => expect(seen()).toEqual(['POST 1', 'PATCH 2', 'POST 2']))
+  await vi.waitFor(() => expect(requestSummaries()).toEqual(['POST 1', 'PATCH 2', 'POST 2']))
   await new Promise((resolve) => setTimeout(resolve, 50))
-  events.record(fact('exit 1'))
+  events.record(eventOf('exit 1'))
   await events.flush()
-  expect(seen().at(-1)).toBe('POST 1')
+  expect(requestSummaries().at(-1)).toBe('POST 1')
 })
 
 test('a lost answer does not make two', async () => {
   server.fault(() => true, { kind: 'lose-answer' })
-  const events = recorder()
-  events.record(fact('exit 1'))
+  const events = startRecorder()
+  events.record(eventOf('exit 1'))
   await events.flush()
   expect(new Set(server.requests.map(({ body }) => (body as { metadata: { name: string } }).metadata.name)).size).toBe(1)
   expect(events.dropped()).toBe(0)
@@ -88,9 +89,9 @@ test('a lost answer does not make two', async () => {
 
 test('record never waits; what does not fit the queue is dropped, oldest first, and counted', async () => {
   server.fault(() => true, { kind: 'slow', ms: 50 }, 1)
-  const events = recorder({ queueLength: 3 })
+  const events = startRecorder({ maxQueueLength: 3 })
   const started = performance.now()
-  for (let i = 0; i < 10; i++) events.record(fact(`exit ${i}`))
+  for (let i = 0; i < 10; i++) events.record(eventOf(`exit ${i}`))
   expect(performance.now() - started).toBeLessThan(20)
   await events.flush()
   expect(server.requests.map(({ body }) => (body as { message: string }).message)).toEqual(['exit 0', 'exit 7', 'exit 8', 'exit 9'])
@@ -99,24 +100,24 @@ test('record never waits; what does not fit the queue is dropped, oldest first, 
 
 test('a refused Event is dropped without trying again', async () => {
   server.fault(() => true, { kind: 'status', status: 403 })
-  const events = recorder()
-  events.record(fact('exit 1'))
+  const events = startRecorder()
+  events.record(eventOf('exit 1'))
   await events.flush()
   expect(server.requests).toHaveLength(1)
   expect(events.dropped()).toBe(1)
 })
 
 test('the rate is bounded', async () => {
-  const events = recorder({ perSecond: 50, burst: 2 })
+  const events = startRecorder({ perSecond: 50, burst: 2 })
   const started = performance.now()
-  for (let i = 0; i < 6; i++) events.record(fact(`exit ${i}`))
+  for (let i = 0; i < 6; i++) events.record(eventOf(`exit ${i}`))
   await events.flush()
   expect(performance.now() - started).toBeGreaterThan(60)
 })
 
 test('an over-long message is cut', async () => {
-  const events = recorder()
-  events.record(fact('x'.repeat(5000)))
+  const events = startRecorder()
+  events.record(eventOf('x'.repeat(5000)))
   await events.flush()
   expect(server.requests[0]?.body).toMatchObject({ message: `${'x'.repeat(1023)}…` })
 })

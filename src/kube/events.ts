@@ -6,10 +6,10 @@
  */
 import { randomBytes } from 'node:crypto'
 import { isAlreadyExists, isNotFound } from './errors.ts'
-import { METADATA_ONLY } from './objects.ts'
-import { tokenBucket } from './rate.ts'
-import { pause, retrying } from './retry.ts'
-import type { Transport } from './transport.ts'
+import { metadataOnlyAccept } from './objects.ts'
+import { createTokenBucket } from './rate.ts'
+import { abortableSleep, retryTransient } from './retry.ts'
+import type { KubeTransport } from './transport.ts'
 
 export type EventTarget = {
   readonly apiVersion: string
@@ -20,7 +20,7 @@ export type EventTarget = {
   readonly namespace?: string
 }
 
-export type EventFact = {
+export type EventInput = {
   readonly regarding: EventTarget
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
@@ -29,14 +29,14 @@ export type EventFact = {
 
 export type EventRecorder = {
   /** Queues an Event; the same reason and message on the same object within the window only raises the count of the first. */
-  record(fact: EventFact): void
+  record(fact: EventInput): void
   /** Resolves when everything queued has been sent or dropped. */
   flush(): Promise<void>
   dropped(): number
 }
 
 export type EventOptions = {
-  /** Shown as the source, with the host. */
+  /** PublishedState as the source, with the host. */
   readonly component: string
   readonly host: string
   readonly signal: AbortSignal
@@ -50,131 +50,131 @@ export type EventTiming = {
   readonly countDelayMs: number
   readonly perSecond: number
   readonly burst: number
-  readonly queueLength: number
+  readonly maxQueueLength: number
 }
 
-const DEFAULT_TIMING: EventTiming = { windowMs: 30 * 60_000, countDelayMs: 60_000, perSecond: 0.2, burst: 25, queueLength: 100 }
+const defaultTiming: EventTiming = { windowMs: 30 * 60_000, countDelayMs: 60_000, perSecond: 0.2, burst: 25, maxQueueLength: 100 }
 /** The limit of events.k8s.io for notes; longer ones help nobody. */
-const MAX_MESSAGE = 1024
+const maxMessageLength = 1024
 
-type Series = {
-  readonly fact: EventFact
-  readonly firstMs: number
+type EventSeries = {
+  readonly fact: EventInput
+  readonly firstRecordedAtMs: number
   name: string
   count: number
   isSent: boolean
   isQueued: boolean
 }
 
-export function startEventRecorder(transport: Transport, options: EventOptions): EventRecorder {
+export function startEventRecorder(transport: KubeTransport, options: EventOptions): EventRecorder {
   const { component, host, signal } = options
-  const timing = { ...DEFAULT_TIMING, ...options.timing }
-  const bucket = tokenBucket(timing.perSecond, timing.burst)
-  const series = new Map<string, Series>()
-  const queue: Series[] = []
-  let working: Promise<void> | undefined
+  const timing = { ...defaultTiming, ...options.timing }
+  const bucket = createTokenBucket(timing.perSecond, timing.burst)
+  const series = new Map<string, EventSeries>()
+  const queue: EventSeries[] = []
+  let sending: Promise<void> | undefined
   let dropped = 0
 
-  const enqueue = (one: Series): void => {
-    one.isQueued = true
-    queue.push(one)
-    if (queue.length > timing.queueLength) {
+  const enqueue = (entry: EventSeries): void => {
+    entry.isQueued = true
+    queue.push(entry)
+    if (queue.length > timing.maxQueueLength) {
       const oldest = queue.shift()
       if (oldest !== undefined) drop(oldest)
     }
-    working ??= work().finally(() => {
-      working = undefined
+    sending ??= sendQueued().finally(() => {
+      sending = undefined
     })
   }
 
-  const drop = (one: Series): void => {
+  const drop = (entry: EventSeries): void => {
     dropped++
-    one.isQueued = false
-    if (!one.isSent) series.delete(keyOf(one.fact)) // the next one of its kind starts afresh
+    entry.isQueued = false
+    if (!entry.isSent) series.delete(keyOf(entry.fact)) // the next one of its kind starts afresh
   }
 
-  const work = async (): Promise<void> => {
+  const sendQueued = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const one = next
+      const entry = next
       try {
-        await pause(bucket.take(performance.now()), signal)
-        one.isQueued = false
-        await retrying(() => send(one), { signal, attempts: 3 })
+        await abortableSleep(bucket.take(performance.now()), signal)
+        entry.isQueued = false
+        await retryTransient(() => send(entry), { signal, maxAttempts: 3 })
       } catch {
-        drop(one) // refused, or the server is away: the fact also stands in the log and in the reason on the node
+        drop(entry) // refused, or the server is away: the fact also stands in the log and in the reason on the node
       }
       if (signal.aborted) {
-        for (const rest of queue.splice(0)) drop(rest)
+        for (const unsent of queue.splice(0)) drop(unsent)
       }
     }
   }
 
-  const send = async (one: Series): Promise<void> => {
-    const namespace = one.fact.regarding.namespace ?? 'default'
+  const send = async (entry: EventSeries): Promise<void> => {
+    const namespace = entry.fact.regarding.namespace ?? 'default'
     const collection = `/api/v1/namespaces/${namespace}/events`
-    if (one.isSent) {
+    if (entry.isSent) {
       try {
-        const body = { count: one.count, lastTimestamp: timestamp(Date.now()) }
+        const body = { count: entry.count, lastTimestamp: timestamp(Date.now()) }
         const contentType = 'application/merge-patch+json'
-        await transport.json('PATCH', `${collection}/${one.name}`, { body, contentType, accept: METADATA_ONLY, signal })
+        await transport.json('PATCH', `${collection}/${entry.name}`, { body, contentType, accept: metadataOnlyAccept, signal })
         return
       } catch (error) {
         if (!isNotFound(error)) throw error
-        Object.assign(one, { name: eventName(one.fact), isSent: false }) // the server has forgotten the first one
+        Object.assign(entry, { name: eventName(entry.fact), isSent: false }) // the server has forgotten the first one
       }
     }
     try {
-      const body = eventBody(one, { namespace, component, host })
-      await transport.json('POST', collection, { body, accept: METADATA_ONLY, signal })
+      const body = eventBody(entry, { namespace, component, host })
+      await transport.json('POST', collection, { body, accept: metadataOnlyAccept, signal })
     } catch (error) {
       if (!isAlreadyExists(error)) throw error // random name: it is ours, only the answer to the try before was lost
     }
-    one.isSent = true
+    entry.isSent = true
   }
 
   return {
     record(fact) {
       const nowMs = Date.now()
-      const known = series.get(keyOf(fact))
-      if (known !== undefined && nowMs - known.firstMs < timing.windowMs) {
-        known.count++
-        if (known.isQueued) return
-        known.isQueued = true
-        setTimeout(() => enqueue(known), timing.countDelayMs).unref()
+      const existing = series.get(keyOf(fact))
+      if (existing !== undefined && nowMs - existing.firstRecordedAtMs < timing.windowMs) {
+        existing.count++
+        if (existing.isQueued) return
+        existing.isQueued = true
+        setTimeout(() => enqueue(existing), timing.countDelayMs).unref()
         return
       }
-      for (const [key, old] of series) if (nowMs - old.firstMs >= timing.windowMs) series.delete(key)
-      const one: Series = { fact, firstMs: nowMs, name: eventName(fact), count: 1, isSent: false, isQueued: false }
-      series.set(keyOf(fact), one)
-      enqueue(one)
+      for (const [key, old] of series) if (nowMs - old.firstRecordedAtMs >= timing.windowMs) series.delete(key)
+      const entry: EventSeries = { fact, firstRecordedAtMs: nowMs, name: eventName(fact), count: 1, isSent: false, isQueued: false }
+      series.set(keyOf(fact), entry)
+      enqueue(entry)
     },
-    flush: async () => await working,
+    flush: async () => await sending,
     dropped: () => dropped,
   }
 }
 
-const keyOf = ({ regarding, type, reason, message }: EventFact): string => JSON.stringify([regarding.uid, type, reason, message])
+const keyOf = ({ regarding, type, reason, message }: EventInput): string => JSON.stringify([regarding.uid, type, reason, message])
 
-const eventName = ({ regarding }: EventFact): string => `${regarding.name.slice(0, 200)}.${randomBytes(8).toString('hex')}`
+const eventName = ({ regarding }: EventInput): string => `${regarding.name.slice(0, 200)}.${randomBytes(8).toString('hex')}`
 
 /** metav1.Time: whole seconds. */
 const timestamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
-function eventBody(one: Series, place: { namespace: string; component: string; host: string }): unknown {
-  const { regarding, type, reason, message } = one.fact
+function eventBody(entry: EventSeries, origin: { namespace: string; component: string; host: string }): unknown {
+  const { regarding, type, reason, message } = entry.fact
   return {
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { name: one.name, namespace: place.namespace },
+    metadata: { name: entry.name, namespace: origin.namespace },
     involvedObject: regarding,
     type,
     reason,
-    message: message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 1)}…` : message,
-    source: { component: place.component, host: place.host },
-    reportingComponent: place.component,
-    reportingInstance: place.host,
-    firstTimestamp: timestamp(one.firstMs),
+    message: message.length > maxMessageLength ? `${message.slice(0, maxMessageLength - 1)}…` : message,
+    source: { component: origin.component, host: origin.host },
+    reportingComponent: origin.component,
+    reportingInstance: origin.host,
+    firstTimestamp: timestamp(entry.firstRecordedAtMs),
     lastTimestamp: timestamp(Date.now()),
-    count: one.count,
+    count: entry.count,
   }
 }

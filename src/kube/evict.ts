@@ -1,14 +1,14 @@
-/** One pod, asked to go by the Eviction API, which respects PodDisruptionBudgets. */
+/** One pod, evicted through the Eviction API, which respects PodDisruptionBudgets. */
 import { ApiError, isNotFound, isTooManyRequests, isUnknownOutcome, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
-import { METADATA_ONLY, type KubeObject } from './objects.ts'
-import type { Transport } from './transport.ts'
+import { metadataOnlyAccept, type KubeObject } from './objects.ts'
+import type { KubeTransport } from './transport.ts'
 
 export type PodIdentity = { readonly namespace: string; readonly name: string; readonly uid: string }
 
-export type Evicted =
+export type EvictionOutcome =
   /** It ends in its own time; gone is when no pod of this uid exists. */
-  | { readonly outcome: 'asked' }
+  | { readonly outcome: 'requested' }
   /** No pod of this uid exists any more. */
   | { readonly outcome: 'gone' }
   /** Refused for now; `message` names the budget, in words of our own that hold no counters of time. */
@@ -19,22 +19,27 @@ export type Evicted =
  * Asks once. The uid is compared by a GET first: as a precondition of the eviction it would be checked too, but a refusal
  * still charges the budget for two minutes.
  */
-export async function evict(transport: Transport, { namespace, name, uid }: PodIdentity, signal?: AbortSignal): Promise<Evicted> {
+export async function evict(
+  transport: KubeTransport,
+  { namespace, name, uid }: PodIdentity,
+  signal?: AbortSignal,
+): Promise<EvictionOutcome> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`
   try {
-    const pod = await transport.json<KubeObject>('GET', path, { accept: METADATA_ONLY, signal })
+    const pod = await transport.json<KubeObject>('GET', path, { accept: metadataOnlyAccept, signal })
     if (pod.metadata.uid !== uid) return { outcome: 'gone' }
-    if (pod.metadata.deletionTimestamp !== undefined) return { outcome: 'asked' }
+    if (pod.metadata.deletionTimestamp !== undefined) return { outcome: 'requested' }
     const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } }
     await transport.json('POST', `${path}/eviction`, { body, signal })
-    return { outcome: 'asked' }
+    return { outcome: 'requested' }
   } catch (error) {
     signal?.throwIfAborted()
     if (isNotFound(error)) return { outcome: 'gone' }
-    if (isTooManyRequests(error)) return { outcome: 'blocked', message: budgetIn(namespace, error), retryAfterMs: retryAfterMsOf(error) }
+    if (isTooManyRequests(error))
+      return { outcome: 'blocked', message: budgetMessage(namespace, error), retryAfterMs: retryAfterMsOf(error) }
     // Two budgets over one pod: a 500 without a reason, and for good until somebody changes them.
     if (error instanceof ApiError && error.status === 500 && /more than one PodDisruptionBudget/.test(error.message)) {
-      return { outcome: 'blocked', message: await overlapping(transport, namespace, signal), retryAfterMs: undefined }
+      return { outcome: 'blocked', message: await overlappingBudgetsMessage(transport, namespace, signal), retryAfterMs: undefined }
     }
     if (isUnknownOutcome(error)) return { outcome: 'unknown', error }
     return { outcome: 'blocked', message: error instanceof Error ? error.message : String(error), retryAfterMs: undefined }
@@ -42,20 +47,20 @@ export async function evict(transport: Transport, { namespace, name, uid }: PodI
 }
 
 /** `PDB shop/cart: needs 2 healthy pods and has 2`. */
-function budgetIn(namespace: string, error: unknown): string {
+function budgetMessage(namespace: string, error: unknown): string {
   const cause = error instanceof ApiError ? error.details?.causes?.[0]?.message : undefined
   const [, budget, rest] = /^The disruption budget (\S+) (.*)$/.exec(cause ?? '') ?? []
   if (budget === undefined || rest === undefined) return error instanceof Error ? error.message : String(error)
   return `PDB ${namespace}/${budget}: ${rest.replace(/ currently$/, '').replace(/\.$/, '')}`
 }
 
-async function overlapping(transport: Transport, namespace: string, signal: AbortSignal | undefined): Promise<string> {
+async function overlappingBudgetsMessage(transport: KubeTransport, namespace: string, signal: AbortSignal | undefined): Promise<string> {
   const advice = 'several PodDisruptionBudgets select it, which the API server never evicts: leave one'
   try {
     const path = `/apis/policy/v1/namespaces/${encodeURIComponent(namespace)}/poddisruptionbudgets`
     const { items } = await listAll<KubeObject, string>(transport, path, {
       signal,
-      keep: ({ metadata }) => `${namespace}/${metadata.name}`,
+      transform: ({ metadata }) => `${namespace}/${metadata.name}`,
     })
     return `${advice}; PDBs of the namespace: ${items.slice(0, 5).join(', ')}`
   } catch {

@@ -1,7 +1,7 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { NoAnswerError } from './errors.ts'
+import { NoResponseError } from './errors.ts'
 
 export type Requester = (options: RequestOptions) => ClientRequest
 
@@ -14,42 +14,42 @@ export type ExchangeRequest = {
   readonly headers: OutgoingHttpHeaders
 }
 
-export type Limits = { readonly signal?: AbortSignal | undefined; readonly timeoutMs: number }
+export type ExchangeLimits = { readonly signal?: AbortSignal | undefined; readonly timeoutMs: number }
 
 /** Dead peers behind a firewall that drops packets are noticed by the kernel after this silence and its probes. */
-const TCP_KEEPALIVE_MS = 30_000
+const tcpKeepAliveMs = 30_000
 
 /**
  * Sends one request and resolves with the response once its headers are there; any HTTP status counts as an answer.
- * Throws `NoAnswerError` or the signal's reason. The signal goes on to govern the body: aborting destroys the response.
+ * Throws `NoResponseError` or the signal's reason. The signal goes on to govern the body: aborting destroys the response.
  */
 export async function exchange(
   request: Requester,
-  what: ExchangeRequest,
-  limits: Limits & { readonly body: string | undefined },
+  options: ExchangeRequest,
+  limits: ExchangeLimits & { readonly body: string | undefined },
 ): Promise<IncomingMessage> {
   try {
-    return await exchangeOnce(request, what, limits)
+    return await exchangeOnce(request, options, limits)
   } catch (error) {
     // The server closed a kept-alive connection just as we took it. Nothing was answered, and a read may simply be asked again.
-    if (error instanceof StaleConnectionError && what.method === 'GET') return await exchangeOnce(request, what, limits)
+    if (error instanceof StaleConnectionError && options.method === 'GET') return await exchangeOnce(request, options, limits)
     throw error
   }
 }
 
-class StaleConnectionError extends NoAnswerError {}
+class StaleConnectionError extends NoResponseError {}
 
 async function exchangeOnce(
   request: Requester,
-  what: ExchangeRequest,
-  limits: Limits & { readonly body: string | undefined },
+  options: ExchangeRequest,
+  limits: ExchangeLimits & { readonly body: string | undefined },
 ): Promise<IncomingMessage> {
   const { signal, timeoutMs, body } = limits
   signal?.throwIfAborted()
-  const name = `${what.method} ${what.path.split('?')[0]}`
+  const name = `${options.method} ${options.path.split('?')[0]}`
   return await new Promise<IncomingMessage>((resolve, reject) => {
-    const headers = body === undefined ? what.headers : { ...what.headers, 'content-length': Buffer.byteLength(body) }
-    const outgoing = request({ ...what, headers })
+    const headers = body === undefined ? options.headers : { ...options.headers, 'content-length': Buffer.byteLength(body) }
+    const outgoing = request({ ...options, headers })
     let isConnected = false
     const onAbort = (): void => void outgoing.destroy()
     const timer = setTimeout(() => outgoing.destroy(new Error(`no response headers within ${timeoutMs} ms`)), timeoutMs)
@@ -58,7 +58,7 @@ async function exchangeOnce(
       whenConnected(socket, () => {
         isConnected = true
       })
-      socket.setKeepAlive(true, TCP_KEEPALIVE_MS)
+      socket.setKeepAlive(true, tcpKeepAliveMs)
     })
     outgoing.on('response', (response) => {
       clearTimeout(timer)
@@ -69,17 +69,17 @@ async function exchangeOnce(
     outgoing.on('error', (cause) => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
-      if (signal?.aborted) return reject(reasonOf(signal))
+      if (signal?.aborted) return reject(abortReasonOf(signal))
       const isStale = outgoing.reusedSocket && 'code' in cause && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE')
-      reject(new (isStale ? StaleConnectionError : NoAnswerError)(`${name}: ${cause.message}`, { maySent: isConnected, cause }))
+      reject(new (isStale ? StaleConnectionError : NoResponseError)(`${name}: ${cause.message}`, { mayHaveBeenSent: isConnected, cause }))
     })
     signal?.addEventListener('abort', onAbort, { once: true })
     outgoing.end(body)
   })
 }
 
-/** The whole body as text. Throws `NoAnswerError` when it breaks off or stays silent, the signal's reason when aborted. */
-export async function readText(response: IncomingMessage, { signal, timeoutMs }: Limits): Promise<string> {
+/** The whole body as text. Throws `NoResponseError` when it breaks off or stays silent, the signal's reason when aborted. */
+export async function readText(response: IncomingMessage, { signal, timeoutMs }: ExchangeLimits): Promise<string> {
   const timer = setTimeout(() => response.destroy(new Error(`response body silent for ${timeoutMs} ms`)), timeoutMs)
   const chunks: Buffer[] = []
   try {
@@ -89,7 +89,10 @@ export async function readText(response: IncomingMessage, { signal, timeoutMs }:
     }
   } catch (cause) {
     signal?.throwIfAborted()
-    throw new NoAnswerError(`the answer broke off: ${cause instanceof Error ? cause.message : String(cause)}`, { maySent: true, cause })
+    throw new NoResponseError(`the answer broke off: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      mayHaveBeenSent: true,
+      cause,
+    })
   } finally {
     clearTimeout(timer)
   }
@@ -97,12 +100,12 @@ export async function readText(response: IncomingMessage, { signal, timeoutMs }:
 }
 
 /** Bytes of a request leave only after the TCP, and with TLS after the TLS handshake. */
-function whenConnected(socket: Socket, then: () => void): void {
+function whenConnected(socket: Socket, onConnected: () => void): void {
   if (socket instanceof TLSSocket) {
-    if (socket.getProtocol() !== null && !socket.connecting) then()
-    else socket.once('secureConnect', then)
-  } else if (socket.connecting) socket.once('connect', then)
-  else then()
+    if (socket.getProtocol() !== null && !socket.connecting) onConnected()
+    else socket.once('secureConnect', onConnected)
+  } else if (socket.connecting) socket.once('connect', onConnected)
+  else onConnected()
 }
 
-const reasonOf = (signal: AbortSignal): Error => (signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)))
+const abortReasonOf = (signal: AbortSignal): Error => (signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)))

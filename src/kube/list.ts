@@ -1,8 +1,8 @@
 import { isGone } from './errors.ts'
 import type { KubeObject, ObjectList } from './objects.ts'
-import type { Query, Transport } from './transport.ts'
+import type { Query, KubeTransport } from './transport.ts'
 
-export type Listed<T> = { readonly items: readonly T[]; readonly resourceVersion: string }
+export type ListResult<T> = { readonly items: readonly T[]; readonly resourceVersion: string }
 
 export type ListOptions<T, U> = {
   readonly query?: Query | undefined
@@ -10,15 +10,19 @@ export type ListOptions<T, U> = {
   readonly signal?: AbortSignal | undefined
   readonly pageSize?: number
   /** What to keep of each object; applied page by page, so that what is left out never piles up in memory. */
-  readonly keep: (object: T) => U
+  readonly transform: (object: T) => U
 }
 
 /**
  * All objects of a collection as of one resourceVersion, read in pages. Without a resourceVersion in `query` the read is consistent:
  * it shows every write acknowledged before it began. A continue token that expires half way (410) is answered by one LIST without pages.
  */
-export async function listAll<T extends KubeObject, U>(transport: Transport, path: string, options: ListOptions<T, U>): Promise<Listed<U>> {
-  const { query, accept, signal, pageSize = 500, keep } = options
+export async function listAll<T extends KubeObject, U>(
+  transport: KubeTransport,
+  path: string,
+  options: ListOptions<T, U>,
+): Promise<ListResult<U>> {
+  const { query, accept, signal, pageSize = 500, transform } = options
   const items: U[] = []
   for (let token: string | undefined; ; ) {
     let page: ObjectList<T>
@@ -29,7 +33,7 @@ export async function listAll<T extends KubeObject, U>(transport: Transport, pat
       items.length = 0
       page = await transport.json<ObjectList<T>>('GET', path, { query, accept, signal })
     }
-    for (const object of page.items ?? []) items.push(keep(object))
+    for (const object of page.items ?? []) items.push(transform(object))
     token = page.metadata.continue || undefined // the last page carries an empty one
     if (token === undefined) return { items, resourceVersion: page.metadata.resourceVersion }
   }

@@ -1,15 +1,15 @@
 import { isConflict, isNotFound } from './errors.ts'
-import { METADATA_ONLY, type KubeObject } from './objects.ts'
-import type { Transport } from './transport.ts'
+import { metadataOnlyAccept, type KubeObject } from './objects.ts'
+import type { KubeTransport } from './transport.ts'
 
-export type Taint = {
+export type WritableTaint = {
   readonly key: string
   readonly value?: string
   readonly effect: 'NoSchedule' | 'PreferNoSchedule' | 'NoExecute'
   readonly timeAdded?: string
 }
 
-export type NodeCondition = {
+export type WritableNodeCondition = {
   readonly type: string
   readonly status: 'True' | 'False' | 'Unknown'
   readonly reason: string
@@ -19,19 +19,19 @@ export type NodeCondition = {
 }
 
 /** A change of a Node. `null` removes a key; what is absent stays as it is. */
-export type NodePatch = {
+export type NodePatchRequest = {
   /** The version the change was computed from: anything written since makes the whole patch a conflict. */
   readonly resourceVersion: string
   readonly annotations?: Readonly<Record<string, string | null>>
   readonly labels?: Readonly<Record<string, string | null>>
   readonly unschedulable?: boolean
   /** The complete new list: the API replaces taints as a whole. */
-  readonly taints?: readonly Taint[]
+  readonly taints?: readonly WritableTaint[]
   /** Set by type; a condition with `remove` goes. */
-  readonly conditions?: readonly (NodeCondition | { readonly type: string; readonly remove: true })[]
+  readonly conditions?: readonly (WritableNodeCondition | { readonly type: string; readonly remove: true })[]
 }
 
-export type NodeWritten =
+export type NodeWriteOutcome =
   | { readonly outcome: 'written'; readonly resourceVersion: string; readonly uid: string }
   /** Someone wrote first: read the Node again and compute anew. */
   | { readonly outcome: 'conflict' }
@@ -45,7 +45,12 @@ export type NodeWritten =
  * Throws for everything but a conflict or a missing Node; after an unknown outcome (`isUnknownOutcome`) repeat it with the same version:
  * `conflict` then means that somebody, possibly we, has written.
  */
-export async function patchNode(transport: Transport, name: string, patch: NodePatch, signal?: AbortSignal): Promise<NodeWritten> {
+export async function patchNode(
+  transport: KubeTransport,
+  name: string,
+  patch: NodePatchRequest,
+  signal?: AbortSignal,
+): Promise<NodeWriteOutcome> {
   const hasSpec = patch.unschedulable !== undefined || patch.taints !== undefined
   const hasConditions = (patch.conditions?.length ?? 0) > 0
   if (hasSpec && hasConditions) throw new Error(`Node ${name}: spec and conditions in one patch, which no request can carry`)
@@ -61,7 +66,7 @@ export async function patchNode(transport: Transport, name: string, patch: NodeP
     const { metadata } = await transport.json<KubeObject>('PATCH', hasConditions ? `${path}/status` : path, {
       body,
       contentType: 'application/strategic-merge-patch+json',
-      accept: METADATA_ONLY,
+      accept: metadataOnlyAccept,
       signal,
     })
     return { outcome: 'written', resourceVersion: metadata.resourceVersion, uid: metadata.uid }
@@ -72,7 +77,7 @@ export async function patchNode(transport: Transport, name: string, patch: NodeP
   }
 }
 
-function statusOf({ conditions = [] }: NodePatch): { status?: { conditions: readonly unknown[] } } {
+function statusOf({ conditions = [] }: NodePatchRequest): { status?: { conditions: readonly unknown[] } } {
   if (conditions.length === 0) return {}
   return {
     status: { conditions: conditions.map((condition) => ('remove' in condition ? { $patch: 'delete', type: condition.type } : condition)) },

@@ -13,5 +13,5 @@ export type ObjectList<T extends KubeObject> = {
 }
 
 /** Accept headers that make the server send metadata only: a status of any size then costs nothing on the wire. */
-export const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
-export const METADATA_ONLY_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'
+export const metadataOnlyAccept = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
+export const metadataOnlyListAccept = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1'

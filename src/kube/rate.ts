@@ -7,12 +7,12 @@ export type TokenBucket = {
   tryTake(nowMs: number): boolean
 }
 
-export function tokenBucket(perSecond: number, burst: number): TokenBucket {
+export function createTokenBucket(perSecond: number, burst: number): TokenBucket {
   let tokens = burst
-  let lastMs: number | undefined
+  let lastRefillMs: number | undefined
   const refill = (nowMs: number): void => {
-    if (lastMs !== undefined) tokens = Math.min(burst, tokens + ((nowMs - lastMs) / 1000) * perSecond)
-    lastMs = nowMs
+    if (lastRefillMs !== undefined) tokens = Math.min(burst, tokens + ((nowMs - lastRefillMs) / 1000) * perSecond)
+    lastRefillMs = nowMs
   }
   return {
     take(nowMs) {

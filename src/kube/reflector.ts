@@ -6,24 +6,24 @@
  */
 import { apiErrorFromEvent, ApiError, isGone, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
-import { METADATA_ONLY, METADATA_ONLY_LIST, type KubeObject } from './objects.ts'
-import { exponentialBackoff, pause, type Backoff } from './retry.ts'
+import { metadataOnlyAccept, metadataOnlyListAccept, type KubeObject } from './objects.ts'
+import { exponentialBackoff, abortableSleep, type Backoff } from './retry.ts'
 import { createStore, type Change } from './store.ts'
-import type { Query, Transport } from './transport.ts'
+import type { Query, KubeTransport } from './transport.ts'
 import { SilentWatchError, watchEvents } from './watch.ts'
 
-export type Trouble = { readonly sinceMs: number; readonly error: unknown }
+export type LastError = { readonly sinceMs: number; readonly error: unknown }
 
 /** Times are wall clock ms, for people. */
 export type ReflectorState =
   /** Never listed, or a LIST is needed and fails with `trouble`; the store holds what was known before, possibly nothing. */
-  | { readonly state: 'unknown'; readonly sinceMs: number; readonly trouble?: Trouble }
+  | { readonly state: 'unknown'; readonly sinceMs: number; readonly lastError?: LastError }
   /** The store is complete; with `trouble` the watch is broken at the moment and changes since then are not seen. */
-  | { readonly state: 'synced'; readonly sinceMs: number; readonly trouble?: Trouble }
+  | { readonly state: 'synced'; readonly sinceMs: number; readonly lastError?: LastError }
   /** The server does not serve this kind: its CRD is not installed, or was removed. The store is empty. */
   | { readonly state: 'absent'; readonly sinceMs: number }
 
-export type Notice<T extends KubeObject> = { readonly state: ReflectorState; readonly changes: readonly Change<T>[] }
+export type ReflectorUpdate<T extends KubeObject> = { readonly state: ReflectorState; readonly changes: readonly Change<T>[] }
 
 /** What is worth a log line or a metric; nothing is decided from it. */
 export type ReflectorFact =
@@ -33,7 +33,7 @@ export type ReflectorFact =
       readonly fact: 'failed'
       readonly during: 'list' | 'watch'
       readonly error: unknown
-      readonly relists: boolean
+      readonly willRelist: boolean
       readonly retryInMs: number
     }
 
@@ -45,9 +45,9 @@ export type ReflectorOptions<T extends KubeObject> = {
   /** Fetch metadata only: `T` then has nothing else. */
   readonly metadataOnly?: boolean
   /** Leaves out what the store need not hold; managedFields are always left out. */
-  readonly keep?: (object: T) => T
+  readonly transform?: (object: T) => T
   /** Called after the store (and the state) changed, with all changes of one list or one event. Must be quick and must not throw. */
-  readonly onChange: (notice: Notice<T>) => void
+  readonly onChange: (update: ReflectorUpdate<T>) => void
   readonly onFact?: (fact: ReflectorFact) => void
   readonly signal: AbortSignal
   readonly timing?: Partial<ReflectorTiming>
@@ -56,8 +56,8 @@ export type ReflectorOptions<T extends KubeObject> = {
 export type ReflectorTiming = {
   readonly backoff: Backoff
   /** How long one watch lasts; spread, so that a fleet's watches do not end together. */
-  readonly watchSeconds: () => number
-  readonly idleMs: number
+  readonly watchTimeoutSeconds: () => number
+  readonly idleTimeoutMs: number
   readonly pageSize: number
 }
 
@@ -72,115 +72,118 @@ export type Reflector<T extends KubeObject> = {
   ageMs(): number
 }
 
-const DEFAULT_TIMING: ReflectorTiming = {
+const defaultTiming: ReflectorTiming = {
   backoff: exponentialBackoff(),
-  watchSeconds: () => 300 + Math.floor(Math.random() * 300),
-  idleMs: 180_000,
+  watchTimeoutSeconds: () => 300 + Math.floor(Math.random() * 300),
+  idleTimeoutMs: 180_000,
   pageSize: 500,
 }
 /** One 404 may come from a server that is still installing its CRDs; a store is not emptied on one witness. */
-const ABSENT_AFTER_ANSWERS = 2
+const minNotFoundsForAbsent = 2
 /** A watch that lived this long was a good one: the next failure starts the backoff anew. */
-const PROVEN_AFTER_MS = 5_000
+const minHealthyWatchMs = 5_000
 
-export function startReflector<T extends KubeObject>(transport: Transport, options: ReflectorOptions<T>): Reflector<T> {
-  const { path, query, metadataOnly = false, keep = (object: T) => object, onChange, onFact, signal } = options
-  const timing = { ...DEFAULT_TIMING, ...options.timing }
+export function startReflector<T extends KubeObject>(transport: KubeTransport, options: ReflectorOptions<T>): Reflector<T> {
+  const { path, query, metadataOnly = false, transform = (object: T) => object, onChange, onFact, signal } = options
+  const timing = { ...defaultTiming, ...options.timing }
   const isOneNamespace = path.includes('/namespaces/')
   const store = createStore<T>(({ metadata }) =>
     metadata.namespace === undefined || isOneNamespace ? metadata.name : `${metadata.namespace}/${metadata.name}`,
   )
-  const slim = (object: T): T => {
+  const prepareObject = (object: T): T => {
     delete (object.metadata as { managedFields?: unknown }).managedFields // fresh from JSON.parse: nobody else holds it
-    return keep(object)
+    return transform(object)
   }
-  const firstSync = Promise.withResolvers<void>()
-  firstSync.promise.catch(() => {}) // nobody has to wait for it
+  const initialSync = Promise.withResolvers<void>()
+  initialSync.promise.catch(() => {}) // nobody has to wait for it
 
   let state: ReflectorState = { state: 'unknown', sinceMs: Date.now() }
-  let contactAtMs = -Infinity
+  let lastContactAtMs = -Infinity
   let resourceVersion: string | undefined
-  let absentAnswers = 0
+  let notFoundCount = 0
   let failures = 0
-  let bug: { readonly error: unknown } | undefined
+  let consumerError: { readonly error: unknown } | undefined
 
-  const show = (next: ReflectorState, changes: readonly Change<T>[]): void => {
-    const isNews = next.state !== state.state || 'trouble' in next !== 'trouble' in state || changes.length > 0
+  const setState = (next: ReflectorState, changes: readonly Change<T>[]): void => {
+    const isChanged = next.state !== state.state || 'lastError' in next !== 'lastError' in state || changes.length > 0
     state = next
-    if (!isNews) return
+    if (!isChanged) return
     try {
       onChange({ state, changes })
     } catch (error) {
-      bug = { error } // of the consumer; not the server's trouble, so it must not be retried
+      consumerError = { error } // of the consumer; not the server's trouble, so it must not be retried
       throw error
     }
   }
-  const touch = (): void => {
-    contactAtMs = performance.now()
+  const markContact = (): void => {
+    lastContactAtMs = performance.now()
     failures = 0
   }
-  const showSynced = (changes: readonly Change<T>[]): void =>
-    show({ state: 'synced', sinceMs: state.state === 'synced' ? state.sinceMs : Date.now() }, changes)
+  const setSynced = (changes: readonly Change<T>[]): void =>
+    setState({ state: 'synced', sinceMs: state.state === 'synced' ? state.sinceMs : Date.now() }, changes)
 
   const list = async (): Promise<void> => {
-    const listed = await listAll<T, T>(transport, path, {
+    const result = await listAll<T, T>(transport, path, {
       query,
-      accept: metadataOnly ? METADATA_ONLY_LIST : undefined,
+      accept: metadataOnly ? metadataOnlyListAccept : undefined,
       signal,
       pageSize: timing.pageSize,
-      keep: slim,
+      transform: prepareObject,
     })
-    resourceVersion = listed.resourceVersion
-    contactAtMs = performance.now()
-    absentAnswers = 0
-    onFact?.({ fact: 'listed', count: listed.items.length })
-    showSynced(store.replaceAll(listed.items))
-    firstSync.resolve()
+    resourceVersion = result.resourceVersion
+    lastContactAtMs = performance.now()
+    notFoundCount = 0
+    onFact?.({ fact: 'listed', count: result.items.length })
+    setSynced(store.replaceAll(result.items))
+    initialSync.resolve()
   }
 
   const watch = async (from: string): Promise<void> => {
     const startedMs = performance.now()
     let events = 0
-    const opened = watchEvents<T>(transport, {
+    const watchStream = watchEvents<T>(transport, {
       path,
       query,
-      accept: metadataOnly ? METADATA_ONLY : undefined,
+      accept: metadataOnly ? metadataOnlyAccept : undefined,
       resourceVersion: from,
-      timeoutSeconds: timing.watchSeconds(),
-      idleMs: timing.idleMs,
+      timeoutSeconds: timing.watchTimeoutSeconds(),
+      idleTimeoutMs: timing.idleTimeoutMs,
       signal,
-      onOpen: () => showSynced([]),
+      onOpen: () => setSynced([]),
     })
-    for await (const event of opened) {
+    for await (const event of watchStream) {
       if (event.type === 'ERROR') throw apiErrorFromEvent(event.object)
       events++
-      touch()
+      markContact()
       resourceVersion = event.object.metadata.resourceVersion
       if (event.type === 'BOOKMARK') continue
-      const object = slim(event.object)
+      const object = prepareObject(event.object)
       const changes = event.type === 'DELETED' ? store.delete(object) : store.set(object)
-      if (changes.length > 0) showSynced(changes)
+      if (changes.length > 0) setSynced(changes)
     }
-    const livedMs = performance.now() - startedMs
-    if (livedMs < 1000 && events === 0) throw new Error('watch closed at once')
+    const watchDurationMs = performance.now() - startedMs
+    if (watchDurationMs < 1000 && events === 0) throw new Error('watch closed at once')
     failures = 0
     onFact?.({ fact: 'watch-ended' })
   }
 
-  const fail = (during: 'list' | 'watch', error: unknown): number => {
-    const trouble: Trouble = { sinceMs: 'trouble' in state && state.trouble !== undefined ? state.trouble.sinceMs : Date.now(), error }
+  const handleFailure = (during: 'list' | 'watch', error: unknown): number => {
+    const lastError: LastError = {
+      sinceMs: 'lastError' in state && state.lastError !== undefined ? state.lastError.sinceMs : Date.now(),
+      error,
+    }
     if (during === 'watch') {
       if (needsList(error)) resourceVersion = undefined
-      if (state.state === 'synced') show({ ...state, trouble }, [])
-    } else if (isNotFound(error) && ++absentAnswers >= ABSENT_AFTER_ANSWERS) {
-      show({ state: 'absent', sinceMs: state.state === 'absent' ? state.sinceMs : Date.now() }, store.replaceAll([]))
-      firstSync.resolve()
+      if (state.state === 'synced') setState({ ...state, lastError }, [])
+    } else if (isNotFound(error) && ++notFoundCount >= minNotFoundsForAbsent) {
+      setState({ state: 'absent', sinceMs: state.state === 'absent' ? state.sinceMs : Date.now() }, store.replaceAll([]))
+      initialSync.resolve()
     } else {
-      if (!isNotFound(error)) absentAnswers = 0
-      show({ state: 'unknown', sinceMs: state.state === 'unknown' ? state.sinceMs : Date.now(), trouble }, [])
+      if (!isNotFound(error)) notFoundCount = 0
+      setState({ state: 'unknown', sinceMs: state.state === 'unknown' ? state.sinceMs : Date.now(), lastError }, [])
     }
     const retryInMs = retryAfterMsOf(error) ?? timing.backoff(failures++)
-    onFact?.({ fact: 'failed', during, error, relists: resourceVersion === undefined, retryInMs })
+    onFact?.({ fact: 'failed', during, error, willRelist: resourceVersion === undefined, retryInMs })
     return retryInMs
   }
 
@@ -191,16 +194,22 @@ export function startReflector<T extends KubeObject>(transport: Transport, optio
       try {
         await (resourceVersion === undefined ? list() : watch(resourceVersion))
       } catch (error) {
-        if (bug !== undefined) throw bug.error
+        if (consumerError !== undefined) throw consumerError.error
         if (signal.aborted) break
-        if (during === 'watch' && performance.now() - startedMs > PROVEN_AFTER_MS) failures = 0
-        await pause(fail(during, error), signal).catch(() => {}) // aborted: the loop ends
+        if (during === 'watch' && performance.now() - startedMs > minHealthyWatchMs) failures = 0
+        await abortableSleep(handleFailure(during, error), signal).catch(() => {}) // aborted: the loop ends
       }
     }
-    firstSync.reject(signal.reason)
+    initialSync.reject(signal.reason)
   }
 
-  return { synced: firstSync.promise, ended: run(), store: store.objects, state: () => state, ageMs: () => performance.now() - contactAtMs }
+  return {
+    synced: initialSync.promise,
+    ended: run(),
+    store: store.objects,
+    state: () => state,
+    ageMs: () => performance.now() - lastContactAtMs,
+  }
 }
 
 /**

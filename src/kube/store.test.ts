@@ -5,14 +5,14 @@ import { createStore, type Change } from './store.ts'
 
 const object = (name: string, uid: string, resourceVersion: string): KubeObject => ({ metadata: { name, uid, resourceVersion } })
 const byName = ({ metadata }: KubeObject): string => metadata.name
-const told = (changes: readonly Change<KubeObject>[]): string[] =>
+const describeChanges = (changes: readonly Change<KubeObject>[]): string[] =>
   changes.map(({ type, object: { metadata } }) => `${type} ${metadata.name}/${metadata.uid}@${metadata.resourceVersion}`)
 
 describe('a new list', () => {
   test('tells what vanished unseen, what is new, what changed, and nothing about the rest', () => {
     const store = createStore(byName)
     store.replaceAll([object('a', 'a1', '1'), object('b', 'b1', '1'), object('c', 'c1', '1')])
-    expect(told(store.replaceAll([object('b', 'b1', '1'), object('c', 'c1', '2'), object('d', 'd1', '3')]))).toEqual([
+    expect(describeChanges(store.replaceAll([object('b', 'b1', '1'), object('c', 'c1', '2'), object('d', 'd1', '3')]))).toEqual([
       'deleted a/a1@1',
       'modified c/c1@2',
       'added d/d1@3',
@@ -22,7 +22,7 @@ describe('a new list', () => {
   test('an object created again under its name is deleted and added', () => {
     const store = createStore(byName)
     store.replaceAll([object('a', 'a1', '1')])
-    expect(told(store.replaceAll([object('a', 'a2', '5')]))).toEqual(['deleted a/a1@1', 'added a/a2@5'])
+    expect(describeChanges(store.replaceAll([object('a', 'a2', '5')]))).toEqual(['deleted a/a1@1', 'added a/a2@5'])
   })
 })
 
@@ -34,13 +34,13 @@ test('a late deletion of an earlier life leaves the present one alone', () => {
 })
 
 test('whatever happens, the changes told lead exactly to what the store holds', () => {
-  const anObject = fc.record({ name: fc.constantFrom('a', 'b', 'c'), uid: fc.constantFrom('1', '2'), version: fc.nat(3) })
-  const aStep = fc.oneof(
-    fc.record({ do: fc.constant('list' as const), of: fc.uniqueArray(anObject, { selector: ({ name }) => name }) }),
-    fc.record({ do: fc.constantFrom('set' as const, 'delete' as const), of: anObject.map((one) => [one]) }),
+  const objectArbitrary = fc.record({ name: fc.constantFrom('a', 'b', 'c'), uid: fc.constantFrom('1', '2'), version: fc.nat(3) })
+  const stepArbitrary = fc.oneof(
+    fc.record({ do: fc.constant('list' as const), of: fc.uniqueArray(objectArbitrary, { selector: ({ name }) => name }) }),
+    fc.record({ do: fc.constantFrom('set' as const, 'delete' as const), of: objectArbitrary.map((one) => [one]) }),
   )
   fc.assert(
-    fc.property(fc.array(aStep), (steps) => {
+    fc.property(fc.array(stepArbitrary), (steps) => {
       const store = createStore(byName)
       const replay = new Map<string, KubeObject>()
       for (const step of steps) {

@@ -9,7 +9,7 @@ export type Change<T extends KubeObject> = { readonly type: 'added' | 'modified'
 export type Store<T extends KubeObject> = {
   readonly objects: ReadonlyMap<string, T>
   /** Makes the store equal to a complete list and says what is different from before; what the list lacks was deleted unseen. */
-  replaceAll(listed: readonly T[]): Change<T>[]
+  replaceAll(items: readonly T[]): Change<T>[]
   set(object: T): Change<T>[]
   delete(object: T): Change<T>[]
 }
@@ -19,13 +19,13 @@ export function createStore<T extends KubeObject>(keyOf: (object: T) => string):
 
   const set = (object: T): Change<T>[] => {
     const key = keyOf(object)
-    const before = objects.get(key)
-    if (before?.metadata.uid === object.metadata.uid && before.metadata.resourceVersion === object.metadata.resourceVersion) return []
+    const previous = objects.get(key)
+    if (previous?.metadata.uid === object.metadata.uid && previous.metadata.resourceVersion === object.metadata.resourceVersion) return []
     objects.set(key, object)
-    if (before === undefined) return [{ type: 'added', key, object }]
-    if (before.metadata.uid === object.metadata.uid) return [{ type: 'modified', key, object }]
+    if (previous === undefined) return [{ type: 'added', key, object }]
+    if (previous.metadata.uid === object.metadata.uid) return [{ type: 'modified', key, object }]
     return [
-      { type: 'deleted', key, object: before },
+      { type: 'deleted', key, object: previous },
       { type: 'added', key, object },
     ]
   }
@@ -33,15 +33,15 @@ export function createStore<T extends KubeObject>(keyOf: (object: T) => string):
   return {
     objects,
     set,
-    replaceAll(listed) {
-      const present = new Set(listed.map(keyOf))
+    replaceAll(items) {
+      const listedKeys = new Set(items.map(keyOf))
       const changes: Change<T>[] = []
       for (const [key, object] of objects) {
-        if (present.has(key)) continue
+        if (listedKeys.has(key)) continue
         objects.delete(key)
         changes.push({ type: 'deleted', key, object })
       }
-      for (const object of listed) changes.push(...set(object))
+      for (const object of items) changes.push(...set(object))
       return changes
     },
     delete(object) {

@@ -1,20 +1,29 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
 import { staticCredentials, type Credentials } from './credentials.ts'
-import { apiErrorFrom, isConflict, isForbidden, isGone, isNotFound, isTooManyRequests, isUnknownOutcome, NoAnswerError } from './errors.ts'
-import { createTransport, type RequestFact, type Transport } from './transport.ts'
+import {
+  apiErrorFrom,
+  isConflict,
+  isForbidden,
+  isGone,
+  isNotFound,
+  isTooManyRequests,
+  isUnknownOutcome,
+  NoResponseError,
+} from './errors.ts'
+import { createKubeTransport, type CompletedRequest, type KubeTransport } from './transport.ts'
 
-const NODES = '/api/v1/nodes'
+const nodesPath = '/api/v1/nodes'
 
 let server: FakeApiServer
-let transport: Transport
-let facts: RequestFact[]
+let transport: KubeTransport
+let facts: CompletedRequest[]
 
 beforeEach(async () => {
-  server = await startFakeApiServer([NODES])
-  server.put(NODES, { metadata: { name: 'a' }, future: { field: 'kept' } })
+  server = await startFakeApiServer([nodesPath])
+  server.put(nodesPath, { metadata: { name: 'a' }, future: { field: 'kept' } })
   facts = []
-  transport = createTransport({
+  transport = createKubeTransport({
     credentials: staticCredentials({ server: server.url }),
     version: '1.2.3',
     onRequest: (fact) => facts.push(fact),
@@ -26,7 +35,7 @@ afterEach(async () => {
   await server.stop()
 })
 
-const failure = async (call: Promise<unknown>): Promise<unknown> =>
+const errorOf = async (call: Promise<unknown>): Promise<unknown> =>
   await call.then(
     () => expect.unreachable('the call was expected to fail'),
     (error: unknown) => error,
@@ -34,48 +43,48 @@ const failure = async (call: Promise<unknown>): Promise<unknown> =>
 
 describe('a call', () => {
   test('returns the object as it is, unknown fields included', async () => {
-    expect(await transport.json('GET', `${NODES}/a`)).toMatchObject({ metadata: { name: 'a' }, future: { field: 'kept' } })
+    expect(await transport.json('GET', `${nodesPath}/a`)).toMatchObject({ metadata: { name: 'a' }, future: { field: 'kept' } })
   })
 
   test('names itself, its content type and its query, and asks for no compression', async () => {
-    await transport.json('PATCH', `${NODES}/a`, {
+    await transport.json('PATCH', `${nodesPath}/a`, {
       query: { fieldManager: 'x y', left: undefined },
       body: { metadata: { labels: { l: 'v' } } },
       contentType: 'application/merge-patch+json',
     })
-    const [seen] = server.requests
-    expect(seen?.headers).toMatchObject({
+    const [sentRequest] = server.requests
+    expect(sentRequest?.headers).toMatchObject({
       'user-agent': 'skyhookd/1.2.3',
       'content-type': 'application/merge-patch+json',
       accept: 'application/json',
     })
-    expect(seen?.headers['accept-encoding']).toBeUndefined()
-    expect(seen?.query.get('fieldManager')).toBe('x y')
-    expect(seen?.query.has('left')).toBe(false)
+    expect(sentRequest?.headers['accept-encoding']).toBeUndefined()
+    expect(sentRequest?.query.get('fieldManager')).toBe('x y')
+    expect(sentRequest?.query.has('left')).toBe(false)
   })
 
   test('reuses its connection', async () => {
-    for (let i = 0; i < 20; i++) await transport.json('GET', `${NODES}/a`)
+    for (let i = 0; i < 20; i++) await transport.json('GET', `${nodesPath}/a`)
     expect(server.connections()).toBe(1)
   })
 
   test('shares at most 8 connections, and a watch has its own', async () => {
-    server.fault(({ path }) => path === `${NODES}/a`, { kind: 'slow', ms: 50 }, 40)
-    const watch = await transport.stream(NODES, { query: { watch: 1, resourceVersion: '101' } })
-    await Promise.all(Array.from({ length: 40 }, () => transport.json('GET', `${NODES}/a`)))
+    server.fault(({ path }) => path === `${nodesPath}/a`, { kind: 'slow', ms: 50 }, 40)
+    const watch = await transport.stream(nodesPath, { query: { watch: 1, resourceVersion: '101' } })
+    await Promise.all(Array.from({ length: 40 }, () => transport.json('GET', `${nodesPath}/a`)))
     expect(server.connections()).toBe(9)
     watch.destroy()
   })
 
   test('reports verb, code and path of every exchange', async () => {
-    await transport.json('GET', `${NODES}/a`)
-    await failure(transport.json('GET', `${NODES}/b`))
+    await transport.json('GET', `${nodesPath}/a`)
+    await errorOf(transport.json('GET', `${nodesPath}/b`))
     server.fault(() => true, { kind: 'reset' })
-    await failure(transport.json('DELETE', `${NODES}/a`))
+    await errorOf(transport.json('DELETE', `${nodesPath}/a`))
     expect(facts.map(({ verb, code, path }) => `${verb} ${code} ${path}`)).toEqual([
-      `GET 200 ${NODES}/a`,
-      `GET 404 ${NODES}/b`,
-      `DELETE 0 ${NODES}/a`,
+      `GET 200 ${nodesPath}/a`,
+      `GET 404 ${nodesPath}/b`,
+      `DELETE 0 ${nodesPath}/a`,
     ])
   })
 })
@@ -88,7 +97,7 @@ describe('a refusal', () => {
     { status: 410, reason: 'Expired', is: isGone },
   ])('$status is told by $is.name', async ({ status, reason, is }) => {
     server.fault(() => true, { kind: 'status', status, reason })
-    const error = await failure(transport.json('GET', `${NODES}/a`))
+    const error = await errorOf(transport.json('GET', `${nodesPath}/a`))
     expect(is(error)).toBe(true)
     expect(error).toMatchObject({ status, reason, message: 'injected' })
     expect(isUnknownOutcome(error)).toBe(false)
@@ -96,7 +105,7 @@ describe('a refusal', () => {
 
   test('429 carries Retry-After and is not repeated here', async () => {
     server.fault(() => true, { kind: 'status', status: 429, retryAfterSeconds: 7 })
-    const error = await failure(transport.json('POST', NODES, { body: {} }))
+    const error = await errorOf(transport.json('POST', nodesPath, { body: {} }))
     expect(isTooManyRequests(error)).toBe(true)
     expect(error).toMatchObject({ retryAfterMs: 7000 })
     expect(server.requests).toHaveLength(1)
@@ -115,55 +124,55 @@ describe('a refusal', () => {
 describe('an answer that does not come', () => {
   test.each(['reset', 'cut', 'lose-answer'] as const)('%s leaves the outcome of a write unknown', async (kind) => {
     server.fault(() => true, { kind })
-    const error = await failure(transport.json('POST', NODES, { body: { metadata: { name: 'b' } } }))
-    expect(error).toBeInstanceOf(NoAnswerError)
+    const error = await errorOf(transport.json('POST', nodesPath, { body: { metadata: { name: 'b' } } }))
+    expect(error).toBeInstanceOf(NoResponseError)
     expect(isUnknownOutcome(error)).toBe(true)
-    expect(server.get(NODES, 'b') !== undefined).toBe(kind === 'lose-answer')
+    expect(server.get(nodesPath, 'b') !== undefined).toBe(kind === 'lose-answer')
   })
 
   test('a silent server is given up after the time-out', async () => {
     server.fault(() => true, { kind: 'silent' })
     const started = performance.now()
-    const error = await failure(transport.json('GET', `${NODES}/a`, { timeoutMs: 60 }))
+    const error = await errorOf(transport.json('GET', `${nodesPath}/a`, { timeoutMs: 60 }))
     expect(isUnknownOutcome(error)).toBe(true)
     expect(performance.now() - started).toBeLessThan(1000)
   })
 
   test('a slow first byte within the time-out is waited for', async () => {
     server.fault(() => true, { kind: 'slow', ms: 80 })
-    expect(await transport.json('GET', `${NODES}/a`, { timeoutMs: 2000 })).toMatchObject({ metadata: { name: 'a' } })
+    expect(await transport.json('GET', `${nodesPath}/a`, { timeoutMs: 2000 })).toMatchObject({ metadata: { name: 'a' } })
   })
 
   test('a refused connection has done nothing: not unknown', async () => {
     await server.stop()
-    const error = await failure(transport.json('POST', NODES, { body: {} }))
-    expect(error).toMatchObject({ name: 'NoAnswerError', maySent: false })
+    const error = await errorOf(transport.json('POST', nodesPath, { body: {} }))
+    expect(error).toMatchObject({ name: 'NoResponseError', mayHaveBeenSent: false })
     expect(isUnknownOutcome(error)).toBe(false)
   })
 
   test('a kept-alive connection that had died costs a read nothing', async () => {
-    await transport.json('GET', `${NODES}/a`)
+    await transport.json('GET', `${nodesPath}/a`)
     server.fault(() => true, { kind: 'reset' }) // the server closes just as the next request arrives
-    expect(await transport.json('GET', `${NODES}/a`)).toMatchObject({ metadata: { name: 'a' } })
+    expect(await transport.json('GET', `${nodesPath}/a`)).toMatchObject({ metadata: { name: 'a' } })
   })
 
   test('aborting ends the call at once with the signal’s reason', async () => {
     server.fault(() => true, { kind: 'silent' })
     const abort = new AbortController()
-    const call = failure(transport.json('GET', `${NODES}/a`, { signal: abort.signal }))
+    const call = errorOf(transport.json('GET', `${nodesPath}/a`, { signal: abort.signal }))
     setTimeout(() => abort.abort(new Error('shutting down')), 20)
     expect(await call).toMatchObject({ message: 'shutting down' })
   })
 })
 
 describe('a 401', () => {
-  const rotating = (isRenewable: boolean): Credentials => {
+  const rotatingCredentials = (isRenewable: boolean): Credentials => {
     let token = 'old'
     return {
       server: server.url,
       isRenewable,
-      current: async ({ fresh = false } = {}) => {
-        if (fresh) token = 'new'
+      current: async ({ forceRefresh = false } = {}) => {
+        if (forceRefresh) token = 'new'
         return await Promise.resolve({ token, tlsRevision: 1 })
       },
     }
@@ -173,29 +182,29 @@ describe('a 401', () => {
 
   test('makes the token be read again, and the request is repeated once', async () => {
     refuseOldToken()
-    const client = createTransport({ credentials: rotating(true), version: 'x' })
-    await client.json('POST', NODES, { body: { metadata: { name: 'b' } } })
+    const client = createKubeTransport({ credentials: rotatingCredentials(true), version: 'x' })
+    await client.json('POST', nodesPath, { body: { metadata: { name: 'b' } } })
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer old', 'Bearer new'])
     client.close()
   })
 
   test('is final with fixed credentials', async () => {
     refuseOldToken()
-    const client = createTransport({ credentials: rotating(false), version: 'x' })
-    expect(await failure(client.json('GET', NODES))).toMatchObject({ status: 401 })
+    const client = createKubeTransport({ credentials: rotatingCredentials(false), version: 'x' })
+    expect(await errorOf(client.json('GET', nodesPath))).toMatchObject({ status: 401 })
     expect(server.requests).toHaveLength(1)
     client.close()
   })
 })
 
 test('the guard against our own loops spreads requests beyond the burst', async () => {
-  const client = createTransport({
+  const client = createKubeTransport({
     credentials: staticCredentials({ server: server.url }),
     version: 'x',
     rate: { perSecond: 50, burst: 5 },
   })
   const started = performance.now()
-  for (let i = 0; i < 10; i++) await client.json('GET', `${NODES}/a`)
+  for (let i = 0; i < 10; i++) await client.json('GET', `${nodesPath}/a`)
   expect(performance.now() - started).toBeGreaterThan(80)
   client.close()
 })

@@ -2,15 +2,15 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import { createSecureContext } from 'node:tls'
 import type { Credentials, Identity } from './credentials.ts'
-import { apiErrorFrom, isUnauthorized, NoAnswerError, type ApiError } from './errors.ts'
+import { apiErrorFrom, isUnauthorized, NoResponseError, type ApiError } from './errors.ts'
 import { exchange, readText } from './exchange.ts'
-import { tokenBucket } from './rate.ts'
-import { pause } from './retry.ts'
+import { createTokenBucket } from './rate.ts'
+import { abortableSleep } from './retry.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>
 
-export type CallOptions = {
+export type KubeRequestOptions = {
   readonly query?: Query | undefined
   readonly body?: unknown
   readonly contentType?: PatchType | 'application/json' | undefined
@@ -25,7 +25,7 @@ export type PatchType = 'application/merge-patch+json' | 'application/strategic-
 export type ByteStream = AsyncIterable<Uint8Array> & { destroy(error?: Error): unknown }
 
 /** One finished exchange with the server, for metrics; `code` 0 = no answer, a watch counts when its headers have come. */
-export type RequestFact = {
+export type CompletedRequest = {
   readonly verb: Method | 'WATCH'
   readonly path: string
   readonly code: number
@@ -33,68 +33,68 @@ export type RequestFact = {
 }
 
 /** The API server, as everything in this agent sees it. Objects go through as plain JSON. */
-export type Transport = {
-  /** One request and its JSON answer. Throws `ApiError`, `NoAnswerError`, or the signal's reason. Repeats nothing but a 401 and a read whose kept-alive connection had died. */
-  json<T>(method: Method, path: string, options?: CallOptions): Promise<T>
+export type KubeTransport = {
+  /** One request and its JSON answer. Throws `ApiError`, `NoResponseError`, or the signal's reason. Repeats nothing but a 401 and a read whose kept-alive connection had died. */
+  json<T>(method: Method, path: string, options?: KubeRequestOptions): Promise<T>
   /** Opens a GET whose body goes on (a watch), on a connection outside the pool of the calls. The caller destroys it. */
-  stream(path: string, options?: Omit<CallOptions, 'body' | 'contentType'>): Promise<ByteStream>
+  stream(path: string, options?: Omit<KubeRequestOptions, 'body' | 'contentType'>): Promise<ByteStream>
   /** Closes all connections, those in use too. */
   close(): void
 }
 
-export type TransportOptions = {
+export type KubeTransportOptions = {
   readonly credentials: Credentials
   readonly version: string
-  readonly onRequest?: (fact: RequestFact) => void
+  readonly onRequest?: (fact: CompletedRequest) => void
   /** A guard against our own loops, far above what a node ever needs; `false` switches it off. */
   readonly rate?: { readonly perSecond: number; readonly burst: number } | false
 }
 
-const TIMEOUT_MS = 30_000
+const defaultTimeoutMs = 30_000
 /** Enough for ten evictions beside the loop's own calls, few enough for 5,000 agents at one API server. */
-const MAX_CALL_SOCKETS = 8
+const maxCallSockets = 8
 /** Go's servers close idle connections after 90 s or more: ours go first, so that no write meets a connection that is just closing. */
-const IDLE_SOCKET_MS = 60_000
+const idleSocketTimeoutMs = 60_000
 
 /**
  * HTTP/1.1 on kept-alive connections. HTTP/2 is left out on purpose: Node's client has shown unbounded memory under long watches.
  * Answers are asked for uncompressed: they are small, and the server would not compress them anyway.
  */
-export function createTransport(options: TransportOptions): Transport {
+export function createKubeTransport(options: KubeTransportOptions): KubeTransport {
   const { credentials, version, onRequest, rate = { perSecond: 50, burst: 200 } } = options
-  const base = new URL(credentials.server)
-  const bucket = rate === false ? undefined : tokenBucket(rate.perSecond, rate.burst)
-  let agents: Agents | undefined
+  const baseUrl = new URL(credentials.server)
+  const bucket = rate === false ? undefined : createTokenBucket(rate.perSecond, rate.burst)
+  let pools: ConnectionPools | undefined
 
-  const agentsFor = (identity: Identity): Agents => {
-    if (agents?.tlsRevision === identity.tlsRevision) return agents
-    agents?.retire()
-    agents = createAgents(base.protocol === 'http:', identity)
-    return agents
+  const poolsFor = (identity: Identity): ConnectionPools => {
+    if (pools?.tlsRevision === identity.tlsRevision) return pools
+    pools?.closeIdle()
+    pools = createConnectionPools(baseUrl.protocol === 'http:', identity)
+    return pools
   }
 
   const attempt = async (
     method: Method,
     path: string,
-    call: CallOptions,
+    call: KubeRequestOptions,
     isStream: boolean,
-    fresh: boolean,
+    forceRefresh: boolean,
   ): Promise<http.IncomingMessage> => {
     const waitMs = bucket?.take(performance.now()) ?? 0
-    if (waitMs > 0) await pause(waitMs, call.signal)
+    if (waitMs > 0) await abortableSleep(waitMs, call.signal)
     call.signal?.throwIfAborted()
-    const identity = await credentials.current({ fresh })
-    const pool = agentsFor(identity)
-    const started = performance.now()
-    const tellCode = (code: number): void =>
-      onRequest?.({ verb: isStream ? 'WATCH' : method, path, code, durationMs: performance.now() - started })
+    const identity = await credentials.current({ forceRefresh })
+    const pool = poolsFor(identity)
+    const startedAtMs = performance.now()
+    const reportCode = (code: number): void =>
+      onRequest?.({ verb: isStream ? 'WATCH' : method, path, code, durationMs: performance.now() - startedAtMs })
     try {
       const response = await exchange(
         pool.request,
         {
           method,
-          hostname: base.hostname.replace(/^\[|\]$/g, ''),
-          port: base.port,
+          hostname: baseUrl.hostname.replace(/^\[|\]$/g, ''),
+          port: baseUrl.port,
           path: `${path}${queryString(call.query)}`,
           agent: isStream ? pool.streams : pool.calls,
           headers: headersOf(call, identity, version),
@@ -102,19 +102,19 @@ export function createTransport(options: TransportOptions): Transport {
         {
           body: call.body === undefined ? undefined : JSON.stringify(call.body),
           signal: call.signal,
-          timeoutMs: call.timeoutMs ?? TIMEOUT_MS,
+          timeoutMs: call.timeoutMs ?? defaultTimeoutMs,
         },
       )
-      tellCode(response.statusCode ?? 0)
-      if ((response.statusCode ?? 0) >= 300) throw await refusal(response, call)
+      reportCode(response.statusCode ?? 0)
+      if ((response.statusCode ?? 0) >= 300) throw await readApiError(response, call)
       return response
     } catch (error) {
-      if (error instanceof NoAnswerError) tellCode(0)
+      if (error instanceof NoResponseError) reportCode(0)
       throw error
     }
   }
 
-  const open = async (method: Method, path: string, call: CallOptions, isStream: boolean): Promise<http.IncomingMessage> => {
+  const open = async (method: Method, path: string, call: KubeRequestOptions, isStream: boolean): Promise<http.IncomingMessage> => {
     try {
       return await attempt(method, path, call, isStream, false)
     } catch (error) {
@@ -125,45 +125,45 @@ export function createTransport(options: TransportOptions): Transport {
   }
 
   return {
-    async json<T>(method: Method, path: string, call: CallOptions = {}): Promise<T> {
+    async json<T>(method: Method, path: string, call: KubeRequestOptions = {}): Promise<T> {
       const response = await open(method, path, call, false)
-      const text = await readText(response, { signal: call.signal, timeoutMs: call.timeoutMs ?? TIMEOUT_MS })
+      const text = await readText(response, { signal: call.signal, timeoutMs: call.timeoutMs ?? defaultTimeoutMs })
       try {
         return JSON.parse(text) as T
       } catch (error) {
-        throw new NoAnswerError(`the answer to ${method} ${path} is not JSON`, { maySent: true, cause: error })
+        throw new NoResponseError(`the answer to ${method} ${path} is not JSON`, { mayHaveBeenSent: true, cause: error })
       }
     },
     stream: (path, call = {}) => open('GET', path, call, true),
-    close: () => agents?.destroy(),
+    close: () => pools?.destroy(),
   }
 }
 
-type Agents = {
+type ConnectionPools = {
   readonly tlsRevision: number
   readonly request: typeof http.request
   readonly calls: http.Agent
   readonly streams: http.Agent
-  retire(): void
+  closeIdle(): void
   destroy(): void
 }
 
-function createAgents(isPlain: boolean, identity: Identity): Agents {
-  const kept = { keepAlive: true, scheduling: 'lifo', timeout: IDLE_SOCKET_MS } as const
-  const bounded = { ...kept, maxSockets: MAX_CALL_SOCKETS }
+function createConnectionPools(isPlain: boolean, identity: Identity): ConnectionPools {
+  const keepAliveOptions = { keepAlive: true, scheduling: 'lifo', timeout: idleSocketTimeoutMs } as const
+  const callPoolOptions = { ...keepAliveOptions, maxSockets: maxCallSockets }
   // One parsed context for all connections: parsing the CA anew for each costs CPU and memory.
   const tls = isPlain ? {} : { secureContext: createSecureContext({ ca: identity.ca, cert: identity.cert, key: identity.key }) }
-  const calls = isPlain ? new http.Agent(bounded) : new https.Agent({ ...bounded, ...tls })
-  const streams = isPlain ? new http.Agent(kept) : new https.Agent({ ...kept, ...tls })
+  const calls = isPlain ? new http.Agent(callPoolOptions) : new https.Agent({ ...callPoolOptions, ...tls })
+  const streams = isPlain ? new http.Agent(keepAliveOptions) : new https.Agent({ ...keepAliveOptions, ...tls })
   return {
     tlsRevision: identity.tlsRevision,
     request: isPlain ? http.request : https.request,
     calls,
     streams,
     // Requests under way end in peace; only what lies idle is closed.
-    retire() {
+    closeIdle() {
       for (const agent of [calls, streams])
-        for (const idle of Object.values(agent.freeSockets)) for (const socket of idle ?? []) socket.destroy()
+        for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
     },
     destroy() {
       calls.destroy()
@@ -172,7 +172,7 @@ function createAgents(isPlain: boolean, identity: Identity): Agents {
   }
 }
 
-function headersOf(call: CallOptions, identity: Identity, version: string): http.OutgoingHttpHeaders {
+function headersOf(call: KubeRequestOptions, identity: Identity, version: string): http.OutgoingHttpHeaders {
   return {
     accept: call.accept ?? 'application/json',
     'user-agent': `skyhookd/${version}`,
@@ -181,9 +181,9 @@ function headersOf(call: CallOptions, identity: Identity, version: string): http
   }
 }
 
-async function refusal(response: http.IncomingMessage, call: CallOptions): Promise<ApiError> {
+async function readApiError(response: http.IncomingMessage, call: KubeRequestOptions): Promise<ApiError> {
   // A body that breaks off does not change what was answered.
-  const body = await readText(response, { signal: call.signal, timeoutMs: call.timeoutMs ?? TIMEOUT_MS }).catch(() => '')
+  const body = await readText(response, { signal: call.signal, timeoutMs: call.timeoutMs ?? defaultTimeoutMs }).catch(() => '')
   return apiErrorFrom(response.statusCode ?? 0, response.headers['retry-after'], body)
 }
 
@@ -195,6 +195,6 @@ function queryString(query: Query | undefined): string {
 
 /** The server's certificate is not signed by the CA we know: after a rotation the file already holds the new one. */
 function isUntrusted(error: unknown): boolean {
-  const cause = error instanceof NoAnswerError ? error.cause : undefined
+  const cause = error instanceof NoResponseError ? error.cause : undefined
   return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' && /CERT|SIGNATURE|ISSUER/.test(cause.code)
 }

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { lines } from './watch.ts'
+import { readLines } from './watch.ts'
 
-async function* cut(bytes: Buffer, at: readonly number[]): AsyncGenerator<Uint8Array> {
+async function* chunked(bytes: Buffer, at: readonly number[]): AsyncGenerator<Uint8Array> {
   const ends = [...new Set(at.map((n) => n % (bytes.length + 1)))].toSorted((x, y) => x - y)
   let from = 0
   for (const end of [...ends, bytes.length]) {
@@ -18,20 +18,20 @@ async function collect(stream: AsyncIterable<string>): Promise<string[]> {
 }
 
 test('lines come out whole, however the bytes were cut, also inside a character', async () => {
-  const aLine = fc.string({ unit: 'binary', minLength: 1 }).map((text) => JSON.stringify({ text }))
+  const lineArbitrary = fc.string({ unit: 'binary', minLength: 1 }).map((text) => JSON.stringify({ text }))
   await fc.assert(
-    fc.asyncProperty(fc.array(aLine), fc.array(fc.nat()), async (given, at) => {
-      const bytes = Buffer.from(given.map((line) => `${line}\n`).join(''))
-      expect(await collect(lines(cut(bytes, at)))).toEqual(given)
+    fc.asyncProperty(fc.array(lineArbitrary), fc.array(fc.nat()), async (expectedLines, at) => {
+      const bytes = Buffer.from(expectedLines.map((line) => `${line}\n`).join(''))
+      expect(await collect(readLines(chunked(bytes, at)))).toEqual(expectedLines)
     }),
   )
 })
 
 test('a stream that ends inside a line is broken, after the whole lines were given', async () => {
-  const seen: string[] = []
+  const received: string[] = []
   const reading = (async () => {
-    for await (const line of lines(cut(Buffer.from('{"a":1}\n{"b":'), []))) seen.push(line)
+    for await (const line of readLines(chunked(Buffer.from('{"a":1}\n{"b":'), []))) received.push(line)
   })()
   await expect(reading).rejects.toThrow('ended inside an event')
-  expect(seen).toEqual(['{"a":1}'])
+  expect(received).toEqual(['{"a":1}'])
 })

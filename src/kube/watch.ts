@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { KubeObject } from './objects.ts'
-import type { ByteStream, Query, Transport } from './transport.ts'
+import type { ByteStream, Query, KubeTransport } from './transport.ts'
 
 export type WatchEvent<T extends KubeObject> =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
@@ -15,7 +15,7 @@ export type WatchRequest = {
   /** After this the server ends the watch in good order. */
   readonly timeoutSeconds: number
   /** Longest silence; bookmarks come about once a minute, so a longer one means that nobody is there any more. */
-  readonly idleMs: number
+  readonly idleTimeoutMs: number
   readonly signal: AbortSignal
   /** Called once the server has accepted the watch, before its first event. */
   readonly onOpen?: () => void
@@ -30,18 +30,18 @@ export class SilentWatchError extends Error {
  * One watch, from opening to its end. Ends normally only when the server ended it between two events; everything else throws:
  * a refusal (`ApiError`), a lost connection, silence, an event that is cut or no JSON. The socket is paused while the consumer works.
  */
-export async function* watchEvents<T extends KubeObject>(transport: Transport, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
-  const { path, query, accept, resourceVersion, timeoutSeconds, idleMs, signal } = request
+export async function* watchEvents<T extends KubeObject>(transport: KubeTransport, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
+  const { path, query, accept, resourceVersion, timeoutSeconds, idleTimeoutMs, signal } = request
   const stream = await transport.stream(path, {
     query: { ...query, watch: 1, allowWatchBookmarks: true, timeoutSeconds, resourceVersion },
     accept,
     signal,
   })
   request.onOpen?.()
-  const watchdog = setTimeout(() => stream.destroy(new SilentWatchError(`watch silent for ${idleMs} ms`)), idleMs)
+  const watchdog = setTimeout(() => stream.destroy(new SilentWatchError(`watch silent for ${idleTimeoutMs} ms`)), idleTimeoutMs)
   watchdog.unref() // an agent that ends must not wait for it
   try {
-    for await (const line of lines(stream, () => watchdog.refresh())) yield JSON.parse(line) as WatchEvent<T>
+    for await (const line of readLines(stream, () => watchdog.refresh())) yield JSON.parse(line) as WatchEvent<T>
   } catch (error) {
     signal.throwIfAborted()
     throw error
@@ -52,20 +52,20 @@ export async function* watchEvents<T extends KubeObject>(transport: Transport, r
 }
 
 /** Non-empty lines of a byte stream; throws when it ends inside a line, because the rest of that event is then lost. */
-export async function* lines(stream: AsyncIterable<Uint8Array> | ByteStream, onBytes: () => void = () => {}): AsyncGenerator<string> {
+export async function* readLines(stream: AsyncIterable<Uint8Array> | ByteStream, onBytes: () => void = () => {}): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8') // a character may be split between two chunks
-  let unfinished = ''
+  let partialLine = ''
   for await (const chunk of stream) {
     onBytes()
     const text = decoder.write(chunk)
     let from = 0
     for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
-      const line = unfinished + text.slice(from, end)
-      unfinished = ''
+      const line = partialLine + text.slice(from, end)
+      partialLine = ''
       from = end + 1
       if (line.trim() !== '') yield line
     }
-    unfinished += text.slice(from)
+    partialLine += text.slice(from)
   }
-  if (unfinished.trim() !== '') throw new Error('the stream ended inside an event')
+  if (partialLine.trim() !== '') throw new Error('the stream ended inside an event')
 }

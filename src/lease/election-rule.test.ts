@@ -1,13 +1,13 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { DEFAULT_TIMING, isFree, nextLookMs, observe, type Candidate } from './election-rule.ts'
+import { defaultTiming, canAcquire, nextPollDelayMs, observe, type Candidate } from './election-rule.ts'
 import type { Lease } from './slot.ts'
 
 const lease = (holder: string, renewTime = '2026-11-20T14:00:00.000000Z', uid = 'u1'): Lease => ({
   metadata: { name: 'skyhookd-census', uid, resourceVersion: '1' },
   spec: { holderIdentity: holder, renewTime },
 })
-const candidate: Candidate = { identity: 'me', nowMs: 0, durationMs: 15_000, patienceMs: 0 }
+const candidate: Candidate = { identity: 'me', nowMs: 0, leaseDurationMs: 15_000, resignedDelayMs: 0 }
 
 describe('a candidate', () => {
   test.each<[string, Lease | undefined, Partial<Candidate>, boolean]>([
@@ -22,17 +22,17 @@ describe('a candidate', () => {
     ],
     ['leaves a Lease that was unchanged for almost the duration', lease('other'), { nowMs: 14_999 }, false],
     ['takes a Lease that was unchanged for the duration', lease('other'), { nowMs: 15_000 }, true],
-    ['standing back, leaves a free Lease to others', lease(''), { nowMs: 29_999, patienceMs: 30_000 }, false],
-    ['standing back, takes what nobody wants', lease(''), { nowMs: 30_000, patienceMs: 30_000 }, true],
-    ['standing back, waits longer for a dead leader too', lease('other'), { nowMs: 44_999, patienceMs: 30_000 }, false],
-  ])('%s', (_, found, now, may) => {
-    expect(isFree(observe(undefined, found, 0), { ...candidate, ...now })).toBe(may)
+    ['standing back, leaves a free Lease to others', lease(''), { nowMs: 29_999, resignedDelayMs: 30_000 }, false],
+    ['standing back, takes what nobody wants', lease(''), { nowMs: 30_000, resignedDelayMs: 30_000 }, true],
+    ['standing back, waits longer for a dead leader too', lease('other'), { nowMs: 44_999, resignedDelayMs: 30_000 }, false],
+  ])('%s', (_, found, now, expected) => {
+    expect(canAcquire(observe(undefined, found, 0), { ...candidate, ...now })).toBe(expected)
   })
 
   test('counts from the last change that it saw itself', () => {
     const first = observe(undefined, lease('other'), 0)
     const renewed = observe(first, lease('other', '2026-11-20T14:00:05.000000Z'), 9_000)
-    expect(isFree(renewed, { ...candidate, nowMs: 16_000 })).toBe(false)
+    expect(canAcquire(renewed, { ...candidate, nowMs: 16_000 })).toBe(false)
     expect(observe(renewed, lease('other', '2026-11-20T14:00:05.000000Z'), 12_000).sinceMs).toBe(9_000)
   })
 
@@ -42,15 +42,15 @@ describe('a candidate', () => {
   })
 
   test('never takes a Lease that is renewed in time, whatever the wall clocks say', () => {
-    const looks = fc.array(fc.record({ afterMs: fc.integer({ min: 1, max: 14_000 }), clock: fc.integer({ min: 0, max: 2 ** 40 }) }))
+    const polls = fc.array(fc.record({ afterMs: fc.integer({ min: 1, max: 14_000 }), clock: fc.integer({ min: 0, max: 2 ** 40 }) }))
     fc.assert(
-      fc.property(looks, (looks) => {
+      fc.property(polls, (polls) => {
         let nowMs = 0
-        let seen = observe(undefined, lease('other', 'at first'), nowMs)
-        for (const [turn, { afterMs, clock }] of looks.entries()) {
+        let observation = observe(undefined, lease('other', 'at first'), nowMs)
+        for (const [round, { afterMs, clock }] of polls.entries()) {
           nowMs += afterMs
-          seen = observe(seen, lease('other', `${new Date(clock).toISOString()} ${turn}`), nowMs) // renewed between two looks
-          expect(isFree(seen, { ...candidate, nowMs })).toBe(false)
+          observation = observe(observation, lease('other', `${new Date(clock).toISOString()} ${round}`), nowMs) // renewed between two looks
+          expect(canAcquire(observation, { ...candidate, nowMs })).toBe(false)
         }
       }),
     )
@@ -59,30 +59,30 @@ describe('a candidate', () => {
 
 describe('the next look', () => {
   const at = Date.parse('2026-11-20T14:00:00Z')
-  const looking = { timing: DEFAULT_TIMING, random: () => 0.5, nowMs: 0, wallMs: at + 1_000 }
+  const pollContext = { timing: defaultTiming, random: () => 0.5, nowMs: 0, wallClockMs: at + 1_000 }
 
   test.each([
     [3, 2_000],
     [1_000, 10_000],
     [100_000, 60_000],
   ])('of %i candidates is after %i ms while the leader renews', (candidates, ms) => {
-    expect(nextLookMs(observe(undefined, lease('other'), 0), { ...looking, candidates })).toBe(ms)
+    expect(nextPollDelayMs(observe(undefined, lease('other'), 0), { ...pollContext, candidates })).toBe(ms)
   })
 
   test('all candidates together ask about a hundred times a second at most', () => {
     for (const candidates of [1, 10, 200, 1_000, 5_000]) {
-      const everyMs = nextLookMs(observe(undefined, lease('other'), 0), { ...looking, candidates })
+      const everyMs = nextPollDelayMs(observe(undefined, lease('other'), 0), { ...pollContext, candidates })
       expect(candidates / (everyMs / 1000)).toBeLessThanOrEqual(100)
     }
   })
 
   test('comes when the Lease can be taken if it seems to have been left alone, in a large fleet too', () => {
-    const seen = observe(undefined, lease('other'), 0)
-    expect(nextLookMs(seen, { ...looking, candidates: 5_000, wallMs: at + 11_000, nowMs: 4_000 })).toBe(11_000)
+    const observation = observe(undefined, lease('other'), 0)
+    expect(nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallClockMs: at + 11_000, nowMs: 4_000 })).toBe(11_000)
   })
 
   test('a clock that is far ahead costs some looks more and no more', () => {
-    const seen = observe(undefined, lease('other'), 0)
-    expect(nextLookMs(seen, { ...looking, candidates: 5_000, wallMs: at + 10 ** 9, nowMs: 14_900 })).toBe(1_000)
+    const observation = observe(undefined, lease('other'), 0)
+    expect(nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallClockMs: at + 10 ** 9, nowMs: 14_900 })).toBe(1_000)
   })
 })

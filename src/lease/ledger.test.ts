@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../kube/credentials.ts'
-import { createTransport, type Transport } from '../kube/transport.ts'
-import { countedScope, crowdOf, LEDGER_ANNOTATION, readLedger, writeLedger, type Ledger } from './ledger.ts'
+import { createKubeTransport, type KubeTransport } from '../kube/transport.ts'
+import { countedScope, fleetOf, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
 import { ledgerName } from './names.ts'
-import { budget } from './rule.ts'
+import { effectiveLimit } from './rule.ts'
 import { listScope, type Leases } from './slot-reads.ts'
 import { skyhookScope } from './names.ts'
 import type { Lease } from './slot.ts'
@@ -21,10 +21,10 @@ const ledger: Ledger = {
   countedAt: '2026-11-20T14:00:00Z',
   compartments: { '': { matched: 50, completed: 12 }, gpu: { matched: 7, completed: 0 } },
 }
-const question = { skyhook: demo, selectorHash: ledger.selectorHash }
+const query = { skyhook: demo, selectorHash: ledger.selectorHash }
 
 const leaseWith = (text: string | undefined, name = ledgerName(demo)): Lease => ({
-  metadata: { name, uid: 'l1', resourceVersion: '1', annotations: text === undefined ? {} : { [LEDGER_ANNOTATION]: text } },
+  metadata: { name, uid: 'l1', resourceVersion: '1', annotations: text === undefined ? {} : { [ledgerAnnotation]: text } },
 })
 const leaseOf = (change: Partial<Record<keyof Ledger, unknown>> = {}): Lease => leaseWith(JSON.stringify({ ...ledger, ...change }))
 
@@ -46,43 +46,43 @@ describe('what a node learns of a ledger', () => {
     ['nothing from a Lease without the annotation', [leaseWith(undefined)], { unknown: /is missing/ }],
   ])('is %s', (_, ledgers, expected) => {
     const unknown = (expected as { unknown?: string | RegExp }).unknown
-    expect(countedScope(ledgers, question)).toEqual(
+    expect(countedScope(ledgers, query)).toEqual(
       unknown instanceof RegExp ? { unknown: expect.stringMatching(unknown) as string } : expected,
     )
   })
 
   test('fields of a later release do not disturb', () => {
     const later = { ...ledger, new: true, compartments: { '': { matched: 50, completed: 1, epoch: 7, size: 4 } } }
-    expect(countedScope([leaseWith(JSON.stringify(later))], question)).toEqual({ matched: 50 })
+    expect(countedScope([leaseWith(JSON.stringify(later))], query)).toEqual({ matched: 50 })
   })
 
   test('is asked for by compartment', () => {
-    expect(countedScope([leaseOf()], { ...question, compartment: 'gpu' })).toEqual({ matched: 7 })
-    expect(countedScope([leaseOf()], { ...question, compartment: 'arm' })).toEqual({ unknown: expect.stringContaining('"arm"') as string })
+    expect(countedScope([leaseOf()], { ...query, compartment: 'gpu' })).toEqual({ matched: 7 })
+    expect(countedScope([leaseOf()], { ...query, compartment: 'arm' })).toEqual({ unknown: expect.stringContaining('"arm"') as string })
   })
 
   test('gives a percentage its number, and no number without it', () => {
-    expect(budget({ percent: 33 }, undefined, countedScope([leaseOf()], question))).toBe(16)
-    expect(budget({ percent: 33 }, undefined, countedScope([], question))).toEqual({ unknown: expect.any(String) as string })
-    expect(budget({ count: 2 }, undefined, countedScope([], question))).toBe(2)
+    expect(effectiveLimit({ percent: 33 }, undefined, countedScope([leaseOf()], query))).toBe(16)
+    expect(effectiveLimit({ percent: 33 }, undefined, countedScope([], query))).toEqual({ unknown: expect.any(String) as string })
+    expect(effectiveLimit({ count: 2 }, undefined, countedScope([], query))).toBe(2)
   })
 
   test('agents and waiters count as a hundred while unknown', () => {
-    expect(crowdOf([leaseOf()], demo)).toEqual({ agents: 812, waiters: 40 })
-    expect(crowdOf([leaseOf({ agents: undefined })], demo)).toEqual({ agents: 100, waiters: 40 })
-    expect(crowdOf([], demo)).toEqual({ agents: 100, waiters: 100 })
-    expect(crowdOf([leaseOf({ skyhookUID: 'x' })], demo)).toEqual({ agents: 100, waiters: 100 })
+    expect(fleetOf([leaseOf()], demo)).toEqual({ agents: 812, waiters: 40 })
+    expect(fleetOf([leaseOf({ agents: undefined })], demo)).toEqual({ agents: 100, waiters: 40 })
+    expect(fleetOf([], demo)).toEqual({ agents: 100, waiters: 100 })
+    expect(fleetOf([leaseOf({ skyhookUID: 'x' })], demo)).toEqual({ agents: 100, waiters: 100 })
   })
 })
 
 describe('writing a ledger', () => {
-  const LEASES = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+  const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
   let server: FakeApiServer
-  let transport: Transport
+  let transport: KubeTransport
   let leases: Leases
   beforeEach(async () => {
-    server = await startFakeApiServer([LEASES])
-    transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+    server = await startFakeApiServer([leasesPath])
+    transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
     leases = { transport, namespace: 'skyhook', nowMs: () => Date.UTC(2026, 10, 20, 14) }
   })
   afterEach(async () => {
@@ -100,7 +100,7 @@ describe('writing a ledger', () => {
     await written(undefined)
     const { ledgers, slots } = await listScope(leases, skyhookScope(demo))
     expect(slots).toEqual([])
-    expect(countedScope(ledgers, question)).toEqual({ matched: 50 })
+    expect(countedScope(ledgers, query)).toEqual({ matched: 50 })
     expect(ledgers[0]?.metadata.ownerReferences).toEqual([
       { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook', name: 'demo', uid: demo.uid },
     ])
@@ -118,9 +118,9 @@ describe('writing a ledger', () => {
   test('is a conflict when another census was first, or somebody deleted it', async () => {
     const found = await written(undefined)
     expect(await writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).toEqual({ outcome: 'conflict' })
-    server.remove(LEASES, ledgerName(demo))
+    server.remove(leasesPath, ledgerName(demo))
     expect(await writeLedger(leases, { skyhook: demo, found }, ledger)).toEqual({ outcome: 'conflict' })
-    expect(server.get(LEASES, ledgerName(demo))).toBeUndefined()
+    expect(server.get(leasesPath, ledgerName(demo))).toBeUndefined()
   })
 
   test('a refusal is thrown', async () => {

@@ -5,9 +5,9 @@
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import type { KubeObject } from '../kube/objects.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
-import { ledgerLabels, ledgerName, PREFIX, type SkyhookIdentity } from './names.ts'
+import { ledgerLabels, ledgerName, keyPrefix, type SkyhookIdentity } from './names.ts'
 import type { CountedScope } from './rule.ts'
-import { collectionOf, type Leases } from './slot-reads.ts'
+import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 
 /** What was counted in one compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy. Batches add their fields here. */
@@ -34,33 +34,33 @@ export type Ledger = {
 }
 
 /** What to assume of agents and waiters while there is no ledger. */
-export const WITHOUT_LEDGER = { agents: 100, waiters: 100 } as const
+export const defaultFleet = { agents: 100, waiters: 100 } as const
 
-export const LEDGER_ANNOTATION = `${PREFIX}/ledger`
-const HOLDER = 'census'
-const SKYHOOK_KIND = { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook' } as const
+export const ledgerAnnotation = `${keyPrefix}/ledger`
+const ledgerHolder = 'census'
+const skyhookTypeMeta = { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook' } as const
 
 export type LedgerRead = { readonly outcome: 'read'; readonly ledger: Ledger } | { readonly outcome: 'refused'; readonly reason: string }
 
 /** The ledger in a Lease. Written by a newer census than this agent understands, or unreadable: refused, with the reason. */
 export function readLedger(lease: Lease): LedgerRead {
   const refused = (reason: string): LedgerRead => ({ outcome: 'refused', reason: `Lease ${lease.metadata.name}: ${reason}` })
-  const text = lease.metadata.annotations?.[LEDGER_ANNOTATION]
-  if (text === undefined) return refused(`the annotation ${LEDGER_ANNOTATION} is missing`)
+  const text = lease.metadata.annotations?.[ledgerAnnotation]
+  if (text === undefined) return refused(`the annotation ${ledgerAnnotation} is missing`)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return refused(`the annotation ${LEDGER_ANNOTATION} is no JSON`)
+    return refused(`the annotation ${ledgerAnnotation} is no JSON`)
   }
-  if (!isRecord(value) || typeof value['v'] !== 'number') return refused(`the annotation ${LEDGER_ANNOTATION} is no ledger`)
+  if (!isRecord(value) || typeof value['v'] !== 'number') return refused(`the annotation ${ledgerAnnotation} is no ledger`)
   if (value['v'] > 1) return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade it`)
-  if (!isLedger(value)) return refused(`the annotation ${LEDGER_ANNOTATION} is no ledger`)
+  if (!isLedger(value)) return refused(`the annotation ${ledgerAnnotation} is no ledger`)
   return { outcome: 'read', ledger: value }
 }
 
 /** What an asking node knows of its Skyhook. */
-export type LedgerQuestion = {
+export type LedgerQuery = {
   readonly skyhook: SkyhookIdentity
   readonly selectorHash: string
   readonly compartment?: string
@@ -70,15 +70,15 @@ export type LedgerQuestion = {
  * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. A ledger of another UID is none. Its age
  * does not matter: without a census N stays as it was.
  */
-export function countedScope(ledgers: readonly Lease[], question: LedgerQuestion): CountedScope {
-  const { skyhook, compartment = '' } = question
+export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedScope {
+  const { skyhook, compartment = '' } = query
   const lease = ledgers.find(({ metadata }) => metadata.name === ledgerName(skyhook))
   if (lease === undefined) return { unknown: 'no census has counted this Skyhook yet' }
   const read = readLedger(lease)
   if (read.outcome === 'refused') return { unknown: read.reason }
   const { ledger } = read
   if (ledger.skyhookUID !== skyhook.uid) return { unknown: 'the census counted an earlier Skyhook of this name' }
-  if (ledger.selectorHash !== question.selectorHash) {
+  if (ledger.selectorHash !== query.selectorHash) {
     return { unknown: `no census since the selector changed; the last one was for generation ${ledger.generation}` }
   }
   const scope = ledger.compartments[compartment]
@@ -86,15 +86,15 @@ export function countedScope(ledgers: readonly Lease[], question: LedgerQuestion
   return { matched: scope.matched }
 }
 
-/** Agents and waiters of the Skyhook, for spreading requests; the assumption of `WITHOUT_LEDGER` where nothing is known. */
-export function crowdOf(ledgers: readonly Lease[], skyhook: SkyhookIdentity): { readonly agents: number; readonly waiters: number } {
+/** Agents and waiters of the Skyhook, for spreading requests; the assumption of `defaultFleet` where nothing is known. */
+export function fleetOf(ledgers: readonly Lease[], skyhook: SkyhookIdentity): { readonly agents: number; readonly waiters: number } {
   const lease = ledgers.find(({ metadata }) => metadata.name === ledgerName(skyhook))
   const read = lease === undefined ? undefined : readLedger(lease)
-  if (read?.outcome !== 'read' || read.ledger.skyhookUID !== skyhook.uid) return WITHOUT_LEDGER
-  return { agents: read.ledger.agents ?? WITHOUT_LEDGER.agents, waiters: read.ledger.waiters }
+  if (read?.outcome !== 'read' || read.ledger.skyhookUID !== skyhook.uid) return defaultFleet
+  return { agents: read.ledger.agents ?? defaultFleet.agents, waiters: read.ledger.waiters }
 }
 
-export type LedgerWritten =
+export type LedgerWriteOutcome =
   | { readonly outcome: 'written'; readonly lease: Lease }
   /** Somebody wrote, created or deleted it since it was read: read again and count anew. */
   | { readonly outcome: 'conflict' }
@@ -105,15 +105,15 @@ export type LedgerWritten =
  */
 export async function writeLedger(
   leases: Leases,
-  where: { readonly skyhook: SkyhookIdentity; readonly found: Lease | undefined },
+  target: { readonly skyhook: SkyhookIdentity; readonly found: Lease | undefined },
   ledger: Ledger,
   signal?: AbortSignal,
-): Promise<LedgerWritten> {
-  const { skyhook, found } = where
+): Promise<LedgerWriteOutcome> {
+  const { skyhook, found } = target
   const { nowMs = Date.now } = leases
   const body = ledgerLease(skyhook, found, ledger, nowMs())
   try {
-    const path = found === undefined ? collectionOf(leases) : `${collectionOf(leases)}/${found.metadata.name}`
+    const path = found === undefined ? leasesPathOf(leases) : `${leasesPathOf(leases)}/${found.metadata.name}`
     const lease = await leases.transport.json<Lease>(found === undefined ? 'POST' : 'PUT', path, { body, signal })
     return { outcome: 'written', lease }
   } catch (error) {
@@ -122,20 +122,20 @@ export async function writeLedger(
   }
 }
 
-type NewOrFound = KubeObject['metadata'] | Pick<ObjectMeta, 'name'>
+type LedgerMetadata = KubeObject['metadata'] | Pick<ObjectMeta, 'name'>
 
 function ledgerLease(skyhook: SkyhookIdentity, found: Lease | undefined, ledger: Ledger, nowMs: number): object {
-  const metadata: NewOrFound = found?.metadata ?? { name: ledgerName(skyhook) }
+  const metadata: LedgerMetadata = found?.metadata ?? { name: ledgerName(skyhook) }
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
     metadata: {
       ...metadata, // with the uid: a PUT without it would create a ledger that was deleted meanwhile
       labels: { ...found?.metadata.labels, ...ledgerLabels(skyhook) },
-      annotations: { ...found?.metadata.annotations, [LEDGER_ANNOTATION]: JSON.stringify(ledger) },
-      ownerReferences: [{ ...SKYHOOK_KIND, name: skyhook.name, uid: skyhook.uid }],
+      annotations: { ...found?.metadata.annotations, [ledgerAnnotation]: JSON.stringify(ledger) },
+      ownerReferences: [{ ...skyhookTypeMeta, name: skyhook.name, uid: skyhook.uid }],
     },
-    spec: { ...found?.spec, holderIdentity: HOLDER, renewTime: microTime(nowMs) },
+    spec: { ...found?.spec, holderIdentity: ledgerHolder, renewTime: microTime(nowMs) },
   }
 }
 
@@ -143,9 +143,9 @@ const isRecord = (value: unknown): value is Record<string, unknown> => typeof va
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
 function isLedger(value: Record<string, unknown>): value is Ledger & Record<string, unknown> {
-  const texts = [value['skyhookUID'], value['selectorHash']].every((text) => typeof text === 'string')
+  const areStrings = [value['skyhookUID'], value['selectorHash']].every((text) => typeof text === 'string')
   const { agents, waiters, generation, compartments } = value
-  if (!texts || !isCount(waiters) || !isCount(generation) || !isRecord(compartments)) return false
+  if (!areStrings || !isCount(waiters) || !isCount(generation) || !isRecord(compartments)) return false
   if (agents !== undefined && !isCount(agents)) return false
   return Object.values(compartments).every((scope) => isRecord(scope) && isCount(scope['matched']))
 }

@@ -2,9 +2,9 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   bootstrapScope,
-  CONTROL_PLANE_SCOPE,
+  controlPlaneScope,
   indexedName,
-  LABEL,
+  labelKeys,
   ledgerLabels,
   ledgerName,
   nodeSlotName,
@@ -23,7 +23,7 @@ describe('names that other programs rely on', () => {
     expect(indexedName(bootstrapScope(demo, 'gpu'), 1)).toBe('demo.gpu-b3c2a226.bootstrap-1')
     expect(nodeSlotName(skyhookScope(demo), 'node-uid')).toBe('demo-c5705e92.node-a06b720e583ed990')
     expect(ledgerName(demo)).toBe('demo-3f2504e0.ledger')
-    expect(indexedName(CONTROL_PLANE_SCOPE, 0)).toBe('control-plane.slot-0')
+    expect(indexedName(controlPlaneScope, 0)).toBe('control-plane.slot-0')
   })
 
   test('carry these labels', () => {
@@ -33,26 +33,26 @@ describe('names that other programs rely on', () => {
       'skyhook.nvidia.com/scope': skyhookScope(demo, 'gpu').hash,
       'skyhook.nvidia.com/slot-kind': 'recovery',
     })
-    expect(ledgerLabels(demo)).toMatchObject({ [LABEL.slotKind]: 'ledger', [LABEL.compartment]: '' })
+    expect(ledgerLabels(demo)).toMatchObject({ [labelKeys.slotKind]: 'ledger', [labelKeys.compartment]: '' })
   })
 
   test('are found by these selectors', () => {
     expect(scopeSelector(skyhookScope(demo))).toBe('skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment=')
     expect(scopeSelector(skyhookScope(demo, 'gpu'))).toBe('skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment in (,gpu)')
-    expect(scopeSelector(CONTROL_PLANE_SCOPE)).toBe('skyhook.nvidia.com/scope=control-plane')
+    expect(scopeSelector(controlPlaneScope)).toBe('skyhook.nvidia.com/scope=control-plane')
   })
 })
 
 describe('whatever Skyhook and compartment are called', () => {
-  const aName = fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,51}[a-z0-9])?$/).filter((name) => !/\.[.-]|-\./.test(name))
-  const aSkyhook = fc.record({ name: aName, uid: fc.uuid() })
-  const aCompartment = fc.oneof(fc.string({ maxLength: 300 }), fc.constantFrom('__default__', '', '-', 'a'.repeat(64)))
+  const nameArbitrary = fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,51}[a-z0-9])?$/).filter((name) => !/\.[.-]|-\./.test(name))
+  const skyhookArbitrary = fc.record({ name: nameArbitrary, uid: fc.uuid() })
+  const compartmentArbitrary = fc.oneof(fc.string({ maxLength: 300 }), fc.constantFrom('__default__', '', '-', 'a'.repeat(64)))
   const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
   const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
 
   test('Lease names and label values are legal', () => {
     fc.assert(
-      fc.property(aSkyhook, aCompartment, fc.nat(65_535), fc.uuid(), (skyhook, compartment, index, nodeUid) => {
+      fc.property(skyhookArbitrary, compartmentArbitrary, fc.nat(65_535), fc.uuid(), (skyhook, compartment, index, nodeUid) => {
         const scope = skyhookScope(skyhook, compartment)
         for (const name of [
           indexedName(scope, index),
@@ -73,7 +73,7 @@ describe('whatever Skyhook and compartment are called', () => {
 
   test('names read back', () => {
     fc.assert(
-      fc.property(aSkyhook, aCompartment, fc.nat(65_535), fc.uuid(), (skyhook, compartment, index, nodeUid) => {
+      fc.property(skyhookArbitrary, compartmentArbitrary, fc.nat(65_535), fc.uuid(), (skyhook, compartment, index, nodeUid) => {
         const scope = skyhookScope(skyhook, compartment)
         const boot = bootstrapScope(skyhook, compartment)
         expect(parseName(indexedName(scope, index))).toEqual({ is: 'indexed', kind: 'slot', scope: scope.hash, index })
@@ -86,7 +86,7 @@ describe('whatever Skyhook and compartment are called', () => {
 
   test('two compartments never share a scope or a label value', () => {
     fc.assert(
-      fc.property(aSkyhook, aCompartment, aCompartment, (skyhook, one, other) => {
+      fc.property(skyhookArbitrary, compartmentArbitrary, compartmentArbitrary, (skyhook, one, other) => {
         fc.pre(one !== other)
         expect(skyhookScope(skyhook, one).hash).not.toBe(skyhookScope(skyhook, other).hash)
         expect(skyhookScope(skyhook, one).labels.compartment).not.toBe(skyhookScope(skyhook, other).labels.compartment)

@@ -4,16 +4,16 @@
  */
 import { createHash } from 'node:crypto'
 
-export const PREFIX = 'skyhook.nvidia.com'
-export const LABEL = {
-  name: `${PREFIX}/name`,
-  compartment: `${PREFIX}/compartment`,
-  scope: `${PREFIX}/scope`,
-  slotKind: `${PREFIX}/slot-kind`,
+export const keyPrefix = 'skyhook.nvidia.com'
+export const labelKeys = {
+  name: `${keyPrefix}/name`,
+  compartment: `${keyPrefix}/compartment`,
+  scope: `${keyPrefix}/scope`,
+  slotKind: `${keyPrefix}/slot-kind`,
 } as const
 
 export type SlotKind = 'slot' | 'unlimited' | 'recovery' | 'bootstrap' | 'control-plane'
-export const SLOT_KINDS: readonly SlotKind[] = ['slot', 'unlimited', 'recovery', 'bootstrap', 'control-plane']
+export const slotKinds: readonly SlotKind[] = ['slot', 'unlimited', 'recovery', 'bootstrap', 'control-plane']
 
 export type SkyhookIdentity = { readonly name: string; readonly uid: string }
 
@@ -23,7 +23,7 @@ export type Scope = {
   /** Value of the scope label. */
   readonly hash: string
   /** What stands before `.slot-0`. */
-  readonly stem: string
+  readonly namePrefix: string
   readonly labels: { readonly name: string; readonly compartment: string }
 }
 
@@ -38,49 +38,54 @@ export function bootstrapScope(skyhook: SkyhookIdentity, compartment = ''): Scop
 }
 
 /** One control-plane node of the whole cluster at a time, whatever Skyhook works on it. */
-export const CONTROL_PLANE_SCOPE: Scope = {
+export const controlPlaneScope: Scope = {
   kind: 'control-plane',
   hash: 'control-plane',
-  stem: 'control-plane',
+  namePrefix: 'control-plane',
   labels: { name: '', compartment: '' },
 }
 
-function scopeOf(kind: 'slot' | 'bootstrap', skyhook: SkyhookIdentity, compartment: string, hashed: string): Scope {
-  const hash = sha256(hashed).slice(0, 8)
-  const part = namePart(compartment)
+function scopeOf(kind: 'slot' | 'bootstrap', skyhook: SkyhookIdentity, compartment: string, hashInput: string): Scope {
+  const hash = sha256(hashInput).slice(0, 8)
+  const segment = nameSegment(compartment)
   return {
     kind,
     hash,
-    stem: `${skyhook.name}${part === '' ? '' : `.${part}`}-${hash}`,
+    namePrefix: `${skyhook.name}${segment === '' ? '' : `.${segment}`}-${hash}`,
     labels: { name: skyhook.name, compartment: labelValue(compartment) },
   }
 }
 
 /** `<stem>.slot-<i>` or `<stem>.bootstrap-<i>`: whoever creates it has the slot. */
 export function indexedName(scope: Scope, index: number): string {
-  return `${scope.stem}.${scope.kind === 'bootstrap' ? 'bootstrap' : 'slot'}-${index}`
+  return `${scope.namePrefix}.${scope.kind === 'bootstrap' ? 'bootstrap' : 'slot'}-${index}`
 }
 
 /** `<stem>.node-<hash>`: a slot without an index, for work without a limit and for nodes found half changed. One per node and scope. */
 export function nodeSlotName(scope: Scope, nodeUid: string): string {
-  return `${scope.stem}.node-${sha256(nodeUid).slice(0, 16)}`
+  return `${scope.namePrefix}.node-${sha256(nodeUid).slice(0, 16)}`
 }
 
 /** The Lease in which the census publishes what it counted for a Skyhook. */
 export function ledgerName(skyhook: SkyhookIdentity): string {
-  return `${skyhook.name}-${uid8(skyhook)}.ledger`
+  return `${skyhook.name}-${shortUid(skyhook)}.ledger`
 }
 
 export function ledgerLabels(skyhook: SkyhookIdentity): Record<string, string> {
-  return { [LABEL.name]: skyhook.name, [LABEL.compartment]: '', [LABEL.scope]: uid8(skyhook), [LABEL.slotKind]: 'ledger' }
+  return {
+    [labelKeys.name]: skyhook.name,
+    [labelKeys.compartment]: '',
+    [labelKeys.scope]: shortUid(skyhook),
+    [labelKeys.slotKind]: 'ledger',
+  }
 }
 
 export function slotLabels(scope: Scope, kind: SlotKind): Record<string, string> {
   return {
-    [LABEL.name]: scope.labels.name,
-    [LABEL.compartment]: scope.labels.compartment,
-    [LABEL.scope]: scope.hash,
-    [LABEL.slotKind]: kind,
+    [labelKeys.name]: scope.labels.name,
+    [labelKeys.compartment]: scope.labels.compartment,
+    [labelKeys.scope]: scope.hash,
+    [labelKeys.slotKind]: kind,
   }
 }
 
@@ -89,34 +94,34 @@ export function slotLabels(scope: Scope, kind: SlotKind): Record<string, string>
  * which count until their nodes give them back, and the ledger, which has an empty compartment label.
  */
 export function scopeSelector(scope: Scope): string {
-  if (scope.kind === 'control-plane') return `${LABEL.scope}=${scope.hash}`
-  const compartment = scope.labels.compartment === '' ? `${LABEL.compartment}=` : `${LABEL.compartment} in (,${scope.labels.compartment})`
-  return `${LABEL.name}=${scope.labels.name},${compartment}`
+  if (scope.kind === 'control-plane') return `${labelKeys.scope}=${scope.hash}`
+  const compartment =
+    scope.labels.compartment === '' ? `${labelKeys.compartment}=` : `${labelKeys.compartment} in (,${scope.labels.compartment})`
+  return `${labelKeys.name}=${scope.labels.name},${compartment}`
 }
 
 export type ParsedName =
   | { readonly is: 'indexed'; readonly kind: 'slot' | 'bootstrap' | 'control-plane'; readonly scope: string; readonly index: number }
   | { readonly is: 'node'; readonly scope: string; readonly nodeHash: string }
-  | { readonly is: 'ledger'; readonly uid8: string }
+  | { readonly is: 'ledger'; readonly shortUid: string }
 
 /** What a Lease's name says; undefined for Leases that are none of ours. Skyhook and compartment stand in the labels. */
 export function parseName(name: string): ParsedName | undefined {
-  if (name === indexedName(CONTROL_PLANE_SCOPE, 0))
-    return { is: 'indexed', kind: 'control-plane', scope: CONTROL_PLANE_SCOPE.hash, index: 0 }
+  if (name === indexedName(controlPlaneScope, 0)) return { is: 'indexed', kind: 'control-plane', scope: controlPlaneScope.hash, index: 0 }
   const indexed = /^.+-([0-9a-f]{8})\.(slot|bootstrap)-(0|[1-9]\d{0,8})$/.exec(name)
   if (indexed !== null)
     return { is: 'indexed', kind: indexed[2] as 'slot' | 'bootstrap', scope: indexed[1] ?? '', index: Number(indexed[3]) }
   const node = /^.+-([0-9a-f]{8})\.node-([0-9a-f]{16})$/.exec(name)
   if (node !== null) return { is: 'node', scope: node[1] ?? '', nodeHash: node[2] ?? '' }
   const ledger = /^.+-([0-9a-f]{8})\.ledger$/.exec(name)
-  return ledger === null ? undefined : { is: 'ledger', uid8: ledger[1] ?? '' }
+  return ledger === null ? undefined : { is: 'ledger', shortUid: ledger[1] ?? '' }
 }
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
-const uid8 = (skyhook: SkyhookIdentity): string => skyhook.uid.replaceAll('-', '').slice(0, 8).toLowerCase()
+const shortUid = (skyhook: SkyhookIdentity): string => skyhook.uid.replaceAll('-', '').slice(0, 8).toLowerCase()
 
 /** For people reading `kubectl get leases`; which compartment it is, the hash says. Part of a DNS name, so letters, digits and hyphens. */
-function namePart(compartment: string): string {
+function nameSegment(compartment: string): string {
   return trimmed(
     compartment
       .toLowerCase()
@@ -133,9 +138,9 @@ function labelValue(compartment: string): string {
   return `${readable}${readable === '' ? '' : '-'}${sha256(compartment).slice(0, 8)}`
 }
 
-function trimmed(text: string, good: RegExp): string {
+function trimmed(text: string, allowed: RegExp): string {
   let [from, to] = [0, text.length]
-  while (from < to && !good.test(text.charAt(from))) from++
-  while (to > from && !good.test(text.charAt(to - 1))) to--
+  while (from < to && !allowed.test(text.charAt(from))) from++
+  while (to > from && !allowed.test(text.charAt(to - 1))) to--
   return text.slice(from, to)
 }

@@ -1,9 +1,18 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { admissible, budget, isStillAdmissible, pick, type Budget, type CountedScope, type Limit, type PolicyBudget } from './rule.ts'
+import {
+  admissibleIndices,
+  effectiveLimit,
+  isStillAdmissible,
+  pickIndex,
+  type Budget,
+  type CountedScope,
+  type Limit,
+  type PolicyBudget,
+} from './rule.ts'
 
 /** Distinct indices, some beyond any limit of the test, and slots without an index. */
-const heldSlots = fc
+const heldIndicesArbitrary = fc
   .tuple(fc.uniqueArray(fc.nat(10)), fc.nat(3))
   .map(([indices, recoveries]) => [...indices, ...Array.from({ length: recoveries }, () => Infinity)])
 
@@ -18,36 +27,36 @@ describe('a budget that falls while slots are held', () => {
     { held: [], limit: 3, may: [0, 1, 2] },
     { held: [], limit: 0, may: [] },
   ])('held $held, limit $limit: may take $may', ({ held, limit, may }) => {
-    expect(admissible(held, limit)).toEqual(may)
+    expect(admissibleIndices(held, limit)).toEqual(may)
   })
 })
 
 describe('whatever is held', () => {
   test('nobody is admitted to a full scope, and somebody always to one that is not', () => {
     fc.assert(
-      fc.property(heldSlots, fc.nat(10), (held, limit) => {
-        expect(admissible(held, limit).length > 0).toBe(held.length < limit)
+      fc.property(heldIndicesArbitrary, fc.nat(10), (held, limit) => {
+        expect(admissibleIndices(held, limit).length > 0).toBe(held.length < limit)
       }),
     )
   })
 
   test('the indices are free, ascending, and exactly those that satisfy the rule', () => {
     fc.assert(
-      fc.property(heldSlots, fc.nat(10), (held, limit) => {
+      fc.property(heldIndicesArbitrary, fc.nat(10), (held, limit) => {
         const expected = Array.from({ length: 20 }, (_, index) => index).filter(
           (index) => !held.includes(index) && isStillAdmissible(index, held, limit),
         )
-        expect(admissible(held, limit)).toEqual(expected)
+        expect(admissibleIndices(held, limit)).toEqual(expected)
       }),
     )
   })
 
   test('everybody who was admitted one after the other stays admissible', () => {
     fc.assert(
-      fc.property(heldSlots, fc.nat(10), fc.array(fc.string()), (before, limit, nodes) => {
+      fc.property(heldIndicesArbitrary, fc.nat(10), fc.array(fc.string()), (before, limit, nodes) => {
         const held = [...before]
         for (const node of nodes) {
-          const index = pick(admissible(held, limit), node)
+          const index = pickIndex(admissibleIndices(held, limit), node)
           if (index === undefined) break
           expect(isStillAdmissible(index, held, limit)).toBe(true)
           held.push(index)
@@ -60,20 +69,20 @@ describe('whatever is held', () => {
 
 test('an absurd budget costs no more than the largest cluster', () => {
   const started = performance.now()
-  expect(admissible([3, Infinity], 2 ** 31).length).toBe(65_536 - 2)
+  expect(admissibleIndices([3, Infinity], 2 ** 31).length).toBe(65_536 - 2)
   expect(performance.now() - started).toBeLessThan(500)
 })
 
 describe('the pick', () => {
   test('is the same again, and none where nothing is free', () => {
-    expect(pick([4, 7, 9], 'node')).toBe(pick([4, 7, 9], 'node'))
-    expect(pick([], 'node')).toBeUndefined()
+    expect(pickIndex([4, 7, 9], 'node')).toBe(pickIndex([4, 7, 9], 'node'))
+    expect(pickIndex([], 'node')).toBeUndefined()
   })
 
   test('spreads nodes evenly', () => {
     const free = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     const taken = free.map(() => 0)
-    for (let i = 0; i < 5000; i++) taken[pick(free, `0a1b2c3d-0000-4000-8000-${i.toString(16).padStart(12, '0')}`) ?? 0]! += 1
+    for (let i = 0; i < 5000; i++) taken[pickIndex(free, `0a1b2c3d-0000-4000-8000-${i.toString(16).padStart(12, '0')}`) ?? 0]! += 1
     for (const count of taken) expect(count).toBeGreaterThan(400)
   })
 })
@@ -104,6 +113,6 @@ describe('the budget', () => {
     { policy: { count: 4, hasStrategy: true }, counted: counted(50), is: { unknown: 'the census has not opened a batch yet' } },
     { policy: { hasStrategy: false }, counted: counted(50), is: { unknown: 'the policy names no budget' } },
   ])('spec $spec, policy $policy, counted $counted: $is', ({ spec, policy, counted, is }) => {
-    expect(budget(spec, policy, counted)).toEqual(is)
+    expect(effectiveLimit(spec, policy, counted)).toEqual(is)
   })
 })

@@ -10,16 +10,16 @@
  */
 
 /** Indices in use, in any order. Slots without an index (recovery, taken without a limit) count as Infinity: above every index. */
-export type HeldSlots = readonly number[]
+export type HeldIndices = readonly number[]
 
 /** More slots than any cluster has nodes; keeps the cost of an absurd budget bounded. The same for all agents, so that they agree. */
-const LARGEST_LIMIT = 65_536
+const maxLimit = 65_536
 
 /** Free indices that a node may take now, ascending; empty exactly when `held` fills the limit. */
-export function admissible(held: HeldSlots, limit: number): number[] {
-  const end = Math.min(limit, LARGEST_LIMIT)
-  const taken = new Set(held)
-  const ascending = held.toSorted((a, b) => a - b)
+export function admissibleIndices(heldIndices: HeldIndices, limit: number): number[] {
+  const end = Math.min(limit, maxLimit)
+  const taken = new Set(heldIndices)
+  const ascending = heldIndices.toSorted((a, b) => a - b)
   const free: number[] = []
   let notAbove = 0
   for (let index = 0; index < end; index++) {
@@ -35,12 +35,12 @@ export function admissible(held: HeldSlots, limit: number): number[] {
  * Whether a holder that has begun nothing yet may keep its slot under the limit of now; else it yields. `others` without its own slot.
  * A slot without an index (Infinity) stands for capacity that is gone already: it never qualifies, and its holder never asks.
  */
-export function isStillAdmissible(own: number, others: HeldSlots, limit: number): boolean {
-  return own + others.filter((other) => other > own).length < limit
+export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, limit: number): boolean {
+  return ownIndex + otherIndices.filter((other) => other > ownIndex).length < limit
 }
 
 /** Spreads racing nodes over the free indices; the same node tries the same one again as long as the free ones stay the same. */
-export function pick(free: readonly number[], nodeUid: string): number | undefined {
+export function pickIndex(free: readonly number[], nodeUid: string): number | undefined {
   return free[fnv1a(nodeUid) % free.length]
 }
 
@@ -66,7 +66,7 @@ export type Limit = number | 'unlimited' | { readonly unknown: string }
  * matched nodes, rounded down but at least 1 (0 %: nobody), at most `maxCount`. A policy's budget replaces the Skyhook's own; with a
  * strategy the limit is also at most the batch plus the slots that failed in earlier batches. What needs the census is unknown without it.
  */
-export function budget(spec: Budget | undefined, policy: PolicyBudget | undefined, counted: CountedScope): Limit {
+export function effectiveLimit(spec: Budget | undefined, policy: PolicyBudget | undefined, counted: CountedScope): Limit {
   const { count, percent, maxCount = Infinity } = policy ?? spec ?? {}
   if (percent === undefined && count === undefined) return policy === undefined ? 'unlimited' : { unknown: 'the policy names no budget' }
   if (count === 0 || percent === 0) return 0

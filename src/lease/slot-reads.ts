@@ -1,23 +1,23 @@
 /** Reads of slots. Always consistent: without a resourceVersion a LIST shows every write acknowledged before it, whoever made it. */
 import { isNotFound } from '../kube/errors.ts'
 import { listAll } from '../kube/list.ts'
-import type { Transport } from '../kube/transport.ts'
-import { LABEL, scopeSelector, type Scope } from './names.ts'
-import { countsIn, isHeldBy, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
+import type { KubeTransport } from '../kube/transport.ts'
+import { labelKeys, scopeSelector, type Scope } from './names.ts'
+import { countsTowards, isHeldBy, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
 
 /** The Leases of the agent's namespace. */
-export type Leases = { readonly transport: Transport; readonly namespace: string; readonly nowMs?: () => number }
+export type Leases = { readonly transport: KubeTransport; readonly namespace: string; readonly nowMs?: () => number }
 
-export type ListedScope = { readonly slots: readonly Slot[]; readonly ledgers: readonly Lease[]; readonly resourceVersion: string }
+export type ScopeListing = { readonly slots: readonly Slot[]; readonly ledgers: readonly Lease[]; readonly resourceVersion: string }
 
 /** Path of the Leases. */
-export const collectionOf = ({ namespace }: Leases): string => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
+export const leasesPathOf = ({ namespace }: Leases): string => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
 
 /** All slots that count in the scope, and the Skyhook's ledger, in one consistent LIST. */
-export async function listScope(leases: Leases, scope: Scope, signal?: AbortSignal): Promise<ListedScope> {
+export async function listScope(leases: Leases, scope: Scope, signal?: AbortSignal): Promise<ScopeListing> {
   const { slots, others, resourceVersion } = await listLeases(leases, scopeSelector(scope), signal)
-  const ledgers = others.filter(({ metadata }) => metadata.labels?.[LABEL.slotKind] === 'ledger')
-  return { slots: slots.filter((slot) => countsIn(slot, scope)), ledgers, resourceVersion }
+  const ledgers = others.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
+  return { slots: slots.filter((slot) => countsTowards(slot, scope)), ledgers, resourceVersion }
 }
 
 /**
@@ -25,34 +25,34 @@ export async function listScope(leases: Leases, scope: Scope, signal?: AbortSign
  * the node under its name, which garbage collection is about to take.
  */
 export async function listOwnSlots(leases: Leases, node: NodeIdentity, signal?: AbortSignal): Promise<{ own: Slot[]; former: Slot[] }> {
-  const { slots } = await listLeases(leases, LABEL.slotKind, signal)
-  const named = slots.filter(({ holder }) => holder === node.name)
-  return { own: named.filter((slot) => isHeldBy(slot, node)), former: named.filter((slot) => !isHeldBy(slot, node)) }
+  const { slots } = await listLeases(leases, labelKeys.slotKind, signal)
+  const ownSlots = slots.filter(({ holder }) => holder === node.name)
+  return { own: ownSlots.filter((slot) => isHeldBy(slot, node)), former: ownSlots.filter((slot) => !isHeldBy(slot, node)) }
 }
 
-export type Seen =
+export type SlotObservation =
   | { readonly is: 'ours'; readonly slot: Slot }
   | { readonly is: 'gone'; readonly reason: string }
   | { readonly is: 'foreign'; readonly reason: string }
   | { readonly is: 'unknown'; readonly error: unknown }
 
 /** Who has the name now? With a uid given, only that very Lease is ours. */
-export async function look(
+export async function observeSlot(
   leases: Leases,
-  which: { readonly name: string; readonly uid?: string },
+  target: { readonly name: string; readonly uid?: string },
   node: NodeIdentity,
   signal: AbortSignal | undefined,
-): Promise<Seen> {
+): Promise<SlotObservation> {
   let lease: Lease
   try {
-    lease = await leases.transport.json<Lease>('GET', `${collectionOf(leases)}/${which.name}`, { signal })
+    lease = await leases.transport.json<Lease>('GET', `${leasesPathOf(leases)}/${target.name}`, { signal })
   } catch (error) {
     signal?.throwIfAborted()
-    return isNotFound(error) ? { is: 'gone', reason: `Lease ${which.name} was deleted` } : { is: 'unknown', error }
+    return isNotFound(error) ? { is: 'gone', reason: `Lease ${target.name} was deleted` } : { is: 'unknown', error }
   }
   const slot = readSlot(lease)
-  if (slot === undefined || (which.uid !== undefined && slot.uid !== which.uid) || !isHeldBy(slot, node)) {
-    return { is: 'foreign', reason: `Lease ${which.name} is held by ${lease.spec?.holderIdentity ?? 'nobody'} now` }
+  if (slot === undefined || (target.uid !== undefined && slot.uid !== target.uid) || !isHeldBy(slot, node)) {
+    return { is: 'foreign', reason: `Lease ${target.name} is held by ${lease.spec?.holderIdentity ?? 'nobody'} now` }
   }
   return { is: 'ours', slot }
 }
@@ -62,10 +62,10 @@ async function listLeases(
   labelSelector: string,
   signal: AbortSignal | undefined,
 ): Promise<{ slots: Slot[]; others: Lease[]; resourceVersion: string }> {
-  const { items, resourceVersion } = await listAll<Lease, Lease>(leases.transport, collectionOf(leases), {
+  const { items, resourceVersion } = await listAll<Lease, Lease>(leases.transport, leasesPathOf(leases), {
     query: { labelSelector },
     signal,
-    keep: (lease) => lease,
+    transform: (lease) => lease,
   })
   const slots: Slot[] = []
   const others: Lease[] = []

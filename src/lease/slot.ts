@@ -2,12 +2,12 @@
 import type { KubeObject } from '../kube/objects.ts'
 import type { ObjectMeta, OwnerReference } from '../schemas/kubernetes.ts'
 import type { SlotPhase } from '../schemas/skyhook.ts'
-import { indexedName, LABEL, nodeSlotName, parseName, PREFIX, SLOT_KINDS, slotLabels, type Scope, type SlotKind } from './names.ts'
+import { indexedName, labelKeys, nodeSlotName, parseName, keyPrefix, slotKinds, slotLabels, type Scope, type SlotKind } from './names.ts'
 
 export type NodeIdentity = { readonly name: string; readonly uid: string; readonly bootId: string }
 
 /** What the holder reports about its work. */
-export type Progress = {
+export type SlotProgress = {
   readonly phase: SlotPhase
   readonly generation: number
   /** Of the ledger that admitted it; absent without batches. */
@@ -15,7 +15,7 @@ export type Progress = {
   /** `name:version` of what is being worked on, for people. */
   readonly packages: readonly string[]
   /** The silence the holder announces; by default what its phase may take. */
-  readonly silenceSeconds?: number | undefined
+  readonly leaseSeconds?: number | undefined
 }
 
 export type Lease = KubeObject & {
@@ -54,17 +54,17 @@ export type Slot = {
 }
 
 /** Renewals come every 60 s: two may fail before anybody worries. A reboot may take firmware, disks and a slow network. */
-const SILENCE_SECONDS = 120
-const REBOOT_SILENCE_SECONDS = 1800
+const defaultLeaseSeconds = 120
+const rebootLeaseSeconds = 1800
 
-const annotation = (name: string): string => `${PREFIX}/${name}`
+const annotation = (name: string): string => `${keyPrefix}/${name}`
 
 /** The slot in a Lease; undefined for Leases that are none. Whatever carries the label of a slot counts as one, readable or not. */
 export function readSlot(lease: Lease): Slot | undefined {
   const { metadata, spec } = lease
-  const kindLabel = metadata.labels?.[LABEL.slotKind]
+  const kindLabel = metadata.labels?.[labelKeys.slotKind]
   if (kindLabel === undefined || kindLabel === 'ledger') return undefined
-  const kind = SLOT_KINDS.find((known) => known === kindLabel) ?? 'other'
+  const kind = slotKinds.find((candidate) => candidate === kindLabel) ?? 'other'
   const parsed = parseName(metadata.name)
   const hasIndex = parsed?.is === 'indexed' && parsed.kind === kind
   const epoch = metadata.annotations?.[annotation('epoch')]
@@ -73,8 +73,8 @@ export function readSlot(lease: Lease): Slot | undefined {
     uid: metadata.uid,
     resourceVersion: metadata.resourceVersion,
     kind,
-    scope: metadata.labels?.[LABEL.scope] ?? '',
-    compartment: metadata.labels?.[LABEL.compartment] ?? '',
+    scope: metadata.labels?.[labelKeys.scope] ?? '',
+    compartment: metadata.labels?.[labelKeys.compartment] ?? '',
     index: hasIndex ? parsed.index : Infinity,
     holder: spec?.holderIdentity ?? '',
     nodeUid: metadata.annotations?.[annotation('node-uid')] ?? metadata.ownerReferences?.[0]?.uid ?? '',
@@ -93,11 +93,11 @@ export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean => slot.holder
  * indices of another numbering: they count above every index until their nodes give them back.
  */
 export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
-  return slots.filter((slot) => countsIn(slot, scope)).map((slot) => (slot.scope === scope.hash ? slot.index : Infinity))
+  return slots.filter((slot) => countsTowards(slot, scope)).map((slot) => (slot.scope === scope.hash ? slot.index : Infinity))
 }
 
 /** Whether the slot takes capacity from the scope. */
-export function countsIn(slot: Slot, scope: Scope): boolean {
+export function countsTowards(slot: Slot, scope: Scope): boolean {
   if (slot.scope === scope.hash) return true
   if (scope.kind === 'control-plane' || slot.compartment !== scope.labels.compartment) return false
   return (slot.kind === 'bootstrap') === (scope.kind === 'bootstrap')
@@ -106,9 +106,9 @@ export function countsIn(slot: Slot, scope: Scope): boolean {
 /** A new slot. Exactly one owner, the Node by its uid: its garbage collection frees the slot of a node that is deleted. */
 export function newLease(
   scope: Scope,
-  which: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
+  target: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
   node: NodeIdentity,
-  progress: Progress,
+  progress: SlotProgress,
   nowMs: number,
 ): NewLease {
   const owner: OwnerReference = { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }
@@ -116,8 +116,8 @@ export function newLease(
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
     metadata: {
-      name: 'index' in which ? indexedName(scope, which.index) : nodeSlotName(scope, node.uid),
-      labels: slotLabels(scope, 'index' in which ? scope.kind : which.kind),
+      name: 'index' in target ? indexedName(scope, target.index) : nodeSlotName(scope, node.uid),
+      labels: slotLabels(scope, 'index' in target ? scope.kind : target.kind),
       annotations: annotationsOf(node, progress),
       ownerReferences: [owner],
     },
@@ -125,22 +125,22 @@ export function newLease(
       holderIdentity: node.name,
       acquireTime: microTime(nowMs),
       renewTime: microTime(nowMs),
-      leaseDurationSeconds: silenceOf(progress),
+      leaseDurationSeconds: leaseSecondsOf(progress),
     },
   }
 }
 
 /** The same slot with its progress. Keeps uid and resourceVersion: a PUT without the uid would create a slot that was deleted meanwhile. */
-export function renewedLease(slot: Slot, node: NodeIdentity, progress: Progress, nowMs: number): Lease {
+export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgress, nowMs: number): Lease {
   const { metadata, spec } = slot.lease
   return {
     ...slot.lease,
     metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotationsOf(node, progress) } },
-    spec: { ...spec, renewTime: microTime(nowMs), leaseDurationSeconds: silenceOf(progress) },
+    spec: { ...spec, renewTime: microTime(nowMs), leaseDurationSeconds: leaseSecondsOf(progress) },
   }
 }
 
-function annotationsOf(node: NodeIdentity, { phase, generation, epoch, packages }: Progress): Record<string, string> {
+function annotationsOf(node: NodeIdentity, { phase, generation, epoch, packages }: SlotProgress): Record<string, string> {
   return {
     [annotation('phase')]: phase,
     [annotation('generation')]: String(generation),
@@ -151,8 +151,8 @@ function annotationsOf(node: NodeIdentity, { phase, generation, epoch, packages 
   }
 }
 
-const silenceOf = ({ phase, silenceSeconds }: Progress): number =>
-  silenceSeconds ?? (phase === 'rebooting' ? REBOOT_SILENCE_SECONDS : SILENCE_SECONDS)
+const leaseSecondsOf = ({ phase, leaseSeconds }: SlotProgress): number =>
+  leaseSeconds ?? (phase === 'rebooting' ? rebootLeaseSeconds : defaultLeaseSeconds)
 
 /** metav1.MicroTime: exactly six digits, or the server refuses the Lease. */
 export const microTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '000Z')

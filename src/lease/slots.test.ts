@@ -2,25 +2,25 @@ import * as fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../kube/credentials.ts'
-import { createTransport, type Transport } from '../kube/transport.ts'
-import { indexedName, LABEL, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
+import { createKubeTransport, type KubeTransport } from '../kube/transport.ts'
+import { indexedName, labelKeys, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
 import type { Limit } from './rule.ts'
 import { listOwnSlots, listScope, type Leases } from './slot-reads.ts'
-import type { NodeIdentity, Progress, Slot } from './slot.ts'
-import { acquire, adoptRecovery, confirm, release, renew, type SlotRequest } from './slots.ts'
+import type { NodeIdentity, SlotProgress, Slot } from './slot.ts'
+import { acquire, createRecoverySlot, confirm, release, renew, type SlotRequest } from './slots.ts'
 
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
 const demo = { name: 'demo', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
 const scope = skyhookScope(demo)
-const working: Progress = { phase: 'working', generation: 3, packages: ['tuning:1.1.0', 'shell:2'] }
+const working: SlotProgress = { phase: 'working', generation: 3, packages: ['tuning:1.1.0', 'shell:2'] }
 
 let server: FakeApiServer
-let transport: Transport
+let transport: KubeTransport
 let leases: Leases
 
 beforeEach(async () => {
-  server = await startFakeApiServer([LEASES])
-  transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+  server = await startFakeApiServer([leasesPath])
+  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
   leases = { transport, namespace: 'skyhook', nowMs: () => Date.UTC(2026, 10, 20, 13, 0, 0, 123) }
 })
 
@@ -30,25 +30,25 @@ afterEach(async () => {
 })
 
 const node = (number: number): NodeIdentity => ({ name: `node-${number}`, uid: `uid-of-node-${number}`, bootId: `boot-${number}` })
-const request = (number: number, limit: Limit, progress: Progress = { ...working, phase: 'preparing' }): SlotRequest => ({
+const request = (number: number, limit: Limit, progress: SlotProgress = { ...working, phase: 'preparing' }): SlotRequest => ({
   scope,
   node: node(number),
   progress,
-  termsFrom: () => ({ limit }),
+  admissionFrom: () => ({ limit }),
 })
-async function held(number: number, limit: Limit): Promise<Slot> {
+async function acquireHeld(number: number, limit: Limit): Promise<Slot> {
   const got = await acquire(leases, request(number, limit))
   if (got.outcome !== 'held') expect.unreachable(JSON.stringify(got))
   return got.slot
 }
-const lease = (slot: Pick<Slot, 'name'>): FakeObject | undefined => server.get(LEASES, slot.name)
+const lease = (slot: Pick<Slot, 'name'>): FakeObject | undefined => server.get(leasesPath, slot.name)
 const isPost = ({ method }: { method: string }): boolean => method === 'POST'
 const writesSince = (from: number): string[] =>
-  server.requests.slice(from).map(({ method, path }) => `${method} ${path.slice(LEASES.length)}`)
+  server.requests.slice(from).map(({ method, path }) => `${method} ${path.slice(leasesPath.length)}`)
 
 describe('asking for a slot', () => {
   test('costs one LIST and one CREATE, and writes a Lease as documented', async () => {
-    const slot = await held(1, 1)
+    const slot = await acquireHeld(1, 1)
     expect(writesSince(0)).toEqual(['GET ', 'POST '])
     expect(server.requests[0]?.query.has('resourceVersion')).toBe(false) // consistent, not from a cache
     expect(lease(slot)).toMatchObject({
@@ -74,15 +74,15 @@ describe('asking for a slot', () => {
   })
 
   test('again returns the same slot and writes nothing', async () => {
-    const slot = await held(1, 2)
+    const slot = await acquireHeld(1, 2)
     const from = server.requests.length
     expect(await acquire(leases, request(1, 2))).toMatchObject({ outcome: 'held', isNew: false, slot: { uid: slot.uid } })
     expect(writesSince(from)).toEqual(['GET '])
   })
 
   test('a full scope names who holds it', async () => {
-    await held(1, 2)
-    await held(2, 2)
+    await acquireHeld(1, 2)
+    await acquireHeld(2, 2)
     expect(await acquire(leases, request(3, 2))).toEqual({
       outcome: 'waiting',
       reason: '2 of 2 slots are held',
@@ -99,23 +99,23 @@ describe('asking for a slot', () => {
   })
 
   test('without a limit the slot has no index, and counts above every index once there is one', async () => {
-    const slot = await held(1, 'unlimited')
+    const slot = await acquireHeld(1, 'unlimited')
     expect(slot).toMatchObject({ kind: 'unlimited', index: Infinity, name: nodeSlotName(scope, node(1).uid) })
     expect(await acquire(leases, request(2, 1))).toMatchObject({ outcome: 'waiting' })
     expect(await acquire(leases, request(2, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
 
   test('the ledger comes with the same LIST, and its epoch is written into the slot', async () => {
-    server.put(LEASES, { metadata: { name: ledgerName(demo), labels: ledgerLabels(demo), annotations: { n: '5' } } })
-    const seen: string[] = []
+    server.put(leasesPath, { metadata: { name: ledgerName(demo), labels: ledgerLabels(demo), annotations: { n: '5' } } })
+    const ledgerNames: string[] = []
     const got = await acquire(leases, {
       ...request(1, 1),
-      termsFrom: (ledgers) => {
-        seen.push(...ledgers.map(({ metadata }) => metadata.name))
+      admissionFrom: (ledgers) => {
+        ledgerNames.push(...ledgers.map(({ metadata }) => metadata.name))
         return { limit: 1, epoch: 7 }
       },
     })
-    expect(seen).toEqual([ledgerName(demo)])
+    expect(ledgerNames).toEqual([ledgerName(demo)])
     expect(got).toMatchObject({ outcome: 'held', slot: { epoch: 7 } })
   })
 
@@ -129,7 +129,7 @@ describe('asking for a slot', () => {
   })
 
   test('a slot that nobody can read counts', async () => {
-    server.put(LEASES, { metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot'), [LABEL.slotKind]: 'future' } } })
+    server.put(leasesPath, { metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot'), [labelKeys.slotKind]: 'future' } } })
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'waiting' })
   })
 })
@@ -169,8 +169,8 @@ describe('when the answer to the CREATE is not a plain yes', () => {
   })
 
   test('a CREATE that came through late is given back beside the slot in hand', async () => {
-    const slot = await held(1, 3)
-    server.put(LEASES, { ...structuredClone(lease(slot)), metadata: { ...lease(slot)?.metadata, name: indexedName(scope, 1) + '0' } })
+    const slot = await acquireHeld(1, 3)
+    server.put(leasesPath, { ...structuredClone(lease(slot)), metadata: { ...lease(slot)?.metadata, name: indexedName(scope, 1) + '0' } })
     expect(await acquire(leases, request(1, 3))).toMatchObject({ outcome: 'held', slot: { uid: slot.uid } })
     expect((await listScope(leases, scope)).slots).toHaveLength(1)
   })
@@ -178,7 +178,7 @@ describe('when the answer to the CREATE is not a plain yes', () => {
 
 describe('reporting progress', () => {
   test('is one PUT with uid and resourceVersion that keeps what others wrote', async () => {
-    const slot = await held(1, 1)
+    const slot = await acquireHeld(1, 1)
     const from = server.requests.length
     const renewed = await renew(leases, slot, node(1), { ...working, phase: 'rebooting' })
     expect(renewed).toMatchObject({ outcome: 'held', slot: { phase: 'rebooting' } })
@@ -188,51 +188,51 @@ describe('reporting progress', () => {
   })
 
   test('goes on after somebody else wrote into the Lease, and keeps his words', async () => {
-    const slot = await held(1, 1)
-    const there = lease(slot) as FakeObject
-    server.put(LEASES, {
-      ...there,
-      metadata: { ...there.metadata, annotations: { ...(there.metadata['annotations'] as object), note: 'mine' } },
+    const slot = await acquireHeld(1, 1)
+    const existing = lease(slot) as FakeObject
+    server.put(leasesPath, {
+      ...existing,
+      metadata: { ...existing.metadata, annotations: { ...(existing.metadata['annotations'] as object), note: 'mine' } },
     })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held', slot: { phase: 'working' } })
     expect(lease(slot)).toMatchObject({ metadata: { annotations: { note: 'mine' } } })
   })
 
   test('goes on after a PUT whose answer was lost', async () => {
-    const slot = await held(1, 1)
+    const slot = await acquireHeld(1, 1)
     server.fault(({ method }) => method === 'PUT', { kind: 'lose-answer' })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'unknown' })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held' })
   })
 
   test('never creates a slot that was deleted', async () => {
-    const slot = await held(1, 1)
-    server.remove(LEASES, slot.name)
+    const slot = await acquireHeld(1, 1)
+    server.remove(leasesPath, slot.name)
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'lost', reason: `Lease ${slot.name} was deleted` })
     expect(lease(slot)).toBeUndefined()
   })
 
   test('never writes into the slot of another node, nor into another slot of its own name', async () => {
-    const slot = await held(1, 1)
-    server.remove(LEASES, slot.name)
-    const theirs = await held(2, 1)
+    const slot = await acquireHeld(1, 1)
+    server.remove(leasesPath, slot.name)
+    const theirs = await acquireHeld(2, 1)
     expect(theirs.name).toBe(slot.name)
     expect(await renew(leases, slot, node(1), working)).toEqual({ outcome: 'lost', reason: `Lease ${slot.name} is held by node-2 now` })
-    server.remove(LEASES, slot.name)
-    await held(1, 1)
+    server.remove(leasesPath, slot.name)
+    await acquireHeld(1, 1)
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'lost' })
   })
 })
 
 describe('right before the first step', () => {
   test('a slot that would still be granted is held', async () => {
-    const slot = await held(1, 2)
-    await held(2, 2)
+    const slot = await acquireHeld(1, 2)
+    await acquireHeld(2, 2)
     expect(await confirm(leases, slot, request(1, 2))).toMatchObject({ outcome: 'held' })
   })
 
   test('of two holders the upper one yields when the budget falls to 1', async () => {
-    const [one, two] = [await held(1, 2), await held(2, 2)]
+    const [one, two] = [await acquireHeld(1, 2), await acquireHeld(2, 2)]
     const [lower, upper] = one.index < two.index ? [1, 2] : [2, 1]
     const slotOf = (number: number): Slot => (number === 1 ? one : two)
     expect(await confirm(leases, slotOf(upper), request(upper, 1))).toMatchObject({
@@ -243,26 +243,26 @@ describe('right before the first step', () => {
     expect(await confirm(leases, slotOf(lower), request(lower, 1))).toMatchObject({ outcome: 'held' })
   })
 
-  test.each<[string, ReturnType<SlotRequest['termsFrom']>]>([
+  test.each<[string, ReturnType<SlotRequest['admissionFrom']>]>([
     ['the census fell silent', { limit: { unknown: 'no census' } }],
     ['its batch is over', { limit: 5, epoch: 2 }],
-  ])('yields when %s', async (_, terms) => {
-    const slot = await held(1, 1)
-    expect(await confirm(leases, slot, { ...request(1, 1), termsFrom: () => terms })).toMatchObject({ outcome: 'yield' })
+  ])('yields when %s', async (_, admission) => {
+    const slot = await acquireHeld(1, 1)
+    expect(await confirm(leases, slot, { ...request(1, 1), admissionFrom: () => admission })).toMatchObject({ outcome: 'yield' })
   })
 
   test('a slot that a person deleted is lost; a failing LIST leaves it open', async () => {
-    const slot = await held(1, 1)
+    const slot = await acquireHeld(1, 1)
     server.fault(() => true, { kind: 'status', status: 500 })
     expect(await confirm(leases, slot, request(1, 1))).toMatchObject({ outcome: 'unknown' })
-    server.remove(LEASES, slot.name)
+    server.remove(leasesPath, slot.name)
     expect(await confirm(leases, slot, request(1, 1))).toMatchObject({ outcome: 'lost' })
   })
 })
 
 describe('giving it back', () => {
   test('deletes exactly this slot', async () => {
-    const slot = await held(1, 1)
+    const slot = await acquireHeld(1, 1)
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
     expect(server.requests.at(-1)?.body).toMatchObject({ preconditions: { uid: slot.uid, resourceVersion: slot.resourceVersion } })
     expect(lease(slot)).toBeUndefined()
@@ -270,16 +270,16 @@ describe('giving it back', () => {
   })
 
   test('a renewal in between is followed', async () => {
-    const slot = await held(1, 1)
+    const slot = await acquireHeld(1, 1)
     await renew(leases, slot, node(1), working)
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
     expect(lease(slot)).toBeUndefined()
   })
 
   test('the slot that another node has meanwhile stays', async () => {
-    const slot = await held(1, 1)
-    server.remove(LEASES, slot.name)
-    await held(2, 1)
+    const slot = await acquireHeld(1, 1)
+    server.remove(leasesPath, slot.name)
+    await acquireHeld(2, 1)
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'lost', reason: `Lease ${slot.name} is held by node-2 now` })
     expect(lease(slot)).toBeDefined()
   })
@@ -287,7 +287,7 @@ describe('giving it back', () => {
   test.each([{ kind: 'lose-answer' }, { kind: 'reset' }, { kind: 'status', status: 500 }] as const)(
     '$kind $status: looks, and is done or tries again',
     async (fault) => {
-      const slot = await held(1, 1)
+      const slot = await acquireHeld(1, 1)
       server.fault(({ method }) => method === 'DELETE', fault)
       expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
       expect(lease(slot)).toBeUndefined()
@@ -295,7 +295,7 @@ describe('giving it back', () => {
   )
 
   test('a server that is away leaves it open', async () => {
-    const slot = await held(1, 1)
+    const slot = await acquireHeld(1, 1)
     await server.stop()
     expect(await release(leases, slot, node(1))).toMatchObject({ outcome: 'unknown' })
     await server.start()
@@ -304,68 +304,68 @@ describe('giving it back', () => {
 
 describe('a node that is already disrupted', () => {
   test('takes a recovery slot without asking for room, and nobody enters until the sum is below the budget', async () => {
-    await held(1, 1)
-    expect(await adoptRecovery(leases, request(2, 1))).toMatchObject({
+    await acquireHeld(1, 1)
+    expect(await createRecoverySlot(leases, request(2, 1))).toMatchObject({
       outcome: 'held',
       isNew: true,
       slot: { kind: 'recovery', index: Infinity },
     })
-    expect(await adoptRecovery(leases, request(2, 1))).toMatchObject({ outcome: 'held' })
+    expect(await createRecoverySlot(leases, request(2, 1))).toMatchObject({ outcome: 'held' })
     expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'waiting', reason: '2 of 2 slots are held' })
     expect(await acquire(leases, request(3, 3))).toMatchObject({ outcome: 'held', slot: { index: 1 } })
   })
 
   test('finds its slots again at start, those of an earlier registration apart', async () => {
-    const slot = await held(1, 3)
-    await held(2, 3)
-    const reborn = { ...node(1), uid: 'new-uid' }
-    await adoptRecovery(leases, { scope, node: reborn, progress: working })
+    const slot = await acquireHeld(1, 3)
+    await acquireHeld(2, 3)
+    const reregistered = { ...node(1), uid: 'new-uid' }
+    await createRecoverySlot(leases, { scope, node: reregistered, progress: working })
     expect((await listOwnSlots(leases, node(1))).own.map(({ uid }) => uid)).toEqual([slot.uid])
-    const { own, former } = await listOwnSlots(leases, reborn)
+    const { own, former } = await listOwnSlots(leases, reregistered)
     expect(own).toMatchObject([{ kind: 'recovery' }])
     expect(former).toMatchObject([{ uid: slot.uid }])
-    expect(await release(leases, former[0] as Slot, reborn)).toEqual({ outcome: 'released' })
+    expect(await release(leases, former[0] as Slot, reregistered)).toEqual({ outcome: 'released' })
   })
 })
 
 test('whatever is lost, cut or refused: the budget holds, and who says "held" has a Lease', async () => {
-  const aFault = fc.constantFrom({ kind: 'lose-answer' }, { kind: 'reset' }, { kind: 'cut' }, { kind: 'status', status: 500 }, {
+  const faultArbitrary = fc.constantFrom({ kind: 'lose-answer' }, { kind: 'reset' }, { kind: 'cut' }, { kind: 'status', status: 500 }, {
     kind: 'status',
     status: 429,
   } as const)
-  const anAct = fc.record({
-    does: fc.constantFrom('acquire', 'acquire', 'renew', 'release'),
+  const actionArbitrary = fc.record({
+    verb: fc.constantFrom('acquire', 'acquire', 'renew', 'release'),
     nodes: fc.uniqueArray(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 3 }),
-    fault: fc.option(fc.record({ fault: aFault, method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE') }), { nil: undefined }),
+    fault: fc.option(fc.record({ fault: faultArbitrary, method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE') }), { nil: undefined }),
   })
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(anAct, { maxLength: 25 }), async (limit, acts) => {
-      for (const { name } of (await listScope(leases, scope)).slots) server.remove(LEASES, name)
-      const hands = new Map<number, Slot>()
-      for (const { does, nodes, fault } of acts) {
-        let isSpent = fault === undefined
-        if (fault !== undefined) server.fault(({ method }) => !isSpent && (isSpent = method === fault.method), fault.fault as never)
+    fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(actionArbitrary, { maxLength: 25 }), async (limit, actions) => {
+      for (const { name } of (await listScope(leases, scope)).slots) server.remove(leasesPath, name)
+      const heldByNode = new Map<number, Slot>()
+      for (const { verb, nodes, fault } of actions) {
+        let isInjected = fault === undefined
+        if (fault !== undefined) server.fault(({ method }) => !isInjected && (isInjected = method === fault.method), fault.fault as never)
         await Promise.all(
           nodes.map(async (number) => {
-            const mine = hands.get(number)
-            if (does === 'acquire') {
+            const ownSlot = heldByNode.get(number)
+            if (verb === 'acquire') {
               const got = await acquire(leases, request(number, limit))
-              if (got.outcome === 'held') hands.set(number, got.slot)
-            } else if (mine !== undefined && does === 'renew') {
-              const got = await renew(leases, mine, node(number), working)
+              if (got.outcome === 'held') heldByNode.set(number, got.slot)
+            } else if (ownSlot !== undefined && verb === 'renew') {
+              const got = await renew(leases, ownSlot, node(number), working)
               expect(got.outcome).not.toBe('lost') // nobody takes a slot from anybody
-              if (got.outcome === 'held') hands.set(number, got.slot)
-            } else if (mine !== undefined) {
-              const got = await release(leases, mine, node(number))
+              if (got.outcome === 'held') heldByNode.set(number, got.slot)
+            } else if (ownSlot !== undefined) {
+              const got = await release(leases, ownSlot, node(number))
               expect(got.outcome).not.toBe('lost')
-              if (got.outcome === 'released') hands.delete(number)
+              if (got.outcome === 'released') heldByNode.delete(number)
             }
           }),
         )
-        isSpent = true
+        isInjected = true
         const { slots } = await listScope(leases, scope)
         expect(slots.length).toBeLessThanOrEqual(limit)
-        for (const [number, slot] of hands)
+        for (const [number, slot] of heldByNode)
           expect(slots.some(({ uid, holder }) => uid === slot.uid && holder === `node-${number}`)).toBe(true)
       }
     }),

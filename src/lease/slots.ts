@@ -6,21 +6,31 @@
  */
 import { isAlreadyExists, isConflict, isNotFound, isTransient, isUnknownOutcome } from '../kube/errors.ts'
 import type { Scope } from './names.ts'
-import { admissible, isStillAdmissible, pick, type Limit } from './rule.ts'
-import { collectionOf, listScope, look, type Leases, type ListedScope } from './slot-reads.ts'
-import { heldIndices, isHeldBy, newLease, readSlot, renewedLease, type Lease, type NodeIdentity, type Progress, type Slot } from './slot.ts'
+import { admissibleIndices, isStillAdmissible, pickIndex, type Limit } from './rule.ts'
+import { leasesPathOf, listScope, observeSlot, type Leases, type ScopeListing } from './slot-reads.ts'
+import {
+  heldIndices,
+  isHeldBy,
+  newLease,
+  readSlot,
+  renewedLease,
+  type Lease,
+  type NodeIdentity,
+  type SlotProgress,
+  type Slot,
+} from './slot.ts'
 
 /** What the ledger of the same LIST means for the asking node. */
-export type Terms = { readonly limit: Limit; readonly epoch?: number | undefined }
+export type Admission = { readonly limit: Limit; readonly epoch?: number | undefined }
 
 export type SlotRequest = {
   readonly scope: Scope
   readonly node: NodeIdentity
-  readonly progress: Progress
-  readonly termsFrom: (ledgers: readonly Lease[]) => Terms
+  readonly progress: SlotProgress
+  readonly admissionFrom: (ledgers: readonly Lease[]) => Admission
 }
 
-export type Acquired =
+export type AcquireOutcome =
   | { readonly outcome: 'held'; readonly slot: Slot; readonly isNew: boolean }
   /** Not now; `reason` is for people. */
   | { readonly outcome: 'waiting'; readonly reason: string; readonly holders: readonly string[] }
@@ -29,26 +39,26 @@ export type Acquired =
   /** Whether a slot was created is not known; the next call finds it if it was. */
   | { readonly outcome: 'unknown'; readonly error: unknown }
 
-export type Renewed =
+export type RenewOutcome =
   | { readonly outcome: 'held'; readonly slot: Slot }
   | { readonly outcome: 'lost'; readonly reason: string }
   | { readonly outcome: 'unknown'; readonly error: unknown }
 
-export type Confirmed =
+export type ConfirmOutcome =
   | { readonly outcome: 'held'; readonly slot: Slot }
   /** The slot is still ours, but under the limit of now it would not be granted: give it back, as nothing has begun. */
   | { readonly outcome: 'yield'; readonly slot: Slot; readonly reason: string }
   | { readonly outcome: 'lost'; readonly reason: string }
   | { readonly outcome: 'unknown'; readonly error: unknown }
 
-export type Released =
+export type ReleaseOutcome =
   | { readonly outcome: 'released' }
   /** The name is somebody else's now: nothing was deleted. */
   | { readonly outcome: 'lost'; readonly reason: string }
   | { readonly outcome: 'unknown'; readonly error: unknown }
 
 /** Conflicts with writers that are not ours (a person's annotation) are few: more than this is a fight and worth telling. */
-const MAX_CONFLICTS = 5
+const maxConflicts = 5
 
 const nowOf = ({ nowMs = Date.now }: Leases): number => nowMs()
 
@@ -56,119 +66,131 @@ const nowOf = ({ nowMs = Date.now }: Leases): number => nowMs()
  * Asks for one slot of the scope. Safe to repeat: a slot that is already ours is returned as it is. The Node's uid must be the one of
  * now, or garbage collection takes the slot away again.
  */
-export async function acquire(leases: Leases, request: SlotRequest, signal?: AbortSignal): Promise<Acquired> {
-  const { scope, node, progress, termsFrom } = request
-  let listed: ListedScope
+export async function acquire(leases: Leases, request: SlotRequest, signal?: AbortSignal): Promise<AcquireOutcome> {
+  const { scope, node, progress, admissionFrom } = request
+  let listing: ScopeListing
   try {
-    listed = await listScope(leases, scope, signal)
+    listing = await listScope(leases, scope, signal)
   } catch (error) {
     signal?.throwIfAborted()
     return { outcome: 'unknown', error }
   }
-  const [mine, ...twins] = ownSlots(listed.slots, scope, node)
-  if (mine !== undefined) return (await releaseTwins(leases, twins, node, signal)) ?? { outcome: 'held', slot: mine, isNew: false }
+  const [ownSlot, ...duplicates] = ownSlots(listing.slots, scope, node)
+  if (ownSlot !== undefined)
+    return (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot: ownSlot, isNew: false }
 
-  const { limit, epoch } = termsFrom(listed.ledgers)
-  if (typeof limit === 'object') return { outcome: 'waiting', reason: `budget unknown: ${limit.unknown}`, holders: holdersOf(listed.slots) }
+  const { limit, epoch } = admissionFrom(listing.ledgers)
+  if (typeof limit === 'object')
+    return { outcome: 'waiting', reason: `budget unknown: ${limit.unknown}`, holders: holdersOf(listing.slots) }
   if (limit === 'unlimited') return await create(leases, { scope, node, progress: { ...progress, epoch } }, { kind: 'unlimited' }, signal)
-  const index = pick(admissible(heldIndices(listed.slots, scope), limit), node.uid)
+  const index = pickIndex(admissibleIndices(heldIndices(listing.slots, scope), limit), node.uid)
   if (index === undefined) {
-    const reason = limit === 0 ? 'the budget is 0: no node may start' : `${listed.slots.length} of ${limit} slots are held`
-    return { outcome: 'waiting', reason, holders: holdersOf(listed.slots) }
+    const reason = limit === 0 ? 'the budget is 0: no node may start' : `${listing.slots.length} of ${limit} slots are held`
+    return { outcome: 'waiting', reason, holders: holdersOf(listing.slots) }
   }
   return await create(leases, { scope, node, progress: { ...progress, epoch } }, { index }, signal)
 }
 
 /** Takes a slot without asking for room: for a node that is already disrupted, whose capacity is gone whether we count it or not. */
-export async function adoptRecovery(leases: Leases, request: Omit<SlotRequest, 'termsFrom'>, signal?: AbortSignal): Promise<Acquired> {
+export async function createRecoverySlot(
+  leases: Leases,
+  request: Omit<SlotRequest, 'admissionFrom'>,
+  signal?: AbortSignal,
+): Promise<AcquireOutcome> {
   return await create(leases, request, { kind: 'recovery' }, signal)
 }
 
 /** Right before the first step: is the slot still ours, and would it still be granted? From then on a holder only goes forward. */
-export async function confirm(leases: Leases, slot: Slot, request: SlotRequest, signal?: AbortSignal): Promise<Confirmed> {
-  const { scope, node, termsFrom } = request
-  let listed: ListedScope
+export async function confirm(leases: Leases, slot: Slot, request: SlotRequest, signal?: AbortSignal): Promise<ConfirmOutcome> {
+  const { scope, node, admissionFrom } = request
+  let listing: ScopeListing
   try {
-    listed = await listScope(leases, scope, signal)
+    listing = await listScope(leases, scope, signal)
   } catch (error) {
     signal?.throwIfAborted()
     return { outcome: 'unknown', error }
   }
-  const mine = listed.slots.find(({ uid }) => uid === slot.uid)
-  if (mine === undefined || !isHeldBy(mine, node)) return { outcome: 'lost', reason: `Lease ${slot.name} is gone` }
-  const twins = ownSlots(listed.slots, scope, node).filter(({ uid }) => uid !== mine.uid)
-  const trouble = await releaseTwins(leases, twins, node, signal)
-  if (trouble !== undefined) return trouble
-  const { limit, epoch } = termsFrom(listed.ledgers)
-  if (typeof limit === 'object') return { outcome: 'yield', slot: mine, reason: `budget unknown: ${limit.unknown}` }
-  if (epoch !== undefined && epoch !== mine.epoch) return { outcome: 'yield', slot: mine, reason: `batch ${mine.epoch} is over` }
-  if (limit === 'unlimited') return { outcome: 'held', slot: mine }
+  const ownSlot = listing.slots.find(({ uid }) => uid === slot.uid)
+  if (ownSlot === undefined || !isHeldBy(ownSlot, node)) return { outcome: 'lost', reason: `Lease ${slot.name} is gone` }
+  const duplicates = ownSlots(listing.slots, scope, node).filter(({ uid }) => uid !== ownSlot.uid)
+  const releaseError = await releaseDuplicates(leases, duplicates, node, signal)
+  if (releaseError !== undefined) return releaseError
+  const { limit, epoch } = admissionFrom(listing.ledgers)
+  if (typeof limit === 'object') return { outcome: 'yield', slot: ownSlot, reason: `budget unknown: ${limit.unknown}` }
+  if (epoch !== undefined && epoch !== ownSlot.epoch) return { outcome: 'yield', slot: ownSlot, reason: `batch ${ownSlot.epoch} is over` }
+  if (limit === 'unlimited') return { outcome: 'held', slot: ownSlot }
   const others = heldIndices(
-    listed.slots.filter((other) => other !== mine && !twins.includes(other)),
+    listing.slots.filter((other) => other !== ownSlot && !duplicates.includes(other)),
     scope,
   )
-  if (isStillAdmissible(mine.index, others, limit)) return { outcome: 'held', slot: mine }
-  return { outcome: 'yield', slot: mine, reason: `the budget fell to ${limit} while ${others.length + 1} slots were held` }
+  if (isStillAdmissible(ownSlot.index, others, limit)) return { outcome: 'held', slot: ownSlot }
+  return { outcome: 'yield', slot: ownSlot, reason: `the budget fell to ${limit} while ${others.length + 1} slots were held` }
 }
 
 /** Reports progress, and proves that the slot is still ours. Only `held` allows what comes next; `unknown` may be repeated. */
-export async function renew(leases: Leases, slot: Slot, node: NodeIdentity, progress: Progress, signal?: AbortSignal): Promise<Renewed> {
+export async function renew(
+  leases: Leases,
+  slot: Slot,
+  node: NodeIdentity,
+  progress: SlotProgress,
+  signal?: AbortSignal,
+): Promise<RenewOutcome> {
   let current = slot
-  for (let tries = 0; ; tries++) {
+  for (let attempt = 0; ; attempt++) {
     try {
       const body = renewedLease(current, node, progress, nowOf(leases))
-      const lease = await leases.transport.json<Lease>('PUT', `${collectionOf(leases)}/${slot.name}`, { body, signal })
+      const lease = await leases.transport.json<Lease>('PUT', `${leasesPathOf(leases)}/${slot.name}`, { body, signal })
       return { outcome: 'held', slot: readSlot(lease) ?? current }
     } catch (error) {
       signal?.throwIfAborted()
-      if ((!isConflict(error) && !isNotFound(error)) || tries >= MAX_CONFLICTS) return { outcome: 'unknown', error }
+      if ((!isConflict(error) && !isNotFound(error)) || attempt >= maxConflicts) return { outcome: 'unknown', error }
     }
-    const seen = await look(leases, slot, node, signal)
-    if (seen.is === 'unknown') return { outcome: 'unknown', error: seen.error }
-    if (seen.is !== 'ours') return { outcome: 'lost', reason: seen.reason }
-    current = seen.slot // somebody else wrote into it, or a PUT of ours was answered into the void
+    const observed = await observeSlot(leases, slot, node, signal)
+    if (observed.is === 'unknown') return { outcome: 'unknown', error: observed.error }
+    if (observed.is !== 'ours') return { outcome: 'lost', reason: observed.reason }
+    current = observed.slot // somebody else wrote into it, or a PUT of ours was answered into the void
   }
 }
 
 /** Gives the slot back, exactly this one. Safe to repeat. */
-export async function release(leases: Leases, slot: Slot, node: NodeIdentity, signal?: AbortSignal): Promise<Released> {
+export async function release(leases: Leases, slot: Slot, node: NodeIdentity, signal?: AbortSignal): Promise<ReleaseOutcome> {
   let current = slot
-  for (let tries = 0; ; tries++) {
+  for (let attempt = 0; ; attempt++) {
     let failure: unknown
     try {
       const preconditions = { uid: current.uid, resourceVersion: current.resourceVersion }
       const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions }
-      await leases.transport.json('DELETE', `${collectionOf(leases)}/${slot.name}`, { body, signal })
+      await leases.transport.json('DELETE', `${leasesPathOf(leases)}/${slot.name}`, { body, signal })
       return { outcome: 'released' }
     } catch (error) {
       signal?.throwIfAborted()
       if (isNotFound(error)) return { outcome: 'released' }
-      if ((!isConflict(error) && !isUnknownOutcome(error)) || tries >= MAX_CONFLICTS) return { outcome: 'unknown', error }
+      if ((!isConflict(error) && !isUnknownOutcome(error)) || attempt >= maxConflicts) return { outcome: 'unknown', error }
       failure = error
     }
-    const seen = await look(leases, slot, node, signal)
-    if (seen.is === 'unknown') return { outcome: 'unknown', error: failure }
-    if (seen.is === 'gone' || (seen.is === 'foreign' && isUnknownOutcome(failure))) return { outcome: 'released' }
-    if (seen.is === 'foreign') return { outcome: 'lost', reason: seen.reason }
-    current = seen.slot
+    const observed = await observeSlot(leases, slot, node, signal)
+    if (observed.is === 'unknown') return { outcome: 'unknown', error: failure }
+    if (observed.is === 'gone' || (observed.is === 'foreign' && isUnknownOutcome(failure))) return { outcome: 'released' }
+    if (observed.is === 'foreign') return { outcome: 'lost', reason: observed.reason }
+    current = observed.slot
   }
 }
 
 async function create(
   leases: Leases,
-  { scope, node, progress }: Omit<SlotRequest, 'termsFrom'>,
-  which: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
+  { scope, node, progress }: Omit<SlotRequest, 'admissionFrom'>,
+  target: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
   signal: AbortSignal | undefined,
-): Promise<Acquired> {
-  const body = newLease(scope, which, node, progress, nowOf(leases))
+): Promise<AcquireOutcome> {
+  const body = newLease(scope, target, node, progress, nowOf(leases))
   let failure: unknown
   try {
-    const slot = readSlot(await leases.transport.json<Lease>('POST', collectionOf(leases), { body, signal }))
+    const slot = readSlot(await leases.transport.json<Lease>('POST', leasesPathOf(leases), { body, signal }))
     if (slot !== undefined) return { outcome: 'held', slot, isNew: true }
     failure = new Error('the server answered the CREATE of a slot with something else')
   } catch (error) {
     signal?.throwIfAborted()
-    if (isAlreadyExists(error) && 'index' in which) return { outcome: 'lost', reason: `another node took ${body.metadata.name}` }
+    if (isAlreadyExists(error) && 'index' in target) return { outcome: 'lost', reason: `another node took ${body.metadata.name}` }
     if (!isAlreadyExists(error) && !isTransient(error)) {
       return {
         outcome: 'waiting',
@@ -178,21 +200,21 @@ async function create(
     }
     failure = error
   }
-  const seen = await look(leases, { name: body.metadata.name }, node, signal)
-  if (seen.is === 'ours') return { outcome: 'held', slot: seen.slot, isNew: true }
-  if (isAlreadyExists(failure) && seen.is !== 'unknown') return { outcome: 'lost', reason: seen.reason }
+  const observed = await observeSlot(leases, { name: body.metadata.name }, node, signal)
+  if (observed.is === 'ours') return { outcome: 'held', slot: observed.slot, isNew: true }
+  if (isAlreadyExists(failure) && observed.is !== 'unknown') return { outcome: 'lost', reason: observed.reason }
   return { outcome: 'unknown', error: failure }
 }
 
 /** A CREATE that was given up as unanswered may come through late, beside the slot taken meanwhile: it would count a second time. */
-async function releaseTwins(
+async function releaseDuplicates(
   leases: Leases,
-  twins: readonly Slot[],
+  duplicates: readonly Slot[],
   node: NodeIdentity,
   signal: AbortSignal | undefined,
 ): Promise<{ outcome: 'unknown'; error: unknown } | undefined> {
-  for (const twin of twins) {
-    const released = await release(leases, twin, node, signal)
+  for (const duplicate of duplicates) {
+    const released = await release(leases, duplicate, node, signal)
     if (released.outcome === 'unknown') return released
   }
   return undefined

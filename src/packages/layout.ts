@@ -1,4 +1,4 @@
-/** Where things lie on the host; names are the incumbent's, people and their tools know them. */
+/** Where things lie on the host; names are the operator's, people and their tools know them. */
 
 export type HostFolders = {
   /** Default `/var/lib/skyhook`. */
@@ -34,4 +34,4 @@ export function resourceId({ skyhook, skyhookUid, generation, name, version }: P
 }
 
 /** The folder of scripts inside a package or a copy dir. */
-export const scriptsIn = (dir: string): string => `${dir}/skyhook_dir`
+export const scriptsDir = (dir: string): string => `${dir}/skyhook_dir`

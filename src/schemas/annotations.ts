@@ -1,4 +1,4 @@
-/** Keys that the agent writes to or reads from Kubernetes objects. The incumbent's stay as they are: other tools read them. */
+/** Keys that the agent writes to or reads from Kubernetes objects. The operator's stay as they are: other tools read them. */
 export const prefix = 'skyhook.nvidia.com'
 
 export const nodeStateKey = (skyhook: string): string => `${prefix}/nodeState_${skyhook}`
@@ -21,7 +21,7 @@ export const erroringCondition = (skyhook: string): string => `${prefix}/${skyho
 /** Ours: what a package says about itself. Its name has no capitals, so it is none of the two above. */
 export const packageCondition = (skyhook: string, name: string): string => `${prefix}/${skyhook}/${name}`
 
-/** The incumbent's API level that we implement; published where the incumbent publishes its version. */
+/** The operator's API level that we implement; published where the operator publishes its version. */
 export const apiLevel = 'v0.15.0'
 
 /** The companion of nodeState: written with it in the same patch, always. */

@@ -8,11 +8,11 @@ import type { EntryState, Interrupt, NodeStatus, StageName } from './skyhook.ts'
 export type Journal = {
   readonly v: 1
   /** `spec.unschedulable` of the Node as we saw or wrote it last while it carried a mark of ours. */
-  readonly cordonSeen?: boolean
+  readonly lastSeenUnschedulable?: boolean
   /** That value is our own and was not seen on the Node yet: until it is, the other one is no news. */
   readonly cordonPending?: true
   /** When we cordoned again after somebody uncordoned during our hold, in ms; the last few. */
-  readonly cordonedAgainMs?: readonly number[]
+  readonly cordonRetriesAtMs?: readonly number[]
   /** UID of the Node object that this host last published to; another UID means that the node registered anew. */
   readonly nodeUid: string
   /** Boot of the host in which the journal was written last. */
@@ -25,8 +25,8 @@ export const emptyJournal = (nodeUid: string): Journal => ({ v: 1, nodeUid, skyh
 /** Attempts of steps whose end is not on record yet. */
 export const openSteps = (journal: Journal): StepAttempt[] => Object.values(journal.skyhooks).flatMap(openStepsOf)
 
-export const openStepsOf = ({ packages, stopping = [] }: SkyhookRecord): StepAttempt[] => [
-  ...stopping,
+export const openStepsOf = ({ packages, canceling = [] }: SkyhookRecord): StepAttempt[] => [
+  ...canceling,
   ...Object.values(packages).flatMap(({ attempt }) => attempt?.steps.filter(({ result }) => result === undefined) ?? []),
 ]
 
@@ -46,16 +46,16 @@ export type SkyhookRecord = {
   /** Reboots done per merged interrupt, keyed `<applied>/<owners>`. */
   readonly reboots: Readonly<Record<string, number>>
   /** Of an earlier life of this host, whose disk is gone: not repeated. */
-  readonly inheritedReboots?: Readonly<Record<string, number>>
+  readonly priorReboots?: Readonly<Record<string, number>>
   /** Steps that the agent itself guards against repetition, keyed by stages/flags; value = time in ms. */
   readonly flags: Readonly<Record<string, number>>
   /** Steps under way whose work is not wanted any more: they are stopped, and nothing of their package starts before they have ended. */
-  readonly stopping?: readonly UnwantedStep[]
+  readonly canceling?: readonly CanceledStep[]
   /** The interrupt under way or just done, see stages/interrupt/merge.ts. */
   readonly interrupt?: InterruptRun
   /** Waiting for the node to be drained, or giving that up for a while (stages/drain/drain-timeout.ts). */
   readonly drain?: {
-    readonly yields: number
+    readonly yieldCount: number
     readonly sinceMs?: number
     readonly untilMs?: number
     readonly reason?: { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
@@ -65,7 +65,7 @@ export type SkyhookRecord = {
   /** What is, or is about to be, on the Node: the base that a person's edit is compared with. */
   readonly published?: Published
   /** Version that each package's own history records last, by package name; `uninstalled` after an uninstall. */
-  readonly installed: Readonly<Record<string, string>>
+  readonly installedVersions: Readonly<Record<string, string>>
 }
 
 export type Published = {
@@ -100,24 +100,24 @@ export type PackageRecord = {
   /** What the package's work runs from; absent until something started on the host. */
   readonly work?: PackageWork
   /** Configuration and environment that the running or last `config` stage used. */
-  readonly started?: PackageInputs
+  readonly startedInputs?: PackageInputs
   /** The same of the last time that the package became complete. */
-  readonly finished?: PackageInputs
+  readonly finishedInputs?: PackageInputs
   /** Keys of the configuration that changed since `finished`, over everything started since. */
   readonly changedKeys?: readonly string[]
   /** Interrupts by key, as the spec had them when `config` started last: a removed key may take its pattern with it. */
   readonly configInterrupts?: Readonly<Record<string, Interrupt>>
   /** Another version took its place without uninstalling it (uninstall policy): shown, and never worked on. */
-  readonly kept?: boolean
+  readonly retained?: boolean
   /**
    * The interrupt that this package owes before it is complete. With `when: required` because the package said so alone: a boot since
    * then is as good as the interrupt.
    */
-  readonly owes?: Interrupt & { readonly alsoRestartAllServices?: boolean }
+  readonly pendingInterrupt?: Interrupt & { readonly alsoRestartAllServices?: boolean }
   /** The interrupt that was made for it last. */
-  readonly interrupted?: Interrupt & { readonly alsoRestartAllServices?: boolean }
+  readonly lastInterrupt?: Interrupt & { readonly alsoRestartAllServices?: boolean }
   /** What the package said when config had passed, and in which boot; gone with the interrupt. It is not asked again. */
-  readonly interruptRequired?: { readonly required: boolean; readonly bootId: string }
+  readonly interruptRequirement?: { readonly required: boolean; readonly bootId: string }
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
   readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
   /** The attempt under way or, with state erroring, the one that failed. */
@@ -125,7 +125,7 @@ export type PackageRecord = {
   /** When config or post-interrupt passed last: what the status file said before that is no wish for a run. */
   readonly passedAtMs?: number
   /** When a run that the host had asked for began last. */
-  readonly wantedAtMs?: number
+  readonly lastRequestedRunAtMs?: number
   readonly retryAtMs?: number
   /** Why the last attempt failed, for people. */
   readonly failure?: { readonly reason: string; readonly message: string }
@@ -169,7 +169,7 @@ export type StepAttempt = {
   readonly result?: StepResult
 }
 
-export type UnwantedStep = StepAttempt & { readonly package: string }
+export type CanceledStep = StepAttempt & { readonly package: string }
 
 export type StepResult =
   | { readonly result: 'ok'; readonly endedAtMs: number }

@@ -1,5 +1,5 @@
 /** The rules of config.json that a schema cannot say: what steps and modes mean to one another. */
-import { whyNameCannotBeCarried, whyTextCannotBeCarried } from './environment-variable.ts'
+import { environmentNameProblem, environmentTextProblem } from './environment-variable.ts'
 import { checkOf, stagesWithSteps } from './package-config.ts'
 import type { PackageConfigFile, StepFile } from './package-config.ts'
 import { pointerSegment } from './validation.ts'
@@ -26,8 +26,8 @@ function placedSteps(file: PackageConfigFile): PlacedStep[] {
 /** The name is a folder beside these files of the flags folder. */
 function nameProblems(file: PackageConfigFile): Problem[] {
   const value = file.package_name
-  const isTaken = value === 'START' || value === 'check_results' || value.endsWith('_ALL_CHECKED')
-  return isTaken
+  const isReserved = value === 'START' || value === 'check_results' || value.endsWith('_ALL_CHECKED')
+  return isReserved
     ? [{ pointer: '/package_name', message: 'is the name of a file in the flags folder; give the package another', value }]
     : []
 }
@@ -64,18 +64,18 @@ function stepProblems({ mode, pointer, step }: PlacedStep): Problem[] {
     })
   }
   for (const [index, argument] of step.arguments.entries()) {
-    const why = whyTextCannotBeCarried(argument)
+    const why = environmentTextProblem(argument)
     if (why) problems.push({ pointer: `${pointer}/arguments/${index}`, message: why, value: argument })
   }
   for (const [name, value] of Object.entries(step.env ?? {})) {
-    const why = whyNameCannotBeCarried(name) ?? whyTextCannotBeCarried(value, name)
+    const why = environmentNameProblem(name) ?? environmentTextProblem(value, name)
     if (why) problems.push({ pointer: `${pointer}/env/${pointerSegment(name)}`, message: why })
   }
   return problems
 }
 
 /**
- * A step counts as checked when the stage's check mode runs the same script, or its sibling `x_check.sh`. The incumbent
+ * A step counts as checked when the stage's check mode runs the same script, or its sibling `x_check.sh`. The operator
  * warns unless the sibling exists, which every package with one script for all modes triggers.
  */
 function uncheckedSteps(file: PackageConfigFile): Problem[] {
@@ -107,11 +107,11 @@ function checkSibling(path: string): string {
 /** Of two equal steps under the agent's care the second finds the first's flag and never runs. */
 function repeatedSteps(file: PackageConfigFile): Problem[] {
   return (['apply', 'post-interrupt'] as const).flatMap((mode) => {
-    const seen = new Set<string>()
+    const identities = new Set<string>()
     return (file.modes[mode] ?? []).flatMap((step, index) => {
       const identity = JSON.stringify([step.path, step.arguments, step.returncodes])
-      if (step.idempotence || !seen.has(identity)) {
-        seen.add(identity)
+      if (step.idempotence || !identities.has(identity)) {
+        identities.add(identity)
         return []
       }
       return [{ pointer: `/modes/${mode}/${index}`, message: 'is the same as an earlier step and, with idempotence false, never runs' }]
@@ -121,9 +121,9 @@ function repeatedSteps(file: PackageConfigFile): Problem[] {
 
 function stepWarnings({ pointer, step }: PlacedStep): Problem[] {
   const warnings: Problem[] = []
-  const impossible = step.returncodes.filter((code) => code < 0 || code > 255)
-  if (impossible.length > 0)
-    warnings.push({ pointer: `${pointer}/returncodes`, message: 'has codes that no process can exit with (0 to 255)', value: impossible })
+  const invalidCodes = step.returncodes.filter((code) => code < 0 || code > 255)
+  if (invalidCodes.length > 0)
+    warnings.push({ pointer: `${pointer}/returncodes`, message: 'has codes that no process can exit with (0 to 255)', value: invalidCodes })
   if (!step.on_host) warnings.push({ pointer: `${pointer}/on_host`, message: 'false has no effect: steps always run on the host' })
   return warnings
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { longestMessage, parsePackageStatus } from './package-status.ts'
+import { maxMessageLength, parsePackageStatus } from './package-status.ts'
 
 const status = { v: 1, package: 'os-update', bootId: 'boot', message: 'all is well', requests: { run: true, interrupt: false }, facts: {} }
 const parse = (change: object) => parsePackageStatus(JSON.stringify({ ...status, ...change }), 'os-update')
@@ -13,8 +13,8 @@ test('what is understood, whatever else is in it', () => {
 
 test.each<[string, string]>([
   ['two\nlines\u2028or\tthree ', 'two lines or three'],
-  ['x'.repeat(300), `${'x'.repeat(longestMessage - 1)}…`],
-  [`${'x'.repeat(longestMessage - 2)}😀 and more`, `${'x'.repeat(longestMessage - 2)}\ufffd…`],
+  ['x'.repeat(300), `${'x'.repeat(maxMessageLength - 1)}…`],
+  [`${'x'.repeat(maxMessageLength - 2)}😀 and more`, `${'x'.repeat(maxMessageLength - 2)}\ufffd…`],
 ])('a message is one line of bounded length: %j', (message, line) => {
   expect(parse({ message })).toMatchObject({ status: { message: line } })
 })

@@ -5,14 +5,14 @@
 export type PackageStatus = {
   /** Boot in which it was written. */
   readonly bootId: string
-  /** One line for people, at most `longestMessage` characters. */
+  /** One line for people, at most `maxMessageLength` characters. */
   readonly message: string
   /** Whether config would have something to do, and whether an interrupt is required. */
   readonly requests: { readonly run: boolean; readonly interrupt: boolean }
 }
 
 /** What reading that file came to. */
-export type StatusRead =
+export type StatusReadResult =
   | { readonly state: 'read'; readonly status: PackageStatus; readonly writtenAtMs: number }
   /** Missing, too large, no JSON, or not in the format; `why` names the file. */
   | { readonly state: 'unusable'; readonly why: string }
@@ -22,9 +22,9 @@ export type ParsedStatus =
   | { readonly outcome: 'invalid'; readonly problem: string }
 
 /** The newest format that is understood. */
-const version = 1
+const formatVersion = 1
 /** It stands in a condition of the Node. */
-export const longestMessage = 256
+export const maxMessageLength = 256
 
 /** Reads the text of a status file of the package of this name. */
 export function parsePackageStatus(text: string, name: string): ParsedStatus {
@@ -35,9 +35,9 @@ export function parsePackageStatus(text: string, name: string): ParsedStatus {
     return invalid('it is no JSON')
   }
   if (!isObject(value)) return invalid('it is no JSON object')
-  const { v, package: of, bootId, message, requests } = value
-  if (v !== version) return invalid(`its v is ${JSON.stringify(v)}, and this agent reads ${version}`)
-  if (of !== name) return invalid(`its package is ${JSON.stringify(of)} instead of "${name}"`)
+  const { v, package: packageName, bootId, message, requests } = value
+  if (v !== formatVersion) return invalid(`its v is ${JSON.stringify(v)}, and this agent reads ${formatVersion}`)
+  if (packageName !== name) return invalid(`its package is ${JSON.stringify(packageName)} instead of "${name}"`)
   if (typeof bootId !== 'string' || bootId === '') return invalid('its bootId is missing')
   if (typeof message !== 'string') return invalid('its message is no text')
   if (!isObject(requests) || typeof requests['run'] !== 'boolean' || typeof requests['interrupt'] !== 'boolean')
@@ -54,5 +54,5 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 
 function oneLine(text: string): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
-  return (line.length <= longestMessage ? line : `${line.slice(0, longestMessage - 1)}…`).toWellFormed() // a cut may halve a character
+  return (line.length <= maxMessageLength ? line : `${line.slice(0, maxMessageLength - 1)}…`).toWellFormed() // a cut may halve a character
 }

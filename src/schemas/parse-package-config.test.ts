@@ -24,7 +24,7 @@ function problems(result: ReturnType<typeof parsePackageConfig>): string[] {
   return result.outcome === 'invalid' ? result.problems.map((problem) => problemText('config.json', problem)) : []
 }
 
-describe('what the incumbent loads, loads', () => {
+describe('what the operator loads, loads', () => {
   test.each([
     ['a key at the top that nobody knows', { root_dir: '/tmp' }],
     ['an empty interrupt mode', { modes: { ...both, interrupt: [] } }],
@@ -50,7 +50,7 @@ describe('what the incumbent loads, loads', () => {
   })
 })
 
-describe('what the incumbent refuses is refused, with place and value', () => {
+describe('what the operator refuses is refused, with place and value', () => {
   test.each([
     ['no version of the schema', { schema_version: undefined }, 'config.json /schema_version: is missing'],
     ['latest', { schema_version: 'latest' }, 'config.json /schema_version = "latest": must be "v1"'],
@@ -94,7 +94,7 @@ describe('what the incumbent refuses is refused, with place and value', () => {
   })
 })
 
-describe('what the incumbent takes and should not', () => {
+describe('what the operator takes and should not', () => {
   test.each(['../x', '..', '.', '', 'a/b', 'a\n'])('a package named %j would leave its folder', (package_name) => {
     expect(problems(parse({ package_name })).join()).toContain('/package_name')
   })

@@ -2,7 +2,7 @@ import { validatePackageConfig } from './generated/package-config-validator.ts'
 import { ruleProblems, ruleWarnings } from './package-config-rules.ts'
 import { checkOf, stagesWithSteps } from './package-config.ts'
 import type { Mode, PackageConfig, PackageConfigFile, Step, StepFile } from './package-config.ts'
-import { problemsOf } from './validation.ts'
+import { schemaProblems } from './validation.ts'
 import type { Problem } from './validation.ts'
 
 export type ParsedPackageConfig =
@@ -21,9 +21,9 @@ export function parsePackageConfig(text: string): ParsedPackageConfig {
     return invalid({ pointer: '', message: `is not JSON: ${error instanceof Error ? error.message : String(error)}` })
   }
 
-  const newer = newerVersion(document)
-  if (newer) return invalid(newer)
-  if (!validatePackageConfig(document)) return invalid(...problemsOf(validatePackageConfig.errors ?? []))
+  const unsupportedVersion = newerVersion(document)
+  if (unsupportedVersion) return invalid(unsupportedVersion)
+  if (!validatePackageConfig(document)) return invalid(...schemaProblems(validatePackageConfig.errors ?? []))
 
   const file = document as PackageConfigFile
   const problems = ruleProblems(file)

@@ -5,10 +5,13 @@ type Labels = Readonly<Record<string, string>>
 /** Kubernetes' label selector; an empty or absent one matches everything. */
 export function selects(selector: LabelSelector | undefined, labels: Labels): boolean {
   const equal = Object.entries(selector?.matchLabels ?? {}).every(([key, value]) => labels[key] === value)
-  return equal && (selector?.matchExpressions ?? []).every((requirement) => meets(requirement, labels))
+  return equal && (selector?.matchExpressions ?? []).every((requirement) => matchesRequirement(requirement, labels))
 }
 
-function meets({ key, operator, values = [] }: NonNullable<LabelSelector['matchExpressions']>[number], labels: Labels): boolean {
+function matchesRequirement(
+  { key, operator, values = [] }: NonNullable<LabelSelector['matchExpressions']>[number],
+  labels: Labels,
+): boolean {
   const value = labels[key]
   switch (operator) {
     case 'In':

@@ -68,7 +68,7 @@ export type Interrupt = {
   readonly when?: 'always' | 'required'
 }
 
-/** Stages in the incumbent's words; they are published on the Node. */
+/** Stages in the operator's words; they are published on the Node. */
 export type StageName = 'uninstall' | 'apply' | 'upgrade' | 'config' | 'interrupt' | 'post-interrupt'
 /** State of one package entry on a Node, published. `unknown` is read, never written. */
 export type EntryState = 'complete' | 'in_progress' | 'skipped' | 'erroring' | 'unknown'

@@ -14,7 +14,7 @@ export type Validate = { (data: unknown): boolean; errors?: readonly ValidationE
 export type Problem = { readonly pointer: string; readonly message: string; readonly value?: unknown }
 
 /** One problem per violated place, in words made from the schema's own descriptions; the deepest place wins over its parents. */
-export function problemsOf(errors: readonly ValidationError[]): Problem[] {
+export function schemaProblems(errors: readonly ValidationError[]): Problem[] {
   return errors.map((error) => {
     const { description } = error.parentSchema ?? {}
     switch (error.keyword) {
@@ -36,12 +36,12 @@ export const pointerSegment = (name: string): string => name.replaceAll('~', '~0
 
 /** `config.json /modes/apply/0/path = "/bin/sh": must be …`: one line for people, long values cut. */
 export function problemText(file: string, problem: Problem): string {
-  const place = problem.pointer === '' ? file : `${file} ${problem.pointer}`
+  const location = problem.pointer === '' ? file : `${file} ${problem.pointer}`
   return problem.value === undefined
-    ? `${place}: ${problem.message}`
-    : `${place} = ${shortened(JSON.stringify(problem.value))}: ${problem.message}`
+    ? `${location}: ${problem.message}`
+    : `${location} = ${truncated(JSON.stringify(problem.value))}: ${problem.message}`
 }
 
-const longestValue = 120 // enough to recognise it; messages end up in an Event of at most 1 KiB
+const maxValueLength = 120 // enough to recognise it; messages end up in an Event of at most 1 KiB
 
-const shortened = (text: string): string => (text.length <= longestValue ? text : `${text.slice(0, longestValue)}…`)
+const truncated = (text: string): string => (text.length <= maxValueLength ? text : `${text.slice(0, maxValueLength)}…`)

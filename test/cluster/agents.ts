@@ -11,10 +11,10 @@ export const policies = '/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies'
 
 /** What a granted request is answered, and one refused by RBAC or a policy. */
 export const allowed = expect.objectContaining({ status: expect.toBeOneOf([200, 201]) as number, message: '' })
-export const refused = (words: string | RegExp): unknown =>
+export const refused = (expected: string | RegExp): unknown =>
   expect.objectContaining({
     status: 403,
-    message: typeof words === 'string' ? expect.stringContaining(words) : expect.stringMatching(words),
+    message: typeof expected === 'string' ? expect.stringContaining(expected) : expect.stringMatching(expected),
   })
 
 export type NodeName = 'node-a' | 'node-b'
@@ -36,7 +36,7 @@ export async function startAgents(): Promise<Agents> {
   const b = await agentOf(cluster, 'node-b')
   const unbound = cluster.as(await token(cluster, {}))
   expect(await cluster.admin('POST', skyhooks, skyhook('demo'))).toEqual(allowed)
-  await policiesAct(unbound)
+  await awaitPolicies(unbound)
   return {
     cluster,
     a: cluster.as(a.token),
@@ -83,7 +83,7 @@ async function token(cluster: ChartCluster, spec: Json): Promise<string> {
 }
 
 /** Policies act some tenths of a second after they were written: asks for what each of them refuses. */
-async function policiesAct(unbound: Send): Promise<void> {
+async function awaitPolicies(unbound: Send): Promise<void> {
   const says = (policy: string) => (answer: Answer) => answer.message.includes(`'skyhookd-${policy}'`)
   const dry = '?dryRun=All'
   const label = { metadata: { labels: { x: 'y' } } }

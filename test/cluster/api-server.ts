@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { staticCredentials, type Credentials } from '../../src/kube/credentials.ts'
-import { createTransport, type Transport } from '../../src/kube/transport.ts'
+import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
 import { createAuthority } from './pki.ts'
 
 const run = promisify(execFile)
@@ -18,7 +18,7 @@ export type ApiServer = {
   /** Of a member of system:masters. */
   readonly credentials: Credentials
   /** A client with those, closed with the server. */
-  readonly admin: Transport
+  readonly admin: KubeTransport
   readonly kubeconfig: string
   readonly kubectl: (...args: string[]) => Promise<string>
   /** kill -9 and wait for the end; connections break as in a crash. */
@@ -99,7 +99,7 @@ export async function startApiServer(options: { readonly controllerManager?: boo
     cert: await readFile(admin.certFile, 'utf8'),
     key: await readFile(admin.keyFile, 'utf8'),
   })
-  const transport = createTransport({ credentials, version: 'test', rate: false })
+  const transport = createKubeTransport({ credentials, version: 'test', rate: false })
   const startServer = async (): Promise<ChildProcess> => {
     const child = launch('kube-apiserver', {
       'etcd-servers': etcd,
@@ -119,7 +119,7 @@ export async function startApiServer(options: { readonly controllerManager?: boo
       'allow-privileged': true,
       profiling: false,
     })
-    const probe = createTransport({ credentials, version: 'test', rate: false })
+    const probe = createKubeTransport({ credentials, version: 'test', rate: false })
     await ready('kube-apiserver', child, async () => await probe.json('GET', '/readyz', {}).catch(onlyIfOk))
     probe.close()
     return child

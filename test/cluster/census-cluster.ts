@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { expect } from 'vitest'
-import { CENSUS_FLAGS, createCensusKeeper, type CensusKeeper } from '../../src/daemon/census/child.ts'
+import { censusFlags, createCensusSupervisor, type CensusSupervisor } from '../../src/daemon/census/child.ts'
 import type { CensusLine } from '../../src/census/messages.ts'
 import type { SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import type { Transport } from '../../src/kube/transport.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
 import * as keys from '../../src/schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
@@ -17,12 +17,12 @@ import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { installChart, namespace, startChartCluster, type ChartCluster } from './chart-cluster.ts'
 
 export { namespace }
-export const SKYHOOKS = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
-export const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
-const PODS = `/api/v1/namespaces/${namespace}/pods`
-const MERGE = 'application/merge-patch+json'
+export const skyhooksPath = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
+export const leasesPath = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
+const podsPath = `/api/v1/namespaces/${namespace}/pods`
+const mergePatch = 'application/merge-patch+json'
 
-export type Said = {
+export type AgentReport = {
   readonly status: string
   /** State of the packages, `stage/state` by name; default: none. */
   readonly entries?: Readonly<Record<string, string>>
@@ -31,7 +31,7 @@ export type Said = {
   readonly reason?: readonly [reason: string, message: string]
 }
 
-export type Running = {
+export type RunningCensus = {
   readonly pid: () => number | undefined
   readonly lines: readonly CensusLine[]
   readonly deaths: readonly string[]
@@ -42,7 +42,7 @@ export type Running = {
 
 export type CensusCluster = {
   readonly cluster: ChartCluster
-  readonly admin: Transport
+  readonly admin: KubeTransport
   readonly ca: string
   /** A Node and its agent's pod, which is Ready. */
   createNode(name: string, labels?: Readonly<Record<string, string>>): Promise<void>
@@ -50,14 +50,14 @@ export type CensusCluster = {
   label(node: string, labels: Readonly<Record<string, string | null>>): Promise<void>
   setAgent(node: string, state: 'ready' | 'not-ready'): Promise<void>
   /** What an agent publishes of a Skyhook on its Node, in one patch. */
-  say(node: string, skyhook: string, said: Said): Promise<void>
+  publish(node: string, skyhook: string, report: AgentReport): Promise<void>
   annotate(node: string, annotations: Readonly<Record<string, string | null>>): Promise<void>
   apply(name: string, spec: SkyhookSpec): Promise<Skyhook>
   edit(name: string, change: object): Promise<Skyhook>
   get(name: string): Promise<Skyhook>
   status(name: string): Promise<SkyhookStatus>
   /** Runs the census with the token of a node's agent, by default against the server itself. */
-  census(node: string, options?: { readonly server?: string }): Promise<Running>
+  census(node: string, options?: { readonly server?: string }): Promise<RunningCensus>
   stop(): Promise<void>
 }
 
@@ -76,15 +76,15 @@ export async function startCensusCluster(options: { readonly controllerManager?:
     outfile: bundle,
     logLevel: 'error',
   })
-  const running = new Set<Running>()
+  const running = new Set<RunningCensus>()
   const revs = new Map<string, number>()
   const patchNode = async (name: string, metadata: object): Promise<void> =>
-    void (await admin.json('PATCH', `/api/v1/nodes/${name}`, { body: { metadata }, contentType: MERGE }))
+    void (await admin.json('PATCH', `/api/v1/nodes/${name}`, { body: { metadata }, contentType: mergePatch }))
 
   const setAgent: CensusCluster['setAgent'] = async (node, state) => {
     const condition = { type: 'Ready', status: state === 'ready' ? 'True' : 'False', lastTransitionTime: new Date().toISOString() }
     const body = { status: { phase: 'Running', conditions: [condition] } }
-    await admin.json('PATCH', `${PODS}/agent-of-${node}/status`, { body, contentType: MERGE })
+    await admin.json('PATCH', `${podsPath}/agent-of-${node}/status`, { body, contentType: mergePatch })
   }
 
   return {
@@ -95,22 +95,24 @@ export async function startCensusCluster(options: { readonly controllerManager?:
       await admin.json('POST', '/api/v1/nodes', { body: { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } } })
       const metadata = { name: `agent-of-${name}`, labels: { 'app.kubernetes.io/name': 'skyhookd' } }
       const spec = { nodeName: name, serviceAccountName: 'skyhookd', containers: [{ name: 'agent', image: 'none' }] }
-      await admin.json('POST', PODS, { body: { metadata, spec } })
+      await admin.json('POST', podsPath, { body: { metadata, spec } })
       await setAgent(name, 'ready')
     },
     async deleteNode(name) {
       await admin.json('DELETE', `/api/v1/nodes/${name}`)
-      await admin.json('DELETE', `${PODS}/agent-of-${name}`, { body: { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 0 } })
+      await admin.json('DELETE', `${podsPath}/agent-of-${name}`, {
+        body: { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 0 },
+      })
     },
     label: async (node, labels) => await patchNode(node, { labels }),
     annotate: async (node, annotations) => await patchNode(node, { annotations }),
     setAgent,
-    async say(node, skyhook, { status, entries = {}, applied, reason }) {
+    async publish(node, skyhook, { status, entries = {}, applied, reason }) {
       const { metadata } = await admin.json<KubeObject>('GET', `/api/v1/nodes/${node}`)
       const state = JSON.stringify(
         Object.fromEntries(
-          Object.entries(entries).map(([name, stand]) => {
-            const [stage = '', state = ''] = stand.split('/')
+          Object.entries(entries).map(([name, stageAndState]) => {
+            const [stage = '', state = ''] = stageAndState.split('/')
             return [`${name}|1.0.0`, { name, version: '1.0.0', image: 'registry.example.com/x', stage, state }]
           }),
         ),
@@ -118,56 +120,57 @@ export async function startCensusCluster(options: { readonly controllerManager?:
       const rev = (revs.get(`${node} ${skyhook}`) ?? 0) + 1
       revs.set(`${node} ${skyhook}`, rev)
       const companion = { v: 1, rev, sha256: sha256Hex(state), nodeUID: metadata.uid, ...(applied && { applied: appliedHash(applied) }) }
-      const [word, message] = reason ?? []
+      const [reasonCode, message] = reason ?? []
       await patchNode(node, {
         annotations: {
           [keys.nodeStateKey(skyhook)]: state,
           [keys.statusKey(skyhook)]: status,
           [keys.journalKey(skyhook)]: JSON.stringify(companion),
-          [keys.reasonKey(skyhook)]: word === undefined ? null : JSON.stringify({ reason: word, message, since: new Date().toISOString() }),
+          [keys.reasonKey(skyhook)]:
+            reasonCode === undefined ? null : JSON.stringify({ reason: reasonCode, message, since: new Date().toISOString() }),
         },
         labels: { [keys.statusKey(skyhook)]: status },
       })
     },
     apply: async (name, spec) =>
-      await admin.json<Skyhook>('POST', SKYHOOKS, {
+      await admin.json<Skyhook>('POST', skyhooksPath, {
         body: { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook', metadata: { name }, spec },
       }),
-    edit: async (name, body) => await admin.json<Skyhook>('PATCH', `${SKYHOOKS}/${name}`, { body, contentType: MERGE }),
-    get: async (name) => await admin.json<Skyhook>('GET', `${SKYHOOKS}/${name}`),
-    status: async (name) => ((await admin.json<Skyhook>('GET', `${SKYHOOKS}/${name}`)).status ?? {}) as SkyhookStatus,
+    edit: async (name, body) => await admin.json<Skyhook>('PATCH', `${skyhooksPath}/${name}`, { body, contentType: mergePatch }),
+    get: async (name) => await admin.json<Skyhook>('GET', `${skyhooksPath}/${name}`),
+    status: async (name) => ((await admin.json<Skyhook>('GET', `${skyhooksPath}/${name}`)).status ?? {}) as SkyhookStatus,
     async census(node, { server } = {}) {
       const token = await tokenOf(cluster, `agent-of-${node}`)
       const credentials = server === undefined ? { server: cluster.server.url, ca, token } : { server, token }
       const lines: CensusLine[] = []
       const deaths: string[] = []
       const term = new AbortController()
-      const keeper: CensusKeeper = createCensusKeeper({
+      const supervisor: CensusSupervisor = createCensusSupervisor({
         settings: {
           v: 1,
           version: 'test',
           nodeName: node,
           podName: `agent-of-${node}`,
           namespace,
-          agentPods: 'app.kubernetes.io/name=skyhookd',
+          agentPodSelector: 'app.kubernetes.io/name=skyhookd',
         },
-        command: ['env', `CENSUS_CREDENTIALS=${JSON.stringify(credentials)}`, process.execPath, ...CENSUS_FLAGS, bundle],
+        command: ['env', `CENSUS_CREDENTIALS=${JSON.stringify(credentials)}`, process.execPath, ...censusFlags, bundle],
         onLine: (line) => void lines.push(line),
-        onDied: (how) => void deaths.push(how),
-        onUnfit: () => {}, // in these tests there is nobody else
+        onExit: (exitReason) => void deaths.push(exitReason),
+        onCrashLoop: () => {}, // in these tests there is nobody else
       })
-      const kept = keeper.keep(term.signal)
-      const one: Running = {
-        pid: () => keeper.pid(),
+      const supervised = supervisor.supervise(term.signal)
+      const one: RunningCensus = {
+        pid: () => supervisor.pid(),
         lines,
         deaths,
         kill() {
-          const pid = keeper.pid()
+          const pid = supervisor.pid()
           if (pid !== undefined) process.kill(pid, 'SIGKILL')
         },
         async stop() {
           term.abort(new Error('stopped by the test'))
-          await kept
+          await supervised
           running.delete(one)
         },
       }

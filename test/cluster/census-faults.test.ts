@@ -6,15 +6,15 @@ import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status
 import { ledgerName } from '../../src/lease/names.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { LEASES, namespace, startCensusCluster, type CensusCluster, type Running } from './census-cluster.ts'
-import { startFaultProxy, type Asked, type Fault, type FaultProxy } from './fault-proxy.ts'
+import { leasesPath, namespace, startCensusCluster, type CensusCluster, type RunningCensus } from './census-cluster.ts'
+import { startFaultProxy, type ProxiedRequest, type Fault, type FaultProxy } from './fault-proxy.ts'
 
 const nodes = ['n1', 'n2', 'n3']
-const SPEC: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
+const skyhookSpec: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
 
 let cluster: CensusCluster
 let proxy: FaultProxy
-let census: Running
+let census: RunningCensus
 let skyhook: Skyhook
 let number = 0
 
@@ -27,8 +27,8 @@ afterAll(async () => await cluster?.stop())
 beforeEach(async () => {
   proxy = await startFaultProxy(cluster.cluster.server.url, cluster.ca)
   census = await cluster.census('n1', { server: proxy.url })
-  skyhook = await cluster.apply(`s${++number}`, SPEC)
-  for (const node of nodes) await say(node, 'complete')
+  skyhook = await cluster.apply(`s${++number}`, skyhookSpec)
+  for (const node of nodes) await publish(node, 'complete')
   await ready('True')
 })
 afterEach(async () => {
@@ -36,15 +36,15 @@ afterEach(async () => {
   await proxy?.close()
 })
 
-const say = async (node: string, status: string): Promise<void> =>
-  await cluster.say(node, skyhook.metadata.name, { status, entries: { tuning: 'config/complete' }, applied: SPEC })
+const publish = async (node: string, status: string): Promise<void> =>
+  await cluster.publish(node, skyhook.metadata.name, { status, entries: { tuning: 'config/complete' }, applied: skyhookSpec })
 const status = async (): Promise<SkyhookStatus> => await cluster.status(skyhook.metadata.name)
 const ready = async (word: string, timeout = 45_000): Promise<void> =>
   await vi.waitFor(async () => expect(conditionOf(await status(), 'Ready')?.status).toBe(word), { timeout, interval: 50 })
 
 /** Versions of everything that the census writes. */
 async function written(): Promise<unknown> {
-  const ledger = await cluster.admin.json<KubeObject>('GET', `${LEASES}/${ledgerName(skyhook.metadata)}`)
+  const ledger = await cluster.admin.json<KubeObject>('GET', `${leasesPath}/${ledgerName(skyhook.metadata)}`)
   return [(await cluster.get(skyhook.metadata.name)).metadata.resourceVersion, ledger.metadata.resourceVersion]
 }
 
@@ -53,16 +53,16 @@ const podPath = `/api/v1/namespaces/${namespace}/pods`
 const skyhookPath = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 const only =
   (path: string, fault: Fault) =>
-  (asked: Asked): Fault | undefined =>
-    asked.path === path ? fault : undefined
+  (proxied: ProxiedRequest): Fault | undefined =>
+    proxied.path === path ? fault : undefined
 /** Watches are told that they are too old, so that the next LIST is the one that lies. */
 const emptyList =
   (path: string) =>
-  (asked: Asked): Fault | undefined =>
-    asked.path !== path ? undefined : asked.isWatch ? { status: 410, reason: 'Expired' } : 'empty-list'
+  (proxied: ProxiedRequest): Fault | undefined =>
+    proxied.path !== path ? undefined : proxied.isWatch ? { status: 410, reason: 'Expired' } : 'empty-list'
 
 describe('nothing is written while', () => {
-  test.each<[string, (asked: Asked) => Fault | undefined]>([
+  test.each<[string, (proxied: ProxiedRequest) => Fault | undefined]>([
     ['Nodes are refused (403)', only(nodePath, { status: 403, reason: 'Forbidden' })],
     ['the list of Nodes is empty', emptyList(nodePath)],
     ['Skyhooks are refused (403)', only(skyhookPath, { status: 403, reason: 'Forbidden' })],
@@ -77,7 +77,7 @@ describe('nothing is written while', () => {
     proxy.inject(fault)
     proxy.cut()
     await sleep(200)
-    await say('n2', 'in_progress')
+    await publish('n2', 'in_progress')
     await sleep(2_500)
     expect(await written()).toEqual(before)
     expect(await status()).toMatchObject({ completeNodes: '3/3', status: 'complete' })
@@ -94,14 +94,14 @@ describe('nothing is written while', () => {
     await sleep(1_500)
     await cluster.cluster.server.restart()
     expect(await written()).toEqual(before)
-    await say('n2', 'in_progress')
+    await publish('n2', 'in_progress')
     await ready('False')
     expect(census.deaths).toEqual([])
   })
 })
 
 describe('agents', () => {
-  test.each<[string, (asked: Asked) => Fault | undefined]>([
+  test.each<[string, (proxied: ProxiedRequest) => Fault | undefined]>([
     ['pods are refused (403)', only(podPath, { status: 403, reason: 'Forbidden' })],
     ['the list of pods is empty', emptyList(podPath)],
   ])('count as they were while %s; the rest is counted', async (_, fault) => {
@@ -109,7 +109,7 @@ describe('agents', () => {
     proxy.cut()
     await sleep(1_500)
     expect(await status()).toMatchObject({ completeNodes: '3/3', nodesReady: 3 })
-    await say('n2', 'in_progress')
+    await publish('n2', 'in_progress')
     await ready('False')
     expect(await status()).toMatchObject({ completeNodes: '2/3', nodesReady: 2 })
   })
@@ -117,7 +117,7 @@ describe('agents', () => {
 
 test('a status that is refused is tried again, later and later, and written when it may be', async () => {
   proxy.inject(({ path }) => (path.endsWith('/status') ? { status: 403, reason: 'Forbidden' } : undefined))
-  await say('n2', 'in_progress')
+  await publish('n2', 'in_progress')
   await sleep(4_000)
   expect(await status()).toMatchObject({ completeNodes: '3/3' })
   const refusals = census.lines.filter((line) => line.kind === 'log' && line.message === 'census: could not be written')
@@ -134,8 +134,8 @@ test('the resource definition removed and made again: no Skyhook, then the new o
   expect(census.deaths).toEqual([])
   await kubectl('create', '-f', join(import.meta.dirname, '../../crds/skyhook.nvidia.com_skyhooks.yaml'))
   await kubectl('wait', '--for=condition=Established', 'crd/skyhooks.skyhook.nvidia.com', '--timeout=30s')
-  skyhook = await vi.waitFor(async () => await cluster.apply(`s${++number}`, SPEC), { timeout: 20_000, interval: 500 })
-  for (const node of nodes) await say(node, 'complete')
+  skyhook = await vi.waitFor(async () => await cluster.apply(`s${++number}`, skyhookSpec), { timeout: 20_000, interval: 500 })
+  for (const node of nodes) await publish(node, 'complete')
   await ready('True', 60_000)
   expect(census.deaths).toEqual([])
 })

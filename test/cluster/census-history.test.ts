@@ -13,11 +13,11 @@ import type { Lease } from '../../src/lease/slot.ts'
 import * as keys from '../../src/schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
-import { LEASES, SKYHOOKS, startCensusCluster, type CensusCluster } from './census-cluster.ts'
+import { leasesPath, skyhooksPath, startCensusCluster, type CensusCluster } from './census-cluster.ts'
 
-const NAME = 'rollout'
-const SEED = Number(process.env['SEED'] ?? 7)
-const DURATION_MS = 40_000
+const skyhookName = 'rollout'
+const seed = Number(process.env['seed'] ?? 7)
+const durationMs = 40_000
 
 let cluster: CensusCluster
 beforeAll(async () => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(async () => await cluster?.stop())
 
-type Seen = {
+type ObservedNode = {
   readonly atMs: number
   readonly version: bigint
   readonly kind: 'Node' | 'Skyhook'
@@ -34,9 +34,9 @@ type Seen = {
 }
 
 /** Records from now on; the clock is that of the agents played here, the order that of the server's store. */
-async function record(signal: AbortSignal): Promise<Seen[]> {
-  const seen: Seen[] = []
-  const follow = (kind: Seen['kind'], path: string) =>
+async function record(signal: AbortSignal): Promise<ObservedNode[]> {
+  const seen: ObservedNode[] = []
+  const follow = (kind: ObservedNode['kind'], path: string) =>
     startReflector<Skyhook & KubeObject>(cluster.admin, {
       path,
       onChange({ changes }) {
@@ -47,12 +47,12 @@ async function record(signal: AbortSignal): Promise<Seen[]> {
       },
       signal,
     })
-  await Promise.all([follow('Node', '/api/v1/nodes').synced, follow('Skyhook', SKYHOOKS).synced])
+  await Promise.all([follow('Node', '/api/v1/nodes').synced, follow('Skyhook', skyhooksPath).synced])
   return seen
 }
 
 /** An agent in the only respect that matters here: it has work from the moment it decides until it has published that it is done. */
-function playAgent(name: string, random: () => number, skyhook: () => Skyhook | undefined, signal: AbortSignal) {
+function simulateAgent(name: string, random: () => number, skyhook: () => Skyhook | undefined, signal: AbortSignal) {
   const busy: { fromMs: number; toMs: number }[] = []
   const between = async (from: number, to: number): Promise<void> => await sleep(from + random() * (to - from))
   let done: string | undefined
@@ -65,12 +65,12 @@ function playAgent(name: string, random: () => number, skyhook: () => Skyhook | 
       busy.push(work)
       done = undefined
       await (random() < 0.3 ? between(100, 500) : between(0, 40)) // a loaded API server
-      await cluster.say(name, NAME, { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
+      await cluster.publish(name, skyhookName, { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
       await between(20, 300)
       const after = skyhook()?.spec ?? spec
       if (appliedHash(after) === appliedHash(spec)) {
         done = appliedHash(spec)
-        await cluster.say(name, NAME, { status: 'complete', entries: { tuning: 'config/complete' }, applied: spec })
+        await cluster.publish(name, skyhookName, { status: 'complete', entries: { tuning: 'config/complete' }, applied: spec })
       }
       work.toMs = performance.now()
     }
@@ -88,14 +88,14 @@ function playAgent(name: string, random: () => number, skyhook: () => Skyhook | 
 }
 
 /** Which nodes have work left by everything that is on record up to a version. */
-function unfinished(skyhook: Skyhook, nodes: ReadonlyMap<string, Seen>): Seen[] {
+function unfinished(skyhook: Skyhook, nodes: ReadonlyMap<string, ObservedNode>): ObservedNode[] {
   const hash = appliedHash(skyhook.spec)
   return [...nodes.values()].filter(({ object }) => {
     if (object?.metadata.labels?.['pool'] !== 'all') return false
     const {
-      [keys.statusKey(NAME)]: status,
-      [keys.journalKey(NAME)]: companion,
-      [keys.nodeStateKey(NAME)]: state,
+      [keys.statusKey(skyhookName)]: status,
+      [keys.journalKey(skyhookName)]: companion,
+      [keys.nodeStateKey(skyhookName)]: state,
     } = object.metadata.annotations ?? {}
     const applied = companion === undefined ? undefined : (JSON.parse(companion) as { applied?: string }).applied
     return status !== 'complete' || applied !== hash || state === undefined
@@ -103,7 +103,7 @@ function unfinished(skyhook: Skyhook, nodes: ReadonlyMap<string, Seen>): Seen[] 
 }
 
 test('Ready never lies, whatever happens', async () => {
-  let state = SEED
+  let state = seed
   const random = (): number => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
     return state / 2 ** 32
@@ -114,7 +114,7 @@ test('Ready never lies, whatever happens', async () => {
     nodeSelectors: { matchLabels: { pool: 'all' } },
     ...more,
   })
-  const agents = new Map<string, ReturnType<typeof playAgent>>()
+  const agents = new Map<string, ReturnType<typeof simulateAgent>>()
   const stops = new Map<string, AbortController>()
   let skyhook: Skyhook | undefined
   const addNode = async (name: string): Promise<void> => {
@@ -123,21 +123,21 @@ test('Ready never lies, whatever happens', async () => {
     stops.set(name, ended)
     agents.set(
       name,
-      playAgent(name, random, () => skyhook, AbortSignal.any([stop.signal, ended.signal])),
+      simulateAgent(name, random, () => skyhook, AbortSignal.any([stop.signal, ended.signal])),
     )
   }
   for (let at = 1; at <= 6; at++) await addNode(`n${at}`)
   const seen = await record(stop.signal)
   const census = await cluster.census('n1')
-  skyhook = await cluster.apply(NAME, specAt('1.0.0'))
+  skyhook = await cluster.apply(skyhookName, specAt('1.0.0'))
   const edit = async (spec: SkyhookSpec): Promise<void> => {
-    skyhook = await cluster.edit(NAME, { spec: { interruptionBudget: null, ...spec } })
+    skyhook = await cluster.edit(skyhookName, { spec: { interruptionBudget: null, ...spec } })
   }
 
   let kills = 0
   let version = 0
   let killAtMs = performance.now() + 3_000
-  const endMs = performance.now() + DURATION_MS
+  const endMs = performance.now() + durationMs
   while (performance.now() < endMs) {
     await sleep(300 + random() * 1_800)
     const draw = random()
@@ -160,7 +160,7 @@ test('Ready never lies, whatever happens', async () => {
       await cluster.label(name, { pool: 'all' })
     } else if (draw < 0.8) {
       const name = `n${1 + Math.floor(random() * 6)}`
-      await cluster.annotate(name, { [keys.nodeStateKey(NAME)]: null }) // a person's reset
+      await cluster.annotate(name, { [keys.nodeStateKey(skyhookName)]: null }) // a person's reset
       agents.get(name)?.reset()
     } else if (draw < 0.9 && !agents.has('late')) await addNode('late')
     else if (agents.has('late')) {
@@ -172,12 +172,12 @@ test('Ready never lies, whatever happens', async () => {
   }
 
   // Then it comes to rest: every node done, and one lookout for how long Ready takes.
-  await vi.waitFor(async () => expect(conditionOf(await cluster.status(NAME), 'Ready')?.status).toBe('True'), {
+  await vi.waitFor(async () => expect(conditionOf(await cluster.status(skyhookName), 'Ready')?.status).toBe('True'), {
     timeout: 20_000,
     interval: 50,
   })
   await edit(specAt('2.0.0'))
-  await cluster.cluster.server.kubectl('wait', '--for=condition=Ready', `skyhook/${NAME}`, '--timeout=30s')
+  await cluster.cluster.server.kubectl('wait', '--for=condition=Ready', `skyhook/${skyhookName}`, '--timeout=30s')
   const waitedMs = performance.now()
   const lastDoneMs = Math.max(...[...agents.values()].map(({ busy }) => busy.at(-1)?.toMs ?? 0))
   await sleep(500)
@@ -186,7 +186,7 @@ test('Ready never lies, whatever happens', async () => {
 
   const lies: string[] = []
   const slow: string[] = []
-  const nodes = new Map<string, Seen>()
+  const nodes = new Map<string, ObservedNode>()
   let shown: Skyhook | undefined
   let readyTimes = 0
   const isShownReady = (): boolean => {
@@ -213,7 +213,7 @@ test('Ready never lies, whatever happens', async () => {
       }
     } else slow.push(...left.filter(({ atMs }) => event.atMs - atMs > 4_000).map(({ name }) => `${name} at ${event.version}`))
   }
-  const ledger = readLedger(await cluster.admin.json<Lease>('GET', `${LEASES}/${ledgerName(skyhook.metadata)}`))
+  const ledger = readLedger(await cluster.admin.json<Lease>('GET', `${leasesPath}/${ledgerName(skyhook.metadata)}`))
   console.log(
     `recorded ${seen.length} versions, ${readyTimes} of them Ready, over ${kills} kills; last node done → Ready: ${Math.round(waitedMs - lastDoneMs)} ms`,
   )
@@ -223,6 +223,6 @@ test('Ready never lies, whatever happens', async () => {
   expect(kills).toBeGreaterThan(4)
   expect(census.deaths).toHaveLength(kills)
   expect(waitedMs - lastDoneMs).toBeLessThan(1_500)
-  expect(await cluster.status(NAME)).toMatchObject({ status: 'complete', completeNodes: agents.has('late') ? '7/7' : '6/6' })
-  expect(ledger).toMatchObject({ outcome: 'read', ledger: { generation: (await cluster.get(NAME)).metadata.generation } })
+  expect(await cluster.status(skyhookName)).toMatchObject({ status: 'complete', completeNodes: agents.has('late') ? '7/7' : '6/6' })
+  expect(ledger).toMatchObject({ outcome: 'read', ledger: { generation: (await cluster.get(skyhookName)).metadata.generation } })
 })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, expect, test, vi } from 'vitest'
-import { CENSUS_FLAGS, createCensusKeeper } from '../../src/daemon/census/child.ts'
+import { censusFlags, createCensusSupervisor } from '../../src/daemon/census/child.ts'
 import type { CensusLine } from '../../src/census/messages.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
@@ -15,7 +15,7 @@ import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { memoryMb, startCensusCluster, type CensusCluster } from './census-cluster.ts'
 import { startFakeApiServer, type FakeApiServer } from '../support/fake-api-server.ts'
 
-const SPEC: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
+const skyhookSpec: SkyhookSpec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
 const cleanups: (() => Promise<void>)[] = []
 afterAll(async () => {
   for (const cleanup of cleanups.toReversed()) await cleanup()
@@ -35,12 +35,12 @@ test('250 nodes: the object stays small, writes keep their pace, the end is told
   const name = (at: number): string => `node-${String(at).padStart(3, '0')}`
   await inParallel(250, async (at) => await cluster.createNode(name(at)))
   const census = await cluster.census(name(0))
-  await cluster.apply('large', SPEC)
+  await cluster.apply('large', skyhookSpec)
   await vi.waitFor(async () => expect((await cluster.status('large')).completeNodes).toBe('0/250'), { timeout: 20_000, interval: 50 })
   const begunMs = performance.now()
   await inParallel(250, async (at) => {
-    await cluster.say(name(at), 'large', { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
-    await cluster.say(name(at), 'large', { status: 'complete', entries: { tuning: 'config/complete' }, applied: SPEC })
+    await cluster.publish(name(at), 'large', { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
+    await cluster.publish(name(at), 'large', { status: 'complete', entries: { tuning: 'config/complete' }, applied: skyhookSpec })
   })
   const doneMs = performance.now()
   await vi.waitFor(async () => expect(conditionOf(await cluster.status('large'), 'Ready')?.status).toBe('True'), {
@@ -73,7 +73,7 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap that a ce
   const server = await startFakeApiServer()
   cleanups.push(async () => await server.stop())
   const { hash, text } = {
-    hash: appliedHash(SPEC),
+    hash: appliedHash(skyhookSpec),
     text: JSON.stringify({
       'tuning|1.0.0': { name: 'tuning', version: '1.0.0', image: 'registry.example.com/tuning', stage: 'config', state: 'complete' },
     }),
@@ -104,14 +104,14 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap that a ce
       status: { conditions: [{ type: 'Ready', status: 'True' }] },
     })
   }
-  const SKYHOOKS = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
+  const skyhookCount = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
   server.serve('/apis/coordination.k8s.io/v1/namespaces/skyhook/leases')
   server.serve('/api/v1/namespaces/default/events')
-  for (const name of names) server.put(SKYHOOKS, { metadata: { name, generation: 1 }, spec: SPEC })
+  for (const name of names) server.put(skyhookCount, { metadata: { name, generation: 1 }, spec: skyhookSpec })
 
   const { lines, pid, stop } = await runAgainst(server)
   const isCounted = (name: string): boolean =>
-    (server.get(SKYHOOKS, name)?.['status'] as SkyhookStatus | undefined)?.completeNodes === '5000/5000'
+    (server.get(skyhookCount, name)?.['status'] as SkyhookStatus | undefined)?.completeNodes === '5000/5000'
   const startedMs = performance.now()
   await vi.waitFor(() => expect(names.every(isCounted)).toBe(true), { timeout: 60_000, interval: 20 })
   const countedMs = performance.now() - startedMs
@@ -148,28 +148,28 @@ async function runAgainst(server: FakeApiServer): Promise<{ lines: CensusLine[];
   const lines: CensusLine[] = []
   const term = new AbortController()
   const credentials = JSON.stringify({ server: server.url, token: 'none' })
-  const keeper = createCensusKeeper({
+  const supervisor = createCensusSupervisor({
     settings: {
       v: 1,
       version: 'test',
       nodeName: 'node-0',
       podName: 'agent-of-node-0',
       namespace: 'skyhook',
-      agentPods: 'app.kubernetes.io/name=skyhookd',
+      agentPodSelector: 'app.kubernetes.io/name=skyhookd',
     },
-    command: ['env', `CENSUS_CREDENTIALS=${credentials}`, process.execPath, ...CENSUS_FLAGS, bundle],
+    command: ['env', `CENSUS_CREDENTIALS=${credentials}`, process.execPath, ...censusFlags, bundle],
     onLine: (line) => void lines.push(line),
-    onDied: (how) => lines.push({ kind: 'log', level: 'warn', message: how, fields: {} }),
-    onUnfit: () => {},
+    onExit: (how) => lines.push({ kind: 'log', level: 'warn', message: how, fields: {} }),
+    onCrashLoop: () => {},
   })
-  const kept = keeper.keep(term.signal)
+  const kept = supervisor.supervise(term.signal)
   const stop = async (): Promise<void> => {
     term.abort(new Error('stopped by the test'))
     await kept
     await rm(dir, { recursive: true, force: true })
   }
   cleanups.push(stop)
-  return { lines, pid: () => keeper.pid() ?? 0, stop }
+  return { lines, pid: () => supervisor.pid() ?? 0, stop }
 }
 
 /** User and system time of a process, in seconds. */

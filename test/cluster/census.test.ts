@@ -3,22 +3,22 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { conditionOf } from '../../src/census/skyhook-status.ts'
 import { countedScope, readLedger, type Ledger } from '../../src/lease/ledger.ts'
 import { ledgerName, skyhookScope } from '../../src/lease/names.ts'
-import { budget } from '../../src/lease/rule.ts'
+import { effectiveLimit } from '../../src/lease/rule.ts'
 import { selectorHash } from '../../src/lease/selector-hash.ts'
 import { listScope } from '../../src/lease/slot-reads.ts'
 import type { Lease } from '../../src/lease/slot.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { LEASES, memoryMb, namespace, startCensusCluster, type CensusCluster, type Running } from './census-cluster.ts'
+import { leasesPath, memoryMb, namespace, startCensusCluster, type CensusCluster, type RunningCensus } from './census-cluster.ts'
 
 const nodes = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6']
 const specAt = (version: string, more: SkyhookSpec = {}): SkyhookSpec => ({
   packages: { tuning: { version, image: 'registry.example.com/tuning' } },
   ...more,
 })
-const SPEC = specAt('1.0.0')
+const initialSpec = specAt('1.0.0')
 
 let cluster: CensusCluster
-let census: Running | undefined
+let census: RunningCensus | undefined
 let number = 0
 
 beforeAll(async () => {
@@ -35,17 +35,18 @@ afterEach(async () => {
 async function apply(spec: SkyhookSpec): Promise<Skyhook> {
   return await cluster.apply(`s${++number}`, spec)
 }
-async function sayAll(skyhook: Skyhook, spec: SkyhookSpec, on: readonly string[] = nodes): Promise<void> {
+async function publishAll(skyhook: Skyhook, spec: SkyhookSpec, on: readonly string[] = nodes): Promise<void> {
   for (const node of on)
-    await cluster.say(node, skyhook.metadata.name, { status: 'complete', entries: { tuning: 'config/complete' }, applied: spec })
+    await cluster.publish(node, skyhook.metadata.name, { status: 'complete', entries: { tuning: 'config/complete' }, applied: spec })
 }
-const within = async (check: () => unknown, timeout = 10_000): Promise<void> => void (await vi.waitFor(check, { timeout, interval: 30 }))
-const short = async ({ metadata }: Skyhook, type: string): Promise<string> => {
+const eventually = async (check: () => unknown, timeout = 10_000): Promise<void> =>
+  void (await vi.waitFor(check, { timeout, interval: 30 }))
+const conditionText = async ({ metadata }: Skyhook, type: string): Promise<string> => {
   const condition = conditionOf(await cluster.status(metadata.name), type)
   return `${condition?.status} ${condition?.reason} ${condition?.observedGeneration}`
 }
 async function ledgerOf({ metadata }: Skyhook): Promise<Ledger | undefined> {
-  const lease = await cluster.admin.json<Lease>('GET', `${LEASES}/${ledgerName(metadata)}`).catch(() => undefined)
+  const lease = await cluster.admin.json<Lease>('GET', `${leasesPath}/${ledgerName(metadata)}`).catch(() => undefined)
   const read = lease && readLedger(lease)
   return read?.outcome === 'read' ? read.ledger : undefined
 }
@@ -53,9 +54,9 @@ async function ledgerOf({ metadata }: Skyhook): Promise<Ledger | undefined> {
 describe('a rollout', () => {
   test('is shown from the first look to the end', async () => {
     census = await cluster.census('n1')
-    const skyhook = await apply(SPEC)
+    const skyhook = await apply(initialSpec)
     const { name } = skyhook.metadata
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('False Waiting 1'))
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('False Waiting 1'))
     expect(await cluster.status(name)).toMatchObject({
       status: 'waiting',
       completeNodes: '0/6',
@@ -63,10 +64,10 @@ describe('a rollout', () => {
       packageList: 'tuning:1.0.0',
       nodeStatus: { n1: 'waiting', n6: 'waiting' },
     })
-    await cluster.say('n2', name, { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
-    await within(async () => expect(await cluster.status(name)).toMatchObject({ status: 'in_progress', nodesInProgress: 1 }))
-    await sayAll(skyhook, SPEC)
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('True Complete 1'))
+    await cluster.publish('n2', name, { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
+    await eventually(async () => expect(await cluster.status(name)).toMatchObject({ status: 'in_progress', nodesInProgress: 1 }))
+    await publishAll(skyhook, initialSpec)
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 1'))
     const done = await cluster.status(name)
     expect(done).toMatchObject({ status: 'complete', completeNodes: '6/6', nodesReady: 6, nodesInProgress: 0, observedGeneration: 1 })
     expect(done.nodeState?.['n3']).toMatchObject({ 'tuning|1.0.0': { stage: 'config', state: 'complete' } })
@@ -77,14 +78,14 @@ describe('a rollout', () => {
 
   test('kubectl waits for the last node and not much longer, and an edit makes it wait again', async () => {
     census = await cluster.census('n1')
-    const skyhook = await apply(SPEC)
+    const skyhook = await apply(initialSpec)
     const { name } = skyhook.metadata
     const ended = cluster.cluster.server
       .kubectl('wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=60s')
       .then(() => performance.now())
-    await sayAll(skyhook, SPEC, nodes.slice(0, 5))
+    await publishAll(skyhook, initialSpec, nodes.slice(0, 5))
     await new Promise((resolve) => setTimeout(resolve, 2_500))
-    await sayAll(skyhook, SPEC, ['n6'])
+    await publishAll(skyhook, initialSpec, ['n6'])
     const saidMs = performance.now()
     const tookMs = (await ended) - saidMs
     console.log(`last node done → kubectl wait returns: ${Math.round(tookMs)} ms`)
@@ -96,30 +97,31 @@ describe('a rollout', () => {
     await expect(cluster.cluster.server.kubectl('wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=2s')).rejects.toThrow(
       /timed out/,
     )
-    expect(await short(skyhook, 'Ready')).toBe('False Waiting 2')
-    await sayAll(skyhook, next)
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('True Complete 2'))
+    expect(await conditionText(skyhook, 'Ready')).toBe('False Waiting 2')
+    await publishAll(skyhook, next)
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 2'))
   })
 
   test('an edit that is no work for any node stays complete at once', async () => {
     census = await cluster.census('n1')
-    const skyhook = await apply(SPEC)
-    await sayAll(skyhook, SPEC)
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('True Complete 1'))
+    const skyhook = await apply(initialSpec)
+    await publishAll(skyhook, initialSpec)
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 1'))
     const editedMs = performance.now()
     await cluster.edit(skyhook.metadata.name, { spec: { interruptionBudget: { count: 2 } } })
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('True Complete 2'))
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 2'))
     expect(performance.now() - editedMs).toBeLessThan(700)
   })
 
   test('what fails is named in Stalled and told in Events on the Skyhook, once', async () => {
     census = await cluster.census('n1')
-    const skyhook = await apply(SPEC)
+    const skyhook = await apply(initialSpec)
     const { name } = skyhook.metadata
     const reason = ['StepFailed', 'package tuning 1.0.0: apply.sh ended with 7'] as const
-    for (const node of ['n1', 'n2']) await cluster.say(node, name, { status: 'erroring', entries: { tuning: 'apply/erroring' }, reason })
-    await within(async () => expect(await short(skyhook, 'Stalled')).toBe('True NodesErroring 1'))
-    await within(async () => {
+    for (const node of ['n1', 'n2'])
+      await cluster.publish(node, name, { status: 'erroring', entries: { tuning: 'apply/erroring' }, reason })
+    await eventually(async () => expect(await conditionText(skyhook, 'Stalled')).toBe('True NodesErroring 1'))
+    await eventually(async () => {
       const events = await cluster.cluster.server.kubectl(
         'get',
         'events',
@@ -141,19 +143,19 @@ describe('a rollout', () => {
     const spec = specAt('1.0.0', { nodeSelectors: { matchLabels: { pool: 'few' } } })
     const skyhook = await apply(spec)
     const { name } = skyhook.metadata
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('True NoNodesSelected 1'))
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True NoNodesSelected 1'))
     await cluster.label('n1', { pool: 'few' })
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('False Waiting 1'))
-    await sayAll(skyhook, spec, ['n1'])
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('True Complete 1'))
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('False Waiting 1'))
+    await publishAll(skyhook, spec, ['n1'])
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 1'))
     await cluster.createNode('late', { pool: 'few' })
-    await within(async () => expect((await cluster.status(name)).completeNodes).toBe('1/2'))
-    expect(await short(skyhook, 'Ready')).toBe('False Waiting 1')
+    await eventually(async () => expect((await cluster.status(name)).completeNodes).toBe('1/2'))
+    expect(await conditionText(skyhook, 'Ready')).toBe('False Waiting 1')
     await cluster.deleteNode('late')
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('True Complete 1'))
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 1'))
     expect((await cluster.status(name)).nodeStatus).toEqual({ n1: 'complete' })
     await cluster.label('n1', { pool: 'all' })
-    await within(async () => expect(await short(skyhook, 'Ready')).toBe('True NoNodesSelected 1'))
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True NoNodesSelected 1'))
     expect((await cluster.status(name)).nodeState).toEqual({})
   })
 })
@@ -165,13 +167,13 @@ describe('the ledger', () => {
     const skyhook = await apply(spec)
     const limitOf = async (nodeSelectors = spec.nodeSelectors) => {
       const { ledgers } = await listScope({ transport: cluster.admin, namespace }, skyhookScope(skyhook.metadata))
-      return budget(
+      return effectiveLimit(
         { percent: 34 },
         undefined,
         countedScope(ledgers, { skyhook: skyhook.metadata, selectorHash: selectorHash(nodeSelectors) }),
       )
     }
-    await within(async () => expect(await limitOf()).toBe(2))
+    await eventually(async () => expect(await limitOf()).toBe(2))
     expect(await ledgerOf(skyhook)).toMatchObject({
       agents: 6,
       waiters: 0,
@@ -179,35 +181,38 @@ describe('the ledger', () => {
       compartments: { '': { matched: 6, completed: 0 } },
     })
 
-    await cluster.say('n2', skyhook.metadata.name, { status: 'waiting', reason: ['WaitingForSlot', '2 of 2 slots are held'] })
-    await within(async () => expect((await ledgerOf(skyhook))?.waiters).toBe(1))
+    await cluster.publish('n2', skyhook.metadata.name, { status: 'waiting', reason: ['WaitingForSlot', '2 of 2 slots are held'] })
+    await eventually(async () => expect((await ledgerOf(skyhook))?.waiters).toBe(1))
 
     await cluster.label('n6', { pool: 'other' })
-    await within(async () => expect(await limitOf()).toBe(1))
+    await eventually(async () => expect(await limitOf()).toBe(1))
     await cluster.label('n6', { pool: 'all' })
     const relabelledMs = performance.now()
 
     const selector = { matchLabels: { pool: 'other' } }
     expect(await limitOf(selector)).toEqual({ unknown: expect.stringContaining('selector') as string })
-    await within(async () => expect(await limitOf()).toBe(2), 40_000)
+    await eventually(async () => expect(await limitOf()).toBe(2), 40_000)
     const tookMs = performance.now() - relabelledMs
     console.log(`a node more → a wider budget: ${Math.round(tookMs / 100) / 10} s`)
     expect(tookMs).toBeGreaterThan(29_000)
 
     await cluster.edit(skyhook.metadata.name, { spec: { nodeSelectors: selector } })
-    await within(async () => expect(await limitOf(selector)).toBe(1))
+    await eventually(async () => expect(await limitOf(selector)).toBe(1))
     expect(await limitOf()).toEqual({ unknown: expect.any(String) as string })
   })
 
   test('that somebody deletes or scribbles into is written again', async () => {
     census = await cluster.census('n1')
-    const skyhook = await apply(SPEC)
-    await within(async () => expect(await ledgerOf(skyhook)).toBeDefined())
-    await cluster.admin.json('DELETE', `${LEASES}/${ledgerName(skyhook.metadata)}`)
-    await within(async () => expect(await ledgerOf(skyhook)).toBeDefined())
+    const skyhook = await apply(initialSpec)
+    await eventually(async () => expect(await ledgerOf(skyhook)).toBeDefined())
+    await cluster.admin.json('DELETE', `${leasesPath}/${ledgerName(skyhook.metadata)}`)
+    await eventually(async () => expect(await ledgerOf(skyhook)).toBeDefined())
     const body = { metadata: { annotations: { 'skyhook.nvidia.com/ledger': '{"v":1' } } }
-    await cluster.admin.json('PATCH', `${LEASES}/${ledgerName(skyhook.metadata)}`, { body, contentType: 'application/merge-patch+json' })
-    await within(async () => expect((await ledgerOf(skyhook))?.compartments).toEqual({ '': { matched: 6, completed: 0 } }))
+    await cluster.admin.json('PATCH', `${leasesPath}/${ledgerName(skyhook.metadata)}`, {
+      body,
+      contentType: 'application/merge-patch+json',
+    })
+    await eventually(async () => expect((await ledgerOf(skyhook))?.compartments).toEqual({ '': { matched: 6, completed: 0 } }))
   })
 })
 
@@ -222,18 +227,18 @@ describe('deleting a Skyhook', () => {
     const spec = withUninstall(true)
     const skyhook = await apply(spec)
     const { name } = skyhook.metadata
-    await sayAll(skyhook, spec)
-    await within(async () => expect((await cluster.get(name)).metadata.finalizers).toEqual(['skyhook.nvidia.com/skyhook']))
+    await publishAll(skyhook, spec)
+    await eventually(async () => expect((await cluster.get(name)).metadata.finalizers).toEqual(['skyhook.nvidia.com/skyhook']))
     await cluster.admin.json('DELETE', `/apis/skyhook.nvidia.com/v1alpha1/skyhooks/${name}`)
-    await within(async () => expect(await short(skyhook, 'Ready')).toMatch(/^False Deleting/))
-    for (const node of nodes.slice(0, 5)) await cluster.say(node, name, { status: 'in_progress' })
-    await within(async () =>
+    await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toMatch(/^False Deleting/))
+    for (const node of nodes.slice(0, 5)) await cluster.publish(node, name, { status: 'in_progress' })
+    await eventually(async () =>
       expect(conditionOf(await cluster.status(name), 'Ready')?.message).toBe('the Skyhook is being deleted; still to uninstall: n6'),
     )
     await new Promise((resolve) => setTimeout(resolve, 2_500))
     expect((await cluster.get(name)).metadata.finalizers).toHaveLength(1)
-    await cluster.say('n6', name, { status: 'in_progress' })
-    await within(async () => await isGone(name))
+    await cluster.publish('n6', name, { status: 'in_progress' })
+    await eventually(async () => await isGone(name))
   })
 
   test('is blocked by a pause, and says so', async () => {
@@ -241,26 +246,26 @@ describe('deleting a Skyhook', () => {
     const spec = withUninstall(true)
     const skyhook = await apply(spec)
     const { name } = skyhook.metadata
-    await sayAll(skyhook, spec, ['n1'])
-    await within(async () => expect((await cluster.get(name)).metadata.finalizers).toHaveLength(1))
+    await publishAll(skyhook, spec, ['n1'])
+    await eventually(async () => expect((await cluster.get(name)).metadata.finalizers).toHaveLength(1))
     await cluster.edit(name, { metadata: { annotations: { 'skyhook.nvidia.com/pause': 'true' } } })
     await cluster.admin.json('DELETE', `/apis/skyhook.nvidia.com/v1alpha1/skyhooks/${name}`)
-    await within(async () => expect(await short(skyhook, 'Stalled')).toMatch(/^True DeletionBlocked/))
+    await eventually(async () => expect(await conditionText(skyhook, 'Stalled')).toMatch(/^True DeletionBlocked/))
     const events = await cluster.cluster.server.kubectl('get', 'events', '-A', `--field-selector=involvedObject.name=${name}`)
     expect(events).toContain('DeletionBlocked')
     await cluster.edit(name, { metadata: { annotations: { 'skyhook.nvidia.com/pause': null } } })
-    await cluster.say('n1', name, { status: 'in_progress' })
-    await within(async () => await isGone(name))
+    await cluster.publish('n1', name, { status: 'in_progress' })
+    await eventually(async () => await isGone(name))
   })
 
   test('needs no finalizer where no package asks, and the one of an earlier release goes', async () => {
     const spec = withUninstall(false)
     const skyhook = await apply(spec)
     const { name } = skyhook.metadata
-    await sayAll(skyhook, spec)
+    await publishAll(skyhook, spec)
     await cluster.edit(name, { metadata: { finalizers: ['example.com/theirs', 'skyhook.nvidia.com/skyhook'] } })
     census = await cluster.census('n1')
-    await within(async () => expect((await cluster.get(name)).metadata.finalizers).toEqual(['example.com/theirs']))
+    await eventually(async () => expect((await cluster.get(name)).metadata.finalizers).toEqual(['example.com/theirs']))
     await cluster.edit(name, { metadata: { finalizers: null } })
     await cluster.admin.json('DELETE', `/apis/skyhook.nvidia.com/v1alpha1/skyhooks/${name}`)
     await isGone(name)
@@ -272,15 +277,15 @@ describe('two at once', () => {
     census = await cluster.census('n1')
     const other = await cluster.census('n2')
     try {
-      const skyhook = await apply(SPEC)
-      await sayAll(skyhook, SPEC)
-      await within(async () => expect(await short(skyhook, 'Ready')).toBe('True Complete 1'))
+      const skyhook = await apply(initialSpec)
+      await publishAll(skyhook, initialSpec)
+      await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 1'))
       await new Promise((resolve) => setTimeout(resolve, 1_500))
       const { resourceVersion } = (await cluster.get(skyhook.metadata.name)).metadata
-      const ledger = await cluster.admin.json<Lease>('GET', `${LEASES}/${ledgerName(skyhook.metadata)}`)
+      const ledger = await cluster.admin.json<Lease>('GET', `${leasesPath}/${ledgerName(skyhook.metadata)}`)
       await new Promise((resolve) => setTimeout(resolve, 3_000))
       expect((await cluster.get(skyhook.metadata.name)).metadata.resourceVersion).toBe(resourceVersion)
-      const later = await cluster.admin.json<Lease>('GET', `${LEASES}/${ledgerName(skyhook.metadata)}`)
+      const later = await cluster.admin.json<Lease>('GET', `${leasesPath}/${ledgerName(skyhook.metadata)}`)
       expect(later.metadata.resourceVersion).toBe(ledger.metadata.resourceVersion)
     } finally {
       await other.stop()
@@ -290,7 +295,7 @@ describe('two at once', () => {
 
 test('with nothing to do it writes nothing; it ends when its agent does', async () => {
   census = await cluster.census('n1')
-  await within(() => expect(census?.lines.some((line) => line.kind === 'pulse')).toBe(true))
+  await eventually(() => expect(census?.lines.some((line) => line.kind === 'heartbeat')).toBe(true))
   await new Promise((resolve) => setTimeout(resolve, 2_000))
   const versions = async (): Promise<string[]> => {
     const line = '{.kind} {.metadata.namespace} {.metadata.name} {.metadata.resourceVersion}'

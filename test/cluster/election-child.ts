@@ -1,6 +1,6 @@
 /** One candidate as a process of its own: says `elected` and `lost` with the time, ends in good order on SIGTERM. */
 import { staticCredentials } from '../../src/kube/credentials.ts'
-import { createTransport } from '../../src/kube/transport.ts'
+import { createKubeTransport } from '../../src/kube/transport.ts'
 import { startElection } from '../../src/lease/election.ts'
 
 const { identity, candidates, ...credentials } = JSON.parse(process.env['CANDIDATE'] ?? '{}') as {
@@ -11,21 +11,21 @@ const { identity, candidates, ...credentials } = JSON.parse(process.env['CANDIDA
   cert: string
   key: string
 }
-const transport = createTransport({ credentials: staticCredentials(credentials), version: 'test' })
+const transport = createKubeTransport({ credentials: staticCredentials(credentials), version: 'test' })
 const stopping = new AbortController()
 process.once('SIGTERM', () => stopping.abort(new Error('SIGTERM')))
-const say = (what: string, why = ''): void => void process.stdout.write(`${JSON.stringify({ what, why, atMs: Date.now() })}\n`)
+const emit = (what: string, why = ''): void => void process.stdout.write(`${JSON.stringify({ what, why, atMs: Date.now() })}\n`)
 
 const election = startElection(
   { transport, namespace: 'default' },
   {
     identity,
     candidates: () => candidates,
-    onElected: () => say('elected'),
-    onLost: (why) => say('lost', why),
+    onElected: () => emit('elected'),
+    onLost: (why) => emit('lost', why),
     signal: stopping.signal,
   },
 )
-say('stands')
+emit('stands')
 await election.ended
 process.exit(0)

@@ -3,16 +3,16 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { lines } from '../../src/kube/watch.ts'
+import { readLines } from '../../src/kube/watch.ts'
 import type { Lease } from '../../src/lease/slot.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 
-const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/skyhookd-census'
+const leasePath = '/apis/coordination.k8s.io/v1/namespaces/default/leases/skyhookd-census'
 
 type Candidate = {
   readonly name: string
   readonly process: ChildProcess
-  readonly said: { what: string; why: string; atMs: number }[]
+  readonly reports: { what: string; why: string; atMs: number }[]
   isGone: boolean
 }
 
@@ -26,10 +26,10 @@ afterAll(async () => await cluster?.stop())
 afterEach(async () => {
   for (const { process } of candidates) process.kill('SIGKILL')
   candidates = []
-  await cluster.admin.json('DELETE', LEASE).catch(() => {})
+  await cluster.admin.json('DELETE', leasePath).catch(() => {})
 })
 
-async function stand(name: string): Promise<Candidate> {
+async function campaign(name: string): Promise<Candidate> {
   const { tlsRevision: _, ...identity } = await cluster.credentials.current()
   const given = JSON.stringify({ identity: name, candidates: 5, server: cluster.url, ...identity })
   const child = spawn(
@@ -40,30 +40,30 @@ async function stand(name: string): Promise<Candidate> {
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   )
-  const candidate: Candidate = { name, process: child, said: [], isGone: false }
+  const candidate: Candidate = { name, process: child, reports: [], isGone: false }
   child.on('exit', () => {
     candidate.isGone = true
   })
   void (async () => {
-    for await (const line of lines(child.stdout)) candidate.said.push(JSON.parse(line) as Candidate['said'][number])
+    for await (const line of readLines(child.stdout)) candidate.reports.push(JSON.parse(line) as Candidate['reports'][number])
   })().catch(() => {})
   candidates.push(candidate)
-  await vi.waitFor(() => expect(candidate.said).not.toEqual([]), { timeout: 10_000, interval: 20 })
+  await vi.waitFor(() => expect(candidate.reports).not.toEqual([]), { timeout: 10_000, interval: 20 })
   return candidate
 }
 
-const isLeading = ({ said, isGone }: Candidate): boolean => !isGone && said.at(-1)?.what === 'elected'
+const isLeading = ({ reports, isGone }: Candidate): boolean => !isGone && reports.at(-1)?.what === 'elected'
 const leading = (): Candidate[] => candidates.filter(isLeading)
 async function leader(timeout = 30_000): Promise<Candidate> {
   await vi.waitFor(() => expect(leading()).toHaveLength(1), { timeout, interval: 20 })
   return leading()[0] as Candidate
 }
-const five = async (): Promise<Candidate> => {
-  for (const name of ['a', 'b', 'c', 'd', 'e']) await stand(name)
+const fiveCandidates = async (): Promise<Candidate> => {
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await campaign(name)
   return await leader()
 }
 /** Time until another one leads. */
-async function takenOver(from: Candidate, sinceMs: number): Promise<{ next: Candidate; tookMs: number }> {
+async function takeover(from: Candidate, sinceMs: number): Promise<{ next: Candidate; tookMs: number }> {
   const next = await vi.waitFor(
     () => {
       const others = leading().filter((candidate) => candidate !== from)
@@ -72,63 +72,63 @@ async function takenOver(from: Candidate, sinceMs: number): Promise<{ next: Cand
     },
     { timeout: 60_000, interval: 10 },
   )
-  return { next, tookMs: (next.said.at(-1)?.atMs ?? 0) - sinceMs }
+  return { next, tookMs: (next.reports.at(-1)?.atMs ?? 0) - sinceMs }
 }
 
 test('SIGTERM: the next one leads within a look', async () => {
-  const first = await five()
+  const first = await fiveCandidates()
   const startedMs = Date.now()
   first.process.kill('SIGTERM')
-  const { tookMs } = await takenOver(first, startedMs)
+  const { tookMs } = await takeover(first, startedMs)
   console.log(`hand-over on SIGTERM among five: ${tookMs} ms`)
   expect(tookMs).toBeLessThan(3_500) // the longest look
-  expect(first.said.at(-1)).toMatchObject({ what: 'lost', why: 'SIGTERM' })
+  expect(first.reports.at(-1)).toMatchObject({ what: 'lost', why: 'SIGTERM' })
 })
 
 test('kill -9: the next one leads after the lease duration, and only one', async () => {
-  const first = await five()
+  const first = await fiveCandidates()
   await sleep(1_000)
   const startedMs = Date.now()
   first.process.kill('SIGKILL')
-  const { next, tookMs } = await takenOver(first, startedMs)
+  const { next, tookMs } = await takeover(first, startedMs)
   console.log(`take-over after kill -9 among five: ${tookMs} ms`)
   expect(tookMs).toBeGreaterThan(9_000) // up to 5 s of its 15 s had passed since its last renewal
   expect(tookMs).toBeLessThan(20_000)
   await sleep(3_000)
   expect(leading()).toEqual([next])
-  const lease = await cluster.admin.json<Lease & { spec: { leaseTransitions: number } }>('GET', LEASE)
+  const lease = await cluster.admin.json<Lease & { spec: { leaseTransitions: number } }>('GET', leasePath)
   expect(lease.spec).toMatchObject({ holderIdentity: next.name, leaseTransitions: 1, leaseDurationSeconds: 15 })
 })
 
 test('kill -9 and a restart under the same name: it leads again at once', async () => {
-  const first = await five()
+  const first = await fiveCandidates()
   first.process.kill('SIGKILL')
   const startedMs = Date.now()
-  const again = await stand(first.name)
+  const again = await campaign(first.name)
   await vi.waitFor(() => expect(isLeading(again)).toBe(true), { timeout: 5_000, interval: 10 })
-  console.log(`restart under the same name → leads: ${(again.said.at(-1)?.atMs ?? 0) - startedMs} ms`)
+  console.log(`restart under the same name → leads: ${(again.reports.at(-1)?.atMs ?? 0) - startedMs} ms`)
 })
 
 test('one that was frozen gives way as soon as it wakes', async () => {
-  const first = await five()
+  const first = await fiveCandidates()
   first.process.kill('SIGSTOP')
-  const { next } = await takenOver(first, Date.now())
+  const { next } = await takeover(first, Date.now())
   const wokenMs = Date.now()
   first.process.kill('SIGCONT')
-  await vi.waitFor(() => expect(first.said.at(-1)?.what).toBe('lost'), { timeout: 10_000, interval: 10 })
-  const tookMs = (first.said.at(-1)?.atMs ?? 0) - wokenMs
-  console.log(`frozen, woken, gave way after ${tookMs} ms: ${first.said.at(-1)?.why}`)
+  await vi.waitFor(() => expect(first.reports.at(-1)?.what).toBe('lost'), { timeout: 10_000, interval: 10 })
+  const tookMs = (first.reports.at(-1)?.atMs ?? 0) - wokenMs
+  console.log(`frozen, woken, gave way after ${tookMs} ms: ${first.reports.at(-1)?.why}`)
   expect(tookMs).toBeLessThan(1_000)
   await sleep(1_000)
   expect(leading()).toEqual([next])
 })
 
 test('the API server away for 20 s: the leader stops in time, one leads after', async () => {
-  const first = await five()
+  const first = await fiveCandidates()
   await cluster.crash()
   const awayMs = Date.now()
-  await vi.waitFor(() => expect(first.said.at(-1)?.what).toBe('lost'), { timeout: 20_000, interval: 10 })
-  const tookMs = (first.said.at(-1)?.atMs ?? 0) - awayMs
+  await vi.waitFor(() => expect(first.reports.at(-1)?.what).toBe('lost'), { timeout: 20_000, interval: 10 })
+  const tookMs = (first.reports.at(-1)?.atMs ?? 0) - awayMs
   expect(tookMs).toBeLessThan(10_500)
   expect(leading()).toEqual([])
   await sleep(Math.max(0, 20_000 - (Date.now() - awayMs)))

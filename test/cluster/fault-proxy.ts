@@ -3,13 +3,13 @@ import { createServer, request as plainRequest, type IncomingMessage, type Serve
 import { Agent, request } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 
-export type Asked = { readonly method: string; readonly path: string; readonly isWatch: boolean }
+export type ProxiedRequest = { readonly method: string; readonly path: string; readonly isWatch: boolean }
 export type Fault = { readonly status: number; readonly reason?: string } | 'empty-list'
 
 export type FaultProxy = {
   readonly url: string
   /** What is asked for while the function returns a fault meets that fault; undefined lets it through. */
-  inject(fault: ((asked: Asked) => Fault | undefined) | undefined): void
+  inject(fault: ((proxied: ProxiedRequest) => Fault | undefined) | undefined): void
   /** Breaks all connections, so that watches begin anew. */
   cut(): void
   close(): Promise<void>
@@ -18,7 +18,7 @@ export type FaultProxy = {
 export async function startFaultProxy(target: string, ca: string): Promise<FaultProxy> {
   const agent = new Agent({ ca, keepAlive: true })
   const sockets = new Set<Socket>()
-  let faultOf: ((asked: Asked) => Fault | undefined) | undefined
+  let faultOf: ((proxied: ProxiedRequest) => Fault | undefined) | undefined
 
   const server = createServer((incoming, answer) => {
     const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://proxy')

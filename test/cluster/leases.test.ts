@@ -4,12 +4,12 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../src/lease/names.ts'
 import { listOwnSlots, listScope, type Leases } from '../../src/lease/slot-reads.ts'
-import type { NodeIdentity, Progress, Slot } from '../../src/lease/slot.ts'
-import { acquire, adoptRecovery, confirm, release, renew, type Acquired, type SlotRequest } from '../../src/lease/slots.ts'
+import type { NodeIdentity, SlotProgress, Slot } from '../../src/lease/slot.ts'
+import { acquire, createRecoverySlot, confirm, release, renew, type AcquireOutcome, type SlotRequest } from '../../src/lease/slots.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
-const working: Progress = { phase: 'working', generation: 1, packages: ['shell:1.0.0'] }
+const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+const working: SlotProgress = { phase: 'working', generation: 1, packages: ['shell:1.0.0'] }
 
 let cluster: ApiServer
 let leases: Leases
@@ -31,9 +31,9 @@ const request = (scope: SlotRequest['scope'], node: NodeIdentity, limit: number)
   scope,
   node,
   progress: working,
-  termsFrom: () => ({ limit }),
+  admissionFrom: () => ({ limit }),
 })
-function slotOf(got: Acquired): Slot {
+function slotOf(got: AcquireOutcome): Slot {
   if (got.outcome !== 'held') expect.unreachable(JSON.stringify(got))
   return got.slot
 }
@@ -62,8 +62,8 @@ describe('one slot', () => {
 
   test('a PUT without the uid would have done so: why the uid is always sent', async () => {
     const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'raised', resourceVersion: '7' }, spec: {} }
-    expect(await cluster.admin.json('PUT', `${LEASES}/raised`, { body })).toMatchObject({ metadata: { name: 'raised' } })
-    await cluster.admin.json('DELETE', `${LEASES}/raised`)
+    expect(await cluster.admin.json('PUT', `${leasesPath}/raised`, { body })).toMatchObject({ metadata: { name: 'raised' } })
+    await cluster.admin.json('DELETE', `${leasesPath}/raised`)
   })
 
   test('what a person writes into it stays, and the renewal goes on', async () => {
@@ -109,7 +109,7 @@ describe('garbage collection', () => {
     slotOf(await acquire(leases, request(scope, node, 1)))
     await cluster.kubectl('delete', 'node', 'n-again')
     const reborn = await createNode('n-again')
-    expect(await adoptRecovery(leases, request(scope, reborn, 1))).toMatchObject({ outcome: 'held', slot: { kind: 'recovery' } })
+    expect(await createRecoverySlot(leases, request(scope, reborn, 1))).toMatchObject({ outcome: 'held', slot: { kind: 'recovery' } })
     await vi.waitFor(async () => expect((await listScope(leases, scope)).slots).toMatchObject([{ kind: 'recovery' }]), {
       timeout: 10_000,
       interval: 50,
@@ -130,7 +130,7 @@ test('the selector finds the ledger and the slots of the compartment in one LIST
   const skyhook = { name: `s-${randomUUID().slice(0, 8)}`, uid: randomUUID() }
   const node = await createNode('n-ledger')
   for (const compartment of ['', '__default__', 'gpu nodes']) await acquire(leases, request(skyhookScope(skyhook, compartment), node, 1))
-  await cluster.admin.json('POST', LEASES, {
+  await cluster.admin.json('POST', leasesPath, {
     body: {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',

@@ -1,7 +1,7 @@
 /** A ledger goes with its Skyhook, by the garbage collection of a real controller manager. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ledgerName } from '../../src/lease/names.ts'
-import { LEASES, startCensusCluster, type CensusCluster } from './census-cluster.ts'
+import { leasesPath, startCensusCluster, type CensusCluster } from './census-cluster.ts'
 
 let cluster: CensusCluster
 beforeAll(async () => {
@@ -18,10 +18,10 @@ test('a ledger goes with its Skyhook, and one of the same name gets its own', as
   }
   const spec = { packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning' } } }
   const first = await cluster.apply('twice', spec)
-  const ledger = `${LEASES}/${ledgerName(first.metadata)}`
+  const ledger = `${leasesPath}/${ledgerName(first.metadata)}`
   await vi.waitFor(async () => expect(await exists(ledger)).toBe(true), { timeout: 10_000 })
   await cluster.admin.json('DELETE', '/apis/skyhook.nvidia.com/v1alpha1/skyhooks/twice')
   const second = await cluster.apply('twice', spec)
   await vi.waitFor(async () => expect(await exists(ledger)).toBe(false), { timeout: 60_000, interval: 100 })
-  await vi.waitFor(async () => expect(await exists(`${LEASES}/${ledgerName(second.metadata)}`)).toBe(true), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await exists(`${leasesPath}/${ledgerName(second.metadata)}`)).toBe(true), { timeout: 10_000 })
 })

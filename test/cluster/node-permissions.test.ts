@@ -1,9 +1,9 @@
 /** What an agent's token may change on Nodes, on a real API server with the chart's roles and policies. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { staticCredentials } from '../../src/kube/credentials.ts'
-import { patchNode, type Taint } from '../../src/kube/node-writer.ts'
+import { patchNode, type WritableTaint } from '../../src/kube/node-writer.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import { createTransport } from '../../src/kube/transport.ts'
+import { createKubeTransport } from '../../src/kube/transport.ts'
 import { allowed, merge, nodes, refused, startAgents, strategic, type Agents } from './agents.ts'
 
 let agents: Agents
@@ -143,9 +143,9 @@ describe("another node's Node", () => {
 test("the agents' own way of writing is allowed: annotations, label, cordon, taint and conditions together", async () => {
   const { ca } = await agents.cluster.server.credentials.current()
   const credentials = staticCredentials({ server: agents.cluster.server.url, ca: ca ?? '', token: agents.tokens['node-b'] })
-  const transport = createTransport({ credentials, version: 'test', rate: false })
+  const transport = createKubeTransport({ credentials, version: 'test', rate: false })
   try {
-    const node = await transport.json<KubeObject & { spec: { taints: Taint[] } }>('GET', `${nodes}/node-b`)
+    const node = await transport.json<KubeObject & { spec: { taints: WritableTaint[] } }>('GET', `${nodes}/node-b`)
     const spec = await patchNode(transport, 'node-b', {
       resourceVersion: node.metadata.resourceVersion,
       annotations: { 'skyhook.nvidia.com/status_demo': 'in_progress', 'skyhook.nvidia.com/cordon_demo': 'true' },

@@ -2,22 +2,33 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startEventRecorder } from '../../src/kube/events.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import { patchNode, type NodeCondition, type NodePatch, type NodeWritten, type Taint } from '../../src/kube/node-writer.ts'
+import {
+  patchNode,
+  type WritableNodeCondition,
+  type NodePatchRequest,
+  type NodeWriteOutcome,
+  type WritableTaint,
+} from '../../src/kube/node-writer.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 
 type Node = KubeObject & {
-  readonly spec: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] }
-  readonly status: { readonly conditions?: readonly NodeCondition[] }
+  readonly spec: { readonly unschedulable?: boolean; readonly taints?: readonly WritableTaint[] }
+  readonly status: { readonly conditions?: readonly WritableNodeCondition[] }
 }
 
-const ready: NodeCondition = {
+const ready: WritableNodeCondition = {
   type: 'Ready',
   status: 'True',
   reason: 'KubeletReady',
   message: 'ok',
   lastTransitionTime: '2026-01-01T00:00:00Z',
 }
-const ours: NodeCondition = { ...ready, type: 'skyhook.nvidia.com/demo/NotReady', reason: 'Incomplete', message: 'Skyhook demo Ready' }
+const ours: WritableNodeCondition = {
+  ...ready,
+  type: 'skyhook.nvidia.com/demo/NotReady',
+  reason: 'Incomplete',
+  message: 'Skyhook demo Ready',
+}
 
 let cluster: ApiServer
 let number = 0
@@ -42,7 +53,7 @@ beforeEach(async () => {
 })
 
 const read = async (): Promise<Node> => await cluster.admin.json<Node>('GET', `/api/v1/nodes/${name}`)
-const write = async (patch: Omit<NodePatch, 'resourceVersion'>): Promise<NodeWritten> =>
+const write = async (patch: Omit<NodePatchRequest, 'resourceVersion'>): Promise<NodeWriteOutcome> =>
   await patchNode(cluster.admin, name, { resourceVersion: (await read()).metadata.resourceVersion, ...patch })
 
 describe('one PATCH of the status', () => {
@@ -102,7 +113,7 @@ describe('one PATCH of the node', () => {
   })
 })
 
-test.each<[string, Omit<NodePatch, 'resourceVersion'>]>([
+test.each<[string, Omit<NodePatchRequest, 'resourceVersion'>]>([
   ['status', { annotations: { ours: '1' }, conditions: [ours] }],
   ['node', { annotations: { ours: '1' }, unschedulable: true }],
 ])('a version that is old by one write of somebody else is a conflict on the %s, and nothing is written', async (_, patch) => {

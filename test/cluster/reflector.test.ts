@@ -2,13 +2,19 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { staticCredentials, type Credentials } from '../../src/kube/credentials.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import { startReflector, type Notice, type Reflector, type ReflectorFact, type ReflectorOptions } from '../../src/kube/reflector.ts'
-import { createTransport, type Transport } from '../../src/kube/transport.ts'
+import {
+  startReflector,
+  type ReflectorUpdate,
+  type Reflector,
+  type ReflectorFact,
+  type ReflectorOptions,
+} from '../../src/kube/reflector.ts'
+import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 import { openGate, type Gate } from './gate.ts'
 
-const WIDGETS = '/apis/test.skyhookd/v1/widgets'
-const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+const widgetsPath = '/apis/test.skyhookd/v1/widgets'
+const crdsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const widgetCrd = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -31,10 +37,10 @@ const widgetCrd = {
 
 let cluster: ApiServer
 let gate: Gate
-let transport: Transport
+let transport: KubeTransport
 let abort: AbortController
 let reflectors: Reflector<KubeObject>[]
-let notices: Notice<KubeObject>[]
+let updates: ReflectorUpdate<KubeObject>[]
 let facts: ReflectorFact[]
 
 beforeAll(async () => {
@@ -46,13 +52,13 @@ afterAll(async () => await cluster?.stop())
 beforeEach(async () => {
   gate = await openGate(Number(new URL(cluster.url).port))
   const { ca, cert, key } = (await cluster.credentials.current()) as { ca: string; cert: string; key: string }
-  transport = createTransport({
+  transport = createKubeTransport({
     credentials: staticCredentials({ server: `https://127.0.0.1:${gate.port}`, ca, cert, key }),
     version: 'test',
   })
   abort = new AbortController()
   reflectors = []
-  notices = []
+  updates = []
   facts = []
 })
 
@@ -61,13 +67,13 @@ afterEach(async () => {
   await Promise.all(reflectors.map(async ({ ended }) => await ended))
   transport.close()
   await gate.close()
-  for (const { metadata } of (await cluster.admin.json<{ items: KubeObject[] }>('GET', WIDGETS)).items)
-    await cluster.admin.json('DELETE', `${WIDGETS}/${metadata.name}`)
+  for (const { metadata } of (await cluster.admin.json<{ items: KubeObject[] }>('GET', widgetsPath)).items)
+    await cluster.admin.json('DELETE', `${widgetsPath}/${metadata.name}`)
 })
 
 async function installWidgets(): Promise<void> {
-  await cluster.admin.json('POST', CRDS, { body: widgetCrd })
-  await eventually(async () => await cluster.admin.json('GET', WIDGETS))
+  await cluster.admin.json('POST', crdsPath, { body: widgetCrd })
+  await eventually(async () => await cluster.admin.json('GET', widgetsPath))
 }
 const eventually = async (check: () => unknown): Promise<void> => void (await vi.waitFor(check, { timeout: 30_000, interval: 20 }))
 const widget = (name: string): unknown => ({
@@ -78,16 +84,16 @@ const widget = (name: string): unknown => ({
   status: {},
 })
 const create = async (...names: string[]): Promise<void> => {
-  for (const name of names) await cluster.admin.json('POST', WIDGETS, { body: widget(name) })
+  for (const name of names) await cluster.admin.json('POST', widgetsPath, { body: widget(name) })
 }
-const remove = async (name: string): Promise<unknown> => await cluster.admin.json('DELETE', `${WIDGETS}/${name}`)
+const remove = async (name: string): Promise<unknown> => await cluster.admin.json('DELETE', `${widgetsPath}/${name}`)
 const lists = (): number => facts.filter(({ fact }) => fact === 'listed').length
 const names = (reflector: Reflector<KubeObject>): string[] => [...reflector.store.keys()].toSorted()
 
 function reflect(options: Partial<ReflectorOptions<KubeObject>> = {}): Reflector<KubeObject> {
   const reflector = startReflector<KubeObject>(transport, {
-    path: WIDGETS,
-    onChange: (notice) => notices.push(notice),
+    path: widgetsPath,
+    onChange: (update) => updates.push(update),
     onFact: (fact) => facts.push(fact),
     signal: abort.signal,
     ...options,
@@ -107,12 +113,12 @@ describe('a custom resource by its metadata', () => {
     expect(before?.metadata).not.toHaveProperty('managedFields')
 
     const contentType = 'application/merge-patch+json'
-    await cluster.admin.json('PATCH', `${WIDGETS}/a/status`, { body: { status: { nodes: 'x'.repeat(50_000) } }, contentType })
+    await cluster.admin.json('PATCH', `${widgetsPath}/a/status`, { body: { status: { nodes: 'x'.repeat(50_000) } }, contentType })
     await eventually(() => expect(reflector.store.get('a')?.metadata.resourceVersion).not.toBe(before?.metadata.resourceVersion))
     expect(reflector.store.get('a')?.metadata.generation).toBe(before?.metadata.generation)
     expect(reflector.store.get('a')).not.toHaveProperty('status')
 
-    await cluster.admin.json('PATCH', `${WIDGETS}/a`, { body: { spec: { size: 2 } }, contentType })
+    await cluster.admin.json('PATCH', `${widgetsPath}/a`, { body: { spec: { size: 2 } }, contentType })
     await eventually(() => expect(reflector.store.get('a')?.metadata.generation).toBe((before?.metadata.generation ?? 0) + 1))
   })
 
@@ -130,11 +136,11 @@ test('one Node by name: other Nodes cause nothing', async () => {
   const reflector = reflect({ path: '/api/v1/nodes', query: { fieldSelector: 'metadata.name=own' } })
   await reflector.synced
   expect(names(reflector)).toEqual(['own'])
-  const seen = notices.length
+  const seen = updates.length
   await cluster.kubectl('annotate', 'node', 'other', 'heartbeat=1')
   await cluster.kubectl('annotate', 'node', 'own', 'ours=1')
   await eventually(() => expect(reflector.store.get('own')?.metadata.annotations).toMatchObject({ ours: '1' }))
-  expect(notices.slice(seen).flatMap(({ changes }) => changes.map(({ key }) => key))).toEqual(['own'])
+  expect(updates.slice(seen).flatMap(({ changes }) => changes.map(({ key }) => key))).toEqual(['own'])
 })
 
 describe('an API server that is killed and comes back', () => {
@@ -144,7 +150,7 @@ describe('an API server that is killed and comes back', () => {
     await reflector.synced
     for (const name of ['c', 'd']) {
       await cluster.crash()
-      await eventually(() => expect(reflector.state()).toHaveProperty('trouble'))
+      await eventually(() => expect(reflector.state()).toHaveProperty('lastError'))
       await cluster.restart()
       await create(name)
       await eventually(() => expect(names(reflector)).toContain(name))
@@ -152,8 +158,8 @@ describe('an API server that is killed and comes back', () => {
     expect(names(reflector)).toEqual(['a', 'b', 'c', 'd'])
     // Its watch cache begins anew, so it answers 410 to versions from before the crash: at most one list each time.
     expect(lists()).toBeLessThanOrEqual(3)
-    expect([...new Set(notices.map(({ state: { state } }) => state))]).toEqual(['synced'])
-    expect(notices.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual([
+    expect([...new Set(updates.map(({ state: { state } }) => state))]).toEqual(['synced'])
+    expect(updates.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual([
       'added a',
       'added b',
       'added c',
@@ -165,11 +171,11 @@ describe('an API server that is killed and comes back', () => {
     await create('a')
     await cluster.crash()
     const reflector = reflect()
-    await eventually(() => expect(reflector.state()).toMatchObject({ state: 'unknown', trouble: {} }))
+    await eventually(() => expect(reflector.state()).toMatchObject({ state: 'unknown', lastError: {} }))
     await cluster.restart()
     await reflector.synced
     expect(names(reflector)).toEqual(['a'])
-    expect([...new Set(notices.map(({ state: { state } }) => state))]).toEqual(['unknown', 'synced'])
+    expect([...new Set(updates.map(({ state: { state } }) => state))]).toEqual(['unknown', 'synced'])
   })
 
   test('compacted history: 410, one new list, and the deletion nobody saw is told', async () => {
@@ -186,8 +192,8 @@ describe('an API server that is killed and comes back', () => {
     gate.open()
     await eventually(() => expect(names(reflector)).toEqual(['b', 'c']))
     expect(lists()).toBe(2)
-    expect(facts.some((fact) => fact.fact === 'failed' && fact.relists && fact.during === 'watch')).toBe(true)
-    expect(notices.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`)).toSorted()).toEqual([
+    expect(facts.some((fact) => fact.fact === 'failed' && fact.willRelist && fact.during === 'watch')).toBe(true)
+    expect(updates.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`)).toSorted()).toEqual([
       'added a',
       'added b',
       'added c',
@@ -205,7 +211,7 @@ describe('an API server that is killed and comes back', () => {
     await create('a')
     gate.open()
     await eventually(() => expect(reflector.store.get('a')?.metadata.uid).not.toBe(before))
-    expect(notices.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual(['added a', 'deleted a', 'added a'])
+    expect(updates.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual(['added a', 'deleted a', 'added a'])
   })
 })
 
@@ -228,19 +234,19 @@ test('without the right to list: unknown with the words of the server; granted: 
   const token = (await cluster.kubectl('create', 'token', 'watcher')).trim()
   const { ca } = await cluster.credentials.current()
   const credentials: Credentials = staticCredentials({ server: cluster.url, ca: ca ?? '', token })
-  const client = createTransport({ credentials, version: 'test' })
+  const client = createKubeTransport({ credentials, version: 'test' })
   const reflector = startReflector<KubeObject>(client, {
-    path: WIDGETS,
-    onChange: (notice) => notices.push(notice),
+    path: widgetsPath,
+    onChange: (update) => updates.push(update),
     signal: abort.signal,
     timing: { backoff: () => 100 },
   })
   reflectors.push(reflector)
-  await eventually(() => expect(reflector.state()).toMatchObject({ state: 'unknown', trouble: { error: { reason: 'Forbidden' } } }))
+  await eventually(() => expect(reflector.state()).toMatchObject({ state: 'unknown', lastError: { error: { reason: 'Forbidden' } } }))
   await cluster.kubectl('create', 'clusterrole', 'watcher', '--verb=list,watch', '--resource=widgets.test.skyhookd')
   await cluster.kubectl('create', 'clusterrolebinding', 'watcher', '--clusterrole=watcher', '--serviceaccount=default:watcher')
   await reflector.synced
   expect(names(reflector)).toEqual(['a'])
-  expect(notices.flatMap(({ changes }) => changes).every(({ type }) => type === 'added')).toBe(true)
+  expect(updates.flatMap(({ changes }) => changes).every(({ type }) => type === 'added')).toBe(true)
   client.close()
 })

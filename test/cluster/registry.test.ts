@@ -21,24 +21,24 @@ const run = promisify(execFile)
 const repository = join(import.meta.dirname, '../..')
 const signal = AbortSignal.timeout(120_000)
 let registry: DockerRegistry
-let room = ''
+let tempFolder = ''
 
 beforeAll(async () => {
-  room = mkdtempSync(join(tmpdir(), 'registry-test-'))
+  tempFolder = mkdtempSync(join(tmpdir(), 'registry-test-'))
   registry = await startDockerRegistry()
-  mkdirSync(join(room, 'package/skyhook_dir'), { recursive: true })
-  writeFileSync(join(room, 'package/config.json'), '{"schema_version":"v1"}')
-  writeFileSync(join(room, 'package/skyhook_dir/apply.sh'), '#!/bin/sh\n')
-  chmodSync(join(room, 'package/skyhook_dir/apply.sh'), 0o755)
+  mkdirSync(join(tempFolder, 'package/skyhook_dir'), { recursive: true })
+  writeFileSync(join(tempFolder, 'package/config.json'), '{"schema_version":"v1"}')
+  writeFileSync(join(tempFolder, 'package/skyhook_dir/apply.sh'), '#!/bin/sh\n')
+  chmodSync(join(tempFolder, 'package/skyhook_dir/apply.sh'), 0o755)
 })
 afterAll(async () => {
   await registry.stop()
-  rmSync(room, { recursive: true })
+  rmSync(tempFolder, { recursive: true })
 })
 
 /** A host that containerd was told of the registry's authority, and nothing else. */
 function hostKnowing(ca: string | undefined): RegistrySettings['sources'] {
-  const host = mkdtempSync(join(room, 'host-'))
+  const host = mkdtempSync(join(tempFolder, 'host-'))
   if (ca !== undefined) {
     const certs = join(host, 'etc/containerd/certs.d', registry.host)
     mkdirSync(certs, { recursive: true })
@@ -63,12 +63,16 @@ function settings(
 const source = new URL('../../src/packages/store/unpack-child.ts', import.meta.url).href
 const command: [string, ...string[]] = [process.execPath, '-e', `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`]
 
-async function ensure(name: string, use: RegistrySettings = settings(), folder = mkdtempSync(join(room, 'images-'))): Promise<StoredImage> {
+async function ensure(
+  name: string,
+  use: RegistrySettings = settings(),
+  folder = mkdtempSync(join(tempFolder, 'images-')),
+): Promise<StoredImage> {
   const store = openImageStore(folder, { unpack: (request, aborted) => unpackInChild(request, { signal: aborted, command }) })
   return await store.ensureImage(parseReference(`${registry.host}/${name}`), { registry: use, signal })
 }
 
-async function push(name: string, folder = join(room, 'package')): Promise<string> {
+async function push(name: string, folder = join(tempFolder, 'package')): Promise<string> {
   const env = {
     ...process.env,
     REGISTRY: registry.host,
@@ -85,7 +89,7 @@ describe('a registry with TLS and login', () => {
     const reference = await push('team/shell:1.0')
     expect(reference).toMatch(new RegExp(`^${registry.host}/team/shell@sha256:[0-9a-f]{64}$`))
     expect(await push('team/shell:1.1')).toBe(reference) // the same content has the same name
-    const folder = mkdtempSync(join(room, 'images-'))
+    const folder = mkdtempSync(join(tempFolder, 'images-'))
     const image = await ensure('team/shell:1.0', settings(), folder)
     expect(reference.endsWith(`@${image.digest}`)).toBe(true)
     expect(readFileSync(join(image.path, 'config.json'), 'utf8')).toBe('{"schema_version":"v1"}')
@@ -95,7 +99,7 @@ describe('a registry with TLS and login', () => {
   })
 
   test('takes an index of two architectures', async () => {
-    const layer = await writeLayer(await readFolder(join(room, 'package'), 'skyhook-package'), join(room, 'layer'))
+    const layer = await writeLayer(await readFolder(join(tempFolder, 'package'), 'skyhook-package'), join(tempFolder, 'layer'))
     const images = ['amd64', 'arm64'].map((architecture) => buildImage([layer], { architecture }))
     const client = createRegistryClient(settings())
     try {
@@ -134,9 +138,9 @@ describe('a registry with TLS and login', () => {
   })
 
   test('whose disk has rotted is found out by the digest', async () => {
-    writeFileSync(join(room, 'package/rot'), 'a file of this test alone')
+    writeFileSync(join(tempFolder, 'package/rot'), 'a file of this test alone')
     await push('rot:1')
-    rmSync(join(room, 'package/rot'))
+    rmSync(join(tempFolder, 'package/rot'))
     const client = createRegistryClient(settings())
     try {
       const manifest = await resolveImage(client, parseReference(`${registry.host}/rot:1`), signal)

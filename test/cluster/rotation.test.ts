@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { inClusterCredentials } from '../../src/kube/credentials.ts'
-import { createTransport, type RequestFact, type Transport } from '../../src/kube/transport.ts'
+import { createKubeTransport, type CompletedRequest, type KubeTransport } from '../../src/kube/transport.ts'
 import { createAuthority } from './pki.ts'
 
 type Pair = { readonly ca: string; readonly cert: string; readonly key: string }
@@ -14,8 +14,8 @@ type Pair = { readonly ca: string; readonly cert: string; readonly key: string }
 let dir: string
 let pairs: Record<'old' | 'new', Pair>
 let server: Server
-let transport: Transport
-let facts: RequestFact[]
+let transport: KubeTransport
+let facts: CompletedRequest[]
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'skyhookd-rotation-'))
@@ -46,7 +46,11 @@ async function start(token: string): Promise<void> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const env = { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String((server.address() as AddressInfo).port) }
   facts = []
-  transport = createTransport({ credentials: inClusterCredentials({ env, dir }), version: 'test', onRequest: (fact) => facts.push(fact) })
+  transport = createKubeTransport({
+    credentials: inClusterCredentials({ env, dir }),
+    version: 'test',
+    onRequest: (fact) => facts.push(fact),
+  })
 }
 
 test('a token that the kubelet has just renewed is read on the first 401', async () => {
@@ -70,7 +74,7 @@ test('a server certificate of a new CA is trusted as soon as the CA file has cha
   server.setSecureContext({ cert: pairs.new.cert, key: pairs.new.key })
   server.closeAllConnections()
   await new Promise((resolve) => setTimeout(resolve, 50)) // until the kept-alive connection has noticed
-  await expect(transport.json('POST', '/', { body: {} })).rejects.toMatchObject({ name: 'NoAnswerError', maySent: false })
+  await expect(transport.json('POST', '/', { body: {} })).rejects.toMatchObject({ name: 'NoResponseError', mayHaveBeenSent: false })
   await writeFile(join(dir, 'ca.crt'), pairs.new.ca)
   expect(await transport.json('POST', '/', { body: {} })).toEqual({ answer: 42 })
 })
@@ -80,6 +84,6 @@ test('a server with a certificate of somebody else is never spoken to', async ()
   server.setSecureContext({ cert: pairs.new.cert, key: pairs.new.key })
   let seen = 0
   server.on('request', () => seen++)
-  await expect(transport.json('GET', '/')).rejects.toMatchObject({ maySent: false })
+  await expect(transport.json('GET', '/')).rejects.toMatchObject({ mayHaveBeenSent: false })
   expect(seen).toBe(0)
 })

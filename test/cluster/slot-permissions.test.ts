@@ -1,9 +1,9 @@
 /** Which Leases an agent's token may write, on a real API server with the chart's roles and policies. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { staticCredentials } from '../../src/kube/credentials.ts'
-import { createTransport } from '../../src/kube/transport.ts'
-import { bootstrapScope, CONTROL_PLANE_SCOPE, ledgerLabels, ledgerName, skyhookScope, type Scope } from '../../src/lease/names.ts'
-import { acquire, adoptRecovery, release, renew, type Acquired, type SlotRequest } from '../../src/lease/slots.ts'
+import { createKubeTransport } from '../../src/kube/transport.ts'
+import { bootstrapScope, controlPlaneScope, ledgerLabels, ledgerName, skyhookScope, type Scope } from '../../src/lease/names.ts'
+import { acquire, createRecoverySlot, release, renew, type AcquireOutcome, type SlotRequest } from '../../src/lease/slots.ts'
 import { allowed, leases, merge, refused, startAgents, type Agents, type NodeName } from './agents.ts'
 import { namespace, type Json } from './chart-cluster.ts'
 
@@ -159,13 +159,13 @@ describe("the agents' own way to a slot", () => {
   async function takeAndReturn(scope: Scope, take: 'acquire' | 'adopt'): Promise<void> {
     const { ca } = await agents.cluster.server.credentials.current()
     const credentials = staticCredentials({ server: agents.cluster.server.url, ca: ca ?? '', token: agents.tokens['node-a'] })
-    const transport = createTransport({ credentials, version: 'test', rate: false })
+    const transport = createKubeTransport({ credentials, version: 'test', rate: false })
     const port = { transport, namespace }
     const node = { name: 'node-a', uid: agents.uids['node-a'], bootId: 'boot' }
     const progress = { phase: 'working', generation: 1, packages: ['tuning:1.0.0'] } as const
-    const request: SlotRequest = { scope, node, progress, termsFrom: () => ({ limit: 1 }) }
+    const request: SlotRequest = { scope, node, progress, admissionFrom: () => ({ limit: 1 }) }
     try {
-      const acquired: Acquired = take === 'acquire' ? await acquire(port, request) : await adoptRecovery(port, request)
+      const acquired: AcquireOutcome = take === 'acquire' ? await acquire(port, request) : await createRecoverySlot(port, request)
       if (acquired.outcome !== 'held') expect.unreachable(JSON.stringify(acquired))
       expect(await renew(port, acquired.slot, node, { ...progress, phase: 'rebooting' })).toMatchObject({ outcome: 'held' })
       expect(await release(port, acquired.slot, node)).toEqual({ outcome: 'released' })
@@ -178,7 +178,7 @@ describe("the agents' own way to a slot", () => {
     ['a slot', skyhookScope(skyhook), 'acquire'],
     ['a slot of a compartment with blanks in its name', skyhookScope(skyhook, 'GPU nodes, zone A'), 'acquire'],
     ['a bootstrap slot', bootstrapScope(skyhook), 'acquire'],
-    ['the slot of the control plane', CONTROL_PLANE_SCOPE, 'acquire'],
+    ['the slot of the control plane', controlPlaneScope, 'acquire'],
     ['a recovery slot', skyhookScope(skyhook), 'adopt'],
   ])('is allowed for %s', async (_, scope, how) => {
     await expect(takeAndReturn(scope, how)).resolves.toBeUndefined()

@@ -8,7 +8,7 @@ import type { Interrupt, PackageSpec, Skyhook, SkyhookSpec } from '../../src/sch
 import { useCluster, type Cluster, type NodeName } from '../e2e/cluster.ts'
 import { patch, paths } from '../e2e/kube.ts'
 import type { Moment, View } from '../e2e/moments.ts'
-import { manifest, selectedBy, shown, type Manifest, type Shown } from '../e2e/skyhooks.ts'
+import { manifest, selectorLabel, publishedState, type Manifest, type PublishedState } from '../e2e/skyhooks.ts'
 import { workWithoutSlot } from '../e2e/slots.ts'
 import { pushJournalPackages, repository } from './journal-images.ts'
 import { linesOf, type Line } from './journal-lines.ts'
@@ -79,12 +79,12 @@ export function useConformance(): Conformance {
 }
 
 /** A Skyhook for the nodes that another one of the same row selects. */
-export const besides = (other: string, name: string, spec: SkyhookSpec, annotations: Record<string, string> = {}): Manifest => {
+export const sharingNodesOf = (other: string, name: string, spec: SkyhookSpec, annotations: Record<string, string> = {}): Manifest => {
   const made = manifest(name, { ...spec })
   return {
     ...made,
     metadata: { name, annotations },
-    spec: { ...made.spec, nodeSelectors: { matchLabels: { [selectedBy]: other } } },
+    spec: { ...made.spec, nodeSelectors: { matchLabels: { [selectorLabel]: other } } },
   }
 }
 
@@ -93,7 +93,7 @@ export const reboot: Interrupt = { type: 'reboot' }
 
 export const skyhookOf = (view: View, name: string): Skyhook | undefined => view.skyhooks.get(name)
 export const statusOf = (view: View, name: string): SkyhookStatus => (skyhookOf(view, name)?.status ?? {}) as SkyhookStatus
-export const nodeOf = (view: View, node: NodeName, skyhook: string): Shown => shown(view.nodes.get(node), skyhook)
+export const nodeOf = (view: View, node: NodeName, skyhook: string): PublishedState => publishedState(view.nodes.get(node), skyhook)
 
 /** `config/complete` and the like of one entry of nodeState. */
 export function entryOf(view: View, node: NodeName, skyhook: string, key: string): string {
@@ -102,7 +102,7 @@ export function entryOf(view: View, node: NodeName, skyhook: string, key: string
 }
 
 /** Of the newest generation, as the API server has it now. */
-export async function readyAtNewest({ api, history }: Cluster, skyhook: string, withinMs = 60_000): Promise<void> {
+export async function awaitReady({ api, history }: Cluster, skyhook: string, withinMs = 60_000): Promise<void> {
   const { metadata } = await api.json<Skyhook>('GET', `${paths.skyhooks}/${skyhook}`)
   await history.eventually(
     `${skyhook} is Ready at generation ${metadata.generation}`,
@@ -127,7 +127,7 @@ export async function expectComplete(
   withinMs?: number,
 ): Promise<void> {
   const { history, image } = cluster
-  await readyAtNewest(cluster, skyhook, withinMs)
+  await awaitReady(cluster, skyhook, withinMs)
   const { spec, metadata } = skyhookOf(history.now, skyhook) as Skyhook
   const state = Object.fromEntries(
     Object.entries(stages).map(([key, stage]) => {
@@ -140,8 +140,8 @@ export async function expectComplete(
   await history.eventually('the conditions of the nodes follow', (view) => nodes.every((name) => isSettled(nodeOf(view, name, skyhook))))
   for (const name of nodes) {
     const node = history.now.nodes.get(name)
-    expect({ name, ...shown(node, skyhook) }).toMatchObject({ name, ...complete, reason: undefined })
-    expect({ name, state: shown(node, skyhook).state }).toEqual({ name, state })
+    expect({ name, ...publishedState(node, skyhook) }).toMatchObject({ name, ...complete, reason: undefined })
+    expect({ name, state: publishedState(node, skyhook).state }).toEqual({ name, state })
     const { annotations = {} } = node?.metadata ?? {}
     expect(annotations).not.toHaveProperty([cordonKey(skyhook)])
     if (Object.keys(annotations).some((key) => key.startsWith(cordonKey('')))) continue // another Skyhook took the node meanwhile
@@ -165,10 +165,10 @@ export async function expectComplete(
 }
 
 /** Conditions are written by a request of their own, after the one that completes. */
-const isSettled = ({ notReady, erroring }: Shown): boolean => notReady === 'False Complete' && erroring === 'False Not Erroring'
+const isSettled = ({ notReady, erroring }: PublishedState): boolean => notReady === 'False Complete' && erroring === 'False Not Erroring'
 
 /** For `never`: a node that calls itself blocked or failing, which a reboot of its own must not make it do. */
-export const stumbles =
+export const failureOf =
   (node: NodeName, skyhook: string) =>
   (moment: Moment): string | undefined | false => {
     const { status, reason } = nodeOf(moment, node, skyhook)

@@ -1,9 +1,9 @@
 /** Rows C36 to C39: what a real package of the original leaves on the host. */
 import { expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { unique, type NodeName } from '../e2e/cluster.ts'
+import { uniqueName, type NodeName } from '../e2e/cluster.ts'
 import { manifest, shellscript, type Scripts } from '../e2e/skyhooks.ts'
-import { readyAtNewest, skyhookOf, useConformance } from './conformance.ts'
+import { awaitReady, skyhookOf, useConformance } from './conformance.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()
@@ -15,11 +15,11 @@ const logFolder = (name: string): string => `/var/log/skyhook/${name}/shellscrip
 async function install(name: string, scripts: Scripts, more: Parameters<typeof shellscript>[2] = {}): Promise<void> {
   const packages: SkyhookSpec['packages'] = { 'simple-agent-operator': shellscript(cluster.registry, scripts, more) }
   await cluster.apply(manifest(name, { packages }), node)
-  await readyAtNewest(cluster, name)
+  await awaitReady(cluster, name)
 }
 
 test(row('C36'), async () => {
-  const name = unique('files')
+  const name = uniqueName('files')
   const host = cluster.host(node)
   const apply = 'echo "from apply"\ncat "$SKYHOOK_DIR/configmaps/extra.txt"\n'
   await install(name, {}, { configMap: { 'apply.sh': apply, 'extra.txt': 'extra words\n' } })
@@ -33,7 +33,7 @@ test(row('C36'), async () => {
 })
 
 test(row('C37'), async () => {
-  const name = unique('noop')
+  const name = uniqueName('noop')
   await install(name, {}, { interrupt: { type: 'noop' } })
   const { uid, generation } = skyhookOf(cluster.history.now, name)?.metadata ?? {}
   const id = `${name}-${uid}-${generation}_simple-agent-operator_${version}`
@@ -41,13 +41,13 @@ test(row('C37'), async () => {
 })
 
 test(row('C38'), async () => {
-  const name = unique('nologs')
+  const name = uniqueName('nologs')
   await install(name, { apply: 'echo "from apply"' }, { env: [{ name: 'SKYHOOK_AGENT_WRITE_LOGS', value: 'false' }] })
   expect(await cluster.host(node).exists(`/var/log/skyhook/${name}`)).toBe(false)
 })
 
 test(row('C39'), async () => {
-  const name = unique('reap')
+  const name = uniqueName('reap')
   const host = cluster.host(node)
   const older = ['2020-01-01-000000', '2020-01-02-000000', '2020-01-03-000000'].map((at) => `shellscript_run.sh-${at}.log`)
   await host.exec('mkdir', '-p', logFolder(name))

@@ -2,11 +2,11 @@
 import { expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { cordonKey } from '../../src/schemas/annotations.ts'
-import { unique } from '../e2e/cluster.ts'
+import { uniqueName } from '../e2e/cluster.ts'
 import type { View } from '../e2e/moments.ts'
-import { leaveOf, manifest } from '../e2e/skyhooks.ts'
-import { entryOf, expectComplete, nodeOf, reboot, service, skyhookOf, statusOf, stumbles, useConformance } from './conformance.ts'
-import { modesOf, recordService, shortly, startsOf, withChecks } from './journal-lines.ts'
+import { releaseFileOf, manifest } from '../e2e/skyhooks.ts'
+import { entryOf, expectComplete, nodeOf, reboot, service, skyhookOf, statusOf, failureOf, useConformance } from './conformance.ts'
+import { modesOf, recordService, summarize, startsOf, withChecks } from './journal-lines.ts'
 import { deletePod, isRunning, isThere, isUntouched, startPod } from './pods.ts'
 import { row } from './rows.ts'
 
@@ -27,11 +27,11 @@ async function interruptFlags(name: string): Promise<string[]> {
 }
 
 test(row('C09'), async () => {
-  const name = unique('config')
+  const name = uniqueName('config')
   const host = cluster.host(node)
   const [cron, rsyslog] = [await recordService(host, name, 'cron'), await recordService(host, name, 'rsyslog')]
   const first = { 'game.properties': 'lives=3\n', 'ui.properties': 'color=red\n' }
-  const wait = env({ APPLY_WAIT: leaveOf(name) })
+  const wait = env({ APPLY_WAIT: releaseFileOf(name) })
   await cluster.apply(
     manifest(name, {
       interruptionBudget: { count: 1 },
@@ -65,7 +65,7 @@ test(row('C09'), async () => {
   const second = { ...first, 'game.properties': 'lives=2\n' }
   await cluster.edit(name, { packages: { baxter: { configMap: second } } })
   await host.awaitLine('/var/log/skyhook-journal', `${name} baxter 3.2.1 config-check`)
-  await host.write(leaveOf(name), '')
+  await host.write(releaseFileOf(name), '')
   const interrupted = { 'baxter|3.2.1': 'post-interrupt', 'dexter|1.2.3': 'post-interrupt', 'spencer|3.2.3': 'post-interrupt' }
   await expectComplete(cluster, name, interrupted, [node], 120_000)
   expect(await host.bootId()).not.toBe(boot)
@@ -78,7 +78,7 @@ test(row('C09'), async () => {
     const before = (await cluster.lines(node, name)).length
     await cluster.edit(name, { packages: change })
     await expectComplete(cluster, name, stages)
-    return shortly((await cluster.lines(node, name)).slice(before))
+    return summarize((await cluster.lines(node, name)).slice(before))
   }
   const bootThen = await host.bootId()
   const third = { ...second, 'game.properties': 'lives=1\n' }
@@ -109,11 +109,11 @@ test(row('C09'), async () => {
     'dexter post-interrupt-check',
   ])
   expect(await host.bootId()).toBe(bootThen)
-  await cluster.history.never('in trouble', stumbles(node, name))
+  await cluster.history.never('in trouble', failureOf(node, name))
 })
 
 test(row('C10'), async () => {
-  const name = unique('interrupt')
+  const name = uniqueName('interrupt')
   const host = cluster.host(node)
   const rsyslog = await recordService(host, name, 'rsyslog')
   const [important, ordinary] = [`${name}-important`, `${name}-drain-on`]
@@ -173,14 +173,14 @@ test(row('C10'), async () => {
     ['dexter begins', (view) => entryOf(view, node, name, 'dexter|1.2.3') !== 'absent'],
   )
   expect(await host.bootId()).not.toBe(boot)
-  await cluster.history.never('in trouble', stumbles(node, name))
+  await cluster.history.never('in trouble', failureOf(node, name))
   const lines = await cluster.lines(node, name)
   expect(startsOf(lines)).toEqual(['rsyslog']) // john's is covered by the reboot, baxter's comes after it
   expect((await interruptFlags(name)).filter((flag) => flag.startsWith('dexter'))).toEqual(['dexter: node_restart_0.complete'])
 })
 
 test(row('C11'), async () => {
-  const name = unique('grouping')
+  const name = uniqueName('grouping')
   const host = cluster.host(node)
   const [cron, containerd, foobar] = await Promise.all(['cron', 'containerd', 'foobar'].map((one) => recordService(host, name, one)))
   await cluster.taint(node, { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' })
@@ -197,7 +197,7 @@ test(row('C11'), async () => {
   await expectComplete(cluster, name, { 'dax|1.2.3': 'post-interrupt', 'zeb|2.1.4': 'post-interrupt' })
   const lines = await cluster.lines(node, name)
   expect(startsOf(lines)).toEqual(['containerd', 'cron', 'foobar'])
-  const order = shortly(lines)
+  const order = summarize(lines)
   const restarts = order.flatMap((line, index) => (line.endsWith('started') ? [index] : []))
   expect(restarts).toEqual([8, 9, 10]) // after apply and config of both, before anything of post-interrupt
   for (const of of ['dax', 'zeb']) expect(modesOf(lines, of)).toEqual(withChecks('apply', 'config', 'post-interrupt'))

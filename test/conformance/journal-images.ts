@@ -13,7 +13,7 @@ import { buildImage } from '../../src/packages/oci/write/layout.ts'
 import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
 import { pushImages } from '../../src/packages/oci/write/push.ts'
 import { createRegistryClient, type RegistryClient } from '../../src/packages/oci/read/registry.ts'
-import { PACKAGE_FOLDER } from '../../src/packages/store/layer-paths.ts'
+import { packageFolder } from '../../src/packages/store/layer-paths.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
 export const repository = 'test/journal'
@@ -62,10 +62,10 @@ function registryClient({
 async function entriesOf(version: string): Promise<LayerEntry[]> {
   const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as object
   const versioned = Buffer.from(JSON.stringify({ ...config, package_version: /^\d+\.\d+$/.test(version) ? `${version}.0` : version }))
-  const others = (await readFolder(folder, PACKAGE_FOLDER)).filter(({ path }) => !path.endsWith('config.json'))
+  const others = (await readFolder(folder, packageFolder)).filter(({ path }) => !path.endsWith('config.json'))
   return [
-    { kind: 'folder', path: PACKAGE_FOLDER, mode: 0o755 },
-    { kind: 'file', path: `${PACKAGE_FOLDER}/config.json`, mode: 0o644, content: versioned },
+    { kind: 'folder', path: packageFolder, mode: 0o755 },
+    { kind: 'file', path: `${packageFolder}/config.json`, mode: 0o644, content: versioned },
     ...others,
   ]
 }

@@ -34,7 +34,7 @@ export function parseLines(lines: readonly string[], skyhook: string): Line[] {
 }
 
 /** `dexter apply`, `dexter apply-check`, …: in order, without versions. */
-export const shortly = (lines: readonly Line[]): string[] => lines.map(({ package: name, mode }) => `${name} ${mode}`)
+export const summarize = (lines: readonly Line[]): string[] => lines.map(({ package: name, mode }) => `${name} ${mode}`)
 
 /** Steps of one package. */
 export const ofPackage = (lines: readonly Line[], name: string): Line[] => lines.filter((line) => line.package === name)
@@ -46,9 +46,9 @@ export const modesOf = (lines: readonly Line[], name: string): string[] => ofPac
 export const withChecks = (...stages: readonly string[]): string[] => stages.flatMap((stage) => [stage, `${stage}-check`])
 
 /** When a package wrote its first line of a mode; throws where it wrote none. */
-export function whenBegan(lines: readonly Line[], name: string, mode: string): number {
+export function startTimeOf(lines: readonly Line[], name: string, mode: string): number {
   const found = ofPackage(lines, name).find((line) => line.mode === mode)
-  if (!found) throw new Error(`${name} never ran ${mode}: ${shortly(lines).join(', ')}`)
+  if (!found) throw new Error(`${name} never ran ${mode}: ${summarize(lines).join(', ')}`)
   return found.atMs
 }
 

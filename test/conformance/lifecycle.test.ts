@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
-import { unique } from '../e2e/cluster.ts'
+import { uniqueName } from '../e2e/cluster.ts'
 import { patch, paths } from '../e2e/kube.ts'
-import { leaveOf, manifest } from '../e2e/skyhooks.ts'
+import { releaseFileOf, manifest } from '../e2e/skyhooks.ts'
 import { entryOf, expectComplete, nodeOf, skyhookOf, statusOf, useConformance } from './conformance.ts'
-import { journalFile, modesOf, ofPackage, shortly, whenBegan, withChecks } from './journal-lines.ts'
+import { journalFile, modesOf, ofPackage, summarize, startTimeOf, withChecks } from './journal-lines.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()
@@ -15,7 +15,7 @@ const game = { 'game.properties': 'lives=3\n', 'ui.properties': 'color=red\n' }
 const env = (variables: Readonly<Record<string, string>>) => Object.entries(variables).map(([name, value]) => ({ name, value }))
 
 test(row('C01'), async () => {
-  const name = unique('simple')
+  const name = uniqueName('simple')
   const host = cluster.host(node)
   const limits = { cpuRequest: '50m', cpuLimit: '500m', memoryRequest: '32Mi', memoryLimit: '32Mi' }
   await cluster.apply(
@@ -29,7 +29,7 @@ test(row('C01'), async () => {
           dependsOn: { dexter: '1.2.3' },
           containerSHA: cluster.digest('1.2'),
           resources: limits,
-          env: env({ APPLY_WAIT: leaveOf(name) }),
+          env: env({ APPLY_WAIT: releaseFileOf(name) }),
         }),
       },
     }),
@@ -40,12 +40,12 @@ test(row('C01'), async () => {
   expect(unit).toContain(`MemoryMax=${32 * 1024 * 1024}`)
   expect(unit).toContain('CPUQuotaPerSecUSec=500ms')
   expect(nodeOf(cluster.history.now, node, name).status).toBe('in_progress')
-  await host.write(leaveOf(name), '')
+  await host.write(releaseFileOf(name), '')
 
   await expectComplete(cluster, name, { 'dexter|1.2.3': 'config', 'foobar|1.2': 'config', 'spencer|3.2.3': 'config' })
   const lines = await cluster.lines(node, name)
   for (const of of ['dexter', 'spencer', 'foobar']) expect(modesOf(lines, of)).toEqual(withChecks('apply', 'config'))
-  expect(shortly(lines).slice(0, 4)).toEqual(withChecks('apply', 'config').map((mode) => `dexter ${mode}`))
+  expect(summarize(lines).slice(0, 4)).toEqual(withChecks('apply', 'config').map((mode) => `dexter ${mode}`))
 
   const { uid } = skyhookOf(cluster.history.now, name)?.metadata ?? {}
   const folder = `/var/lib/skyhook/${name}/dexter-1.2.3-${uid}-1`
@@ -57,7 +57,7 @@ test(row('C01'), async () => {
 })
 
 test(row('C02'), async () => {
-  const name = unique('update')
+  const name = uniqueName('update')
   const first = {
     dexter: cluster.pack('1.2.3', { configMap: game }),
     spencer: cluster.pack('3.2.3', { dependsOn: { dexter: '1.2.3' } }),
@@ -78,7 +78,7 @@ test(row('C02'), async () => {
 })
 
 test(row('C03'), async () => {
-  const name = unique('depends')
+  const name = uniqueName('depends')
   const packages = {
     'aa-fast': cluster.pack('1.2.3', { env: env({ APPLY_SLEEP: '0.3' }) }),
     'bb-slow': cluster.pack('1.2', { env: env({ APPLY_SLEEP: '1.2' }) }),
@@ -88,9 +88,9 @@ test(row('C03'), async () => {
   await expectComplete(cluster, name, { 'aa-fast|1.2.3': 'config', 'bb-slow|1.2': 'config', 'cc-last|5.4.3': 'config' })
 
   const lines = await cluster.lines(node, name)
-  expect(whenBegan(lines, 'aa-fast', 'apply')).toBeLessThan(whenBegan(lines, 'bb-slow', 'apply-check'))
-  expect(whenBegan(lines, 'bb-slow', 'apply')).toBeLessThan(whenBegan(lines, 'aa-fast', 'apply-check'))
-  expect(shortly(lines).slice(-4)).toEqual(withChecks('apply', 'config').map((mode) => `cc-last ${mode}`))
+  expect(startTimeOf(lines, 'aa-fast', 'apply')).toBeLessThan(startTimeOf(lines, 'bb-slow', 'apply-check'))
+  expect(startTimeOf(lines, 'bb-slow', 'apply')).toBeLessThan(startTimeOf(lines, 'aa-fast', 'apply-check'))
+  expect(summarize(lines).slice(-4)).toEqual(withChecks('apply', 'config').map((mode) => `cc-last ${mode}`))
   await cluster.history.never('a dependent before what it needs', (moment) => {
     const states = ['aa-fast|1.2.3', 'bb-slow|1.2'].map((key) => entryOf(moment, node, name, key))
     return (
@@ -102,7 +102,7 @@ test(row('C03'), async () => {
 })
 
 test(row('C04'), async () => {
-  const name = unique('failure')
+  const name = uniqueName('failure')
   const packages = {
     dexter: cluster.pack('1.2.3'),
     failure: cluster.pack('1.2.3', { dependsOn: { dexter: '1.2.3' }, env: env({ EXIT: '2' }) }),
@@ -133,7 +133,7 @@ test(row('C04'), async () => {
 })
 
 test(row('C06'), async () => {
-  const name = unique('cleanup')
+  const name = uniqueName('cleanup')
   const nodes = ['node-1', 'node-2'] as const
   const packages = { aa: cluster.pack('1.2.3'), bb: cluster.pack('1.2', { dependsOn: { aa: '1.2.3' }, configMap: { motd: 'hello' } }) }
   await cluster.apply(manifest(name, { packages }), ...nodes)
@@ -145,7 +145,7 @@ test(row('C06'), async () => {
   await expectComplete(cluster, name, complete, nodes)
   for (const [index, one] of nodes.entries()) {
     const added = (await cluster.lines(one, name)).slice(marks[index]?.length)
-    expect([one, ...shortly(added)]).toEqual([one, 'bb config', 'bb config-check'])
+    expect([one, ...summarize(added)]).toEqual([one, 'bb config', 'bb config-check'])
   }
 
   await cluster.edit(name, { packages: { bb: { configMap: { motd: 'good night' }, env: env({ EXIT: '2' }) } } })
@@ -158,7 +158,7 @@ test(row('C06'), async () => {
   await cluster.history.eventually('bb fails in apply', (view) => entryOf(view, 'node-1', name, 'bb|1.2') === 'apply/erroring')
   expect(entryOf(cluster.history.now, 'node-1', name, 'aa|1.2.3')).toBe('config/complete')
   expect(entryOf(cluster.history.now, 'node-2', name, 'bb|1.2')).toBe('config/erroring')
-  expect(shortly((await cluster.lines('node-1', name)).slice(before.length)).slice(0, 5)).toEqual([
+  expect(summarize((await cluster.lines('node-1', name)).slice(before.length)).slice(0, 5)).toEqual([
     ...withChecks('apply', 'config').map((mode) => `aa ${mode}`),
     'bb apply',
   ])
@@ -168,7 +168,7 @@ test(row('C06'), async () => {
   })
 
   // a step that is to end gets SIGTERM, and SIGKILL only after its time
-  const slow = unique('graceful')
+  const slow = uniqueName('graceful')
   const stubborn = cluster.pack('1.2.3', { gracefulShutdown: '2s', env: env({ APPLY_SLEEP: '60', APPLY_STUBBORN: 'true' }) })
   await cluster.apply(manifest(slow, { packages: { slow: stubborn } }), 'node-3')
   await cluster.host('node-3').awaitLine(journalFile, `${slow} slow 1.2.3 apply journal.sh`)

@@ -3,13 +3,13 @@ import { expect, test } from 'vitest'
 import { conditionOf } from '../../src/census/skyhook-status.ts'
 import { disableKey, pauseKey } from '../../src/schemas/annotations.ts'
 import type { Taint } from '../../src/schemas/kubernetes.ts'
-import { nodeNames, unique, type NodeName } from '../e2e/cluster.ts'
+import { nodeNames, uniqueName, type NodeName } from '../e2e/cluster.ts'
 import { patch, paths } from '../e2e/kube.ts'
 import type { View } from '../e2e/moments.ts'
-import { leaveOf, manifest } from '../e2e/skyhooks.ts'
+import { releaseFileOf, manifest } from '../e2e/skyhooks.ts'
 import { overBudget, slotsOf } from '../e2e/slots.ts'
-import { besides, expectComplete, nodeOf, readyAtNewest, service, statusOf, useConformance } from './conformance.ts'
-import { recordService, shortly } from './journal-lines.ts'
+import { sharingNodesOf, expectComplete, nodeOf, awaitReady, service, statusOf, useConformance } from './conformance.ts'
+import { recordService, summarize } from './journal-lines.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()
@@ -18,7 +18,7 @@ const keysOf = (view: View, node: NodeName): string[] => (view.nodes.get(node)?.
 
 test(row('C17'), async () => {
   const nodes = ['node-1', 'node-2'] as const
-  const [zzz, b, c, d] = [unique('zzz'), unique('b'), unique('c'), unique('d')]
+  const [zzz, b, c, d] = [uniqueName('zzz'), uniqueName('b'), uniqueName('c'), uniqueName('d')]
   const packages = { foobar: cluster.pack('1.2') }
   const interrupted = async (name: string) => {
     const [unit = ''] = await Promise.all(nodes.map((node) => recordService(cluster.host(node), name, 'cron')))
@@ -27,9 +27,9 @@ test(row('C17'), async () => {
   const status = (view: View, node: NodeName, name: string) => nodeOf(view, node, name).status
   await cluster.taint('node-2', blocking)
   const first = { ...manifest(zzz, { priority: 1, packages: await interrupted(zzz) }) }
-  await cluster.apply(besides(zzz, b, { priority: 2, packages: await interrupted(b) }, { [pauseKey]: 'true' }))
-  await cluster.apply(besides(zzz, c, { priority: 2, packages }))
-  await cluster.apply(besides(zzz, d, { priority: 2, packages }, { [disableKey]: 'true' }))
+  await cluster.apply(sharingNodesOf(zzz, b, { priority: 2, packages: await interrupted(b) }, { [pauseKey]: 'true' }))
+  await cluster.apply(sharingNodesOf(zzz, c, { priority: 2, packages }))
+  await cluster.apply(sharingNodesOf(zzz, d, { priority: 2, packages }, { [disableKey]: 'true' }))
   await cluster.apply(first, ...nodes)
   await cluster.history.eventually(
     'the first is complete on one node, the paused one stands there; the other node is blocked',
@@ -69,7 +69,7 @@ test(row('C17'), async () => {
 })
 
 test(row('C18'), async () => {
-  const name = unique('taints')
+  const name = uniqueName('taints')
   const node = 'node-1'
   const gpu: Taint = { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' }
   const tolerable = (view: View) => conditionOf(statusOf(view, name), 'skyhook.nvidia.com/TaintNotTolerable')?.status
@@ -91,7 +91,7 @@ test(row('C18'), async () => {
 })
 
 test(row('C19'), async () => {
-  const name = unique('required')
+  const name = uniqueName('required')
   const nodes = ['node-1', 'node-2'] as const
   const required: Taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
   for (const node of nodes) await cluster.taint(node, required)
@@ -109,20 +109,20 @@ test(row('C19'), async () => {
   await expectComplete(cluster, name, { 'spencer|3.2.3': 'config' }, nodes)
   for (const node of nodes) {
     await cluster.history.eventually(`${node} lost the taint`, (view) => !keysOf(view, node).includes(required.key))
-    expect(shortly(await cluster.lines(node, name))).toHaveLength(4)
+    expect(summarize(await cluster.lines(node, name))).toHaveLength(4)
   }
 })
 
 test(row('C21'), async () => {
-  const name = unique('budget')
-  const packages = { 'test-pkg': cluster.pack('6.2.0', { env: [{ name: 'APPLY_WAIT', value: leaveOf(name) }] }) }
+  const name = uniqueName('budget')
+  const packages = { 'test-pkg': cluster.pack('6.2.0', { env: [{ name: 'APPLY_WAIT', value: releaseFileOf(name) }] }) }
   await cluster.apply(manifest(name, { interruptionBudget: { count: 2 }, priority: 100, packages }), ...nodeNames)
   await cluster.history.eventually('two nodes are at work', (view) => slotsOf(view, name).length === 2)
   await cluster.history.eventually('the third waits', (view) =>
     nodeNames.some((node) => nodeOf(view, node, name).reason?.reason === 'WaitingForSlot'),
   )
-  for (const node of nodeNames) await cluster.host(node).write(leaveOf(name), '')
-  await readyAtNewest(cluster, name)
+  for (const node of nodeNames) await cluster.host(node).write(releaseFileOf(name), '')
+  await awaitReady(cluster, name)
   await expectComplete(cluster, name, { 'test-pkg|6.2.0': 'config' }, nodeNames)
   await cluster.history.never('more slots than the budget', overBudget(name, 2))
   await cluster.history.never('more nodes at work than the budget', (moment) => {

@@ -1,20 +1,25 @@
 /** Workloads on the nodes. */
-import type { Transport } from '../../src/kube/transport.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
 import type { NodeName } from '../e2e/cluster.ts'
-import { unlessGone } from '../e2e/kube.ts'
+import { ignoreNotFound } from '../e2e/kube.ts'
 import type { View } from '../e2e/moments.ts'
 
 const pods = '/api/v1/namespaces/default/pods'
 
 /** A pod that runs until it is told to end, on that node whatever its cordon says. */
-export async function startPod(api: Transport, name: string, node: NodeName, labels: Readonly<Record<string, string>> = {}): Promise<void> {
+export async function startPod(
+  api: KubeTransport,
+  name: string,
+  node: NodeName,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const containers = [{ name: 'workload', image: 'sandbox.local/workload:1', imagePullPolicy: 'Never' }]
   const spec = { nodeName: node, terminationGracePeriodSeconds: 1, containers }
   await api.json('POST', pods, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name, labels }, spec } })
 }
 
-export async function deletePod(api: Transport, name: string): Promise<void> {
-  await unlessGone(api, 'DELETE', `${pods}/${name}`)
+export async function deletePod(api: KubeTransport, name: string): Promise<void> {
+  await ignoreNotFound(api, 'DELETE', `${pods}/${name}`)
 }
 
 const podOf = (view: View, name: string) => view.pods.get(`default/${name}`)

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { conditionOf } from '../../src/census/skyhook-status.ts'
 import { disableKey, pauseKey } from '../../src/schemas/annotations.ts'
-import { unique, type NodeName } from '../e2e/cluster.ts'
-import { patch, paths, unlessGone } from '../e2e/kube.ts'
+import { uniqueName, type NodeName } from '../e2e/cluster.ts'
+import { patch, paths, ignoreNotFound } from '../e2e/kube.ts'
 import type { View } from '../e2e/moments.ts'
 import { manifest } from '../e2e/skyhooks.ts'
 import { entryOf, expectComplete, nodeOf, skyhookOf, statusOf, useConformance } from './conformance.ts'
@@ -15,10 +15,10 @@ const cluster = useConformance()
 const node: NodeName = 'node-3'
 const enabled = { enabled: true }
 const isGone = (view: View, name: string): boolean => skyhookOf(view, name) === undefined
-const askToDelete = async (name: string): Promise<unknown> => await unlessGone(cluster.api, 'DELETE', `${paths.skyhooks}/${name}`)
+const askToDelete = async (name: string): Promise<unknown> => await ignoreNotFound(cluster.api, 'DELETE', `${paths.skyhooks}/${name}`)
 
 test(row('N01'), async () => {
-  const name = unique('explicit')
+  const name = uniqueName('explicit')
   const host = cluster.host(node)
   const own = `/var/tmp/${name}.journal`
   const dexter = cluster.pack('1.2.3', {
@@ -42,7 +42,7 @@ test(row('N01'), async () => {
 })
 
 test(row('N02'), async () => {
-  const name = unique('mixed')
+  const name = uniqueName('mixed')
   const packages = { inn: cluster.pack('1.2.3', { uninstall: enabled }), out: cluster.pack('3.2.3', { uninstall: { enabled: false } }) }
   await cluster.apply(manifest(name, { packages }), node)
   await expectComplete(cluster, name, { 'inn|1.2.3': 'config', 'out|3.2.3': 'config' }, [node])
@@ -54,7 +54,7 @@ test(row('N02'), async () => {
 })
 
 test(row('N03'), async () => {
-  const name = unique('ondelete')
+  const name = uniqueName('ondelete')
   const packages = { inn: cluster.pack('1.2.3', { uninstall: enabled }), other: cluster.pack('3.2.3') }
   await cluster.apply(manifest(name, { packages }), node)
   await expectComplete(cluster, name, { 'inn|1.2.3': 'config', 'other|3.2.3': 'config' }, [node])
@@ -90,7 +90,7 @@ async function deleteHeld(name: string, annotation: string, meanwhile: () => Pro
 }
 
 test(row('N07'), async () => {
-  const name = unique('paused')
+  const name = uniqueName('paused')
   await deleteHeld(name, pauseKey, async () => {
     const isTold = ({ events }: View): boolean =>
       [...events.values()].some(
@@ -102,7 +102,7 @@ test(row('N07'), async () => {
 })
 
 test(row('N08'), async () => {
-  const name = unique('disabled')
+  const name = uniqueName('disabled')
   await deleteHeld(name, disableKey)
   expect(isGone(cluster.history.now, name)).toBe(true)
 })

@@ -1,20 +1,20 @@
 /** Rows C12 to C14, N10, N12, N14: versions up and down, removal, deletion, and what the original left behind. */
 import { expect, test } from 'vitest'
 import { nodeStateKey, statusKey, versionKey } from '../../src/schemas/annotations.ts'
-import { unique } from '../e2e/cluster.ts'
+import { uniqueName } from '../e2e/cluster.ts'
 import { deleteAgent } from '../e2e/agents.ts'
 import { patch, paths } from '../e2e/kube.ts'
 import { manifest, traces } from '../e2e/skyhooks.ts'
 import { slotsOf } from '../e2e/slots.ts'
-import { entryOf, expectComplete, nodeOf, reboot, service, skyhookOf, statusOf, stumbles, useConformance } from './conformance.ts'
-import { modesOf, ofPackage, recordService, shortly, startsOf, withChecks } from './journal-lines.ts'
+import { entryOf, expectComplete, nodeOf, reboot, service, skyhookOf, statusOf, failureOf, useConformance } from './conformance.ts'
+import { modesOf, ofPackage, recordService, summarize, startsOf, withChecks } from './journal-lines.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()
 const node = 'node-2'
 
 test(row('C12'), async () => {
-  const name = unique('versions')
+  const name = uniqueName('versions')
   const host = cluster.host(node)
   const [cron, other] = [await recordService(host, name, 'cron'), await recordService(host, name, 'containerd')]
   const packages = {
@@ -57,7 +57,7 @@ test(row('C12'), async () => {
   expect(nodeOf(cluster.history.now, node, name).stateText).toBe('{}')
   const last = (await cluster.lines(node, name)).slice(before + lines.length)
   for (const of of ['dogs', 'nullptr']) expect(modesOf(last, of)).toEqual(withChecks('uninstall'))
-  await cluster.history.never('in trouble', stumbles(node, name))
+  await cluster.history.never('in trouble', failureOf(node, name))
   await cluster.history.never('a cordon after everything was removed', ({ nodes, skyhooks }) => {
     const isEmpty = Object.keys(skyhooks.get(name)?.spec.packages ?? { some: 1 }).length === 0
     return isEmpty && nodes.get(node)?.spec?.unschedulable === true && `${node} is cordoned`
@@ -65,7 +65,7 @@ test(row('C12'), async () => {
 })
 
 test(row('C13'), async () => {
-  const name = unique('delete')
+  const name = uniqueName('delete')
   const packages = {
     dexter: cluster.pack('1.2.3'),
     spencer: cluster.pack('3.2.3', { dependsOn: { dexter: '1.2.3' }, interrupt: { type: 'noop' } }),
@@ -77,16 +77,16 @@ test(row('C13'), async () => {
 
   await cluster.remove(name)
   const { now } = cluster.history
-  const shown = now.nodes.get(node)
-  expect(shown && traces(shown, name)).toEqual([])
-  expect(shown?.spec?.unschedulable ?? false).toBe(false)
+  const publishedState = now.nodes.get(node)
+  expect(publishedState && traces(publishedState, name)).toEqual([])
+  expect(publishedState?.spec?.unschedulable ?? false).toBe(false)
   expect(slotsOf(now, name)).toEqual([])
   await cluster.history.eventually('no Lease names it', ({ leases }) => ![...leases.keys()].some((lease) => lease.startsWith(`${name}-`)))
   expect(await cluster.lines(node, name)).toEqual(before) // nothing opted into being uninstalled
 })
 
 test(row('C14'), async () => {
-  const name = unique('older')
+  const name = uniqueName('older')
   const host = cluster.host(node)
   const entry = { name: 'foobar', version: '1.2', image: cluster.image, stage: 'config', state: 'complete' }
   await host.exec('mkdir', '-p', `/var/lib/skyhook/${name}/flags`)
@@ -108,7 +108,7 @@ test(row('C14'), async () => {
 })
 
 test(row('N10'), async () => {
-  const name = unique('downgrade')
+  const name = uniqueName('downgrade')
   const uninstall = { enabled: false }
   await cluster.apply(manifest(name, { packages: { dogs: cluster.pack('1.2.6', { uninstall }) } }), node)
   await expectComplete(cluster, name, { 'dogs|1.2.6': 'config' }, [node])
@@ -121,7 +121,7 @@ test(row('N10'), async () => {
 })
 
 test(row('N12'), async () => {
-  const name = unique('upgrade')
+  const name = uniqueName('upgrade')
   await cluster.apply(manifest(name, { packages: { dogs: cluster.pack('1.2.5') } }), node)
   await expectComplete(cluster, name, { 'dogs|1.2.5': 'config' }, [node])
   await cluster.edit(name, { packages: { dogs: { version: '1.2.6' } } })
@@ -137,13 +137,13 @@ test(row('N12'), async () => {
 })
 
 test(row('N14'), async () => {
-  const name = unique('ready')
+  const name = uniqueName('ready')
   const nodes = ['node-1', 'node-2'] as const
   const packages = { dexter: cluster.pack('1.2.3', { env: [{ name: 'APPLY_SLEEP', value: '0.5' }] }) }
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages }), ...nodes)
   await cluster.sandbox.kubectl(['wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=60s'])
   await expectComplete(cluster, name, { 'dexter|1.2.3': 'config' }, nodes)
-  expect(shortly(await cluster.lines(node, name))).toEqual(withChecks('apply', 'config').map((mode) => `dexter ${mode}`))
+  expect(summarize(await cluster.lines(node, name))).toEqual(withChecks('apply', 'config').map((mode) => `dexter ${mode}`))
   await cluster.history.never('Ready before all nodes are complete', (moment) => {
     const ready = statusOf(moment, name).conditions?.find(({ type }) => type === 'Ready')
     const incomplete = nodes.filter((one) => nodeOf(moment, one, name).status !== 'complete')

@@ -1,25 +1,35 @@
 /** Agents that go away in the middle of a step: the step is the host's, and the next agent picks up where the last one was. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { deleteAgent, killAgent, rollAgents, withoutAgents } from './agents.ts'
-import { unique, useCluster, type NodeName } from './cluster.ts'
-import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, type Scripts, withoutTimes } from './skyhooks.ts'
+import { uniqueName, useCluster, type NodeName } from './cluster.ts'
+import {
+  journaled,
+  journalOf,
+  releaseFileOf,
+  manifest,
+  onceEach,
+  shellscript,
+  publishedState,
+  type Scripts,
+  withoutTimes,
+} from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 import { createWorkloads } from './workloads.ts'
 
 const cluster = useCluster()
 
 /** Applies a package whose `mode` waits for leave, and returns once it waits there. */
-async function beginAndWait(node: NodeName, mode: keyof Scripts): Promise<Waiting> {
-  const name = unique('restart')
+async function startUntilWaiting(node: NodeName, mode: keyof Scripts): Promise<WaitingStep> {
+  const name = uniqueName('restart')
   onTestFinished(async () => await cluster.remove(name))
   await cluster.apply(manifest(name, { packages: { work: shellscript(cluster.registry, journaled(name, mode)) } }), node)
   await cluster.host(node).awaitLine(journalOf(name), `${mode} begins`)
   return { name, node, mode, lease: slotsOf(cluster.history.now, name)[0]?.uid }
 }
 
-type Waiting = { readonly name: string; readonly node: NodeName; readonly mode: keyof Scripts; readonly lease: string | undefined }
+type WaitingStep = { readonly name: string; readonly node: NodeName; readonly mode: keyof Scripts; readonly lease: string | undefined }
 
-const journal = async ({ name, node }: Waiting): Promise<string[]> => withoutTimes(await cluster.host(node).lines(journalOf(name)))
+const journal = async ({ name, node }: WaitingStep): Promise<string[]> => withoutTimes(await cluster.host(node).lines(journalOf(name)))
 
 const runningSteps = async (node: NodeName): Promise<string> =>
   await cluster.host(node).exec('systemctl', 'list-units', '--plain', '--no-legend', '--state=activating,active', 'skyhookd-*')
@@ -29,15 +39,15 @@ test.each<[string, (nodes: readonly NodeName[]) => Promise<unknown>]>([
   ['is killed', async (nodes) => await Promise.all(nodes.map((node) => killAgent(cluster, node)))],
   ['is replaced by another image', async () => await rollAgents(cluster)],
 ])('an agent that %s during a step leaves it running; its end is picked up and nothing runs twice', async (_, disturb) => {
-  const steps = await Promise.all([beginAndWait('node-1', 'apply'), beginAndWait('node-2', 'config_check')])
+  const steps = await Promise.all([startUntilWaiting('node-1', 'apply'), startUntilWaiting('node-2', 'config_check')])
   await disturb(['node-1', 'node-2'])
   for (const step of steps) {
     expect((await journal(step)).at(-1)).toBe(`${step.mode} begins`) // still the same one, still waiting
     expect(slotsOf(cluster.history.now, step.name)).toMatchObject([{ uid: step.lease, holder: step.node }])
-    await cluster.host(step.node).write(leaveOf(step.name), '')
-    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(step.node), step.name).status === 'complete')
+    await cluster.host(step.node).write(releaseFileOf(step.name), '')
+    await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(step.node), step.name).status === 'complete')
     expect(await journal(step)).toEqual(onceEach('apply', 'apply_check', 'config', 'config_check'))
-    expect(shown(cluster.history.now.nodes.get(step.node), step.name).state['work|1.1.0']).not.toHaveProperty('restarts')
+    expect(publishedState(cluster.history.now.nodes.get(step.node), step.name).state['work|1.1.0']).not.toHaveProperty('restarts')
   }
 })
 
@@ -47,20 +57,20 @@ describe('a step that ends while there is no agent', () => {
     ['badly', 'echo "no more room" >&2; exit 3', 'erroring', expect.stringMatching(/exited 3, expected 0: no more room/) as string],
   ])('%s: is known to the next one', async (_, end, status, message) => {
     const node = 'node-2'
-    const name = unique('absent')
+    const name = uniqueName('absent')
     onTestFinished(async () => await cluster.remove(name))
-    const apply = `echo begins >>${journalOf(name)}; until [ -e ${leaveOf(name)} ]; do sleep 0.05; done; ${end}`
+    const apply = `echo begins >>${journalOf(name)}; until [ -e ${releaseFileOf(name)} ]; do sleep 0.05; done; ${end}`
     await cluster.apply(manifest(name, { packages: { work: shellscript(cluster.registry, { apply }) } }), node)
     await cluster.host(node).awaitLine(journalOf(name), 'begins')
     await withoutAgents(cluster, async () => {
-      await cluster.host(node).write(leaveOf(name), '')
+      await cluster.host(node).write(releaseFileOf(name), '')
       await expect.poll(async () => await runningSteps(node), { timeout: 5_000 }).toBe('')
     })
     await cluster.history.eventually('the Node shows how it ended', ({ nodes }) => {
-      const now = shown(nodes.get(node), name)
+      const now = publishedState(nodes.get(node), name)
       return now.status === status && (now.reason === undefined) === (message === undefined)
     })
-    expect(shown(cluster.history.now.nodes.get(node), name).reason?.message).toEqual(message)
+    expect(publishedState(cluster.history.now.nodes.get(node), name).reason?.message).toEqual(message)
     expect(await cluster.host(node).lines(journalOf(name))).toEqual(['begins'])
   })
 })
@@ -72,14 +82,14 @@ describe('an agent that goes away between two services of an interrupt', () => {
 
   test('the next one restarts the other only when no protected pod has come meanwhile', async () => {
     const node = 'node-1'
-    const name = unique('between')
+    const name = uniqueName('between')
     const [first, second] = [`${name}-1`, `${name}-2`]
     const shop = await createWorkloads(cluster, name)
     onTestFinished(async () => {
       await shop.remove()
       await cluster.remove(name)
     })
-    const waits = `until [ -e ${leaveOf(name)} ]; do sleep 0.05; done`
+    const waits = `until [ -e ${releaseFileOf(name)} ]; do sleep 0.05; done`
     const apply = [unitFile(first, journalOf(name), waits), unitFile(second, journalOf(name), 'true')].join('\n')
     const work = shellscript(cluster.registry, { apply }, { interrupt: { type: 'service', services: [first, second] } })
     const podNonInterruptLabels = { matchLabels: { app: 'training' } }
@@ -87,12 +97,12 @@ describe('an agent that goes away between two services of an interrupt', () => {
     await cluster.host(node).awaitLine(journalOf(name), first)
     await withoutAgents(cluster, async () => {
       await shop.pod('training', node, { tolerations: [{ operator: 'Exists' }] })
-      await cluster.host(node).write(leaveOf(name), '')
+      await cluster.host(node).write(releaseFileOf(name), '')
     })
-    await cluster.history.eventually('it waits', ({ nodes }) => shown(nodes.get(node), name).reason?.reason === 'ProtectedPods')
+    await cluster.history.eventually('it waits', ({ nodes }) => publishedState(nodes.get(node), name).reason?.reason === 'ProtectedPods')
     expect(await cluster.host(node).lines(journalOf(name))).toEqual([first])
     await shop.endPod('training')
-    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete')
+    await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete')
     expect(await cluster.host(node).lines(journalOf(name))).toEqual([first, first, second])
   })
 })

@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest'
 import { nodeStateKey, type NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { withoutAgents } from './agents.ts'
-import { unique, useCluster, type NodeName } from './cluster.ts'
+import { uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, paths } from './kube.ts'
-import { borrow, type CleanUp } from './lanes.ts'
+import { lockNodes, type OnTestFinished } from './node-locks.ts'
 import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned, tells } from './service-of-nodes.ts'
-import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { isCompleteOn, isCordoned, hasEvent } from './node-availability.ts'
+import { journaled, journalOf, releaseFileOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -18,9 +18,9 @@ const withInterrupt = [...once, ...onceEach('post_interrupt')]
 type State = Readonly<Record<string, NodeStateEntry>>
 
 /** Two packages, complete on the node; the first restarts a service. Each has a journal of its own. */
-async function completed(onTestFinished: CleanUp, node: NodeName) {
-  await borrow(onTestFinished, node)
-  const name = unique('edit')
+async function completed(onTestFinished: OnTestFinished, node: NodeName) {
+  await lockNodes(onTestFinished, node)
+  const name = uniqueName('edit')
   onTestFinished(async () => await cluster.remove(name))
   const pkg = (of: string, more = {}) => shellscript(cluster.registry, journaled(`${name}-${of}`), more)
   const packages = { first: pkg('first', { interrupt: { type: 'service', services: ['foobar'] } }), second: pkg('second') }
@@ -33,7 +33,7 @@ async function completed(onTestFinished: CleanUp, node: NodeName) {
     journals: async () => ({ first: await journal('first'), second: await journal('second') }),
     /** Removes the annotation (null), or writes what `change` makes of it. */
     edit: async (change: null | ((state: State) => State)): Promise<void> => {
-      const { state } = shown(cluster.history.now.nodes.get(node), name)
+      const { state } = publishedState(cluster.history.now.nodes.get(node), name)
       const value = change === null ? null : JSON.stringify(change(state))
       const edited = await patch<KubernetesNode>(cluster.api, `${paths.nodes}/${node}`, {
         metadata: { annotations: { [nodeStateKey(name)]: value } },
@@ -48,15 +48,15 @@ async function completed(onTestFinished: CleanUp, node: NodeName) {
       await cluster.history.eventually(
         'it is complete again, and shows all of it',
         (view) => {
-          const { state } = shown(view.nodes.get(node), name)
+          const { state } = publishedState(view.nodes.get(node), name)
           return isDone(view) && state['first|1.1.0']?.stage === 'post-interrupt' && state['second|1.1.0']?.state === 'complete'
         },
         60_000,
       )
       expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
     },
-    told: async (reason: string, ...words: readonly string[]): Promise<void> =>
-      void (await cluster.history.eventually(`the Event ${reason}`, (view) => tells(view, node, reason, name, ...words))),
+    told: async (reason: string, ...fragments: readonly string[]): Promise<void> =>
+      void (await cluster.history.eventually(`the Event ${reason}`, (view) => hasEvent(view, node, reason, name, ...fragments))),
   }
 }
 
@@ -95,17 +95,17 @@ describe.concurrent('while the agent looks on', () => {
 
 test('removing the annotation while a step runs stops that step and starts over under the same slot', async ({ onTestFinished }) => {
   const node = 'node-3'
-  const name = unique('edit')
+  const name = uniqueName('edit')
   const host = cluster.host(node)
   onTestFinished(async () => await cluster.remove(name))
   const work = shellscript(cluster.registry, journaled(name, 'config'), { gracefulShutdown: '2s' })
   await cluster.apply(manifest(name, { packages: { work } }), node)
   await host.awaitLine(journalOf(name), 'config begins')
   await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations: { [nodeStateKey(name)]: null } } })
-  await cluster.history.eventually('the Event SkyhookReset', (view) => tells(view, node, 'SkyhookReset', name))
+  await cluster.history.eventually('the Event SkyhookReset', (view) => hasEvent(view, node, 'SkyhookReset', name))
   const begun = async (): Promise<number> => (await host.lines(journalOf(name))).filter((line) => line.endsWith('config begins')).length
   await expect.poll(begun, { timeout: 20_000 }).toBe(2)
-  await host.write(leaveOf(name), '')
+  await host.write(releaseFileOf(name), '')
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]) && slotsOf(view, name).length === 0)
   const half = [...onceEach('apply', 'apply_check'), 'config begins']
   expect(withoutTimes(await host.lines(journalOf(name)))).toEqual([...half, ...half, 'config ends', ...onceEach('config_check')])

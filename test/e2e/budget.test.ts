@@ -1,14 +1,14 @@
 /** Three nodes full of pods and a budget of one: what must never be seen while they are drained and their service is restarted. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { nodeNames, unique, useCluster } from './cluster.ts'
+import { nodeNames, uniqueName, useCluster } from './cluster.ts'
 import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned, moreOutOfService, serviceOf, tells, uncordonings } from './service-of-nodes.ts'
-import { manifest, shellscript, shown } from './skyhooks.ts'
+import { isCompleteOn, isCordoned, exceedsOutOfService, serviceStates, hasEvent, uncordonedStates } from './node-availability.ts'
+import { manifest, shellscript, publishedState } from './skyhooks.ts'
 import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
 import { createWorkloads, tooFewReady, type Workloads } from './workloads.ts'
 
 const cluster = useCluster()
-const name = unique('budget')
+const name = uniqueName('budget')
 const busy = 'node-2'
 let shop: Workloads
 let trainingUid: string | undefined
@@ -39,17 +39,17 @@ describe('three nodes with pods that have to move and one that must not be inter
   test('the node with the protected pod waits for it, cordoned, and names it', async () => {
     await cluster.history.eventually(
       'the node waits',
-      ({ nodes }) => shown(nodes.get(busy), name).reason?.reason === 'ProtectedPods',
+      ({ nodes }) => publishedState(nodes.get(busy), name).reason?.reason === 'ProtectedPods',
       60_000,
     )
     const node = cluster.history.now.nodes.get(busy)
-    expect(shown(node, name)).toMatchObject({
+    expect(publishedState(node, name)).toMatchObject({
       status: 'in_progress',
       state: {},
       reason: { message: expect.stringContaining(`${name}/training`) as string },
     })
     expect(isCordoned(node)).toBe(true)
-    await cluster.history.eventually('an Event names it', (view) => tells(view, busy, 'ProtectedPods', name, `${name}/training`), 10_000)
+    await cluster.history.eventually('an Event names it', (view) => hasEvent(view, busy, 'ProtectedPods', name, `${name}/training`), 10_000)
     expect(shop.pods(cluster.history.now, 'cart').some(({ spec }) => spec?.nodeName === busy)).toBe(true) // nobody is evicted in vain
   })
 
@@ -62,9 +62,9 @@ describe('three nodes with pods that have to move and one that must not be inter
 
   test('never were two nodes out of service, or two slots held', async () => {
     await cluster.history.never('two slots', overBudget(name, 1))
-    await cluster.history.never('two nodes out of service', moreOutOfService(1))
+    await cluster.history.never('two nodes out of service', exceedsOutOfService(1))
     await cluster.history.never('work without a slot', workWithoutSlot(name))
-    for (const node of nodeNames) expect(uncordonings(await serviceOf(cluster.history, node))).toHaveLength(1)
+    for (const node of nodeNames) expect(uncordonedStates(await serviceStates(cluster.history, node))).toHaveLength(1)
   })
 
   test('never had the pods too few that their budget protects', async () => {
@@ -77,7 +77,7 @@ describe('three nodes with pods that have to move and one that must not be inter
     const lives = await cluster.history.values((view) => shop.pods(view, 'training').map(({ metadata }) => metadata.uid)[0])
     expect(lives.filter((uid) => uid !== undefined)).toEqual([trainingUid])
     await cluster.history.never('work beside the protected pod', (view) => {
-      const state = Object.keys(shown(view.nodes.get(busy), name).state)
+      const state = Object.keys(publishedState(view.nodes.get(busy), name).state)
       return training(view) !== undefined && state.length > 0 && `${busy} works on ${state.join()}`
     })
   })

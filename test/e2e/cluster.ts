@@ -1,15 +1,15 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, inject } from 'vitest'
-import type { Transport } from '../../src/kube/transport.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
 import { agentLogs } from './agents.ts'
 import { record, type History } from '../support/history.ts'
 import { hostOf, type Host } from './host.ts'
-import { adminTransport, patch, paths, unlessGone } from './kube.ts'
-import { selectedBy, traces, type Manifest } from './skyhooks.ts'
+import { adminTransport, patch, paths, ignoreNotFound } from './kube.ts'
+import { selectorLabel, traces, type Manifest } from './skyhooks.ts'
 
 export const nodeNames = ['node-1', 'node-2', 'node-3'] as const
 export type NodeName = (typeof nodeNames)[number]
@@ -17,7 +17,7 @@ export type NodeName = (typeof nodeNames)[number]
 /** The cluster that all end-to-end files share, with a recording of its own for each file. */
 export type Cluster = {
   readonly sandbox: Sandbox
-  readonly api: Transport
+  readonly api: KubeTransport
   readonly kubeconfig: string
   /** host:port of the registry, as the nodes and this machine name it. */
   readonly registry: string
@@ -33,7 +33,7 @@ export type Cluster = {
 
 export const fixturePackages = join(import.meta.dirname, '..', 'fixtures', 'packages')
 /** Folder of test/fixtures/packages and the name it is pushed under. */
-const pushed = [
+const fixtureImages = [
   ['shellscript', 'skyhook-packages/shellscript:1.1.0'],
   ['broken-config', 'test/broken-config:1.0.0'],
   ['missing-step', 'test/missing-step:1.0.0'],
@@ -45,24 +45,24 @@ const pushed = [
 const bootMs = 300_000
 
 /** A sandbox beside the shared one, for what that one is not made for; it goes with the file. */
-export type Aside = { readonly name: string; readonly nodes: number; readonly env: Readonly<Record<string, string>> }
+export type DedicatedSandbox = { readonly name: string; readonly nodes: number; readonly env: Readonly<Record<string, string>> }
 
 /**
  * The shared cluster, or one aside, for the whole file: its fields are there once the file's tests run. Prints what one needs after a failure, and
  * removes what the file applied.
  */
-export function useCluster(aside?: Aside): Cluster {
+export function useCluster(dedicated?: DedicatedSandbox): Cluster {
   const cluster = {} as Cluster
   let close = async (): Promise<void> => undefined
   beforeAll(async () => {
-    const box = sandbox(aside ? `${inject('sandbox')}-${aside.name}` : inject('sandbox'))
-    const up = ['up', String(aside?.nodes ?? nodeNames.length)]
-    if (!existsSync(join(box.folder, 'env'))) await box.must(up, aside && { env: aside.env })
+    const box = sandbox(dedicated ? `${inject('sandbox')}-${dedicated.name}` : inject('sandbox'))
+    const up = ['up', String(dedicated?.nodes ?? nodeNames.length)]
+    if (!existsSync(join(box.folder, 'env'))) await box.must(up, dedicated && { env: dedicated.env })
     const opened = await open(box)
     Object.assign(cluster, opened.cluster)
     close = async () => {
       await opened.close()
-      if (aside && process.env['E2E_SANDBOX'] === undefined) await box.must(['down'])
+      if (dedicated && process.env['E2E_SANDBOX'] === undefined) await box.must(['down'])
     }
   }, bootMs)
   afterEach(async ({ task }) => {
@@ -94,23 +94,23 @@ async function open(box: Sandbox): Promise<{ cluster: Cluster; close: () => Prom
     async apply(manifest, ...nodes) {
       const { name } = manifest.metadata
       applied.add(name)
-      await Promise.all(nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectedBy]: name } } })))
+      await Promise.all(nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: name } } })))
       const path = `${paths.skyhooks}/${name}`
-      return (await unlessGone(api, 'GET', path))
+      return (await ignoreNotFound(api, 'GET', path))
         ? await patch(api, path, manifest)
         : await api.json('POST', paths.skyhooks, { body: manifest })
     },
     edit: async (skyhook, spec) => await patch(api, `${paths.skyhooks}/${skyhook}`, { spec }),
     async remove(skyhook) {
-      await unlessGone(api, 'DELETE', `${paths.skyhooks}/${skyhook}`)
+      await ignoreNotFound(api, 'DELETE', `${paths.skyhooks}/${skyhook}`)
       await history.eventually(`nothing on the nodes and no slot shows ${skyhook}`, ({ nodes, leases }) => {
         const shows = (node: KubernetesNode): boolean => traces(node, skyhook).length > 0
         return ![...nodes.values()].some(shows) && ![...leases.keys()].some((lease) => lease.startsWith(`${skyhook}-`))
       })
       applied.delete(skyhook)
-      const labelled = [...history.now.nodes.values()].filter(({ metadata }) => metadata.labels?.[selectedBy] === skyhook)
+      const labelled = [...history.now.nodes.values()].filter(({ metadata }) => metadata.labels?.[selectorLabel] === skyhook)
       for (const { metadata } of labelled)
-        await patch(api, `${paths.nodes}/${metadata.name}`, { metadata: { labels: { [selectedBy]: null } } })
+        await patch(api, `${paths.nodes}/${metadata.name}`, { metadata: { labels: { [selectorLabel]: null } } })
     },
   }
   const close = async (): Promise<void> => {
@@ -126,15 +126,15 @@ async function open(box: Sandbox): Promise<{ cluster: Cluster; close: () => Prom
 
 async function pushFixtures(box: Sandbox): Promise<void> {
   const done = join(box.folder, 'fixtures-pushed')
-  const names = pushed.map(([, name]) => name).join('\n')
+  const names = fixtureImages.map(([, name]) => name).join('\n')
   if (existsSync(done) && readFileSync(done, 'utf8') === names) return
-  await Promise.all(pushed.map(async ([folder, name]) => await box.must(['push', join(fixturePackages, folder), name])))
+  await Promise.all(fixtureImages.map(async ([folder, name]) => await box.must(['push', join(fixturePackages, folder), name])))
   writeFileSync(done, names)
 }
 
 let count = 0
 
 /** A name that no other test, file or run uses: hosts remember Skyhooks by name. */
-export function unique(stem: string): string {
+export function uniqueName(stem: string): string {
   return `${stem}-${process.pid.toString(36)}${(count++).toString(36)}`
 }

@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, unique, useCluster, type NodeName } from './cluster.ts'
-import { paths, unlessGone } from './kube.ts'
-import { borrow, type CleanUp } from './lanes.ts'
-import { isCompleteOn } from './service-of-nodes.ts'
-import { manifest, shellscript, shown } from './skyhooks.ts'
+import { fixturePackages, uniqueName, useCluster, type NodeName } from './cluster.ts'
+import { paths, ignoreNotFound } from './kube.ts'
+import { lockNodes, type OnTestFinished } from './node-locks.ts'
+import { isCompleteOn } from './node-availability.ts'
+import { manifest, shellscript, publishedState } from './skyhooks.ts'
 
 const cluster = useCluster()
 const state = '/var/lib/skyhook'
 
-async function start(node: NodeName, packages: Record<string, PackageSpec>, onTestFinished: CleanUp): Promise<string> {
-  const name = unique('contract')
+async function start(node: NodeName, packages: Record<string, PackageSpec>, onTestFinished: OnTestFinished): Promise<string> {
+  const name = uniqueName('contract')
   onTestFinished(async () => await cluster.remove(name))
   await cluster.apply(manifest(name, { packages }), node)
   return name
@@ -24,12 +24,12 @@ const completes = async (node: NodeName, name: string): Promise<unknown> =>
   await cluster.history.eventually(`${name} is complete`, (view) => isCompleteOn(view, name, [node]), 30_000)
 
 async function change(node: NodeName, name: string, packages: object): Promise<void> {
-  const before = shown(cluster.history.now.nodes.get(node), name).companion?.applied
+  const before = publishedState(cluster.history.now.nodes.get(node), name).companion?.applied
   await cluster.edit(name, { packages })
   await cluster.history.eventually(
     `${name} is complete for another spec`,
     ({ nodes }) => {
-      const { status, companion } = shown(nodes.get(node), name)
+      const { status, companion } = publishedState(nodes.get(node), name)
       return status === 'complete' && companion?.applied !== before
     },
     30_000,
@@ -37,7 +37,7 @@ async function change(node: NodeName, name: string, packages: object): Promise<v
 }
 
 /** Pushes the package `shellscript` with other files beside; `fill` writes them. */
-async function pushed(image: string, fill: (folder: string) => void): Promise<void> {
+async function pushImage(image: string, fill: (folder: string) => void): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'contract-'))
   try {
     cpSync(join(fixturePackages, 'shellscript'), folder, { recursive: true })
@@ -81,12 +81,12 @@ function writeCurious(folder: string, version: string, out: string): void {
 describe.concurrent('a package', () => {
   test('puts its root_dir over the host’s root, and an uninstall takes away what nobody changed', async ({ onTestFinished, expect }) => {
     const node = 'node-1'
-    await borrow(onTestFinished, node)
-    const image = `test/${unique('rooted')}`
-    const own = unique('rooted')
+    await lockNodes(onTestFinished, node)
+    const image = `test/${uniqueName('rooted')}`
+    const own = uniqueName('rooted')
     const file = (path: string): string => `/usr/local/share/${own}/${path}`
     for (const version of ['1.0.0', '2.0.0'])
-      await pushed(`${image}:${version}`, (folder) => {
+      await pushImage(`${image}:${version}`, (folder) => {
         const root = join(folder, 'root_dir/usr/local/share', own)
         mkdirSync(root, { recursive: true, mode: 0o700 })
         writeFileSync(join(root, 'both'), 'same', { mode: 0o640 })
@@ -118,10 +118,10 @@ describe.concurrent('a package', () => {
 
   test('leaves one copy dir and one image, however often it was changed', async ({ onTestFinished, expect }) => {
     const node = 'node-2'
-    await borrow(onTestFinished, node)
-    const image = `test/${unique('changed')}`
+    await lockNodes(onTestFinished, node)
+    const image = `test/${uniqueName('changed')}`
     for (const version of ['1.0.0', '1.1.0', '1.2.0'])
-      await pushed(`${image}:${version}`, (folder) => writeFileSync(join(folder, 'unlike-any-other'), `${image} ${version}`))
+      await pushImage(`${image}:${version}`, (folder) => writeFileSync(join(folder, 'unlike-any-other'), `${image} ${version}`))
     const host = cluster.host(node)
     const images = async (): Promise<string[]> => await host.list(`${state}/.agent/images`)
     const at = (version: string, word: string): PackageSpec => ({
@@ -146,9 +146,9 @@ describe.concurrent('a package', () => {
 
   test('may have its logs behind an absolute link of the host', async ({ onTestFinished }) => {
     const node = 'node-3'
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const host = cluster.host(node)
-    const name = unique('linked')
+    const name = uniqueName('linked')
     const moved = `/srv/${name}`
     await host.exec(
       'sh',
@@ -173,12 +173,12 @@ describe.concurrent('a step', () => {
     onTestFinished,
   }) => {
     const node = 'node-3'
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const host = cluster.host(node)
-    const image = `test/${unique('curious')}`
-    const out = `/var/tmp/${unique('curious')}`
+    const image = `test/${uniqueName('curious')}`
+    const out = `/var/tmp/${uniqueName('curious')}`
     onTestFinished(async () => await host.remove(out))
-    for (const version of ['1.0.0', '2.0.0']) await pushed(`${image}:${version}`, (folder) => writeCurious(folder, version, out))
+    for (const version of ['1.0.0', '2.0.0']) await pushImage(`${image}:${version}`, (folder) => writeCurious(folder, version, out))
     const env = [
       { name: 'GREETING', value: 'two\nlines and $$(NODE)' },
       { name: 'NODE', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
@@ -191,7 +191,7 @@ describe.concurrent('a step', () => {
     await completes(node, name)
     const said = async (mode: string): Promise<Record<string, string>> =>
       Object.fromEntries((await host.lines(`${out}.${mode}`)).map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string]))
-    const uid = (await unlessGone<{ metadata: { uid: string } }>(cluster.api, 'GET', `${paths.skyhooks}/${name}`))?.metadata.uid
+    const uid = (await ignoreNotFound<{ metadata: { uid: string } }>(cluster.api, 'GET', `${paths.skyhooks}/${name}`))?.metadata.uid
     const dir = `${state}/${name}/work-1.0.0-${uid}-1`
     const apply = await said('apply')
     expect(apply).toMatchObject({
@@ -218,12 +218,12 @@ describe.concurrent('a step', () => {
 
   test('that runs longer than stageTimeout is ended, with its children, and says so', async ({ onTestFinished }) => {
     const node = 'node-1'
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const host = cluster.host(node)
     const mark = `30${Math.floor(Math.random() * 1e6)}`
     const work = shellscript(cluster.registry, { apply: `sleep ${mark} & sleep ${mark}` }, { stageTimeout: '2s', gracefulShutdown: '1s' })
     const name = await start(node, { work }, onTestFinished)
-    const told = (): string => shown(cluster.history.now.nodes.get(node), name).reason?.message ?? ''
+    const told = (): string => publishedState(cluster.history.now.nodes.get(node), name).reason?.message ?? ''
     await cluster.history.eventually('the reason says it', () => told().includes("ran longer than the package's stageTimeout"))
     expect(await host.exec('sh', '-c', `pgrep -fc 'sleep ${mark}' || true`)).toMatch(/^[01]\n$/) // pgrep's own shell
     await cluster.edit(name, { packages: { work: { configMap: { 'apply.sh': 'true' }, stageTimeout: '1m' } } })
@@ -232,7 +232,7 @@ describe.concurrent('a step', () => {
 
   test('that ended has what it printed in the log of the agent', async ({ onTestFinished }) => {
     const node = 'node-3'
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const many = 'seq -f "line %.0f of many, which are more than a log should have" 2000'
     const work = shellscript(cluster.registry, { apply: `echo done; echo beware >&2`, config: many })
     const name = await start(node, { work }, onTestFinished)
@@ -250,12 +250,12 @@ describe.concurrent('a step', () => {
 
   test('that prints a secret and fails shows it nowhere', async ({ onTestFinished }) => {
     const node = 'node-2'
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const host = cluster.host(node)
-    const secret = unique('token')
+    const secret = uniqueName('token')
     const value = `open-sesame-${secret}`
     const path = '/api/v1/namespaces/skyhook/secrets'
-    onTestFinished(async () => void (await unlessGone(cluster.api, 'DELETE', `${path}/${secret}`)))
+    onTestFinished(async () => void (await ignoreNotFound(cluster.api, 'DELETE', `${path}/${secret}`)))
     await cluster.api.json('POST', path, { body: { metadata: { name: secret }, stringData: { key: value } } })
     const work = shellscript(
       cluster.registry,
@@ -264,7 +264,7 @@ describe.concurrent('a step', () => {
     )
     const name = await start(node, { work }, onTestFinished)
     await cluster.history.eventually('the reason says it', ({ nodes }) =>
-      (shown(nodes.get(node), name).reason?.message ?? '').includes('the token is ***'),
+      (publishedState(nodes.get(node), name).reason?.message ?? '').includes('the token is ***'),
     )
     await cluster.history.eventually('an Event says it', ({ events }) =>
       [...events.values()].some(({ message }) => message?.includes(name) === true && message.includes('the token is ***')),

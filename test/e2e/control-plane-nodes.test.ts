@@ -1,9 +1,9 @@
 /** One control-plane node at a time, whatever the budget: the cluster needs the others. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { unique, useCluster, type NodeName } from './cluster.ts'
+import { uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, paths } from './kube.ts'
 import type { View } from './moments.ts'
-import { isCompleteOn, outOfService } from './service-of-nodes.ts'
+import { isCompleteOn, outOfService } from './node-availability.ts'
 import { journaled, manifest, shellscript } from './skyhooks.ts'
 import { slotsOf, workWithoutSlot } from './slots.ts'
 
@@ -19,7 +19,7 @@ beforeAll(async () => await label(''))
 afterAll(async () => await label(null))
 
 test('two control-plane nodes go one after the other, though the budget is two; each holds the control plane as long as it is out', async () => {
-  const name = unique('control-plane')
+  const name = uniqueName('control-plane')
   const work = shellscript(cluster.registry, journaled(name), { interrupt: { type: 'service', services: ['foobar'] } })
   await cluster.apply(manifest(name, { interruptionBudget: { count: 2 }, packages: { work } }), ...nodes)
   await cluster.history.eventually('both are complete', (view) => isCompleteOn(view, name, nodes))

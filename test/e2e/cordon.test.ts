@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import { cordonedBeforeKey, cordonKey, keepCordonedKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
-import { unique, useCluster, type NodeName } from './cluster.ts'
+import { uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, paths } from './kube.ts'
-import type { CleanUp } from './lanes.ts'
-import { isCompleteOn, isCordoned, tells } from './service-of-nodes.ts'
-import { journaled, journalOf, leaveOf, manifest, shellscript } from './skyhooks.ts'
+import type { OnTestFinished } from './node-locks.ts'
+import { isCompleteOn, isCordoned, hasEvent } from './node-availability.ts'
+import { journaled, journalOf, releaseFileOf, manifest, shellscript } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -19,8 +19,8 @@ async function asAdministrator(node: NodeName, body: object, fieldManager: strin
 }
 
 /** A Skyhook that holds the node drained until `leave` is called; returns once it does. */
-async function held(node: NodeName, onTestFinished: CleanUp) {
-  const name = unique('cordon')
+async function nodeWithSlot(node: NodeName, onTestFinished: OnTestFinished) {
+  const name = uniqueName('cordon')
   onTestFinished(async () => {
     await cluster.remove(name)
     const marks = { [keepCordonedKey]: null }
@@ -34,7 +34,7 @@ async function held(node: NodeName, onTestFinished: CleanUp) {
     name,
     now: (): KubernetesNode | undefined => cluster.history.now.nodes.get(node),
     leave: async (): Promise<void> => {
-      await cluster.host(node).write(leaveOf(name), '')
+      await cluster.host(node).write(releaseFileOf(name), '')
       await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
       await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
     },
@@ -47,7 +47,7 @@ describe.concurrent('a node', () => {
   test('that an administrator cordoned before stays cordoned, and loses our marks', async ({ onTestFinished }) => {
     const node = 'node-1'
     await asAdministrator(node, { spec: { unschedulable: true } }, 'kubectl')
-    const { name, now, leave } = await held(node, onTestFinished)
+    const { name, now, leave } = await nodeWithSlot(node, onTestFinished)
     expect([annotation(now(), cordonedBeforeKey), annotation(now(), cordonKey(name))]).toEqual(['true', 'true'])
     await leave()
     expect([isCordoned(now()), annotation(now(), cordonedBeforeKey), annotation(now(), cordonKey(name))]).toEqual([
@@ -62,11 +62,11 @@ describe.concurrent('a node', () => {
   }) => {
     const node = 'node-2'
     await asAdministrator(node, { spec: { unschedulable: true } }, 'kubectl')
-    const { name, now, leave } = await held(node, onTestFinished)
+    const { name, now, leave } = await nodeWithSlot(node, onTestFinished)
     await asAdministrator(node, { spec: { unschedulable: false } }, 'fleet-console')
     await cluster.history.eventually('it is cordoned again', () => isCordoned(now()) && annotation(now(), cordonedBeforeKey) === 'false')
     const told = `somebody uncordoned the node while Skyhook ${name} holds it` // Kubernetes does not record who
-    await cluster.history.eventually('an Event tells it', (view) => tells(view, node, 'CordonChanged', told))
+    await cluster.history.eventually('an Event tells it', (view) => hasEvent(view, node, 'CordonChanged', told))
     await leave()
     expect(isCordoned(now())).toBe(false)
     const changes = [...cluster.history.now.events.values()].filter(
@@ -78,7 +78,7 @@ describe.concurrent('a node', () => {
   test('that an administrator marks to be kept stays cordoned, though it was schedulable before', async ({ onTestFinished }) => {
     const node = 'node-3'
     await asAdministrator(node, { metadata: { annotations: { 'karpenter.sh/do-not-disrupt': 'false' } } }, 'kubectl')
-    const { now, leave } = await held(node, onTestFinished)
+    const { now, leave } = await nodeWithSlot(node, onTestFinished)
     expect(annotation(now(), cordonedBeforeKey)).toBe('false')
     expect(keepOff.map((key) => annotation(now(), key))).toEqual(['true', 'true']) // autoscalers, too, leave it alone meanwhile
     await asAdministrator(node, { metadata: { annotations: { [keepCordonedKey]: 'true' } } }, 'kubectl')

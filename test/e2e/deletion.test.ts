@@ -1,8 +1,8 @@
 /** A Skyhook that is deleted: what is uninstalled with it, what stays, and that nothing of it is left on the cluster. */
 import { describe, expect, test } from 'vitest'
-import { FINALIZER } from '../../src/census/finalizer.ts'
-import { nodeNames, unique, useCluster } from './cluster.ts'
-import { journaled, journalOf, manifest, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { finalizerName } from '../../src/census/finalizer.ts'
+import { nodeNames, uniqueName, useCluster } from './cluster.ts'
+import { journaled, journalOf, manifest, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
 import { overBudget } from './slots.ts'
 
 const cluster = useCluster()
@@ -12,7 +12,7 @@ async function installed(name: string, uninstall: { readonly enabled: boolean } 
   const greeting = shellscript(cluster.registry, scripts, uninstall && { uninstall })
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { greeting } }), ...nodeNames)
   await cluster.history.eventually('installed', ({ nodes }) =>
-    nodeNames.every((node) => shown(nodes.get(node), name).status === 'complete'),
+    nodeNames.every((node) => publishedState(nodes.get(node), name).status === 'complete'),
   )
 }
 
@@ -26,11 +26,11 @@ const uninstalls = async (name: string): Promise<number[]> =>
 
 describe('deleting a Skyhook', () => {
   test('uninstalls the packages that ask for it, on one node after the other, and only then lets it go', async () => {
-    const name = unique('leaving')
+    const name = uniqueName('leaving')
     await installed(name, { enabled: true })
     await cluster.history.eventually(
       'the finalizer is there',
-      ({ skyhooks }) => skyhooks.get(name)?.metadata.finalizers?.includes(FINALIZER) === true,
+      ({ skyhooks }) => skyhooks.get(name)?.metadata.finalizers?.includes(finalizerName) === true,
     )
     await cluster.remove(name)
     expect(await uninstalls(name)).toEqual([1, 1, 1])
@@ -39,7 +39,7 @@ describe('deleting a Skyhook', () => {
   })
 
   test('leaves the others installed, runs nothing and needs no finalizer', async () => {
-    const name = unique('staying')
+    const name = uniqueName('staying')
     await installed(name, undefined)
     await cluster.remove(name)
     expect(await uninstalls(name)).toEqual([0, 0, 0])

@@ -4,31 +4,31 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, unique, useCluster } from './cluster.ts'
-import { isCompleteOn } from './service-of-nodes.ts'
-import { journalOf, journaled, leaveOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { fixturePackages, uniqueName, useCluster } from './cluster.ts'
+import { isCompleteOn } from './node-availability.ts'
+import { journalOf, journaled, releaseFileOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
 const node = 'node-2'
 const folder = '/var/lib/skyhook'
-const small = '/run/small-disk'
+const smallDisk = '/run/small-disk'
 let name: string
 
 const onHost = async (script: string): Promise<string> => await cluster.host(node).exec('sh', '-ec', script)
 /** The disk has so much room from now on. */
-const leave = async (kilobytes: number): Promise<unknown> =>
-  await onHost(`mount -o remount,size=$(($(df -k --output=used ${small} | tail -n 1) + ${kilobytes}))k ${small}`)
-const reason = () => shown(cluster.history.now.nodes.get(node), name).reason
+const leaveFreeSpace = async (kilobytes: number): Promise<unknown> =>
+  await onHost(`mount -o remount,size=$(($(df -k --output=used ${smallDisk} | tail -n 1) + ${kilobytes}))k ${smallDisk}`)
+const reason = () => publishedState(cluster.history.now.nodes.get(node), name).reason
 
 async function apply(work: PackageSpec): Promise<void> {
   await cluster.apply(manifest(name, { packages: { work } }), node)
 }
 
-async function told(why: string, words: string): Promise<void> {
-  await cluster.history.eventually(`the reason is ${why} and says ${words}`, () => {
+async function expectReported(why: string, fragments: string): Promise<void> {
+  await cluster.history.eventually(`the reason is ${why} and says ${fragments}`, () => {
     const now = reason()
-    return now?.reason === why && now.message.includes(words)
+    return now?.reason === why && now.message.includes(fragments)
   })
 }
 
@@ -39,16 +39,18 @@ async function completes(): Promise<void> {
 
 // What the agent keeps moves to a file system of its own, whose size can be chosen, and back.
 beforeAll(async () => {
-  await onHost(`mkdir -p ${small}; mount -t tmpfs -o size=8m tmpfs ${small}; cp -a ${folder}/. ${small}; mount --bind ${small} ${folder}`)
+  await onHost(
+    `mkdir -p ${smallDisk}; mount -t tmpfs -o size=8m tmpfs ${smallDisk}; cp -a ${folder}/. ${smallDisk}; mount --bind ${smallDisk} ${folder}`,
+  )
 })
-beforeEach(() => (name = unique('full')))
+beforeEach(() => (name = uniqueName('full')))
 afterEach(async () => {
-  await leave(4_000)
+  await leaveFreeSpace(4_000)
   await cluster.remove(name)
 })
 afterAll(
   async () =>
-    await onHost(`umount --lazy ${folder}; cp ${small}/.agent/journal.json ${folder}/.agent/journal.json; umount --lazy ${small}`),
+    await onHost(`umount --lazy ${folder}; cp ${smallDisk}/.agent/journal.json ${folder}/.agent/journal.json; umount --lazy ${smallDisk}`),
 )
 
 describe('a host without room', () => {
@@ -59,25 +61,25 @@ describe('a host without room', () => {
     await cluster.sandbox.must(['push', large, `test/${name}:1.0.0`])
     rmSync(large, { recursive: true })
 
-    await leave(200)
+    await leaveFreeSpace(200)
     await apply({ version: '1.0.0', image: `${cluster.registry}/test/${name}`, configMap: { 'apply.sh': `echo x >>${journalOf(name)}` } })
-    await told('HostUnusable', `test/${name}:1.0.0 cannot be stored on the host: ENOSPC`)
+    await expectReported('HostUnusable', `test/${name}:1.0.0 cannot be stored on the host: ENOSPC`)
     expect(reason()?.message).toContain(`Is there room below ${folder}/.agent/images?`)
     await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
 
-    await leave(600)
-    await told('HostUnusable', 'its files cannot be written (ENOSPC')
-    await leave(4_000)
+    await leaveFreeSpace(600)
+    await expectReported('HostUnusable', 'its files cannot be written (ENOSPC')
+    await leaveFreeSpace(4_000)
     await completes()
     expect(await cluster.host(node).lines(journalOf(name))).toEqual(['x'])
   })
 
   test('for the journal begins nothing and says so', async () => {
-    await leave(0)
+    await leaveFreeSpace(0)
     await apply(shellscript(cluster.registry, journaled(name)))
-    await told('HostUnusable', 'nothing is begun while the journal cannot be written: ENOSPC')
+    await expectReported('HostUnusable', 'nothing is begun while the journal cannot be written: ENOSPC')
     expect(await cluster.host(node).lines(journalOf(name))).toEqual([])
-    await leave(4_000)
+    await leaveFreeSpace(4_000)
     await completes()
     expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual(
       onceEach('apply', 'apply_check', 'config', 'config_check'),
@@ -87,10 +89,10 @@ describe('a host without room', () => {
   test('while a step runs loses neither its result nor its turn', async () => {
     await apply(shellscript(cluster.registry, journaled(name, 'apply')))
     await cluster.host(node).awaitLine(journalOf(name), 'apply begins')
-    await leave(0)
-    await cluster.host(node).write(leaveOf(name), '')
-    await told('HostUnusable', 'nothing is begun while the journal cannot be written: ENOSPC')
-    await leave(4_000)
+    await leaveFreeSpace(0)
+    await cluster.host(node).write(releaseFileOf(name), '')
+    await expectReported('HostUnusable', 'nothing is begun while the journal cannot be written: ENOSPC')
+    await leaveFreeSpace(4_000)
     await completes()
     expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual(
       onceEach('apply', 'apply_check', 'config', 'config_check'),

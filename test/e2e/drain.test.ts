@@ -2,17 +2,17 @@
 import { describe, expect, test } from 'vitest'
 import type { PublishedReason } from '../../src/schemas/annotations.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { unique, useCluster, type NodeName } from './cluster.ts'
-import { borrow, type CleanUp } from './lanes.ts'
+import { uniqueName, useCluster, type NodeName } from './cluster.ts'
+import { lockNodes, type OnTestFinished } from './node-locks.ts'
 import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned, tells } from './service-of-nodes.ts'
-import { manifest, shellscript, shown } from './skyhooks.ts'
+import { isCompleteOn, isCordoned, hasEvent } from './node-availability.ts'
+import { manifest, shellscript, publishedState } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 import { createWorkloads, type Workloads } from './workloads.ts'
 
 const cluster = useCluster()
 /** The promise: a drain that is held up is told within this. */
-const soonMs = 10_000
+const maxReactionMs = 10_000
 
 type Scene = {
   readonly name: string
@@ -21,21 +21,21 @@ type Scene = {
   /** A package that restarts a service, on the scene's node or these. */
   readonly apply: (spec?: SkyhookSpec, ...nodes: readonly NodeName[]) => Promise<void>
   readonly reason: (view?: View) => PublishedReason | undefined
-  readonly says: (...words: readonly string[]) => (view: View) => boolean
+  readonly says: (...fragments: readonly string[]) => (view: View) => boolean
   readonly isComplete: (view: View) => boolean
   readonly uidOf: (app: string) => string | undefined
 }
 
 /** A Skyhook and a namespace of its own, on the first of the nodes. */
-async function scene(onTestFinished: CleanUp, node: NodeName, ...others: readonly NodeName[]): Promise<Scene> {
-  await borrow(onTestFinished, node, ...others)
-  const name = unique('drain')
+async function scene(onTestFinished: OnTestFinished, node: NodeName, ...others: readonly NodeName[]): Promise<Scene> {
+  await lockNodes(onTestFinished, node, ...others)
+  const name = uniqueName('drain')
   const shop = await createWorkloads(cluster, name)
   onTestFinished(async () => {
     await cluster.remove(name)
     await shop.remove()
   })
-  const reason = (view = cluster.history.now): PublishedReason | undefined => shown(view.nodes.get(node), name).reason
+  const reason = (view = cluster.history.now): PublishedReason | undefined => publishedState(view.nodes.get(node), name).reason
   return {
     name,
     node,
@@ -48,10 +48,10 @@ async function scene(onTestFinished: CleanUp, node: NodeName, ...others: readonl
     },
     reason,
     says:
-      (...words) =>
+      (...fragments) =>
       (view) => {
         const given = reason(view)
-        return given?.reason === 'DrainBlocked' && words.every((word) => given.message.includes(word))
+        return given?.reason === 'DrainBlocked' && fragments.every((word) => given.message.includes(word))
       },
     isComplete: (view) => isCompleteOn(view, name, [node]),
     uidOf: (app) => shop.pods(cluster.history.now, app)[0]?.metadata.uid,
@@ -70,14 +70,18 @@ describe.concurrent('a pod that does not go', () => {
     await shop.budget('at-least-one', 'cart', 1)
     const cart = uidOf('cart')
     await apply({ packages: { work: interrupting(), quiet: shellscript(cluster.registry, {}) } })
-    await history.eventually('the reason names it', says(`pod ${name}/cart`, `PDB ${name}/at-least-one`, 'needs 1', 'has 1'), soonMs)
-    await history.eventually('an Event names it', (view) => tells(view, node, 'DrainBlocked', name, `${name}/cart`, 'at-least-one'), soonMs)
+    await history.eventually('the reason names it', says(`pod ${name}/cart`, `PDB ${name}/at-least-one`, 'needs 1', 'has 1'), maxReactionMs)
+    await history.eventually(
+      'an Event names it',
+      (view) => hasEvent(view, node, 'DrainBlocked', name, `${name}/cart`, 'at-least-one'),
+      maxReactionMs,
+    )
     await history.eventually('the package without an interrupt is complete', ({ nodes }) => {
-      const { state } = shown(nodes.get(node), name)
+      const { state } = publishedState(nodes.get(node), name)
       return state['quiet|1.1.0']?.state === 'complete' && state['work|1.1.0'] === undefined
     })
     const now = history.now.nodes.get(node)
-    expect([shown(now, name).status, isCordoned(now), uidOf('cart')]).toEqual(['in_progress', true, cart])
+    expect([publishedState(now, name).status, isCordoned(now), uidOf('cart')]).toEqual(['in_progress', true, cart])
     expect(slotsOf(history.now, name)).toMatchObject([{ holder: node, phase: 'draining' }])
 
     await shop.allow('at-least-one', 0)
@@ -93,7 +97,7 @@ describe.concurrent('a pod that does not go', () => {
     await shop.budget('other', 'cart', 0)
     await apply()
     const both = says(`pod ${name}/cart`, 'several PodDisruptionBudgets', `${name}/one, ${name}/other`)
-    await cluster.history.eventually('the reason names both', both, soonMs)
+    await cluster.history.eventually('the reason names both', both, maxReactionMs)
     await shop.dropBudget('other')
     await cluster.history.eventually('the node is complete', isComplete, 15_000)
   })
@@ -104,11 +108,11 @@ describe.concurrent('a pod that does not go', () => {
     await shop.pod('tolerant', node, { tolerations: [{ operator: 'Exists' }] })
     const tolerant = uidOf('tolerant')
     await apply()
-    await cluster.history.eventually('the reason names it', says(`waiting for ${name}/slow to end`), soonMs)
+    await cluster.history.eventually('the reason names it', says(`waiting for ${name}/slow to end`), maxReactionMs)
     await cluster.history.eventually('the node is complete', isComplete, 15_000)
     await cluster.history.never('work beside a pod that ends', (view) => {
       const runs = shop.pods(view, 'slow').some(({ status }) => status?.phase === 'Running')
-      return runs && Object.keys(shown(view.nodes.get(node), name).state).length > 0 && 'work began'
+      return runs && Object.keys(publishedState(view.nodes.get(node), name).state).length > 0 && 'work began'
     })
     expect(uidOf('tolerant')).toBe(tolerant)
     expect(shop.pods(cluster.history.now, 'tolerant')[0]?.metadata.deletionTimestamp).toBeUndefined()
@@ -128,7 +132,7 @@ describe.concurrent('a node that cannot be drained', () => {
     await apply({ drain }, other)
     await history.eventually('the other node is complete', (view) => isCompleteOn(view, name, [other]), 20_000)
     const now = history.now.nodes.get(node)
-    expect(shown(now, name)).toMatchObject({ status: 'waiting', state: {}, reason: { reason: 'DrainBlocked' } })
+    expect(publishedState(now, name)).toMatchObject({ status: 'waiting', state: {}, reason: { reason: 'DrainBlocked' } })
     expect(reason()?.message).toContain(`${name}/cart`)
     expect(isCordoned(now)).toBe(false)
   })
@@ -143,13 +147,15 @@ describe.concurrent('a node that cannot be drained', () => {
     await history.eventually(
       'it is schedulable and waits',
       (view) => !isCordoned(view.nodes.get(node)) && says(`${name}/cart`)(view),
-      soonMs,
+      maxReactionMs,
     )
     await history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0, 2_000)
-    expect(shown(history.now.nodes.get(node), name).status).toBe('waiting')
+    expect(publishedState(history.now.nodes.get(node), name).status).toBe('waiting')
     const cordoned = ({ nodes }: View): boolean => isCordoned(nodes.get(node))
     await history.never('a slot given back while cordoned', (view) =>
-      cordoned(view) && shown(view.nodes.get(node), name).status !== undefined && slotsOf(view, name).length === 0 ? 'no slot' : undefined,
+      cordoned(view) && publishedState(view.nodes.get(node), name).status !== undefined && slotsOf(view, name).length === 0
+        ? 'no slot'
+        : undefined,
     )
   })
 

@@ -1,20 +1,20 @@
 /** A host that was installed anew under its old name: everything is done again, but what it was rebooted for stays rebooted for. */
 import { expect, test } from 'vitest'
-import { unique, useCluster } from './cluster.ts'
-import { isCompleteOn, isCordoned, serviceOf, tells } from './service-of-nodes.ts'
-import { journaled, journalOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { uniqueName, useCluster } from './cluster.ts'
+import { isCompleteOn, isCordoned, serviceStates, hasEvent } from './node-availability.ts'
+import { journaled, journalOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
 const node = 'node-3'
 
 test('a host that returns with an empty disk starts over, without another reboot', async () => {
-  const name = unique('wiped')
+  const name = uniqueName('wiped')
   const host = cluster.host(node)
   const work = shellscript(cluster.registry, journaled(name), { interrupt: { type: 'reboot' } })
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), node)
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 90_000)
-  const { companion } = shown(cluster.history.now.nodes.get(node), name)
+  const { companion } = publishedState(cluster.history.now.nodes.get(node), name)
   expect(Object.values(companion?.reboots ?? {})).toEqual([1])
 
   await cluster.sandbox.must(['crash', node])
@@ -23,10 +23,10 @@ test('a host that returns with an empty disk starts over, without another reboot
   expect(await host.exists(journalOf(name))).toBe(false)
   const boot = await host.bootId()
 
-  await cluster.history.eventually('an Event tells it', (view) => tells(view, node, 'HostStateLost', name), 60_000)
+  await cluster.history.eventually('an Event tells it', (view) => hasEvent(view, node, 'HostStateLost', name), 60_000)
   await cluster.history.eventually(
     'an Event tells that the reboot is not repeated',
-    (view) => tells(view, node, 'RebootSkipped', name),
+    (view) => hasEvent(view, node, 'RebootSkipped', name),
     60_000,
   )
   await host.awaitLine(journalOf(name), 'post_interrupt ends', 60_000)
@@ -39,8 +39,8 @@ test('a host that returns with an empty disk starts over, without another reboot
   )
   expect(await host.bootId()).toBe(boot)
   const now = cluster.history.now.nodes.get(node)
-  expect(Object.values(shown(now, name).companion?.reboots ?? {})).toEqual([1])
+  expect(Object.values(publishedState(now, name).companion?.reboots ?? {})).toEqual([1])
   expect(isCordoned(now)).toBe(false)
-  const boots = (await serviceOf(cluster.history, node)).map(({ bootId }) => bootId)
+  const boots = (await serviceStates(cluster.history, node)).map(({ bootId }) => bootId)
   expect(new Set(boots).size).toBe(3) // the first, that of the reboot, that of the new disk
 })

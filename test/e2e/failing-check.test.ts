@@ -1,13 +1,13 @@
 /** A check that fails: everybody can see why, the slot stays, and correcting the Skyhook is all that is needed. */
 import { describe, expect, test } from 'vitest'
-import { unique, useCluster } from './cluster.ts'
-import { journalOf, manifest, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { uniqueName, useCluster } from './cluster.ts'
+import { journalOf, manifest, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
 const node = 'node-1'
-const name = unique('check')
-const now = () => shown(cluster.history.now.nodes.get(node), name)
+const name = uniqueName('check')
+const now = () => publishedState(cluster.history.now.nodes.get(node), name)
 
 const log = (line: string): string => `echo "$(date +%s.%N) ${line}" >>${journalOf(name)}`
 const scripts = {
@@ -18,7 +18,10 @@ const scripts = {
 describe('a check that fails', () => {
   test('is told on the Node: reason with exit code and log, state, conditions, restarts', async () => {
     await cluster.apply(manifest(name, { packages: { limits: shellscript(cluster.registry, scripts) } }), node)
-    await cluster.history.eventually('the check failed', ({ nodes }) => shown(nodes.get(node), name).reason?.reason === 'CheckFailed')
+    await cluster.history.eventually(
+      'the check failed',
+      ({ nodes }) => publishedState(nodes.get(node), name).reason?.reason === 'CheckFailed',
+    )
     expect(now()).toMatchObject({
       status: 'erroring',
       label: 'erroring',
@@ -62,7 +65,7 @@ describe('a check that fails', () => {
     const held = slotsOf(cluster.history.now, name)[0]?.uid
     const corrected = shellscript(cluster.registry, { ...scripts, apply_check: log('corrected check') })
     await cluster.edit(name, { packages: { limits: corrected } })
-    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete', 5_000)
+    await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete', 5_000)
     await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
     expect(now()).toMatchObject({
       erroring: 'False Not Erroring',

@@ -34,10 +34,10 @@ export function hostOf(sandbox: Sandbox, name: string): Host {
 
   const host: Host = {
     name,
-    read: async (path) => (await missingIsUndefined((await root()).readFile(path)))?.toString('utf8'),
+    read: async (path) => (await undefinedIfMissing((await root()).readFile(path)))?.toString('utf8'),
     write: async (path, text) => await (await root()).writeFile(path, text, 0o644),
     remove: async (path) => await (await root()).remove(path),
-    list: async (path) => ((await missingIsUndefined((await root()).readdir(path))) ?? []).sort(),
+    list: async (path) => ((await undefinedIfMissing((await root()).readdir(path))) ?? []).sort(),
     exists: async (path) => (await (await root()).stat(path)) !== undefined,
     lines: async (path) => ((await host.read(path)) ?? '').split('\n').filter((line) => line !== ''),
     exec: async (...command) => await sandbox.must(['exec', name, '--', ...command]),
@@ -54,7 +54,7 @@ export function hostOf(sandbox: Sandbox, name: string): Host {
   return host
 }
 
-async function missingIsUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
+async function undefinedIfMissing<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading
   } catch (error) {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { staticCredentials } from '../../src/kube/credentials.ts'
 import { isNotFound } from '../../src/kube/errors.ts'
-import { createTransport, type Method, type Transport } from '../../src/kube/transport.ts'
+import { createKubeTransport, type Method, type KubeTransport } from '../../src/kube/transport.ts'
 
 type KubeConfig = {
   readonly clusters: readonly [{ readonly cluster: { readonly server: string; readonly 'certificate-authority-data': string } }]
@@ -18,7 +18,7 @@ export const paths = {
   events: '/api/v1/namespaces/default/events',
 } as const
 
-export function adminTransport(kubeconfig: string): Transport {
+export function adminTransport(kubeconfig: string): KubeTransport {
   const { server, ca, user } = read(kubeconfig)
   const credentials = staticCredentials({
     server,
@@ -26,21 +26,21 @@ export function adminTransport(kubeconfig: string): Transport {
     cert: decoded(user['client-certificate-data']),
     key: decoded(user['client-key-data']),
   })
-  return createTransport({ credentials, version: 'e2e', rate: false })
+  return createKubeTransport({ credentials, version: 'e2e', rate: false })
 }
 
-export function tokenTransport(kubeconfig: string, token: string): Transport {
+export function tokenTransport(kubeconfig: string, token: string): KubeTransport {
   const { server, ca } = read(kubeconfig)
-  return createTransport({ credentials: staticCredentials({ server, ca, token }), version: 'e2e', rate: false })
+  return createKubeTransport({ credentials: staticCredentials({ server, ca, token }), version: 'e2e', rate: false })
 }
 
 /** Merge patch; the new object. */
-export async function patch<T>(api: Transport, path: string, body: unknown): Promise<T> {
+export async function patch<T>(api: KubeTransport, path: string, body: unknown): Promise<T> {
   return await api.json<T>('PATCH', path, { body, contentType: 'application/merge-patch+json' })
 }
 
 /** The answer, or undefined where there is no such object. */
-export async function unlessGone<T>(api: Transport, method: Method, path: string): Promise<T | undefined> {
+export async function ignoreNotFound<T>(api: KubeTransport, method: Method, path: string): Promise<T | undefined> {
   try {
     return await api.json<T>(method, path)
   } catch (error) {

@@ -57,7 +57,7 @@ export function keyOf({ kind, object: { metadata } }: Pick<Version, 'kind' | 'ob
 }
 
 /** The view after a change; the one before stays as it was. */
-export function after(view: View, version: Version): View {
+export function applyVersion(view: View, version: Version): View {
   const map = new Map<string, Version['object']>(view[version.kind])
   if (version.type === 'DELETED') map.delete(keyOf(version))
   else map.set(keyOf(version), version.object)
@@ -68,7 +68,7 @@ export function after(view: View, version: Version): View {
 export function* moments(start: View, versions: readonly Version[]): Generator<Moment, void> {
   let view = start
   for (const change of versions.toSorted((a, b) => a.resourceVersion - b.resourceVersion)) {
-    view = after(view, change)
+    view = applyVersion(view, change)
     yield { ...view, change }
   }
 }

@@ -2,17 +2,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiError } from '../../src/kube/errors.ts'
 import type { Lease } from '../../src/lease/slot.ts'
-import type { Transport } from '../../src/kube/transport.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
 import { agentOn } from './agents.ts'
-import { unique, useCluster } from './cluster.ts'
+import { uniqueName, useCluster } from './cluster.ts'
 import { paths, tokenTransport } from './kube.ts'
-import { journaled, journalOf, leaveOf, manifest, shellscript, shown } from './skyhooks.ts'
+import { journaled, journalOf, releaseFileOf, manifest, shellscript, publishedState } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
 const [own, other] = ['node-1', 'node-2'] as const
-const name = unique('boundary')
-let thief: Transport
+const name = uniqueName('boundary')
+let thief: KubeTransport
 let slot: Lease
 
 /** The slot of the other node is held while a step waits. */
@@ -43,7 +43,7 @@ async function attempt(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string
 }
 
 const annotated = (value: string) => ({ metadata: { annotations: { [`skyhook.nvidia.com/status_${name}`]: value } } })
-const taken = () => ({ spec: { holderIdentity: own } })
+const stolenSlot = () => ({ spec: { holderIdentity: own } })
 
 describe('the token of the agent of one node', () => {
   test('does what that agent has to do: the refusals below are of what it asks, not of who it is', async () => {
@@ -54,10 +54,10 @@ describe('the token of the agent of one node', () => {
     ['says on another Node that it is complete', () => ['PATCH', `${paths.nodes}/${other}`, annotated('complete')]],
     ['cordons another Node', () => ['PATCH', `${paths.nodes}/${other}`, { spec: { unschedulable: true } }]],
     ['changes the status of another Node', () => ['PATCH', `${paths.nodes}/${other}/status`, { status: { conditions: [] } }]],
-    ["takes another node's slot by a patch", () => ['PATCH', `${paths.leases}/${slot.metadata.name}`, taken()]],
-    ["takes another node's slot by a PUT", () => ['PUT', `${paths.leases}/${slot.metadata.name}`, { ...slot, ...taken() }]],
+    ["takes another node's slot by a patch", () => ['PATCH', `${paths.leases}/${slot.metadata.name}`, stolenSlot()]],
+    ["takes another node's slot by a PUT", () => ['PUT', `${paths.leases}/${slot.metadata.name}`, { ...slot, ...stolenSlot() }]],
     ["frees another node's slot", () => ['DELETE', `${paths.leases}/${slot.metadata.name}`]],
-    ['takes a slot in the name of another node', () => ['POST', paths.leases, inTheNameOf(slot)]],
+    ['takes a slot in the name of another node', () => ['POST', paths.leases, forgedSlot(slot)]],
     ["changes a Skyhook's packages", () => ['PATCH', `${paths.skyhooks}/${name}`, { spec: { packages: { work: { version: '6.6.6' } } } }]],
     ["changes a Skyhook's budget", () => ['PATCH', `${paths.skyhooks}/${name}`, { spec: { interruptionBudget: { count: 99 } } }]],
     ['deletes a Skyhook', () => ['DELETE', `${paths.skyhooks}/${name}`]],
@@ -67,12 +67,12 @@ describe('the token of the agent of one node', () => {
   })
 
   test('and the work of the other node goes to its end', async () => {
-    await cluster.host(other).write(leaveOf(name), '')
-    await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(other), name).status === 'complete')
+    await cluster.host(other).write(releaseFileOf(name), '')
+    await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(other), name).status === 'complete')
   })
 })
 
-function inTheNameOf({ metadata: { labels, annotations, ownerReferences, name: slotName }, spec }: Lease): object {
+function forgedSlot({ metadata: { labels, annotations, ownerReferences, name: slotName }, spec }: Lease): object {
   const metadata = { name: slotName.replace('.slot-0', '.slot-1'), labels, annotations, ownerReferences }
   return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec }
 }

@@ -1,8 +1,8 @@
 /** The only node of a cluster, whose kubelet holds a shutdown back until the pods have ended in order. */
 import { expect, test } from 'vitest'
-import { unique, useCluster } from './cluster.ts'
-import { isCompleteOn, serviceOf, uncordonings } from './service-of-nodes.ts'
-import { journaled, journalOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { uniqueName, useCluster } from './cluster.ts'
+import { isCompleteOn, serviceStates, uncordonedStates } from './node-availability.ts'
+import { journaled, journalOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 import { createWorkloads, isReady } from './workloads.ts'
 
@@ -10,7 +10,7 @@ const cluster = useCluster({ name: 'only', nodes: 1, env: { KUBELET_SHUTDOWN_GRA
 const node = 'node-1'
 
 test('reboots though its pods have nowhere to go: they end in order, and run again afterwards', async ({ onTestFinished }) => {
-  const name = unique('only')
+  const name = uniqueName('only')
   const { history } = cluster
   const host = cluster.host(node)
   const before = await host.bootId()
@@ -27,13 +27,13 @@ test('reboots though its pods have nowhere to go: they end in order, and run aga
   await history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
 
   const now = await host.bootId()
-  const states = await serviceOf(history, node)
+  const states = await serviceStates(history, node)
   expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, now])
-  expect(uncordonings(states)).toEqual([{ cordoned: false, ready: true, bootId: now }])
+  expect(uncordonedStates(states)).toEqual([{ cordoned: false, ready: true, bootId: now }])
   expect(withoutTimes(await host.lines(journalOf(name)))).toEqual(
     onceEach('apply', 'apply_check', 'config', 'config_check', 'post_interrupt'),
   )
-  expect(Object.values(shown(history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
+  expect(Object.values(publishedState(history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
   await history.eventually('the pods run again', (view) => shop.pods(view, 'cart').some(isReady))
   await history.never('an eviction', (view) => {
     const pod = shop.pods(view, 'cart').find(({ metadata }) => metadata.uid === cart)

@@ -2,22 +2,22 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { packageCondition } from '../../src/schemas/annotations.ts'
-import { buildPackages, offerPackages } from '../host/package-repositories.ts'
-import { unique, useCluster } from './cluster.ts'
-import { isCompleteOn, isCordoned, serviceOf, tells, uncordonings } from './service-of-nodes.ts'
-import { manifest, shown } from './skyhooks.ts'
+import { buildPackages, publishPackages } from '../host/package-repositories.ts'
+import { uniqueName, useCluster } from './cluster.ts'
+import { isCompleteOn, isCordoned, serviceStates, hasEvent, uncordonedStates } from './node-availability.ts'
+import { manifest, publishedState } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
 const node = 'node-1'
-const name = unique('updates')
+const name = uniqueName('updates')
 const checkNow = `skyhook-os-update-${name}-os-update.service`
 const statusFile = `/var/lib/skyhook/${name}/status/os-update.json`
 const sh = async (script: string): Promise<string> => (await cluster.host(node).exec('sh', '-c', script)).trim()
 const versions = async (): Promise<string> => await sh("dpkg-query -W -f '${Package} ${Version}, ' plain kernel")
 
 /** What the package says of itself on the Node. */
-function said(): string | undefined {
+function statusMessage(): string | undefined {
   const type = packageCondition(name, 'os-update')
   const found = cluster.history.now.nodes.get(node)?.status?.conditions?.find((condition) => condition.type === type)
   return found && `${found.status} ${found.reason}: ${found.message}`
@@ -27,7 +27,7 @@ const complete = async (withinMs: number): Promise<void> => {
   await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
 }
 const isOutOfService = async (): Promise<boolean> =>
-  (await serviceOf(cluster.history, node)).some(({ cordoned, ready }) => cordoned || !ready)
+  (await serviceStates(cluster.history, node)).some(({ cordoned, ready }) => cordoned || !ready)
 
 let before: string
 beforeAll(async () => {
@@ -38,7 +38,7 @@ beforeAll(async () => {
     { name: 'kernel', version: '1.0' },
   ])
   await sh('dpkg -i /srv/old/*.deb')
-  await offerPackages(cluster.host(node), { 'first-security': [{ name: 'plain', version: '1.1' }] })
+  await publishPackages(cluster.host(node), { 'first-security': [{ name: 'plain', version: '1.1' }] })
 })
 afterAll(async () => {
   await sh('rm /etc/apt/sources.list; dpkg --purge plain kernel; rm -rf /srv/old /srv/*-security')
@@ -55,35 +55,35 @@ test('an update that needs no reboot is installed while the node stays in servic
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { 'os-update': osUpdate } }), node)
   await complete(40_000)
   expect(await versions()).toBe('kernel 1.0, plain 1.1,')
-  expect(shown(cluster.history.now.nodes.get(node), name).state).toMatchObject({
+  expect(publishedState(cluster.history.now.nodes.get(node), name).state).toMatchObject({
     'os-update|1.0.0': { stage: 'config', state: 'complete' },
   })
-  expect(said()).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
+  expect(statusMessage()).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
   expect([await isOutOfService(), await cluster.host(node).bootId()]).toEqual([false, before])
 })
 
 test('one that needs it is installed as soon as the host finds it, and the drained node is rebooted once', async () => {
   const needsReboot = 'touch /run/reboot-required; echo kernel >>/run/reboot-required.pkgs'
-  await offerPackages(cluster.host(node), { 'second-security': [{ name: 'kernel', version: '1.1', postinst: needsReboot }] })
+  await publishPackages(cluster.host(node), { 'second-security': [{ name: 'kernel', version: '1.1', postinst: needsReboot }] })
   expect(await isOutOfService()).toBe(false)
   await sh(`systemctl start ${checkNow}`) // as its timer does every six hours
-  await cluster.history.eventually('config runs again', ({ nodes }) => shown(nodes.get(node), name).status !== 'complete', 20_000)
+  await cluster.history.eventually('config runs again', ({ nodes }) => publishedState(nodes.get(node), name).status !== 'complete', 20_000)
   await complete(60_000)
   expect(await versions()).toBe('kernel 1.1, plain 1.1,')
-  expect(shown(cluster.history.now.nodes.get(node), name)).toMatchObject({
+  expect(publishedState(cluster.history.now.nodes.get(node), name)).toMatchObject({
     state: { 'os-update|1.0.0': { stage: 'post-interrupt', state: 'complete' } },
     companion: { reboots: expect.anything() as unknown },
   })
-  expect(Object.values(shown(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
-  await expect.poll(said).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
+  expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
+  await expect.poll(statusMessage).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
 
-  const states = await serviceOf(cluster.history, node)
+  const states = await serviceStates(cluster.history, node)
   const after = await cluster.host(node).bootId()
   expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, after])
-  expect(uncordonings(states)).toEqual([{ cordoned: false, ready: true, bootId: after }])
+  expect(uncordonedStates(states)).toEqual([{ cordoned: false, ready: true, bootId: after }])
   expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
-  await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'InterruptCompleted', name, 'reboot'))
-  await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'InterruptRequired', name, 'a reboot is required'))
+  await cluster.history.eventually('the Event is told', (view) => hasEvent(view, node, 'InterruptCompleted', name, 'reboot'))
+  await cluster.history.eventually('the Event is told', (view) => hasEvent(view, node, 'InterruptRequired', name, 'a reboot is required'))
 })
 
 test('nothing of it stays but the updates', async () => {

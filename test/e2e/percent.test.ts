@@ -1,15 +1,15 @@
 /** A budget by percent over six nodes, some of which come, go and change their labels on the way. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { pause } from '../../src/kube/retry.ts'
-import type { Transport } from '../../src/kube/transport.ts'
+import { abortableSleep } from '../../src/kube/retry.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { sandbox } from '../sandbox/sandbox.ts'
 import { record, type History } from '../support/history.ts'
 import { adminTransport, patch, paths } from './kube.ts'
 import type { View } from './moments.ts'
-import { manifest, selectedBy, shellscript, shown, traces } from './skyhooks.ts'
+import { manifest, selectorLabel, shellscript, publishedState, traces } from './skyhooks.ts'
 import { overBudget, slotsOf } from './slots.ts'
 
 const name = 'percent'
@@ -17,12 +17,12 @@ const nodes = ['node-1', 'node-2', 'node-3', 'node-4', 'node-5', 'node-6'] as co
 
 describe('a budget of 34 percent of six nodes', () => {
   const box = sandbox(`${inject('sandbox')}-six`)
-  let api: Transport
+  let api: KubeTransport
   let history: History
 
   const select = async (node: string, selected: boolean): Promise<unknown> =>
-    await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectedBy]: selected ? name : null } } })
-  const isComplete = (view: View, node: string): boolean => shown(view.nodes.get(node), name).status === 'complete'
+    await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: selected ? name : null } } })
+  const isComplete = (view: View, node: string): boolean => publishedState(view.nodes.get(node), name).status === 'complete'
 
   beforeAll(async () => {
     await box.must(['up', '6'])
@@ -81,7 +81,7 @@ describe('a budget of 34 percent of six nodes', () => {
 })
 
 /** What is left of Skyhooks on the cluster, once it does not change for the better any more; read by LISTs: the recording ends with its kind. */
-async function eventuallyClean(api: Transport): Promise<{ cordoned: string[]; marked: string[]; slots: string[] }> {
+async function eventuallyClean(api: KubeTransport): Promise<{ cordoned: string[]; marked: string[]; slots: string[] }> {
   for (const deadlineMs = Date.now() + 45_000; ; ) {
     const { items } = await api.json<{ items: KubernetesNode[] }>('GET', paths.nodes)
     const leases = await api.json<{ items: Lease[] }>('GET', paths.leases)
@@ -91,6 +91,6 @@ async function eventuallyClean(api: Transport): Promise<{ cordoned: string[]; ma
       slots: leases.items.flatMap((lease) => readSlot(lease)?.name ?? []),
     }
     if (Object.values(left).every((found) => found.length === 0) || Date.now() > deadlineMs) return left
-    await pause(250)
+    await abortableSleep(250)
   }
 }

@@ -1,14 +1,14 @@
 /** The power goes off in the middle of a step. Nobody can know how far it came, so it is said and the step is repeated. */
 import { expect, test } from 'vitest'
-import { unique, useCluster } from './cluster.ts'
-import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, withoutTimes } from './skyhooks.ts'
+import { uniqueName, useCluster } from './cluster.ts'
+import { journaled, journalOf, releaseFileOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
 const node = 'node-2'
 
 test('a power cut during a step ends in a complete node, with that step alone repeated', async () => {
-  const name = unique('power')
+  const name = uniqueName('power')
   const host = cluster.host(node)
   await cluster.apply(
     manifest(name, { interruptionBudget: { count: 1 }, packages: { work: shellscript(cluster.registry, journaled(name, 'config')) } }),
@@ -21,8 +21,8 @@ test('a power cut during a step ends in a complete node, with that step alone re
   await cluster.sandbox.must(['start', node])
   expect(await host.bootId()).not.toBe(boot)
 
-  await host.write(leaveOf(name), '')
-  await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete', 60_000)
+  await host.write(releaseFileOf(name), '')
+  await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete', 60_000)
   expect(withoutTimes(await host.lines(journalOf(name)))).toEqual([
     ...onceEach('apply', 'apply_check'),
     'config begins', // and then it was dark

@@ -1,19 +1,29 @@
 /** Reboots as interrupts, with agents and hosts that die at the worst moments. */
 import { describe, expect, test } from 'vitest'
 import { deleteAgent, killAgent, withoutAgents } from './agents.ts'
-import { nodeNames, unique, useCluster, type NodeName } from './cluster.ts'
-import { borrow, type CleanUp } from './lanes.ts'
-import { isCompleteOn, isCordoned, serviceOf, uncordonings } from './service-of-nodes.ts'
-import { journaled, journalOf, leaveOf, manifest, onceEach, shellscript, shown, withoutTimes, type Scripts } from './skyhooks.ts'
+import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
+import { lockNodes, type OnTestFinished } from './node-locks.ts'
+import { isCompleteOn, isCordoned, serviceStates, uncordonedStates } from './node-availability.ts'
+import {
+  journaled,
+  journalOf,
+  releaseFileOf,
+  manifest,
+  onceEach,
+  shellscript,
+  publishedState,
+  withoutTimes,
+  type Scripts,
+} from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
 const bootsWithinMs = 90_000
 
 /** A package that reboots, whose scripts keep a journal; `waiting` names the stage that waits for leave. */
-async function rebooting(onTestFinished: CleanUp, node: NodeName, waiting?: keyof Scripts) {
-  await borrow(onTestFinished, node)
-  const name = unique('reboot')
+async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting?: keyof Scripts) {
+  await lockNodes(onTestFinished, node)
+  const name = uniqueName('reboot')
   onTestFinished(async () => await cluster.remove(name))
   const host = cluster.host(node)
   const before = await host.bootId()
@@ -24,7 +34,7 @@ async function rebooting(onTestFinished: CleanUp, node: NodeName, waiting?: keyo
     host,
     before,
     begins: async (mode: keyof Scripts): Promise<void> => await host.awaitLine(journalOf(name), `${mode} begins`, bootsWithinMs),
-    mayGoOn: async (): Promise<void> => await host.write(leaveOf(name), ''),
+    mayGoOn: async (): Promise<void> => await host.write(releaseFileOf(name), ''),
     complete: async (): Promise<void> => {
       await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), bootsWithinMs)
       await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
@@ -32,16 +42,16 @@ async function rebooting(onTestFinished: CleanUp, node: NodeName, waiting?: keyo
     journal: async (): Promise<string[]> => withoutTimes(await host.lines(journalOf(name))),
     /** Boots since the beginning, the first one included. */
     boots: async (): Promise<(string | undefined)[]> => {
-      const ids = (await serviceOf(cluster.history, node)).map(({ bootId }) => bootId)
+      const ids = (await serviceStates(cluster.history, node)).map(({ bootId }) => bootId)
       return [...new Set(ids.slice(ids.indexOf(before)))]
     },
-    reboots: (): number[] => Object.values(shown(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {}),
+    reboots: (): number[] => Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {}),
     /** The state in which it went back to service. */
-    back: async () => uncordonings(await serviceOf(cluster.history, node)).at(-1),
+    back: async () => uncordonedStates(await serviceStates(cluster.history, node)).at(-1),
   }
 }
 
-const everything = onceEach('apply', 'apply_check', 'config', 'config_check', 'post_interrupt')
+const allSteps = onceEach('apply', 'apply_check', 'config', 'config_check', 'post_interrupt')
 
 describe.concurrent('a reboot happens once, and every step once', () => {
   test.for<[string, NodeName, keyof Scripts, (node: NodeName) => Promise<void>]>([
@@ -53,7 +63,7 @@ describe.concurrent('a reboot happens once, and every step once', () => {
     await disturb(node)
     await work.mayGoOn()
     await work.complete()
-    expect(await work.journal()).toEqual(everything)
+    expect(await work.journal()).toEqual(allSteps)
     expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
     expect(work.reboots()).toEqual([1])
     expect(await work.back()).toEqual({ cordoned: false, ready: true, bootId: await work.host.bootId() })
@@ -65,7 +75,7 @@ describe.concurrent('a reboot happens once, and every step once', () => {
     await cluster.history.eventually('the reboot is announced', (view) => slotsOf(view, work.name)[0]?.phase === 'rebooting')
     await cluster.sandbox.run(['exec', node, '--', 'pkill', '-KILL', '-f', 'skyhookd.cjs agent']) // the host may be down already
     await work.complete()
-    expect(await work.journal()).toEqual(everything)
+    expect(await work.journal()).toEqual(allSteps)
     expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
     expect(work.reboots()).toEqual([1])
   })
@@ -93,19 +103,19 @@ test('a host whose power fails while it is drained boots, repeats the step, rebo
   const slots = await cluster.history.values((view) => slotsOf(view, work.name)[0]?.uid)
   expect(slots.filter((uid) => uid !== undefined)).toEqual([slot])
   await cluster.history.never('schedulable meanwhile', (view) => {
-    const isHeld = slotsOf(view, work.name).length > 0 && Object.keys(shown(view.nodes.get(node), work.name).state).length > 0
-    return isHeld && !isCordoned(view.nodes.get(node)) && shown(view.nodes.get(node), work.name).status !== 'complete' && 'it was'
+    const isHeld = slotsOf(view, work.name).length > 0 && Object.keys(publishedState(view.nodes.get(node), work.name).state).length > 0
+    return isHeld && !isCordoned(view.nodes.get(node)) && publishedState(view.nodes.get(node), work.name).status !== 'complete' && 'it was'
   })
 })
 
 test('of three nodes only the one that needs a reboot leaves service, also when its agent dies before it could ask', async ({
   onTestFinished,
 }) => {
-  await borrow(onTestFinished, ...nodeNames)
-  const name = unique('required')
+  await lockNodes(onTestFinished, ...nodeNames)
+  const name = uniqueName('required')
   onTestFinished(async () => await cluster.remove(name))
   const before = await Promise.all(nodeNames.map((node) => cluster.host(node).bootId()))
-  const seen = await Promise.all(nodeNames.map(async (node) => (await serviceOf(cluster.history, node)).length))
+  const seen = await Promise.all(nodeNames.map(async (node) => (await serviceStates(cluster.history, node)).length))
   const scripts = journaled(name, 'config_check')
   const says = [
     'if [ "$(hostname)" = node-2 ]; then needs=true; else needs=false; fi',
@@ -117,13 +127,13 @@ test('of three nodes only the one that needs a reboot leaves service, also when 
   await cluster.apply(manifest(name, { interruptionBudget: { count: 3 }, packages: { work } }), ...nodeNames)
   for (const node of nodeNames) await cluster.host(node).awaitLine(journalOf(name), 'config_check begins', bootsWithinMs)
   await killAgent(cluster, 'node-2')
-  for (const node of nodeNames) await cluster.host(node).write(leaveOf(name), '')
+  for (const node of nodeNames) await cluster.host(node).write(releaseFileOf(name), '')
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, nodeNames), bootsWithinMs)
 
   const after = await Promise.all(nodeNames.map((node) => cluster.host(node).bootId()))
   expect(after.map((bootId, index) => bootId !== before[index])).toEqual([false, true, false])
   for (const [index, node] of nodeNames.entries()) {
-    const states = (await serviceOf(cluster.history, node)).slice(seen[index])
+    const states = (await serviceStates(cluster.history, node)).slice(seen[index])
     const isRequired = node === 'node-2'
     expect([node, states.some(({ cordoned }) => cordoned)]).toEqual([node, isRequired])
     expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual(

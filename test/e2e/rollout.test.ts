@@ -1,15 +1,15 @@
 /** A package rolled out to three nodes, one at a time: what the cluster sees meanwhile, and what it leaves on Nodes and hosts. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
-import { nodeNames, unique, useCluster, type NodeName } from './cluster.ts'
+import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
 import type { View } from './moments.ts'
-import { fixture, journaled, leaveOf, manifest, shellscript, shown } from './skyhooks.ts'
+import { fixture, journaled, releaseFileOf, manifest, shellscript, publishedState } from './skyhooks.ts'
 import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
 
 const cluster = useCluster()
-const demo = unique('demo')
+const demo = uniqueName('demo')
 const greeting = '/etc/skyhook-greeting'
-const isComplete = ({ nodes }: View, name: NodeName): boolean => shown(nodes.get(name), demo).status === 'complete'
+const isComplete = ({ nodes }: View, name: NodeName): boolean => publishedState(nodes.get(name), demo).status === 'complete'
 
 describe('a Skyhook for three nodes with budget 1', () => {
   beforeAll(async () => {
@@ -27,14 +27,14 @@ describe('a Skyhook for three nodes with budget 1', () => {
   test('has no node at work without a slot, and none completes twice', async () => {
     await cluster.history.never('work without a slot', workWithoutSlot(demo))
     for (const name of nodeNames) {
-      const statuses = await cluster.history.values(({ nodes }) => shown(nodes.get(name), demo).status)
+      const statuses = await cluster.history.values(({ nodes }) => publishedState(nodes.get(name), demo).status)
       expect(statuses.filter((status) => status === 'complete')).toHaveLength(1)
       expect(statuses.at(-1)).toBe('complete')
     }
   })
 
-  test.each(nodeNames)('shows on %s what tools of the incumbent read', (name) => {
-    const node = shown(cluster.history.now.nodes.get(name), demo)
+  test.each(nodeNames)('shows on %s what tools of the operator read', (name) => {
+    const node = publishedState(cluster.history.now.nodes.get(name), demo)
     const image = `${cluster.registry}/skyhook-packages/shellscript`
     expect(node.stateText).toBe(
       `{"greeting|1.1.0":{"name":"greeting","version":"1.1.0","image":"${image}","stage":"config","state":"complete"}}`,
@@ -51,7 +51,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
 
   test.each(nodeNames)('shows on %s whose writing that is, and for which spec', (name) => {
     const node = cluster.history.now.nodes.get(name)
-    const { companion, stateText } = shown(node, demo)
+    const { companion, stateText } = publishedState(node, demo)
     expect(companion).toEqual({
       v: 1,
       rev: expect.any(Number) as number,
@@ -132,8 +132,8 @@ describe('a Skyhook that is deleted', () => {
 })
 
 describe('a budget of 2 for three nodes', () => {
-  const name = unique('two')
-  const work = (node: NodeName): Promise<void> => cluster.host(node).write(leaveOf(name), '')
+  const name = uniqueName('two')
+  const work = (node: NodeName): Promise<void> => cluster.host(node).write(releaseFileOf(name), '')
 
   test('lets two work at the same time and tells the third what it waits for', async () => {
     const packages = { work: shellscript(cluster.registry, journaled(name, 'apply')) }
@@ -141,8 +141,11 @@ describe('a budget of 2 for three nodes', () => {
     await cluster.history.eventually('two hold a slot', (view) => slotsOf(view, name).length === 2)
     const holders = slotsOf(cluster.history.now, name).map(({ holder }) => holder)
     const third = nodeNames.find((node) => !holders.includes(node)) as NodeName
-    await cluster.history.eventually('the third says why it waits', ({ nodes }) => shown(nodes.get(third), name).reason !== undefined)
-    expect(shown(cluster.history.now.nodes.get(third), name)).toMatchObject({
+    await cluster.history.eventually(
+      'the third says why it waits',
+      ({ nodes }) => publishedState(nodes.get(third), name).reason !== undefined,
+    )
+    expect(publishedState(cluster.history.now.nodes.get(third), name)).toMatchObject({
       status: 'waiting',
       reason: { reason: 'WaitingForSlot', message: expect.stringMatching(/^2 of 2 slots are held: node-\d, node-\d$/) as string },
     })
@@ -154,7 +157,7 @@ describe('a budget of 2 for three nodes', () => {
   test('gives the third its turn as soon as one is done', async () => {
     for (const node of nodeNames) await work(node)
     await cluster.history.eventually('all are complete', ({ nodes }) =>
-      nodeNames.every((node) => shown(nodes.get(node), name).status === 'complete'),
+      nodeNames.every((node) => publishedState(nodes.get(node), name).status === 'complete'),
     )
     await cluster.history.never('three nodes at once', overBudget(name, 2))
     await cluster.history.never('work without a slot', workWithoutSlot(name))

@@ -1,10 +1,10 @@
 /** The samples that interrupt: to their end on three nodes, with ordinary pods that have to move and hosts that really boot. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Taint } from '../../src/schemas/kubernetes.ts'
-import { nodeNames, unique, useCluster, type NodeName } from './cluster.ts'
+import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, paths } from './kube.ts'
-import { isCompleteOn, isCordoned, moreOutOfService, serviceOf, tells, uncordonings } from './service-of-nodes.ts'
-import { fixture, shown } from './skyhooks.ts'
+import { isCompleteOn, isCordoned, exceedsOutOfService, serviceStates, hasEvent, uncordonedStates } from './node-availability.ts'
+import { fixture, publishedState } from './skyhooks.ts'
 import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
 import { createWorkloads, tooFewReady, type Workloads } from './workloads.ts'
 
@@ -22,7 +22,7 @@ async function finished(skyhook: string, withinMs: number): Promise<void> {
 }
 
 describe('rollout.yaml: a package and a configuration that restart a service, a third of the nodes at a time', () => {
-  const name = unique('rollout')
+  const name = uniqueName('rollout')
   let shop: Workloads
   const startsOfCron = async (node: NodeName): Promise<number> =>
     (await cluster.host(node).exec('journalctl', '-u', 'cron', '-o', 'cat')).split('\n').filter((line) => line.startsWith('Started')).length
@@ -48,7 +48,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
 
   test('is complete on nodes with a taint that it tolerates', () => {
     for (const node of nodeNames) {
-      expect(shown(cluster.history.now.nodes.get(node), name).state).toMatchObject({
+      expect(publishedState(cluster.history.now.nodes.get(node), name).state).toMatchObject({
         'bcp|2024.05.13': { stage: 'post-interrupt', state: 'complete' },
         'nvssh|2024.05.10': { stage: 'config', state: 'complete' },
       })
@@ -58,7 +58,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
 
   test('never took two nodes out of service, and never more pods than their budget allows', async () => {
     await cluster.history.never('two nodes at once', overBudget(name, 1))
-    await cluster.history.never('two nodes out of service', moreOutOfService(1))
+    await cluster.history.never('two nodes out of service', exceedsOutOfService(1))
     await cluster.history.never('work without a slot', workWithoutSlot(name))
     await cluster.history.never('a violated budget', tooFewReady(shop, 'cart', 2))
   })
@@ -69,7 +69,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
     expect(await cluster.host(node).read('/etc/bcp/csp')).toBe('azure\n')
     expect(await cluster.host(node).read('/etc/nvssh/roles.conf')).toBe('AllowGroups admins\n')
     expect(await cluster.host(node).read('/etc/bcp/interrupted')).toBe(`${await cluster.host(node).bootId()}\n`)
-    expect(tells(cluster.history.now, node, 'InterruptCompleted', name, 'service cron')).toBe(true)
+    expect(hasEvent(cluster.history.now, node, 'InterruptCompleted', name, 'service cron')).toBe(true)
   })
 
   test('restarts it again for a changed key of the configuration, one node at a time', async () => {
@@ -81,17 +81,17 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
     for (const node of nodeNames) {
       expect(await startsOfCron(node)).toBe((started.get(node) ?? 0) + 2)
       expect(await cluster.host(node).lines('/etc/bcp/applied')).toHaveLength(1) // the other package was left alone
-      expect(shown(cluster.history.now.nodes.get(node), name).state).toMatchObject({
+      expect(publishedState(cluster.history.now.nodes.get(node), name).state).toMatchObject({
         'nvssh|2024.05.10': { stage: 'post-interrupt', state: 'complete' },
       })
     }
-    await cluster.history.never('two nodes out of service', moreOutOfService(1))
+    await cluster.history.never('two nodes out of service', exceedsOutOfService(1))
     await cluster.history.never('a violated budget', tooFewReady(shop, 'cart', 2))
   })
 })
 
 describe('runtime-required.yaml: a reboot before any pod may come', () => {
-  const name = unique('baseline')
+  const name = uniqueName('baseline')
   const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } as const
   const boots = new Map<NodeName, string>()
   let shop: Workloads
@@ -112,20 +112,20 @@ describe('runtime-required.yaml: a reboot before any pod may come', () => {
 
   test('reboots two nodes at a time, never three', async () => {
     await cluster.history.never('three nodes at once', overBudget(name, 2))
-    await cluster.history.never('three nodes out of service', moreOutOfService(2))
+    await cluster.history.never('three nodes out of service', exceedsOutOfService(2))
     await cluster.history.never('work without a slot', workWithoutSlot(name))
   })
 
   test.each(nodeNames)('boots %s once, and puts it back in service only Ready and from its new boot', async (node) => {
     const [before, now] = [boots.get(node), await cluster.host(node).bootId()]
-    const states = (await serviceOf(cluster.history, node)).slice(
-      (await serviceOf(cluster.history, node)).findIndex(({ bootId }) => bootId === before),
+    const states = (await serviceStates(cluster.history, node)).slice(
+      (await serviceStates(cluster.history, node)).findIndex(({ bootId }) => bootId === before),
     )
     expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, now])
     expect(now).not.toBe(before)
-    expect(uncordonings(states).at(-1)).toEqual({ cordoned: false, ready: true, bootId: now })
+    expect(uncordonedStates(states).at(-1)).toEqual({ cordoned: false, ready: true, bootId: now })
     expect(await cluster.host(node).read('/var/tmp/baseline-applied-in')).toBe(`${before}\n`) // applied before the boot, not again after it
-    expect(Object.values(shown(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
+    expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
     expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
   })
 
@@ -133,7 +133,7 @@ describe('runtime-required.yaml: a reboot before any pod may come', () => {
     for (const node of nodeNames) expect(isTainted(node, taint.key)).toBe(false)
     const complete = new Set<string>()
     await cluster.history.never('a pod before the node was complete', (moment) => {
-      for (const node of nodeNames) if (shown(moment.nodes.get(node), name).status === 'complete') complete.add(node)
+      for (const node of nodeNames) if (publishedState(moment.nodes.get(node), name).status === 'complete') complete.add(node)
       const early = shop.pods(moment, 'early').find(({ spec }) => spec?.nodeName !== undefined && !complete.has(spec.nodeName))
       return early && `${early.metadata.name} is on ${early.spec?.nodeName}`
     })

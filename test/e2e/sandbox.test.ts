@@ -6,27 +6,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Sandbox, sandbox } from '../sandbox/sandbox.ts'
 
-const first = sandbox('selftest')
-const second = sandbox('selftest-2') // has a node-1, too
-const NODES = ['node-1', 'node-2', 'node-3'] as const
+const firstSandbox = sandbox('selftest')
+const secondSandbox = sandbox('selftest-2') // has a node-1, too
+const nodes = ['node-1', 'node-2', 'node-3'] as const
 
 beforeAll(async () => {
-  await Promise.all([first.run(['down']), second.run(['down'])])
+  await Promise.all([firstSandbox.run(['down']), secondSandbox.run(['down'])])
   await Promise.all([
-    first.must(['up', '3'], { env: { AGENT: '0' } }),
-    second.must(['up', '1'], { env: { AGENT: '0', KUBELET_SHUTDOWN_GRACE: '10s' } }),
+    firstSandbox.must(['up', '3'], { env: { AGENT: '0' } }),
+    secondSandbox.must(['up', '1'], { env: { AGENT: '0', KUBELET_SHUTDOWN_GRACE: '10s' } }),
   ])
-  await first.kubectl(['apply', '-f', '-'], PROBE)
-  await first.kubectl(['rollout', 'status', 'daemonset/probe', '--timeout=60s'])
+  await firstSandbox.kubectl(['apply', '-f', '-'], probeScript)
+  await firstSandbox.kubectl(['rollout', 'status', 'daemonset/probe', '--timeout=60s'])
 })
 afterAll(async () => {
-  await Promise.all([first.run(['down']), second.run(['down'])])
+  await Promise.all([firstSandbox.run(['down']), secondSandbox.run(['down'])])
 })
 
 describe('a node', () => {
   test('gives a pod with the mounts of an agent its file system and its bus', async () => {
-    for (const node of NODES) {
-      const seen = await first.kubectl([
+    for (const node of nodes) {
+      const seen = await firstSandbox.kubectl([
         'exec',
         await podOn(node),
         '--',
@@ -39,7 +39,7 @@ describe('a node', () => {
   })
 
   test('has the services that packages restart', async () => {
-    const state = await first.must([
+    const state = await firstSandbox.must([
       'exec',
       'node-1',
       '--',
@@ -56,12 +56,12 @@ describe('a node', () => {
   })
 
   test('runs a command with its input and gives back its exit code', async () => {
-    const echo = await first.run(['exec', 'node-1', '--', 'sh', '-c', 'cat; exit 7'], { input: 'to the host' })
+    const echo = await firstSandbox.run(['exec', 'node-1', '--', 'sh', '-c', 'cat; exit 7'], { input: 'to the host' })
     expect(echo).toMatchObject({ status: 7, stdout: 'to the host' })
   })
 
   test('pulls from the registry with a pull secret, under the name that this machine uses', async () => {
-    const { REGISTRY, REGISTRY_USER, REGISTRY_PASSWORD, REGISTRY_CA } = first.env() as Record<string, string>
+    const { REGISTRY, REGISTRY_USER, REGISTRY_PASSWORD, REGISTRY_CA } = firstSandbox.env() as Record<string, string>
     const [image, login] = [`${REGISTRY}/test/workload:1`, `${REGISTRY_USER}:${REGISTRY_PASSWORD}`]
     const push = [
       'ctr',
@@ -76,8 +76,8 @@ describe('a node', () => {
       image,
       'sandbox.local/workload:1',
     ]
-    await first.must(['exec', 'node-1', '--', ...push])
-    await first.kubectl([
+    await firstSandbox.must(['exec', 'node-1', '--', ...push])
+    await firstSandbox.kubectl([
       'create',
       'secret',
       'docker-registry',
@@ -86,8 +86,8 @@ describe('a node', () => {
       `--docker-username=${REGISTRY_USER}`,
       `--docker-password=${REGISTRY_PASSWORD}`,
     ])
-    await first.kubectl(['apply', '-f', '-'], pulling(image))
-    await first.kubectl(['wait', '--for=condition=Ready', 'pod/pulling', '--timeout=30s'])
+    await firstSandbox.kubectl(['apply', '-f', '-'], pulling(image))
+    await firstSandbox.kubectl(['wait', '--for=condition=Ready', 'pod/pulling', '--timeout=30s'])
     const curl = (...more: string[]) =>
       execFileSync('curl', ['-s', '--cacert', `${REGISTRY_CA}`, ...more, `https://${REGISTRY}/v2/_catalog`], { encoding: 'utf8' })
     expect(curl('-u', login)).toContain('test/workload')
@@ -96,79 +96,83 @@ describe('a node', () => {
 
   test('returns from an orderly reboot by itself: new boot id, same disk, same pod', async () => {
     const [before, pod] = [await bootIdOf('node-1'), await podOn('node-1')]
-    await first.must(['exec', 'node-1', '--', 'sh', '-c', 'echo kept >/var/kept; echo lost >/run/lost'])
-    await first.must(['reboot', 'node-1'])
+    await firstSandbox.must(['exec', 'node-1', '--', 'sh', '-c', 'echo kept >/var/kept; echo lost >/run/lost'])
+    await firstSandbox.must(['reboot', 'node-1'])
     await eventually(async () => (await bootIdOf('node-1')) !== before)
-    expect(await first.must(['exec', 'node-1', '--', 'sh', '-c', 'cat /var/kept; ls /run/lost 2>&1 || true'])).toMatch(
+    expect(await firstSandbox.must(['exec', 'node-1', '--', 'sh', '-c', 'cat /var/kept; ls /run/lost 2>&1 || true'])).toMatch(
       /^kept\n.*No such file/,
     )
     await eventually(async () => (await restartsOf(pod)) === 1)
-    expect(await bootIdOf('node-1')).toBe((await first.must(['exec', 'node-1', '--', 'cat', '/proc/sys/kernel/random/boot_id'])).trim())
+    expect(await bootIdOf('node-1')).toBe(
+      (await firstSandbox.must(['exec', 'node-1', '--', 'cat', '/proc/sys/kernel/random/boot_id'])).trim(),
+    )
   })
 
   test('is not held up in its reboot by a command that an administrator left running on it', async () => {
-    const command = second.run(['exec', 'node-1', '--', 'sleep', '1000'])
-    await eventually(async () => (await second.run(['exec', 'node-1', '--', 'pgrep', '-f', 'sleep 1000'])).status === 0)
+    const command = secondSandbox.run(['exec', 'node-1', '--', 'sleep', '1000'])
+    await eventually(async () => (await secondSandbox.run(['exec', 'node-1', '--', 'pgrep', '-f', 'sleep 1000'])).status === 0)
     const began = Date.now()
-    await second.must(['reboot', 'node-1'])
+    await secondSandbox.must(['reboot', 'node-1'])
     expect(Date.now() - began).toBeLessThan(20_000) // 5 s of it: systemd waits that long for a process that is not its child
     expect((await command).status).not.toBe(0)
   })
 
   test('ends a pod at once, and a stubborn one after its grace period', async () => {
-    await second.kubectl(['apply', '-f', '-'], workload('willing', '[]') + workload('stubborn', '[stubborn]'))
-    await second.kubectl(['wait', '--for=condition=Ready', 'pod/willing', 'pod/stubborn', '--timeout=30s'])
-    await second.kubectl(['delete', 'pod', 'willing', 'stubborn', '--wait=false'])
-    await second.kubectl(['wait', '--for=delete', 'pod/willing', '--timeout=10s'])
-    expect(await second.kubectl(['get', 'pod', '-o', 'name'])).toBe('pod/stubborn\n')
-    await second.kubectl(['wait', '--for=delete', 'pod/stubborn', '--timeout=20s'])
+    await secondSandbox.kubectl(['apply', '-f', '-'], workload('willing', '[]') + workload('stubborn', '[stubborn]'))
+    await secondSandbox.kubectl(['wait', '--for=condition=Ready', 'pod/willing', 'pod/stubborn', '--timeout=30s'])
+    await secondSandbox.kubectl(['delete', 'pod', 'willing', 'stubborn', '--wait=false'])
+    await secondSandbox.kubectl(['wait', '--for=delete', 'pod/willing', '--timeout=10s'])
+    expect(await secondSandbox.kubectl(['get', 'pod', '-o', 'name'])).toBe('pod/stubborn\n')
+    await secondSandbox.kubectl(['wait', '--for=delete', 'pod/stubborn', '--timeout=20s'])
   })
 
   test('is off after a power cut and starts again from the same disk', async () => {
     const before = await bootIdOf('node-2')
-    await first.must(['exec', 'node-2', '--', 'sh', '-c', 'echo kept >/var/kept'])
-    await first.must(['crash', 'node-2'])
-    expect(await first.run(['leader', 'node-2'])).toMatchObject({ status: 1, stderr: 'sandbox: node-2 is off\n' })
-    await first.must(['start', 'node-2'])
-    expect(await first.must(['exec', 'node-2', '--', 'cat', '/var/kept'])).toBe('kept\n')
+    await firstSandbox.must(['exec', 'node-2', '--', 'sh', '-c', 'echo kept >/var/kept'])
+    await firstSandbox.must(['crash', 'node-2'])
+    expect(await firstSandbox.run(['leader', 'node-2'])).toMatchObject({ status: 1, stderr: 'sandbox: node-2 is off\n' })
+    await firstSandbox.must(['start', 'node-2'])
+    expect(await firstSandbox.must(['exec', 'node-2', '--', 'cat', '/var/kept'])).toBe('kept\n')
     await eventually(async () => (await bootIdOf('node-2')) !== before && (await isReady('node-2')))
   })
 
   test('is NotReady while its cable is pulled', async () => {
-    await first.must(['cut', 'node-3'])
+    await firstSandbox.must(['cut', 'node-3'])
     await eventually(async () => !(await isReady('node-3')))
-    await first.must(['join', 'node-3'])
+    await firstSandbox.must(['join', 'node-3'])
     await eventually(() => isReady('node-3'))
   })
 
   test('shows its systemd to this machine', async () => {
-    const leader = (await first.must(['leader', 'node-1'])).trim()
+    const leader = (await firstSandbox.must(['leader', 'node-1'])).trim()
     expect(readFileSync(`/proc/${leader}/root/etc/hostname`, 'utf8').trim()).toBe('node-1')
     expect(existsSync(`/proc/${leader}/root/run/dbus/system_bus_socket`)).toBe(true)
   })
 
   test('holds its shutdown back for the pods where that is asked for', async () => {
-    expect(await second.must(['exec', 'node-1', '--', 'systemd-inhibit', '--list', '--no-pager'])).toMatch(/kubelet .*shutdown.*delay/)
+    expect(await secondSandbox.must(['exec', 'node-1', '--', 'systemd-inhibit', '--list', '--no-pager'])).toMatch(
+      /kubelet .*shutdown.*delay/,
+    )
   })
 })
 
 describe('the control plane', () => {
   test.each(['etcd', 'apiserver', 'kcm'])('keeps its objects when %s is killed and started again', async (component) => {
-    await first.kubectl(['create', 'configmap', `before-${component}`])
-    await first.must(['restart', component])
-    expect(await first.kubectl(['get', 'configmap', `before-${component}`, '-o', 'name'])).toBe(`configmap/before-${component}\n`)
+    await firstSandbox.kubectl(['create', 'configmap', `before-${component}`])
+    await firstSandbox.must(['restart', component])
+    expect(await firstSandbox.kubectl(['get', 'configmap', `before-${component}`, '-o', 'name'])).toBe(`configmap/before-${component}\n`)
   })
 
   test('answers nothing while it is paused', async () => {
-    await first.must(['pause', 'apiserver'])
-    await expect(first.kubectl(['get', 'nodes', '--request-timeout=1s'])).rejects.toThrow(/deadline|[Tt]imeout/)
-    await first.must(['resume', 'apiserver'])
-    expect(await first.kubectl(['get', 'nodes', '-o', 'name'])).toContain('node/node-3')
+    await firstSandbox.must(['pause', 'apiserver'])
+    await expect(firstSandbox.kubectl(['get', 'nodes', '--request-timeout=1s'])).rejects.toThrow(/deadline|[Tt]imeout/)
+    await firstSandbox.must(['resume', 'apiserver'])
+    expect(await firstSandbox.kubectl(['get', 'nodes', '-o', 'name'])).toContain('node/node-3')
   })
 
   test('writes down who asked for what, once per request', async () => {
-    await first.kubectl(['get', 'configmap', 'never-made', '--ignore-not-found', '--as=somebody', '--as-group=system:masters'])
-    const lines = readFileSync(`${first.folder}/control-plane/audit.log`, 'utf8').split('\n')
+    await firstSandbox.kubectl(['get', 'configmap', 'never-made', '--ignore-not-found', '--as=somebody', '--as-group=system:masters'])
+    const lines = readFileSync(`${firstSandbox.folder}/control-plane/audit.log`, 'utf8').split('\n')
     expect(lines.filter((line) => line.includes('configmaps/never-made'))).toHaveLength(1)
     expect(lines.filter((line) => line.includes('"system:node:'))).toHaveLength(0)
   })
@@ -188,25 +192,25 @@ test('base disks that no sandbox used for a month go, those in use and all else 
 
 describe('two sandboxes with equal node names', () => {
   test('one goes without a trace, even while it comes up, and the other does not notice', async () => {
-    const boots = await Promise.all(NODES.map(bootIdOf))
-    expect(traces(second)).not.toEqual([])
-    await second.must(['down'])
-    expect(traces(second)).toEqual([])
+    const boots = await Promise.all(nodes.map(bootIdOf))
+    expect(traces(secondSandbox)).not.toEqual([])
+    await secondSandbox.must(['down'])
+    expect(traces(secondSandbox)).toEqual([])
 
     const killed = AbortSignal.timeout(3_000) // in the middle: hosts are booting
-    await second.run(['up', '1'], { env: { AGENT: '0' }, signal: killed })
-    expect(traces(second)).not.toEqual([])
-    await second.must(['down'])
-    await second.must(['down'])
-    expect(traces(second)).toEqual([])
+    await secondSandbox.run(['up', '1'], { env: { AGENT: '0' }, signal: killed })
+    expect(traces(secondSandbox)).not.toEqual([])
+    await secondSandbox.must(['down'])
+    await secondSandbox.must(['down'])
+    expect(traces(secondSandbox)).toEqual([])
 
-    expect(await Promise.all(NODES.map(isReady))).toEqual([true, true, true])
-    expect(await Promise.all(NODES.map(bootIdOf))).toEqual(boots)
+    expect(await Promise.all(nodes.map(isReady))).toEqual([true, true, true])
+    expect(await Promise.all(nodes.map(bootIdOf))).toEqual(boots)
   })
 
   test('the other goes without a trace, too', async () => {
-    await first.must(['down'])
-    expect(traces(first)).toEqual([])
+    await firstSandbox.must(['down'])
+    expect(traces(firstSandbox)).toEqual([])
   })
 })
 
@@ -238,15 +242,15 @@ function commandLines(): string[] {
 }
 
 async function bootIdOf(node: string): Promise<string> {
-  return await first.kubectl(['get', 'node', node, '-o', 'jsonpath={.status.nodeInfo.bootID}'])
+  return await firstSandbox.kubectl(['get', 'node', node, '-o', 'jsonpath={.status.nodeInfo.bootID}'])
 }
 
 async function isReady(node: string): Promise<boolean> {
-  return (await first.kubectl(['get', 'node', node, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])) === 'True'
+  return (await firstSandbox.kubectl(['get', 'node', node, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])) === 'True'
 }
 
 async function podOn(node: string): Promise<string> {
-  return await first.kubectl([
+  return await firstSandbox.kubectl([
     'get',
     'pods',
     '-l',
@@ -259,7 +263,7 @@ async function podOn(node: string): Promise<string> {
 }
 
 async function restartsOf(pod: string): Promise<number> {
-  return Number(await first.kubectl(['get', 'pod', pod, '-o', 'jsonpath={.status.containerStatuses[0].restartCount}']))
+  return Number(await firstSandbox.kubectl(['get', 'pod', pod, '-o', 'jsonpath={.status.containerStatuses[0].restartCount}']))
 }
 
 async function eventually(check: () => Promise<boolean>, limitMs = 40_000): Promise<void> {
@@ -270,7 +274,7 @@ async function eventually(check: () => Promise<boolean>, limitMs = 40_000): Prom
   }
 }
 
-const PROBE = `
+const probeScript = `
 apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: probe}

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest'
 import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { startedAgents } from './agents.ts'
-import { unique, useCluster, type NodeName } from './cluster.ts'
-import { borrow, type CleanUp } from './lanes.ts'
-import { isCompleteOn, isCordoned, serviceOf, tells, uncordonings } from './service-of-nodes.ts'
-import { journalOf, manifest, shellscript, shown } from './skyhooks.ts'
+import { uniqueName, useCluster, type NodeName } from './cluster.ts'
+import { lockNodes, type OnTestFinished } from './node-locks.ts'
+import { isCompleteOn, isCordoned, serviceStates, hasEvent, uncordonedStates } from './node-availability.ts'
+import { journalOf, manifest, shellscript, publishedState } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -16,9 +16,9 @@ const pkg = (interrupt: Interrupt, scripts: Parameters<typeof shellscript>[1] = 
 
 const isInterrupted = (entry: NodeStateEntry | undefined): boolean => entry?.stage === 'post-interrupt' && entry.state === 'complete'
 
-async function apply(node: NodeName, packages: Record<string, PackageSpec>, onTestFinished: CleanUp): Promise<string> {
-  await borrow(onTestFinished, node)
-  const name = unique('service')
+async function apply(node: NodeName, packages: Record<string, PackageSpec>, onTestFinished: OnTestFinished): Promise<string> {
+  await lockNodes(onTestFinished, node)
+  const name = uniqueName('service')
   onTestFinished(async () => await cluster.remove(name))
   await cluster.apply(manifest(name, { packages }), node)
   return name
@@ -36,17 +36,17 @@ describe.concurrent('a service that the agent stands on', () => {
     ['containerd.service', 'node-2', 10_000],
     ['kubelet.service', 'node-3', 10_000],
   ])('%s is restarted once, and known to be', async ([unit, node, readyForMs], { onTestFinished }) => {
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const before = await startsOf(node, unit)
     const agent = startedAgents(cluster.history.now).get(node)
-    const name = unique('service')
+    const name = uniqueName('service')
     onTestFinished(async () => await cluster.remove(name))
     const after = `date +%s%3N >>${journalOf(name)}`
     await cluster.apply(manifest(name, { packages: { work: pkg(restarting(unit), { post_interrupt: after }) } }), node)
     await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 60_000)
     expect(await startsOf(node, unit)).toBe(before + 1)
-    await cluster.history.eventually('the Event is told', (view) => tells(view, node, 'InterruptCompleted', name, 'service'))
-    expect(uncordonings(await serviceOf(cluster.history, node)).at(-1)).toMatchObject({ ready: true })
+    await cluster.history.eventually('the Event is told', (view) => hasEvent(view, node, 'InterruptCompleted', name, 'service'))
+    expect(uncordonedStates(await serviceStates(cluster.history, node)).at(-1)).toMatchObject({ ready: true })
     const [atMs, ...again] = await cluster.host(node).lines(journalOf(name))
     expect(again).toEqual([])
     const uncordoned = await cluster.history.first(({ nodes }) => isCompleteOn({ ...cluster.history.now, nodes }, name, [node]))
@@ -62,19 +62,22 @@ describe.concurrent('a service that cannot be restarted', () => {
     onTestFinished,
   }) => {
     const node = 'node-1'
-    const unit = `${unique('mayfly')}.service`
+    const unit = `${uniqueName('mayfly')}.service`
     const name = await apply(
       node,
       { fragile: pkg(restarting(unit), { apply: mayfly(unit) }), sound: pkg(restarting('foobar')) },
       onTestFinished,
     )
-    await cluster.history.eventually('the reason says it', ({ nodes }) => shown(nodes.get(node), name).reason?.reason === 'StepFailed')
-    const now = shown(cluster.history.now.nodes.get(node), name)
+    await cluster.history.eventually(
+      'the reason says it',
+      ({ nodes }) => publishedState(nodes.get(node), name).reason?.reason === 'StepFailed',
+    )
+    const now = publishedState(cluster.history.now.nodes.get(node), name)
     expect(now.reason?.message).toMatch(new RegExp(`fragile 1\\.1\\.0: ${unit}: .*exit-code, exited 7`))
     await cluster.history.eventually('the other package is complete', ({ nodes }) =>
-      isInterrupted(shown(nodes.get(node), name).state['sound|1.1.0']),
+      isInterrupted(publishedState(nodes.get(node), name).state['sound|1.1.0']),
     )
-    expect(shown(cluster.history.now.nodes.get(node), name).state).toMatchObject({
+    expect(publishedState(cluster.history.now.nodes.get(node), name).state).toMatchObject({
       'fragile|1.1.0': { stage: 'interrupt', state: 'erroring' },
       'sound|1.1.0': { stage: 'post-interrupt', state: 'complete' },
     })
@@ -91,18 +94,18 @@ describe.concurrent('a service that cannot be restarted', () => {
     const name = await apply(node, { wrong: pkg(restarting('foobra')), right: pkg(restarting('foobar')) }, onTestFinished)
     await cluster.history.eventually(
       'the reason names it',
-      ({ nodes }) => shown(nodes.get(node), name).reason?.message.includes('foobra') === true,
+      ({ nodes }) => publishedState(nodes.get(node), name).reason?.message.includes('foobra') === true,
     )
-    expect(shown(cluster.history.now.nodes.get(node), name).reason).toMatchObject({
+    expect(publishedState(cluster.history.now.nodes.get(node), name).reason).toMatchObject({
       reason: 'StepFailed',
       message: expect.stringMatching(
         /package wrong 1\.1\.0: foobra\.service: .*not found.*: correct the services of the package's interrupt/i,
       ) as string,
     })
     await cluster.history.eventually('the other package is complete', ({ nodes }) =>
-      isInterrupted(shown(nodes.get(node), name).state['right|1.1.0']),
+      isInterrupted(publishedState(nodes.get(node), name).state['right|1.1.0']),
     )
-    expect(shown(cluster.history.now.nodes.get(node), name)).toMatchObject({
+    expect(publishedState(cluster.history.now.nodes.get(node), name)).toMatchObject({
       status: 'erroring',
       state: { 'wrong|1.1.0': { stage: 'interrupt', state: 'erroring' }, 'right|1.1.0': { stage: 'post-interrupt', state: 'complete' } },
     })

@@ -1,13 +1,13 @@
 /** The packages of this repository, from the registry through the agent onto a host, and off it again. */
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { unique, useCluster } from './cluster.ts'
-import { isCompleteOn } from './service-of-nodes.ts'
-import { manifest, shown } from './skyhooks.ts'
+import { uniqueName, useCluster } from './cluster.ts'
+import { isCompleteOn } from './node-availability.ts'
+import { manifest, publishedState } from './skyhooks.ts'
 
 const cluster = useCluster()
 const node = 'node-3'
-const name = unique('shipped')
+const name = uniqueName('shipped')
 const versions = { shellscript: '1.2.0', tuning: '1.2.0', tuned: '1.3.0' } as const
 const sh = async (script: string): Promise<string> => (await cluster.host(node).exec('sh', '-c', script)).trim()
 const complete = async (): Promise<void> => {
@@ -50,7 +50,7 @@ test('a script, kernel settings and a tuned profile come by one Skyhook and go w
   await cluster.edit(name, { packages: { note: null, kernel: null, profile: null } })
   await cluster.history.eventually(
     'only one package is left',
-    (view) => Object.keys(shown(view.nodes.get(node), name).state).join() === 'stays|1.2.0',
+    (view) => Object.keys(publishedState(view.nodes.get(node), name).state).join() === 'stays|1.2.0',
     60_000,
   )
   await complete()

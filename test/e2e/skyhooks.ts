@@ -12,7 +12,7 @@ export type Manifest = Pick<Skyhook, 'apiVersion' | 'kind' | 'spec'> & {
 }
 
 /** Nodes with this label and the Skyhook's name as value are the ones that a Skyhook of these tests selects. */
-export const selectedBy = 'skyhook.nvidia.com/test-node'
+export const selectorLabel = 'skyhook.nvidia.com/test-node'
 
 const folder = join(import.meta.dirname, '..', 'fixtures', 'skyhooks')
 
@@ -27,7 +27,7 @@ export function manifest(name: string, spec: SkyhookSpec): Manifest {
     apiVersion: 'skyhook.nvidia.com/v1alpha1',
     kind: 'Skyhook',
     metadata: { name },
-    spec: { ...spec, nodeSelectors: { matchLabels: { [selectedBy]: name } } },
+    spec: { ...spec, nodeSelectors: { matchLabels: { [selectorLabel]: name } } },
   }
 }
 
@@ -46,17 +46,17 @@ export function shellscript(registry: string, scripts: Scripts, more: Partial<Pa
 
 /** Where the scripts of `journaled` write, and where they look for leave to go on. */
 export const journalOf = (name: string): string => `/var/tmp/${name}.journal`
-export const leaveOf = (name: string): string => `/var/tmp/${name}.go`
+export const releaseFileOf = (name: string): string => `/var/tmp/${name}.go`
 
 /**
  * Scripts of all modes but uninstall's that write `<seconds> <mode> begins` and `… ends` to the host's journal: what ran, how often and when are
- * facts on disk. `waiting` names the mode that goes on only once the file `leaveOf(name)` exists.
+ * facts on disk. `waiting` names the mode that goes on only once the file `releaseFileOf(name)` exists.
  */
 export function journaled(name: string, waiting?: keyof Scripts): Scripts {
   const script = (mode: keyof Scripts): string =>
     [
       `echo "$(date +%s.%N) ${mode} begins" >>${journalOf(name)}`,
-      ...(mode === waiting ? [`until [ -e ${leaveOf(name)} ]; do sleep 0.05; done`] : []),
+      ...(mode === waiting ? [`until [ -e ${releaseFileOf(name)} ]; do sleep 0.05; done`] : []),
       `echo "$(date +%s.%N) ${mode} ends" >>${journalOf(name)}`,
     ].join('\n')
   const modes = ['apply', 'apply_check', 'config', 'config_check', 'post_interrupt'] as const
@@ -68,7 +68,7 @@ export const withoutTimes = (lines: readonly string[]): string[] => lines.map((l
 
 export const onceEach = (...modes: (keyof Scripts)[]): string[] => modes.flatMap((mode) => [`${mode} begins`, `${mode} ends`])
 
-export type Shown = {
+export type PublishedState = {
   readonly status: string | undefined
   readonly label: string | undefined
   readonly version: string | undefined
@@ -82,7 +82,7 @@ export type Shown = {
 }
 
 /** Everything that a Node shows of one Skyhook. */
-export function shown(node: KubernetesNode | undefined, skyhook: string): Shown {
+export function publishedState(node: KubernetesNode | undefined, skyhook: string): PublishedState {
   const { annotations = {}, labels = {} } = node?.metadata ?? {}
   const json = (key: string): unknown => (annotations[key] === undefined ? undefined : JSON.parse(annotations[key]))
   const condition = (type: string): string | undefined => {
@@ -94,7 +94,7 @@ export function shown(node: KubernetesNode | undefined, skyhook: string): Shown 
     label: labels[keys.statusKey(skyhook)],
     version: annotations[keys.versionKey(skyhook)],
     stateText: annotations[keys.nodeStateKey(skyhook)],
-    state: (json(keys.nodeStateKey(skyhook)) ?? {}) as Shown['state'],
+    state: (json(keys.nodeStateKey(skyhook)) ?? {}) as PublishedState['state'],
     companion: json(keys.journalKey(skyhook)) as Companion | undefined,
     reason: json(keys.reasonKey(skyhook)) as PublishedReason | undefined,
     notReady: condition(keys.notReadyCondition(skyhook)),

@@ -1,7 +1,7 @@
 /** What the Leases say about who works where. */
 import { readSlot, type Slot } from '../../src/lease/slot.ts'
 import type { Moment, View } from './moments.ts'
-import { shown } from './skyhooks.ts'
+import { publishedState } from './skyhooks.ts'
 
 /** Slots of a Skyhook that are held. */
 export function slotsOf({ leases }: View, skyhook: string): Slot[] {
@@ -14,8 +14,8 @@ export function slotsOf({ leases }: View, skyhook: string): Slot[] {
 /** For `never`: more slots than the budget. */
 export function overBudget(skyhook: string, budget: number): (moment: Moment) => string | undefined {
   return (moment) => {
-    const held = slotsOf(moment, skyhook)
-    return held.length > budget ? `slots held by ${held.map(({ holder }) => holder).join(' and ')}` : undefined
+    const heldSlots = slotsOf(moment, skyhook)
+    return heldSlots.length > budget ? `slots held by ${heldSlots.map(({ holder }) => holder).join(' and ')}` : undefined
   }
 }
 
@@ -24,7 +24,7 @@ export function workWithoutSlot(skyhook: string): (moment: Moment) => string | u
   return (moment) => {
     const holders = slotsOf(moment, skyhook).map(({ holder }) => holder)
     const idle = [...moment.nodes.values()].find(
-      (node) => shown(node, skyhook).status === 'in_progress' && !holders.includes(node.metadata.name),
+      (node) => publishedState(node, skyhook).status === 'in_progress' && !holders.includes(node.metadata.name),
     )
     return idle && `${idle.metadata.name} is in_progress and holds no slot`
   }

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { deleteAgent, killAgent } from './agents.ts'
-import { nodeNames, unique, useCluster } from './cluster.ts'
+import { nodeNames, uniqueName, useCluster } from './cluster.ts'
 import type { Moment, View } from './moments.ts'
-import { journaled, manifest, selectedBy, shellscript, shown } from './skyhooks.ts'
+import { journaled, manifest, selectorLabel, shellscript, publishedState } from './skyhooks.ts'
 
 const cluster = useCluster()
-const name = unique('status')
+const name = uniqueName('status')
 
 type Condition = { readonly type: string; readonly status: string; readonly observedGeneration?: number }
 
@@ -25,12 +25,12 @@ function isReady(skyhook: Skyhook | undefined): boolean {
 function unfinished({ nodes }: View, skyhook: Skyhook | undefined): string[] {
   const wanted = skyhook && appliedHash(skyhook.spec)
   return [...nodes.values()]
-    .filter(({ metadata }) => metadata.labels?.[selectedBy] === name)
-    .filter((node) => shown(node, name).status !== 'complete' || shown(node, name).companion?.applied !== wanted)
+    .filter(({ metadata }) => metadata.labels?.[selectorLabel] === name)
+    .filter((node) => publishedState(node, name).status !== 'complete' || publishedState(node, name).companion?.applied !== wanted)
     .map(({ metadata }) => metadata.name)
 }
 
-const lie = (moment: Moment): string | undefined => {
+const contradiction = (moment: Moment): string | undefined => {
   const skyhook = skyhookIn(moment)
   const open = unfinished(moment, skyhook)
   return isReady(skyhook) && open.length > 0 ? `Ready, but ${open.join(', ')} has work` : undefined
@@ -60,7 +60,7 @@ describe('the status of a Skyhook', () => {
     expect((ready?.atMs ?? 0) - (done?.atMs ?? 0)).toBeLessThan(1_500)
   })
 
-  test('counts and names what tools of the incumbent read', () => {
+  test('counts and names what tools of the operator read', () => {
     expect(skyhookIn(cluster.history.now)?.status).toMatchObject({
       status: 'complete',
       completeNodes: '3/3',
@@ -92,7 +92,7 @@ describe('the status of a Skyhook', () => {
       clearInterval(killing)
     }
     await cluster.history.eventually('Ready again', (view) => isReady(skyhookIn(view)), 90_000)
-    await cluster.history.never('Ready was a lie', lie)
+    await cluster.history.never('Ready was a lie', contradiction)
   })
 
   // an agent whose census died twice lets others lead for half an hour: new agents do not remember it

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, nodeNames, unique, useCluster } from './cluster.ts'
-import { patch, unlessGone } from './kube.ts'
-import { manifest, shellscript, shown } from './skyhooks.ts'
+import { fixturePackages, nodeNames, uniqueName, useCluster } from './cluster.ts'
+import { patch, ignoreNotFound } from './kube.ts'
+import { manifest, shellscript, publishedState } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -15,29 +15,29 @@ const pullSecret = '/api/v1/namespaces/skyhook/secrets/registry'
 const absentDigest = `sha256:${'0'.repeat(64)}`
 let name: string
 
-const good = (more: Partial<PackageSpec> = {}): PackageSpec => shellscript(cluster.registry, { apply: 'true' }, more)
+const validPackage = (more: Partial<PackageSpec> = {}): PackageSpec => shellscript(cluster.registry, { apply: 'true' }, more)
 const from = (image: string): PackageSpec => ({ version: '1.0.0', image: `${cluster.registry}/${image}` })
 
 /** Applies it and returns the reason that the node shows, having checked that no slot was ever held and nothing came to the host. */
 async function reasonFor(work: PackageSpec): Promise<{ reason: string; message: string; status: string | undefined }> {
-  name = unique('unusable')
+  name = uniqueName('unusable')
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), node)
   await cluster.history.eventually('the node shows a reason', ({ nodes }) => {
-    const { reason } = shown(nodes.get(node), name)
+    const { reason } = publishedState(nodes.get(node), name)
     return reason !== undefined && reason.reason !== 'Preparing'
   })
   await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
   expect(await cluster.host(node).exists(`/var/lib/skyhook/${name}`)).toBe(false)
-  const { reason, status } = shown(cluster.history.now.nodes.get(node), name)
+  const { reason, status } = publishedState(cluster.history.now.nodes.get(node), name)
   return { reason: reason?.reason ?? '', message: reason?.message ?? '', status }
 }
 
 const completes = async (): Promise<void> => {
-  await cluster.history.eventually('it is complete', ({ nodes }) => shown(nodes.get(node), name).status === 'complete', 30_000)
+  await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete', 30_000)
 }
 
 /** An edit of the package is enough. */
-async function mendedBy(edit: object): Promise<void> {
+async function recoversAfter(edit: object): Promise<void> {
   await cluster.edit(name, { packages: { work: edit } })
   await completes()
 }
@@ -55,41 +55,41 @@ afterEach(async () => await cluster.remove(name))
 
 describe('a package', () => {
   test('whose version is no tag of the image', async () => {
-    expect(await reasonFor(good({ version: '9.9.9' }))).toEqual({
+    expect(await reasonFor(validPackage({ version: '9.9.9' }))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(
         /^package work: .*skyhook-packages\/shellscript:9\.9\.9.*manifest unknown.*Is the version a tag of this repository/is,
       ) as string,
       status: 'waiting',
     })
-    await mendedBy({ version: '1.1.0' })
+    await recoversAfter({ version: '1.1.0' })
   })
 
   test('whose digest the registry does not have', async () => {
-    expect(await reasonFor(good({ containerSHA: absentDigest }))).toEqual({
+    expect(await reasonFor(validPackage({ containerSHA: absentDigest }))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(/shellscript@sha256:0{64}.*manifest unknown.*Is containerSHA the digest/is) as string,
       status: 'waiting',
     })
-    await mendedBy({ containerSHA: null })
+    await recoversAfter({ containerSHA: null })
   })
 
   test('whose registry is not there', async () => {
-    expect(await reasonFor(good({ image: '127.0.0.1:1/none' }))).toEqual({
+    expect(await reasonFor(validPackage({ image: '127.0.0.1:1/none' }))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(/127\.0\.0\.1:1.*(refused|ECONNREFUSED)/is) as string,
       status: 'waiting',
     })
-    await mendedBy(good())
+    await recoversAfter(validPackage())
   })
 
   test('for which there are no credentials, until there are', async () => {
-    const secret = await unlessGone<{ data: Record<string, string> }>(cluster.api, 'GET', pullSecret)
+    const secret = await ignoreNotFound<{ data: Record<string, string> }>(cluster.api, 'GET', pullSecret)
     const nobody = { auths: { 'registry.example.com': { auth: Buffer.from('nobody:nothing').toString('base64') } } }
     const put = async (text: string): Promise<unknown> => await patch(cluster.api, pullSecret, { data: { '.dockerconfigjson': text } })
     await put(Buffer.from(JSON.stringify(nobody)).toString('base64'))
     try {
-      expect(await reasonFor(good({ version: '9.9.8' }))).toEqual({
+      expect(await reasonFor(validPackage({ version: '9.9.8' }))).toEqual({
         reason: 'ImagePull',
         message: expect.stringMatching(/unauthorized|authentication required/i) as string,
         status: 'waiting',
@@ -97,7 +97,7 @@ describe('a package', () => {
     } finally {
       await put(secret?.data['.dockerconfigjson'] ?? '')
     }
-    await mendedBy({ version: '1.1.0' })
+    await recoversAfter({ version: '1.1.0' })
   })
 
   test('whose config.json is wrong', async () => {
@@ -106,7 +106,7 @@ describe('a package', () => {
       message: expect.stringMatching(/test\/broken-config:1\.0\.0.*config\.json.*\/modes\/apply\/0\/returncodes/s) as string,
       status: 'erroring',
     })
-    await mendedBy(good())
+    await recoversAfter(validPackage())
   })
 
   test('with a step whose file is missing', async () => {
@@ -115,11 +115,11 @@ describe('a package', () => {
       message: expect.stringMatching(/test\/missing-step:1\.0\.0.*forgotten\.sh/s) as string,
       status: 'erroring',
     })
-    await mendedBy(good())
+    await recoversAfter(validPackage())
   })
 
   test('with a step that names no interpreter, until it is pushed anew under its version', async () => {
-    const image = `test/${unique('pushed-twice')}`
+    const image = `test/${uniqueName('pushed-twice')}`
     await push('missing-first-line', `${image}:1.0.0`)
     expect(await reasonFor(from(image))).toEqual({
       reason: 'InvalidPackage',
@@ -133,7 +133,7 @@ describe('a package', () => {
   })
 
   test('whose bytes the registry has lost, until it has them again', async () => {
-    const image = `test/${unique('altered')}`
+    const image = `test/${uniqueName('altered')}`
     const folder = mkdtempSync(join(tmpdir(), 'altered-'))
     cpSync(join(fixturePackages, 'shellscript'), folder, { recursive: true })
     writeFileSync(join(folder, 'unlike-any-other'), image) // registries keep equal layers once
@@ -157,14 +157,17 @@ describe('a package', () => {
 
 describe('a wrong version', () => {
   test('takes no node out: all three wait, and all three go on when it is corrected', async () => {
-    name = unique('typo')
-    await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work: good({ version: '1.1.9' }) } }), ...nodeNames)
+    name = uniqueName('typo')
+    await cluster.apply(
+      manifest(name, { interruptionBudget: { count: 1 }, packages: { work: validPackage({ version: '1.1.9' }) } }),
+      ...nodeNames,
+    )
     const all =
       (status: string) =>
       ({ nodes }: { nodes: typeof cluster.history.now.nodes }) =>
-        nodeNames.every((one) => shown(nodes.get(one), name).status === status)
+        nodeNames.every((one) => publishedState(nodes.get(one), name).status === status)
     await cluster.history.eventually('all wait', ({ nodes }) =>
-      nodeNames.every((one) => shown(nodes.get(one), name).reason?.reason === 'ImagePull'),
+      nodeNames.every((one) => publishedState(nodes.get(one), name).reason?.reason === 'ImagePull'),
     )
     expect(all('waiting')(cluster.history.now)).toBe(true)
     await cluster.edit(name, { packages: { work: { version: '1.1.0' } } })

@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import type { EnvVar } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
-import { unique, useCluster, type NodeName } from './cluster.ts'
-import { patch, unlessGone } from './kube.ts'
-import { borrow, type CleanUp } from './lanes.ts'
-import { isCompleteOn } from './service-of-nodes.ts'
-import { manifest, shellscript, shown, type Shown } from './skyhooks.ts'
+import { uniqueName, useCluster, type NodeName } from './cluster.ts'
+import { patch, ignoreNotFound } from './kube.ts'
+import { lockNodes, type OnTestFinished } from './node-locks.ts'
+import { isCompleteOn } from './node-availability.ts'
+import { manifest, shellscript, publishedState, type PublishedState } from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -15,19 +15,19 @@ const configMaps = '/api/v1/namespaces/skyhook/configmaps'
 /** Longer than the first two pauses between attempts. */
 const retriedMs = 30_000
 
-async function apply(packages: Record<string, PackageSpec>, node: NodeName, onTestFinished: CleanUp): Promise<string> {
-  const name = unique('mistake')
+async function apply(packages: Record<string, PackageSpec>, node: NodeName, onTestFinished: OnTestFinished): Promise<string> {
+  const name = uniqueName('mistake')
   onTestFinished(async () => await cluster.remove(name))
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages }), node)
   return name
 }
 
 /** What the node shows once it gives this reason. */
-async function toldOn(node: NodeName, name: string, reason: string, ...words: readonly string[]): Promise<Shown> {
-  const now = (): Shown => shown(cluster.history.now.nodes.get(node), name)
-  await cluster.history.eventually(`the reason of ${name} is ${reason} with ${words.join(', ')}`, () => {
+async function expectReported(node: NodeName, name: string, reason: string, ...fragments: readonly string[]): Promise<PublishedState> {
+  const now = (): PublishedState => publishedState(cluster.history.now.nodes.get(node), name)
+  await cluster.history.eventually(`the reason of ${name} is ${reason} with ${fragments.join(', ')}`, () => {
     const told = now().reason
-    return told?.reason === reason && words.every((word) => told.message.includes(word))
+    return told?.reason === reason && fragments.every((word) => told.message.includes(word))
   })
   return now()
 }
@@ -37,8 +37,8 @@ const completes = async (node: NodeName, name: string): Promise<void> => {
 }
 
 /** Creates an object of the agents' namespace, which goes with the test. */
-async function create(path: string, name: string, content: object, onTestFinished: CleanUp): Promise<void> {
-  onTestFinished(async () => void (await unlessGone(cluster.api, 'DELETE', `${path}/${name}`)))
+async function create(path: string, name: string, content: object, onTestFinished: OnTestFinished): Promise<void> {
+  onTestFinished(async () => void (await ignoreNotFound(cluster.api, 'DELETE', `${path}/${name}`)))
   await cluster.api.json('POST', path, { body: { metadata: { name }, ...content } })
 }
 
@@ -47,11 +47,11 @@ const withEnv = (env: readonly EnvVar[]): PackageSpec => shellscript(cluster.reg
 describe.concurrent('a value', () => {
   test('from a Secret that is not there, then lacks the key: named, tried again, found', async ({ onTestFinished }) => {
     const node = 'node-1'
-    await borrow(onTestFinished, node)
-    const secret = unique('words')
+    await lockNodes(onTestFinished, node)
+    const secret = uniqueName('words')
     const work = withEnv([{ name: 'WORD', valueFrom: { secretKeyRef: { name: secret, key: 'word' } } }])
     const name = await apply({ work }, node, onTestFinished)
-    expect(await toldOn(node, name, 'ReferenceMissing')).toMatchObject({
+    expect(await expectReported(node, name, 'ReferenceMissing')).toMatchObject({
       status: 'waiting',
       reason: {
         message: `package work: env WORD needs Secret skyhook/${secret}, which does not exist: create what is missing, or mark the reference optional in the package's env`,
@@ -59,18 +59,18 @@ describe.concurrent('a value', () => {
     })
     await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
     await create(secrets, secret, { stringData: { other: 'x' } }, onTestFinished)
-    await toldOn(node, name, 'ReferenceMissing', `env WORD needs key "word" of Secret skyhook/${secret}, which has no such key`)
+    await expectReported(node, name, 'ReferenceMissing', `env WORD needs key "word" of Secret skyhook/${secret}, which has no such key`)
     await patch(cluster.api, `${secrets}/${secret}`, { stringData: { word: 'right' } })
     await completes(node, name)
   })
 
   test('from a ConfigMap that is not there', async ({ onTestFinished }) => {
     const node = 'node-2'
-    await borrow(onTestFinished, node)
-    const configMap = unique('words')
+    await lockNodes(onTestFinished, node)
+    const configMap = uniqueName('words')
     const work = withEnv([{ name: 'WORD', valueFrom: { configMapKeyRef: { name: configMap, key: 'word' } } }])
     const name = await apply({ work }, node, onTestFinished)
-    const { reason } = await toldOn(node, name, 'ReferenceMissing')
+    const { reason } = await expectReported(node, name, 'ReferenceMissing')
     expect(reason?.message).toContain(`env WORD needs ConfigMap skyhook/${configMap}, which does not exist: create what is missing`)
     await create(configMaps, configMap, { data: { word: 'right' } }, onTestFinished)
     await completes(node, name)
@@ -86,14 +86,14 @@ describe.concurrent('a package', () => {
 
   test('that lacks a variable and a file of its own: both are named, one after the other', async ({ onTestFinished }) => {
     const node = 'node-3'
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const name = await apply({ work: wanting({}) }, node, onTestFinished)
-    const { reason } = await toldOn(node, name, 'StepFailed')
+    const { reason } = await expectReported(node, name, 'StepFailed')
     expect(reason?.message).toBe(
       "package work 1.0.0: apply apply.sh could not start: the environment lacks SITE, which the step's arguments name: set it in the package's env",
     )
     await cluster.edit(name, { packages: { work: { env: [{ name: 'SITE', value: 'north' }] } } })
-    const then = await toldOn(node, name, 'StepFailed', 'settings.conf')
+    const then = await expectReported(node, name, 'StepFailed', 'settings.conf')
     expect(then.reason?.message).toBe(
       'package work 1.0.0: apply apply.sh could not start: the package expects settings.conf in the configMap of the Skyhook',
     )
@@ -103,7 +103,7 @@ describe.concurrent('a package', () => {
 
   test('in a circle of dependencies blocks its Skyhook alone, before anything is fetched', async ({ onTestFinished }) => {
     const node = 'node-1'
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const from = (more: Partial<PackageSpec>): PackageSpec => shellscript(cluster.registry, { apply: 'true' }, more)
     const packages = {
       one: from({ dependsOn: { three: '1.1.0' } }),
@@ -111,7 +111,7 @@ describe.concurrent('a package', () => {
       three: from({ dependsOn: { two: '1.1.0' } }),
     }
     const name = await apply(packages, node, onTestFinished)
-    expect(await toldOn(node, name, 'InvalidSpec')).toMatchObject({
+    expect(await expectReported(node, name, 'InvalidSpec')).toMatchObject({
       status: 'blocked',
       reason: { message: 'packages.one.dependsOn: cycle one -> three -> two -> one; take one of these out' },
     })
@@ -129,7 +129,7 @@ describe('a host', () => {
     onTestFinished,
   }) => {
     const node = 'node-2'
-    await borrow(onTestFinished, node)
+    await lockNodes(onTestFinished, node)
     const folder = '/var/lib/skyhook'
     const host = cluster.host(node)
     await host.exec('mount', '--bind', folder, folder)
@@ -141,7 +141,7 @@ describe('a host', () => {
     onTestFinished(unmount)
     await host.exec('mount', '-o', 'remount,bind,noexec', folder)
     const name = await apply({ work: shellscript(cluster.registry, { apply: 'true' }) }, node, onTestFinished)
-    const { status, reason } = await toldOn(node, name, 'HostUnusable')
+    const { status, reason } = await expectReported(node, name, 'HostUnusable')
     expect(status).toBe('blocked')
     expect(reason?.message).toBe(
       `${folder} is on ${folder}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`,

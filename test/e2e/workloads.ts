@@ -1,6 +1,6 @@
 /** Ordinary pods for nodes to be drained of, in a namespace of their own. */
 import type { Cluster, NodeName } from './cluster.ts'
-import { patch, unlessGone } from './kube.ts'
+import { patch, ignoreNotFound } from './kube.ts'
 import type { Moment, Pod, View } from './moments.ts'
 
 export type PodOptions = {
@@ -45,7 +45,7 @@ export async function createWorkloads({ api, history }: Cluster, namespace: stri
   // pods are refused before the controller has made the account that they run under
   await until(
     `the default account of ${namespace}`,
-    async () => (await unlessGone(api, 'GET', `${core}/serviceaccounts/default`)) !== undefined,
+    async () => (await ignoreNotFound(api, 'GET', `${core}/serviceaccounts/default`)) !== undefined,
   )
 
   const workloads: Workloads = {
@@ -79,13 +79,13 @@ export async function createWorkloads({ api, history }: Cluster, namespace: stri
       await patch(api, `${policy}/${budget}`, { spec: { minAvailable } })
       await counted(budget)
     },
-    dropBudget: async (name) => void (await unlessGone(api, 'DELETE', `${policy}/${name}`)),
-    endPod: async (name) => void (await unlessGone(api, 'DELETE', `${core}/pods/${name}`)),
+    dropBudget: async (name) => void (await ignoreNotFound(api, 'DELETE', `${policy}/${name}`)),
+    endPod: async (name) => void (await ignoreNotFound(api, 'DELETE', `${core}/pods/${name}`)),
     pods: ({ pods }, app) =>
       [...pods.values()].filter(({ metadata }) => metadata.namespace === namespace && metadata.labels?.['app'] === app),
     async remove() {
-      await unlessGone(api, 'DELETE', `${apps}/deployments`) // else their pods come back
-      await unlessGone(api, 'DELETE', `/api/v1/namespaces/${namespace}`)
+      await ignoreNotFound(api, 'DELETE', `${apps}/deployments`) // else their pods come back
+      await ignoreNotFound(api, 'DELETE', `/api/v1/namespaces/${namespace}`)
       await history.eventually(
         `no pod is left in ${namespace}`,
         ({ pods }) => ![...pods.values()].some(({ metadata }) => metadata.namespace === namespace),
@@ -121,8 +121,8 @@ function podSpec({ tolerations, arguments: args = [], graceSeconds = 1 }: PodOpt
   }
 }
 
-async function until(what: string, isSo: () => Promise<boolean>, withinMs = 20_000): Promise<void> {
-  for (const endMs = Date.now() + withinMs; !(await isSo()); ) {
+async function until(what: string, predicate: () => Promise<boolean>, withinMs = 20_000): Promise<void> {
+  for (const endMs = Date.now() + withinMs; !(await predicate()); ) {
     if (Date.now() > endMs) throw new Error(`waited ${withinMs} ms in vain for ${what}`)
     await new Promise((resolve) => setTimeout(resolve, pollMs))
   }

@@ -6,29 +6,29 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
 /** In the kubelet's folder: it belongs to this machine, so no power cut takes it and writing it syncs nothing of the host. */
-export const ordersFile = '/var/lib/kubelet/crash-orders'
+export const failpointFile = '/var/lib/kubelet/crash-orders'
 
 export type AgentProcess = {
   /** From the next passage on. `none` only has the passages written down. */
-  order(run: number, action: 'kill' | 'stop' | 'none', point: string): void
+  setFailpoint(run: number, action: 'kill' | 'stop' | 'none', point: string): void
   /** It was killed or stopped at its point. */
-  readonly isCaught: boolean
+  readonly hasHitPoint: boolean
   /** Passages of a run so far, in order. */
   passed(run: number): string[]
   /** After a stop. Nothing happens when it is dead. */
   resume(): void
   /** Takes back what was not carried out. */
-  forget(): void
+  clearFailpoint(): void
 }
 
 export function agentProcess(box: Sandbox, node: string): AgentProcess {
   const file = join(box.folder, 'hosts', node, 'kubelet', 'crash-orders')
   return {
-    order(run, action, point) {
+    setFailpoint(run, action, point) {
       writeFileSync(`${file}.new`, `${run} ${action} ${point}\n`)
       renameSync(`${file}.new`, file)
     },
-    get isCaught() {
+    get hasHitPoint() {
       return existsSync(`${file}.done`)
     },
     passed(run) {
@@ -38,8 +38,8 @@ export function agentProcess(box: Sandbox, node: string): AgentProcess {
     resume() {
       for (const pid of processesOf(box, node)) if (isAgent(pid)) process.kill(pid, 'SIGCONT')
     },
-    forget() {
-      for (const end of ['', '.done', '.passed']) rmSync(`${file}${end}`, { force: true })
+    clearFailpoint() {
+      for (const suffix of ['', '.done', '.passed']) rmSync(`${file}${suffix}`, { force: true })
     },
   }
 }
@@ -49,12 +49,12 @@ function processesOf({ name, folder }: Sandbox, node: string): number[] {
   const id = `${name}-${createHash('md5').update(folder).digest('hex').slice(0, 4)}`
   const group = `/sys/fs/cgroup/systemd/skyhookd.${id}/hosts/${node}`
   const folders = readdirSync(group, { recursive: true, withFileTypes: true }).filter((entry) => entry.name === 'cgroup.procs')
-  return folders.flatMap(({ parentPath, name: procs }) => readIfThere(join(parentPath, procs)).split('\n').filter(Boolean).map(Number))
+  return folders.flatMap(({ parentPath, name: procs }) => readIfExists(join(parentPath, procs)).split('\n').filter(Boolean).map(Number))
 }
 
-const isAgent = (pid: number): boolean => /skyhookd\.cjs\0agent\0/.test(readIfThere(`/proc/${pid}/cmdline`))
+const isAgent = (pid: number): boolean => /skyhookd\.cjs\0agent\0/.test(readIfExists(`/proc/${pid}/cmdline`))
 
-function readIfThere(path: string): string {
+function readIfExists(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
@@ -63,7 +63,7 @@ function readIfThere(path: string): string {
 }
 
 /** Polls: the file system of another host sends no news. False when the time is over. */
-export async function within(timeoutMs: number, isSo: () => boolean | Promise<boolean>, pollMs = 25): Promise<boolean> {
-  for (const endMs = Date.now() + timeoutMs; Date.now() < endMs; await sleep(pollMs)) if (await isSo()) return true
-  return await isSo()
+export async function waitUntil(timeoutMs: number, condition: () => boolean | Promise<boolean>, pollMs = 25): Promise<boolean> {
+  for (const endMs = Date.now() + timeoutMs; Date.now() < endMs; await sleep(pollMs)) if (await condition()) return true
+  return await condition()
 }

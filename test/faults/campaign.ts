@@ -1,84 +1,84 @@
 /**
- * `make torture`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are those that an
+ * `make faults`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are those that an
  * undisturbed run passes; each meets each fault. Ends with `N passed, N failed`.
  */
 import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { installCarelessAgent } from './no-fsync-agent.ts'
-import { openBench, type Bench } from './runner-host.ts'
+import { installNoFsyncAgent } from './no-fsync-control.ts'
+import { openFaultCluster, type FaultCluster } from './fault-cluster.ts'
 import { faultNames, type FaultName } from './faults.ts'
-import type { Lane } from './runner.ts'
-import { lifeNames, lives, type LifeName } from './workloads.ts'
-import { goThrough, type Place } from './schedule.ts'
-import { allCases, isSame, passedIn, sample, sampleWithKnown, type Case } from './matrix.ts'
-import { faultsOf, type Outcome } from './verdict.ts'
+import type { Runner } from './runner.ts'
+import { workloadNames, workloads, type WorkloadName } from './workloads.ts'
+import { runSchedule, type TrialEnvironment } from './schedule.ts'
+import { allCases, isSameCase, passedCases, sample, sampleWithRegressions, type Case } from './matrix.ts'
+import { deviationsOf, type Outcome } from './verdict.ts'
 import { createTrials, type Expected, type Result, type Trials } from './trial.ts'
 
-const usage = `usage: node test/faults/campaign.ts [--lanes N] [--sample N] [--shift N] [--minutes N] [--done FILE] [--life NAME] [--fault NAME] [--point NAME#N] [--keep]
+const usage = `usage: node test/faults/campaign.ts [--runners N] [--sample N] [--shift N] [--minutes N] [--done FILE] [--workload NAME] [--fault NAME] [--point NAME#N] [--keep]
 
-  --lanes N    nodes that are tortured at the same time (default 3); one more counts for them. Of many cases, those with the API server
+  --runners N    nodes under test at the same time (default 3); one more counts for them. Of many cases, those with the API server
                down are gone through on a cluster of their own beside it, of two nodes more
   --sample N   only so many of all cases, spread evenly; --shift N takes others
-  --minutes N  begins no case after that time; what was tortured until then is spread over all there is
+  --minutes N  begins no case after that time; what was tested until then is spread over all there is
   --done FILE  without what passed in that log of an earlier run; more than once for several
-  --life, --fault, --point   only these: ${lifeNames.join(', ')}; ${faultNames.join(', ')}
+  --workload, --fault, --point   only these: ${workloadNames.join(', ')}; ${faultNames.join(', ')}
   --list       only prints the crash points
-  --keep       leaves the sandbox up (SANDBOX=name, default torture)
+  --keep       leaves the sandbox up (SANDBOX=name, default faults)
 `
 
-/** Tries with the careless agent until it is found out. */
-const controls = 8
-const logFile = join(import.meta.dirname, '..', '..', 'dist', 'torture.log')
+/** Tries with the agent without fsync until it is found out. */
+const controlAttempts = 8
+const logFile = join(import.meta.dirname, '..', '..', 'dist', 'faults.log')
 const startedMs = Date.now()
 
-function say(text: string): void {
+function log(text: string): void {
   const line = `+${((Date.now() - startedMs) / 1000).toFixed(1).padStart(6)} s  ${text}`
   console.log(line)
   appendFileSync(logFile, `${line}\n`)
 }
 
-/** Each life undisturbed, twice: what differs between the two would be blamed on faults later. */
-async function livedInPeace({ lanes }: Bench, trials: Trials, names: readonly LifeName[]): Promise<Expected> {
-  const expected: Partial<Record<LifeName, Expected[LifeName]>> = {}
-  for (const life of names) {
+/** Each workload undisturbed, twice: what differs between the two would be blamed on faults later. */
+async function recordBaseline({ runners }: FaultCluster, trials: Trials, names: readonly WorkloadName[]): Promise<Expected> {
+  const expected: Partial<Record<WorkloadName, Expected[WorkloadName]>> = {}
+  for (const workload of names) {
     const outcomes: Outcome[] = []
     let points: readonly string[] = []
-    for (const lane of [lanes[0], lanes.at(-1)] as Lane[]) {
+    for (const runner of [runners[0], runners.at(-1)] as Runner[]) {
       const number = trials.nextRun()
-      await lane.begin(life, number)
-      lane.agent.order(number, 'none', '-')
-      await lane.tell()
-      outcomes.push(await lane.end())
-      points = lane.agent.passed(number)
-      await lane.tidy(false)
+      await runner.prepare(workload, number)
+      runner.agent.setFailpoint(number, 'none', '-')
+      await runner.applySpec()
+      outcomes.push(await runner.awaitOutcome())
+      points = runner.agent.passed(number)
+      await runner.cleanUp(false)
     }
     const [one, other] = outcomes as [Outcome, Outcome]
-    const faults = faultsOf(one, other, false)
-    if (faults.length > 0) throw new Error(`two undisturbed runs of ${life} end differently: ${faults.join('; ')}`)
-    if (one.boots !== lives[life].boots) throw new Error(`${life}: the host booted ${one.boots} times`)
-    expected[life] = { points, outcome: one }
-    say(`${life} (${lives[life].what}): ${one.lines.length} steps, ${points.length} crash points`)
+    const deviations = deviationsOf(one, other, false)
+    if (deviations.length > 0) throw new Error(`two undisturbed runs of ${workload} end differently: ${deviations.join('; ')}`)
+    if (one.boots !== workloads[workload].boots) throw new Error(`${workload}: the host booted ${one.boots} times`)
+    expected[workload] = { points, outcome: one }
+    log(`${workload} (${workloads[workload].what}): ${one.lines.length} steps, ${points.length} crash points`)
   }
   return expected as Expected
 }
 
 /** Power cuts right after the journal was written, with an agent that did not wait for the disk: one of them at least must show. */
-async function carelessnessShows(bench: Bench, trials: Trials, expected: Expected, life: LifeName): Promise<boolean> {
-  say('the same agent without the fsync of its journal:')
-  const putBack = await installCarelessAgent(bench.box)
-  const points = expected[life].points.filter((point) => point.startsWith('fsync:agent/#'))
+async function isNoFsyncDetected(cluster: FaultCluster, trials: Trials, expected: Expected, workload: WorkloadName): Promise<boolean> {
+  log('the same agent without the fsync of its journal:')
+  const restoreAgent = await installNoFsyncAgent(cluster.box)
+  const points = expected[workload].points.filter((point) => point.startsWith('fsync:agent/#'))
   try {
-    for (const point of sample(points, controls, 1)) {
-      const one: Case = { life, fault: 'power cut', point }
-      const { is, why, tookMs } = await trials.alone(bench.lanes[0] as Lane, one, expected)
-      say(`${is === 'failed' ? 'it shows' : 'unnoticed'}: ${life}, power cut at ${point} (${(tookMs / 1000).toFixed(1)} s)`)
-      for (const reason of why) say(`      ${reason}`)
-      if (is === 'failed') return true
+    for (const point of sample(points, controlAttempts, 1)) {
+      const one: Case = { workload, fault: 'power cut', point }
+      const { verdict, why, durationMs } = await trials.single(cluster.runners[0] as Runner, one, expected)
+      log(`${verdict === 'failed' ? 'it shows' : 'unnoticed'}: ${workload}, power cut at ${point} (${(durationMs / 1000).toFixed(1)} s)`)
+      for (const reason of why) log(`      ${reason}`)
+      if (verdict === 'failed') return true
     }
     return false
   } finally {
-    await putBack()
+    await restoreAgent()
   }
 }
 
@@ -86,12 +86,12 @@ async function main(): Promise<number> {
   const text = { type: 'string' } as const
   const flag = { type: 'boolean', default: false } as const
   const options = {
-    lanes: text,
+    runners: text,
     sample: text,
     shift: text,
     minutes: text,
     done: { type: 'string', multiple: true } as const,
-    life: text,
+    workload: text,
     fault: text,
     point: text,
     list: flag,
@@ -105,52 +105,54 @@ async function main(): Promise<number> {
   }
   mkdirSync(dirname(logFile), { recursive: true })
   rmSync(logFile, { force: true })
-  const only = { life: values.life, fault: values.fault, point: values.point } as Partial<Case>
-  const names = lifeNames.filter((name) => only.life === undefined || name === only.life)
-  say('booting hosts with disks of their own')
-  const name = process.env['SANDBOX'] ?? 'torture'
-  const lanes = Number(values.lanes ?? 3)
-  const bench = await openBench(name, lanes, values.keep)
-  const benches = [bench]
-  const trials = createTrials(bench.box, logFile)
+  const only = { workload: values.workload, fault: values.fault, point: values.point } as Partial<Case>
+  const names = workloadNames.filter((name) => only.workload === undefined || name === only.workload)
+  log('booting hosts with disks of their own')
+  const name = process.env['SANDBOX'] ?? 'faults'
+  const runners = Number(values.runners ?? 3)
+  const cluster = await openFaultCluster(name, runners, values.keep)
+  const clusters = [cluster]
+  const trials = createTrials(cluster.box, logFile)
   const count = { passed: 0, failed: 0, 'not met': 0 }
-  let isControlled: boolean | undefined
+  let isControlDetected: boolean | undefined
   const perFault = new Map<FaultName, number>()
   try {
-    const expected = await livedInPeace(bench, trials, names)
-    const points = Object.fromEntries(names.map((name) => [name, expected[name].points])) as Record<LifeName, readonly string[]>
+    const expected = await recordBaseline(cluster, trials, names)
+    const points = Object.fromEntries(names.map((name) => [name, expected[name].points])) as Record<WorkloadName, readonly string[]>
     if (values.list) {
       for (const name of names) console.log(`${name}: ${points[name].join(' ')}`)
       return 0
     }
-    const passed = (values.done ?? []).flatMap((file) => passedIn(readFileSync(file, 'utf8')))
-    const all = allCases(points, only).filter((one) => !passed.some((other) => isSame(one, other)))
-    const cases = sampleWithKnown(all, Number(values.sample ?? all.length), Number(values.shift ?? 0))
-    say(`${cases.length} of ${all.length} cases on ${bench.lanes.length} nodes`)
-    const tell = (one: Case, result: Result): void => {
-      count[result.is]++
-      if (result.is === 'passed') perFault.set(one.fault, (perFault.get(one.fault) ?? 0) + 1)
+    const passed = (values.done ?? []).flatMap((file) => passedCases(readFileSync(file, 'utf8')))
+    const all = allCases(points, only).filter((one) => !passed.some((other) => isSameCase(one, other)))
+    const cases = sampleWithRegressions(all, Number(values.sample ?? all.length), Number(values.shift ?? 0))
+    log(`${cases.length} of ${all.length} cases on ${cluster.runners.length} nodes`)
+    const report = (one: Case, result: Result): void => {
+      count[result.verdict]++
+      if (result.verdict === 'passed') perFault.set(one.fault, (perFault.get(one.fault) ?? 0) + 1)
       const done = count.passed + count.failed + count['not met']
-      say(`${done}/${cases.length} ${result.is}: ${one.life}, ${one.fault} at ${one.point} (${(result.tookMs / 1000).toFixed(1)} s)`)
-      for (const reason of result.why) say(`      ${reason}`)
+      log(
+        `${done}/${cases.length} ${result.verdict}: ${one.workload}, ${one.fault} at ${one.point} (${(result.durationMs / 1000).toFixed(1)} s)`,
+      )
+      for (const reason of result.why) log(`      ${reason}`)
     }
-    const openAside = async (laneCount: number): Promise<Place> => {
-      const other = await openBench(`${name}-api`, laneCount, values.keep)
-      benches.push(other)
-      return { bench: other, trials: createTrials(other.box, `${logFile}.api`) }
+    const openSecondCluster = async (runnerCount: number): Promise<TrialEnvironment> => {
+      const other = await openFaultCluster(`${name}-api`, runnerCount, values.keep)
+      clusters.push(other)
+      return { cluster: other, trials: createTrials(other.box, `${logFile}.api`) }
     }
     const minutes = values.minutes === undefined ? undefined : Number(values.minutes)
-    await goThrough(cases, { place: { bench, trials }, openAside, minutes, expected, tell })
-    if (only.point === undefined) isControlled = await carelessnessShows(bench, trials, expected, names[0] as LifeName)
+    await runSchedule(cases, { environment: { cluster, trials }, openSecondCluster, minutes, expected, report })
+    if (only.point === undefined) isControlDetected = await isNoFsyncDetected(cluster, trials, expected, names[0] as WorkloadName)
   } finally {
-    for (const each of benches) await each.close()
+    for (const each of clusters) await each.close()
   }
-  for (const fault of faultNames) say(`${fault}: ${perFault.get(fault) ?? 0} points passed`)
-  if (count['not met'] > 0) say(`${count['not met']} points were not met in their run: the agent joined two writes, or made one more`)
-  if (isControlled === false)
-    say('failed: an agent that does not wait for the disk was not found out, so the power cuts above prove nothing')
-  const failed = count.failed + (isControlled === false ? 1 : 0)
-  console.log(`${count.passed + (isControlled ? 1 : 0)} passed, ${failed} failed`)
+  for (const fault of faultNames) log(`${fault}: ${perFault.get(fault) ?? 0} points passed`)
+  if (count['not met'] > 0) log(`${count['not met']} points were not met in their run: the agent joined two writes, or made one more`)
+  if (isControlDetected === false)
+    log('failed: an agent that does not wait for the disk was not found out, so the power cuts above prove nothing')
+  const failed = count.failed + (isControlDetected === false ? 1 : 0)
+  console.log(`${count.passed + (isControlDetected ? 1 : 0)} passed, ${failed} failed`)
   return failed === 0 && count.passed > 0 ? 0 : 1
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { faultNames } from './faults.ts'
-import { allCases, passedIn, sample, sampleWithKnown, split, spread } from './matrix.ts'
+import { allCases, passedCases, sample, sampleWithRegressions, split, spread } from './matrix.ts'
 
 const points = { service: ['a#1', 'b#1'], reboot: ['c#1'], change: ['d#1'] }
 
@@ -8,7 +8,7 @@ test('every point meets every fault', () => {
   const cases = allCases(points)
   expect(cases).toHaveLength(4 * faultNames.length)
   expect(new Set(cases.map((one) => JSON.stringify(one))).size).toBe(cases.length)
-  expect(allCases(points, { fault: 'power cut', life: 'service' }).map(({ point }) => point)).toEqual(['a#1', 'b#1'])
+  expect(allCases(points, { fault: 'power cut', workload: 'service' }).map(({ point }) => point)).toEqual(['a#1', 'b#1'])
 })
 
 test('a log tells what passed, and nothing else', () => {
@@ -17,7 +17,7 @@ test('a log tells what passed, and nothing else', () => {
     '+  81.0 s  5/9 failed: service, power cut at fsync:journal#3 (1.0 s)',
     '+  81.0 s  9 passed, 0 failed',
   ]
-  expect(passedIn(log.join('\n'))).toEqual([{ life: 'reboot', fault: 'host rebooted', point: 'fsync:interrupts/#2' }])
+  expect(passedCases(log.join('\n'))).toEqual([{ workload: 'reboot', fault: 'host rebooted', point: 'fsync:interrupts/#2' }])
 })
 
 test('a sample is spread over all lives and faults, and another one with a shift', () => {
@@ -29,9 +29,9 @@ test('a sample is spread over all lives and faults, and another one with a shift
 
 test('a sample has the places where the agent once failed, once', () => {
   const cases = allCases({ ...points, service: ['fsync:interrupts#1', ...points.service] })
-  const once = { life: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }
-  expect(sampleWithKnown(cases, 1, 3)).toEqual([once, cases[3]])
-  expect(sampleWithKnown(cases, cases.length, 0)).toHaveLength(cases.length)
+  const regression = { workload: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }
+  expect(sampleWithRegressions(cases, 1, 3)).toEqual([regression, cases[3]])
+  expect(sampleWithRegressions(cases, cases.length, 0)).toHaveLength(cases.length)
 })
 
 test('spread out, the first ones come from everywhere and none is lost', () => {
@@ -48,7 +48,7 @@ test('spread out, the first ones come from everywhere and none is lost', () => {
 })
 
 test('a fault that strikes all nodes at once is met in rounds', () => {
-  const { alone, rounds } = split(allCases(points), 3)
-  expect(alone).toHaveLength(4 * (faultNames.length - 1))
+  const { single, rounds } = split(allCases(points), 3)
+  expect(single).toHaveLength(4 * (faultNames.length - 1))
   expect(rounds.map((round) => round.length)).toEqual([3, 1])
 })

@@ -1,24 +1,24 @@
 /** Which point meets which fault. */
 import { faultNames, type FaultName } from './faults.ts'
-import type { LifeName } from './workloads.ts'
+import type { WorkloadName } from './workloads.ts'
 
-export type Case = { readonly life: LifeName; readonly point: string; readonly fault: FaultName }
+export type Case = { readonly workload: WorkloadName; readonly point: string; readonly fault: FaultName }
 
 /** Where the agent once failed; a sample has these, too. */
-const known: readonly Case[] = [
-  { life: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }, // waited for a restart that nobody had asked for
-  { life: 'service', fault: 'host rebooted', point: 'api:PATCH-nodes#2' }, // the same, over a boot
-  { life: 'reboot', fault: 'host rebooted', point: 'fsync:journal#2' }, // a start that the shutdown refused counted as failed
-  { life: 'service', fault: 'disk full', point: 'fsync:agent/#4' }, // the journal was not tried again
-  { life: 'service', fault: 'power cut', point: 'api:PATCH-nodes/status#2' }, // a complete package with empty files
-  { life: 'reboot', fault: 'power cut', point: 'bus:StartTransientUnit#4' }, // no summary of the checks before the interrupt
-  { life: 'change', fault: 'power cut', point: 'fsync:flags/#2' }, // the same of the stage before the one under way
+const regressions: readonly Case[] = [
+  { workload: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }, // waited for a restart that nobody had asked for
+  { workload: 'service', fault: 'host rebooted', point: 'api:PATCH-nodes#2' }, // the same, over a boot
+  { workload: 'reboot', fault: 'host rebooted', point: 'fsync:journal#2' }, // a start that the shutdown refused counted as failed
+  { workload: 'service', fault: 'disk full', point: 'fsync:agent/#4' }, // the journal was not tried again
+  { workload: 'service', fault: 'power cut', point: 'api:PATCH-nodes/status#2' }, // a complete package with empty files
+  { workload: 'reboot', fault: 'power cut', point: 'bus:StartTransientUnit#4' }, // no summary of the checks before the interrupt
+  { workload: 'change', fault: 'power cut', point: 'fsync:flags/#2' }, // the same of the stage before the one under way
 ]
 
-/** Every point of every life with every fault. */
-export function allCases(points: Readonly<Record<LifeName, readonly string[]>>, only: Partial<Case> = {}): Case[] {
-  const cases = (Object.entries(points) as [LifeName, readonly string[]][]).flatMap(([life, list]) =>
-    faultNames.flatMap((fault) => list.map((point) => ({ life, point, fault }))),
+/** Every point of every workload with every fault. */
+export function allCases(points: Readonly<Record<WorkloadName, readonly string[]>>, only: Partial<Case> = {}): Case[] {
+  const cases = (Object.entries(points) as [WorkloadName, readonly string[]][]).flatMap(([workload, list]) =>
+    faultNames.flatMap((fault) => list.map((point) => ({ workload, point, fault }))),
   )
   return cases.filter((one) => (Object.keys(only) as (keyof Case)[]).every((key) => only[key] === undefined || one[key] === only[key]))
 }
@@ -32,38 +32,38 @@ export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
   return Array.from({ length: size }, (_, index) => cases[(Math.floor((index * cases.length) / size) + shift) % cases.length] as T)
 }
 
-export const isSame = (a: Case, b: Case): boolean => a.life === b.life && a.fault === b.fault && a.point === b.point
+export const isSameCase = (a: Case, b: Case): boolean => a.workload === b.workload && a.fault === b.fault && a.point === b.point
 
 /** A sample and, of those where the agent once failed, the ones that are among the cases. */
-export function sampleWithKnown(cases: readonly Case[], size: number, shift: number): Case[] {
-  const once = cases.filter((one) => known.some((other) => isSame(one, other)))
-  return [...once, ...sample(cases, size, shift).filter((one) => !once.includes(one))]
+export function sampleWithRegressions(cases: readonly Case[], size: number, shift: number): Case[] {
+  const regressionCases = cases.filter((one) => regressions.some((other) => isSameCase(one, other)))
+  return [...regressionCases, ...sample(cases, size, shift).filter((one) => !regressionCases.includes(one))]
 }
 
-/** Rounds for a fault that strikes all lanes at once, and the rest one by one. */
+/** Rounds for a fault that strikes all runners at once, and the rest one by one. */
 export function split(
   cases: readonly Case[],
-  lanes: number,
-): { readonly alone: readonly Case[]; readonly rounds: readonly (readonly Case[])[] } {
-  const together = cases.filter(({ fault }) => fault === 'API server down')
-  const rounds = Array.from({ length: Math.ceil(together.length / lanes) }, (_, index) =>
-    together.slice(index * lanes, (index + 1) * lanes),
+  runners: number,
+): { readonly single: readonly Case[]; readonly rounds: readonly (readonly Case[])[] } {
+  const simultaneous = cases.filter(({ fault }) => fault === 'API server down')
+  const rounds = Array.from({ length: Math.ceil(simultaneous.length / runners) }, (_, index) =>
+    simultaneous.slice(index * runners, (index + 1) * runners),
   )
-  return { alone: cases.filter(({ fault }) => fault !== 'API server down'), rounds }
+  return { single: cases.filter(({ fault }) => fault !== 'API server down'), rounds }
 }
 
-/** Cases that a log of the torture has as passed. */
-export function passedIn(log: string): Case[] {
+/** Cases that a log of the fault campaign has as passed. */
+export function passedCases(log: string): Case[] {
   const lines = log.matchAll(/ passed: (\S+), (.+) at (\S+) \([\d.]+ s\)$/gm)
-  return [...lines].map(([, life, fault, point]) => ({ life, fault, point }) as Case)
+  return [...lines].map(([, workload, fault, point]) => ({ workload, fault, point }) as Case)
 }
 
 /** The same cases, in an order in which the first of them are spread over all. */
 export function spread<T>(cases: readonly T[]): T[] {
-  let stride = Math.max(1, Math.round(cases.length * goldenSection))
+  let stride = Math.max(1, Math.round(cases.length * goldenRatio))
   while (greatestCommonDivisor(stride, cases.length) > 1) stride++
   return cases.map((_, index) => cases[(index * stride) % cases.length] as T)
 }
 
-const goldenSection = (Math.sqrt(5) - 1) / 2
+const goldenRatio = (Math.sqrt(5) - 1) / 2
 const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b))

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Transport } from '../../src/kube/transport.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
@@ -10,47 +10,47 @@ import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import { parseLines } from '../conformance/journal-lines.ts'
 import { hostOf } from '../e2e/host.ts'
-import { patch, paths, unlessGone } from '../e2e/kube.ts'
+import { patch, paths, ignoreNotFound } from '../e2e/kube.ts'
 import type { KubeEvent, Pod } from '../e2e/moments.ts'
-import { manifest, selectedBy, shown, traces } from '../e2e/skyhooks.ts'
+import { manifest, selectorLabel, publishedState, traces } from '../e2e/skyhooks.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { agentProcess, within, type AgentProcess } from './agent-process.ts'
-import { lives, type LifeName, type Pack } from './workloads.ts'
-import { neutral, nodeFacts, type Outcome } from './verdict.ts'
+import { agentProcess, waitUntil, type AgentProcess } from './agent-process.ts'
+import { workloads, type WorkloadName, type Pack } from './workloads.ts'
+import { normalize, nodeOutcome, type Outcome } from './verdict.ts'
 
-export const namespace = 'torture'
+export const namespace = 'faults'
 /** The journal is in the kubelet's folder: it belongs to this machine, and no power cut takes a line of it. */
 const journalPath = '/var/lib/kubelet/journal'
 const serviceOf = (skyhook: string): string => `recorded@${skyhook}`
 
 /** Longer than anything takes that is not stuck: a step's third repetition, an agent that comes back after its second fall. */
-const completeWithinMs = 90_000
-const tidyWithinMs = 60_000
-const lookEveryMs = 500
+const completionTimeoutMs = 90_000
+const cleanUpTimeoutMs = 60_000
+const pollIntervalMs = 500
 /** Many times what an agent takes to write what one before it left out. */
-const mendingMs = 500
+const repairMs = 500
 
-export type Lane = {
+export type Runner = {
   readonly node: string
   readonly agent: AgentProcess
-  /** Everything that comes before what is tortured; `run` is a number of its own. */
-  begin(life: LifeName, run: number): Promise<void>
-  /** The node is told what to do. */
-  tell(): Promise<void>
-  /** At its point; false when the life ended without passing it. */
-  caught(): Promise<boolean>
-  /** Waits until the life is over; throws when it does not end. */
-  end(): Promise<Outcome>
+  /** Everything that comes before what is tested; `run` is a number of its own. */
+  prepare(workload: WorkloadName, run: number): Promise<void>
+  /** The node is object what to do. */
+  applySpec(): Promise<void>
+  /** At its point; false when the workload ended without passing it. */
+  waitForPoint(): Promise<boolean>
+  /** Waits until the workload is over; throws when it does not end. */
+  awaitOutcome(): Promise<Outcome>
   /** For people, after a failure: the journal, the agent's journal and its log. */
   evidence(): Promise<string>
   /** As it was before; `restartAgent` when something may be wrong with this one. */
-  tidy(restartAgent: boolean): Promise<void>
+  cleanUp(restartAgent: boolean): Promise<void>
 }
 
-export type LaneOptions = { readonly box: Sandbox; readonly api: Transport; readonly node: string; readonly pack: Pack }
+export type RunnerOptions = { readonly box: Sandbox; readonly api: KubeTransport; readonly node: string; readonly pack: Pack }
 
 /** Prepares a node for lives. */
-export async function openLane({ box, api, node, pack }: LaneOptions): Promise<Lane> {
+export async function openRunner({ box, api, node, pack }: RunnerOptions): Promise<Runner> {
   const host = hostOf(box, node)
   const agent = agentProcess(box, node)
   const line = `echo "$$(date +%%s.%%N) %i service - started recorded@%i" >>${journalPath}`
@@ -60,7 +60,7 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
   )
   await host.exec('sh', '-c', 'systemctl mask --now tuned; systemctl daemon-reload; sync') // a second of processor time in each of many boots
 
-  let life: LifeName = 'service'
+  let workload: WorkloadName = 'service'
   let skyhook = ''
   let boot = ''
   let boots = 0
@@ -72,7 +72,7 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
   const readNode = async (): Promise<KubernetesNode> => await api.json('GET', `${paths.nodes}/${node}`)
 
   /** Boots are counted by whoever looks often enough; a host takes longer to come up than this looks away. */
-  async function seeBoot(): Promise<void> {
+  async function trackBoot(): Promise<void> {
     const now = await host.bootId().catch(() => '')
     if (now === '' || now === boot) return
     boot = now
@@ -80,32 +80,32 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
   }
 
   async function isComplete(): Promise<boolean> {
-    await seeBoot()
-    const found = await orUndefined(api.json<Skyhook>('GET', skyhookPath()))
+    await trackBoot()
+    const found = await undefinedOnError(api.json<Skyhook>('GET', skyhookPath()))
     const status = (found?.status ?? {}) as SkyhookStatus
     const ready = conditionOf(status, 'Ready')
     if (!found || ready?.status !== 'True' || ready.observedGeneration !== found.metadata.generation) return false
-    const at = await orUndefined(readNode())
+    const at = await undefinedOnError(readNode())
     if (!at) return false
-    const { notReady, erroring, reason } = shown(at, skyhook)
+    const { notReady, erroring, reason } = publishedState(at, skyhook)
     if (notReady !== 'False Complete' || erroring !== 'False Not Erroring' || reason !== undefined) return false
-    const leases = await orUndefined(api.json<{ items: Lease[] }>('GET', paths.leases))
+    const leases = await undefinedOnError(api.json<{ items: Lease[] }>('GET', paths.leases))
     const isOurs = (lease: Lease): boolean =>
       lease.metadata.labels?.['skyhook.nvidia.com/name'] === skyhook && readSlot(lease) !== undefined
     return leases !== undefined && !leases.items.some(isOurs)
   }
 
   async function awaitComplete(): Promise<void> {
-    if (await within(completeWithinMs, isComplete, 200)) return
-    const at = await orUndefined(readNode())
-    throw new Error(`not complete within ${completeWithinMs} ms: ${JSON.stringify(at && nodeFacts(at, skyhook))}`)
+    if (await waitUntil(completionTimeoutMs, isComplete, 200)) return
+    const at = await undefinedOnError(readNode())
+    throw new Error(`not complete within ${completionTimeoutMs} ms: ${JSON.stringify(at && nodeOutcome(at, skyhook))}`)
   }
 
   /** What an agent mends when it starts belongs to the end, and the Node may be complete before it has started. */
-  async function agentReady(): Promise<void> {
+  async function awaitAgentReady(): Promise<void> {
     const isSynced = async (): Promise<boolean> => (await box.run(['logs', node])).stdout.includes('"synced"')
-    if (!(await within(60_000, isSynced, 300))) throw new Error(`no agent works on ${node}`)
-    await sleep(mendingMs)
+    if (!(await waitUntil(60_000, isSynced, 300))) throw new Error(`no agent works on ${node}`)
+    await sleep(repairMs)
   }
 
   async function createPod(): Promise<void> {
@@ -113,7 +113,7 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
     const spec = { nodeName: node, terminationGracePeriodSeconds: 1, automountServiceAccountToken: false, containers: [container] }
     await api.json('POST', podPath, { body: { metadata: { name: skyhook }, spec } })
     const runs = async (): Promise<boolean> => (await api.json<Pod>('GET', `${podPath}/${skyhook}`)).status?.phase === 'Running'
-    if (!(await within(30_000, runs))) throw new Error(`pod ${skyhook} does not run on ${node}`)
+    if (!(await waitUntil(30_000, runs))) throw new Error(`pod ${skyhook} does not run on ${node}`)
   }
 
   const names = (): Record<string, string> => ({ [skyhook]: 'SKYHOOK', [node]: 'NODE', [box.env()['REGISTRY'] ?? '']: 'REGISTRY' })
@@ -128,7 +128,7 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
         .filter(Boolean)
         .map((part) => {
           const [path = '', ...content] = part.split('\n')
-          return [neutral(path, run), comparable(path, neutral(content.join('\n').trim(), run))]
+          return [normalize(path, run), comparable(path, normalize(content.join('\n').trim(), run))]
         }),
     )
   }
@@ -143,13 +143,13 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
   return {
     node,
     agent,
-    async begin(named, run) {
-      life = named
+    async prepare(named, run) {
+      workload = named
       skyhook = `${named}-${run}`
-      agent.forget()
-      await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectedBy]: skyhook } } })
-      if (lives[life].hasPod) await createPod()
-      const before = lives[life].before?.(packed, serviceOf(skyhook))
+      agent.clearFailpoint()
+      await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: skyhook } } })
+      if (workloads[workload].hasPod) await createPod()
+      const before = workloads[workload].before?.(packed, serviceOf(skyhook))
       if (before) {
         await api.json('POST', paths.skyhooks, { body: manifest(skyhook, budgeted(before)) })
         await awaitComplete()
@@ -157,35 +157,35 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
       boot = await host.bootId()
       boots = 0
     },
-    async tell() {
-      const { before, spec, removed = [] } = lives[life]
-      const told = manifest(skyhook, budgeted(spec(packed, serviceOf(skyhook))))
-      if (!before) return void (await api.json('POST', paths.skyhooks, { body: told }))
+    async applySpec() {
+      const { before, spec, removed = [] } = workloads[workload]
+      const object = manifest(skyhook, budgeted(spec(packed, serviceOf(skyhook))))
+      if (!before) return void (await api.json('POST', paths.skyhooks, { body: object }))
       const gone = Object.fromEntries(removed.map((name) => [name, null]))
-      await patch(api, skyhookPath(), { spec: { ...told.spec, packages: { ...told.spec.packages, ...gone } } })
+      await patch(api, skyhookPath(), { spec: { ...object.spec, packages: { ...object.spec.packages, ...gone } } })
     },
-    async caught() {
+    async waitForPoint() {
       let wasComplete = false
       let lookedAtMs = 0
       const isOver = async (): Promise<boolean> => {
-        if (agent.isCaught || wasComplete) return true
-        if (Date.now() - lookedAtMs < lookEveryMs) return false // what it takes from the agent's time is not the agent's
+        if (agent.hasHitPoint || wasComplete) return true
+        if (Date.now() - lookedAtMs < pollIntervalMs) return false // what it takes from the agent's time is not the agent's
         wasComplete = await isComplete()
         lookedAtMs = Date.now()
         return wasComplete
       }
-      if (!(await within(completeWithinMs, isOver))) throw new Error('neither at the point nor complete')
-      return !wasComplete || agent.isCaught
+      if (!(await waitUntil(completionTimeoutMs, isOver))) throw new Error('neither at the point nor complete')
+      return !wasComplete || agent.hasHitPoint
     },
-    async end() {
+    async awaitOutcome() {
       await awaitComplete()
-      await agentReady()
-      await seeBoot()
+      await awaitAgentReady()
+      await trackBoot()
       const text = readFileSync(join(box.folder, 'hosts', node, 'kubelet', 'journal'), 'utf8')
       const at = await readNode()
       return {
-        node: JSON.parse(neutral(JSON.stringify(nodeFacts(at, skyhook)), names())) as Outcome['node'],
-        files: withoutOldCopies(await filesOf(`/var/lib/skyhook/${skyhook}`), Object.values(shown(at, skyhook).state)),
+        node: JSON.parse(normalize(JSON.stringify(nodeOutcome(at, skyhook)), names())) as Outcome['node'],
+        files: withoutOldCopyDirs(await filesOf(`/var/lib/skyhook/${skyhook}`), Object.values(publishedState(at, skyhook).state)),
         lines: parseLines(text.split('\n'), skyhook),
         boots,
         unknown: await unknownSteps(),
@@ -198,15 +198,15 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
       const [log, before] = await Promise.all([box.run(['logs', node]), box.run(['logs', node, '--previous'])])
       return [journals, 'previous agent:', before.stdout, 'agent:', log.stdout, log.stderr].join('\n')
     },
-    async tidy(restartAgent) {
-      agent.forget()
+    async cleanUp(restartAgent) {
+      agent.clearFailpoint()
       agent.resume()
-      await unlessGone(api, 'DELETE', skyhookPath())
-      await unlessGone(api, 'DELETE', `${podPath}/${skyhook}`)
+      await ignoreNotFound(api, 'DELETE', skyhookPath())
+      await ignoreNotFound(api, 'DELETE', `${podPath}/${skyhook}`)
       const isGone = async (): Promise<boolean> =>
-        (await unlessGone(api, 'GET', skyhookPath())) === undefined && traces(await readNode(), skyhook).length === 0
-      if (!(await within(tidyWithinMs, isGone, 50))) throw new Error(`${skyhook} does not go from ${node}`)
-      await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectedBy]: null } } })
+        (await ignoreNotFound(api, 'GET', skyhookPath())) === undefined && traces(await readNode(), skyhook).length === 0
+      if (!(await waitUntil(cleanUpTimeoutMs, isGone, 50))) throw new Error(`${skyhook} does not go from ${node}`)
+      await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: null } } })
       await host.exec('sh', '-c', `rm -rf /var/lib/skyhook/${skyhook} /var/log/skyhook/${skyhook} /var/lib/skyhook/.agent/images/*; sync`)
       if (restartAgent) await restart()
     },
@@ -218,7 +218,7 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
       return (await api.json<{ items: Pod[] }>('GET', '/api/v1/namespaces/skyhook/pods', { query })).items
     }
     const old = await agents()
-    for (const { metadata } of old) await unlessGone(api, 'DELETE', `/api/v1/namespaces/skyhook/pods/${metadata.name}`)
+    for (const { metadata } of old) await ignoreNotFound(api, 'DELETE', `/api/v1/namespaces/skyhook/pods/${metadata.name}`)
     const isStarted = async (): Promise<boolean> => {
       const [pod, ...others] = await agents()
       const { containerStatuses } = (pod?.status ?? {}) as { containerStatuses?: { started?: boolean }[] }
@@ -226,12 +226,12 @@ export async function openLane({ box, api, node, pack }: LaneOptions): Promise<L
         others.length === 0 && !old.some(({ metadata }) => metadata.uid === pod?.metadata.uid) && containerStatuses?.[0]?.started === true
       )
     }
-    if (!(await within(tidyWithinMs, isStarted, 100))) throw new Error(`no new agent starts on ${node}`)
+    if (!(await waitUntil(cleanUpTimeoutMs, isStarted, 100))) throw new Error(`no new agent starts on ${node}`)
   }
 }
 
 /** Copy dirs of versions that are no more, and of earlier configurations, go some time after the work. */
-function withoutOldCopies(files: Readonly<Record<string, string>>, present: readonly NodeStateEntry[]): Record<string, string> {
+function withoutOldCopyDirs(files: Readonly<Record<string, string>>, present: readonly NodeStateEntry[]): Record<string, string> {
   const generationOf = (path: string, { name, version }: NodeStateEntry): number | undefined => {
     const [, folder, generation] = /^\.\/([^/]+)-UID-(\d+)\//.exec(path) ?? []
     return folder === `${name}-${version}` ? Number(generation) : undefined
@@ -245,7 +245,7 @@ function withoutOldCopies(files: Readonly<Record<string, string>>, present: read
 
 /** Without what depends on which of two packages at work was quicker. */
 function comparable(path: string, content: string): string {
-  if (path.includes('/node-metadata/')) return '' // of the Node at some instant of the life
+  if (path.includes('/node-metadata/')) return '' // of the Node at some instant of the workload
   if (!path.includes('/history/')) return content
   const { history } = JSON.parse(content) as { history: { version: string }[] } // of all packages that call themselves `journal`
   return history
@@ -255,6 +255,6 @@ function comparable(path: string, content: string): string {
 }
 
 /** While the API server is down nobody knows anything. */
-async function orUndefined<T>(asking: Promise<T>): Promise<T | undefined> {
+async function undefinedOnError<T>(asking: Promise<T>): Promise<T | undefined> {
   return await asking.catch(() => undefined)
 }

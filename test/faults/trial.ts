@@ -1,34 +1,34 @@
-/** One life on one node with one fault at one point, and the verdict. */
+/** One workload on one node with one fault at one point, and the verdict. */
 import { writeFileSync } from 'node:fs'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { endsTheHost, strike, type FaultName } from './faults.ts'
-import type { Lane } from './runner.ts'
-import type { LifeName } from './workloads.ts'
+import { terminatesHost, injectFault, type FaultName } from './faults.ts'
+import type { Runner } from './runner.ts'
+import type { WorkloadName } from './workloads.ts'
 import type { Case } from './matrix.ts'
-import { faultsOf, type Outcome } from './verdict.ts'
+import { deviationsOf, type Outcome } from './verdict.ts'
 
-export type Result = { readonly is: 'passed' | 'failed' | 'not met'; readonly why: readonly string[]; readonly tookMs: number }
-/** What each life passes and how it ends when nothing goes wrong. */
-export type Expected = Readonly<Record<LifeName, { readonly points: readonly string[]; readonly outcome: Outcome }>>
+export type Result = { readonly verdict: 'passed' | 'failed' | 'not met'; readonly why: readonly string[]; readonly durationMs: number }
+/** What each workload passes and how it ends when nothing goes wrong. */
+export type Expected = Readonly<Record<WorkloadName, { readonly points: readonly string[]; readonly outcome: Outcome }>>
 
-/** A life at its point, or past its end. */
-export type Standing = {
-  readonly lane: Lane
-  readonly one: Case
-  readonly isCaught: boolean
-  readonly trouble?: string
-  readonly fromMs: number
+/** A workload at its point, or past its end. */
+export type PendingTrial = {
+  readonly runner: Runner
+  readonly testCase: Case
+  readonly hasHitPoint: boolean
+  readonly setupError?: string
+  readonly startedMs: number
 }
 
 export type Trials = {
   /** A number that no run on this sandbox had. */
   nextRun(): number
-  /** Begins the life and waits until the agent is at the point. */
-  standAt(lane: Lane, one: Case): Promise<Standing>
-  /** After the fault: waits for the end, judges it, and makes the node ready for another life. */
-  judge(standing: Standing, expected: Expected): Promise<Result>
+  /** Begins the workload and waits until the agent is at the point. */
+  runToPoint(runner: Runner, testCase: Case): Promise<PendingTrial>
+  /** After the fault: waits for the end, judges it, and makes the node ready for another workload. */
+  judge(pending: PendingTrial, expected: Expected): Promise<Result>
   /** All of it, for a fault of the node alone. */
-  alone(lane: Lane, one: Case, expected: Expected): Promise<Result>
+  single(runner: Runner, testCase: Case, expected: Expected): Promise<Result>
 }
 
 /** `evidence` is what the names of files begin with that keep what was seen of a failure. */
@@ -36,53 +36,53 @@ export function createTrials(box: Sandbox, evidence: string): Trials {
   let run = Math.floor(Date.now() / 1000) % 1_000_000
   const trials: Trials = {
     nextRun: () => ++run,
-    async standAt(lane, one) {
-      const fromMs = Date.now()
+    async runToPoint(runner, testCase) {
+      const startedMs = Date.now()
       const number = trials.nextRun()
       try {
-        await lane.begin(one.life, number)
-        lane.agent.order(number, one.fault === 'agent killed' ? 'kill' : 'stop', one.point)
-        await lane.tell()
-        return { lane, one, isCaught: await lane.caught(), fromMs }
+        await runner.prepare(testCase.workload, number)
+        runner.agent.setFailpoint(number, testCase.fault === 'agent killed' ? 'kill' : 'stop', testCase.point)
+        await runner.applySpec()
+        return { runner, testCase, hasHitPoint: await runner.waitForPoint(), startedMs }
       } catch (error) {
-        return { lane, one, isCaught: false, trouble: messageOf(error), fromMs }
+        return { runner, testCase, hasHitPoint: false, setupError: messageOf(error), startedMs }
       }
     },
-    async judge({ lane, one, isCaught, trouble, fromMs }, expected) {
-      const hostEnded = isCaught && endsTheHost(one.fault)
-      const why = trouble === undefined ? await faultsAtEnd(lane, expected[one.life].outcome, hostEnded) : [trouble]
-      const is = why.length > 0 ? 'failed' : isCaught ? 'passed' : 'not met'
-      if (is === 'failed') {
-        const file = `${evidence}.${lane.node}-${run}`
-        writeFileSync(file, await lane.evidence())
+    async judge({ runner, testCase, hasHitPoint, setupError, startedMs }, expected) {
+      const hasHostEnded = hasHitPoint && terminatesHost(testCase.fault)
+      const why = setupError === undefined ? await deviationsAtEnd(runner, expected[testCase.workload].outcome, hasHostEnded) : [setupError]
+      const verdict = why.length > 0 ? 'failed' : hasHitPoint ? 'passed' : 'not met'
+      if (verdict === 'failed') {
+        const file = `${evidence}.${runner.node}-${run}`
+        writeFileSync(file, await runner.evidence())
         why.push(`more in ${file}`)
       }
-      await lane.tidy(is === 'failed')
-      return { is, why, tookMs: Date.now() - fromMs }
+      await runner.cleanUp(verdict === 'failed')
+      return { verdict, why, durationMs: Date.now() - startedMs }
     },
-    async alone(lane, one, expected) {
-      const standing = await trials.standAt(lane, one)
-      if (!standing.isCaught) return await trials.judge(standing, expected)
+    async single(runner, testCase, expected) {
+      const pending = await trials.runToPoint(runner, testCase)
+      if (!pending.hasHitPoint) return await trials.judge(pending, expected)
       try {
-        await strike(one.fault as Exclude<FaultName, 'API server down'>, { box, node: lane.node, agent: lane.agent })
+        await injectFault(testCase.fault as Exclude<FaultName, 'API server down'>, { box, node: runner.node, agent: runner.agent })
       } catch (error) {
-        return await trials.judge({ ...standing, trouble: messageOf(error) }, expected)
+        return await trials.judge({ ...pending, setupError: messageOf(error) }, expected)
       }
-      return await trials.judge(standing, expected)
+      return await trials.judge(pending, expected)
     },
   }
   return trials
 }
 
 /** Copies for people follow the journal, on a busy machine some seconds later; all else is judged as it stands. */
-const copiesFollowWithinMs = 10_000
+const recordsTimeoutMs = 10_000
 
-async function faultsAtEnd(lane: Lane, expected: Outcome, hostEnded: boolean): Promise<string[]> {
-  const untilMs = Date.now() + copiesFollowWithinMs
+async function deviationsAtEnd(runner: Runner, expected: Outcome, hasHostEnded: boolean): Promise<string[]> {
+  const untilMs = Date.now() + recordsTimeoutMs
   try {
     for (;;) {
-      const faults = faultsOf(await lane.end(), expected, hostEnded)
-      if (Date.now() > untilMs || faults.length === 0 || !faults.every((fault) => fault.startsWith('files: '))) return faults
+      const deviations = deviationsOf(await runner.awaitOutcome(), expected, hasHostEnded)
+      if (Date.now() > untilMs || deviations.length === 0 || !deviations.every((fault) => fault.startsWith('files: '))) return deviations
     }
   } catch (error) {
     return [messageOf(error)]

@@ -1,38 +1,38 @@
 import { describe, expect, test } from 'vitest'
 import type { Line } from '../conformance/journal-lines.ts'
-import { faultsOf, neutral, type Outcome } from './verdict.ts'
+import { deviationsOf, normalize, type Outcome } from './verdict.ts'
 
 let atMs = 0
 const line = (mode: string, args = ''): Line => ({ atMs: atMs++, package: 'a', version: '1', mode, step: 'journal.sh', args })
-const undisturbed: Outcome = {
+const baseline: Outcome = {
   node: { status: 'complete', isCordoned: false },
   files: { './flags/START': '' },
   lines: [line('apply'), line('apply-check'), line('started')],
   boots: 0,
   unknown: [],
 }
-const found = (change: Partial<Outcome>): Outcome => ({ ...undisturbed, ...change })
-const [apply, check, started] = undisturbed.lines as [Line, Line, Line]
+const found = (change: Partial<Outcome>): Outcome => ({ ...baseline, ...change })
+const [apply, check, started] = baseline.lines as [Line, Line, Line]
 const unknownApply = 'Skyhook s, package a: the outcome of apply journal.sh is unknown (…); it is repeated'
 
-describe('what a disturbed life may differ in', () => {
+describe('what a disturbed workload may differ in', () => {
   test('nothing, when nothing of the host ended', () => {
-    expect(faultsOf(undisturbed, undisturbed, false)).toEqual([])
+    expect(deviationsOf(baseline, baseline, false)).toEqual([])
   })
 
   test.each<[string, Partial<Outcome>]>([
     [
       'a step that was cut off with its host and is said to be unknown',
-      { lines: [apply, ...undisturbed.lines], boots: 1, unknown: [unknownApply] },
+      { lines: [apply, ...baseline.lines], boots: 1, unknown: [unknownApply] },
     ],
-    ['a step that the shutdown ended', { lines: [apply, line('apply', 'SIGTERM'), ...undisturbed.lines], boots: 1 }],
-    ['a service that the boot started as well', { lines: [...undisturbed.lines, started], boots: 1 }],
+    ['a step that the shutdown ended', { lines: [apply, line('apply', 'SIGTERM'), ...baseline.lines], boots: 1 }],
+    ['a service that the boot started as well', { lines: [...baseline.lines, started], boots: 1 }],
   ])('%s', (_, change) => {
-    expect(faultsOf(found(change), undisturbed, true)).toEqual([])
+    expect(deviationsOf(found(change), baseline, true)).toEqual([])
   })
 
   test('a step whose outcome is said to be unknown', () => {
-    expect(faultsOf(found({ lines: [apply, ...undisturbed.lines], unknown: [unknownApply] }), undisturbed, false)).toEqual([])
+    expect(deviationsOf(found({ lines: [apply, ...baseline.lines], unknown: [unknownApply] }), baseline, false)).toEqual([])
   })
 })
 
@@ -44,33 +44,33 @@ describe('what is a fault', () => {
       false,
       'the Node: status is "erroring", not "complete"',
     ],
-    ['a mark that stays', { node: { ...undisturbed.node, marks: ['x'] } }, false, 'the Node: marks is ["x"], not undefined'],
-    ['a file too many', { files: { ...undisturbed.files, './x.tmp': '' } }, false, 'files: ./x.tmp is "", not undefined'],
+    ['a mark that stays', { node: { ...baseline.node, marks: ['x'] } }, false, 'the Node: marks is ["x"], not undefined'],
+    ['a file too many', { files: { ...baseline.files, './x.tmp': '' } }, false, 'files: ./x.tmp is "", not undefined'],
     ['a file with other content', { boots: 1, files: { './flags/START': '\0' } }, true, 'files: ./flags/START is "\\u0000", not ""'],
     ['a step that never ran', { lines: [apply, started] }, false, 'step: a 1 apply-check journal.sh ran 0 times, not 1'],
-    ['a step that ran again in silence', { lines: [apply, ...undisturbed.lines] }, false, 'step: a 1 apply journal.sh ran 2 times, not 1'],
+    ['a step that ran again in silence', { lines: [apply, ...baseline.lines] }, false, 'step: a 1 apply journal.sh ran 2 times, not 1'],
     [
       'the same on a host that ended',
-      { lines: [apply, ...undisturbed.lines], boots: 1 },
+      { lines: [apply, ...baseline.lines], boots: 1 },
       true,
       'step: a 1 apply journal.sh ran 2 times, not 1',
     ],
     [
       'another step than the one said to be unknown',
-      { lines: [...undisturbed.lines, check], unknown: [unknownApply] },
+      { lines: [...baseline.lines, check], unknown: [unknownApply] },
       false,
       'step: a 1 apply-check journal.sh ran 2 times, not 1',
     ],
-    ['a service restarted twice', { lines: [...undisturbed.lines, started] }, false, 'step: a was started ran 2 times, not 1'],
+    ['a service restarted twice', { lines: [...baseline.lines, started] }, false, 'step: a was started ran 2 times, not 1'],
     ['a reboot too many', { boots: 1 }, false, 'the host booted 1 times, not 0'],
     ['no reboot where there must have been one', {}, true, 'the host booted 0 times, not 1'],
-  ])('%s', (_, change, hostEnded, fault) => {
-    expect(faultsOf(found(change), undisturbed, hostEnded)).toEqual([fault])
+  ])('%s', (_, change, hasHostEnded, fault) => {
+    expect(deviationsOf(found(change), baseline, hasHostEnded)).toEqual([fault])
   })
 })
 
 test('what differs from run to run is replaced by words', () => {
   const text =
     'reboot-17 at 2026-11-20T17:16:20.299Z (1795194977.246157) for f772682c-134f-4559-be8d-0e6965c1e5f2 in ..2026_11_20_17_15_22.ZXcOue'
-  expect(neutral(text, { 'reboot-17': 'SKYHOOK' })).toBe('SKYHOOK at TIME (TIME) for UID in ..DATA')
+  expect(normalize(text, { 'reboot-17': 'SKYHOOK' })).toBe('SKYHOOK at TIME (TIME) for UID in ..DATA')
 })

@@ -1,8 +1,8 @@
-/** What is left when a life is over, without what differs from run to run, and how two of them differ. */
+/** What is left when a workload is over, without what differs from run to run, and how two of them differ. */
 import { cordonedBeforeKey, cordonKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Line } from '../conformance/journal-lines.ts'
-import { shown } from '../e2e/skyhooks.ts'
+import { publishedState } from '../e2e/skyhooks.ts'
 
 export type Outcome = {
   /** What the Node says. */
@@ -17,8 +17,8 @@ export type Outcome = {
 }
 
 /** Of a Skyhook on a node. */
-export function nodeFacts(node: KubernetesNode, skyhook: string): Outcome['node'] {
-  const { status, label, state, reason, notReady, erroring } = shown(node, skyhook)
+export function nodeOutcome(node: KubernetesNode, skyhook: string): Outcome['node'] {
+  const { status, label, state, reason, notReady, erroring } = publishedState(node, skyhook)
   const { annotations = {} } = node.metadata
   return {
     status,
@@ -33,9 +33,9 @@ export function nodeFacts(node: KubernetesNode, skyhook: string): Outcome['node'
 }
 
 /** Times, identifiers of objects and what `run` names, replaced by words. */
-export function neutral(text: string, run: Readonly<Record<string, string>>): string {
+export function normalize(text: string, replacements: Readonly<Record<string, string>>): string {
   let result = text
-  for (const [name, word] of Object.entries(run)) result = result.replaceAll(name, word)
+  for (const [name, word] of Object.entries(replacements)) result = result.replaceAll(name, word)
   return result
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, 'UID')
     .replaceAll(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]?\d*(Z|[+-]\d\d:\d\d)?/g, 'TIME')
@@ -46,13 +46,13 @@ export function neutral(text: string, run: Readonly<Record<string, string>>): st
 const stepOf = ({ package: name, version, mode, step, args }: Line): string =>
   mode === 'started' ? `${name} was started` : [name, version, mode, step, args].join(' ').trim()
 
-/** Everything that is not as it would have been, as sentences. `hostEnded`: the fault ended everything on the host. */
-export function faultsOf(found: Outcome, expected: Outcome, hostEnded: boolean): string[] {
+/** Everything that is not as it would have been, as sentences. `hasHostEnded`: the fault ended everything on the host. */
+export function deviationsOf(found: Outcome, expected: Outcome, hasHostEnded: boolean): string[] {
   return [
     ...differences('the Node', found.node, expected.node),
     ...differences('files', found.files, expected.files),
-    ...faultsOfSteps(found, expected, hostEnded),
-    ...faultsOfBoots(found.boots, expected.boots, hostEnded),
+    ...stepDeviations(found, expected, hasHostEnded),
+    ...bootDeviations(found.boots, expected.boots, hasHostEnded),
   ]
 }
 
@@ -67,32 +67,34 @@ function differences(what: string, found: Readonly<Record<string, unknown>>, exp
  * No step is missing, and none ran again after it had completed. The one exception: nobody can know how far a step came when the host
  * ended with it, or its outcome could not be written down. That is said, and the step is repeated.
  */
-function faultsOfSteps({ lines, unknown }: Outcome, expected: Outcome, hostEnded: boolean): string[] {
+function stepDeviations({ lines, unknown }: Outcome, expected: Outcome, hasHostEnded: boolean): string[] {
   const count = (of: readonly Line[]): Map<string, number> => {
     const counts = new Map<string, number>()
     for (const line of of) counts.set(stepOf(line), (counts.get(stepOf(line)) ?? 0) + 1)
     return counts
   }
-  const [ran, due] = [count(lines), count(expected.lines)]
-  const faults: string[] = []
-  for (const step of new Set([...ran.keys(), ...due.keys()])) {
-    const [times, wanted] = [ran.get(step) ?? 0, due.get(step) ?? 0]
+  const [actualCounts, expectedCounts] = [count(lines), count(expected.lines)]
+  const deviations: string[] = []
+  for (const step of new Set([...actualCounts.keys(), ...expectedCounts.keys()])) {
+    const [times, expectedTimes] = [actualCounts.get(step) ?? 0, expectedCounts.get(step) ?? 0]
     const mode = step.split(' ')[2] ?? ''
     if (step.endsWith(' was started')) {
-      if (hostEnded || times === wanted) continue // a service that was restarted before the host ended, or by its boot
-    } else if (times > wanted) {
-      if (step.endsWith(' SIGTERM') && hostEnded) continue
-      const said = unknown.filter((message) => message.includes(`${mode} `)).length
+      if (hasHostEnded || times === expectedTimes) continue // a service that was restarted before the host ended, or by its boot
+    } else if (times > expectedTimes) {
+      if (step.endsWith(' SIGTERM') && hasHostEnded) continue
+      const reportedCount = unknown.filter((message) => message.includes(`${mode} `)).length
       const ended = lines.filter((line) => line.mode === mode && line.args.endsWith('SIGTERM')).length
-      if (times - wanted <= said + (hostEnded ? ended : 0)) continue
-    } else if (times === wanted) continue
-    faults.push(`step: ${step} ran ${times} times, not ${wanted}`)
+      if (times - expectedTimes <= reportedCount + (hasHostEnded ? ended : 0)) continue
+    } else if (times === expectedTimes) continue
+    deviations.push(`step: ${step} ran ${times} times, not ${expectedTimes}`)
   }
-  return faults
+  return deviations
 }
 
-function faultsOfBoots(found: number, expected: number, hostEnded: boolean): string[] {
-  const most = expected + (hostEnded ? 1 : 0)
-  const least = Math.max(expected, hostEnded ? 1 : 0)
-  return found >= least && found <= most ? [] : [`the host booted ${found} times, not ${least === most ? least : `${least} or ${most}`}`]
+function bootDeviations(found: number, expected: number, hasHostEnded: boolean): string[] {
+  const maxBoots = expected + (hasHostEnded ? 1 : 0)
+  const minBoots = Math.max(expected, hasHostEnded ? 1 : 0)
+  return found >= minBoots && found <= maxBoots
+    ? []
+    : [`the host booted ${found} times, not ${minBoots === maxBoots ? minBoots : `${minBoots} or ${maxBoots}`}`]
 }

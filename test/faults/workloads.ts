@@ -1,13 +1,13 @@
 /** What a node lives through while things go wrong. Short, so that each of its crash points is soon reached. */
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 
-export const lifeNames = ['service', 'reboot', 'change'] as const
-export type LifeName = (typeof lifeNames)[number]
+export const workloadNames = ['service', 'reboot', 'change'] as const
+export type WorkloadName = (typeof workloadNames)[number]
 
 /** A journal package at one of its versions. */
 export type Pack = (version: string, more?: Partial<PackageSpec>) => PackageSpec
 
-export type Life = {
+export type Workload = {
   readonly what: string
   /** What the node has finished before anything goes wrong; absent: nothing. */
   readonly before?: (pack: Pack, service: string) => SkyhookSpec
@@ -22,7 +22,7 @@ export type Life = {
 }
 
 /** `service` is a service of the host that writes into the journal each time it is started. */
-export const lives: Readonly<Record<LifeName, Life>> = {
+export const workloads: Readonly<Record<WorkloadName, Workload>> = {
   service: {
     what: 'drain, two packages of which the second needs the first, a service restarted',
     spec: (pack, service) => ({

@@ -8,30 +8,30 @@ import { readVersion } from '../../build/bundle.ts'
 import { buildAgentImages, entrypoint } from '../../build/image.ts'
 import type { BuiltImage } from '../../src/packages/oci/write/layout.ts'
 import { readEndpoints } from '../../src/packages/oci/read/endpoints.ts'
-import { fakeAuthority, sourcesOf, startFakeRegistry } from '../support/fake-registry.ts'
+import { fakeCaCert, fakeSources, startFakeRegistry } from '../support/fake-registry.ts'
 import { writeLayer } from '../../src/packages/oci/write/layer.ts'
 import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
 import { unpackInChild } from '../../src/packages/store/unpack-child.ts'
 import type { UnpackJob } from '../../src/packages/store/unpack-job.ts'
 
 const run = promisify(execFile)
-let room = ''
+let tempFolder = ''
 let root = ''
 let image: BuiltImage
 
 beforeAll(async () => {
-  room = mkdtempSync(join(tmpdir(), 'image-test-'))
+  tempFolder = mkdtempSync(join(tmpdir(), 'image-test-'))
   image = await build('first')
-  root = join(room, 'root')
+  root = join(tempFolder, 'root')
   mkdirSync(root)
   for (const { content } of image.blobs.slice(1)) {
     if (!Buffer.isBuffer(content)) await run('tar', ['-C', root, '-xzpf', content.file])
   }
 })
-afterAll(() => rmSync(room, { recursive: true }))
+afterAll(() => rmSync(tempFolder, { recursive: true }))
 
 async function build(name: string): Promise<BuiltImage> {
-  const workFolder = join(room, name)
+  const workFolder = join(tempFolder, name)
   mkdirSync(workFolder)
   const [built] = await buildAgentImages({ architectures: [ociArchitecture() as 'amd64' | 'arm64'], isLocked: false, workFolder })
   if (built === undefined) throw new Error('no image was built')
@@ -96,13 +96,13 @@ describe("the agent's image", () => {
     try {
       const { descriptor, file } = await writeLayer(
         [{ kind: 'file', path: 'skyhook-package/config.json', mode: 0o644, content: Buffer.from('{}') }],
-        join(room, 'layer'),
+        join(tempFolder, 'layer'),
       )
       registry.addBlob('pkg', readFileSync(file))
       mkdirSync(join(root, 'tmp/work'))
-      const known = await readEndpoints(registry.host, sourcesOf([{ host: registry.host, ca: fakeAuthority }]))
+      const resolvedEndpoints = await readEndpoints(registry.host, fakeSources([{ host: registry.host, ca: fakeCaCert }]))
       const job: UnpackJob = {
-        registry: { credentials: [], sources: { known } },
+        registry: { credentials: [], sources: { resolvedEndpoints } },
         reference: { host: registry.host, repository: 'pkg', tag: '1' },
         layers: [descriptor],
         workFolder: '/tmp/work',

@@ -47,13 +47,13 @@ type Shell = Pick<SystemdHost, 'exec'>
 
 /** Builds `.deb` files into a folder of the host. */
 export async function buildPackages(host: Shell, folder: string, packages: readonly DummyPackage[]): Promise<void> {
-  await host.exec('sh', '-c', `${buildScript}${packages.map(built(folder)).join('\n')}`)
+  await host.exec('sh', '-c', `${buildScript}${packages.map(builtPackages(folder)).join('\n')}`)
 }
 
 /** Makes a repository per suite, and these the host's only sources. */
-export async function offerPackages(host: Shell, suites: Readonly<Record<string, readonly DummyPackage[]>>): Promise<void> {
+export async function publishPackages(host: Shell, suites: Readonly<Record<string, readonly DummyPackage[]>>): Promise<void> {
   const lines = Object.entries(suites).flatMap(([suite, packages]) => [
-    ...packages.map(built(`/srv/${suite}/pool`)),
+    ...packages.map(builtPackages(`/srv/${suite}/pool`)),
     `index /srv/${suite} ${suite}`,
   ])
   await host.exec('sh', '-c', `${buildScript}${lines.join('\n')}`)
@@ -63,14 +63,14 @@ export async function offerPackages(host: Shell, suites: Readonly<Record<string,
 /** Makes these the host's only sources of packages. */
 export async function useSuites(host: Shell, suites: readonly string[]): Promise<void> {
   const lines = suites.map((suite) => `deb [trusted=yes] file:/srv/${suite} ${suite} main`)
-  await host.exec('sh', '-c', `printf '%s\\n' ${lines.map(quoted).join(' ')} >/etc/apt/sources.list`)
+  await host.exec('sh', '-c', `printf '%s\\n' ${lines.map(shellQuote).join(' ')} >/etc/apt/sources.list`)
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
-const built =
+const shellQuote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+const builtPackages =
   (folder: string) =>
   ({ name, version, depends = '', postinst = '' }: DummyPackage): string =>
-    ['build', folder, name, version, depends, postinst].map(quoted).join(' ')
+    ['build', folder, name, version, depends, postinst].map(shellQuote).join(' ')
 
 /** Path on this machine of an archive (or of a folder with them) for hosts: see package-archive.sh. The first call downloads it. */
 export async function packageArchive(name: 'tuned' | 'grub' | 'dnf'): Promise<string> {

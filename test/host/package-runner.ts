@@ -10,7 +10,7 @@ import { forgetStepUnit } from '../../src/host/step/start.ts'
 import { loadPackage, missingConfigFiles, stepPaths, whyNotExecutable } from '../../src/packages/step/load-package.ts'
 import { ensureCopyDir } from '../../src/packages/install/copy-dir.ts'
 import { composeStep } from '../../src/packages/step/environment.ts'
-import { copyDir, type HostFolders, type PackageInstance, scriptsIn, stateDir } from '../../src/packages/layout.ts'
+import { copyDir, type HostFolders, type PackageInstance, scriptsDir, stateDir } from '../../src/packages/layout.ts'
 import { claimLogFiles, packageLogDir } from '../../src/packages/step/log-files.ts'
 import { limitsOf, stepUnitRequest } from '../../src/packages/step/unit-request.ts'
 import { isCheck, type Mode } from '../../src/schemas/package-config.ts'
@@ -97,7 +97,7 @@ export async function preparePackage({
         previousVersion: 'unknown',
       })
       if (composed.outcome === 'missing') throw new Error(`the environment lacks ${composed.variables.join(', ')}`)
-      const unusable = await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
+      const unusable = await whyNotExecutable(root, `${scriptsDir(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
       if (unusable !== undefined) throw new Error(unusable)
       const limits = limitsOf()
       if (limits.outcome === 'invalid') throw new Error(limits.problems.join('; '))
@@ -113,7 +113,7 @@ export async function preparePackage({
         logs,
         limits: limits.limits,
         stopTimeoutMs: 30_000,
-        selinuxEnforces: false,
+        isSelinuxEnforcing: false,
       })
       const end = await agent.run(request)
       const passed = end.state === 'ended' && end.result.outcome === 'exited' && step.returncodes.includes(end.result.code)

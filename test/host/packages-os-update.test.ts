@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
-import { buildPackages, installDnf, offerPackages, useSuites } from './package-repositories.ts'
+import { buildPackages, installDnf, publishPackages, useSuites } from './package-repositories.ts'
 import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
 
 let host: SystemdHost
@@ -49,12 +49,12 @@ describe('with apt', () => {
     ],
   }
   beforeAll(async () => {
-    await offerPackages(host, {
+    await publishPackages(host, {
       'later-security': [{ name: 'plain', version: '5.0' }],
       'slow-security': [{ name: 'hole', version: '1.3', postinst: 'test -e /srv/begun || { touch /srv/begun; sleep 60; }' }],
       'broken-security': [{ name: 'hole', version: '1.2', postinst: 'test -e /tmp/may-work' }],
     })
-    await offerPackages(host, offered)
+    await publishPackages(host, offered)
     await buildPackages(
       host,
       '/srv/old',

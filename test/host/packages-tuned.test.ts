@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
-import { offerPackages, packageArchive } from './package-repositories.ts'
+import { publishPackages, packageArchive } from './package-repositories.ts'
 import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
 
 let host: SystemdHost
@@ -91,7 +91,7 @@ describe('on a host without tuned', () => {
     await sh('apt-get -q -y purge tuned >/dev/null; ! command -v tuned-adm')
     await host.root.mkdirp('/srv/stable/pool')
     await host.root.writeFile('/srv/stable/pool/tuned.deb', await readFile(await packageArchive('tuned')), 0o644)
-    await offerPackages(host, { stable: [] })
+    await publishPackages(host, { stable: [] })
     const list = "dpkg-query -W -f '${db:Status-Abbrev} ${Package}\\n' | grep ^ii"
     const before = await sh(list)
     const steps = await tuned({ tuned_profile: 'mine', mine: profile(36) })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { confirmRestart, restartService, type RestartOutcome } from '../../src/host/systemd/service-restart.ts'
 import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
 
-const SERVICES: Readonly<Record<string, string>> = {
+const services: Readonly<Record<string, string>> = {
   good: '[Service]\nExecStart=/bin/sleep infinity\n',
   dies: '[Service]\nExecStart=/bin/sh -c "exit 7"\n',
   'dies-later': '[Service]\nExecStart=/bin/sleep 0.15\n',
@@ -24,7 +24,7 @@ let agent: TestAgent
 beforeAll(async () => {
   host = await bootHost()
   agent = startAgent(host)
-  for (const [name, content] of Object.entries(SERVICES)) await host.root.writeFile(`/etc/systemd/system/${name}.service`, content, 0o644)
+  for (const [name, content] of Object.entries(services)) await host.root.writeFile(`/etc/systemd/system/${name}.service`, content, 0o644)
   await host.exec('ln', '-s', '/dev/null', '/etc/systemd/system/masked.service')
   await agent.units.reload()
 })
@@ -101,6 +101,6 @@ describe('a service of the host', () => {
     expect(await restart('dbus.service')).toMatchObject({ outcome: 'unknown' })
     const outcome = await confirmRestart(agent.units, 'dbus.service', before)
     expect(outcome).toEqual({ outcome: 'restarted', invocationId: await invocation('dbus.service') })
-    expect(await confirmRestart(agent.units, 'cron.service', await invocation('cron.service'))).toMatchObject({ outcome: 'not-asked' })
+    expect(await confirmRestart(agent.units, 'cron.service', await invocation('cron.service'))).toMatchObject({ outcome: 'not-requested' })
   })
 })

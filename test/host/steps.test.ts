@@ -28,7 +28,7 @@ describe('a step that ends', () => {
     const step = shell(`echo out; echo err >&2; exit ${code}`)
     const end = await agent.run(step)
     expect(end).toMatchObject({ state: 'ended', source: 'file', result: { outcome: 'exited', code } })
-    expect(end).not.toHaveProperty('hostStopping')
+    expect(end).not.toHaveProperty('isHostStopping')
     expect(await output(step.id)).toBe('out\n')
     expect(await output(step.id, 'err')).toBe('err\n')
   })
@@ -302,14 +302,14 @@ describe('systemd', () => {
     expect(await agent.units.startTransient('optional.service', [...oneshot, { ...unknown, optional: true }])).toMatchObject({
       outcome: 'started',
     })
-    const refused = { outcome: 'refused', error: 'org.freedesktop.DBus.Error.PropertyReadOnly', nameIsBurnt: false }
+    const refused = { outcome: 'refused', error: 'org.freedesktop.DBus.Error.PropertyReadOnly', isUnitNameTaken: false }
     expect(await agent.units.startTransient('needed.service', [...oneshot, unknown])).toMatchObject(refused)
     expect(await agent.units.startTransient('needed.service', oneshot)).toMatchObject({ outcome: 'started' })
   })
 
   test('keeps the name of a unit whose settings do not go together', async () => {
     const impossible = [...oneshot, text('Restart', 'always')]
-    expect(await agent.units.startTransient('burnt.service', impossible)).toMatchObject({ outcome: 'refused', nameIsBurnt: true })
+    expect(await agent.units.startTransient('burnt.service', impossible)).toMatchObject({ outcome: 'refused', isUnitNameTaken: true })
     expect(await agent.units.startTransient('burnt.service', oneshot)).toEqual({ outcome: 'exists' })
     expect(await observeStepUnit(agent.stepHost, { id: 'burnt', unit: 'burnt.service' })).toMatchObject({
       state: 'ended',
@@ -321,7 +321,7 @@ describe('systemd', () => {
   test('refuses a signature that it does not expect, and the name stays free', async () => {
     expect(await agent.units.startTransient('again.service', [...oneshot, { name: 'UMask', signature: 's', value: '022' }])).toMatchObject({
       outcome: 'refused',
-      nameIsBurnt: false,
+      isUnitNameTaken: false,
     })
     expect(await agent.units.startTransient('again.service', oneshot)).toMatchObject({ outcome: 'started' })
   })

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { BUS } from '../../src/host/dbus/connection.ts'
+import { busDriver } from '../../src/host/dbus/connection.ts'
 import { readBootId, readMachineId } from '../../src/host/identity.ts'
 import { listInhibitors, reboot } from '../../src/host/systemd/reboot.ts'
 import { observeStepUnit } from '../../src/host/step/observe.ts'
@@ -119,16 +119,16 @@ describe('a bus that does not answer', () => {
   test('is given up in time, and answers again later', async () => {
     await agent.units.readState('dbus.service')
     await host.exec('systemctl', 'kill', '--signal=STOP', '--kill-who=main', 'systemd-logind')
-    await expect(listInhibitors(agent.connection, { timeoutMs: 100 })).rejects.toMatchObject({ name: 'NoAnswerError', reason: 'timeout' })
+    await expect(listInhibitors(agent.connection, { timeoutMs: 100 })).rejects.toMatchObject({ name: 'NoReplyError', reason: 'timeout' })
     expect(await reboot(agent.connection, { timeoutMs: 100 })).toMatchObject({ outcome: 'refused' })
     await host.exec('systemctl', 'kill', '--signal=CONT', '--kill-who=main', 'systemd-logind')
     expect(await listInhibitors(agent.connection)).toEqual([])
   })
 
   test('because the message is too long hangs up, and takes the next one', async () => {
-    const call = { ...BUS, member: 'GetNameOwner', signature: 's', body: ['x'.repeat(33 * 2 ** 20)] }
+    const call = { ...busDriver, member: 'GetNameOwner', signature: 's', body: ['x'.repeat(33 * 2 ** 20)] }
     await expect(agent.connection.withBus((bus) => bus.call(call))).rejects.toMatchObject({
-      name: 'NoAnswerError',
+      name: 'NoReplyError',
       reason: 'connection-lost',
     })
     expect((await agent.units.readState('dbus.service')).activeState).toBe('active')
@@ -174,13 +174,13 @@ describe('a reboot', () => {
       result: { outcome: 'killed', signal: 'SIGTERM' },
       source: 'file',
       bootId,
-      hostStopping: true,
+      isHostStopping: true,
     })
     expect(await observeStepUnit(next.stepHost, { ...deaf, bootId })).toMatchObject({
       state: 'ended',
       result: { outcome: 'timeout' },
       source: 'file',
-      hostStopping: true,
+      isHostStopping: true,
     })
     await forgetStepUnit(next.stepHost, step) // nothing is left of the unit, and that is fine
     expect(await next.run(shell('exit 3'))).toMatchObject(exited) // /run is empty after a boot

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { type BusConnection, keepBus } from '../../src/host/dbus/reconnecting.ts'
+import { type BusConnection, createBusConnection } from '../../src/host/dbus/reconnecting.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import type { StepHost } from '../../src/host/step/files.ts'
 import { observeStepUnit, type StepIdentity, type StepObservation } from '../../src/host/step/observe.ts'
@@ -13,8 +13,8 @@ import { startStepUnit, type StepUnitRequest } from '../../src/host/step/start.t
 import { createUnits, type Units } from '../../src/host/systemd/units.ts'
 
 const run = promisify(execFile)
-const SANDBOX_PROGRAM = new URL('../../bin/sandbox', import.meta.url).pathname
-const HOST = 'host-1'
+const sandboxProgram = new URL('../../bin/sandbox', import.meta.url).pathname
+const hostName = 'host-1'
 
 /** A real host with systemd, and an agent's view of it. */
 export type SystemdHost = {
@@ -39,36 +39,36 @@ type Disk = { readonly diskMib?: number; readonly rootOnDisk?: boolean }
 export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<SystemdHost> {
   const disk = { ...(diskMib && { DISK_MIB: String(diskMib) }), ...(rootOnDisk && { ROOT_ON_DISK: '1' }) }
   const environment = { ...process.env, SANDBOX: `host-test-${process.pid}`, ...disk }
-  const sandbox = async (...args: readonly string[]) => (await run(SANDBOX_PROGRAM, args, { env: environment })).stdout
+  const sandbox = async (...args: readonly string[]) => (await run(sandboxProgram, args, { env: environment })).stdout
   const folder = mkdtempSync(join(tmpdir(), 'systemd-host-'))
   const mount = join(folder, 'host') // a stable path over reboots, as /host is in the agent's pod
   async function attach(): Promise<void> {
-    const leader = (await sandbox('leader', HOST)).trim()
+    const leader = (await sandbox('leader', hostName)).trim()
     rmSync(mount, { force: true })
     symlinkSync(`/proc/${leader}/root`, mount)
   }
-  await sandbox('host-up', HOST)
+  await sandbox('host-up', hostName)
   await attach()
   const root = createHostRoot(mount)
   return {
     root,
     busSocket: join(mount, 'run/dbus/system_bus_socket'),
-    exec: async (...command) => await sandbox('exec', HOST, '--', ...command),
+    exec: async (...command) => await sandbox('exec', hostName, '--', ...command),
     async reboot() {
-      await sandbox('reboot', HOST)
+      await sandbox('reboot', hostName)
       await attach()
     },
     async crash() {
-      await sandbox('crash', HOST)
-      await sandbox('start', HOST)
+      await sandbox('crash', hostName)
+      await sandbox('start', hostName)
       await attach()
     },
     async awaitBoot(oldBootId) {
       for (const deadline = Date.now() + 60_000; Date.now() < deadline; await delay(50)) {
-        const leader = (await sandbox('leader', HOST).catch(() => '')).trim()
+        const leader = (await sandbox('leader', hostName).catch(() => '')).trim()
         const bootId = leader && (await readFile(`/proc/${leader}/root/proc/sys/kernel/random/boot_id`, 'utf8').catch(() => ''))
         if (bootId && bootId.trim() !== oldBootId) {
-          await sandbox('start', HOST) // it runs already: waits until it is up
+          await sandbox('start', hostName) // it runs already: waits until it is up
           return await attach()
         }
       }
@@ -96,7 +96,7 @@ export type TestAgent = {
 }
 
 export function startAgent(host: SystemdHost): TestAgent {
-  const connection = keepBus({ socketPath: host.busSocket })
+  const connection = createBusConnection({ socketPath: host.busSocket })
   const units = createUnits(connection)
   const stepHost: StepHost = { units, root: host.root }
   const agent: TestAgent = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { afterForeignChange, cordonFor, uncordonFor } from '../../src/stages/drain/cordon-ownership.ts'
+import { cordonAfterExternalChange, cordonFor, uncordonFor } from '../../src/stages/drain/cordon-ownership.ts'
 import type { CordonChange, CordonState } from '../../src/stages/drain/cordon-ownership.ts'
 
 /**
@@ -12,20 +12,20 @@ type Model = {
   readonly before: boolean | null
   readonly keep: boolean
   /** What the agent saw of `unschedulable` last. */
-  readonly seen: boolean
+  readonly lastSeen: boolean
   /** Work left, and work under way. */
   readonly todo: readonly string[]
   readonly working: readonly string[]
-  readonly wish: boolean
+  readonly desired: boolean
   readonly cordonsLeft: number
   readonly uncordonsLeft: number
   readonly keepsLeft: number
 }
 
-type Rules = {
+type CordonRules = {
   readonly cordon: typeof cordonFor
   readonly uncordon: typeof uncordonFor
-  readonly observe: typeof afterForeignChange
+  readonly observe: typeof cordonAfterExternalChange
 }
 
 const names = ['a', 'b']
@@ -36,7 +36,7 @@ const stateOf = ({ unschedulable, marks, before, keep }: Model): CordonState => 
   keep,
 })
 
-function written(model: Model, change: CordonChange | undefined): Model {
+function applyChange(model: Model, change: CordonChange | undefined): Model {
   if (!change) return model
   const marks = model.marks.filter((mark) => mark !== change.removeMark)
   if (change.addMark) marks.push(change.addMark)
@@ -44,52 +44,52 @@ function written(model: Model, change: CordonChange | undefined): Model {
   return {
     ...model,
     unschedulable,
-    seen: unschedulable,
+    lastSeen: unschedulable,
     marks: marks.sort(),
     before: change.before === undefined ? model.before : change.before,
   }
 }
 
-function next(model: Model, rules: Rules): [string, Model][] {
+function next(model: Model, rules: CordonRules): [string, Model][] {
   const moves: [string, Model][] = []
   // the agent looks at every version of its own Node before it does anything else
-  if (model.seen !== model.unschedulable) {
-    const observed = written(model, rules.observe(model.seen, stateOf(model)))
-    return [['agent sees the change', { ...observed, seen: observed.unschedulable }]]
+  if (model.lastSeen !== model.unschedulable) {
+    const observed = applyChange(model, rules.observe(model.lastSeen, stateOf(model)))
+    return [['agent sees the change', { ...observed, lastSeen: observed.unschedulable }]]
   }
   for (const name of names) {
     const without = (list: readonly string[]): string[] => list.filter((item) => item !== name)
     if (model.todo.includes(name)) {
-      const cordoned = written(model, rules.cordon(name, stateOf(model)))
+      const cordoned = applyChange(model, rules.cordon(name, stateOf(model)))
       moves.push([`${name} cordons`, { ...cordoned, todo: without(model.todo), working: [...model.working, name].sort() }])
     }
     if (!model.working.includes(name)) continue
-    if (!model.unschedulable) moves.push([`${name} cordons again`, written(model, rules.cordon(name, stateOf(model)))])
-    else moves.push([`${name} finishes`, { ...written(model, rules.uncordon(name, stateOf(model))), working: without(model.working) }])
+    if (!model.unschedulable) moves.push([`${name} cordons again`, applyChange(model, rules.cordon(name, stateOf(model)))])
+    else moves.push([`${name} finishes`, { ...applyChange(model, rules.uncordon(name, stateOf(model))), working: without(model.working) }])
   }
   if (model.cordonsLeft > 0 && !model.unschedulable)
-    moves.push(['administrator cordons', { ...model, unschedulable: true, wish: true, cordonsLeft: model.cordonsLeft - 1 }])
+    moves.push(['administrator cordons', { ...model, unschedulable: true, desired: true, cordonsLeft: model.cordonsLeft - 1 }])
   if (model.uncordonsLeft > 0 && model.unschedulable)
     moves.push([
       'administrator uncordons',
-      { ...model, unschedulable: false, wish: false, keep: false, uncordonsLeft: model.uncordonsLeft - 1 },
+      { ...model, unschedulable: false, desired: false, keep: false, uncordonsLeft: model.uncordonsLeft - 1 },
     ])
   if (model.keepsLeft > 0 && model.marks.length > 0)
-    moves.push(['administrator marks it keep-cordoned', { ...model, keep: true, wish: true, keepsLeft: 0 }])
+    moves.push(['administrator marks it keep-cordoned', { ...model, keep: true, desired: true, keepsLeft: 0 }])
   return moves
 }
 
 /** The first violation on a shortest path, or how many states were walked. */
-function search(rules: Rules): { readonly states: number; readonly violation?: string } {
+function search(rules: CordonRules): { readonly states: number; readonly violation?: string } {
   const start: Model = {
     unschedulable: false,
     marks: [],
     before: null,
     keep: false,
-    seen: false,
+    lastSeen: false,
     todo: ['a', 'b'],
     working: [],
-    wish: false,
+    desired: false,
     cordonsLeft: 2,
     uncordonsLeft: 2,
     keepsLeft: 1,
@@ -98,9 +98,9 @@ function search(rules: Rules): { readonly states: number; readonly violation?: s
   const queue = [start]
   for (let model = queue.shift(); model; model = queue.shift()) {
     const path = paths.get(JSON.stringify(model)) ?? ''
-    const quiet = model.todo.length === 0 && model.working.length === 0 && model.seen === model.unschedulable
-    if (quiet && model.unschedulable !== model.wish && !(model.keep && model.unschedulable))
-      return { states: paths.size, violation: `${model.wish ? 'lost' : 'kept'} cordon: ${path}` }
+    const isSettled = model.todo.length === 0 && model.working.length === 0 && model.lastSeen === model.unschedulable
+    if (isSettled && model.unschedulable !== model.desired && !(model.keep && model.unschedulable))
+      return { states: paths.size, violation: `${model.desired ? 'lost' : 'kept'} cordon: ${path}` }
     if (model.marks.length === 0 && model.before !== null) return { states: paths.size, violation: `memory left behind: ${path}` }
     for (const [move, following] of next(model, rules)) {
       const key = JSON.stringify(following)
@@ -112,16 +112,16 @@ function search(rules: Rules): { readonly states: number; readonly violation?: s
   return { states: paths.size }
 }
 
-const ours: Rules = { cordon: cordonFor, uncordon: uncordonFor, observe: afterForeignChange }
+const agentRules: CordonRules = { cordon: cordonFor, uncordon: uncordonFor, observe: cordonAfterExternalChange }
 
 describe('cordon ownership', () => {
   test('a node always ends as its administrator last wished', () => {
-    const { states, violation } = search(ours)
+    const { states, violation } = search(agentRules)
     expect(violation).toBeUndefined()
     expect(states).toBeGreaterThan(200)
   })
 
-  test.each<[string, Partial<Rules>, string]>([
+  test.each<[string, Partial<CordonRules>, string]>([
     ['changes during the hold are not watched', { observe: () => undefined }, 'cordon'],
     [
       'cordoning again keeps what was remembered',
@@ -144,7 +144,7 @@ describe('cordon ownership', () => {
       },
       '',
     ],
-  ])('the search finds the fault when %s', (_, wrong, expected) => {
-    expect(search({ ...ours, ...wrong }).violation).toContain(expected)
+  ])('the search finds the fault when %s', (_, mutation, expected) => {
+    expect(search({ ...agentRules, ...mutation }).violation).toContain(expected)
   })
 })

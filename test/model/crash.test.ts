@@ -3,17 +3,17 @@ import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import type { StageEvent } from '../../src/stages/model/plan.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
-import { Rules } from './invariants.ts'
-import { TroubledNode } from './faulty-node.ts'
+import { Invariants } from './invariants.ts'
+import { FaultyNode } from './faulty-node.ts'
 import type { Decide } from './faulty-node.ts'
 
 /**
- * Death at every point: between the journal of any decision and each of its actions the agent, or the host, dies once. The end
+ * Crash at every point: between the journal of any decision and each of its actions the agent, or the host, dies once. The end
  * must be that of the undisturbed life, and a step may run twice only where its outcome was said to be unknown.
  */
-type Death = { readonly atTurn: number; readonly afterActions: number; readonly of: 'agent' | 'host'; readonly loses: boolean }
+type Crash = { readonly atTurn: number; readonly afterActions: number; readonly of: 'agent' | 'host'; readonly losesWrites: boolean }
 
-const LIVES: Readonly<Record<string, readonly SkyhookSpec[]>> = {
+const specHistories: Readonly<Record<string, readonly SkyhookSpec[]>> = {
   'an install of a chain': [{ packages: { a: pkg('1.0.0'), b: pkg('1.0.0', { dependsOn: { a: '1.0.0' } }) } }],
   'a reboot': [{ packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }), b: pkg('1.0.0') } }],
   'a reboot that the package requires': [
@@ -38,61 +38,67 @@ const LIVES: Readonly<Record<string, readonly SkyhookSpec[]>> = {
   ],
 }
 
-type Lived = { readonly state: string | undefined; readonly ran: readonly string[]; readonly turns: number; readonly unknown: number }
+type RunResult = {
+  readonly state: string | undefined
+  readonly executedSteps: readonly string[]
+  readonly turns: number
+  readonly unknown: number
+}
 
-function live(decideSo: Decide, specs: readonly SkyhookSpec[], death?: Death): Lived {
+function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[], crash?: Crash): RunResult {
   const events: StageEvent[] = []
-  const rules = new Rules(decideSo)
-  const telling: Decide = (world, reasons) => {
-    const plan = decideSo(world, reasons)
+  const invariants = new Invariants(decideUnderTest)
+  const recording: Decide = (snapshot, reasons) => {
+    const plan = decideUnderTest(snapshot, reasons)
     events.push(...plan.events)
     return plan
   }
-  const node = new TroubledNode(telling, rules)
-  rules.node = node
-  node.requiring.add('required')
+  const node = new FaultyNode(recording, invariants)
+  invariants.node = node
+  node.requiringPackages.add('required')
   let turns = 0
   for (const spec of specs) {
     node.apply('s', spec)
     for (let round = 0; round < 400; round++) {
-      const dies = death?.atTurn === turns++
-      const moved = node.turn(dies ? { dieAfter: death.afterActions } : {})
-      if (dies && death.of === 'agent') node.restartAgent()
-      if (dies && death.of === 'host') node.powerCut(death.loses)
-      if (moved || dies || node.finish()) continue
+      const isCrashTurn = crash?.atTurn === turns++
+      const moved = node.turn(isCrashTurn ? { crashAfterActions: crash.afterActions } : {})
+      if (isCrashTurn && crash.of === 'agent') node.restartAgent()
+      if (isCrashTurn && crash.of === 'host') node.powerCut(crash.losesWrites)
+      if (moved || isCrashTurn || node.finish()) continue
       if (node.annotation('status_s') === 'complete' && node.leases.length === 0) break
       node.nowMs += 1_000
     }
     expect([node.annotation('status_s'), node.leases, node.node.spec?.unschedulable === true]).toEqual(['complete', [], false])
-    rules.isComplete('s', spec)
+    invariants.isComplete('s', spec)
   }
   const unknown = events.filter(({ type }) => type === 'stepUnknown').length
-  return { state: node.annotation('nodeState_s'), ran: node.ran.toSorted(), turns, unknown }
+  return { state: node.annotation('nodeState_s'), executedSteps: node.executedSteps.toSorted(), turns, unknown }
 }
 
 /** The first death after which the life ends otherwise, or runs what it had run. */
-function firstDifference(decideSo: Decide, specs: readonly SkyhookSpec[]): string | undefined {
-  const undisturbed = live(decideSo, specs)
-  for (let atTurn = 0; atTurn < undisturbed.turns; atTurn++)
+function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[]): string | undefined {
+  const baseline = runToCompletion(decideUnderTest, specs)
+  for (let atTurn = 0; atTurn < baseline.turns; atTurn++)
     for (const of of ['agent', 'host'] as const)
-      for (const [afterActions, loses] of [
+      for (const [afterActions, losesWrites] of [
         [0, false],
         [1, false],
         [2, true],
         [9, false],
         [9, true],
       ] as const) {
-        const death = { atTurn, afterActions, of, loses }
-        const lived = live(decideSo, specs, death)
-        if (lived.state !== undisturbed.state) return `${JSON.stringify(death)}: ${lived.state}`
-        const repeated = lived.ran.length - undisturbed.ran.length
-        if (repeated > lived.unknown || (of === 'agent' && repeated !== 0)) return `${JSON.stringify(death)}: ran ${lived.ran.join('; ')}`
+        const crash = { atTurn, afterActions, of, losesWrites }
+        const run = runToCompletion(decideUnderTest, specs, crash)
+        if (run.state !== baseline.state) return `${JSON.stringify(crash)}: ${run.state}`
+        const repeated = run.executedSteps.length - baseline.executedSteps.length
+        if (repeated > run.unknown || (of === 'agent' && repeated !== 0))
+          return `${JSON.stringify(crash)}: ran ${run.executedSteps.join('; ')}`
       }
   return undefined
 }
 
 describe('wherever the agent or the host dies, the end is the same and nothing runs twice unsaid', () => {
-  test.each(Object.entries(LIVES))(
+  test.each(Object.entries(specHistories))(
     '%s',
     (_, specs) => {
       expect(firstDifference(decide, specs)).toBeUndefined()
@@ -101,18 +107,18 @@ describe('wherever the agent or the host dies, the end is the same and nothing r
   )
 
   test('a decision that repeats a stage after each start of its agent is found out', () => {
-    const repeating: Decide = (world, reasons) => {
-      if (world.prepared.size > 0) return decide(world, reasons)
-      const skyhooks = Object.entries(world.journal.skyhooks).map(([name, record]) => {
+    const repeating: Decide = (snapshot, reasons) => {
+      if (snapshot.preparations.size > 0) return decide(snapshot, reasons)
+      const skyhooks = Object.entries(snapshot.journal.skyhooks).map(([name, record]) => {
         const packages = Object.entries(record.packages).map(([key, { attempt: _attempt, ...entry }]) => [key, entry])
         return [name, { ...record, packages: Object.fromEntries(packages) as typeof record.packages }]
       })
       return decide(
-        { ...world, journal: { ...world.journal, skyhooks: Object.fromEntries(skyhooks) as typeof world.journal.skyhooks } },
+        { ...snapshot, journal: { ...snapshot.journal, skyhooks: Object.fromEntries(skyhooks) as typeof snapshot.journal.skyhooks } },
         reasons,
       )
     }
-    const outcome = (): string => firstDifference(repeating, LIVES['an install of a chain'] ?? []) ?? 'nothing found'
+    const outcome = (): string => firstDifference(repeating, specHistories['an install of a chain'] ?? []) ?? 'nothing found'
     let found = ''
     try {
       found = outcome()

@@ -1,6 +1,6 @@
 import type { InterruptRun, Journal } from '../../src/schemas/journal.ts'
 import { emptyJournal } from '../../src/schemas/journal.ts'
-import type { StatusRead } from '../../src/schemas/package-status.ts'
+import type { StatusReadResult } from '../../src/schemas/package-status.ts'
 import type { KubernetesNode, NodeCondition } from '../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { simplePackage } from '../support/node-simulator.ts'
@@ -16,8 +16,8 @@ import type {
   OwnSlot,
   Preparation,
   SkyhookView,
-  World,
-  CleanUp,
+  Snapshot,
+  OnTestFinished,
 } from '../../src/stages/model/snapshot.ts'
 import { known, unknown } from '../../src/stages/model/snapshot.ts'
 
@@ -26,15 +26,15 @@ import { known, unknown } from '../../src/stages/model/snapshot.ts'
  * (steps, interrupts and evictions are under way until told to end), separates what a host, a cluster and an agent's memory
  * lose when one of them dies, and tells whoever watches of every effect before it happens.
  */
-export type Decide = (world: World, lastReasons: ReadonlyMap<string, TimedReason>) => Plan
+export type Decide = (snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>) => Plan
 
-export type Watcher = {
-  decided?(world: World, plan: Plan): void
-  stepStarts?(action: StartStep, world: World): void
+export type NodeObserver = {
+  decided?(snapshot: Snapshot, plan: Plan): void
+  stepStarts?(action: StartStep, snapshot: Snapshot): void
   stepEnds?(action: StartStep, succeeded: boolean): void
   interruptStarts?(run: InterruptRun, view: SkyhookView): void
   interruptEnds?(run: InterruptRun, skyhook: string): void
-  slotGoes?(slot: OwnSlot): void
+  slotReleased?(slot: OwnSlot): void
   published?(patch: NodePatch): void
   booted?(): void
 }
@@ -45,58 +45,58 @@ type Lease = Omit<OwnSlot, 'confirmed' | 'renewedAtMs'>
 /** What an agent knows only as long as it lives. */
 const newMemory = () => ({
   reasons: new Map() as ReadonlyMap<string, TimedReason>,
-  prepared: new Map<string, Preparation>(),
+  preparations: new Map<string, Preparation>(),
   confirmed: new Set<string>(),
   renewed: new Map<string, number>(),
-  waiting: new Map<string, { message: string; askAgainAtMs: number; sinceMs: number }>(),
-  watching: 'no' as PodWatch,
+  slotDenials: new Map<string, { message: string; nextRequestAtMs: number; sinceMs: number }>(),
+  podWatch: 'no' as PodWatch,
   evictions: new Map<string, Eviction>(),
   interrupts: new Map<string, InterruptObservation>(),
-  answers: new Map<string, StatusRead>(),
-  cleanUps: new Map<string, CleanUp>(),
-  looked: false,
+  requestedStatuses: new Map<string, StatusReadResult>(),
+  cleanUps: new Map<string, OnTestFinished>(),
+  hasReadStatuses: false,
   singleNode: undefined as boolean | undefined,
 })
 
 export type Turn = {
   /** So many actions are carried out, then the agent (or the host) dies; absent = all of them. */
-  readonly dieAfter?: number
+  readonly crashAfterActions?: number
   /** Actions run side by side in the agent: any order may happen. */
   readonly reversed?: boolean
   /** Somebody else wrote the Node in between. */
   readonly conflict?: boolean
 }
 
-export class TroubledNode {
+export class FaultyNode {
   nowMs = 1_000_000
   boot = 1
   journal: Journal = emptyJournal('node-uid')
   node: KubernetesNode
   readonly views = new Map<string, SkyhookView>()
   readonly units = new Map<string, Unit>()
-  /** Interrupts that the host was asked for and that are not over. */
+  /** Interrupts that the host was requested for and that are not over. */
   readonly interrupting = new Map<string, { readonly run: InterruptRun; readonly skyhook: string }>()
-  readonly asked = new Set<string>()
+  readonly requested = new Set<string>()
   leases: Lease[] = []
   pods: Pod[] = []
-  readonly refusing = new Set<string>()
-  grants = true
-  readonly failing = new Set<string>()
+  readonly refusingPods = new Set<string>()
+  areSlotsGranted = true
+  readonly failingPackages = new Set<string>()
   /** Packages that find an interrupt required when their config ends. */
-  readonly requiring = new Set<string>()
+  readonly requiringPackages = new Set<string>()
   /** What packages wrote about themselves, by `<skyhook>/<package>`; on the host's disk. */
-  readonly statusFiles = new Map<string, StatusRead>()
-  readonly ran: string[] = []
+  readonly statusFiles = new Map<string, StatusReadResult>()
+  readonly executedSteps: string[] = []
   memory = newMemory()
   lastPlan: Plan | undefined
   #generations = new Map<string, number>()
   #uids = new Map<string, number>()
   readonly #decide: Decide
-  readonly #watcher: Watcher
+  readonly #observer: NodeObserver
 
-  constructor(decide: Decide, watcher: Watcher) {
+  constructor(decide: Decide, observer: NodeObserver) {
     this.#decide = decide
-    this.#watcher = watcher
+    this.#observer = observer
     this.node = {
       metadata: { name: 'n', uid: 'node-uid', resourceVersion: '1', labels: { pool: 'x' }, annotations: {} },
       spec: {},
@@ -122,7 +122,7 @@ export class TroubledNode {
     this.#uids.set(name, (this.#uids.get(name) ?? 1) + 1)
   }
 
-  world(): World {
+  snapshot(): Snapshot {
     const { memory } = this
     return {
       nowMs: this.nowMs,
@@ -131,16 +131,16 @@ export class TroubledNode {
       skyhooks: known([...this.views.values()]),
       journal: this.journal,
       attempts: new Map([...this.units].map(([id, { state }]) => [id, state])),
-      prepared: new Map(memory.prepared),
+      preparations: new Map(memory.preparations),
       slots: known(this.leases.map((lease) => this.#slot(lease))),
-      waiting: new Map(memory.waiting),
-      pods: memory.watching === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: memory.watching }),
+      slotDenials: new Map(memory.slotDenials),
+      pods: memory.podWatch === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: memory.podWatch }),
       singleNode: memory.singleNode,
       evictions: new Map(memory.evictions),
       interrupts: new Map(memory.interrupts),
       hostFolders: new Set(),
-      statuses: memory.looked ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
-      answers: new Map(memory.answers),
+      statuses: memory.hasReadStatuses ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
+      requestedStatuses: new Map(memory.requestedStatuses),
       cleanUps: new Map(memory.cleanUps),
       host: { state: 'usable' },
       settings: {
@@ -158,32 +158,32 @@ export class TroubledNode {
   })
 
   /** One decision, its journal made durable, then its actions. True when anything changed. */
-  turn({ dieAfter, reversed = false, conflict = false }: Turn = {}): boolean {
+  turn({ crashAfterActions, reversed = false, conflict = false }: Turn = {}): boolean {
     this.nowMs++
-    const world = this.world()
-    const plan = this.#decide(world, this.memory.reasons)
-    this.#watcher.decided?.(world, plan)
+    const snapshot = this.snapshot()
+    const plan = this.#decide(snapshot, this.memory.reasons)
+    this.#observer.decided?.(snapshot, plan)
     this.lastPlan = plan
     const changed = JSON.stringify(plan.journal) !== JSON.stringify(this.journal)
     this.journal = plan.journal
     this.memory.reasons = plan.reasons
-    const refollows = this.memory.watching !== plan.watchPods
-    this.memory.watching = plan.watchPods
+    const isWatchChanged = this.memory.podWatch !== plan.watchPods
+    this.memory.podWatch = plan.watchPods
     if (plan.watchPods === 'no') this.memory.evictions.clear()
-    for (const found of [this.memory.prepared, this.memory.answers, this.memory.cleanUps])
+    for (const found of [this.memory.preparations, this.memory.requestedStatuses, this.memory.cleanUps])
       for (const key of found.keys()) if (!plan.needed.has(key)) found.delete(key)
-    let acted = refollows
+    let acted = isWatchChanged
     const actions = reversed ? plan.actions.toReversed() : plan.actions
-    for (const action of actions.slice(0, dieAfter)) {
+    for (const action of actions.slice(0, crashAfterActions)) {
       if (conflict && action.do === 'publish') continue
-      acted = this.#do(action, world) || acted
+      acted = this.#do(action, snapshot) || acted
     }
-    this.memory.looked = true
+    this.memory.hasReadStatuses = true
     return changed || acted
   }
 
   /** What the host finds between the stages of a package that wrote a status before. */
-  wish(skyhook: string, name: string): void {
+  requestRun(skyhook: string, name: string): void {
     const file = this.statusFiles.get(`${skyhook}/${name}`)
     if (file?.state !== 'read') return
     const status = { ...file.status, bootId: this.bootId, requests: { ...file.status.requests, run: true } }
@@ -196,43 +196,43 @@ export class TroubledNode {
   }
 
   /** Whatever ran is gone without a result; with `loses` also results that were not durable yet. */
-  powerCut(loses = false): void {
+  powerCut(losesWrites = false): void {
     this.boot++
     for (const [skyhook, { interrupt }] of Object.entries(this.journal.skyhooks)) // a boot is as good as any interrupt that was meant
-      if (interrupt && (interrupt.interrupt.type === 'reboot' || this.asked.has(interrupt.id)))
-        this.#watcher.interruptEnds?.(interrupt, skyhook)
-    for (const [id, { state }] of this.units) if (state.state === 'running' || loses) this.units.delete(id)
+      if (interrupt && (interrupt.interrupt.type === 'reboot' || this.requested.has(interrupt.id)))
+        this.#observer.interruptEnds?.(interrupt, skyhook)
+    for (const [id, { state }] of this.units) if (state.state === 'running' || losesWrites) this.units.delete(id)
     this.interrupting.clear()
-    this.#watcher.booted?.()
+    this.#observer.booted?.()
     this.restartAgent()
     this.#reportReady()
   }
 
   /** Everything under way ends: steps with exit code 0, or 1 where they are to fail. */
   finish(): boolean {
-    let some = false
+    let hasEnded = false
     for (const [id, { action, state }] of this.units) {
       if (state.state !== 'running' || !action) continue
-      some = true
-      const code = this.failing.has(action.record.name) ? 1 : 0
+      hasEnded = true
+      const code = this.failingPackages.has(action.record.name) ? 1 : 0
       this.units.set(id, { action, state: { state: 'ended', end: { outcome: 'exited', code } } })
       if (action.attempt.mode === 'config') this.#writeStatus(action)
-      this.#watcher.stepEnds?.(action, code === 0)
+      this.#observer.stepEnds?.(action, code === 0)
     }
-    const leaving = this.pods.filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
-    if (leaving.length > 0) some = true
-    this.pods = this.pods.filter((pod) => !leaving.includes(pod))
+    const terminating = this.pods.filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
+    if (terminating.length > 0) hasEnded = true
+    this.pods = this.pods.filter((pod) => !terminating.includes(pod))
     for (const [id, { run, skyhook }] of this.interrupting) {
-      some = true
+      hasEnded = true
       this.interrupting.delete(id)
-      this.#watcher.interruptEnds?.(run, skyhook)
+      this.#observer.interruptEnds?.(run, skyhook)
       if (run.interrupt.type === 'reboot') {
         this.powerCut()
         break
       }
       if (this.memory.interrupts.has(id)) this.memory.interrupts.set(id, { state: 'done' })
     }
-    return some
+    return hasEnded
   }
 
   edit(change: (annotations: Record<string, string>) => void): void {
@@ -260,7 +260,7 @@ export class TroubledNode {
   }
 
   #writeStatus({ view, record: { name } }: StartStep): void {
-    const requests = { run: false, interrupt: this.requiring.has(name) }
+    const requests = { run: false, interrupt: this.requiringPackages.has(name) }
     const status = { bootId: this.bootId, message: '', requests }
     this.statusFiles.set(`${view.metadata.name}/${name}`, { state: 'read', status, writtenAtMs: this.nowMs })
   }
@@ -273,7 +273,7 @@ export class TroubledNode {
     }
   }
 
-  #do(action: Action, world: World): boolean {
+  #do(action: Action, snapshot: Snapshot): boolean {
     const { memory } = this
     switch (action.do) {
       case 'prepare': {
@@ -284,16 +284,16 @@ export class TroubledNode {
           config: simplePackage(),
           contentHashes: new Map(),
         }
-        memory.prepared.set(preparationKey(action.image), ready)
+        memory.preparations.set(preparationKey(action.image), ready)
         const { references: _, ...content } = action.image
-        memory.prepared.set(preparationKey({ ...content, digest: ready.digest }), ready)
+        memory.preparations.set(preparationKey({ ...content, digest: ready.digest }), ready)
         return true
       }
       case 'acquireSlot':
-      case 'adoptSlot': {
+      case 'createRecoverySlot': {
         const { name, uid } = action.view.metadata
-        if (!this.grants && action.do === 'acquireSlot') {
-          memory.waiting.set(name, { message: 'all slots are held', askAgainAtMs: this.nowMs + 10_000, sinceMs: this.nowMs })
+        if (!this.areSlotsGranted && action.do === 'acquireSlot') {
+          memory.slotDenials.set(name, { message: 'all slots are held', nextRequestAtMs: this.nowMs + 10_000, sinceMs: this.nowMs })
           return false
         }
         const lease = `${uid}.${action.do === 'acquireSlot' ? 'slot-0' : 'node'}`
@@ -301,9 +301,9 @@ export class TroubledNode {
           ...this.leases.filter((other) => other.lease !== lease),
           { skyhook: name, skyhookUid: uid, lease, phase: action.phase },
         ]
-        memory.waiting.delete(name)
+        memory.slotDenials.delete(name)
         memory.renewed.set(lease, this.nowMs)
-        if (action.do === 'adoptSlot') memory.confirmed.add(lease)
+        if (action.do === 'createRecoverySlot') memory.confirmed.add(lease)
         return true
       }
       case 'confirmSlot':
@@ -316,14 +316,14 @@ export class TroubledNode {
         return true
       case 'releaseSlot':
         if (!this.leases.some(({ lease }) => lease === action.slot.lease)) return false
-        this.#watcher.slotGoes?.(action.slot)
+        this.#observer.slotReleased?.(action.slot)
         this.leases = this.leases.filter(({ lease }) => lease !== action.slot.lease)
         memory.confirmed.delete(action.slot.lease)
         return true
       case 'startStep': {
         if (this.units.has(action.attempt.id)) return false
-        this.#watcher.stepStarts?.(action, world)
-        this.ran.push(`${action.view.metadata.name} ${action.record.name}|${action.record.version} ${action.attempt.mode}`)
+        this.#observer.stepStarts?.(action, snapshot)
+        this.executedSteps.push(`${action.view.metadata.name} ${action.record.name}|${action.record.version} ${action.attempt.mode}`)
         this.units.set(action.attempt.id, { action, state: { state: 'running' } })
         return true
       }
@@ -340,15 +340,15 @@ export class TroubledNode {
       case 'recordHistory':
         return false
       case 'cleanUp':
-        if (memory.cleanUps.has(action.question)) return false
-        memory.cleanUps.set(action.question, { state: 'done' })
+        if (memory.cleanUps.has(action.requestId)) return false
+        memory.cleanUps.set(action.requestId, { state: 'done' })
         return true
       case 'recordInterrupt':
-        this.asked.delete(action.run.id)
+        this.requested.delete(action.run.id)
         return memory.interrupts.delete(action.run.id)
       case 'readStatus': {
         const missing = { state: 'unusable', why: 'there is no such file' } as const
-        memory.answers.set(action.question, this.statusFiles.get(`${action.skyhook}/${action.package}`) ?? missing)
+        memory.requestedStatuses.set(action.requestId, this.statusFiles.get(`${action.skyhook}/${action.package}`) ?? missing)
         return true
       }
       case 'interrupt':
@@ -368,18 +368,18 @@ export class TroubledNode {
   #interrupt(run: InterruptRun, view: SkyhookView): boolean {
     const { interrupts } = this.memory
     if (interrupts.has(run.id)) return false
-    if (!this.asked.has(run.id)) {
+    if (!this.requested.has(run.id)) {
       const groups = groupPods(this.pods, view.spec.podNonInterruptLabels, ['kube-system'])
       const isAlone = view.spec.drain?.singleNode === 'skip' && this.memory.singleNode === true
-      const empty = groups.protected.length === 0 && (groups.toDrain.length === 0 || isAlone)
-      if (run.abandoned || !empty || !this.leases.some(({ skyhookUid }) => skyhookUid === view.metadata.uid)) {
+      const isEmpty = groups.protected.length === 0 && (groups.toDrain.length === 0 || isAlone)
+      if (run.abandoned || !isEmpty || !this.leases.some(({ skyhookUid }) => skyhookUid === view.metadata.uid)) {
         interrupts.set(run.id, { state: 'aborted', why: 'not any more' })
         return true
       }
-      this.#watcher.interruptStarts?.(run, view)
-      this.ran.push(`${view.metadata.name} ${run.owners.join(',')} interrupt ${run.interrupt.type}`)
-      this.asked.add(run.id)
-      if (run.interrupt.type === 'noop') this.#watcher.interruptEnds?.(run, view.metadata.name)
+      this.#observer.interruptStarts?.(run, view)
+      this.executedSteps.push(`${view.metadata.name} ${run.owners.join(',')} interrupt ${run.interrupt.type}`)
+      this.requested.add(run.id)
+      if (run.interrupt.type === 'noop') this.#observer.interruptEnds?.(run, view.metadata.name)
       else this.interrupting.set(run.id, { run, skyhook: view.metadata.name })
     }
     if (run.interrupt.type === 'reboot') interrupts.set(run.id, { state: 'unknown', message: 'accepted' })
@@ -389,11 +389,11 @@ export class TroubledNode {
 
   #evict(pod: Pod, force: boolean): boolean {
     const { uid, name } = pod.metadata
-    if (!force && this.refusing.has(name)) {
+    if (!force && this.refusingPods.has(name)) {
       this.memory.evictions.set(uid, { state: 'blocked', message: 'PDB', sinceMs: this.nowMs, retryAtMs: this.nowMs + 5_000 })
       return true
     }
-    this.memory.evictions.set(uid, { state: 'asked' })
+    this.memory.evictions.set(uid, { state: 'requested' })
     this.pods = this.pods.map((other) =>
       other.metadata.uid === uid ? { ...other, metadata: { ...other.metadata, deletionTimestamp: 'now' } } : other,
     )
@@ -401,7 +401,7 @@ export class TroubledNode {
   }
 
   #publish(patch: NodePatch): void {
-    this.#watcher.published?.(patch)
+    this.#observer.published?.(patch)
     const hasConditions = patch.conditions.length > 0 || patch.removedConditions.length > 0
     if (hasConditions && (patch.unschedulable !== undefined || patch.taints)) throw new Error('no request takes spec and conditions')
     const merged = (before: Readonly<Record<string, string>> = {}, change: Readonly<Record<string, string | null>>) =>

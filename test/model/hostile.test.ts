@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
-import { Rules } from './invariants.ts'
-import { Story, trouble } from './scenario.ts'
-import { TroubledNode } from './faulty-node.ts'
+import { Invariants } from './invariants.ts'
+import { Scenario, scenarioEvent } from './scenario.ts'
+import { FaultyNode } from './faulty-node.ts'
 import type { Decide } from './faulty-node.ts'
 
 /** What stands in annotations is written by anybody; what a decision makes of it must be a decision. */
@@ -31,35 +31,35 @@ const hostileText = fc.oneof(
     })
     .map(({ key, stage, state }) => JSON.stringify({ [key]: { name: 'a', version: '1.0.0', image: 'r/pkg', stage, state } })),
 )
-const ofOurs = ['nodeState_s', 'journal_s', 'reason_s', 'status_s'] as const
-const ofTheCordon = ['cordon_s', 'cordon_x', 'cordoned-before', 'keep-off-before', 'keep-cordoned'] as const
+const agentKeys = ['nodeState_s', 'journal_s', 'reason_s', 'status_s'] as const
+const cordonKeys = ['cordon_s', 'cordon_x', 'cordoned-before', 'keep-off-before', 'keep-cordoned'] as const
 const hostileEdit = (keys: readonly string[]): fc.Arbitrary<{ readonly key: string; readonly text: string | null }> =>
   fc.record({ key: fc.constantFrom(...keys), text: fc.option(hostileText, { nil: null }) })
 
 /** A life in which annotations are scribbled upon at any time; true once the node came to rest, or was held for a reason it tells. */
-function scribbled(
-  decideSo: Decide,
-  story: readonly (Parameters<Story['tell']>[0] | { readonly key: string; readonly text: string | null })[],
-): Story {
-  const told = new Story(decideSo, {
+function runHostileScenario(
+  decideUnderTest: Decide,
+  scenarioParts: readonly (Parameters<Scenario['play']>[0] | { readonly key: string; readonly text: string | null })[],
+): Scenario {
+  const scenario = new Scenario(decideUnderTest, {
     packages: { a: { version: '1.0.0', image: 'r/pkg', interrupt: { type: 'noop' } }, b: { version: '1.0.0', image: 'r/pkg' } },
   })
-  for (const part of story) {
-    if ('happens' in part) told.tell(part)
+  for (const part of scenarioParts) {
+    if ('kind' in part) scenario.play(part)
     else
-      told.node.edit((annotations) => {
-        told.rules.forgetRest('s')
+      scenario.node.edit((annotations) => {
+        scenario.invariants.forgetCompletion('s')
         if (part.text === null) delete annotations[`skyhook.nvidia.com/${part.key}`]
         else annotations[`skyhook.nvidia.com/${part.key}`] = part.text
       })
   }
-  return told
+  return scenario
 }
 
 describe('whatever is written into the annotations', () => {
-  const story = (keys: readonly string[]) =>
-    fc.array(fc.oneof({ weight: 2, arbitrary: trouble() }, { weight: 1, arbitrary: hostileEdit(keys) }), { maxLength: 25 })
-  const searched = (property: fc.IProperty<unknown>): string | undefined => {
+  const scenarioParts = (keys: readonly string[]) =>
+    fc.array(fc.oneof({ weight: 2, arbitrary: scenarioEvent() }, { weight: 1, arbitrary: hostileEdit(keys) }), { maxLength: 25 })
+  const counterexampleOf = (property: fc.IProperty<unknown>): string | undefined => {
     const { failed, counterexample, errorInstance, seed } = fc.check(property, {
       numRuns: 250,
       seed: Number(process.env['SEARCH_SEED'] ?? 20_260_103),
@@ -68,29 +68,31 @@ describe('whatever is written into the annotations', () => {
   }
 
   test('of our own, the node ends as the spec says', () => {
-    expect(searched(fc.property(story(ofOurs), (parts) => scribbled(decide, parts).end()))).toBeUndefined()
+    expect(counterexampleOf(fc.property(scenarioParts(agentKeys), (parts) => runHostileScenario(decide, parts).end()))).toBeUndefined()
   }, 60_000)
 
   test('of the cordon, decide answers, twice alike, and settles', () => {
-    const property = fc.property(story([...ofOurs, ...ofTheCordon]), (parts) => scribbled(decide, parts).settle())
-    expect(searched(property)).toBeUndefined()
+    const property = fc.property(scenarioParts([...agentKeys, ...cordonKeys]), (parts) => runHostileScenario(decide, parts).settle())
+    expect(counterexampleOf(property)).toBeUndefined()
   }, 60_000)
 
   test('a decision that trusts them is found out', () => {
-    const trusting: Decide = (world, reasons) => {
-      JSON.parse(world.node.metadata.annotations?.['skyhook.nvidia.com/nodeState_s'] ?? '{}')
-      return decide(world, reasons)
+    const trusting: Decide = (snapshot, reasons) => {
+      JSON.parse(snapshot.node.metadata.annotations?.['skyhook.nvidia.com/nodeState_s'] ?? '{}')
+      return decide(snapshot, reasons)
     }
-    expect(searched(fc.property(story(ofOurs), (parts) => scribbled(trusting, parts).settle()))).toContain('JSON')
+    expect(counterexampleOf(fc.property(scenarioParts(agentKeys), (parts) => runHostileScenario(trusting, parts).settle()))).toContain(
+      'JSON',
+    )
   })
 })
 
 describe('the cost of a decision', () => {
   /** Of a node on which everything is complete, as an agent spends its life. */
   test('with 50 Skyhooks of 5 packages', () => {
-    const rules = new Rules(decide)
-    const node = new TroubledNode(decide, {})
-    rules.node = node
+    const invariants = new Invariants(decide)
+    const node = new FaultyNode(decide, {})
+    invariants.node = node
     const packages = Object.fromEntries(
       ['a', 'b', 'c', 'd', 'e'].map((name) => [
         name,
@@ -107,11 +109,11 @@ describe('the cost of a decision', () => {
     node.nowMs += 60_000
     node.turn()
     expect([...node.views.keys()].filter((name) => node.annotation(`status_${name}`) !== 'complete')).toEqual([])
-    const world = node.world()
+    const snapshot = node.snapshot()
     const times: number[] = []
     for (let round = 0; round < 50; round++) {
       const before = process.threadCpuUsage() // the time of others on a busy machine is not ours
-      const plan = decide(world, node.memory.reasons)
+      const plan = decide(snapshot, node.memory.reasons)
       const { user, system } = process.threadCpuUsage(before)
       times.push((user + system) / 1000)
       expect(plan.actions).toEqual([])

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
-import { tellStory, skyhookSpec, trouble } from './scenario.ts'
-import { WRONG_DECISIONS } from './mutants.ts'
+import { runScenario, skyhookSpec, scenarioEvent } from './scenario.ts'
+import { mutants } from './mutants.ts'
 import type { Decide } from './faulty-node.ts'
 
 /**
@@ -15,14 +15,14 @@ const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102) // the same lives 
 const runs = Number(process.env['SEARCH_RUNS'] ?? 600)
 
 function search(
-  decideSo: Decide,
-  features: { readonly keeps: boolean },
+  decideUnderTest: Decide,
+  features: { readonly isKeeping: boolean },
   numRuns: number,
   from = seed,
   endOnFailure = false,
 ): string | undefined {
-  const life = fc.property(skyhookSpec(features), fc.array(trouble(features), { maxLength: 40 }), (spec, troubles) => {
-    tellStory(decideSo, spec, troubles)
+  const life = fc.property(skyhookSpec(features), fc.array(scenarioEvent(features), { maxLength: 40 }), (spec, scenarioEvents) => {
+    runScenario(decideUnderTest, spec, scenarioEvents)
   })
   const { failed, counterexample, errorInstance } = fc.check(life, { numRuns, seed: from, endOnFailure })
   return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${from}` : undefined
@@ -30,19 +30,19 @@ function search(
 
 describe('a node through every trouble', () => {
   test('keeps all rules on its way and ends as the spec says', () => {
-    expect(search(decide, { keeps: false }, runs)).toBeUndefined()
+    expect(search(decide, { isKeeping: false }, runs)).toBeUndefined()
   }, 60_000)
 
   test('also where packages are kept by their uninstall policy', () => {
-    expect(search(decide, { keeps: true }, runs / 2)).toBeUndefined()
+    expect(search(decide, { isKeeping: true }, runs / 2)).toBeUndefined()
   }, 60_000)
 })
 
 describe('the search finds what is wrong with a decision that', () => {
-  test.each(Object.entries(WRONG_DECISIONS))(
+  test.each(Object.entries(mutants))(
     '%s',
-    (_, { wrong, says }) => {
-      expect(search(wrong, { keeps: false }, 3_000, 20_260_101, true)).toMatch(says)
+    (_, { mutant, expectedViolation }) => {
+      expect(search(mutant, { isKeeping: false }, 3_000, 20_260_101, true)).toMatch(expectedViolation)
     },
     60_000,
   )

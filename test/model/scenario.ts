@@ -2,37 +2,37 @@ import fc from 'fast-check'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import type { Pod } from '../../src/stages/drain/pods.ts'
 import { parseState } from '../../src/stages/publish/reconcile-annotations.ts'
-import { Rules } from './invariants.ts'
-import { TroubledNode } from './faulty-node.ts'
+import { Invariants } from './invariants.ts'
+import { FaultyNode } from './faulty-node.ts'
 import type { Decide, Turn } from './faulty-node.ts'
 
 /** What can happen to a node, as data: a list of these is a story that a search may shorten. */
-export type Trouble =
-  | ({ readonly happens: 'turns'; readonly times: number } & Turn)
+export type ScenarioEvent =
+  | ({ readonly kind: 'turns'; readonly times: number } & Turn)
   /** The agent, or the whole host, dies after some actions of a decision. */
-  | { readonly happens: 'death'; readonly of: 'agent' | 'host'; readonly afterActions: number; readonly loses: boolean }
-  | { readonly happens: 'finish' }
-  | { readonly happens: 'failure'; readonly of: string }
+  | { readonly kind: 'death'; readonly of: 'agent' | 'host'; readonly afterActions: number; readonly losesWrites: boolean }
+  | { readonly kind: 'finish' }
+  | { readonly kind: 'failure'; readonly of: string }
   /** From now on this package finds an interrupt required, or not. */
-  | { readonly happens: 'requirement'; readonly of: string; readonly required: boolean }
+  | { readonly kind: 'requirement'; readonly of: string; readonly required: boolean }
   /** The host finds something to do for this package's config. */
-  | { readonly happens: 'wish'; readonly of: string }
-  | { readonly happens: 'time'; readonly seconds: number }
-  | { readonly happens: 'spec'; readonly spec: SkyhookSpec }
+  | { readonly kind: 'wish'; readonly of: string }
+  | { readonly kind: 'time'; readonly seconds: number }
+  | { readonly kind: 'spec'; readonly spec: SkyhookSpec }
   /** Another Skyhook on the same node, with its own order; null takes it away. */
-  | { readonly happens: 'neighbour'; readonly spec: SkyhookSpec | null; readonly priority: number }
-  | { readonly happens: 'annotated'; readonly key: 'pause' | 'disable'; readonly on: boolean }
-  | { readonly happens: 'labelled'; readonly key: 'pool' | 'skyhook.nvidia.com/ignore'; readonly value: string | null }
-  | { readonly happens: 'slot lost' }
-  | { readonly happens: 'slots'; readonly granted: boolean }
-  | { readonly happens: 'pod'; readonly name: string; readonly refuses: boolean; readonly isProtected: boolean }
-  | { readonly happens: 'pods allow eviction' }
-  | { readonly happens: 'protected pods end' }
-  | { readonly happens: 'person sets unschedulable'; readonly to: boolean }
-  | { readonly happens: 'reset' }
-  | { readonly happens: 'rerun'; readonly of: string }
-  | { readonly happens: 'deleted' }
-  | { readonly happens: 'replaced' }
+  | { readonly kind: 'neighbour'; readonly spec: SkyhookSpec | null; readonly priority: number }
+  | { readonly kind: 'annotated'; readonly key: 'pause' | 'disable'; readonly on: boolean }
+  | { readonly kind: 'labelled'; readonly key: 'pool' | 'skyhook.nvidia.com/ignore'; readonly value: string | null }
+  | { readonly kind: 'slot lost' }
+  | { readonly kind: 'slots'; readonly granted: boolean }
+  | { readonly kind: 'pod'; readonly name: string; readonly refuses: boolean; readonly isProtected: boolean }
+  | { readonly kind: 'pods allow eviction' }
+  | { readonly kind: 'protected pods end' }
+  | { readonly kind: 'person sets unschedulable'; readonly to: boolean }
+  | { readonly kind: 'reset' }
+  | { readonly kind: 'rerun'; readonly of: string }
+  | { readonly kind: 'deleted' }
+  | { readonly kind: 'replaced' }
 
 const interrupts: readonly Interrupt[] = [
   { type: 'reboot' },
@@ -47,9 +47,9 @@ const interrupts: readonly Interrupt[] = [
 const rarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 3): fc.Arbitrary<T | undefined> =>
   fc.option(arbitrary, { nil: undefined, freq: weight })
 
-type Features = { readonly keeps: boolean }
+type Features = { readonly isKeeping: boolean }
 
-const packageSpec = ({ keeps }: Features): fc.Arbitrary<PackageSpec> =>
+const packageSpec = ({ isKeeping }: Features): fc.Arbitrary<PackageSpec> =>
   fc
     .record({
       version: fc.constantFrom('1.0.0', '1.1.0', '2.0.0'),
@@ -65,14 +65,14 @@ const packageSpec = ({ keeps }: Features): fc.Arbitrary<PackageSpec> =>
         { '*': interrupts[5] as Interrupt },
       ),
       rerunOnRequest: rarely(fc.constant({ minInterval: '1m' })),
-      uninstall: keeps
+      uninstall: isKeeping
         ? fc.constantFrom(undefined, undefined, { enabled: false }, { enabled: true }, { enabled: true, apply: true })
         : fc.constantFrom(undefined, undefined, undefined, { enabled: true }, { enabled: true, apply: true }),
     })
     .map((spec) => Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined)) as PackageSpec)
 
 /** Specs whose dependencies form no cycle and name versions that are there. */
-export const skyhookSpec = (features: Features = { keeps: false }): fc.Arbitrary<SkyhookSpec> =>
+export const skyhookSpec = (features: Features = { isKeeping: false }): fc.Arbitrary<SkyhookSpec> =>
   fc
     .record({
       packages: fc.dictionary(fc.constantFrom('a', 'b', 'c'), packageSpec(features), { maxKeys: 3, noNullPrototype: true }),
@@ -108,87 +108,87 @@ export const skyhookSpec = (features: Features = { keeps: false }): fc.Arbitrary
       }
     })
 
-export const trouble = (features?: Features): fc.Arbitrary<Trouble> =>
+export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> =>
   fc.oneof(
     {
       weight: 8,
       arbitrary: fc.record({
-        happens: fc.constant('turns' as const),
+        kind: fc.constant('turns' as const),
         times: fc.integer({ min: 1, max: 7 }),
         reversed: fc.boolean(),
         conflict: fc.constantFrom(false, false, true),
       }),
     },
-    { weight: 6, arbitrary: fc.constant<Trouble>({ happens: 'finish' }) },
+    { weight: 6, arbitrary: fc.constant<ScenarioEvent>({ kind: 'finish' }) },
     {
       weight: 4,
       arbitrary: fc.record({
-        happens: fc.constant('death' as const),
+        kind: fc.constant('death' as const),
         of: fc.constantFrom('agent' as const, 'agent' as const, 'host' as const),
         afterActions: fc.nat(3),
-        loses: fc.boolean(),
+        losesWrites: fc.boolean(),
       }),
     },
-    { weight: 3, arbitrary: skyhookSpec(features).map((spec): Trouble => ({ happens: 'spec', spec })) },
+    { weight: 3, arbitrary: skyhookSpec(features).map((spec): ScenarioEvent => ({ kind: 'spec', spec })) },
     {
       weight: 1,
       arbitrary: fc.record({
-        happens: fc.constant('neighbour' as const),
+        kind: fc.constant('neighbour' as const),
         spec: fc.option(skyhookSpec(features), { nil: null, freq: 3 }),
         priority: fc.constantFrom(1, 300),
       }),
     },
-    { weight: 2, arbitrary: fc.record({ happens: fc.constant('failure' as const), of: fc.constantFrom('a', 'b', 'c') }) },
-    { weight: 1, arbitrary: fc.record({ happens: fc.constant('wish' as const), of: fc.constantFrom('a', 'b', 'c') }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('failure' as const), of: fc.constantFrom('a', 'b', 'c') }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('wish' as const), of: fc.constantFrom('a', 'b', 'c') }) },
     {
       weight: 2,
-      arbitrary: fc.record({ happens: fc.constant('requirement' as const), of: fc.constantFrom('a', 'b', 'c'), required: fc.boolean() }),
+      arbitrary: fc.record({ kind: fc.constant('requirement' as const), of: fc.constantFrom('a', 'b', 'c'), required: fc.boolean() }),
     },
     {
       weight: 2,
-      arbitrary: fc.constantFrom<Trouble[]>(
-        { happens: 'time', seconds: 1 },
-        { happens: 'time', seconds: 7 },
-        { happens: 'time', seconds: 70 },
+      arbitrary: fc.constantFrom<ScenarioEvent[]>(
+        { kind: 'time', seconds: 1 },
+        { kind: 'time', seconds: 7 },
+        { kind: 'time', seconds: 70 },
       ),
     },
     {
       weight: 1,
       arbitrary: fc.record({
-        happens: fc.constant('annotated' as const),
+        kind: fc.constant('annotated' as const),
         key: fc.constantFrom('pause' as const, 'disable' as const),
         on: fc.boolean(),
       }),
     },
     {
       weight: 2,
-      arbitrary: fc.constantFrom<Trouble[]>(
-        { happens: 'labelled', key: 'pool', value: 'y' },
-        { happens: 'labelled', key: 'pool', value: 'x' },
-        { happens: 'labelled', key: 'skyhook.nvidia.com/ignore', value: 'true' },
-        { happens: 'labelled', key: 'skyhook.nvidia.com/ignore', value: null },
+      arbitrary: fc.constantFrom<ScenarioEvent[]>(
+        { kind: 'labelled', key: 'pool', value: 'y' },
+        { kind: 'labelled', key: 'pool', value: 'x' },
+        { kind: 'labelled', key: 'skyhook.nvidia.com/ignore', value: 'true' },
+        { kind: 'labelled', key: 'skyhook.nvidia.com/ignore', value: null },
       ),
     },
     {
       weight: 4,
-      arbitrary: fc.constantFrom<Trouble[]>(
-        { happens: 'slot lost' },
-        { happens: 'slots', granted: false },
-        { happens: 'slots', granted: true },
-        { happens: 'pods allow eviction' },
-        { happens: 'protected pods end' },
-        { happens: 'person sets unschedulable', to: false },
-        { happens: 'person sets unschedulable', to: true },
-        { happens: 'reset' },
-        { happens: 'rerun', of: 'a' },
-        { happens: 'deleted' },
-        { happens: 'replaced' },
+      arbitrary: fc.constantFrom<ScenarioEvent[]>(
+        { kind: 'slot lost' },
+        { kind: 'slots', granted: false },
+        { kind: 'slots', granted: true },
+        { kind: 'pods allow eviction' },
+        { kind: 'protected pods end' },
+        { kind: 'person sets unschedulable', to: false },
+        { kind: 'person sets unschedulable', to: true },
+        { kind: 'reset' },
+        { kind: 'rerun', of: 'a' },
+        { kind: 'deleted' },
+        { kind: 'replaced' },
       ),
     },
     {
       weight: 2,
       arbitrary: fc.record({
-        happens: fc.constant('pod' as const),
+        kind: fc.constant('pod' as const),
         name: fc.constantFrom('p', 'q'),
         refuses: fc.boolean(),
         isProtected: fc.boolean(),
@@ -197,98 +197,98 @@ export const trouble = (features?: Features): fc.Arbitrary<Trouble> =>
   )
 
 /** A node under its rules, with what people last wished of it. */
-export class Story {
-  readonly rules: Rules
-  readonly node: TroubledNode
+export class Scenario {
+  readonly invariants: Invariants
+  readonly node: FaultyNode
   #spec: SkyhookSpec
   #neighbour: SkyhookSpec | undefined
   #annotations: Record<string, string> = {}
-  #wish = false
+  #requestRun = false
   #pods = 0
 
   constructor(decide: Decide, spec: SkyhookSpec) {
-    this.rules = new Rules(decide)
-    this.node = new TroubledNode(decide, this.rules)
-    this.rules.node = this.node
+    this.invariants = new Invariants(decide)
+    this.node = new FaultyNode(decide, this.invariants)
+    this.invariants.node = this.node
     this.#spec = spec
-    this.node.requiring.add('c')
+    this.node.requiringPackages.add('c')
     this.node.apply('s', spec)
   }
 
-  tell(trouble: Trouble): void {
-    const { node, rules } = this
-    switch (trouble.happens) {
+  play(scenarioEvent: ScenarioEvent): void {
+    const { node, invariants } = this
+    switch (scenarioEvent.kind) {
       case 'turns':
-        for (let time = 0; time < trouble.times; time++) node.turn(trouble)
+        for (let time = 0; time < scenarioEvent.times; time++) node.turn(scenarioEvent)
         return
       case 'death':
-        node.turn({ dieAfter: trouble.afterActions })
-        if (trouble.of === 'agent') node.restartAgent()
-        else node.powerCut(trouble.loses)
+        node.turn({ crashAfterActions: scenarioEvent.afterActions })
+        if (scenarioEvent.of === 'agent') node.restartAgent()
+        else node.powerCut(scenarioEvent.losesWrites)
         return
       case 'finish':
         node.finish()
         return
       case 'failure':
-        node.failing.add(trouble.of)
+        node.failingPackages.add(scenarioEvent.of)
         node.finish()
-        node.failing.clear()
+        node.failingPackages.clear()
         return
       case 'requirement':
-        if (trouble.required) node.requiring.add(trouble.of)
-        else node.requiring.delete(trouble.of)
+        if (scenarioEvent.required) node.requiringPackages.add(scenarioEvent.of)
+        else node.requiringPackages.delete(scenarioEvent.of)
         return
       case 'wish':
-        if (this.#spec.packages?.[trouble.of]?.rerunOnRequest) rules.noteWish(`s/${trouble.of}`)
-        node.wish('s', trouble.of)
+        if (this.#spec.packages?.[scenarioEvent.of]?.rerunOnRequest) invariants.recordRunRequest(`s/${scenarioEvent.of}`)
+        node.requestRun('s', scenarioEvent.of)
         return
       case 'time':
-        node.nowMs += trouble.seconds * 1_000
+        node.nowMs += scenarioEvent.seconds * 1_000
         return
       case 'spec':
-        this.#spec = trouble.spec
+        this.#spec = scenarioEvent.spec
         this.#publishSpec()
         return
       case 'neighbour':
-        this.#neighbour = trouble.spec ?? undefined
-        if (trouble.spec) node.apply('t', { ...trouble.spec, priority: trouble.priority })
+        this.#neighbour = scenarioEvent.spec ?? undefined
+        if (scenarioEvent.spec) node.apply('t', { ...scenarioEvent.spec, priority: scenarioEvent.priority })
         else node.remove('t')
         return
       case 'annotated':
-        this.#annotations = { ...this.#annotations, [`skyhook.nvidia.com/${trouble.key}`]: String(trouble.on) }
+        this.#annotations = { ...this.#annotations, [`skyhook.nvidia.com/${scenarioEvent.key}`]: String(scenarioEvent.on) }
         this.#publishSpec()
         return
       case 'labelled':
-        node.label(trouble.key, trouble.value ?? undefined)
+        node.label(scenarioEvent.key, scenarioEvent.value ?? undefined)
         return
       case 'slot lost':
         node.leases = []
         return
       case 'slots':
-        node.grants = trouble.granted
+        node.areSlotsGranted = scenarioEvent.granted
         return
       case 'pod':
-        this.#addPod(trouble.name, trouble.refuses, trouble.isProtected)
+        this.#addPod(scenarioEvent.name, scenarioEvent.refuses, scenarioEvent.isProtected)
         return
       case 'pods allow eviction':
-        node.refusing.clear()
+        node.refusingPods.clear()
         return
       case 'protected pods end':
         node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
         return
       case 'person sets unschedulable':
-        if ((node.node.spec?.unschedulable === true) === trouble.to) return // a write that changes nothing: nobody can see it
-        this.#wish = trouble.to
-        node.setUnschedulable(trouble.to)
+        if ((node.node.spec?.unschedulable === true) === scenarioEvent.to) return // a write that changes nothing: nobody can see it
+        this.#requestRun = scenarioEvent.to
+        node.setUnschedulable(scenarioEvent.to)
         node.turn() // two writes of which nobody saw the first would be none
         return
       case 'reset':
         if (node.annotation('nodeState_s') === undefined) return
-        rules.forgetRest('s')
+        invariants.forgetCompletion('s')
         node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
         return
       case 'rerun':
-        this.#rerun(trouble.of)
+        this.#rerun(scenarioEvent.of)
         return
       case 'deleted':
         node.remove('s')
@@ -303,9 +303,9 @@ export class Story {
   /** Nothing disturbs any more, everything succeeds: brings the node to its end, or says why it does not get there. */
   end(): void {
     const { node } = this
-    node.failing.clear()
-    node.refusing.clear()
-    node.grants = true
+    node.failingPackages.clear()
+    node.refusingPods.clear()
+    node.areSlotsGranted = true
     node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
     node.label('pool', 'x')
     node.label('skyhook.nvidia.com/ignore', undefined)
@@ -315,12 +315,12 @@ export class Story {
     while (node.nowMs < endMs) {
       this.settle()
       if (node.finish()) continue
-      const next = node.lastPlan?.wakeAtMs ?? Number.POSITIVE_INFINITY
+      const next = node.lastPlan?.requeueAtMs ?? Number.POSITIVE_INFINITY
       if (this.#isOver() && next > node.nowMs + 30_000) break
       if (!this.#isOver() && next > node.nowMs + 2_000 && node.memory.reasons.size === 0) throw new Error('waits without a reason')
       node.nowMs = Math.max(node.nowMs + 1, Math.min(next, node.nowMs + 60_000))
     }
-    this.#isEndedWell()
+    this.#assertEndedWell()
   }
 
   /** As far as it goes while the clock stands still. */
@@ -335,22 +335,22 @@ export class Story {
     return isComplete('s') && (!this.#neighbour || isComplete('t')) && this.node.leases.length === 0
   }
 
-  #isEndedWell(): void {
-    const { node, rules } = this
+  #assertEndedWell(): void {
+    const { node, invariants } = this
     const reason = node.memory.reasons.get('s')
-    const story = `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ${JSON.stringify(node.leases)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
-    if (!this.#isOver()) throw new Error(`never complete: ${story}`)
-    rules.isComplete('s', this.#spec)
-    if (this.#neighbour) rules.isComplete('t', this.#neighbour)
+    const details = `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ${JSON.stringify(node.leases)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
+    if (!this.#isOver()) throw new Error(`never complete: ${details}`)
+    invariants.isComplete('s', this.#spec)
+    if (this.#neighbour) invariants.isComplete('t', this.#neighbour)
     const annotations = Object.keys(node.node.metadata.annotations ?? {})
-    const left = annotations.filter((key) => /cordon|keepOff|autoscaler|karpenter/.test(key))
-    if (left.length > 0) throw new Error(`left behind: ${left.join()}`)
-    if ((node.node.spec?.unschedulable === true) !== this.#wish) throw new Error(`unschedulable should be ${this.#wish}`)
+    const leftover = annotations.filter((key) => /cordon|keepOff|autoscaler|karpenter/.test(key))
+    if (leftover.length > 0) throw new Error(`left behind: ${leftover.join()}`)
+    if ((node.node.spec?.unschedulable === true) !== this.#requestRun) throw new Error(`unschedulable should be ${this.#requestRun}`)
     const wanted = Object.entries(this.#spec.packages ?? {}).filter(([, { uninstall }]) => uninstall?.apply !== true)
     const expected = wanted.map(([name, { version }]) => `${name}|${version}`).sort()
     const shown = Object.keys(JSON.parse(node.annotation('nodeState_s') ?? '{}') as object).filter((key) => !this.#isKept(key))
     if (shown.join() !== expected.join()) throw new Error(`entries ${shown.join()} instead of ${expected.join()}`)
-    for (const [key, { forgotten }] of rules.host)
+    for (const [key, { forgotten }] of invariants.host)
       if (!forgotten && key.startsWith('s/') && !wanted.some(([name]) => key === `s/${name}`) && !this.#isKept(key.slice(2)))
         throw new Error(`${key} was not uninstalled`)
   }
@@ -370,7 +370,7 @@ export class Story {
   #addPod(name: string, refuses: boolean, isProtected: boolean): void {
     const { node } = this
     const unique = `${name}${++this.#pods}`
-    if (refuses) node.refusing.add(unique)
+    if (refuses) node.refusingPods.add(unique)
     node.pods = [
       ...node.pods,
       {
@@ -387,11 +387,11 @@ export class Story {
   }
 
   #rerun(name: string): void {
-    const { node, rules } = this
+    const { node, invariants } = this
     const state = parseState(node.annotation('nodeState_s') ?? '')
     if (state === undefined) return
     const entries = Object.entries(state).filter(([key]) => !key.startsWith(`${name}|`))
-    rules.forgetRest('s')
+    invariants.forgetCompletion('s')
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(entries))
     })
@@ -399,9 +399,9 @@ export class Story {
 }
 
 /** Throws with the rule that was broken, or with how far the node came. */
-export function tellStory(decide: Decide, spec: SkyhookSpec, troubles: readonly Trouble[]): Story {
-  const story = new Story(decide, spec)
-  for (const trouble of troubles) story.tell(trouble)
-  story.end()
-  return story
+export function runScenario(decide: Decide, spec: SkyhookSpec, scenarioEvents: readonly ScenarioEvent[]): Scenario {
+  const scenario = new Scenario(decide, spec)
+  for (const scenarioEvent of scenarioEvents) scenario.play(scenarioEvent)
+  scenario.end()
+  return scenario
 }

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
-import { Rules } from './invariants.ts'
-import { TroubledNode, type Decide } from './faulty-node.ts'
-import { WRONG_DECISIONS } from './mutants.ts'
+import { Invariants } from './invariants.ts'
+import { FaultyNode, type Decide } from './faulty-node.ts'
+import { mutants } from './mutants.ts'
 
 /**
  * Another spec at every point of a life, and at every point the first one again soon after: whatever was under way, the rules hold
@@ -15,9 +15,9 @@ const cron = { type: 'service', services: ['cron'] } as const
 const a = pkg('1.1.0', { interrupt: cron, configMap: { x: '1' }, configInterrupts: { x: { type: 'reboot' } } })
 const b = pkg('1.0.0', { dependsOn: { a: '>=1.0 <3' } })
 const spec = (packages: Readonly<Record<string, PackageSpec>>, more: Partial<SkyhookSpec> = {}): SkyhookSpec => ({ packages, ...more })
-const first = spec({ a, b })
+const initialSpec = spec({ a, b })
 
-const OTHERS: Readonly<Record<string, SkyhookSpec>> = {
+const changedSpecs: Readonly<Record<string, SkyhookSpec>> = {
   'a higher version': spec({ a: { ...a, version: '2.0.0' }, b }),
   'a lower version': spec({ a: { ...a, version: '1.0.0' }, b }),
   'another image': spec({ a: { ...a, image: 'r/other' }, b }),
@@ -38,11 +38,11 @@ const OTHERS: Readonly<Record<string, SkyhookSpec>> = {
 type Change = { readonly atTurn: number; readonly to: SkyhookSpec }
 
 /** From nothing through the changes to the end; how many turns it took. */
-function live(decideSo: Decide, changes: readonly Change[]): number {
-  const rules = new Rules(decideSo)
-  const node = new TroubledNode(decideSo, rules)
-  rules.node = node
-  node.apply('s', first)
+function runToCompletion(decideUnderTest: Decide, changes: readonly Change[]): number {
+  const invariants = new Invariants(decideUnderTest)
+  const node = new FaultyNode(decideUnderTest, invariants)
+  invariants.node = node
+  node.apply('s', initialSpec)
   for (let turn = 0; turn < 400; turn++) {
     const due = changes.filter(({ atTurn }) => atTurn === turn)
     for (const { to } of due) node.apply('s', to)
@@ -55,27 +55,31 @@ function live(decideSo: Decide, changes: readonly Change[]): number {
 }
 
 /** What is broken first when the spec changes to one of these at some turn and, if asked for, back two turns later. */
-function firstFault(decideSo: Decide, others: readonly SkyhookSpec[], isTakenBack: boolean): string | undefined {
-  for (const to of others)
+function firstViolation(decideUnderTest: Decide, specs: readonly SkyhookSpec[], isReverted: boolean): string | undefined {
+  for (const to of specs)
     for (let atTurn = 1; atTurn <= turns; atTurn++)
       try {
-        live(decideSo, [{ atTurn, to }, ...(isTakenBack ? [{ atTurn: atTurn + 2, to: first }] : [])])
+        runToCompletion(decideUnderTest, [{ atTurn, to }, ...(isReverted ? [{ atTurn: atTurn + 2, to: initialSpec }] : [])])
       } catch (error) {
         return `at turn ${atTurn}: ${String(error)}`
       }
   return undefined
 }
 
-const turns = live(decide, [])
-const longMs = 60_000
+const turns = runToCompletion(decide, [])
+const timeoutMs = 60_000
 
 describe('whenever the spec changes, the node ends as the last one says and no rule is broken on the way', () => {
-  test.each(Object.entries(OTHERS))('to %s', (_, to) => expect(firstFault(decide, [to], false)).toBeUndefined(), longMs)
-  test.each(Object.entries(OTHERS))('to %s and back', (_, to) => expect(firstFault(decide, [to], true)).toBeUndefined(), longMs)
+  test.each(Object.entries(changedSpecs))('to %s', (_, to) => expect(firstViolation(decide, [to], false)).toBeUndefined(), timeoutMs)
+  test.each(Object.entries(changedSpecs))(
+    'to %s and back',
+    (_, to) => expect(firstViolation(decide, [to], true)).toBeUndefined(),
+    timeoutMs,
+  )
 
   test('a decision that forgets the interrupt that is owed is found out', () => {
-    const { wrong } = WRONG_DECISIONS['forgets the interrupt that is owed'] ?? {}
-    expect(wrong && firstFault(wrong, Object.values(OTHERS), false)).toMatch(/ before |complete/)
+    const { mutant } = mutants['forgets the interrupt that is owed'] ?? {}
+    expect(mutant && firstViolation(mutant, Object.values(changedSpecs), false)).toMatch(/ before |complete/)
   })
 
   test('at many points', () => expect(turns).toBeGreaterThan(20))

@@ -12,9 +12,9 @@ import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
 import { pushImages } from '../../src/packages/oci/write/push.ts'
 import { formatReference, parseReference } from '../../src/packages/oci/reference.ts'
 import { createRegistryClient } from '../../src/packages/oci/read/registry.ts'
-import { PACKAGE_FOLDER } from '../../src/packages/store/layer-paths.ts'
+import { packageFolder } from '../../src/packages/store/layer-paths.ts'
 
-const TIMEOUT_MS = 60_000
+const timeoutMs = 60_000
 
 /** @returns the reference by digest */
 async function pushPackage(folder: string, name: string): Promise<string> {
@@ -22,10 +22,10 @@ async function pushPackage(folder: string, name: string): Promise<string> {
   const work = mkdtempSync(join(tmpdir(), 'push-'))
   const client = createRegistryClient(registryFromEnvironment(place.host))
   try {
-    const entries: LayerEntry[] = [{ kind: 'folder', path: PACKAGE_FOLDER, mode: 0o755 }, ...(await readFolder(folder, PACKAGE_FOLDER))]
+    const entries: LayerEntry[] = [{ kind: 'folder', path: packageFolder, mode: 0o755 }, ...(await readFolder(folder, packageFolder))]
     const layer = await writeLayer(entries, join(work, 'layer.tar.gz'))
     const image = buildImage([layer], { architecture: ociArchitecture() })
-    const digest = await pushImages(client, { ...place, tag: tag ?? 'latest' }, [image], AbortSignal.timeout(TIMEOUT_MS))
+    const digest = await pushImages(client, { ...place, tag: tag ?? 'latest' }, [image], AbortSignal.timeout(timeoutMs))
     return formatReference({ ...place, digest })
   } finally {
     client.close()

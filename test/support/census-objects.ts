@@ -4,7 +4,7 @@ import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
-import { countNodes, type Counts } from '../../src/census/count.ts'
+import { countSelectedNodes, type Counts } from '../../src/census/count.ts'
 import type { AgentState, CensusNode } from '../../src/census/node-facts.ts'
 import type { Agents } from '../../src/census/agent-liveness.ts'
 
@@ -31,7 +31,7 @@ export const entry = (change: Partial<NodeStateEntry> = {}): NodeStateEntry => (
   ...change,
 })
 
-export type Said = {
+export type NodeReport = {
   readonly status?: string
   readonly entries?: readonly NodeStateEntry[]
   readonly stateText?: string
@@ -44,31 +44,31 @@ export type Said = {
 }
 
 /** A Node as its agent leaves it; by default complete for the spec above. `status: ''` = the agent has said nothing yet. */
-export function nodeSaying(name: string, said: Said = {}): CensusNode {
-  const { status = 'complete', entries = [entry()], of = spec, uid = `${name}-uid` } = said
-  const stateText = said.stateText ?? JSON.stringify(Object.fromEntries(entries.map((one) => [`${one.name}|${one.version}`, one])))
-  const companion = { v: 1, rev: 4, sha256: sha256Hex(stateText), nodeUID: uid, applied: appliedHash(of), ...said.companion }
+export function nodeReporting(name: string, report: NodeReport = {}): CensusNode {
+  const { status = 'complete', entries = [entry()], of = spec, uid = `${name}-uid` } = report
+  const stateText = report.stateText ?? JSON.stringify(Object.fromEntries(entries.map((one) => [`${one.name}|${one.version}`, one])))
+  const companion = { v: 1, rev: 4, sha256: sha256Hex(stateText), nodeUID: uid, applied: appliedHash(of), ...report.companion }
   const all: Record<string, string | undefined> = {
     ...(status !== '' && {
       [keys.nodeStateKey('demo')]: stateText,
       [keys.statusKey('demo')]: status,
       [keys.journalKey('demo')]: JSON.stringify(companion),
     }),
-    ...(said.reason && {
-      [keys.reasonKey('demo')]: JSON.stringify({ reason: said.reason[0], message: said.reason[1], since: '2026-11-20T14:00:00Z' }),
+    ...(report.reason && {
+      [keys.reasonKey('demo')]: JSON.stringify({ reason: report.reason[0], message: report.reason[1], since: '2026-11-20T14:00:00Z' }),
     }),
-    ...said.annotations,
+    ...report.annotations,
   }
   const annotations = Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined))
-  return { name, uid, labels: { 'kubernetes.io/hostname': name, ...said.labels }, annotations }
+  return { name, uid, labels: { 'kubernetes.io/hostname': name, ...report.labels }, annotations }
 }
 
-export const agentsAll = (state: AgentState = 'ready', others: Readonly<Record<string, AgentState>> = {}): Agents => ({
+export const allAgents = (state: AgentState = 'ready', others: Readonly<Record<string, AgentState>> = {}): Agents => ({
   ready: 3,
   of: (node) => others[node] ?? state,
   isDead: (node) => (others[node] ?? state) === 'silent',
 })
 
-export function counted(skyhook: Skyhook, nodes: readonly CensusNode[], agents: Agents = agentsAll()): Counts {
-  return countNodes({ metadata: skyhook.metadata, spec: skyhook.spec, stale: false }, nodes, agents)
+export function countsOf(skyhook: Skyhook, nodes: readonly CensusNode[], agents: Agents = allAgents()): Counts {
+  return countSelectedNodes({ metadata: skyhook.metadata, spec: skyhook.spec, stale: false }, nodes, agents)
 }

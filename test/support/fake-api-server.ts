@@ -34,7 +34,7 @@ export type Fault =
   /** For a watch: these lines are written as they are, then the stream ends, stays open (`hold`), or is destroyed. */
   | { readonly kind: 'stream'; readonly text: string; readonly after: 'end' | 'hold' | 'destroy' }
 
-export type SeenRequest = {
+export type RecordedRequest = {
   readonly method: string
   readonly path: string
   readonly query: URLSearchParams
@@ -44,7 +44,7 @@ export type SeenRequest = {
 
 export type FakeApiServer = {
   readonly url: string
-  readonly requests: SeenRequest[]
+  readonly requests: RecordedRequest[]
   /** Serves one more collection, for example `/api/v1/nodes`; others answer 404. */
   serve(collection: string): void
   unserve(collection: string): void
@@ -52,7 +52,7 @@ export type FakeApiServer = {
   remove(collection: string, name: string): void
   get(collection: string, name: string): FakeObject | undefined
   /** The next matching requests meet this fault; `times` defaults to 1. */
-  fault(match: (request: SeenRequest) => boolean, fault: Fault, times?: number): void
+  fault(match: (request: RecordedRequest) => boolean, fault: Fault, times?: number): void
   /** Forgets history: watches and pages from before now get 410. */
   compact(how?: 'event' | 'status'): void
   bookmark(): void
@@ -78,8 +78,8 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
   const history: { collection: string; revision: number; event: FakeEvent }[] = []
   const watchers = new Set<Watcher>()
   const sockets = new Set<Socket>()
-  const faults: { match: (request: SeenRequest) => boolean; fault: Fault; times: number }[] = []
-  const requests: SeenRequest[] = []
+  const faults: { match: (request: RecordedRequest) => boolean; fault: Fault; times: number }[] = []
+  const requests: RecordedRequest[] = []
   let revision = 100
   let oldest = 0
   let goneAs: 'event' | 'status' = 'event'
@@ -119,54 +119,54 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     return last
   }
 
-  const handle = (request: SeenRequest, response: ServerResponse): void => {
+  const handle = (request: RecordedRequest, response: ServerResponse): void => {
     const { collection, name, subresource } = locate(request.path, served)
-    if (collection === undefined) return refuse(response, 404, 'NotFound', 'the server could not find the requested resource')
+    if (collection === undefined) return replyError(response, 404, 'NotFound', 'the server could not find the requested resource')
     const metadataOnly = request.headers.accept?.includes('as=PartialObjectMetadata') ?? false
     const answer = (status: number, object: FakeObject): void => reply(response, status, metadataOnly ? metadataOf(object) : object)
     const found = name === undefined ? undefined : items.get(`${collection}/${name}`)?.object
     const body = request.body as FakeObject
     switch (request.method) {
       case 'GET': {
-        if (name !== undefined) return found === undefined ? refuse(response, 404, 'NotFound', `${name} not found`) : answer(200, found)
+        if (name !== undefined) return found === undefined ? replyError(response, 404, 'NotFound', `${name} not found`) : answer(200, found)
         if (request.query.get('watch') !== null) return openWatch(collection, request, metadataOnly, response)
         return list(collection, request.query, metadataOnly, response)
       }
       case 'POST': {
         if (items.has(`${collection}/${body.metadata.name}`))
-          return refuse(response, 409, 'AlreadyExists', `"${body.metadata.name}" already exists`)
+          return replyError(response, 409, 'AlreadyExists', `"${body.metadata.name}" already exists`)
         return answer(201, write(collection, { ...body, metadata: { creationTimestamp: new Date().toISOString(), ...body.metadata } }))
       }
       case 'PUT': {
         if (found === undefined) {
-          if (body.metadata.uid) return refuse(response, 409, 'Conflict', 'Precondition failed: UID in precondition')
+          if (body.metadata.uid) return replyError(response, 409, 'Conflict', 'Precondition failed: UID in precondition')
           return answer(201, write(collection, body)) // Leases allow it: a late renewal would create the slot again
         }
         if (body.metadata.uid && body.metadata.uid !== found.metadata.uid)
-          return refuse(response, 409, 'Conflict', 'Precondition failed: UID')
+          return replyError(response, 409, 'Conflict', 'Precondition failed: UID')
         if (!body.metadata.resourceVersion)
-          return refuse(response, 422, 'Invalid', 'metadata.resourceVersion: must be specified for an update')
+          return replyError(response, 422, 'Invalid', 'metadata.resourceVersion: must be specified for an update')
         if (body.metadata.resourceVersion !== found.metadata.resourceVersion)
-          return refuse(response, 409, 'Conflict', 'the object has been modified')
+          return replyError(response, 409, 'Conflict', 'the object has been modified')
         return answer(200, write(collection, body))
       }
       case 'PATCH': {
-        if (found === undefined) return refuse(response, 404, 'NotFound', `${name} not found`)
+        if (found === undefined) return replyError(response, 404, 'NotFound', `${name} not found`)
         const expected = body.metadata?.resourceVersion
         if (expected && expected !== found.metadata.resourceVersion)
-          return refuse(response, 409, 'Conflict', 'the object has been modified')
+          return replyError(response, 409, 'Conflict', 'the object has been modified')
         return answer(200, write(collection, patched(found, body, subresource)))
       }
       case 'DELETE': {
-        if (found === undefined || name === undefined) return refuse(response, 404, 'NotFound', `${name} not found`)
+        if (found === undefined || name === undefined) return replyError(response, 404, 'NotFound', `${name} not found`)
         const { uid, resourceVersion } =
           (request.body as { preconditions?: { uid?: string; resourceVersion?: string } } | undefined)?.preconditions ?? {}
         const differs = (uid && uid !== found.metadata.uid) || (resourceVersion && resourceVersion !== found.metadata.resourceVersion)
-        if (differs) return refuse(response, 409, 'Conflict', 'the UID or ResourceVersion in the precondition does not match')
+        if (differs) return replyError(response, 409, 'Conflict', 'the UID or ResourceVersion in the precondition does not match')
         return answer(200, erase(collection, name) ?? found)
       }
       default:
-        return refuse(response, 405, 'MethodNotAllowed', request.method)
+        return replyError(response, 405, 'MethodNotAllowed', request.method)
     }
   }
 
@@ -175,7 +175,7 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
       .filter((item) => item.collection === collection && selects(query, item.object))
       .map((item) => item.object)
     const [from, at] = (query.get('continue') ?? `0 ${revision}`).split(' ').map(Number) as [number, number]
-    if (at < oldest) return refuse(response, 410, 'Expired', 'The provided continue parameter is too old')
+    if (at < oldest) return replyError(response, 410, 'Expired', 'The provided continue parameter is too old')
     const limit = Number(query.get('limit') ?? all.length)
     const page = all.slice(from, from + limit)
     const rest = from + limit < all.length && limit > 0 ? `${from + limit} ${at}` : undefined
@@ -186,10 +186,10 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     })
   }
 
-  const openWatch = (collection: string, { query }: SeenRequest, metadataOnly: boolean, response: ServerResponse): void => {
+  const openWatch = (collection: string, { query }: RecordedRequest, metadataOnly: boolean, response: ServerResponse): void => {
     const from = Number(query.get('resourceVersion'))
     const gone = { kind: 'Status', code: 410, reason: 'Expired', message: `too old resource version: ${from} (${oldest})` }
-    if (from < oldest && goneAs === 'status') return refuse(response, 410, 'Expired', gone.message)
+    if (from < oldest && goneAs === 'status') return replyError(response, 410, 'Expired', gone.message)
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
     if (from < oldest) return void response.end(`${JSON.stringify({ type: 'ERROR', object: gone })}\n`)
@@ -199,11 +199,11 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     response.on('close', () => watchers.delete(watcher))
   }
 
-  const inject = (fault: Fault, request: SeenRequest, response: ServerResponse): void => {
+  const inject = (fault: Fault, request: RecordedRequest, response: ServerResponse): void => {
     switch (fault.kind) {
       case 'status':
         if (fault.retryAfterSeconds !== undefined) response.setHeader('retry-after', String(fault.retryAfterSeconds))
-        return refuse(response, fault.status, fault.reason ?? 'Unknown', fault.message ?? 'injected')
+        return replyError(response, fault.status, fault.reason ?? 'Unknown', fault.message ?? 'injected')
       case 'reset':
         return void response.socket?.destroy()
       case 'lose-answer': {
@@ -310,7 +310,7 @@ function reply(response: ServerResponse, status: number, body: unknown): void {
   response.end(JSON.stringify(body))
 }
 
-function refuse(response: ServerResponse, code: number, reason: string, message: string): void {
+function replyError(response: ServerResponse, code: number, reason: string, message: string): void {
   reply(response, code, { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message })
 }
 

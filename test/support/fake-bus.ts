@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type BusMessage, createMessageReader, encodeMessage, MESSAGE_TYPE } from '../../src/host/dbus/wire.ts'
+import { type BusMessage, createMessageReader, encodeMessage, messageType } from '../../src/host/dbus/wire.ts'
 
 export type FakeCall = { readonly message: BusMessage; readonly client: FakeClient }
 export type FakeAnswer =
@@ -18,7 +18,7 @@ export type FakeClient = {
 }
 
 /** The sender that the fake's systemd signals have. */
-export const FAKE_SYSTEMD = ':1.1'
+export const fakeSystemd = ':1.1'
 
 /** A bus of one's own on a real unix socket: authentication and codec are real, the services are made up. */
 export async function startFakeBus(options: { authentication?: 'ok' | 'rejected' | 'silent' } = {}) {
@@ -34,8 +34,8 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
     if (answer === 'silent') return
     const replySerial = message.serial
     if ('error' in answer) {
-      client.send({ type: MESSAGE_TYPE.error, replySerial, errorName: answer.error, signature: 's', body: [answer.text ?? ''] })
-    } else client.send({ type: MESSAGE_TYPE.methodReturn, replySerial, ...answer })
+      client.send({ type: messageType.error, replySerial, errorName: answer.error, signature: 's', body: [answer.text ?? ''] })
+    } else client.send({ type: messageType.methodReturn, replySerial, ...answer })
   }
 
   const server = createServer((socket) => {
@@ -83,9 +83,9 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
       services.set(member, typeof service === 'function' ? service : () => service)
     },
     /** Sends a signal to everybody, as systemd unless said otherwise. */
-    signal(member: string, signature: string, body: readonly unknown[], sender = FAKE_SYSTEMD) {
+    signal(member: string, signature: string, body: readonly unknown[], sender = fakeSystemd) {
       const message = {
-        type: MESSAGE_TYPE.signal,
+        type: messageType.signal,
         path: '/org/freedesktop/systemd1',
         interface: 'org.freedesktop.systemd1.Manager',
         member,
@@ -110,7 +110,7 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
   bus.answers('Hello', { signature: 's', body: [':1.9'] })
   bus.answers('AddMatch', {})
   bus.answers('RemoveMatch', {})
-  bus.answers('GetNameOwner', { signature: 's', body: [FAKE_SYSTEMD] })
+  bus.answers('GetNameOwner', { signature: 's', body: [fakeSystemd] })
   bus.answers('Subscribe', {})
   return bus
 }

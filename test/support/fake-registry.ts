@@ -4,7 +4,7 @@ import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { EndpointSources, RegistryRule } from '../../src/packages/oci/read/endpoints.ts'
 import { type Digest, digestOf } from '../../src/packages/oci/digest.ts'
-import { OCI_CONFIG, OCI_INDEX, OCI_LAYER_GZIP, OCI_MANIFEST } from '../../src/packages/oci/manifest.ts'
+import { ociConfigType, ociIndexType, ociLayerGzipType, ociManifestType } from '../../src/packages/oci/manifest.ts'
 
 /** A registry for tests: the distribution API on loopback, in memory, with every request written down. */
 export type FakeRegistry = {
@@ -26,10 +26,10 @@ export type FakeLogin = { readonly kind: 'basic' | 'bearer'; readonly username: 
 const fixture = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), 'utf8')
 
 /** The authority of every fake registry with TLS. */
-export const fakeAuthority = fixture('ca.crt')
+export const fakeCaCert = fixture('ca.crt')
 
 /** Sources that know nothing of the machine the test runs on. */
-export function sourcesOf(rules: readonly RegistryRule[], files: Readonly<Record<string, string>> = {}): EndpointSources {
+export function fakeSources(rules: readonly RegistryRule[], files: Readonly<Record<string, string>> = {}): EndpointSources {
   const list = async (path: string) => {
     const names = Object.keys(files)
       .filter((name) => name.startsWith(`${path}/`))
@@ -52,7 +52,7 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
   }
   const basicOf = ({ username, password }: FakeLogin) => `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 
-  const isAdmitted = (request: IncomingMessage, response: ServerResponse): boolean => {
+  const isAuthorized = (request: IncomingMessage, response: ServerResponse): boolean => {
     if (login === undefined) return true
     const expected = login.kind === 'basic' ? basicOf(login) : `Bearer ${token}`
     if (request.headers.authorization === expected) return true
@@ -82,7 +82,7 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
     const url = new URL(request.url ?? '/', base())
     if (registry.intercept(request, response)) return
     if (url.pathname === '/token') return serveToken(request, response)
-    if (!isAdmitted(request, response)) return
+    if (!isAuthorized(request, response)) return
     const [, repository = '', kind, name = ''] = /^\/v2\/(.+)\/(manifests|blobs)\/(.*)$/.exec(url.pathname) ?? []
     const key = `${repository}/${name}`
     if (kind === 'manifests' && request.method === 'PUT') {
@@ -135,7 +135,7 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
       blobs.set(`${repository}/${digest}`, bytes)
       return digest
     },
-    addManifest(repository: string, tag: string | undefined, document: object, mediaType = OCI_MANIFEST, raw?: Buffer): Digest {
+    addManifest(repository: string, tag: string | undefined, document: object, mediaType = ociManifestType, raw?: Buffer): Digest {
       const bytes = raw ?? Buffer.from(JSON.stringify(document))
       const digest = digestOf(bytes)
       for (const name of [digest, ...(tag === undefined ? [] : [tag])]) manifests.set(`${repository}/${name}`, { bytes, mediaType })
@@ -150,9 +150,9 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
       })
       return registry.addManifest(repository, tag, {
         schemaVersion: 2,
-        mediaType: OCI_MANIFEST,
-        config: descriptor(OCI_CONFIG, config),
-        layers: [descriptor(OCI_LAYER_GZIP, layer)],
+        mediaType: ociManifestType,
+        config: descriptor(ociConfigType, config),
+        layers: [descriptor(ociLayerGzipType, layer)],
       })
     },
     manifest: (repository: string, tagOrDigest: string) => manifests.get(`${repository}/${tagOrDigest}`)?.bytes,
@@ -169,10 +169,10 @@ export function fakeIndex(
   entries: readonly { digest: Digest; size: number; architecture: string; os?: string; variant?: string }[],
 ): object {
   const manifests = entries.map(({ digest, size, architecture, os = 'linux', variant }) => ({
-    mediaType: OCI_MANIFEST,
+    mediaType: ociManifestType,
     digest,
     size,
     platform: { os, architecture, ...(variant !== undefined && { variant }) },
   }))
-  return { schemaVersion: 2, mediaType: OCI_INDEX, manifests }
+  return { schemaVersion: 2, mediaType: ociIndexType, manifests }
 }

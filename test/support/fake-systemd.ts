@@ -1,5 +1,5 @@
 import { Variant } from 'dbus-next/lib/variant.js'
-import { keepBus } from '../../src/host/dbus/reconnecting.ts'
+import { createBusConnection } from '../../src/host/dbus/reconnecting.ts'
 import { createUnits } from '../../src/host/systemd/units.ts'
 import { startFakeBus } from './fake-bus.ts'
 
@@ -53,7 +53,7 @@ export async function startFakeSystemd() {
   })
   for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'KillUnit', 'Reload']) bus.answers(member, {})
   for (const member of ['StopUnit', 'StartTransientUnit']) bus.answers(member, { signature: 'o', body: ['/job/1'] })
-  const connection = keepBus({ socketPath: bus.socketPath })
+  const connection = createBusConnection({ socketPath: bus.socketPath })
   return {
     bus,
     connection,

@@ -4,30 +4,30 @@
  */
 import { listAll } from '../../src/kube/list.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import type { Transport } from '../../src/kube/transport.ts'
+import type { KubeTransport } from '../../src/kube/transport.ts'
 import { watchEvents } from '../../src/kube/watch.ts'
 import { paths } from '../e2e/kube.ts'
-import { after, emptyView, type Kind, keyOf, moments, type Moment, type Version, type View } from '../e2e/moments.ts'
+import { applyVersion, emptyView, type Kind, keyOf, moments, type Moment, type Version, type View } from '../e2e/moments.ts'
 import { timeline } from '../e2e/timeline.ts'
 
-export type When = { readonly resourceVersion: number; readonly atMs: number }
+export type Occurrence = { readonly resourceVersion: number; readonly atMs: number }
 export type Predicate = (view: View) => boolean
 
 export type History = {
   /** As of the last events that arrived. */
   readonly now: View
   /** Resolves at the first version, from now on, at which it is so; the present state counts. `what` completes "it is … ". */
-  eventually(what: string, holds: Predicate, withinMs?: number): Promise<When>
+  eventually(what: string, holds: Predicate, withinMs?: number): Promise<Occurrence>
   /** Throws unless at no version since the recording began the predicate found fault; it answers with what is wrong. */
   never(what: string, fault: (moment: Moment) => string | undefined | false): Promise<void>
   /** When it was so for the first time, and undefined where it never was. */
-  first(holds: Predicate): Promise<When | undefined>
+  first(holds: Predicate): Promise<Occurrence | undefined>
   /** Throws unless both were, the one at an earlier version than the other. */
   before(earlier: readonly [what: string, holds: Predicate], later: readonly [what: string, holds: Predicate]): Promise<void>
   /** Distinct successive values of something, in order. */
   values<T>(of: (view: View) => T): Promise<T[]>
   /** The changes, one per line, for people. */
-  tell(): string
+  format(): string
   stop(): void
 }
 
@@ -35,10 +35,10 @@ const kinds: readonly Kind[] = ['nodes', 'leases', 'skyhooks', 'pods', 'events']
 /** Many times what anything takes on an idle machine: agents have small shares of a busy one. */
 const defaultWithinMs = 60_000
 /** Bookmarks come about once a minute; a test is over long before a silent watch would matter. */
-const watchSeconds = 3_600
+const watchTimeoutSeconds = 3_600
 
 /** Begins to record. Resolves when all watches stand: what is done from then on is in the record. */
-export async function record(api: Transport): Promise<History> {
+export async function record(api: KubeTransport): Promise<History> {
   const stopping = new AbortController()
   const startedMs = Date.now()
   let now = emptyView()
@@ -49,21 +49,26 @@ export async function record(api: Transport): Promise<History> {
 
   const note = (version: Version): void => {
     versions.push(version)
-    now = after(now, version)
+    now = applyVersion(now, version)
     for (const listener of listeners) listener()
   }
 
   /** One uninterrupted watch: a gap would make every "never" worthless, so it breaks the record instead of being mended. */
   async function follow(kind: Kind): Promise<void> {
-    const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], { keep: (object) => object })
+    const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], { transform: (object) => object })
     for (const object of items) {
       const initial = versionOf(kind, 'ADDED', object)
-      start = after(start, initial)
-      now = after(now, initial)
+      start = applyVersion(start, initial)
+      now = applyVersion(now, initial)
     }
     const opened = Promise.withResolvers<void>()
     const watching = async (): Promise<void> => {
-      const limits = { timeoutSeconds: watchSeconds, idleMs: watchSeconds * 1000, signal: stopping.signal, onOpen: () => opened.resolve() }
+      const limits = {
+        timeoutSeconds: watchTimeoutSeconds,
+        idleTimeoutMs: watchTimeoutSeconds * 1000,
+        signal: stopping.signal,
+        onOpen: () => opened.resolve(),
+      }
       for await (const event of watchEvents(api, { path: paths[kind], resourceVersion, ...limits })) {
         if (event.type === 'ERROR') throw new Error(`the watch of ${kind} answered ${JSON.stringify(event.object)}`)
         if (event.type !== 'BOOKMARK') note(versionOf(kind, event.type, event.object))
@@ -80,17 +85,17 @@ export async function record(api: Transport): Promise<History> {
   }
 
   /** All that has been acknowledged to anybody before this call is in the record. */
-  async function caughtUp(): Promise<void> {
+  async function sync(): Promise<void> {
     for (const kind of kinds) {
-      const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], { keep: (object) => object })
+      const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], { transform: (object) => object })
       const listed = new Map(items.map((object) => [keyOf(versionOf(kind, 'ADDED', object)), object.metadata.resourceVersion]))
       await until(`the watch of ${kind} has arrived at version ${resourceVersion}`, () => {
-        const seen = now[kind]
+        const observed = now[kind]
         const isThere = ([key, version]: [string, string]): boolean =>
-          Number(seen.get(key)?.metadata.resourceVersion ?? 0) >= Number(version)
+          Number(observed.get(key)?.metadata.resourceVersion ?? 0) >= Number(version)
         const isLater = ([key, object]: [string, { metadata: { resourceVersion: string } }]): boolean =>
           listed.has(key) || Number(object.metadata.resourceVersion) > Number(resourceVersion)
-        return [...listed].every((entry) => isThere(entry) || wasDeletedSince(kind, entry)) && [...seen].every(isLater)
+        return [...listed].every((entry) => isThere(entry) || wasDeletedSince(kind, entry)) && [...observed].every(isLater)
       })
     }
   }
@@ -101,14 +106,14 @@ export async function record(api: Transport): Promise<History> {
         version.kind === kind && version.type === 'DELETED' && keyOf(version) === key && version.resourceVersion > Number(listed),
     )
 
-  function until(what: string, holds: () => boolean, withinMs = defaultWithinMs): Promise<When> {
+  function until(what: string, holds: () => boolean, withinMs = defaultWithinMs): Promise<Occurrence> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void): void => {
         clearTimeout(timer)
-        listeners.delete(look)
+        listeners.delete(check)
         settle()
       }
-      const look = (): void => {
+      const check = (): void => {
         try {
           if (broken) throw broken
           if (!holds()) return
@@ -119,13 +124,13 @@ export async function record(api: Transport): Promise<History> {
         end(() => resolve({ resourceVersion: last?.resourceVersion ?? 0, atMs: last?.atMs ?? Date.now() }))
       }
       const timer = setTimeout(() => end(() => reject(new Error(`not within ${withinMs} ms: ${what}`))), withinMs)
-      listeners.add(look)
-      look()
+      listeners.add(check)
+      check()
     })
   }
 
   async function all(): Promise<Generator<Moment, void>> {
-    await caughtUp()
+    await sync()
     if (broken) throw broken
     return moments(start, versions)
   }
@@ -138,7 +143,7 @@ export async function record(api: Transport): Promise<History> {
     async never(what, fault) {
       for (const moment of await all()) {
         const found = fault(moment)
-        if (found) throw new Error(`${what}: ${found}, at version ${moment.change.resourceVersion}\n${history.tell()}`)
+        if (found) throw new Error(`${what}: ${found}, at version ${moment.change.resourceVersion}\n${history.format()}`)
       }
     },
     async first(holds) {
@@ -150,8 +155,8 @@ export async function record(api: Transport): Promise<History> {
     },
     async before([earlierWhat, earlier], [laterWhat, later]) {
       const [one, other] = [await history.first(earlier), await history.first(later)]
-      if (!one || !other) throw new Error(`it never was ${one ? laterWhat : earlierWhat}\n${history.tell()}`)
-      if (one.resourceVersion >= other.resourceVersion) throw new Error(`${laterWhat} came before ${earlierWhat}\n${history.tell()}`)
+      if (!one || !other) throw new Error(`it never was ${one ? laterWhat : earlierWhat}\n${history.format()}`)
+      if (one.resourceVersion >= other.resourceVersion) throw new Error(`${laterWhat} came before ${earlierWhat}\n${history.format()}`)
     },
     async values(of) {
       const found: ReturnType<typeof of>[] = []
@@ -161,7 +166,7 @@ export async function record(api: Transport): Promise<History> {
       }
       return found
     },
-    tell: () => timeline(start, versions, startedMs),
+    format: () => timeline(start, versions, startedMs),
     stop: () => stopping.abort(new Error('the recording is over')),
   }
   await Promise.all(kinds.map(follow))

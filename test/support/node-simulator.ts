@@ -1,6 +1,6 @@
 import type { InterruptRun, Journal } from '../../src/schemas/journal.ts'
 import { emptyJournal } from '../../src/schemas/journal.ts'
-import type { StatusRead } from '../../src/schemas/package-status.ts'
+import type { StatusReadResult } from '../../src/schemas/package-status.ts'
 import type { KubernetesNode, NodeCondition } from '../../src/schemas/kubernetes.ts'
 import type { Mode, PackageConfig, Step } from '../../src/schemas/package-config.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
@@ -16,10 +16,10 @@ import type {
   OwnSlot,
   Preparation,
   SkyhookView,
-  SlotAnswer,
+  SlotDenial,
   StepEnd,
-  World,
-  CleanUp,
+  Snapshot,
+  OnTestFinished,
 } from '../../src/stages/model/snapshot.ts'
 import { known, unknown } from '../../src/stages/model/snapshot.ts'
 
@@ -27,57 +27,57 @@ import { known, unknown } from '../../src/stages/model/snapshot.ts'
  * One node in a test: holds what the world would hold and carries out what `decide` asks for, instantly and faithfully.
  * It knows nothing of the rules, so whatever the packages do on it was decided by the code under test.
  */
-export class NodeModel {
+export class NodeSimulator {
   nowMs = 1_000_000
   bootId = 'boot-1'
   journal: Journal
   node: KubernetesNode
   readonly views = new Map<string, SkyhookView>()
-  readonly prepared = new Map<string, Preparation>()
+  readonly preparations = new Map<string, Preparation>()
   readonly attempts = new Map<string, AttemptObservation>()
   readonly slots: OwnSlot[] = []
-  readonly waiting = new Map<string, SlotAnswer>()
+  readonly slotDenials = new Map<string, SlotDenial>()
   readonly events: StageEvent[] = []
   /** Every step that ran, in order: `<package> <mode> <path>`. */
-  readonly ran: string[] = []
+  readonly executedSteps: string[] = []
   lastPlan: Plan | undefined
   lastReasons: ReadonlyMap<string, TimedReason> = new Map()
   /** Exit code per `<package> <mode>`; absent = 0. */
-  readonly exits = new Map<string, number>()
+  readonly exitCodes = new Map<string, number>()
   /** Packages whose steps keep running until released. */
-  readonly hangs = new Set<string>()
+  readonly hangingPackages = new Set<string>()
   /** Why the host can start no step now. */
-  hindrance: string | undefined
+  startBlocker: string | undefined
   readonly images = new Map<string, PackageConfig | string>()
   /** Variables whose reference leads nowhere. */
-  readonly lacking = new Set<string>()
-  grantSlots = true
+  readonly missingReferences = new Set<string>()
+  areSlotsGranted = true
   pods: Pod[] = []
   hostFolders: ReadonlySet<string> = new Set()
-  readonly answers = new Map<string, StatusRead>()
-  readonly cleanUps = new Map<string, CleanUp>()
+  readonly requestedStatuses = new Map<string, StatusReadResult>()
+  readonly cleanUps = new Map<string, OnTestFinished>()
   /** What the last look at the status files found. */
-  statuses: World['statuses'] = known(new Map())
-  /** Status files of packages, by name: what they say when they are asked. */
-  readonly statusFiles = new Map<string, StatusRead>()
+  statuses: Snapshot['statuses'] = known(new Map())
+  /** Status files of packages, by name: what they say when they are requested. */
+  readonly statusFiles = new Map<string, StatusReadResult>()
   reapplyOnReboot = false
-  host: World['host'] = { state: 'usable' }
-  watching: PodWatch = 'no'
+  host: Snapshot['host'] = { state: 'usable' }
+  podWatch: PodWatch = 'no'
   singleNode: boolean | undefined
   readonly evictions = new Map<string, Eviction>()
   readonly interrupts = new Map<string, InterruptObservation>()
   /** Every interrupt that was carried out, in order. */
-  readonly interrupted: string[] = []
+  readonly executedInterrupts: string[] = []
   /** What the next interrupts answer, by type; absent = done. */
   readonly interruptAnswers = new Map<string, InterruptObservation>()
   /** Names of pods that refuse eviction. */
-  readonly refuse = new Set<string>()
-  readonly evicted: string[] = []
+  readonly refusingPods = new Set<string>()
+  readonly evictedPods: string[] = []
   patches = 0
   /** Why what uninstalls leave behind cannot be removed. */
-  cleanUpTrouble: string | undefined
+  cleanUpError: string | undefined
   /** Changes of the Node are on their way and not there yet. */
-  holdPatches = false
+  arePatchesDelayed = false
 
   constructor(labels: Record<string, string> = {}) {
     this.node = {
@@ -98,7 +98,7 @@ export class NodeModel {
     })
   }
 
-  world(): World {
+  snapshot(): Snapshot {
     return {
       nowMs: this.nowMs,
       bootId: this.bootId,
@@ -106,16 +106,16 @@ export class NodeModel {
       skyhooks: known([...this.views.values()]),
       journal: this.journal,
       attempts: this.attempts,
-      prepared: this.prepared,
+      preparations: this.preparations,
       slots: known([...this.slots]),
-      waiting: this.waiting,
+      slotDenials: this.slotDenials,
       host: this.host,
-      pods: this.watching === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: this.watching }),
+      pods: this.podWatch === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: this.podWatch }),
       singleNode: this.singleNode,
       evictions: this.evictions,
       hostFolders: this.hostFolders,
       statuses: this.statuses,
-      answers: this.answers,
+      requestedStatuses: this.requestedStatuses,
       cleanUps: this.cleanUps,
       interrupts: this.interrupts,
       settings: {
@@ -128,15 +128,15 @@ export class NodeModel {
 
   /** One decision and everything it asks for. True when something happened. */
   step(): boolean {
-    const plan = decide(this.world(), this.lastReasons)
+    const plan = decide(this.snapshot(), this.lastReasons)
     this.lastPlan = plan
     this.lastReasons = plan.reasons
     this.events.push(...plan.events)
-    const watched = this.watching
-    this.watching = plan.watchPods
+    const watched = this.podWatch
+    this.podWatch = plan.watchPods
     const changed = JSON.stringify(plan.journal) !== JSON.stringify(this.journal)
     this.journal = plan.journal
-    let acted = watched !== this.watching
+    let acted = watched !== this.podWatch
     for (const action of plan.actions) acted = this.#do(action) || acted
     return changed || acted
   }
@@ -148,11 +148,11 @@ export class NodeModel {
   }
 
   /** Lets time pass in steps until the plan's next wake-up, at most so often. */
-  settleOver(ms: number): this {
+  settleFor(ms: number): this {
     const end = this.nowMs + ms
     this.settle()
-    while (this.lastPlan && this.lastPlan.wakeAtMs <= end) {
-      this.nowMs = Math.max(this.nowMs + 1, this.lastPlan.wakeAtMs)
+    while (this.lastPlan && this.lastPlan.requeueAtMs <= end) {
+      this.nowMs = Math.max(this.nowMs + 1, this.lastPlan.requeueAtMs)
       this.settle()
     }
     this.nowMs = end
@@ -183,22 +183,22 @@ export class NodeModel {
     this.node = { ...this.node, metadata: { ...this.node.metadata, annotations } }
   }
 
-  /** A reboot nobody of ours asked for, or a power cut: running steps are gone without a result. */
+  /** A reboot nobody of ours requested for, or a power cut: running steps are gone without a result. */
   powerCut(): void {
     this.bootId = `boot-${Number(this.bootId.split('-')[1]) + 1}`
     this.attempts.clear()
   }
 
   finishHanging(packageName: string, end: StepEnd = { outcome: 'exited', code: 0 }): void {
-    this.hangs.delete(packageName)
+    this.hangingPackages.delete(packageName)
     for (const [id, { state }] of this.attempts) if (state === 'running') this.attempts.set(id, { state: 'ended', end })
   }
 
-  #cleanUp(question: string): boolean {
-    const before = this.cleanUps.get(question)?.state
-    const message = this.cleanUpTrouble
-    this.cleanUps.set(question, message === undefined ? { state: 'done' } : { state: 'failed', message })
-    return before !== this.cleanUps.get(question)?.state
+  #cleanUp(requestId: string): boolean {
+    const before = this.cleanUps.get(requestId)?.state
+    const message = this.cleanUpError
+    this.cleanUps.set(requestId, message === undefined ? { state: 'done' } : { state: 'failed', message })
+    return before !== this.cleanUps.get(requestId)?.state
   }
 
   #do(action: Action): boolean {
@@ -206,19 +206,19 @@ export class NodeModel {
       case 'prepare':
         return this.#prepare(preparationKey(action.image), action.image)
       case 'acquireSlot':
-      case 'adoptSlot': {
+      case 'createRecoverySlot': {
         const { name, uid } = action.view.metadata
-        if (!this.grantSlots && action.do === 'acquireSlot') {
-          this.waiting.set(name, { message: 'all slots are held', askAgainAtMs: this.nowMs + 10_000, sinceMs: this.nowMs })
+        if (!this.areSlotsGranted && action.do === 'acquireSlot') {
+          this.slotDenials.set(name, { message: 'all slots are held', nextRequestAtMs: this.nowMs + 10_000, sinceMs: this.nowMs })
           return false
         }
-        this.waiting.delete(name)
+        this.slotDenials.delete(name)
         this.slots.push({
           skyhook: name,
           skyhookUid: uid,
           lease: `${name}.slot-0`,
           phase: action.phase,
-          confirmed: action.do === 'adoptSlot',
+          confirmed: action.do === 'createRecoverySlot',
           renewedAtMs: this.nowMs,
         })
         return true
@@ -232,17 +232,17 @@ export class NodeModel {
         return true
       case 'startStep': {
         const known = this.attempts.get(action.attempt.id)
-        if (known && (known.state !== 'absent' || this.hindrance !== undefined)) return false
-        if (this.hindrance !== undefined) {
-          this.attempts.set(action.attempt.id, { state: 'absent', hindrance: this.hindrance })
+        if (known && (known.state !== 'absent' || this.startBlocker !== undefined)) return false
+        if (this.startBlocker !== undefined) {
+          this.attempts.set(action.attempt.id, { state: 'absent', startBlocker: this.startBlocker })
           return true
         }
         const { mode, path } = action.attempt
-        this.ran.push(`${action.record.name} ${mode} ${path}`)
-        const code = this.exits.get(`${action.record.name} ${mode}`) ?? 0
+        this.executedSteps.push(`${action.record.name} ${mode} ${path}`)
+        const code = this.exitCodes.get(`${action.record.name} ${mode}`) ?? 0
         this.attempts.set(
           action.attempt.id,
-          this.hangs.has(action.record.name) ? { state: 'running' } : { state: 'ended', end: { outcome: 'exited', code } },
+          this.hangingPackages.has(action.record.name) ? { state: 'running' } : { state: 'ended', end: { outcome: 'exited', code } },
         )
         return true
       }
@@ -256,11 +256,14 @@ export class NodeModel {
       case 'recordHistory':
         return true
       case 'cleanUp':
-        return this.#cleanUp(action.question)
+        return this.#cleanUp(action.requestId)
       case 'recordInterrupt':
         return this.interrupts.delete(action.run.id)
       case 'readStatus':
-        this.answers.set(action.question, this.statusFiles.get(action.package) ?? { state: 'unusable', why: 'there is no such file' })
+        this.requestedStatuses.set(
+          action.requestId,
+          this.statusFiles.get(action.package) ?? { state: 'unusable', why: 'there is no such file' },
+        )
         return true
       case 'interrupt':
         return this.#interrupt(action.run)
@@ -281,7 +284,7 @@ export class NodeModel {
       : (this.interruptAnswers.get(run.interrupt.type) ?? { state: 'done' })
     this.interrupts.set(run.id, answer)
     if (answer.state === 'done' || answer.state === 'unknown')
-      this.interrupted.push([run.interrupt.type, ...(run.interrupt.services ?? [])].join(' '))
+      this.executedInterrupts.push([run.interrupt.type, ...(run.interrupt.services ?? [])].join(' '))
     if (answer.state === 'done' && run.interrupt.type === 'reboot') this.reboot()
     return true
   }
@@ -301,8 +304,8 @@ export class NodeModel {
   }
 
   #evict(pod: Pod, force: boolean): boolean {
-    if (this.evictions.get(pod.metadata.uid)?.state === 'asked') return false
-    if (!force && this.refuse.has(pod.metadata.name)) {
+    if (this.evictions.get(pod.metadata.uid)?.state === 'requested') return false
+    if (!force && this.refusingPods.has(pod.metadata.name)) {
       this.evictions.set(pod.metadata.uid, {
         state: 'blocked',
         message: 'PDB shop/cart: 0 allowed',
@@ -311,8 +314,8 @@ export class NodeModel {
       })
       return true
     }
-    this.evictions.set(pod.metadata.uid, { state: 'asked' })
-    this.evicted.push(pod.metadata.name)
+    this.evictions.set(pod.metadata.uid, { state: 'requested' })
+    this.evictedPods.push(pod.metadata.name)
     this.pods = this.pods.filter(({ metadata }) => metadata.uid !== pod.metadata.uid)
     return true
   }
@@ -321,7 +324,7 @@ export class NodeModel {
     const content = this.images.get(`${image.image}:${image.version}`) ?? simplePackage()
     if (typeof content === 'string') {
       const retryAtMs = this.nowMs + 30_000
-      this.prepared.set(key, { state: 'failed', reason: 'ImagePull', message: content, retryAtMs })
+      this.preparations.set(key, { state: 'failed', reason: 'ImagePull', message: content, retryAtMs })
       return true
     }
     const ready: Preparation = {
@@ -330,10 +333,10 @@ export class NodeModel {
       config: content,
       contentHashes: new Map(),
     }
-    const lacks = (references?.env ?? []).some(({ name }) => this.lacking.has(name))
+    const isReferenceMissing = (references?.env ?? []).some(({ name }) => this.missingReferences.has(name))
     const failed: Preparation = { state: 'failed', reason: 'ReferenceMissing', message: 'it is not there', retryAtMs: this.nowMs + 30_000 }
-    this.prepared.set(key, lacks ? failed : ready)
-    this.prepared.set(preparationKey({ ...image, digest: ready.digest }), ready)
+    this.preparations.set(key, isReferenceMissing ? failed : ready)
+    this.preparations.set(preparationKey({ ...image, digest: ready.digest }), ready)
     return true
   }
 
@@ -344,7 +347,7 @@ export class NodeModel {
   }
 
   #publish({ patch }: Extract<Action, { do: 'publish' }>): boolean {
-    if (this.holdPatches) return false
+    if (this.arePatchesDelayed) return false
     this.patches++
     const hasConditions = patch.conditions.length > 0 || patch.removedConditions.length > 0
     if (hasConditions && (patch.unschedulable !== undefined || patch.taints)) throw new Error('no request takes spec and conditions')

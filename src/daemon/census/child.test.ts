@@ -2,35 +2,35 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { readCensusLine, readCensusSettings, type CensusLine, type CensusSettings } from '../../census/messages.ts'
-import { createCensusKeeper, type CensusKeeper } from './child.ts'
+import { createCensusSupervisor, type CensusSupervisor } from './child.ts'
 
-const settings: CensusSettings = { v: 1, version: '1', nodeName: 'n1', podName: 'p1', namespace: 'skyhook', agentPods: 'a=b' }
-const pulse = (nodes: number): string => JSON.stringify({ kind: 'pulse', nodes, skyhooks: 0, rssBytes: 1 })
+const settings: CensusSettings = { v: 1, version: '1', nodeName: 'n1', podName: 'p1', namespace: 'skyhook', agentPodSelector: 'a=b' }
+const heartbeat = (nodes: number): string => JSON.stringify({ kind: 'heartbeat', nodes, skyhooks: 0, rssBytes: 1 })
 /** Says how many nodes after it has read its settings, then runs until its stdin ends. */
-const faithful = `process.stdin.once('data', (d) => console.log(${JSON.stringify(pulse(7))} + '\\nno line of ours\\n' + JSON.stringify({kind:'log',level:'info',message:JSON.parse(d).nodeName,fields:{}}))).on('end', () => process.exit(0))`
+const wellBehaved = `process.stdin.once('data', (d) => console.log(${JSON.stringify(heartbeat(7))} + '\\nno line of ours\\n' + JSON.stringify({kind:'log',level:'info',message:JSON.parse(d).nodeName,fields:{}}))).on('end', () => process.exit(0))`
 
 let term: AbortController
 let lines: CensusLine[]
-let died: string[]
-let unfit: string[]
+let exits: string[]
+let crashLoops: string[]
 let nowMs: number
 
 beforeEach(() => {
   term = new AbortController()
   lines = []
-  died = []
-  unfit = []
+  exits = []
+  crashLoops = []
   nowMs = 0
 })
 afterEach(() => term.abort(new Error('test is over')))
 
-function keeperOf(program: string): CensusKeeper {
-  return createCensusKeeper({
+function supervisorOf(program: string): CensusSupervisor {
+  return createCensusSupervisor({
     settings,
     command: [process.execPath, '-e', program],
     onLine: (line) => void lines.push(line),
-    onDied: (how) => void died.push(how),
-    onUnfit: (ms, why) => void unfit.push(`${ms / 60_000} min: ${why}`),
+    onExit: (how) => void exits.push(how),
+    onCrashLoop: (ms, why) => void crashLoops.push(`${ms / 60_000} min: ${why}`),
     nowMs: () => nowMs,
   })
 }
@@ -43,38 +43,38 @@ const isRunning = (pid: number): boolean => {
 }
 
 test('it gets its settings, its lines come through, and it ends with its term', async () => {
-  const keeper = keeperOf(faithful)
-  const kept = keeper.keep(term.signal)
+  const supervisor = supervisorOf(wellBehaved)
+  const kept = supervisor.supervise(term.signal)
   await vi.waitFor(() => expect(lines).toHaveLength(2), { timeout: 5_000 })
   expect(lines).toMatchObject([
-    { kind: 'pulse', nodes: 7 },
+    { kind: 'heartbeat', nodes: 7 },
     { kind: 'log', message: 'n1' },
   ])
-  const pid = keeper.pid() as number
+  const pid = supervisor.pid() as number
   term.abort(new Error('the term is over'))
   await kept
   expect(isRunning(pid)).toBe(false)
-  expect(keeper.pid()).toBeUndefined()
-  expect(died).toEqual([])
+  expect(supervisor.pid()).toBeUndefined()
+  expect(exits).toEqual([])
 })
 
 test('one that does not end is killed', async () => {
-  const keeper = keeperOf(`console.log(${JSON.stringify(pulse(1))}); setInterval(() => {}, 1000)`)
-  const kept = keeper.keep(term.signal)
+  const supervisor = supervisorOf(`console.log(${JSON.stringify(heartbeat(1))}); setInterval(() => {}, 1000)`)
+  const kept = supervisor.supervise(term.signal)
   await vi.waitFor(() => expect(lines).toHaveLength(1), { timeout: 5_000 })
-  const pid = keeper.pid() as number
+  const pid = supervisor.pid() as number
   term.abort(new Error('the term is over'))
   await kept
   expect(isRunning(pid)).toBe(false)
 })
 
 test('one that dies is started again, and the second death within ten minutes is told', async () => {
-  const kept = keeperOf(`console.log(${JSON.stringify(pulse(1))}); process.exit(3)`).keep(term.signal)
-  await vi.waitFor(() => expect(died).toHaveLength(1), { timeout: 5_000 })
-  expect([died, unfit]).toEqual([['it ended with code 3'], []])
+  const kept = supervisorOf(`console.log(${JSON.stringify(heartbeat(1))}); process.exit(3)`).supervise(term.signal)
+  await vi.waitFor(() => expect(exits).toHaveLength(1), { timeout: 5_000 })
+  expect([exits, crashLoops]).toEqual([['it ended with code 3'], []])
   nowMs = 9 * 60_000
   await vi.waitFor(
-    () => expect(unfit).toEqual(['30 min: the census died twice within ten minutes here, the last time because it ended with code 3']),
+    () => expect(crashLoops).toEqual(['30 min: the census died twice within ten minutes here, the last time because it ended with code 3']),
     { timeout: 5_000 },
   )
   term.abort(new Error('stands back'))
@@ -82,42 +82,42 @@ test('one that dies is started again, and the second death within ten minutes is
 })
 
 test('deaths far apart are no reason to stand back; those of an earlier term count', async () => {
-  const keeper = keeperOf('process.kill(process.pid, "SIGKILL")')
+  const supervisor = supervisorOf('process.kill(process.pid, "SIGKILL")')
   const once = async (): Promise<void> => {
     const one = new AbortController()
-    const before = died.length
-    const kept = keeper.keep(one.signal)
-    await vi.waitFor(() => expect(died.length).toBeGreaterThan(before), { timeout: 5_000 })
+    const before = exits.length
+    const kept = supervisor.supervise(one.signal)
+    await vi.waitFor(() => expect(exits.length).toBeGreaterThan(before), { timeout: 5_000 })
     one.abort(new Error('the term is over'))
     await kept
   }
   await once()
   nowMs += 10 * 60_000
   await once()
-  expect(unfit).toEqual([])
+  expect(crashLoops).toEqual([])
   nowMs += 9 * 60_000
   await once()
-  expect(unfit).toHaveLength(1)
-  expect(died).toEqual(Array.from({ length: 3 }, () => 'it was ended by SIGKILL'))
+  expect(crashLoops).toHaveLength(1)
+  expect(exits).toEqual(Array.from({ length: 3 }, () => 'it was ended by SIGKILL'))
 })
 
 test('a program that cannot be started counts as a death', async () => {
-  const keeper = createCensusKeeper({
+  const supervisor = createCensusSupervisor({
     settings,
     command: ['/no/such/program'],
     onLine: () => {},
-    onDied: (how) => void died.push(how),
-    onUnfit: () => {},
+    onExit: (how) => void exits.push(how),
+    onCrashLoop: () => {},
   })
-  const kept = keeper.keep(term.signal)
-  await vi.waitFor(() => expect(died[0]).toContain('ENOENT'), { timeout: 5_000 })
+  const kept = supervisor.supervise(term.signal)
+  await vi.waitFor(() => expect(exits[0]).toContain('ENOENT'), { timeout: 5_000 })
   term.abort(new Error('enough'))
   await kept
 })
 
 test('a term that is over before it begins starts nothing', async () => {
   term.abort(new Error('over'))
-  await keeperOf(faithful).keep(term.signal)
+  await supervisorOf(wellBehaved).supervise(term.signal)
   await sleep(50)
   expect(lines).toEqual([])
 })

@@ -1,24 +1,24 @@
 /** The agent's side of the census: runs it as a child process for the length of a term, so that no agent carries its memory. */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { pause } from '../../kube/retry.ts'
-import { lines } from '../../kube/watch.ts'
+import { abortableSleep } from '../../kube/retry.ts'
+import { readLines } from '../../kube/watch.ts'
 import { readCensusLine, type CensusLine, type CensusSettings } from '../../census/messages.ts'
 
-export type CensusKeeperOptions = {
+export type CensusSupervisorOptions = {
   readonly settings: CensusSettings
   /** Program and arguments that run `runCensus`; default: this very program with the argument `census`. */
   readonly command?: readonly [string, ...string[]]
   readonly onLine: (line: CensusLine) => void
   /** The census died by itself. */
-  readonly onDied: (how: string) => void
+  readonly onExit: (exitReason: string) => void
   /** It died too often here: others should lead for so long. */
-  readonly onUnfit: (standBackMs: number, why: string) => void
+  readonly onCrashLoop: (resignForMs: number, why: string) => void
   readonly nowMs?: () => number
 }
 
-export type CensusKeeper = {
+export type CensusSupervisor = {
   /** Keeps a census running until `term` is aborted. Never throws. */
-  keep(term: AbortSignal): Promise<void>
+  supervise(term: AbortSignal): Promise<void>
   /** Process id while one runs. */
   pid(): number | undefined
 }
@@ -28,15 +28,15 @@ export type CensusKeeper = {
  * (test/cluster/census-size.test.ts prints what it takes). A small young generation keeps what is resident near what is used. A census that
  * needs more dies alone, and not its agent.
  */
-export const CENSUS_FLAGS = ['--max-old-space-size=128', '--max-semi-space-size=2'] as const
-const RESTART_AFTER_MS = 1_000
+export const censusFlags = ['--max-old-space-size=128', '--max-semi-space-size=2'] as const
+const restartDelayMs = 1_000
 /** Time for an end in good order before it is killed; nothing it does has to be finished. */
-const END_WITHIN_MS = 2_000
-const DEATHS_WITHIN_MS = 10 * 60_000
-const STAND_BACK_MS = 30 * 60_000
+const gracePeriodMs = 2_000
+const deathWindowMs = 10 * 60_000
+const resignMs = 30 * 60_000
 
 /** Deaths are remembered over terms: what kills a census here will do so in the next term as well. */
-export function createCensusKeeper(options: CensusKeeperOptions): CensusKeeper {
+export function createCensusSupervisor(options: CensusSupervisorOptions): CensusSupervisor {
   const { nowMs = () => performance.now() } = options
   const [program, ...args] = options.command ?? ownCommand()
   let deathsMs: number[] = []
@@ -45,30 +45,30 @@ export function createCensusKeeper(options: CensusKeeperOptions): CensusKeeper {
   const runOnce = async (term: AbortSignal): Promise<string> => {
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
     running = child
-    const ended = new Promise<string>((resolve) => {
+    const exited = new Promise<string>((resolve) => {
       child.on('error', (error) => resolve(error.message))
       child.on('exit', (code, signal) => resolve(signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`))
     })
     let killTimer: NodeJS.Timeout | undefined
     const stop = (): void => {
       child.stdin.end()
-      killTimer = setTimeout(() => child.kill('SIGKILL'), END_WITHIN_MS)
+      killTimer = setTimeout(() => child.kill('SIGKILL'), gracePeriodMs)
     }
     child.stdin.on('error', () => {}) // it died before it read; its exit says the rest
     child.stdin.write(`${JSON.stringify(options.settings)}\n`)
     if (term.aborted) stop()
     else term.addEventListener('abort', stop, { once: true })
-    const [how] = await Promise.all([ended, passOn(child)])
+    const [exitReason] = await Promise.all([exited, forwardLines(child)])
     clearTimeout(killTimer)
     term.removeEventListener('abort', stop)
     running = undefined
-    return how
+    return exitReason
   }
 
-  const passOn = async (child: ChildProcess): Promise<void> => {
+  const forwardLines = async (child: ChildProcess): Promise<void> => {
     if (child.stdout === null) return
     try {
-      for await (const text of lines(child.stdout as AsyncIterable<Uint8Array>)) {
+      for await (const text of readLines(child.stdout as AsyncIterable<Uint8Array>)) {
         const line = readCensusLine(text)
         if (line !== undefined) options.onLine(line)
       }
@@ -79,18 +79,18 @@ export function createCensusKeeper(options: CensusKeeperOptions): CensusKeeper {
 
   return {
     pid: () => running?.pid,
-    async keep(term) {
+    async supervise(term) {
       while (!term.aborted) {
-        const how = await runOnce(term)
+        const exitReason = await runOnce(term)
         if (term.aborted) return
-        options.onDied(how)
+        options.onExit(exitReason)
         const diedMs = nowMs()
-        deathsMs = [...deathsMs.filter((atMs) => diedMs - atMs < DEATHS_WITHIN_MS), diedMs]
+        deathsMs = [...deathsMs.filter((atMs) => diedMs - atMs < deathWindowMs), diedMs]
         if (deathsMs.length >= 2) {
           deathsMs = []
-          options.onUnfit(STAND_BACK_MS, `the census died twice within ten minutes here, the last time because ${how}`)
+          options.onCrashLoop(resignMs, `the census died twice within ten minutes here, the last time because ${exitReason}`)
         }
-        await pause(RESTART_AFTER_MS, term).catch(() => {}) // the term ends: so does this loop
+        await abortableSleep(restartDelayMs, term).catch(() => {}) // the term ends: so does this loop
       }
     },
   }
@@ -98,5 +98,5 @@ export function createCensusKeeper(options: CensusKeeperOptions): CensusKeeper {
 
 /** The bundle runs itself; its flags for memory come before the file. */
 function ownCommand(): readonly [string, ...string[]] {
-  return [process.execPath, ...CENSUS_FLAGS, process.argv[1] ?? '', 'census']
+  return [process.execPath, ...censusFlags, process.argv[1] ?? '', 'census']
 }

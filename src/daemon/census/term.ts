@@ -1,5 +1,5 @@
-import { AGENT_PODS } from '../../census/messages.ts'
-import { createCensusKeeper } from './child.ts'
+import { defaultAgentPodSelector } from '../../census/messages.ts'
+import { createCensusSupervisor } from './child.ts'
 import { startElection } from '../../lease/election.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import { errorField } from '../telemetry/log.ts'
@@ -9,37 +9,37 @@ import type { Settings } from '../settings/settings.ts'
 import { version } from '../settings/version.ts'
 
 /** The agent's candidacy for the census: while it is elected, a child process counts for the whole cluster. It grants nothing. */
-export type CensusTerm = {
+export type CensusCampaign = {
   isLeader(): boolean
   /** Resolves after the signal, when the Lease was given back so that another agent takes it at once. */
   readonly ended: Promise<void>
 }
 
-export function standForCensus(options: {
+export function campaignForCensus(options: {
   readonly leases: Leases
   readonly settings: Settings
   readonly metrics: Metrics
   readonly log: Log
   readonly signal: AbortSignal
-}): CensusTerm {
+}): CensusCampaign {
   const { leases, settings, metrics, log, signal } = options
-  const keeper = createCensusKeeper({
+  const supervisor = createCensusSupervisor({
     settings: {
       v: 1,
       version,
       nodeName: settings.nodeName,
       podName: settings.podName,
       namespace: settings.namespace,
-      agentPods: AGENT_PODS,
+      agentPodSelector: defaultAgentPodSelector,
     },
     onLine(line) {
       if (line.kind === 'log') log[line.level](line.fields, line.message)
       else if (line.kind === 'requests') for (const { verb, code, count } of line.counts) metrics.apiRequest(verb, code, count)
     },
-    onDied: (how) => log.warn({ cause: how }, 'census died'),
-    onUnfit: (standBackMs, why) => {
-      log.error({ backoffMs: standBackMs, reason: why }, 'census stands back, another agent should count')
-      election.standBack(standBackMs, why)
+    onExit: (how) => log.warn({ cause: how }, 'census died'),
+    onCrashLoop: (resignForMs, why) => {
+      log.error({ backoffMs: resignForMs, reason: why }, 'census stands back, another agent should count')
+      election.resign(resignForMs, why)
     },
   })
   const election = startElection(leases, {
@@ -47,10 +47,10 @@ export function standForCensus(options: {
     candidates: () => Math.max(settings.estimatedNodeCount, 1),
     onElected(term) {
       log.info({}, 'elected for the census')
-      void keeper.keep(term)
+      void supervisor.supervise(term)
     },
     onLost: (why) => log.info({ reason: why }, 'census term over'),
-    onTrouble: (error) => log.debug(errorField(error), 'election'),
+    onError: (error) => log.debug(errorField(error), 'election'),
     signal,
   })
   return election

@@ -5,23 +5,23 @@ import type { StepRunner } from './steps/run.ts'
 import type { NodePatch } from '../../stages/model/plan.ts'
 import type { Pod } from '../../stages/drain/pods.ts'
 import type { PackageStatuses } from '../state/package-statuses.ts'
-import type { SlotKeeper } from '../slots/slot-manager.ts'
+import type { SlotManager } from '../slots/slot-manager.ts'
 
 /** Whoever carries out actions, one part of the house each. */
 export type Executors = {
   readonly preparer: Preparer
-  readonly slots: SlotKeeper
+  readonly slots: SlotManager
   readonly steps: StepRunner
   readonly interrupter: Interrupter
   readonly statuses: PackageStatuses
   readonly evict: (pod: Pod, isForced: boolean) => Promise<void>
-  readonly countNodes: () => Promise<void>
+  readonly detectSingleNode: () => Promise<void>
   readonly publish: (patch: NodePatch, computedFrom: string) => Promise<void>
 }
 
 /** Gives an action to its executor; nothing is decided here. */
 export async function execute(
-  { preparer, slots, steps, interrupter, statuses, evict, countNodes, publish }: Executors,
+  { preparer, slots, steps, interrupter, statuses, evict, detectSingleNode, publish }: Executors,
   action: Action,
 ): Promise<void> {
   switch (action.do) {
@@ -29,8 +29,8 @@ export async function execute(
       return await preparer.prepare(action.image)
     case 'acquireSlot':
       return await slots.acquire(action.view, action.phase)
-    case 'adoptSlot':
-      return await slots.adopt(action.view, action.phase)
+    case 'createRecoverySlot':
+      return await slots.createRecovery(action.view, action.phase)
     case 'confirmSlot':
       return await slots.confirm(action.slot, action.view)
     case 'renewSlot':
@@ -52,11 +52,11 @@ export async function execute(
     case 'cleanUp':
       return await steps.cleanUp(action)
     case 'readStatus':
-      return await statuses.answer(action)
+      return await statuses.readForStage(action)
     case 'evict':
       return await evict(action.pod, action.delete === true)
     case 'countNodes':
-      return await countNodes()
+      return await detectSingleNode()
     case 'interrupt':
       return await interrupter.interrupt(action)
     case 'recordInterrupt':

@@ -26,13 +26,13 @@ export type ImageSourcePorts = {
   readonly signal: AbortSignal
 }
 
-export type Fetched =
+export type FetchOutcome =
   | { readonly outcome: 'fetched'; readonly digest: string }
   | { readonly outcome: 'failed'; readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable'; readonly message: string }
 
 /** Package images as this node gets them: the store on the host, and registries with the cluster's logins and authorities. */
 export type ImageSource = {
-  fetch(image: PackageImage): Promise<Fetched>
+  fetch(image: PackageImage): Promise<FetchOutcome>
   /** Path on the host. */
   readonly contentOf: (digest: string) => string
   collect(keep: ReadonlySet<string>): Promise<void>
@@ -52,20 +52,20 @@ export function createImageSource({ root, settings, references, log, signal }: I
 
   return {
     async fetch(image) {
-      const lacking: Lacking = { logins: [], authorities: [] }
+      const missing: MissingSecrets = { logins: [], authorities: [] }
       try {
         if (image.digest !== undefined && (await root.stat(contentOf(image.digest))) !== undefined)
           return { outcome: 'fetched', digest: image.digest }
         const reference = packageReference(image.image, image.version, image.digest)
-        const registry = await registrySettings(settings, references, hostFiles(root), lacking)
-        if (lacking.logins.length + lacking.authorities.length > 0)
-          log.warn(lacking, 'Secrets that the chart names for registries are missing, or hold no login or no authority')
-        const stored = await (await store).ensureImage(reference, { registry, signal })
-        if (stored.isNew) log.info({ image: image.image, version: image.version, digest: stored.digest }, 'image fetched')
-        return { outcome: 'fetched', digest: stored.digest }
+        const registry = await registrySettings(settings, references, hostFiles(root), missing)
+        if (missing.logins.length + missing.authorities.length > 0)
+          log.warn(missing, 'Secrets that the chart names for registries are missing, or hold no login or no authority')
+        const storedImage = await (await store).ensureImage(reference, { registry, signal })
+        if (storedImage.isNew) log.info({ image: image.image, version: image.version, digest: storedImage.digest }, 'image fetched')
+        return { outcome: 'fetched', digest: storedImage.digest }
       } catch (error) {
         signal.throwIfAborted()
-        return failed(image, error, lacking, folder)
+        return fetchFailure(image, error, missing, folder)
       }
     },
     contentOf,
@@ -77,29 +77,29 @@ export function createImageSource({ root, settings, references, log, signal }: I
 }
 
 /** Secrets named in the chart's values that give nothing. */
-type Lacking = { readonly logins: string[]; readonly authorities: string[] }
+type MissingSecrets = { readonly logins: string[]; readonly authorities: string[] }
 
-function failed({ image, version, digest }: PackageImage, error: unknown, lacking: Lacking, folder: string): Fetched {
+function fetchFailure({ image, version, digest }: PackageImage, error: unknown, missing: MissingSecrets, folder: string): FetchOutcome {
   const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
   const code = imageErrorCode(error)
-  const { error: words } = errorField(error)
+  const { error: detail } = errorField(error)
   if (code === undefined)
     return {
       outcome: 'failed',
       reason: 'HostUnusable',
-      message: `${name} cannot be stored on the host: ${words}. Is there room below ${folder}?`,
+      message: `${name} cannot be stored on the host: ${detail}. Is there room below ${folder}?`,
     }
-  const said = words.includes(image) ? words : `${name}: ${words}`
-  const hint = hintFor(code, digest !== undefined, lacking)
+  const description = detail.includes(image) ? detail : `${name}: ${detail}`
+  const hint = hintFor(code, digest !== undefined, missing)
   return {
     outcome: 'failed',
     reason: code === 'bad-image' ? 'InvalidPackage' : 'ImagePull',
-    message: hint === undefined ? said : `${said}. ${hint}`,
+    message: hint === undefined ? description : `${description}. ${hint}`,
   }
 }
 
 /** What to do, where the registry's words leave that open. */
-function hintFor(code: ImageErrorCode, isByDigest: boolean, { logins, authorities }: Lacking): string | undefined {
+function hintFor(code: ImageErrorCode, isByDigest: boolean, { logins, authorities }: MissingSecrets): string | undefined {
   if (code === 'not-found')
     return isByDigest
       ? 'Is containerSHA the digest of an image of this repository?'
@@ -118,18 +118,18 @@ async function registrySettings(
   settings: Settings,
   references: ReferencePort,
   files: HostFiles,
-  lacking: Lacking,
+  missing: MissingSecrets,
 ): Promise<RegistrySettings> {
   const credentials: Credential[] = []
   for (const name of settings.imagePullSecrets) {
     const config = (await references.secret(name))?.['.dockerconfigjson']
-    if (config === undefined) lacking.logins.push(name)
+    if (config === undefined) missing.logins.push(name)
     else credentials.push(...parseDockerConfig(Buffer.from(config, 'base64').toString(), `secret ${name}`))
   }
   const rules: RegistryRule[] = []
   for (const { host, mirrors, caSecret, plainHTTP } of settings.registries) {
     const ca = caSecret === undefined || caSecret === '' ? undefined : (await references.secret(caSecret))?.['ca.crt']
-    if (caSecret && ca === undefined) lacking.authorities.push(caSecret)
+    if (caSecret && ca === undefined) missing.authorities.push(caSecret)
     rules.push({
       host,
       ...(mirrors && { mirrors }),

@@ -7,13 +7,13 @@ import type { Units } from '../../host/systemd/units.ts'
 import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
 import { resourceId, stateDir } from '../../packages/layout.ts'
 import type { InterruptRun } from '../../schemas/journal.ts'
-import { podInTheWay } from '../../stages/drain/drain.ts'
+import { blockingPod } from '../../stages/drain/drain.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import type { InterruptObservation } from '../../stages/model/snapshot.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { PodSource } from '../state/pods.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { SlotKeeper } from '../slots/slot-manager.ts'
+import type { SlotManager } from '../slots/slot-manager.ts'
 import type { State } from '../state/state.ts'
 
 /**
@@ -26,7 +26,7 @@ export type Interrupter = {
 }
 
 /** Durable, beside the journal: one file per interrupt under way. */
-type Progress = {
+type InterruptProgress = {
   readonly v: 1
   readonly bootId: string
   /** The reboot was asked for. */
@@ -37,10 +37,10 @@ type Progress = {
 
 /** After their restart the kubelet says Ready before it is. */
 const runtimeUnits = new Set(['kubelet.service', 'containerd.service', 'crio.service', 'docker.service', 'cri-dockerd.service'])
-/** What the incumbent's restartAllServices really does: the kernel settings are read again, no service is restarted. */
+/** What the operator's restartAllServices really does: the kernel settings are read again, no service is restarted. */
 const sysctlUnit = 'systemd-sysctl.service'
 
-type Asked = Extract<Action, { do: 'interrupt' }>
+type InterruptAction = Extract<Action, { do: 'interrupt' }>
 
 /** What to do where systemd's words do not say it. */
 const remedies: Partial<Record<RestartFailure, string>> = {
@@ -55,104 +55,108 @@ export type InterruptPorts = {
   readonly state: State
   readonly settings: Settings
   readonly pods: PodSource
-  readonly slots: SlotKeeper
+  readonly slots: SlotManager
   readonly log: Log
   readonly signal: AbortSignal
 }
 
 export function createInterrupter(ports: InterruptPorts): Interrupter {
   const { root, units, connection, state, settings, pods, slots, log, signal } = ports
-  const file = (run: InterruptRun): string => `${settings.copyDirRoot}/.agent/interrupts/${run.id}.json`
+  const progressFile = (run: InterruptRun): string => `${settings.copyDirRoot}/.agent/interrupts/${run.id}.json`
 
-  async function readProgress(run: InterruptRun): Promise<Progress | undefined> {
-    if ((await root.stat(file(run))) === undefined) return undefined
-    return JSON.parse((await root.readFile(file(run))).toString()) as Progress
+  async function readProgress(run: InterruptRun): Promise<InterruptProgress | undefined> {
+    if ((await root.stat(progressFile(run))) === undefined) return undefined
+    return JSON.parse((await root.readFile(progressFile(run))).toString()) as InterruptProgress
   }
 
-  async function writeProgress(run: InterruptRun, progress: Progress): Promise<void> {
+  async function writeProgress(run: InterruptRun, progress: InterruptProgress): Promise<void> {
     await root.mkdirp(`${settings.copyDirRoot}/.agent/interrupts`, 0o700)
-    await root.writeFileDurable(file(run), JSON.stringify(progress), 0o600)
+    await root.writeFileDurable(progressFile(run), JSON.stringify(progress), 0o600)
   }
 
   /** The last look before the host is disturbed: the pods of this moment, and the slot, which must still be ours. */
-  async function whyNot({ run, view }: Asked): Promise<string | undefined> {
+  async function findBlocker({ run, view }: InterruptAction): Promise<string | undefined> {
     if (run.abandoned) return 'nobody waits for it any more'
     const { skipNamespaces } = settings.drain
-    const first = podInTheWay(await pods.readFresh(signal), view.spec, { skipNamespaces, singleNode: state.singleNode })
-    if (first) return `pod ${first.metadata.namespace}/${first.metadata.name} is on the node`
-    const held = await slots.report(view.metadata.uid, run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting')
-    return held ? undefined : 'the slot is not ours any more'
+    const pod = blockingPod(await pods.listNow(signal), view.spec, { skipNamespaces, singleNode: state.singleNode })
+    if (pod) return `pod ${pod.metadata.namespace}/${pod.metadata.name} is on the node`
+    const isSlotHeld = await slots.report(view.metadata.uid, run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting')
+    return isSlotHeld ? undefined : 'the slot is not ours any more'
   }
 
-  /** `looked`: just now, by this agent. One that goes on with what another began, or after the bus was away, looks before it asks. */
-  async function restart(action: Asked, progress: Progress, looked: boolean): Promise<InterruptObservation> {
+  /** `wasVerified`: just now, by this agent. One that goes on with what another began, or after the bus was away, looks before it asks. */
+  async function restartServices(
+    action: InterruptAction,
+    progress: InterruptProgress,
+    wasVerified: boolean,
+  ): Promise<InterruptObservation> {
     const { run } = action
     const services = run.interrupt.type === 'service' ? (run.interrupt.services ?? []) : []
-    const named = new Map(services.map((service) => [serviceUnit(service), service]))
-    const wanted = [
+    const serviceByUnit = new Map(services.map((service) => [serviceUnit(service), service]))
+    const unitNames = [
       ...(run.interrupt.type === 'restartAllServices' || run.interrupt.alsoRestartAllServices ? [sysctlUnit] : []),
-      ...named.keys(),
+      ...serviceByUnit.keys(),
     ]
     const failures: string[] = []
-    const failed: string[] = []
-    let known = progress
-    let isFresh = looked
-    if (Object.keys(known.before).length === 0) await units.reload() // unit files that packages changed count from here
-    for (const unit of wanted) {
-      let before = known.before[unit]
-      let outcome: RestartOutcome = { outcome: 'not-asked', detail: unit }
+    const failedServices: string[] = []
+    let latest = progress
+    let isVerified = wasVerified
+    if (Object.keys(latest.before).length === 0) await units.reload() // unit files that packages changed count from here
+    for (const unit of unitNames) {
+      let before = latest.before[unit]
+      let outcome: RestartOutcome = { outcome: 'not-requested', detail: unit }
       if (before !== undefined) {
         outcome = await confirmRestart(units, unit, before, { signal })
       }
-      if (outcome.outcome === 'not-asked' && !isFresh) {
-        const why = await whyNot(action)
+      if (outcome.outcome === 'not-requested' && !isVerified) {
+        const why = await findBlocker(action)
         if (why !== undefined) return { state: 'aborted', why }
-        isFresh = true
+        isVerified = true
       }
       if (before === undefined) {
         before = (await units.readState(unit)).invocationId ?? ''
-        known = { ...known, before: { ...known.before, [unit]: before } }
-        await writeProgress(run, known)
+        latest = { ...latest, before: { ...latest.before, [unit]: before } }
+        await writeProgress(run, latest)
       }
-      if (outcome.outcome === 'not-asked') {
+      if (outcome.outcome === 'not-requested') {
         outcome = await restartService(units, unit, before, { signal })
         if (outcome.outcome === 'unknown') outcome = await confirmRestart(units, unit, before, { signal })
       }
       if (outcome.outcome === 'not-needed') log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service left alone')
       if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
-      if (outcome.outcome === 'not-asked') throw new Error(`${unit}: ${outcome.detail}`) // the bus is away: the same interrupt goes on later
+      if (outcome.outcome === 'not-requested') throw new Error(`${unit}: ${outcome.detail}`) // the bus is away: the same interrupt goes on later
       const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
       failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
-      const service = named.get(unit)
-      if (service !== undefined) failed.push(service)
+      const service = serviceByUnit.get(unit)
+      if (service !== undefined) failedServices.push(service)
     }
-    if (failures.length > 0) return { state: 'failed', message: failures.join('; '), services: failed }
-    return { state: 'done', ...(wanted.some((unit) => runtimeUnits.has(unit)) && { restartedRuntime: true }) }
+    if (failures.length > 0) return { state: 'failed', message: failures.join('; '), services: failedServices }
+    return { state: 'done', ...(unitNames.some((unit) => runtimeUnits.has(unit)) && { restartedRuntime: true }) }
   }
 
-  async function restartHost(run: InterruptRun, progress: Progress): Promise<InterruptObservation> {
+  async function rebootHost(run: InterruptRun, progress: InterruptProgress): Promise<InterruptObservation> {
     if (progress.asked) return { state: 'unknown', message: 'it was asked to, and is still the same boot' }
     await writeProgress(run, { ...progress, asked: true })
     log.info({ bootId: run.bootId }, 'asking the host to reboot')
-    const answer = await reboot(connection)
-    switch (answer.outcome) {
+    const result = await reboot(connection)
+    switch (result.outcome) {
       case 'accepted':
         return { state: 'unknown', message: 'logind accepted' }
       case 'unknown':
-        return { state: 'unknown', message: answer.detail }
+        return { state: 'unknown', message: result.detail }
       case 'refused':
-        return { state: 'refused', message: answer.reason }
+        return { state: 'refused', message: result.reason }
     }
   }
 
   return {
     async interrupt(action) {
       const { run } = action
-      const known = state.interrupts.get(run.id)
-      if (known && known.state !== 'running') return
+      const latest = state.interrupts.get(run.id)
+      if (latest && latest.state !== 'running') return
       const progress = await readProgress(run)
       if (!progress) {
-        const why = await whyNot(action)
+        const why = await findBlocker(action)
         if (why !== undefined) {
           log.info({ skyhook: action.view.metadata.name, detail: why }, 'interrupt put off')
           state.interrupts.set(run.id, { state: 'aborted', why })
@@ -160,13 +164,15 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
         }
       }
       state.interrupts.set(run.id, { state: 'running' })
-      const begun: Progress = progress ?? { v: 1, bootId: run.bootId, before: {} }
+      const currentProgress: InterruptProgress = progress ?? { v: 1, bootId: run.bootId, before: {} }
       try {
         if (run.interrupt.type === 'noop') state.interrupts.set(run.id, { state: 'done' })
         else
           state.interrupts.set(
             run.id,
-            run.interrupt.type === 'reboot' ? await restartHost(run, begun) : await restart(action, begun, !progress),
+            run.interrupt.type === 'reboot'
+              ? await rebootHost(run, currentProgress)
+              : await restartServices(action, currentProgress, !progress),
           )
       } catch (error) {
         state.interrupts.delete(run.id)
@@ -177,13 +183,13 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     async record({ skyhook, run, records }) {
       const outcome = state.interrupts.get(run.id)
       if (outcome?.state === 'done' || run.interrupt.type === 'reboot') {
-        for (const { name, version, work, owes } of records) {
-          if (!work || owes) continue // still owed: it failed for this one
+        for (const { name, version, work, pendingInterrupt } of records) {
+          if (!work || pendingInterrupt) continue // still owed: it failed for this one
           const instance = { skyhook, skyhookUid: skyhookUid(state, skyhook), generation: work.generation, name, version }
           await publishInterruptFlags(root, stateDir(settings, skyhook), resourceId(instance), run.interrupt, Date.now())
         }
       }
-      await root.remove(file(run))
+      await root.remove(progressFile(run))
       state.interrupts.delete(run.id)
     },
   }

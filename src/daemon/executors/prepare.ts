@@ -1,8 +1,8 @@
-import { whyNothingRunsIn } from '../../host/fs/mounts.ts'
+import { whyMountedNoexec } from '../../host/fs/mounts.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { loadPackage } from '../../packages/step/load-package.ts'
 import type { Journal } from '../../schemas/journal.ts'
-import { missingText, resolveReferences } from '../../packages/step/references.ts'
+import { formatMissing, resolveReferences } from '../../packages/step/references.ts'
 import type { PackageImage, References } from '../../stages/model/plan.ts'
 import { preparationKey } from '../../stages/model/plan.ts'
 import type { Preparation } from '../../stages/model/snapshot.ts'
@@ -12,8 +12,8 @@ import { errorField } from '../telemetry/log.ts'
 import type { State } from '../state/state.ts'
 
 /** First wait after a failed pull, doubled up to the longest; the registry is asked by every node, so not too eagerly. */
-const firstRetryMs = 5_000
-const longestRetryMs = 300_000
+const initialRetryMs = 5_000
+const maxRetryMs = 300_000
 
 type FailureReason = Extract<Preparation, { state: 'failed' }>['reason']
 
@@ -29,68 +29,70 @@ export type Preparer = {
 export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRoot; readonly state: State }): Preparer {
   const { root, state, settings, log } = ports
   const source = createImageSource(ports)
-  const failures = new Map<string, number>()
-  let underWay = 0
-  let collecting: Promise<void> = Promise.resolve()
+  const failureCounts = new Map<string, number>()
+  let activePreparations = 0
+  let pendingCollection: Promise<void> = Promise.resolve()
 
-  function failed(key: string, reason: FailureReason, message: string): void {
-    const count = (failures.get(key) ?? 0) + 1
-    failures.set(key, count)
-    const waitMs = Math.min(longestRetryMs, firstRetryMs * 2 ** (count - 1)) * (0.8 + Math.random() / 5)
-    state.prepared.set(key, { state: 'failed', reason, message, retryAtMs: Date.now() + waitMs })
+  function recordFailure(key: string, reason: FailureReason, message: string): void {
+    const count = (failureCounts.get(key) ?? 0) + 1
+    failureCounts.set(key, count)
+    const waitMs = Math.min(maxRetryMs, initialRetryMs * 2 ** (count - 1)) * (0.8 + Math.random() / 5)
+    state.preparations.set(key, { state: 'failed', reason, message, retryAtMs: Date.now() + waitMs })
   }
 
   async function prepare(image: PackageImage): Promise<void> {
     const key = preparationKey(image)
-    const useless = await whyNothingRunsIn(root, settings.copyDirRoot)
-    if (useless !== undefined) return failed(key, 'HostUnusable', useless)
+    const hostProblem = await whyMountedNoexec(root, settings.copyDirRoot)
+    if (hostProblem !== undefined) return recordFailure(key, 'HostUnusable', hostProblem)
     const fetched = await source.fetch(image)
-    if (fetched.outcome === 'failed') return failed(key, fetched.reason, fetched.message)
+    if (fetched.outcome === 'failed') return recordFailure(key, fetched.reason, fetched.message)
     const loaded = await loadPackage(root, source.contentOf(fetched.digest))
-    if (loaded.outcome === 'invalid') return failed(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
+    if (loaded.outcome === 'invalid') return recordFailure(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
     for (const warning of loaded.warnings)
       log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
     const ready: Preparation = { state: 'ready', digest: fetched.digest, config: loaded.config, contentHashes: loaded.contentHashes }
     const { references, ...content } = image
-    state.prepared.set(preparationKey({ ...content, digest: fetched.digest }), ready) // begun work asks by digest
-    const lack = references && (await whatLacks(references))
-    if (lack) failed(key, lack.reason, lack.message)
+    state.preparations.set(preparationKey({ ...content, digest: fetched.digest }), ready) // begun work asks by digest
+    const missing = references && (await findMissing(references))
+    if (missing) recordFailure(key, missing.reason, missing.message)
     else {
-      failures.delete(key)
-      state.prepared.set(key, ready)
+      failureCounts.delete(key)
+      state.preparations.set(key, ready)
     }
   }
 
-  async function whatLacks({ env, resources }: References): Promise<{ reason: FailureReason; message: string } | undefined> {
+  async function findMissing({ env, resources }: References): Promise<{ reason: FailureReason; message: string } | undefined> {
     const { nodeName, hostIp, namespace } = settings
     const resolved = await resolveReferences({ env, resources, fields: { nodeName, hostIp, namespace }, port: ports.references })
-    if (resolved.outcome === 'missing') return { reason: 'ReferenceMissing', message: missingText(resolved.references) }
+    if (resolved.outcome === 'missing') return { reason: 'ReferenceMissing', message: formatMissing(resolved.references) }
     return resolved.outcome === 'invalid' ? { reason: 'InvalidSpec', message: resolved.problems.join('; ') } : undefined
   }
 
   return {
     async prepare(image) {
-      underWay++
+      activePreparations++
       try {
-        await collecting
+        await pendingCollection
         await prepare(image)
       } finally {
-        underWay--
+        activePreparations--
       }
     },
 
     contentOf: (digest) => source.contentOf(digest),
 
     async collect(journal) {
-      if (underWay > 0) return // what was just fetched is not known to be needed yet
-      const kept = new Set(
+      if (activePreparations > 0) return // what was just fetched is not known to be needed yet
+      const usedDigests = new Set(
         Object.values(journal.skyhooks).flatMap(({ packages }) =>
           Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : [])),
         ),
       )
-      for (const preparation of state.prepared.values()) if (preparation.state === 'ready') kept.add(preparation.digest)
-      collecting = source.collect(kept).catch((error: unknown) => log.warn(errorField(error), 'old images could not be removed'))
-      await collecting
+      for (const preparation of state.preparations.values()) if (preparation.state === 'ready') usedDigests.add(preparation.digest)
+      pendingCollection = source
+        .collect(usedDigests)
+        .catch((error: unknown) => log.warn(errorField(error), 'old images could not be removed'))
+      await pendingCollection
     },
   }
 }

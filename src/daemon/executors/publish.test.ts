@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../../kube/credentials.ts'
-import { createTransport, type Transport } from '../../kube/transport.ts'
+import { createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
 import { emptyPatch } from '../../stages/publish/node-annotations.ts'
 import { followNode, type NodeSource } from '../state/node.ts'
@@ -11,47 +11,47 @@ import { publish } from './publish.ts'
 const nodes = '/api/v1/nodes'
 
 let server: FakeApiServer
-let transport: Transport
-let stopping: AbortController
+let transport: KubeTransport
+let shutdown: AbortController
 let state: State
 let source: NodeSource
 
 beforeEach(async () => {
   server = await startFakeApiServer()
-  transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
-  stopping = new AbortController()
+  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
+  shutdown = new AbortController()
   state = newState(emptyJournal(''), 'boot')
   server.put(nodes, { metadata: { name: 'n' }, spec: {} })
-  source = followNode(transport, 'n', { onNode: (node) => (state.node = node), onFact: () => undefined, signal: stopping.signal })
+  source = followNode(transport, 'n', { onNode: (node) => (state.node = node), onFact: () => undefined, signal: shutdown.signal })
   await source.synced
 })
 
 afterEach(async () => {
-  stopping.abort()
+  shutdown.abort()
   transport.close()
   await server.stop()
 })
 
-const versionSeen = (): string => state.node?.metadata.resourceVersion ?? ''
+const observedVersion = (): string => state.node?.metadata.resourceVersion ?? ''
 const uncordon = async (computedFrom: string): Promise<void> =>
-  await publish(transport, source, state, { ...emptyPatch(), unschedulable: false }, computedFrom, stopping.signal)
-const patches = (): number => server.requests.filter(({ method }) => method === 'PATCH').length
+  await publish(transport, source, state, { ...emptyPatch(), unschedulable: false }, computedFrom, shutdown.signal)
+const patchCount = (): number => server.requests.filter(({ method }) => method === 'PATCH').length
 const isCordoned = (): boolean => (server.get(nodes, 'n')?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
 
 test('what was computed from the Node of now is written, and seen before it returns', async () => {
-  const before = versionSeen()
-  await publish(transport, source, state, { ...emptyPatch(), labels: { l: 'v' } }, before, stopping.signal)
-  expect([patches(), state.node?.metadata.labels]).toEqual([1, { l: 'v' }])
-  expect(versionSeen()).not.toBe(before)
+  const before = observedVersion()
+  await publish(transport, source, state, { ...emptyPatch(), labels: { l: 'v' } }, before, shutdown.signal)
+  expect([patchCount(), state.node?.metadata.labels]).toEqual([1, { l: 'v' }])
+  expect(observedVersion()).not.toBe(before)
 })
 
 test('what was computed before somebody cordoned the Node is not written over that', async () => {
-  const before = versionSeen()
+  const before = observedVersion()
   server.put(nodes, { metadata: { name: 'n' }, spec: { unschedulable: true } })
-  await source.changedFrom(before, 5_000)
-  expect(versionSeen()).not.toBe(before)
+  await source.untilChanged(before, 5_000)
+  expect(observedVersion()).not.toBe(before)
   await uncordon(before)
-  expect([patches(), isCordoned()]).toEqual([0, true])
-  await uncordon(versionSeen())
-  expect([patches(), isCordoned()]).toEqual([1, false])
+  expect([patchCount(), isCordoned()]).toEqual([0, true])
+  await uncordon(observedVersion())
+  expect([patchCount(), isCordoned()]).toEqual([1, false])
 })

@@ -1,14 +1,14 @@
-import type { NodeCondition as WrittenCondition, Taint as WrittenTaint } from '../../kube/node-writer.ts'
+import type { WritableNodeCondition as WrittenCondition, WritableTaint as WrittenTaint } from '../../kube/node-writer.ts'
 import { patchNode } from '../../kube/node-writer.ts'
-import type { Transport } from '../../kube/transport.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodePatch } from '../../stages/model/plan.ts'
 import type { NodeSource } from '../state/node.ts'
 import type { State } from '../state/state.ts'
 
 /** Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409. */
-const watchDelayMs = 2_000
+const watchTimeoutMs = 2_000
 /** The node controller answers a cordon within some 20 ms. Without it, the conditions come so much later. */
-const taintDelayMs = 200
+const taintTimeoutMs = 200
 
 /**
  * Writes the Node's differences to the version they were computed from. Where the state has a newer Node by now (it changes while the
@@ -17,7 +17,7 @@ const taintDelayMs = 200
  * A conflict is ordinary (the kubelet writes too): the next decision computes anew.
  */
 export async function publish(
-  transport: Transport,
+  transport: KubeTransport,
   source: NodeSource,
   state: State,
   patch: NodePatch,
@@ -38,7 +38,7 @@ export async function publish(
     ),
     ...patch.removedConditions.map((type) => ({ type, remove: true as const })),
   ]
-  const written = await patchNode(
+  const result = await patchNode(
     transport,
     name,
     {
@@ -51,8 +51,8 @@ export async function publish(
     },
     signal,
   )
-  if (written.outcome === 'written') {
-    await source.reached(written.resourceVersion, watchDelayMs)
-    if (patch.unschedulable !== undefined) await source.tainted(taintDelayMs)
-  } else if (written.outcome === 'conflict') await source.changedFrom(resourceVersion, watchDelayMs)
+  if (result.outcome === 'written') {
+    await source.untilReached(result.resourceVersion, watchTimeoutMs)
+    if (patch.unschedulable !== undefined) await source.untilTaintMatches(taintTimeoutMs)
+  } else if (result.outcome === 'conflict') await source.untilChanged(resourceVersion, watchTimeoutMs)
 }

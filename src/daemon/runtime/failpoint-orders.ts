@@ -1,7 +1,7 @@
 /** What tests order at crash points (src/host/fs/failpoint.ts). In ordinary life there is no order, and nothing here does anything. */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Transport } from '../../kube/transport.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 
 /**
  * Passages are counted by name, from 1: `fsync:journal#3` is the third.
@@ -12,67 +12,72 @@ import type { Transport } from '../../kube/transport.ts'
  * of a run is a line `RUN name#n` of FILE.passed; an agent that is started again in the middle of a run goes on counting there.
  * `SKYHOOKD_FAILPOINT_RECORD=FILE` appends every passage to that file of the host.
  */
-export type CrashOrders = { pass(name: string): void }
+export type Failpoints = { hit(name: string): void }
 
-type Ending = 'SIGKILL' | 'SIGSTOP'
-export type EndSelf = (signal: Ending) => void
-const endSelf: EndSelf = (signal) => process.kill(process.pid, signal)
+type TerminationSignal = 'SIGKILL' | 'SIGSTOP'
+export type SignalSelf = (signal: TerminationSignal) => void
+const signalSelf: SignalSelf = (signal) => process.kill(process.pid, signal)
 
 /** Undefined in ordinary life. `copyDirRoot` is where the mark of the one kill is kept. */
-export function crashOrdersOf(env: NodeJS.ProcessEnv, hostRoot: string, copyDirRoot: string, end = endSelf): CrashOrders | undefined {
+export function createFailpoints(
+  env: NodeJS.ProcessEnv,
+  hostRoot: string,
+  copyDirRoot: string,
+  sendSignal = signalSelf,
+): Failpoints | undefined {
   const at = env['SKYHOOKD_FAILPOINT']
-  const recordTo = env['SKYHOOKD_FAILPOINT_RECORD']
-  const all = [
-    ...(recordTo ? [recording(`${hostRoot}${recordTo}`)] : []),
-    ...(at?.startsWith('@') ? [ordersFrom(`${hostRoot}${at.slice(1)}`, end)] : []),
-    ...(at && !at.startsWith('@') ? [killOnce(at, `${hostRoot}${copyDirRoot}/.agent`, end)] : []),
+  const recordPath = env['SKYHOOKD_FAILPOINT_RECORD']
+  const handlers = [
+    ...(recordPath ? [recordHits(`${hostRoot}${recordPath}`)] : []),
+    ...(at?.startsWith('@') ? [readFailpointFile(`${hostRoot}${at.slice(1)}`, sendSignal)] : []),
+    ...(at && !at.startsWith('@') ? [killOnce(at, `${hostRoot}${copyDirRoot}/.agent`, sendSignal)] : []),
   ]
-  return all.length === 0 ? undefined : { pass: (name) => all.forEach((orders) => orders.pass(name)) }
+  return handlers.length === 0 ? undefined : { hit: (name) => handlers.forEach((failpoints) => failpoints.hit(name)) }
 }
 
-function recording(file: string): CrashOrders {
-  const counts = createCounts()
-  return { pass: (name) => appendFileSync(file, `${counts.next(name)}\n`) }
+function recordHits(file: string): Failpoints {
+  const counts = createHitCounter()
+  return { hit: (name) => appendFileSync(file, `${counts.next(name)}\n`) }
 }
 
 /** The mark on the disk of the host outlives the agent, which dies once and not at each of its starts. */
-function killOnce(at: string, folder: string, end: EndSelf): CrashOrders {
-  const mark = `${folder}/crashed-at-${at.replaceAll(/[^A-Za-z0-9#.-]/g, '_')}`
-  const counts = createCounts()
-  const isArmed = !existsSync(mark)
+function killOnce(at: string, folder: string, sendSignal: SignalSelf): Failpoints {
+  const markerFile = `${folder}/crashed-at-${at.replaceAll(/[^A-Za-z0-9#.-]/g, '_')}`
+  const counts = createHitCounter()
+  const isArmed = !existsSync(markerFile)
   return {
-    pass(name) {
+    hit(name) {
       if (counts.next(name) !== at || !isArmed) return
-      mkdirSync(dirname(mark), { recursive: true })
-      writeFileSync(mark, '')
-      end('SIGKILL')
+      mkdirSync(dirname(markerFile), { recursive: true })
+      writeFileSync(markerFile, '')
+      sendSignal('SIGKILL')
     },
   }
 }
 
-function ordersFrom(file: string, end: EndSelf): CrashOrders {
+function readFailpointFile(file: string, sendSignal: SignalSelf): Failpoints {
   let current = ''
-  let counts = createCounts()
+  let counts = createHitCounter()
   return {
-    pass(name) {
-      const line = lineOf(file)
+    hit(name) {
+      const line = readCommand(file)
       if (line !== undefined && line !== current) {
         current = line
         const [run = ''] = line.split(' ')
-        counts = createCounts(passagesOf(`${file}.passed`, run)) // an agent that came back goes on counting
+        counts = createHitCounter(recordedHits(`${file}.passed`, run)) // an agent that came back goes on counting
       }
       if (current === '') return
       const [run = '', action, at] = current.split(' ')
-      const passage = counts.next(name)
-      appendFileSync(`${file}.passed`, `${run} ${passage}\n`)
-      if (line === undefined || passage !== at || action === 'none') return
+      const hitId = counts.next(name)
+      appendFileSync(`${file}.passed`, `${run} ${hitId}\n`)
+      if (line === undefined || hitId !== at || action === 'none') return
       renameSync(file, `${file}.done`)
-      end(action === 'stop' ? 'SIGSTOP' : 'SIGKILL')
+      sendSignal(action === 'stop' ? 'SIGSTOP' : 'SIGKILL')
     },
   }
 }
 
-function lineOf(file: string): string | undefined {
+function readCommand(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim()
   } catch {
@@ -80,15 +85,14 @@ function lineOf(file: string): string | undefined {
   }
 }
 
-function passagesOf(file: string, run: string): string[] {
+function recordedHits(file: string, run: string): string[] {
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
   return lines.filter((line) => line.startsWith(`${run} `)).map((line) => line.slice(run.length + 1))
 }
 
-function createCounts(passages: readonly string[] = []): { next(name: string): string } {
+function createHitCounter(hits: readonly string[] = []): { next(name: string): string } {
   const counts = new Map<string, number>()
-  for (const passage of passages)
-    counts.set(passage.slice(0, passage.lastIndexOf('#')), Number(passage.slice(passage.lastIndexOf('#') + 1)))
+  for (const hitId of hits) counts.set(hitId.slice(0, hitId.lastIndexOf('#')), Number(hitId.slice(hitId.lastIndexOf('#') + 1)))
   return {
     next(name) {
       const count = (counts.get(name) ?? 0) + 1
@@ -99,13 +103,13 @@ function createCounts(passages: readonly string[] = []): { next(name: string): s
 }
 
 /** Tells of acknowledged writes by verb and resource. Events are left out: nothing waits for them. */
-export function watchedTransport(transport: Transport, pass: (name: string) => void): Transport {
+export function failpointTransport(transport: KubeTransport, hit: (name: string) => void): KubeTransport {
   return {
     ...transport,
     async json(method, path, options) {
       const answer = await transport.json(method, path, options)
       const resource = resourceOf(path)
-      if (method !== 'GET' && resource !== 'events') pass(`api:${method}-${resource}`)
+      if (method !== 'GET' && resource !== 'events') hit(`api:${method}-${resource}`)
       return answer as never
     },
   }

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest'
-import { returnSpareMemory } from './heap-trim.ts'
+import { startHeapTrim } from './heap-trim.ts'
 
-const stopping = new AbortController()
-afterEach(() => stopping.abort())
+const shutdown = new AbortController()
+afterEach(() => shutdown.abort())
 
 test('what the heap does not need any more goes back to the host by itself', async () => {
   const heapMiB = (): number => process.memoryUsage().heapTotal / 2 ** 20
@@ -11,6 +11,6 @@ test('what the heap does not need any more goes back to the host by itself', asy
   const full = heapMiB()
   expect(full - before).toBeGreaterThan(20)
   garbage.items = []
-  returnSpareMemory(stopping.signal, 10)
+  startHeapTrim(shutdown.signal, 10)
   await expect.poll(heapMiB, { timeout: 10_000 }).toBeLessThan(full - 15)
 }, 20_000)

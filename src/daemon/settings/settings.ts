@@ -48,14 +48,14 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env, path = env['S
   const httpsProxy = text(proxy['httpsProxy'], 'proxy.httpsProxy', '')
   const noProxy = text(proxy['noProxy'], 'proxy.noProxy', '')
   return {
-    nodeName: required(env, 'NODE_NAME'),
-    podName: required(env, 'POD_NAME'),
-    namespace: required(env, 'POD_NAMESPACE'),
+    nodeName: requiredEnv(env, 'NODE_NAME'),
+    podName: requiredEnv(env, 'POD_NAME'),
+    namespace: requiredEnv(env, 'POD_NAMESPACE'),
     hostIp: env['HOST_IP'] ?? '127.0.0.1',
     hostRoot: env['SKYHOOKD_HOST_ROOT'] ?? '/host',
     busSocket: env['SKYHOOKD_BUS_SOCKET'] ?? '/run/dbus/system_bus_socket',
-    copyDirRoot: absolute(text(file['copyDirRoot'], 'copyDirRoot', '/var/lib/skyhook'), `${path}: copyDirRoot`),
-    agentLogRoot: absolute(text(file['agentLogRoot'], 'agentLogRoot', '/var/log/skyhook'), `${path}: agentLogRoot`),
+    copyDirRoot: absolutePath(text(file['copyDirRoot'], 'copyDirRoot', '/var/lib/skyhook'), `${path}: copyDirRoot`),
+    agentLogRoot: absolutePath(text(file['agentLogRoot'], 'agentLogRoot', '/var/log/skyhook'), `${path}: agentLogRoot`),
     runtimeRequiredTaint: parseTaint(
       text(file['runtimeRequiredTaint'], 'runtimeRequiredTaint', 'skyhook.nvidia.com=runtime-required:NoSchedule'),
     ),
@@ -96,13 +96,13 @@ function parse(path: string): Record<string, unknown> {
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function required(env: NodeJS.ProcessEnv, name: string): string {
+function requiredEnv(env: NodeJS.ProcessEnv, name: string): string {
   const value = env[name]
   if (!value) throw new Error(`the environment variable ${name} is not set: the chart sets it by the downward API`)
   return value
 }
 
-function absolute(path: string, name: string): string {
+function absolutePath(path: string, name: string): string {
   if (!path.startsWith('/')) throw new Error(`${name} must be an absolute path on the host, not ${JSON.stringify(path)}`)
   return path.replace(/\/+$/, '')
 }

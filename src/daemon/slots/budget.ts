@@ -1,5 +1,5 @@
-import { countedScope, crowdOf } from '../../lease/ledger.ts'
-import { budget } from '../../lease/rule.ts'
+import { countedScope, fleetOf } from '../../lease/ledger.ts'
+import { effectiveLimit } from '../../lease/rule.ts'
 import type { Limit } from '../../lease/rule.ts'
 import { selectorHash } from '../../lease/selector-hash.ts'
 import type { Lease } from '../../lease/slot.ts'
@@ -9,17 +9,17 @@ import type { SkyhookView } from '../../stages/model/snapshot.ts'
 export function limitOf({ metadata, spec }: SkyhookView, ledgers: readonly Lease[]): Limit {
   if (spec.deploymentPolicy) return { unknown: 'deployment policies are not evaluated by this version' }
   const { count, percent, maxCount } = spec.interruptionBudget ?? {}
-  const own = {
+  const ownBudget = {
     ...(typeof count === 'number' && { count }),
     ...(typeof percent === 'number' && { percent }),
     ...(maxCount !== undefined && { maxCount }),
   }
-  return budget(own, undefined, countedScope(ledgers, { skyhook: metadata, selectorHash: selectorHash(spec.nodeSelectors) }))
+  return effectiveLimit(ownBudget, undefined, countedScope(ledgers, { skyhook: metadata, selectorHash: selectorHash(spec.nodeSelectors) }))
 }
 
 /** About how many nodes wait for a slot of this Skyhook, for spreading them; few while nobody has counted, so that small clusters are quick. */
 export function waitersOf({ metadata }: SkyhookView, ledgers: readonly Lease[]): number {
-  return ledgers.length === 0 ? fewWaiters : Math.max(1, crowdOf(ledgers, metadata).waiters)
+  return ledgers.length === 0 ? defaultWaiters : Math.max(1, fleetOf(ledgers, metadata).waiters)
 }
 
-const fewWaiters = 10
+const defaultWaiters = 10

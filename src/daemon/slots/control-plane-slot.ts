@@ -1,14 +1,14 @@
-import type { Transport } from '../../kube/transport.ts'
-import { CONTROL_PLANE_SCOPE } from '../../lease/names.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { controlPlaneScope } from '../../lease/names.ts'
 import type { Scope } from '../../lease/names.ts'
-import { admissible } from '../../lease/rule.ts'
+import { admissibleIndices } from '../../lease/rule.ts'
 import type { Limit } from '../../lease/rule.ts'
 import { heldIndices } from '../../lease/slot.ts'
-import type { Lease, NodeIdentity, Progress, Slot } from '../../lease/slot.ts'
+import type { Lease, NodeIdentity, SlotProgress, Slot } from '../../lease/slot.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import { listScope } from '../../lease/slot-reads.ts'
 import { acquire, release } from '../../lease/slots.ts'
-import type { Acquired } from '../../lease/slots.ts'
+import type { AcquireOutcome } from '../../lease/slots.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
@@ -19,7 +19,7 @@ import type { SkyhookView } from '../../stages/model/snapshot.ts'
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
 /** Whether work of this Skyhook on this node needs the control plane's slot: only what may interrupt does. */
-export function needsControlPlane(node: KubernetesNode | undefined, { spec }: SkyhookView): boolean {
+export function needsControlPlaneSlot(node: KubernetesNode | undefined, { spec }: SkyhookView): boolean {
   if (!controlPlaneLabels.some((label) => label in (node?.metadata.labels ?? {}))) return false
   return Object.values(spec.packages ?? {}).some(
     ({ interrupt, configInterrupts }) => interrupt !== undefined || Object.keys(configInterrupts ?? {}).length > 0,
@@ -27,27 +27,27 @@ export function needsControlPlane(node: KubernetesNode | undefined, { spec }: Sk
 }
 
 /** The control plane's slot, asked for only where the Skyhook's own scope has room as well: nobody holds the one in vain. */
-export async function acquireControlPlane(
+export async function acquireControlPlaneSlot(
   leases: Leases,
-  own: { readonly scope: Scope; readonly limitFrom: (ledgers: readonly Lease[]) => Limit },
+  skyhookAdmission: { readonly scope: Scope; readonly limitFrom: (ledgers: readonly Lease[]) => Limit },
   node: NodeIdentity,
-  progress: Progress,
+  progress: SlotProgress,
   signal: AbortSignal,
-): Promise<Acquired> {
-  const { slots, ledgers } = await listScope(leases, own.scope, signal)
-  const limit = own.limitFrom(ledgers)
+): Promise<AcquireOutcome> {
+  const { slots, ledgers } = await listScope(leases, skyhookAdmission.scope, signal)
+  const limit = skyhookAdmission.limitFrom(ledgers)
   if (typeof limit === 'object') return { outcome: 'waiting', reason: `budget unknown: ${limit.unknown}`, holders: [] }
-  if (limit !== 'unlimited' && admissible(heldIndices(slots, own.scope), limit).length === 0) {
+  if (limit !== 'unlimited' && admissibleIndices(heldIndices(slots, skyhookAdmission.scope), limit).length === 0) {
     return { outcome: 'waiting', reason: `${slots.length} of ${limit} slots are held`, holders: slots.map(({ holder }) => holder) }
   }
-  const answer = await acquire(leases, { scope: CONTROL_PLANE_SCOPE, node, progress, termsFrom: () => ({ limit: 1 }) }, signal)
+  const answer = await acquire(leases, { scope: controlPlaneScope, node, progress, admissionFrom: () => ({ limit: 1 }) }, signal)
   if (answer.outcome !== 'waiting') return answer
   return { ...answer, reason: 'another control-plane node is being worked on' }
 }
 
 /** Given back only once the API server of this cluster answers: the next control-plane node must not take it down for good. */
-export async function releaseControlPlane(
-  transport: Transport,
+export async function releaseControlPlaneSlot(
+  transport: KubeTransport,
   leases: Leases,
   slot: Slot,
   node: NodeIdentity,

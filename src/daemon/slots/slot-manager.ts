@@ -1,17 +1,17 @@
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
-import type { Transport } from '../../kube/transport.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhookScope } from '../../lease/names.ts'
 import type { Scope } from '../../lease/names.ts'
-import type { NodeIdentity, Progress, Slot } from '../../lease/slot.ts'
+import type { NodeIdentity, SlotProgress, Slot } from '../../lease/slot.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import { listOwnSlots } from '../../lease/slot-reads.ts'
 import type { SlotRequest } from '../../lease/slots.ts'
-import { acquire, adoptRecovery, confirm, release, renew } from '../../lease/slots.ts'
+import { acquire, createRecoverySlot, confirm, release, renew } from '../../lease/slots.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView } from '../../stages/model/snapshot.ts'
 import { known } from '../../stages/model/snapshot.ts'
-import { acquireControlPlane, needsControlPlane, releaseControlPlane } from './control-plane-slot.ts'
+import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
 import { limitOf } from './budget.ts'
 import { errorField } from '../telemetry/log.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -19,11 +19,11 @@ import { skyhooksPath } from '../state/skyhooks.ts'
 import type { State } from '../state/state.ts'
 
 /** The slots that this node holds, kept with what the next request about them needs. */
-export type SlotKeeper = {
+export type SlotManager = {
   /** What a starting agent goes on from; must succeed once before anything is asked for. */
   load(signal: AbortSignal): Promise<void>
   acquire(view: SkyhookView, phase: SlotPhase): Promise<void>
-  adopt(view: SkyhookView, phase: SlotPhase): Promise<void>
+  createRecovery(view: SkyhookView, phase: SlotPhase): Promise<void>
   confirm(slot: OwnSlot, view: SkyhookView): Promise<void>
   renew(slot: OwnSlot, phase: SlotPhase): Promise<void>
   /** One successful PUT of the Skyhook's slot right now; false = it is not ours any more. */
@@ -32,32 +32,32 @@ export type SlotKeeper = {
   kinds(): readonly { readonly phase: string; readonly kind: string }[]
 }
 
-type Held = { slot: Slot; skyhook: string; skyhookUid: string; confirmed: boolean; renewedAtMs: number; grantedAtMs: number }
+type HeldSlot = { slot: Slot; skyhook: string; skyhookUid: string; confirmed: boolean; renewedAtMs: number; grantedAtMs: number }
 
-/** Asked again at the latest after this, should the news of a freed slot be lost. */
-const askAgainMs = 30_000
-const unknownAgainMs = 2_000
-const lostAgainMs = 200
+/** ProxiedRequest again at the latest after this, should the news of a freed slot be lost. */
+const maxRetryDelayMs = 30_000
+const unknownRetryDelayMs = 2_000
+const lostRetryDelayMs = 200
 
-export function keepSlots(options: {
-  readonly transport: Transport
+export function createSlotManager(options: {
+  readonly transport: KubeTransport
   readonly leases: Leases
   readonly state: State
   readonly node: () => NodeIdentity
   readonly log: Log
   readonly signal: AbortSignal
-  readonly onHeldFor: (phase: string, seconds: number) => void
-  readonly onWaitedFor: (seconds: number) => void
-}): SlotKeeper {
+  readonly onReleased: (phase: string, seconds: number) => void
+  readonly onAcquired: (seconds: number) => void
+}): SlotManager {
   const { transport, leases, state, node, log, signal } = options
-  const held = new Map<string, Held>()
-  let controlPlane: Slot | undefined
+  const heldSlots = new Map<string, HeldSlot>()
+  let controlPlaneSlot: Slot | undefined
 
   const publish = (): void => {
-    state.slots = known([...held.values()].map(view))
+    state.slots = known([...heldSlots.values()].map(view))
   }
 
-  const progress = (phase: SlotPhase, generation: number, skyhook: string): Progress => ({
+  const progress = (phase: SlotPhase, generation: number, skyhook: string): SlotProgress => ({
     phase,
     generation,
     packages: packagesOf(state, skyhook),
@@ -69,48 +69,48 @@ export function keepSlots(options: {
       scope: skyhookScope({ name, uid }),
       node: node(),
       progress: progress(phase, generation, name),
-      termsFrom: (ledgers) => ({ limit: limitOf(view, ledgers) }),
+      admissionFrom: (ledgers) => ({ limit: limitOf(view, ledgers) }),
     }
   }
 
-  function take(slot: Slot, view: SkyhookView, confirmed: boolean): void {
+  function recordAcquired(slot: Slot, view: SkyhookView, confirmed: boolean): void {
     const { name, uid } = view.metadata
     const nowMs = Date.now()
-    held.set(slot.name, { slot, skyhook: name, skyhookUid: uid, confirmed, renewedAtMs: nowMs, grantedAtMs: nowMs })
-    const asked = state.waiting.get(name)
-    options.onWaitedFor(asked ? (nowMs - asked.sinceMs) / 1000 : 0)
-    state.waiting.delete(name)
+    heldSlots.set(slot.name, { slot, skyhook: name, skyhookUid: uid, confirmed, renewedAtMs: nowMs, grantedAtMs: nowMs })
+    const pendingRequest = state.slotDenials.get(name)
+    options.onAcquired(pendingRequest ? (nowMs - pendingRequest.sinceMs) / 1000 : 0)
+    state.slotDenials.delete(name)
     publish()
   }
 
-  function drop(name: string): void {
-    const gone = held.get(name)
-    held.delete(name)
-    if (gone) options.onHeldFor(gone.slot.phase, (Date.now() - gone.grantedAtMs) / 1000)
+  function recordReleased(name: string): void {
+    const removed = heldSlots.get(name)
+    heldSlots.delete(name)
+    if (removed) options.onReleased(removed.slot.phase, (Date.now() - removed.grantedAtMs) / 1000)
     publish()
   }
 
   /** With the last slot that needed it; `except` is on its way out. */
-  async function giveBackControlPlane(except?: string): Promise<void> {
-    if (controlPlane === undefined || [...held.keys()].some((name) => name !== except)) return
-    await releaseControlPlane(transport, leases, controlPlane, node(), signal)
-    controlPlane = undefined
+  async function releaseUnusedControlPlane(except?: string): Promise<void> {
+    if (controlPlaneSlot === undefined || [...heldSlots.keys()].some((name) => name !== except)) return
+    await releaseControlPlaneSlot(transport, leases, controlPlaneSlot, node(), signal)
+    controlPlaneSlot = undefined
   }
 
-  function wait(view: SkyhookView, message: string, againMs: number): void {
+  function setWaiting(view: SkyhookView, message: string, retryInMs: number): void {
     const { name } = view.metadata
     const nowMs = Date.now()
-    state.waiting.set(name, { message, askAgainAtMs: nowMs + againMs, sinceMs: state.waiting.get(name)?.sinceMs ?? nowMs })
+    state.slotDenials.set(name, { message, nextRequestAtMs: nowMs + retryInMs, sinceMs: state.slotDenials.get(name)?.sinceMs ?? nowMs })
   }
 
   return {
     async load(loadSignal) {
       const { own } = await listOwnSlots(leases, node(), loadSignal)
-      controlPlane = own.find(({ kind }) => kind === 'control-plane')
+      controlPlaneSlot = own.find(({ kind }) => kind === 'control-plane')
       for (const slot of own) {
-        if (slot === controlPlane) continue
+        if (slot === controlPlaneSlot) continue
         const owner = ownerOf(slot, state)
-        held.set(slot.name, {
+        heldSlots.set(slot.name, {
           slot,
           skyhook: owner.name,
           skyhookUid: owner.uid,
@@ -119,114 +119,114 @@ export function keepSlots(options: {
           grantedAtMs: Date.now(),
         })
       }
-      await giveBackControlPlane() // of an agent that was killed between its two slots
+      await releaseUnusedControlPlane() // of an agent that was killed between its two slots
       publish()
     },
 
     async acquire(view, phase) {
-      const asked = request(view, phase)
-      if (controlPlane === undefined && needsControlPlane(state.node, view)) {
-        const granted = await acquireControlPlane(
+      const pendingRequest = request(view, phase)
+      if (controlPlaneSlot === undefined && needsControlPlaneSlot(state.node, view)) {
+        const granted = await acquireControlPlaneSlot(
           leases,
-          { scope: asked.scope, limitFrom: (ledgers) => limitOf(view, ledgers) },
-          asked.node,
-          asked.progress,
+          { scope: pendingRequest.scope, limitFrom: (ledgers) => limitOf(view, ledgers) },
+          pendingRequest.node,
+          pendingRequest.progress,
           signal,
         )
         if (granted.outcome !== 'held')
-          return wait(view, granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason, askAgainMs)
-        controlPlane = granted.slot
+          return setWaiting(view, granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason, maxRetryDelayMs)
+        controlPlaneSlot = granted.slot
       }
-      const answer = await acquire(leases, asked, signal)
-      switch (answer.outcome) {
+      const result = await acquire(leases, pendingRequest, signal)
+      switch (result.outcome) {
         case 'held':
-          return take(answer.slot, view, false)
+          return recordAcquired(result.slot, view, false)
         case 'waiting': {
-          const by =
-            answer.holders.length === 0 ? '' : `: ${answer.holders.slice(0, 5).join(', ')}${answer.holders.length > 5 ? ', …' : ''}`
-          await giveBackControlPlane()
-          return wait(view, `${answer.reason}${by}`, askAgainMs)
+          const holderList =
+            result.holders.length === 0 ? '' : `: ${result.holders.slice(0, 5).join(', ')}${result.holders.length > 5 ? ', …' : ''}`
+          await releaseUnusedControlPlane()
+          return setWaiting(view, `${result.reason}${holderList}`, maxRetryDelayMs)
         }
         case 'lost':
-          await giveBackControlPlane()
-          return wait(view, answer.reason, lostAgainMs)
+          await releaseUnusedControlPlane()
+          return setWaiting(view, result.reason, lostRetryDelayMs)
         case 'unknown':
-          log.warn({ skyhook: view.metadata.name, ...errorField(answer.error) }, 'no answer to the request for a slot')
-          return wait(view, `the API server did not answer: ${errorField(answer.error).error}`, unknownAgainMs)
+          log.warn({ skyhook: view.metadata.name, ...errorField(result.error) }, 'no answer to the request for a slot')
+          return setWaiting(view, `the API server did not answer: ${errorField(result.error).error}`, unknownRetryDelayMs)
       }
     },
 
-    async adopt(view, phase) {
-      const answer = await adoptRecovery(leases, request(view, phase), signal)
-      if (answer.outcome === 'held') {
-        log.warn({ skyhook: view.metadata.name, lease: answer.slot.name }, 'half-changed node without a slot: took a recovery slot')
-        return take(answer.slot, view, true)
+    async createRecovery(view, phase) {
+      const result = await createRecoverySlot(leases, request(view, phase), signal)
+      if (result.outcome === 'held') {
+        log.warn({ skyhook: view.metadata.name, lease: result.slot.name }, 'half-changed node without a slot: took a recovery slot')
+        return recordAcquired(result.slot, view, true)
       }
-      throw new Error(answer.outcome === 'unknown' ? `recovery slot: ${errorField(answer.error).error}` : `recovery slot: ${answer.reason}`)
+      throw new Error(result.outcome === 'unknown' ? `recovery slot: ${errorField(result.error).error}` : `recovery slot: ${result.reason}`)
     },
 
     async confirm(own, view) {
-      const entry = held.get(own.lease)
+      const entry = heldSlots.get(own.lease)
       if (!entry) return
       // the budget and the pause of this moment count, not those of the watch
-      const fresh = await transport.json<Skyhook>('GET', `${skyhooksPath}/${view.metadata.name}`, { signal })
-      if (fresh.metadata.uid !== view.metadata.uid || (fresh.metadata.generation ?? 0) !== (view.metadata.generation ?? 0)) return // the watch brings the news
-      if (fresh.metadata.annotations?.[pauseKey] === 'true' || fresh.metadata.annotations?.[disableKey] === 'true') return
-      const answer = await confirm(leases, entry.slot, request({ ...view, spec: fresh.spec ?? {} }, own.phase), signal)
-      switch (answer.outcome) {
+      const current = await transport.json<Skyhook>('GET', `${skyhooksPath}/${view.metadata.name}`, { signal })
+      if (current.metadata.uid !== view.metadata.uid || (current.metadata.generation ?? 0) !== (view.metadata.generation ?? 0)) return // the watch brings the news
+      if (current.metadata.annotations?.[pauseKey] === 'true' || current.metadata.annotations?.[disableKey] === 'true') return
+      const result = await confirm(leases, entry.slot, request({ ...view, spec: current.spec ?? {} }, own.phase), signal)
+      switch (result.outcome) {
         case 'held':
-          held.set(own.lease, { ...entry, slot: answer.slot, confirmed: true, renewedAtMs: Date.now() })
+          heldSlots.set(own.lease, { ...entry, slot: result.slot, confirmed: true, renewedAtMs: Date.now() })
           return publish()
         case 'yield':
-          log.info({ skyhook: own.skyhook, lease: own.lease, detail: answer.reason }, 'slot given back before anything began')
-          await release(leases, answer.slot, node(), signal)
-          await giveBackControlPlane(own.lease)
-          drop(own.lease)
-          return wait(view, answer.reason, lostAgainMs)
+          log.info({ skyhook: own.skyhook, lease: own.lease, detail: result.reason }, 'slot given back before anything began')
+          await release(leases, result.slot, node(), signal)
+          await releaseUnusedControlPlane(own.lease)
+          recordReleased(own.lease)
+          return setWaiting(view, result.reason, lostRetryDelayMs)
         case 'lost':
-          drop(own.lease)
-          return wait(view, answer.reason, lostAgainMs)
+          recordReleased(own.lease)
+          return setWaiting(view, result.reason, lostRetryDelayMs)
         case 'unknown':
-          throw new Error(`slot ${own.lease} could not be confirmed`, { cause: answer.error })
+          throw new Error(`slot ${own.lease} could not be confirmed`, { cause: result.error })
       }
     },
 
     async renew(own, phase) {
-      const entry = held.get(own.lease)
+      const entry = heldSlots.get(own.lease)
       if (!entry) return
-      const answer = await renew(leases, entry.slot, node(), progress(phase, entry.slot.generation, own.skyhook), signal)
-      if (answer.outcome === 'held') {
-        held.set(own.lease, { ...entry, slot: answer.slot, renewedAtMs: Date.now() })
+      const result = await renew(leases, entry.slot, node(), progress(phase, entry.slot.generation, own.skyhook), signal)
+      if (result.outcome === 'held') {
+        heldSlots.set(own.lease, { ...entry, slot: result.slot, renewedAtMs: Date.now() })
         return publish()
       }
-      if (answer.outcome === 'lost') {
-        log.warn({ skyhook: own.skyhook, lease: own.lease, detail: answer.reason }, 'slot lost')
-        return drop(own.lease)
+      if (result.outcome === 'lost') {
+        log.warn({ skyhook: own.skyhook, lease: own.lease, detail: result.reason }, 'slot lost')
+        return recordReleased(own.lease)
       }
-      throw new Error(`slot ${own.lease} could not be renewed`, { cause: answer.error })
+      throw new Error(`slot ${own.lease} could not be renewed`, { cause: result.error })
     },
 
     async report(skyhookUid, phase) {
-      const own = [...held.values()].find((entry) => entry.skyhookUid === skyhookUid)
+      const own = [...heldSlots.values()].find((entry) => entry.skyhookUid === skyhookUid)
       if (!own) return false
       await this.renew(view(own), phase)
-      return held.has(own.slot.name)
+      return heldSlots.has(own.slot.name)
     },
 
     async release(own) {
-      const entry = held.get(own.lease)
+      const entry = heldSlots.get(own.lease)
       if (!entry) return
-      const answer = await release(leases, entry.slot, node(), signal)
-      if (answer.outcome === 'unknown') throw new Error(`slot ${own.lease} could not be given back`, { cause: answer.error })
-      await giveBackControlPlane(own.lease) // before this one is forgotten: a failure is tried again with it
-      drop(own.lease)
+      const result = await release(leases, entry.slot, node(), signal)
+      if (result.outcome === 'unknown') throw new Error(`slot ${own.lease} could not be given back`, { cause: result.error })
+      await releaseUnusedControlPlane(own.lease) // before this one is forgotten: a failure is tried again with it
+      recordReleased(own.lease)
     },
 
-    kinds: () => [...held.values()].map(({ slot }) => ({ phase: slot.phase, kind: slot.kind })),
+    kinds: () => [...heldSlots.values()].map(({ slot }) => ({ phase: slot.phase, kind: slot.kind })),
   }
 }
 
-const view = ({ slot, skyhook, skyhookUid, confirmed, renewedAtMs }: Held): OwnSlot => ({
+const view = ({ slot, skyhook, skyhookUid, confirmed, renewedAtMs }: HeldSlot): OwnSlot => ({
   skyhook,
   skyhookUid,
   lease: slot.name,
@@ -255,7 +255,7 @@ function packagesOf(state: State, skyhook: string): string[] {
   const view = state.skyhooks.known ? state.skyhooks.value.find(({ metadata }) => metadata.name === skyhook) : undefined
   const record = state.journal.skyhooks[skyhook]
   return Object.entries(view?.spec.packages ?? {})
-    .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.finished === undefined)
+    .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.finishedInputs === undefined)
     .map(([name, { version }]) => `${name}:${version}`)
     .sort()
 }

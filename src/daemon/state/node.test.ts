@@ -2,40 +2,40 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../../kube/credentials.ts'
-import { createTransport, type Transport } from '../../kube/transport.ts'
+import { createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 import { followNode, type NodeSource } from './node.ts'
 
 const taint: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
-const foreign: Taint = { key: 'theirs', effect: 'NoSchedule' }
+const foreignTaint: Taint = { key: 'theirs', effect: 'NoSchedule' }
 
 let server: FakeApiServer
-let transport: Transport
-let stopping: AbortController
+let transport: KubeTransport
+let shutdown: AbortController
 let source: NodeSource
 
 beforeEach(async () => {
   server = await startFakeApiServer()
-  transport = createTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
-  stopping = new AbortController()
+  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
+  shutdown = new AbortController()
 })
 
 afterEach(async () => {
-  stopping.abort()
+  shutdown.abort()
   transport.close()
   await server.stop()
 })
 
-function show(unschedulable: boolean, taints: readonly Taint[]): void {
+function putNode(unschedulable: boolean, taints: readonly Taint[]): void {
   server.put('/api/v1/nodes', { metadata: { name: 'n' }, spec: { unschedulable, taints } })
 }
 
 /** Whether it is settled at once, and again after `then`. */
 async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
-  source = followNode(transport, 'n', { onNode: () => undefined, onFact: () => undefined, signal: stopping.signal })
+  source = followNode(transport, 'n', { onNode: () => undefined, onFact: () => undefined, signal: shutdown.signal })
   await source.synced
   let isSettled = false
-  const waiting = source.tainted(20_000).then(() => (isSettled = true))
+  const waiting = source.untilTaintMatches(20_000).then(() => (isSettled = true))
   await sleep(50)
   const before = isSettled
   then()
@@ -44,18 +44,18 @@ async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
 }
 
 test('a cordon is settled once its taint is there', async () => {
-  show(true, [foreign])
-  expect(await settledBeforeAndAfter(() => show(true, [foreign, taint]))).toEqual([false, true])
+  putNode(true, [foreignTaint])
+  expect(await settledBeforeAndAfter(() => putNode(true, [foreignTaint, taint]))).toEqual([false, true])
 })
 
 test('a cordon given back is settled once its taint is gone', async () => {
-  show(false, [taint])
-  expect(await settledBeforeAndAfter(() => show(false, []))).toEqual([false, true])
+  putNode(false, [taint])
+  expect(await settledBeforeAndAfter(() => putNode(false, []))).toEqual([false, true])
 })
 
 test('where no controller sets the taint, the wait ends by itself', async () => {
-  show(true, [])
-  source = followNode(transport, 'n', { onNode: () => undefined, onFact: () => undefined, signal: stopping.signal })
+  putNode(true, [])
+  source = followNode(transport, 'n', { onNode: () => undefined, onFact: () => undefined, signal: shutdown.signal })
   await source.synced
-  await expect(source.tainted(30)).resolves.toBeUndefined()
+  await expect(source.untilTaintMatches(30)).resolves.toBeUndefined()
 })

@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import type { Reflector, ReflectorFact } from '../../kube/reflector.ts'
 import { startReflector } from '../../kube/reflector.ts'
-import type { Transport } from '../../kube/transport.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 
 type NodeObject = KubernetesNode & KubeObject
@@ -9,17 +9,17 @@ type NodeObject = KubernetesNode & KubeObject
 export type NodeSource = {
   readonly synced: Promise<void>
   ageMs(): number
-  /** Resolves when the own Node is seen in a version other than `resourceVersion`, or after `atMostMs`. */
-  changedFrom(resourceVersion: string, atMostMs: number): Promise<void>
-  /** Resolves when the own Node is seen in this version or a later one, or after `atMostMs`. */
-  reached(resourceVersion: string, atMostMs: number): Promise<void>
-  /** Resolves when the node controller's taint of unschedulable nodes says what the Node's spec says, or after `atMostMs`. */
-  tainted(atMostMs: number): Promise<void>
+  /** Resolves when the own Node is seen in a version other than `resourceVersion`, or after `timeoutMs`. */
+  untilChanged(resourceVersion: string, timeoutMs: number): Promise<void>
+  /** Resolves when the own Node is seen in this version or a later one, or after `timeoutMs`. */
+  untilReached(resourceVersion: string, timeoutMs: number): Promise<void>
+  /** Resolves when the node controller's taint of unschedulable nodes says what the Node's spec says, or after `timeoutMs`. */
+  untilTaintMatches(timeoutMs: number): Promise<void>
 }
 
 /** Follows the own Node, and nothing of any other. Images, volumes and other bulk of its status are not kept. */
 export function followNode(
-  transport: Transport,
+  transport: KubeTransport,
   name: string,
   options: {
     readonly onNode: (node: KubernetesNode | undefined) => void
@@ -31,20 +31,20 @@ export function followNode(
   const reflector: Reflector<NodeObject> = startReflector<NodeObject>(transport, {
     path: '/api/v1/nodes',
     query: { fieldSelector: `metadata.name=${name}` },
-    keep: slim,
+    transform: stripNode,
     onChange: () => {
       options.onNode(reflector.store.get(name))
-      const due = waiters
+      const notified = waiters
       waiters = []
-      for (const notify of due) notify()
+      for (const notify of notified) notify()
     },
     onFact: options.onFact,
     signal: options.signal,
   })
 
-  async function until(holds: (node: NodeObject | undefined) => boolean, atMostMs: number): Promise<void> {
-    const deadlineMs = Date.now() + atMostMs
-    while (!holds(reflector.store.get(name)) && Date.now() < deadlineMs && !options.signal.aborted) {
+  async function waitUntil(isSatisfied: (node: NodeObject | undefined) => boolean, timeoutMs: number): Promise<void> {
+    const deadlineMs = Date.now() + timeoutMs
+    while (!isSatisfied(reflector.store.get(name)) && Date.now() < deadlineMs && !options.signal.aborted) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, deadlineMs - Date.now())
         waiters.push(() => {
@@ -58,19 +58,21 @@ export function followNode(
   return {
     synced: reflector.synced,
     ageMs: () => reflector.ageMs(),
-    changedFrom: (version, atMostMs) => until((node) => node === undefined || node.metadata.resourceVersion !== version, atMostMs),
-    reached: (version, atMostMs) => until((node) => node === undefined || isAtLeast(node.metadata.resourceVersion, version), atMostMs),
-    tainted: (atMostMs) => until((node) => node === undefined || isTainted(node) === (node.spec?.unschedulable === true), atMostMs),
+    untilChanged: (version, timeoutMs) => waitUntil((node) => node === undefined || node.metadata.resourceVersion !== version, timeoutMs),
+    untilReached: (version, timeoutMs) =>
+      waitUntil((node) => node === undefined || isAtLeast(node.metadata.resourceVersion, version), timeoutMs),
+    untilTaintMatches: (timeoutMs) =>
+      waitUntil((node) => node === undefined || isTainted(node) === (node.spec?.unschedulable === true), timeoutMs),
   }
 }
 
 const isTainted = ({ spec }: NodeObject): boolean => spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/unschedulable') === true
 
 /** Resource versions of one object grow as decimal numbers; Kubernetes documents them as comparable since 1.35. */
-const isAtLeast = (version: string, wanted: string): boolean =>
-  version.length > wanted.length || (version.length === wanted.length && version >= wanted)
+const isAtLeast = (version: string, minVersion: string): boolean =>
+  version.length > minVersion.length || (version.length === minVersion.length && version >= minVersion)
 
-function slim({ apiVersion, kind, metadata, spec, status }: NodeObject): NodeObject {
+function stripNode({ apiVersion, kind, metadata, spec, status }: NodeObject): NodeObject {
   return {
     ...(apiVersion && { apiVersion }),
     ...(kind && { kind }),

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import type { PackageRecord } from '../../schemas/journal.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
-import { newRecord } from '../../stages/model/plan-builder.ts'
+import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { Log } from '../telemetry/log.ts'
 import { followPackageStatuses } from './package-statuses.ts'
@@ -28,7 +28,7 @@ const entry = (name: string, change: Partial<PackageRecord> = {}): PackageRecord
 let folder: string
 let state: State
 let statuses: PackageStatuses
-let woken = 0
+let wakeCount = 0
 const warnings: string[] = []
 const log: Log = { ...createLog('silent', {}), warn: (_, message) => void warnings.push(message) }
 
@@ -37,12 +37,12 @@ beforeEach(async () => {
   await mkdir(join(folder, 's/status'), { recursive: true })
   const { work: _, ...notBegun } = entry('idle')
   const packages = { 'a|1.0.0': entry('a'), 'b|1.0.0': entry('b'), 'idle|1.0.0': notBegun }
-  const record = { ...newRecord('uid'), packages }
+  const record = { ...newSkyhookRecord('uid'), packages }
   state = newState({ ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }, 'boot')
-  woken = 0
+  wakeCount = 0
   warnings.length = 0
   statuses = followPackageStatuses(createHostRoot(folder), { copyDirRoot: '/', agentLogRoot: '/log' }, state, log, () => {
-    woken += 1
+    wakeCount += 1
   })
 })
 afterEach(async () => {
@@ -61,41 +61,41 @@ const messages = (): Record<string, string> =>
 
 test('nothing is known before the first look, and nothing is there after it', async () => {
   expect(messages()).toEqual({ unknown: expect.stringContaining('not been looked at') as string })
-  await statuses.look()
-  expect([messages(), woken]).toEqual([{}, 1])
+  await statuses.refresh()
+  expect([messages(), wakeCount]).toEqual([{}, 1])
 })
 
 test('what is new, changed and gone wakes the agent; what stays does not', async () => {
   await write('a', 'one')
   await write('idle', 'not begun') // and no package of that name ever wrote anything
   await write('stranger', 'of no package')
-  await statuses.look()
-  expect([messages(), woken]).toEqual([{ 's/a': 'one' }, 1])
-  await statuses.look()
-  expect(woken).toBe(1)
+  await statuses.refresh()
+  expect([messages(), wakeCount]).toEqual([{ 's/a': 'one' }, 1])
+  await statuses.refresh()
+  expect(wakeCount).toBe(1)
   await write('a', 'another')
   await write('b', 'two')
-  await statuses.look()
-  expect([messages(), woken]).toEqual([{ 's/a': 'another', 's/b': 'two' }, 2])
+  await statuses.refresh()
+  expect([messages(), wakeCount]).toEqual([{ 's/a': 'another', 's/b': 'two' }, 2])
   await rm(join(folder, 's/status/a.json'))
-  await statuses.look()
-  expect([messages(), woken]).toEqual([{ 's/b': 'two' }, 3])
+  await statuses.refresh()
+  expect([messages(), wakeCount]).toEqual([{ 's/b': 'two' }, 3])
 })
 
 test('an answer is read when it is asked for', async () => {
   await write('a', 'one')
-  await statuses.look()
+  await statuses.refresh()
   await write('a', 'now')
-  await statuses.answer({ do: 'readStatus', key: 'k', skyhook: 's', package: 'a', question: 'q' })
-  expect(state.answers.get('q')).toMatchObject({ state: 'read', status: { message: 'now' } })
+  await statuses.readForStage({ do: 'readStatus', key: 'k', skyhook: 's', package: 'a', requestId: 'q' })
+  expect(state.requestedStatuses.get('q')).toMatchObject({ state: 'read', status: { message: 'now' } })
 })
 
 test('a folder that is none keeps what was known, and is told once', async () => {
   await write('a', 'one')
-  await statuses.look()
+  await statuses.refresh()
   await rm(join(folder, 's/status'), { recursive: true })
   await writeFile(join(folder, 's/status'), '')
-  await statuses.look()
-  await statuses.look()
+  await statuses.refresh()
+  await statuses.refresh()
   expect([messages(), warnings.length]).toEqual([{ 's/a': 'one' }, 1])
 })

@@ -1,80 +1,80 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { HostFolders } from '../../packages/layout.ts'
 import { packagesWithStatus, readPackageStatus, statusSignature } from '../../packages/step/status-file.ts'
-import type { StatusRead } from '../../schemas/package-status.ts'
+import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Action } from '../../stages/model/plan.ts'
-import { packageOf } from '../../stages/package/run-requests.ts'
+import { packageStatusKey } from '../../stages/package/run-requests.ts'
 import { known } from '../../stages/model/snapshot.ts'
 import { errorField } from '../telemetry/log.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { State } from './state.ts'
 
 /** A look costs a folder per Skyhook and a stat per package with a status; what is wished for on a host is never urgent. */
-const lookEveryMs = 10_000
+const refreshIntervalMs = 10_000
 
-/** What the packages on this host say about themselves: read when a stage asks, and looked at now and then besides. */
+/** What the packages on this host say about themselves: read when a stage asks, and looked at now and then sharingNodesOf. */
 export type PackageStatuses = {
   /** Reads the file now, as the answer to one question. */
-  answer(action: Extract<Action, { do: 'readStatus' }>): Promise<void>
+  readForStage(action: Extract<Action, { do: 'readStatus' }>): Promise<void>
   /** Looks for changes; only what changed is read. */
-  look(): Promise<void>
+  refresh(): Promise<void>
   close(): void
 }
 
-type Seen = { readonly signature: string; readonly read: StatusRead }
+type CachedStatus = { readonly signature: string; readonly read: StatusReadResult }
 
 export function followPackageStatuses(root: HostRoot, folders: HostFolders, state: State, log: Log, wake: () => void): PackageStatuses {
-  let seen: ReadonlyMap<string, Seen> = new Map()
-  let looking = Promise.resolve()
-  let told = ''
+  let cached: ReadonlyMap<string, CachedStatus> = new Map()
+  let refreshing = Promise.resolve()
+  let lastReportedError = ''
 
-  async function lookNow(): Promise<void> {
-    const found = new Map<string, Seen>()
+  async function refreshNow(): Promise<void> {
+    const current = new Map<string, CachedStatus>()
     for (const [skyhook, { packages, orphaned }] of Object.entries(state.journal.skyhooks)) {
       if (orphaned) continue
       const names = new Set(Object.values(packages).flatMap(({ name, work }) => (work ? [name] : [])))
       for (const name of await packagesWithStatus(root, folders, skyhook)) {
         if (!names.has(name)) continue
         const signature = await statusSignature(root, folders, skyhook, name)
-        const key = packageOf(skyhook, name)
-        const before = seen.get(key)
+        const key = packageStatusKey(skyhook, name)
+        const previous = cached.get(key)
         if (signature === undefined) continue
-        found.set(
+        current.set(
           key,
-          before?.signature === signature ? before : { signature, read: await readPackageStatus(root, folders, skyhook, name) },
+          previous?.signature === signature ? previous : { signature, read: await readPackageStatus(root, folders, skyhook, name) },
         )
       }
     }
-    const isSame = state.statuses.known && found.size === seen.size && [...found].every(([key, one]) => seen.get(key) === one)
-    seen = found
+    const isSame = state.statuses.known && current.size === cached.size && [...current].every(([key, one]) => cached.get(key) === one)
+    cached = current
     if (isSame) return
-    state.statuses = known(new Map([...found].map(([key, { read }]) => [key, read])))
+    state.statuses = known(new Map([...current].map(([key, { read }]) => [key, read])))
     wake()
   }
 
   /** One after another: a later look never yields to what an earlier one found. */
-  function look(): Promise<void> {
-    looking = looking.then(lookNow).then(
+  function refresh(): Promise<void> {
+    refreshing = refreshing.then(refreshNow).then(
       () => {
-        told = ''
+        lastReportedError = ''
       },
       (error: unknown) => {
         const fields = errorField(error)
-        if (told !== fields.error) log.warn(fields, 'the status files of packages could not be looked at')
-        told = fields.error // once, not every ten seconds
+        if (lastReportedError !== fields.error) log.warn(fields, 'the status files of packages could not be looked at')
+        lastReportedError = fields.error // once, not every ten seconds
       },
     )
-    return looking
+    return refreshing
   }
 
-  const timer = setInterval(() => void look(), lookEveryMs)
+  const timer = setInterval(() => void refresh(), refreshIntervalMs)
   timer.unref()
 
   return {
-    async answer({ skyhook, package: name, question }) {
-      state.answers.set(question, await readPackageStatus(root, folders, skyhook, name))
+    async readForStage({ skyhook, package: name, requestId }) {
+      state.requestedStatuses.set(requestId, await readPackageStatus(root, folders, skyhook, name))
     },
-    look,
+    refresh,
     close: () => clearInterval(timer),
   }
 }

@@ -1,7 +1,7 @@
 import { listAll } from '../../kube/list.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { startReflector } from '../../kube/reflector.ts'
-import type { Transport } from '../../kube/transport.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import type { PodWatch } from '../../stages/drain/drain.ts'
 import type { Pod } from '../../stages/drain/pods.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
@@ -12,60 +12,66 @@ type PodObject = Pod & KubeObject
 /** Follows the pods of this node while somebody needs them. */
 export type PodSource = {
   /** `cordoned` begins with a LIST of its own, taken after the cordon became visible. */
-  follow(wanted: PodWatch): void
+  follow(podWatch: PodWatch): void
   /** One consistent LIST of this moment, also put into the state. */
-  readFresh(signal: AbortSignal): Promise<readonly Pod[]>
+  listNow(signal: AbortSignal): Promise<readonly Pod[]>
 }
 
-export function createPodSource(transport: Transport, nodeName: string, state: State, wake: () => void, signal: AbortSignal): PodSource {
+export function createPodSource(
+  transport: KubeTransport,
+  nodeName: string,
+  state: State,
+  wake: () => void,
+  signal: AbortSignal,
+): PodSource {
   const query = { fieldSelector: `spec.nodeName=${nodeName}` }
-  let following: PodWatch = 'no'
-  let stop = new AbortController()
+  let currentWatch: PodWatch = 'no'
+  let watchController = new AbortController()
 
-  function show(pods: readonly Pod[], since: 'any' | 'cordoned'): void {
+  function setPods(pods: readonly Pod[], since: 'any' | 'cordoned'): void {
     state.pods = known({ pods, since })
     const uids = new Set(pods.map(({ metadata }) => metadata.uid))
     for (const uid of state.evictions.keys()) if (!uids.has(uid)) state.evictions.delete(uid)
   }
 
-  function start(since: 'any' | 'cordoned', mine: AbortSignal): void {
+  function start(since: 'any' | 'cordoned', watchSignal: AbortSignal): void {
     const reflector = startReflector<PodObject>(transport, {
       path: '/api/v1/pods',
       query,
-      keep: slim,
+      transform: stripPod,
       onChange: ({ state: reflected }) => {
-        if (mine.aborted) return
+        if (watchSignal.aborted) return
         // a broken watch may miss a pod that comes; what it showed last is not the present
-        if (reflected.state === 'synced') show([...reflector.store.values()], since)
+        if (reflected.state === 'synced') setPods([...reflector.store.values()], since)
         else state.pods = unknown('the pods of this node cannot be listed')
         wake()
       },
-      signal: AbortSignal.any([signal, mine]),
+      signal: AbortSignal.any([signal, watchSignal]),
     })
     reflector.ended.catch(() => undefined) // only `onChange` could make it reject, and it does not throw
     reflector.synced.catch(() => undefined) // aborted before
   }
 
   return {
-    follow(wanted) {
-      if (wanted === following) return
-      following = wanted
-      stop.abort()
-      stop = new AbortController()
+    follow(podWatch) {
+      if (podWatch === currentWatch) return
+      currentWatch = podWatch
+      watchController.abort()
+      watchController = new AbortController()
       state.pods = unknown('the pods of this node are not followed')
-      if (wanted === 'no') state.evictions.clear()
-      else start(wanted, stop.signal)
+      if (podWatch === 'no') state.evictions.clear()
+      else start(podWatch, watchController.signal)
     },
 
-    async readFresh(readSignal) {
-      const { items } = await listAll<PodObject, Pod>(transport, '/api/v1/pods', { query, signal: readSignal, keep: slim })
-      if (following !== 'no') show(items, following)
+    async listNow(readSignal) {
+      const { items } = await listAll<PodObject, Pod>(transport, '/api/v1/pods', { query, signal: readSignal, transform: stripPod })
+      if (currentWatch !== 'no') setPods(items, currentWatch)
       return items
     },
   }
 }
 
-const slim = ({ metadata, spec, status }: PodObject): PodObject => ({
+const stripPod = ({ metadata, spec, status }: PodObject): PodObject => ({
   metadata,
   spec: { ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }), ...(spec?.tolerations && { tolerations: spec.tolerations }) },
   status: { ...(status?.phase !== undefined && { phase: status.phase }) },

@@ -1,11 +1,11 @@
 import { isNotFound } from '../../kube/errors.ts'
-import type { Transport } from '../../kube/transport.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import type { ReferencePort } from '../../packages/step/references.ts'
 
 type Data = { readonly data?: Readonly<Record<string, string>> }
 
 /** Secrets and ConfigMaps of the agent's namespace, read one by one by name when they are needed, and kept nowhere. */
-export function createReferences(transport: Transport, namespace: string): ReferencePort {
+export function createReferences(transport: KubeTransport, namespace: string): ReferencePort {
   const read = async (plural: string, name: string): Promise<Readonly<Record<string, string>> | undefined> => {
     try {
       const { data = {} } = await transport.json<Data>('GET', `/api/v1/namespaces/${namespace}/${plural}/${encodeURIComponent(name)}`)

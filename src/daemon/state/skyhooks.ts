@@ -2,8 +2,8 @@ import type { KubeObject } from '../../kube/objects.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import type { Reflector, ReflectorFact, ReflectorState } from '../../kube/reflector.ts'
 import { startReflector } from '../../kube/reflector.ts'
-import { exponentialBackoff, pause } from '../../kube/retry.ts'
-import type { Transport } from '../../kube/transport.ts'
+import { exponentialBackoff, abortableSleep } from '../../kube/retry.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
@@ -17,7 +17,7 @@ export type SkyhookSource = { readonly synced: Promise<void>; ageMs(): number }
  * of a large rollout, which changes every second, then never travels to the nodes.
  */
 export function followSkyhooks(
-  transport: Transport,
+  transport: KubeTransport,
   options: {
     /** Spreads the reads of a fleet after one edit, in ms (design: up to min(5 s, 1 ms × agents)). */
     readonly readDelayMs: () => number
@@ -28,7 +28,7 @@ export function followSkyhooks(
   },
 ): SkyhookSource {
   const objects = new Map<string, Skyhook>()
-  const reading = new Set<string>()
+  const readsInFlight = new Set<string>()
   const backoff = exponentialBackoff()
 
   const reflector: Reflector<KubeObject> = startReflector<KubeObject>(transport, {
@@ -45,10 +45,10 @@ export function followSkyhooks(
   /** Reads what is missing or old, then tells what is known. */
   function refresh(): void {
     for (const [name, { metadata }] of reflector.store) {
-      if (isCurrent(objects.get(name), metadata) || reading.has(name)) continue
-      reading.add(name)
+      if (isCurrent(objects.get(name), metadata) || readsInFlight.has(name)) continue
+      readsInFlight.add(name)
       void read(name).finally(() => {
-        reading.delete(name)
+        readsInFlight.delete(name)
         refresh()
       })
     }
@@ -56,7 +56,7 @@ export function followSkyhooks(
   }
 
   async function read(name: string): Promise<void> {
-    await pause(options.readDelayMs(), options.signal).catch(() => undefined)
+    await abortableSleep(options.readDelayMs(), options.signal).catch(() => undefined)
     for (let attempt = 0; !options.signal.aborted; attempt++) {
       const metadata = reflector.store.get(name)?.metadata
       if (!metadata || isCurrent(objects.get(name), metadata)) return
@@ -69,7 +69,7 @@ export function followSkyhooks(
       } catch (error) {
         if (options.signal.aborted || isNotFound(error)) return // the watch will say that it is gone
         options.onReadFailed(name, error)
-        await pause(backoff(attempt), options.signal).catch(() => undefined)
+        await abortableSleep(backoff(attempt), options.signal).catch(() => undefined)
       }
     }
   }

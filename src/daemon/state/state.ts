@@ -1,19 +1,19 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
-import type { StatusRead } from '../../schemas/package-status.ts'
+import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type {
   AttemptObservation,
-  CleanUp,
+  OnTestFinished,
   Eviction,
-  FollowedPods,
+  WatchedPods,
   InterruptObservation,
   Known,
   OwnSlot,
   Preparation,
   SkyhookView,
-  SlotAnswer,
+  SlotDenial,
   StageSettings,
-  World,
+  Snapshot,
 } from '../../stages/model/snapshot.ts'
 import { unknown } from '../../stages/model/snapshot.ts'
 
@@ -24,21 +24,21 @@ export type State = {
   skyhooks: Known<readonly SkyhookView[]>
   journal: Journal
   readonly attempts: Map<string, AttemptObservation>
-  readonly prepared: Map<string, Preparation>
+  readonly preparations: Map<string, Preparation>
   slots: Known<readonly OwnSlot[]>
-  readonly waiting: Map<string, SlotAnswer>
-  pods: Known<FollowedPods>
+  readonly slotDenials: Map<string, SlotDenial>
+  pods: Known<WatchedPods>
   singleNode: boolean | undefined
   hostFolders: ReadonlySet<string>
   readonly evictions: Map<string, Eviction>
   readonly interrupts: Map<string, InterruptObservation>
-  statuses: World['statuses']
-  readonly answers: Map<string, StatusRead>
-  readonly cleanUps: Map<string, CleanUp>
+  statuses: Snapshot['statuses']
+  readonly requestedStatuses: Map<string, StatusReadResult>
+  readonly cleanUps: Map<string, OnTestFinished>
   /** The host's bus. */
-  host: World['host']
+  host: Snapshot['host']
   /** Why the journal cannot be written; nothing is begun meanwhile. */
-  journalTrouble: string | undefined
+  journalError: string | undefined
 }
 
 export function newState(journal: Journal, bootId: string): State {
@@ -48,24 +48,24 @@ export function newState(journal: Journal, bootId: string): State {
     skyhooks: unknown('the Skyhooks have not been listed yet'),
     journal,
     attempts: new Map(),
-    prepared: new Map(),
+    preparations: new Map(),
     slots: unknown('the Leases have not been listed yet'),
-    waiting: new Map(),
+    slotDenials: new Map(),
     pods: unknown('the pods of this node are not followed'),
     singleNode: undefined,
     hostFolders: new Set(),
     evictions: new Map(),
     interrupts: new Map(),
     statuses: unknown('the status files of packages have not been looked at yet'),
-    answers: new Map(),
+    requestedStatuses: new Map(),
     cleanUps: new Map(),
     host: { state: 'usable' },
-    journalTrouble: undefined,
+    journalError: undefined,
   }
 }
 
 /** A snapshot for one decision; undefined while the own Node has not been read. */
-export function worldOf(state: State, nowMs: number, settings: StageSettings): World | undefined {
+export function snapshotOf(state: State, nowMs: number, settings: StageSettings): Snapshot | undefined {
   const { node } = state
   if (!node) return undefined
   return {
@@ -75,23 +75,23 @@ export function worldOf(state: State, nowMs: number, settings: StageSettings): W
     skyhooks: state.skyhooks,
     journal: state.journal,
     attempts: new Map(state.attempts),
-    prepared: new Map(state.prepared),
+    preparations: new Map(state.preparations),
     slots: state.slots,
-    waiting: new Map(state.waiting),
+    slotDenials: new Map(state.slotDenials),
     pods: state.pods,
     singleNode: state.singleNode,
     hostFolders: state.hostFolders,
     evictions: new Map(state.evictions),
     interrupts: new Map(state.interrupts),
     statuses: state.statuses,
-    answers: new Map(state.answers),
+    requestedStatuses: new Map(state.requestedStatuses),
     cleanUps: new Map(state.cleanUps),
     host: hostOf(state),
     settings,
   }
 }
 
-function hostOf({ host, journalTrouble }: State): World['host'] {
-  if (host.state === 'unusable' || journalTrouble === undefined) return host
-  return { state: 'unusable', reason: 'HostUnusable', message: `nothing is begun while the journal cannot be written: ${journalTrouble}` }
+function hostOf({ host, journalError }: State): Snapshot['host'] {
+  if (host.state === 'unusable' || journalError === undefined) return host
+  return { state: 'unusable', reason: 'HostUnusable', message: `nothing is begun while the journal cannot be written: ${journalError}` }
 }

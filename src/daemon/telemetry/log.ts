@@ -14,9 +14,13 @@ export function createLog(level: string, base: Readonly<Record<string, string>>)
 
 /** An error as a log field: its words and those of its causes, without stack unless it is a bug of ours. */
 export function errorField(error: unknown): { readonly error: string } {
-  const words: string[] = []
-  for (let at: unknown = error; at !== undefined && words.length < 5; at = at instanceof Error ? at.cause : undefined) {
-    words.push(at instanceof Error ? at.message : JSON.stringify(at))
+  const messages: string[] = []
+  for (
+    let current: unknown = error;
+    current !== undefined && messages.length < 5;
+    current = current instanceof Error ? current.cause : undefined
+  ) {
+    messages.push(current instanceof Error ? current.message : JSON.stringify(current))
   }
-  return { error: words.join(': ') }
+  return { error: messages.join(': ') }
 }

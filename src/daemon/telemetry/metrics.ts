@@ -17,7 +17,7 @@ export type MetricSources = {
   readonly version: string
   readonly slots: () => readonly { readonly phase: string; readonly kind: string }[]
   readonly reasons: () => ReadonlyMap<ReasonName, number>
-  readonly wishes: () => ReadonlyMap<'run' | 'interrupt', number>
+  readonly packageRequests: () => ReadonlyMap<'run' | 'interrupt', number>
   readonly isCensusLeader: () => boolean
   readonly reflectorAges: () => ReadonlyMap<string, number>
 }
@@ -38,14 +38,14 @@ export function createMetrics(sources: MetricSources): Metrics {
     buckets: [0.1, 1, 5, 30, 120, 600, 3600],
     registers,
   })
-  const holds = new Histogram({
+  const slotHolds = new Histogram({
     name: 'skyhookd_slot_hold_duration_seconds',
     help: 'Time that this node held a slot, by the phase it ended in',
     labelNames: ['phase'],
     buckets: [0.5, 1, 5, 30, 120, 600, 3600],
     registers,
   })
-  const waits = new Histogram({
+  const slotWaits = new Histogram({
     name: 'skyhookd_slot_wait_duration_seconds',
     help: 'Time from the first asking for a slot to its grant',
     buckets: [0.1, 1, 5, 30, 120, 600, 3600],
@@ -66,7 +66,7 @@ export function createMetrics(sources: MetricSources): Metrics {
     'skyhookd_package_requests',
     'Packages of this host that want a run of config, or say that they need an interrupt',
     ['kind'],
-    () => [...sources.wishes()].map(([kind, count]) => [{ kind }, count]),
+    () => [...sources.packageRequests()].map(([kind, count]) => [{ kind }, count]),
   )
   gauge(
     registry,
@@ -82,8 +82,8 @@ export function createMetrics(sources: MetricSources): Metrics {
     registry,
     apiRequest: (verb, code, count = 1) => requests.inc({ verb, code: String(code) }, count),
     stepEnded: (stage, result, seconds) => steps.observe({ stage, result }, seconds),
-    slotHeld: (phase, seconds) => holds.observe({ phase }, seconds),
-    slotWaited: (seconds) => waits.observe(seconds),
+    slotHeld: (phase, seconds) => slotHolds.observe({ phase }, seconds),
+    slotWaited: (seconds) => slotWaits.observe(seconds),
   }
 }
 

@@ -7,7 +7,7 @@ export const healthSocket = '/tmp/skyhookd-health.sock'
 /** The probe: asks the running agent and returns the exit code; what is wrong goes to stderr. */
 export async function probe(check: 'live' | 'ready', socket = healthSocket): Promise<number> {
   try {
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
       request({ socketPath: socket, path: `/${check}`, timeout: 3_000 }, resolve)
         .on('timeout', function (this: { destroy(error: Error): void }) {
           this.destroy(new Error('no answer within 3 s'))
@@ -16,8 +16,8 @@ export async function probe(check: 'live' | 'ready', socket = healthSocket): Pro
         .end()
     })
     let text = ''
-    for await (const chunk of answer) text += String(chunk)
-    if (answer.statusCode === 200) return 0
+    for await (const chunk of response) text += String(chunk)
+    if (response.statusCode === 200) return 0
     process.stderr.write(text)
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)

@@ -1,23 +1,28 @@
 import type { EventRecorder, EventTarget } from '../../kube/events.ts'
 import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'
-import { reasonLastsMs } from '../../stages/model/reasons.ts'
+import { reasonReportDelayMs } from '../../stages/model/reasons.ts'
 import type { Log } from './log.ts'
 
-export type Teller = {
+export type EventReporter = {
   events(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
 }
 
 /** Reasons that pass by in every healthy rollout: they stand on the Node, an Event for each would be noise. */
-const quietReasons = new Set(['Preparing', 'WaitingForSlot', 'WaitingForPriority', 'WaitingForBatch', 'Soaking', 'RebootPending'])
+const suppressedReasons = new Set(['Preparing', 'WaitingForSlot', 'WaitingForPriority', 'WaitingForBatch', 'Soaking', 'RebootPending'])
 
 /**
  * One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it.
- * `whoCordoned` names the other writer of a cordon, as far as it can be known; it never rejects.
+ * `findCordoner` names the other writer of a cordon, as far as it can be known; it never rejects.
  */
-export function createTeller(log: Log, recorder: EventRecorder, node: EventTarget, whoCordoned: () => Promise<string | undefined>): Teller {
-  const toldReasons = new Map<string, string>()
+export function createEventReporter(
+  log: Log,
+  recorder: EventRecorder,
+  node: EventTarget,
+  findCordoner: () => Promise<string | undefined>,
+): EventReporter {
+  const reportedReasons = new Map<string, string>()
 
-  function tell(event: StageEvent): void {
+  function reportEvent(event: StageEvent): void {
     const { type: _, skyhook, ...fields } = event
     // `message` is the key of the line's own words: two keys of one name, and each reader takes another
     const line = 'message' in fields ? { skyhook, ...fields, message: undefined, detail: fields.message } : { skyhook, ...fields }
@@ -50,11 +55,11 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
       case 'interruptRequired':
         log.info(line, 'the package needs its interrupt')
         return record('Normal', 'InterruptRequired', `Skyhook ${skyhook}, package ${event.package} needs its interrupt: ${event.message}`)
-      case 'cordonForeign':
+      case 'cordonChangedExternally':
         log.warn(line, 'somebody else changed the cordon while we hold it')
         if (!event.unschedulable)
           return record('Warning', 'CordonChanged', `somebody uncordoned the node while Skyhook ${skyhook} holds it`) // nobody records who
-        return void whoCordoned().then((manager) =>
+        return void findCordoner().then((manager) =>
           record('Warning', 'CordonChanged', `the node was cordoned by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`),
         )
       case 'reset':
@@ -86,14 +91,14 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
     }
   }
 
-  function tellReasons(reasons: ReadonlyMap<string, TimedReason>): void {
-    for (const name of toldReasons.keys()) if (!reasons.has(name)) toldReasons.delete(name)
+  function reportReasons(reasons: ReadonlyMap<string, TimedReason>): void {
+    for (const name of reportedReasons.keys()) if (!reasons.has(name)) reportedReasons.delete(name)
     for (const [skyhook, { reason, message, sinceMs }] of reasons) {
       const text = `${reason}: ${message}`
-      if (toldReasons.get(skyhook) === text) continue
-      if (Date.now() - sinceMs < reasonLastsMs) continue // passes by
-      toldReasons.set(skyhook, text)
-      if (quietReasons.has(reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
+      if (reportedReasons.get(skyhook) === text) continue
+      if (Date.now() - sinceMs < reasonReportDelayMs) continue // passes by
+      reportedReasons.set(skyhook, text)
+      if (suppressedReasons.has(reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
       else {
         log.info({ skyhook, reason, detail: message }, 'not complete')
         if (reason !== 'StepFailed' && reason !== 'CheckFailed') {
@@ -105,8 +110,8 @@ export function createTeller(log: Log, recorder: EventRecorder, node: EventTarge
 
   return {
     events(events, reasons) {
-      for (const event of events) tell(event)
-      tellReasons(reasons)
+      for (const event of events) reportEvent(event)
+      reportReasons(reasons)
     },
   }
 }

@@ -5,9 +5,9 @@
  * that are not D-Bus end the connection instead of the process.
  */
 import { connect as connectSocket } from 'node:net'
-import { BusError, NoAnswerError, NotConnectedError } from './errors.ts'
-import { crashPoint } from '../fs/failpoint.ts'
-import { authenticationRequest, type BusMessage, createMessageReader, encodeMessage, MESSAGE_TYPE, readAuthentication } from './wire.ts'
+import { BusError, NoReplyError, NotConnectedError } from './errors.ts'
+import { failpoint } from '../fs/failpoint.ts'
+import { authenticationRequest, type BusMessage, createMessageReader, encodeMessage, messageType, readAuthentication } from './wire.ts'
 
 export type BusCall = {
   readonly destination: string
@@ -18,7 +18,7 @@ export type BusCall = {
   readonly body?: readonly unknown[]
 }
 
-export type CallOptions = { readonly timeoutMs?: number; readonly signal?: AbortSignal }
+export type BusCallOptions = { readonly timeoutMs?: number; readonly signal?: AbortSignal }
 
 /** Which signals to ask the bus for. `sender` may be a well-known name; the signals carry its unique one. */
 export type SignalMatch = {
@@ -33,13 +33,13 @@ export type BusSignal = { readonly sender: string; readonly path: string; readon
 
 export type SystemBus = {
   /** Resolves, never rejects, with the reason once the connection has ended. */
-  readonly gone: Promise<Error>
+  readonly closed: Promise<Error>
   /**
-   * Calls a method and returns the values of its reply. Rejects with BusError for an error reply, NoAnswerError when the
+   * Calls a method and returns the values of its reply. Rejects with BusError for an error reply, NoReplyError when the
    * outcome is unknown, NotConnectedError or the codec's error when nothing was sent. Calls are carried out in the order
    * in which they are made, answers may overtake each other.
    */
-  call(call: BusCall, options?: CallOptions): Promise<readonly unknown[]>
+  call(call: BusCall, options?: BusCallOptions): Promise<readonly unknown[]>
   /**
    * Subscribes; in effect for everything that is called afterwards. Any local user may send any signal to any
    * connection: a listener that believes what a signal says compares its sender.
@@ -49,19 +49,19 @@ export type SystemBus = {
   close(): void
 }
 
-const CALL_TIMEOUT_MS = 25_000 // what libdbus and sd-bus use
-const CONNECT_TIMEOUT_MS = 5_000
+const defaultCallTimeoutMs = 25_000 // what libdbus and sd-bus use
+const defaultConnectTimeoutMs = 5_000
 
 /** Methods that change nothing, or nothing that outlives this connection. Every other one is an order, and a crash point. */
-const questions = new Set(
+const effectFreeMethods = new Set(
   `Hello AddMatch RemoveMatch GetNameOwner Subscribe RefUnit UnrefUnit Get GetAll ListUnitsByNames ListUnitsByPatterns ListInhibitors`.split(
     ' ',
   ),
 )
 
-export const BUS = { destination: 'org.freedesktop.DBus', path: '/org/freedesktop/DBus', interface: 'org.freedesktop.DBus' } as const
+export const busDriver = { destination: 'org.freedesktop.DBus', path: '/org/freedesktop/DBus', interface: 'org.freedesktop.DBus' } as const
 
-type Pending = { readonly resolve: (body: readonly unknown[]) => void; readonly reject: (error: Error) => void }
+type PendingCall = { readonly resolve: (body: readonly unknown[]) => void; readonly reject: (error: Error) => void }
 
 /** Connects, authenticates and says Hello, all within `timeoutMs`. */
 export async function connectSystemBus(options: {
@@ -70,33 +70,33 @@ export async function connectSystemBus(options: {
   readonly signal?: AbortSignal
 }): Promise<SystemBus> {
   options.signal?.throwIfAborted()
-  const timeoutMs = options.timeoutMs ?? CONNECT_TIMEOUT_MS
+  const timeoutMs = options.timeoutMs ?? defaultConnectTimeoutMs
   const socket = connectSocket(options.socketPath)
-  const pending = new Map<number, Pending>()
+  const pendingCalls = new Map<number, PendingCall>()
   const subscriptions = new Set<{ match: SignalMatch; listener: (signal: BusSignal) => void }>()
-  const gone = Promise.withResolvers<Error>()
-  let ended: Error | undefined
+  const closed = Promise.withResolvers<Error>()
+  let endReason: Error | undefined
   let lastSerial = 0
 
   function end(reason: Error): void {
-    if (ended) return
-    ended = reason
+    if (endReason) return
+    endReason = reason
     socket.destroy()
-    for (const call of pending.values()) {
-      call.reject(new NoAnswerError('connection-lost', `the connection to the system bus ended: ${reason.message}`, { cause: reason }))
+    for (const call of pendingCalls.values()) {
+      call.reject(new NoReplyError('connection-lost', `the connection to the system bus ended: ${reason.message}`, { cause: reason }))
     }
-    pending.clear()
+    pendingCalls.clear()
     subscriptions.clear()
-    gone.resolve(reason)
+    closed.resolve(reason)
   }
 
   function receive(message: BusMessage): void {
-    if (message.type === MESSAGE_TYPE.signal) return deliver(message)
-    const call = pending.get(message.replySerial ?? 0)
+    if (message.type === messageType.signal) return deliver(message)
+    const call = pendingCalls.get(message.replySerial ?? 0)
     if (!call) return // answered after its timeout
-    pending.delete(message.replySerial ?? 0)
-    if (message.type === MESSAGE_TYPE.methodReturn) call.resolve(message.body)
-    else call.reject(errorOf(message))
+    pendingCalls.delete(message.replySerial ?? 0)
+    if (message.type === messageType.methodReturn) call.resolve(message.body)
+    else call.reject(toBusError(message))
   }
 
   function deliver(message: BusMessage): void {
@@ -109,25 +109,25 @@ export async function connectSystemBus(options: {
     }
   }
 
-  async function call(request: BusCall, { timeoutMs = CALL_TIMEOUT_MS, signal }: CallOptions = {}): Promise<readonly unknown[]> {
+  async function call(request: BusCall, { timeoutMs = defaultCallTimeoutMs, signal }: BusCallOptions = {}): Promise<readonly unknown[]> {
     signal?.throwIfAborted()
-    if (ended) throw new NotConnectedError(`not connected to the system bus: ${ended.message}`, { cause: ended })
+    if (endReason) throw new NotConnectedError(`not connected to the system bus: ${endReason.message}`, { cause: endReason })
     lastSerial = lastSerial >= 0xffff_ffff ? 1 : lastSerial + 1
     const serial = lastSerial
     const bytes = encodeMessage({ ...request, body: request.body ?? [], serial })
     const answer = Promise.withResolvers<readonly unknown[]>()
-    const giveUp = (reason: 'timeout' | 'aborted', message: string, cause?: unknown) => {
-      pending.delete(serial)
-      answer.reject(new NoAnswerError(reason, message, { cause }))
+    const rejectCall = (reason: 'timeout' | 'aborted', message: string, cause?: unknown) => {
+      pendingCalls.delete(serial)
+      answer.reject(new NoReplyError(reason, message, { cause }))
     }
-    const timer = setTimeout(() => giveUp('timeout', `${request.member}: no answer within ${timeoutMs} ms`), timeoutMs)
-    const onAbort = () => giveUp('aborted', `${request.member}: given up before the answer`, signal?.reason)
+    const timer = setTimeout(() => rejectCall('timeout', `${request.member}: no answer within ${timeoutMs} ms`), timeoutMs)
+    const onAbort = () => rejectCall('aborted', `${request.member}: given up before the answer`, signal?.reason)
     signal?.addEventListener('abort', onAbort, { once: true })
-    pending.set(serial, answer)
+    pendingCalls.set(serial, answer)
     socket.write(bytes)
     try {
       const values = await answer.promise
-      if (!questions.has(request.member)) crashPoint(`bus:${request.member}`)
+      if (!effectFreeMethods.has(request.member)) failpoint(`bus:${request.member}`)
       return values
     } finally {
       clearTimeout(timer)
@@ -140,24 +140,24 @@ export async function connectSystemBus(options: {
     subscriptions.add(subscription)
     const rule = matchRule(match)
     // Not awaited: the bus works in order, so the rule stands before whatever is called next. Without it we would be deaf.
-    call({ ...BUS, member: 'AddMatch', signature: 's', body: [rule] }).catch((error: unknown) =>
+    call({ ...busDriver, member: 'AddMatch', signature: 's', body: [rule] }).catch((error: unknown) =>
       end(new Error(`cannot subscribe to ${match.member}`, { cause: error })),
     )
     return () => {
-      if (!subscriptions.delete(subscription) || ended) return
-      call({ ...BUS, member: 'RemoveMatch', signature: 's', body: [rule] }).catch(() => {}) // it ends with the connection anyway
+      if (!subscriptions.delete(subscription) || endReason) return
+      call({ ...busDriver, member: 'RemoveMatch', signature: 's', body: [rule] }).catch(() => {}) // it ends with the connection anyway
     }
   }
 
-  const takeIn = createInput()
+  const readChunk = createStreamReader()
   socket.on('data', (chunk: Buffer) => {
     let messages: readonly BusMessage[]
     try {
-      messages = takeIn(chunk)
+      messages = readChunk(chunk)
     } catch (error) {
       return end(error instanceof Error ? error : new Error(String(error)))
     }
-    for (const message of messages) if (!ended) receive(message)
+    for (const message of messages) if (!endReason) receive(message)
   })
   socket.on('error', end)
   socket.on('close', () => end(new Error('the bus closed the connection')))
@@ -165,32 +165,32 @@ export async function connectSystemBus(options: {
   const onAbort = () => end(new Error('given up while connecting', { cause: options.signal?.reason }))
   options.signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    await call({ ...BUS, member: 'Hello' }, { timeoutMs }) // goes out with the authentication: one round trip for both
+    await call({ ...busDriver, member: 'Hello' }, { timeoutMs }) // goes out with the authentication: one round trip for both
   } catch (error) {
     options.signal?.throwIfAborted()
-    const reason = ended ?? (error as Error)
+    const reason = endReason ?? (error as Error)
     end(reason)
     throw new NotConnectedError(`cannot connect to the system bus at ${options.socketPath}: ${reason.message}`, { cause: reason })
   } finally {
     options.signal?.removeEventListener('abort', onAbort)
   }
-  return { gone: gone.promise, call, onSignal, close: () => end(new Error('closed by the agent')) }
+  return { closed: closed.promise, call, onSignal, close: () => end(new Error('closed by the agent')) }
 }
 
-function errorOf({ errorName, body: [text] }: BusMessage): BusError {
+function toBusError({ errorName, body: [text] }: BusMessage): BusError {
   return new BusError(errorName ?? 'org.freedesktop.DBus.Error.Failed', typeof text === 'string' ? text : '')
 }
 
 /** Takes in chunks: first the answer to the authentication, then messages. */
-function createInput(): (chunk: Buffer) => readonly BusMessage[] {
+function createStreamReader(): (chunk: Buffer) => readonly BusMessage[] {
   const read = createMessageReader()
-  let greeting: Buffer | undefined = Buffer.alloc(0)
+  let authenticationReply: Buffer | undefined = Buffer.alloc(0)
   return (chunk) => {
-    if (!greeting) return read(chunk)
-    greeting = Buffer.concat([greeting, chunk])
-    const rest = readAuthentication(greeting)
+    if (!authenticationReply) return read(chunk)
+    authenticationReply = Buffer.concat([authenticationReply, chunk])
+    const rest = readAuthentication(authenticationReply)
     if (!rest) return []
-    greeting = undefined
+    authenticationReply = undefined
     return rest.length > 0 ? read(rest) : []
   }
 }

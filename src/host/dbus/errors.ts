@@ -11,14 +11,14 @@ export class BusError extends Error {
   }
 }
 
-export type NoAnswerReason = 'timeout' | 'connection-lost' | 'aborted'
+export type NoReplyReason = 'timeout' | 'connection-lost' | 'aborted'
 
 /** The call went out and no answer came: it may have been carried out or not. */
-export class NoAnswerError extends Error {
-  override readonly name = 'NoAnswerError'
-  readonly reason: NoAnswerReason
+export class NoReplyError extends Error {
+  override readonly name = 'NoReplyError'
+  readonly reason: NoReplyReason
 
-  constructor(reason: NoAnswerReason, message: string, options?: ErrorOptions) {
+  constructor(reason: NoReplyReason, message: string, options?: ErrorOptions) {
     super(message, options)
     this.reason = reason
   }
@@ -30,7 +30,7 @@ export class NotConnectedError extends Error {
 }
 
 /** Errors that the bus itself makes up when the service ended or stayed silent during the call. */
-const UNANSWERED_BY_SERVICE = new Set([
+const noReplyErrorNames = new Set([
   'org.freedesktop.DBus.Error.NoReply',
   'org.freedesktop.DBus.Error.Disconnected',
   'org.freedesktop.DBus.Error.Timeout',
@@ -39,7 +39,7 @@ const UNANSWERED_BY_SERVICE = new Set([
 
 /** True when the call may have had its effect all the same: look before asking again. */
 export function isOutcomeUnknown(error: unknown): boolean {
-  return error instanceof NoAnswerError || (error instanceof BusError && UNANSWERED_BY_SERVICE.has(error.name))
+  return error instanceof NoReplyError || (error instanceof BusError && noReplyErrorNames.has(error.name))
 }
 
 /** One line for a reason or a log: the bus name of the error, if it has one, and its words. */

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { type FakeAnswer, startFakeBus } from '../../../test/support/fake-bus.ts'
-import { keepBus } from './reconnecting.ts'
+import { createBusConnection } from './reconnecting.ts'
 
 const thing = { destination: 'org.example', path: '/org/example', interface: 'org.example.Thing' }
 const jobs = { sender: 'org.freedesktop.systemd1', interface: 'org.freedesktop.systemd1.Manager', member: 'JobRemoved' }
 
-async function kept() {
+async function startConnection() {
   const server = await startFakeBus()
   server.answers('Do', {})
-  const connection = keepBus({ socketPath: server.socketPath })
+  const connection = createBusConnection({ socketPath: server.socketPath })
   return {
     server,
     connection,
@@ -22,7 +22,7 @@ async function kept() {
 
 describe('a connection that is kept', () => {
   test('connects at the first use only', async () => {
-    await using bus = await kept()
+    await using bus = await startConnection()
     expect(bus.connection.state()).toMatchObject({ state: 'disconnected' })
     expect(bus.server.clients).toHaveLength(0)
     await Promise.all([bus.call(), bus.call(), bus.call()])
@@ -31,7 +31,7 @@ describe('a connection that is kept', () => {
   })
 
   test('comes back by itself and tells so', async () => {
-    await using bus = await kept()
+    await using bus = await startConnection()
     const states: string[] = []
     bus.connection.onState(({ state }) => states.push(state))
     await bus.call()
@@ -42,31 +42,31 @@ describe('a connection that is kept', () => {
   })
 
   test('never repeats what was under way when it ended', async () => {
-    await using bus = await kept()
+    await using bus = await startConnection()
     await bus.call()
     bus.server.answers('Do', ({ client }) => {
       client.hangUp()
       return 'silent'
     })
-    await expect(bus.call()).rejects.toMatchObject({ name: 'NoAnswerError', reason: 'connection-lost' })
+    await expect(bus.call()).rejects.toMatchObject({ name: 'NoReplyError', reason: 'connection-lost' })
     expect(bus.server.calledMembers()).toEqual(['Do', 'Do'])
   })
 
   test('subscribes anew on every connection, also to what was asked for in between', async () => {
-    await using bus = await kept()
-    const heard: string[] = []
-    bus.connection.onSignal(jobs, () => heard.push('early'))
+    await using bus = await startConnection()
+    const received: string[] = []
+    bus.connection.onSignal(jobs, () => received.push('early'))
     await bus.call()
-    bus.connection.onSignal(jobs, () => heard.push('late'))
+    bus.connection.onSignal(jobs, () => received.push('late'))
     bus.server.hangUpAll()
     await expect.poll(() => bus.server.clients.length).toBe(2)
     await bus.call()
     bus.server.signal('JobRemoved', 's', ['x'])
-    await expect.poll(() => heard).toEqual(['early', 'late'])
+    await expect.poll(() => received).toEqual(['early', 'late'])
   })
 
   test('prepares every connection before anybody may use it', async () => {
-    await using bus = await kept()
+    await using bus = await startConnection()
     bus.server.answers('Prepare', {})
     bus.connection.onConnect(async (bus) => {
       await bus.call({ ...thing, member: 'Prepare' })
@@ -79,7 +79,7 @@ describe('a connection that is kept', () => {
   })
 
   test('gives up a connection that cannot be prepared, and takes the next', async () => {
-    await using bus = await kept()
+    await using bus = await startConnection()
     let failures = 1
     bus.server.answers('Prepare', (): FakeAnswer => (failures-- > 0 ? { error: 'org.example.NotYet' } : {}))
     bus.connection.onConnect(async (bus) => {
@@ -97,7 +97,7 @@ describe('a connection that is kept', () => {
       client.hangUp()
       return 'silent'
     })
-    const connection = keepBus({ socketPath: server.socketPath, random: () => 1 })
+    const connection = createBusConnection({ socketPath: server.socketPath, random: () => 1 })
     await expect(connection.withBus(async () => {}, { timeoutMs: 400 })).rejects.toThrow(/no system bus for 400 ms: cannot connect/)
     connection.close()
     expect(connections).toBeGreaterThan(2)
@@ -105,7 +105,7 @@ describe('a connection that is kept', () => {
   })
 
   test('says why there is none, and may be given up', async () => {
-    const connection = keepBus({ socketPath: '/nonexistent/bus' })
+    const connection = createBusConnection({ socketPath: '/nonexistent/bus' })
     await expect(connection.withBus(async () => {}, { timeoutMs: 30 })).rejects.toThrow(/ENOENT/)
     expect(connection.state()).toMatchObject({ state: 'disconnected', why: expect.stringContaining('ENOENT') as string })
     await expect(connection.withBus(async () => {}, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough')

@@ -23,101 +23,101 @@ export type BusConnection = {
   close(): void
 }
 
-const BACKOFF_FIRST_MS = 20 // a restarted dbus-daemon takes connections again after 20-60 ms
-const BACKOFF_MAX_MS = 2_000
+const initialBackoffMs = 20 // a restarted dbus-daemon takes connections again after 20-60 ms
+const maxBackoffMs = 2_000
 /** A connection that ended sooner counts as a failure: a bus that accepts and hangs up is not asked in a tight loop. */
-const STABLE_AFTER_MS = 1_000
-const WAIT_FOR_CONNECTION_MS = 10_000
+const stableAfterMs = 1_000
+const defaultConnectionWaitMs = 10_000
 
 /** Begins to connect at the first use, and from then on keeps itself connected until `close`. */
-export function keepBus(options: {
+export function createBusConnection(options: {
   readonly socketPath: string
   readonly now?: () => number
   readonly random?: () => number
   readonly connect?: typeof connectSystemBus
 }): BusConnection {
   const { now = Date.now, random = Math.random, connect = connectSystemBus } = options
-  const closing = new AbortController()
+  const closeController = new AbortController()
   const subscriptions = new Set<{ match: SignalMatch; listener: (signal: BusSignal) => void; cancel?: () => void }>()
   const preparations = new Set<(bus: SystemBus) => Promise<void>>()
   const listeners = new Set<(state: BusState) => void>()
   let state: BusState = { state: 'disconnected', sinceMs: now(), why: 'not connected yet' }
-  let ready = Promise.withResolvers<SystemBus>()
-  let open: SystemBus | undefined // connected, perhaps still being prepared
-  let prepared: SystemBus | undefined
-  let running: Promise<void> | undefined
+  let connectedBus = Promise.withResolvers<SystemBus>()
+  let openBus: SystemBus | undefined // connected, perhaps still being prepared
+  let preparedBus: SystemBus | undefined
+  let reconnectLoop: Promise<void> | undefined
 
-  function change(next: BusState): void {
+  function setState(next: BusState): void {
     state = next
     for (const listener of listeners) listener(next)
   }
 
   /** Lives through one connection; returns why it ended or never came about. */
-  async function useOneConnection(): Promise<Error> {
+  async function runConnection(): Promise<Error> {
     try {
-      open = await connect({ socketPath: options.socketPath, signal: closing.signal })
+      openBus = await connect({ socketPath: options.socketPath, signal: closeController.signal })
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error))
     }
-    const bus = open
+    const bus = openBus
     try {
       for (const subscription of subscriptions) subscription.cancel = bus.onSignal(subscription.match, subscription.listener)
       await Promise.all([...preparations].map((prepare) => prepare(bus)))
     } catch (error) {
-      open = undefined
+      openBus = undefined
       bus.close()
       return error instanceof Error ? error : new Error(String(error))
     }
-    prepared = bus
-    ready.resolve(bus)
-    change({ state: 'connected', sinceMs: now() })
-    const reason = await bus.gone
-    open = prepared = undefined
-    ready = Promise.withResolvers()
+    preparedBus = bus
+    connectedBus.resolve(bus)
+    setState({ state: 'connected', sinceMs: now() })
+    const reason = await bus.closed
+    openBus = preparedBus = undefined
+    connectedBus = Promise.withResolvers()
     return reason
   }
 
-  async function keep(): Promise<void> {
-    let backoffMs = BACKOFF_FIRST_MS
-    while (!closing.signal.aborted) {
-      const begunAtMs = now()
-      const why = (await useOneConnection()).message
-      if (closing.signal.aborted) return
-      if (state.state === 'connected') change({ state: 'disconnected', sinceMs: now(), why })
-      else if (state.why !== why) change({ state: 'disconnected', sinceMs: state.sinceMs, why })
-      if (now() - begunAtMs > STABLE_AFTER_MS) backoffMs = BACKOFF_FIRST_MS
-      await delay(backoffMs * (0.5 + random() / 2), undefined, { signal: closing.signal }).catch(() => {}) // closing ends the loop
-      backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS)
+  async function runReconnectLoop(): Promise<void> {
+    let backoffMs = initialBackoffMs
+    while (!closeController.signal.aborted) {
+      const startedAtMs = now()
+      const why = (await runConnection()).message
+      if (closeController.signal.aborted) return
+      if (state.state === 'connected') setState({ state: 'disconnected', sinceMs: now(), why })
+      else if (state.why !== why) setState({ state: 'disconnected', sinceMs: state.sinceMs, why })
+      if (now() - startedAtMs > stableAfterMs) backoffMs = initialBackoffMs
+      await delay(backoffMs * (0.5 + random() / 2), undefined, { signal: closeController.signal }).catch(() => {}) // closing ends the loop
+      backoffMs = Math.min(backoffMs * 2, maxBackoffMs)
     }
   }
 
-  async function present(timeoutMs: number, signal: AbortSignal | undefined): Promise<SystemBus> {
+  async function waitForBus(timeoutMs: number, signal: AbortSignal | undefined): Promise<SystemBus> {
     signal?.throwIfAborted()
-    if (closing.signal.aborted) throw new NotConnectedError('the connection to the system bus is closed')
-    running ??= keep()
-    if (prepared) return prepared
-    const abandoned = Promise.withResolvers<never>()
+    if (closeController.signal.aborted) throw new NotConnectedError('the connection to the system bus is closed')
+    reconnectLoop ??= runReconnectLoop()
+    if (preparedBus) return preparedBus
+    const cancellation = Promise.withResolvers<never>()
     const why = () => (state.state === 'disconnected' ? state.why : 'it ended')
-    const timer = setTimeout(() => abandoned.reject(new NotConnectedError(`no system bus for ${timeoutMs} ms: ${why()}`)), timeoutMs)
-    const giveUp = AbortSignal.any(signal ? [closing.signal, signal] : [closing.signal])
-    const onAbort = () => abandoned.reject(giveUp.reason)
-    giveUp.addEventListener('abort', onAbort, { once: true })
+    const timer = setTimeout(() => cancellation.reject(new NotConnectedError(`no system bus for ${timeoutMs} ms: ${why()}`)), timeoutMs)
+    const cancelSignal = AbortSignal.any(signal ? [closeController.signal, signal] : [closeController.signal])
+    const onAbort = () => cancellation.reject(cancelSignal.reason)
+    cancelSignal.addEventListener('abort', onAbort, { once: true })
     try {
-      return await Promise.race([ready.promise, abandoned.promise])
+      return await Promise.race([connectedBus.promise, cancellation.promise])
     } finally {
       clearTimeout(timer)
-      giveUp.removeEventListener('abort', onAbort)
+      cancelSignal.removeEventListener('abort', onAbort)
     }
   }
 
   return {
-    async withBus(use, { timeoutMs = WAIT_FOR_CONNECTION_MS, signal } = {}) {
-      return await use(await present(timeoutMs, signal))
+    async withBus(use, { timeoutMs = defaultConnectionWaitMs, signal } = {}) {
+      return await use(await waitForBus(timeoutMs, signal))
     },
     onSignal(match, listener) {
       const subscription: { match: SignalMatch; listener: typeof listener; cancel?: () => void } = { match, listener }
       subscriptions.add(subscription)
-      if (open) subscription.cancel = open.onSignal(match, listener)
+      if (openBus) subscription.cancel = openBus.onSignal(match, listener)
       return () => {
         subscriptions.delete(subscription)
         subscription.cancel?.()
@@ -133,8 +133,8 @@ export function keepBus(options: {
     },
     state: () => state,
     close() {
-      closing.abort(new NotConnectedError('the connection to the system bus is closed'))
-      open?.close()
+      closeController.abort(new NotConnectedError('the connection to the system bus is closed'))
+      openBus?.close()
     },
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
-import { createMessageReader, encodeMessage, MESSAGE_TYPE, readAuthentication } from './wire.ts'
+import { createMessageReader, encodeMessage, messageType, readAuthentication } from './wire.ts'
 
 const call = { path: '/org/example', interface: 'org.example.Thing', member: 'Do', destination: 'org.example' }
 
@@ -57,7 +57,7 @@ describe('a stream that is not D-Bus', () => {
   })
 
   test('is refused when a message is nonsense inside', () => {
-    const bytes = encodeMessage({ ...call, type: MESSAGE_TYPE.signal, serial: 1, signature: 's', body: ['text'] })
+    const bytes = encodeMessage({ ...call, type: messageType.signal, serial: 1, signature: 's', body: ['text'] })
     expect(() => createMessageReader()(Buffer.from(bytes).fill(0xff, 16))).toThrow(Error)
   })
 })

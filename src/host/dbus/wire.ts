@@ -7,7 +7,7 @@ import DBusBuffer from 'dbus-next/lib/dbus-buffer.js'
 import { marshallMessage, messageToJsFmt } from 'dbus-next/lib/marshall-compat.js'
 import { Message } from 'dbus-next/lib/message-type.js'
 
-export const MESSAGE_TYPE = { methodCall: 1, methodReturn: 2, error: 3, signal: 4 } as const
+export const messageType = { methodCall: 1, methodReturn: 2, error: 3, signal: 4 } as const
 
 export type BusMessage = {
   readonly type: number
@@ -23,16 +23,16 @@ export type BusMessage = {
   readonly body: readonly unknown[]
 }
 
-const FIXED_HEADER_BYTES = 16
+const fixedHeaderBytes = 16
 /** The protocol's own limit; a longer length means that the stream is not D-Bus. */
-const MAX_MESSAGE_BYTES = 128 * 1024 * 1024
-const LITTLE_ENDIAN = 0x6c
-const BIG_ENDIAN = 0x42
-const HEADER_FIELDS = ['', 'path', 'interface', 'member', 'errorName', 'replySerial', 'destination', 'sender', 'signature'] as const
+const maxMessageBytes = 128 * 1024 * 1024
+const littleEndian = 0x6c
+const bigEndian = 0x42
+const headerFields = ['', 'path', 'interface', 'member', 'errorName', 'replySerial', 'destination', 'sender', 'signature'] as const
 
 /** Bytes of one message. Throws when a name, a path or a value does not fit the protocol or the signature. */
 export function encodeMessage(message: Omit<BusMessage, 'type'> & { type?: number }): Buffer {
-  const [bytes] = marshallMessage(new Message({ ...message, type: message.type ?? MESSAGE_TYPE.methodCall }))
+  const [bytes] = marshallMessage(new Message({ ...message, type: message.type ?? messageType.methodCall }))
   return bytes
 }
 
@@ -49,7 +49,7 @@ function decodeMessage(bytes: Buffer): BusMessage {
   ]
   const message: Record<string, unknown> = { type, serial }
   for (const [code, [, [value]]] of fields) {
-    const name = HEADER_FIELDS[code]
+    const name = headerFields[code]
     if (name) message[name] = value
   }
   buffer.align(3)
@@ -60,11 +60,11 @@ function decodeMessage(bytes: Buffer): BusMessage {
 
 function messageLength(header: Buffer): number {
   const endian = header[0]
-  if (endian !== LITTLE_ENDIAN && endian !== BIG_ENDIAN) throw new Error('the bus sent something that is not D-Bus')
-  const read = (offset: number) => (endian === LITTLE_ENDIAN ? header.readUInt32LE(offset) : header.readUInt32BE(offset))
+  if (endian !== littleEndian && endian !== bigEndian) throw new Error('the bus sent something that is not D-Bus')
+  const read = (offset: number) => (endian === littleEndian ? header.readUInt32LE(offset) : header.readUInt32BE(offset))
   const fieldsBytes = Math.ceil(read(12) / 8) * 8
-  const length = FIXED_HEADER_BYTES + fieldsBytes + read(4)
-  if (length > MAX_MESSAGE_BYTES) throw new Error(`the bus announced a message of ${length} bytes, more than the protocol allows`)
+  const length = fixedHeaderBytes + fieldsBytes + read(4)
+  if (length > maxMessageBytes) throw new Error(`the bus announced a message of ${length} bytes, more than the protocol allows`)
   return length
 }
 
@@ -73,25 +73,25 @@ function messageLength(header: Buffer): number {
  * Throws when the stream is not D-Bus: nothing after that can be understood and the connection has to end.
  */
 export function createMessageReader(): (chunk: Buffer) => BusMessage[] {
-  let held: Buffer[] = []
-  let heldBytes = 0
-  let wanted = FIXED_HEADER_BYTES
+  let chunks: Buffer[] = []
+  let bufferedBytes = 0
+  let neededBytes = fixedHeaderBytes
   return (chunk) => {
-    held.push(chunk)
-    heldBytes += chunk.length
+    chunks.push(chunk)
+    bufferedBytes += chunk.length
     const messages: BusMessage[] = []
-    while (heldBytes >= wanted) {
-      const bytes: Buffer = held.length === 1 ? (held[0] as Buffer) : Buffer.concat(held)
-      held = [bytes]
+    while (bufferedBytes >= neededBytes) {
+      const bytes: Buffer = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
+      chunks = [bytes]
       const length = messageLength(bytes)
-      if (heldBytes < length) {
-        wanted = length
+      if (bufferedBytes < length) {
+        neededBytes = length
         break
       }
       messages.push(decodeMessage(bytes.subarray(0, length)))
-      held = length === bytes.length ? [] : [bytes.subarray(length)]
-      heldBytes -= length
-      wanted = FIXED_HEADER_BYTES
+      chunks = length === bytes.length ? [] : [bytes.subarray(length)]
+      bufferedBytes -= length
+      neededBytes = fixedHeaderBytes
     }
     return messages
   }
@@ -102,7 +102,7 @@ export function authenticationRequest(uid: number): string {
   return `\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString('hex')}\r\nBEGIN\r\n`
 }
 
-const MAX_AUTHENTICATION_LINE_BYTES = 16_384
+const maxAuthenticationLineBytes = 16_384
 
 /**
  * Reads the server's answer to `authenticationRequest`. Returns undefined while the line is incomplete, then the bytes
@@ -111,7 +111,7 @@ const MAX_AUTHENTICATION_LINE_BYTES = 16_384
 export function readAuthentication(received: Buffer): Buffer | undefined {
   const end = received.indexOf('\r\n')
   if (end < 0) {
-    if (received.length > MAX_AUTHENTICATION_LINE_BYTES) throw new Error('the bus did not answer the authentication with a line')
+    if (received.length > maxAuthenticationLineBytes) throw new Error('the bus did not answer the authentication with a line')
     return undefined
   }
   const line = received.toString('latin1', 0, end)

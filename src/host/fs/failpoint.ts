@@ -5,15 +5,15 @@
  * The points sit in the few functions that all such effects go through, and lint forbids the ways around them (build/effects.test.ts), so
  * no effect can be without a name.
  */
-let heard: ((name: string) => void) | undefined
+let failpointListener: ((name: string) => void) | undefined
 
 /** Synchronous: nothing of the agent runs between the effect and its point. */
-export function crashPoint(name: string): void {
-  heard?.(name)
+export function failpoint(name: string): void {
+  failpointListener?.(name)
 }
 
 /** From here on `listener` hears of each passage. Returns the way to end that. */
-export function listenToCrashPoints(listener: (name: string) => void): () => void {
-  heard = listener
-  return () => (heard = undefined)
+export function onFailpoint(listener: (name: string) => void): () => void {
+  failpointListener = listener
+  return () => (failpointListener = undefined)
 }

@@ -1,20 +1,20 @@
 /** Waiting for the disk. The only places that do, because each is a crash point, named by what the file is. */
 import { closeSync, constants, fsyncSync, openSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
-import { crashPoint } from './failpoint.ts'
+import { failpoint } from './failpoint.ts'
 
-const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
-const FILE = constants.O_RDONLY | constants.O_NOFOLLOW
+const openFolderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+const openFileFlags = constants.O_RDONLY | constants.O_NOFOLLOW
 
 /** Content written through `file`, known as `path`, is on disk when it returns. */
 export async function syncOpenFile(file: FileHandle, path: string): Promise<void> {
   await file.sync()
-  crashPoint(`fsync:${kindOf(path)}`)
+  failpoint(`fsync:${kindOf(path)}`)
 }
 
 /** The same for a file that was written by other means. */
 export async function syncFile(path: string): Promise<void> {
-  const file = await open(path, FILE)
+  const file = await open(path, openFileFlags)
   try {
     await syncOpenFile(file, path)
   } finally {
@@ -24,30 +24,30 @@ export async function syncFile(path: string): Promise<void> {
 
 /** Names in the folder are on disk when it returns: what was made, renamed or removed there. */
 export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, FOLDER)
+  const folder = await open(path, openFolderFlags)
   try {
     await folder.sync()
   } finally {
     await folder.close()
   }
-  crashPoint(`fsync:${kindOf(path)}/`)
+  failpoint(`fsync:${kindOf(path)}/`)
 }
 
 /** File or folder, at once: for the child that unpacks and does nothing else. */
-export function syncNow(path: string): void {
-  const fd = openSync(path, FILE)
+export function syncPathSync(path: string): void {
+  const fd = openSync(path, openFileFlags)
   try {
     fsyncSync(fd)
   } finally {
     closeSync(fd)
   }
-  crashPoint(`fsync:${kindOf(path)}`)
+  failpoint(`fsync:${kindOf(path)}`)
 }
 
 /** `journal`, `history` and the like; `skyhook` for the rest below the agent's folders, `host` for files of the host. */
 export function kindOf(path: string): string {
   const agentFile = /\/\.agent(?:\/([^/]+))?/.exec(path)
   if (agentFile) return (agentFile[1] ?? 'agent').replace(/\.json(\..*)?$/, '')
-  const published = /\/(flags|history|interrupts|configmaps|node-metadata|steps)(?:\/|$)/.exec(path)?.[1]
-  return published ?? (path.includes('/skyhook') ? 'skyhook' : 'host')
+  const publishedKind = /\/(flags|history|interrupts|configmaps|node-metadata|steps)(?:\/|$)/.exec(path)?.[1]
+  return publishedKind ?? (path.includes('/skyhook') ? 'skyhook' : 'host')
 }

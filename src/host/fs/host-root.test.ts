@@ -31,7 +31,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(outside, { recursive: true }))
 
-const within = async (path: string, last?: 'follow' | 'keep') => (await root.resolve(path, last)).slice(mount.length)
+const resolveWithin = async (path: string, last?: 'follow' | 'keep') => (await root.resolve(path, last)).slice(mount.length)
 
 describe('a path of the host', () => {
   test.each([
@@ -42,7 +42,7 @@ describe('a path of the host', () => {
     ['/nothing/here', '/nothing/here'],
     ['//etc///name/', '/etc/name'],
     ['/', '/'],
-  ])('%s leads to %s', async (path, target) => expect(await within(path)).toBe(target))
+  ])('%s leads to %s', async (path, target) => expect(await resolveWithin(path)).toBe(target))
 
   test.each([
     ['../../../../secret', '/secret'],
@@ -53,15 +53,15 @@ describe('a path of the host', () => {
   ])('through a link to %s stays inside', async (target, leadsTo) => {
     symlinkSync('name', join(mount, 'etc/link'))
     symlinkSync(target, join(mount, 'data/link'))
-    expect(await within('/data/link')).toBe(leadsTo)
+    expect(await resolveWithin('/data/link')).toBe(leadsTo)
     if (leadsTo === '/secret') await expect(root.readFile('/data/link')).rejects.toThrow('ENOENT')
     else expect((await root.readFile('/data/link')).toString()).toBe('the host')
   })
 
   test('whose last component is a link may mean the link', async () => {
     symlinkSync('/data/log', join(mount, 'data/log/again'))
-    expect(await within('/var/log', 'keep')).toBe('/var/log')
-    expect(await within('/var/log/again', 'keep')).toBe('/data/log/again')
+    expect(await resolveWithin('/var/log', 'keep')).toBe('/var/log')
+    expect(await resolveWithin('/var/log/again', 'keep')).toBe('/data/log/again')
   })
 
   test('that runs in circles is refused', async () => {

@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path'
 import { syncFolder, syncOpenFile } from './fsync.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
-const MAX_LINKS = 40
+const maxSymlinks = 40
 
 /** All paths are absolute paths of the host; errors are those of node:fs. */
 export type HostRoot = {
@@ -49,30 +49,30 @@ export function createHostRoot(mountPoint: string): HostRoot {
   async function resolve(path: string, last: 'follow' | 'keep' = 'follow'): Promise<string> {
     if (!path.startsWith('/')) throw new Error(`${JSON.stringify(path)} is not an absolute path of the host`)
     if (path.includes('\0')) throw new Error(`${JSON.stringify(path)} is not a path`)
-    const ahead = path.split('/').reverse()
-    const behind: string[] = []
+    const remaining = path.split('/').reverse()
+    const resolvedParts: string[] = []
     let links = 0
-    for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
+    for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) {
       if (name === '' || name === '.') continue
       if (name === '..') {
-        behind.pop()
+        resolvedParts.pop()
         continue
       }
-      behind.push(name)
-      if (last === 'keep' && ahead.every((rest) => rest === '' || rest === '.')) continue
-      const target = await linkTarget(`${root}/${behind.join('/')}`)
+      resolvedParts.push(name)
+      if (last === 'keep' && remaining.every((rest) => rest === '' || rest === '.')) continue
+      const target = await linkTarget(`${root}/${resolvedParts.join('/')}`)
       if (target === undefined) continue
-      if (++links > MAX_LINKS) throw Object.assign(new Error(`ELOOP: too many symbolic links, resolve '${path}'`), { code: 'ELOOP' })
-      if (target.startsWith('/')) behind.length = 0
-      else behind.pop()
-      ahead.push(...target.split('/').reverse())
+      if (++links > maxSymlinks) throw Object.assign(new Error(`ELOOP: too many symbolic links, resolve '${path}'`), { code: 'ELOOP' })
+      if (target.startsWith('/')) resolvedParts.length = 0
+      else resolvedParts.pop()
+      remaining.push(...target.split('/').reverse())
     }
-    return `${root}/${behind.join('/')}`
+    return `${root}/${resolvedParts.join('/')}`
   }
 
   async function replace(path: string, data: string | Uint8Array, mode: number, durable: boolean): Promise<void> {
     const target = await resolve(path, 'keep')
-    const temporary = `${target}.${randomBytes(6).toString('hex')}${TEMPORARY_SUFFIX}`
+    const temporary = `${target}.${randomBytes(6).toString('hex')}${temporarySuffix}`
     const file = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, mode)
     try {
       try {
@@ -104,10 +104,10 @@ export function createHostRoot(mountPoint: string): HostRoot {
     writeFile: (path, data, mode) => replace(path, data, mode, false),
     async mkdirp(path, mode = 0o755) {
       const target = await resolve(path)
-      const made = [await mkdir(dirname(target), { recursive: true, mode: 0o755 }), await mkdir(target, { recursive: true, mode })]
-      const first = made.find((folder) => folder !== undefined)
-      if (first === undefined) return
-      for (let folder = target; folder.length >= first.length; folder = dirname(folder)) await syncFolder(dirname(folder))
+      const created = [await mkdir(dirname(target), { recursive: true, mode: 0o755 }), await mkdir(target, { recursive: true, mode })]
+      const firstCreated = created.find((folder) => folder !== undefined)
+      if (firstCreated === undefined) return
+      for (let folder = target; folder.length >= firstCreated.length; folder = dirname(folder)) await syncFolder(dirname(folder))
     },
     async remove(path) {
       await rm(await resolve(path, 'keep'), { recursive: true, force: true })
@@ -118,18 +118,18 @@ export function createHostRoot(mountPoint: string): HostRoot {
     async readTree(path) {
       const folder = await resolve(path)
       const found: string[] = []
-      const enter = async (below: string): Promise<void> => {
-        for (const entry of await readdir(join(folder, below), { withFileTypes: true })) {
-          const path = join(below, entry.name)
+      const walk = async (relativePath: string): Promise<void> => {
+        for (const entry of await readdir(join(folder, relativePath), { withFileTypes: true })) {
+          const path = join(relativePath, entry.name)
           found.push(path)
-          if (entry.isDirectory()) await enter(path)
+          if (entry.isDirectory()) await walk(path)
         }
       }
-      await enter('')
+      await walk('')
       return found
     },
     async stat(path) {
-      return await lstat(await resolve(path)).catch(unlessMissing)
+      return await lstat(await resolve(path)).catch(ignoreEnoent)
     },
     async chmod(path, mode) {
       await chmod(await resolve(path), mode)
@@ -141,17 +141,17 @@ export function createHostRoot(mountPoint: string): HostRoot {
 }
 
 /** What ends the names of files that are not whole yet. After a crash they may be removed. */
-export const TEMPORARY_SUFFIX = '.tmp'
-/** Of a file that this or `copyFileWhole` of src/packages was writing; a package's own files may end in .tmp, too. */
+export const temporarySuffix = '.tmp'
+/** Of a file that this or `copyFileAtomic` of src/packages was writing; a package's own files may end in .tmp, too. */
 export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.test(path)
 
 async function linkTarget(path: string): Promise<string | undefined> {
-  const stats = await lstat(path).catch(unlessMissing)
+  const stats = await lstat(path).catch(ignoreEnoent)
   return stats?.isSymbolicLink() ? await readlink(path) : undefined
 }
 
 /** For `catch`: nothing there is no error. */
-export function unlessMissing(error: unknown): undefined {
+export function ignoreEnoent(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
   throw error
 }

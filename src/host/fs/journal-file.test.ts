@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { JOURNAL_PATH, openJournalFile } from './journal-file.ts'
+import { defaultJournalPath, openJournalFile } from './journal-file.ts'
 import { createHostRoot, type HostRoot } from './host-root.ts'
 
 type Document = { readonly v: 1; readonly n: number }
@@ -13,7 +13,7 @@ let file: string
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'journal-'))
   root = createHostRoot(mount)
-  file = join(mount, JOURNAL_PATH)
+  file = join(mount, defaultJournalPath)
   folder = join(file, '..')
   mkdirSync(folder, { recursive: true })
 })
@@ -41,7 +41,7 @@ describe('the journal', () => {
     async (content) => {
       writeFileSync(file, content)
       const journal = open()
-      expect(await journal.read()).toMatchObject({ state: 'unreadable', movedTo: `${JOURNAL_PATH}.unreadable-1234` })
+      expect(await journal.read()).toMatchObject({ state: 'unreadable', movedTo: `${defaultJournalPath}.unreadable-1234` })
       expect(readFileSync(`${file}.unreadable-1234`, 'utf8')).toBe(content)
       await journal.write({ v: 1, n: 1 })
       expect(await open().read()).toMatchObject({ state: 'read' })
@@ -79,19 +79,19 @@ describe('writes that pile up', () => {
   /** A disk that writes when told to. */
   function slowRoot() {
     const writes: { readonly content: string; finish(error?: Error): void }[] = []
-    const slow: HostRoot = {
+    const slowHost: HostRoot = {
       ...root,
       writeFileDurable: (_, data) =>
         new Promise((resolve, reject) => {
           writes.push({ content: String(data).trim(), finish: (error) => (error ? reject(error) : resolve()) })
         }),
     }
-    return { slow, writes }
+    return { slowHost, writes }
   }
 
   test('behind one another become one, with the last document', async () => {
-    const { slow, writes } = slowRoot()
-    const journal = open(slow)
+    const { slowHost, writes } = slowRoot()
+    const journal = open(slowHost)
     const first = journal.write({ v: 1, n: 1 })
     await expect.poll(() => writes.length).toBe(1)
     const later = [2, 3, 4].map((n) => journal.write({ v: 1, n }))
@@ -104,8 +104,8 @@ describe('writes that pile up', () => {
   })
 
   test('fail for those whose document did not reach the disk, and only for them', async () => {
-    const { slow, writes } = slowRoot()
-    const journal = open(slow)
+    const { slowHost, writes } = slowRoot()
+    const journal = open(slowHost)
     const first = journal.write({ v: 1, n: 1 })
     await expect.poll(() => writes.length).toBe(1)
     const second = journal.write({ v: 1, n: 2 })

@@ -5,7 +5,7 @@
  * where it is and writing is refused.
  */
 import { basename, dirname } from 'node:path'
-import { type HostRoot, TEMPORARY_SUFFIX, unlessMissing } from './host-root.ts'
+import { type HostRoot, temporarySuffix, ignoreEnoent } from './host-root.ts'
 
 export type Versioned = { readonly v: number }
 
@@ -30,26 +30,26 @@ export type JournalFile<T extends Versioned> = {
   write(document: T): Promise<void>
 }
 
-export const JOURNAL_PATH = '/var/lib/skyhook/.agent/journal.json'
+export const defaultJournalPath = '/var/lib/skyhook/.agent/journal.json'
 
 /** `version` is the newest `v` that this agent understands. */
 export function openJournalFile<T extends Versioned>(
   root: HostRoot,
   options: { readonly version: T['v']; readonly path?: string; readonly now?: () => number },
 ): JournalFile<T> {
-  const { version, path = JOURNAL_PATH, now = Date.now } = options
-  let refused: string | undefined
-  let queued: { document: T; done: Promise<void> } | undefined
-  let last: Promise<void> = Promise.resolve()
+  const { version, path = defaultJournalPath, now = Date.now } = options
+  let refusalReason: string | undefined
+  let queuedWrite: { document: T; done: Promise<void> } | undefined
+  let lastWrite: Promise<void> = Promise.resolve()
 
   async function read(): Promise<JournalRead<T>> {
-    await removeTemporaries(root, path)
+    await removeTemporaryFiles(root, path)
     let content: string | undefined
     try {
-      content = (await root.readFile(path).catch(unlessMissing))?.toString()
+      content = (await root.readFile(path).catch(ignoreEnoent))?.toString()
     } catch (error) {
-      refused = `cannot read ${path}: ${(error as Error).message}`
-      return { state: 'unreadable', why: refused }
+      refusalReason = `cannot read ${path}: ${(error as Error).message}`
+      return { state: 'unreadable', why: refusalReason }
     }
     if (content === undefined) return { state: 'absent' }
     const parsed = parse(content)
@@ -59,8 +59,8 @@ export function openJournalFile<T extends Versioned>(
       return { state: 'unreadable', why: `${path}: ${parsed.problem}`, movedTo }
     }
     if (parsed.document.v > version) {
-      refused = `${path} was written by a newer agent (version ${parsed.document.v}, this one knows ${version})`
-      return { state: 'unreadable', why: refused }
+      refusalReason = `${path} was written by a newer agent (version ${parsed.document.v}, this one knows ${version})`
+      return { state: 'unreadable', why: refusalReason }
     }
     return { state: 'read', document: parsed.document as T }
   }
@@ -76,20 +76,20 @@ export function openJournalFile<T extends Versioned>(
   }
 
   function write(document: T): Promise<void> {
-    if (refused !== undefined) return Promise.reject(new Error(`the journal is not written: ${refused}`))
-    if (queued) {
-      queued.document = document
-      return queued.done
+    if (refusalReason !== undefined) return Promise.reject(new Error(`the journal is not written: ${refusalReason}`))
+    if (queuedWrite) {
+      queuedWrite.document = document
+      return queuedWrite.done
     }
-    const next = { document, done: last }
-    queued = next
-    next.done = last
+    const next = { document, done: lastWrite }
+    queuedWrite = next
+    next.done = lastWrite
       .catch(() => {}) // its own callers hear of it
       .then(() => {
-        queued = undefined
+        queuedWrite = undefined
         return replace(`${JSON.stringify(next.document)}\n`)
       })
-    last = next.done
+    lastWrite = next.done
     return next.done
   }
 
@@ -109,9 +109,9 @@ function parse(content: string): { document: Versioned } | { problem: string } {
 }
 
 /** What a crash during a write left beside the file. Where the folder cannot be read, reading the file says why. */
-async function removeTemporaries(root: HostRoot, path: string): Promise<void> {
+async function removeTemporaryFiles(root: HostRoot, path: string): Promise<void> {
   const folder = dirname(path)
   for (const name of await root.readdir(folder).catch(() => [])) {
-    if (name.startsWith(`${basename(path)}.`) && name.endsWith(TEMPORARY_SUFFIX)) await root.remove(`${folder}/${name}`)
+    if (name.startsWith(`${basename(path)}.`) && name.endsWith(temporarySuffix)) await root.remove(`${folder}/${name}`)
   }
 }

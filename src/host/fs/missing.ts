@@ -1,5 +1,5 @@
 /** For `.catch(…)`: nothing there is an answer, everything else stays an error. */
-export function unlessMissing(error: unknown): undefined {
+export function ignoreNotFound(error: unknown): undefined {
   const { code } = error as NodeJS.ErrnoException
   if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
   throw error

@@ -2,11 +2,11 @@
 import type { HostRoot } from './host-root.ts'
 
 /** The init process's, as the host's own `/proc` shows it: an agent in a container has other mounts. */
-const mountInfo = '/proc/1/mountinfo'
+const mountInfoPath = '/proc/1/mountinfo'
 
 /** A sentence when files of this folder cannot be executed because of how it is mounted; undefined when they can, or when nobody can tell. */
-export async function whyNothingRunsIn(root: HostRoot, folder: string): Promise<string | undefined> {
-  const text = await root.readFile(mountInfo).catch(() => undefined) // whoever may not read it hears of it from the step
+export async function whyMountedNoexec(root: HostRoot, folder: string): Promise<string | undefined> {
+  const text = await root.readFile(mountInfoPath).catch(() => undefined) // whoever may not read it hears of it from the step
   if (text === undefined) return undefined
   const mount = mountOf(text.toString(), await hostPath(root, folder))
   if (mount?.options.includes('noexec') !== true) return undefined
@@ -25,9 +25,9 @@ type Mount = { readonly point: string; readonly options: readonly string[] }
 export function mountOf(text: string, path: string): Mount | undefined {
   let found: Mount | undefined
   for (const line of text.split('\n')) {
-    const [, , , , written, options] = line.split(' ')
-    if (written === undefined || options === undefined) continue
-    const point = written.replaceAll(/\\(\d{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
+    const [, , , , escapedPoint, options] = line.split(' ')
+    if (escapedPoint === undefined || options === undefined) continue
+    const point = escapedPoint.replaceAll(/\\(\d{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
     const isAbove = point === '/' || path === point || path.startsWith(`${point}/`)
     if (isAbove && point.length >= (found?.point.length ?? 0)) found = { point, options: options.split(',') }
   }

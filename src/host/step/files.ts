@@ -1,5 +1,5 @@
 /** Where a step's files are on the host. */
-import { type HostRoot, unlessMissing } from '../fs/host-root.ts'
+import { type HostRoot, ignoreEnoent } from '../fs/host-root.ts'
 import type { Units } from '../systemd/units.ts'
 
 export type StepHost = {
@@ -20,8 +20,8 @@ export type StepFiles = {
   readonly note: string
 }
 
-const ENVIRONMENT_SUFFIX = '.env'
-const NOTE_SUFFIX = '.note'
+const environmentSuffix = '.env'
+const noteSuffix = '.note'
 
 /** Throws on an id that cannot be the name of a file. */
 export function stepFiles({ agentFolder = '/var/lib/skyhook/.agent', runFolder = '/run/skyhook' }: StepHost, id: string): StepFiles {
@@ -32,14 +32,14 @@ export function stepFiles({ agentFolder = '/var/lib/skyhook/.agent', runFolder =
     resultsFolder,
     recorder: `${agentFolder}/record-result`,
     record: `${resultsFolder}/${id}`,
-    environment: `${runFolder}/${id}${ENVIRONMENT_SUFFIX}`,
-    note: `${runFolder}/${id}${NOTE_SUFFIX}`,
+    environment: `${runFolder}/${id}${environmentSuffix}`,
+    note: `${runFolder}/${id}${noteSuffix}`,
   }
 }
 
 /** What was noted when the attempt was started, by this agent or the one before; undefined after it was forgotten, and after a reboot. */
 export async function readStepNote(host: StepHost, id: string): Promise<string | undefined> {
-  return (await host.root.readFile(stepFiles(host, id).note).catch(unlessMissing))?.toString()
+  return (await host.root.readFile(stepFiles(host, id).note).catch(ignoreEnoent))?.toString()
 }
 
 /**
@@ -48,13 +48,13 @@ export async function readStepNote(host: StepHost, id: string): Promise<string |
  */
 export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>): Promise<void> {
   const { resultsFolder, runFolder } = stepFiles(host, 'any')
-  const suffixes = [ENVIRONMENT_SUFFIX, NOTE_SUFFIX]
-  const kept = new Set([...keep].flatMap((id) => suffixes.map((suffix) => `${id}${suffix}`)))
-  for (const name of (await host.root.readdir(resultsFolder).catch(unlessMissing)) ?? []) {
+  const suffixes = [environmentSuffix, noteSuffix]
+  const keptNames = new Set([...keep].flatMap((id) => suffixes.map((suffix) => `${id}${suffix}`)))
+  for (const name of (await host.root.readdir(resultsFolder).catch(ignoreEnoent)) ?? []) {
     if (!keep.has(name)) await host.root.remove(`${resultsFolder}/${name}`)
   }
-  for (const name of (await host.root.readdir(runFolder).catch(unlessMissing)) ?? []) {
+  for (const name of (await host.root.readdir(runFolder).catch(ignoreEnoent)) ?? []) {
     const isOurs = suffixes.some((suffix) => name.includes(suffix)) // temporary ones that a crash left behind too
-    if (isOurs && !kept.has(name)) await host.root.remove(`${runFolder}/${name}`)
+    if (isOurs && !keptNames.has(name)) await host.root.remove(`${runFolder}/${name}`)
   }
 }

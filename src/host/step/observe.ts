@@ -1,7 +1,7 @@
 /** How an attempt of a step stands: running, ended and how, or no trace of it. */
 import { stepFiles, type StepHost } from './files.ts'
 import { endOfUnit, outcomeOf, type StepOutcome } from '../systemd/unit-end.ts'
-import { readRecord, type StepRecord } from './result-record.ts'
+import { readResultRecord, type StepRecord } from './result-record.ts'
 import { isLive } from '../systemd/unit-state.ts'
 
 /** What the caller knows about the attempt; a record or a unit that does not fit is not believed. */
@@ -24,26 +24,26 @@ export type StepObservation =
       readonly invocationId?: string
       readonly bootId?: string
       /** The host was shutting down at the end: whatever the result, the step may have been stopped for that. */
-      readonly hostStopping?: true
+      readonly isHostStopping?: true
     }
 
 /** Looks once. Ended only when nothing of the step runs any more, its recorder included. */
 export async function observeStepUnit(host: StepHost, step: StepIdentity): Promise<StepObservation> {
   const { resultsFolder } = stepFiles(host, step.id)
-  const [state, early] = await Promise.all([host.units.readState(step.unit), readRecord(host.root, resultsFolder, step.id)])
+  const [state, earlyRecord] = await Promise.all([host.units.readState(step.unit), readResultRecord(host.root, resultsFolder, step.id)])
   if (isLive(state)) {
     await host.units.ref(step.unit) // at once when it is ours already
     return { state: 'running', ...(state.invocationId ? { invocationId: state.invocationId } : {}) }
   }
-  const record = early ?? (await readRecord(host.root, resultsFolder, step.id)) // it may have come between the two answers
-  if (record && fits(record, step, state.invocationId)) {
+  const record = earlyRecord ?? (await readResultRecord(host.root, resultsFolder, step.id)) // it may have come between the two answers
+  if (record && matchesAttempt(record, step, state.invocationId)) {
     return {
       state: 'ended',
       result: outcomeOf(record),
       source: 'file',
       invocationId: record.invocationId,
       bootId: record.bootId,
-      ...(record.hostStopping ? { hostStopping: true } : {}),
+      ...(record.isHostStopping ? { isHostStopping: true } : {}),
     }
   }
   if (state.loadState === 'not-found') return { state: 'absent' } // its other properties read as success
@@ -64,7 +64,7 @@ async function observeWithoutRecord(host: StepHost, step: StepIdentity): Promise
   return { state: 'ended', result, source: 'unit', invocationId: unit.invocationId }
 }
 
-function fits(record: StepRecord, step: StepIdentity, invocationOfUnit: string | undefined): boolean {
+function matchesAttempt(record: StepRecord, step: StepIdentity, invocationOfUnit: string | undefined): boolean {
   const invocationId = invocationOfUnit ?? step.invocationId
   return (
     (invocationId === undefined || record.invocationId === invocationId) && (step.bootId === undefined || record.bootId === step.bootId)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createHostRoot } from '../fs/host-root.ts'
-import { ensureRecorder, parseRecord, readRecord, RECORDER_SCRIPT } from './result-record.ts'
+import { ensureRecorder, parseResultRecord, readResultRecord, recorderScript } from './result-record.ts'
 
 let folder: string
 beforeEach(() => {
@@ -14,7 +14,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 /** Runs the recorder with the shell as systemd would, with the environment that a step could have spoilt. */
 function runRecorder(environment: Record<string, string>, results = folder): void {
-  writeFileSync(join(folder, 'record-result'), RECORDER_SCRIPT)
+  writeFileSync(join(folder, 'record-result'), recorderScript)
   execFileSync('/bin/sh', [join(folder, 'record-result'), results, 'a1'], {
     env: { PATH: '/nonexistent', ...environment },
     stdio: 'inherit',
@@ -26,14 +26,14 @@ const success = { SERVICE_RESULT: 'success', EXIT_CODE: 'exited', EXIT_STATUS: '
 describe('the recorder', () => {
   test('writes what systemd tells it, with the boot, without the PATH of the step', async () => {
     runRecorder(success)
-    expect(await readRecord(createHostRoot(folder), '/', 'a1')).toEqual({
+    expect(await readResultRecord(createHostRoot(folder), '/', 'a1')).toEqual({
       attempt: 'a1',
       result: 'success',
       code: 'exited',
       status: '0',
       invocationId: 'abc',
       bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
-      hostStopping: false,
+      isHostStopping: false,
     })
   })
 
@@ -45,7 +45,7 @@ describe('the recorder', () => {
   test('replaces what an earlier attempt of that name left', async () => {
     writeFileSync(join(folder, 'a1'), 'x'.repeat(5000))
     runRecorder({ ...success, SERVICE_RESULT: 'exit-code', EXIT_STATUS: '3' })
-    expect(await readRecord(createHostRoot(folder), '/', 'a1')).toMatchObject({ result: 'exit-code', status: '3' })
+    expect(await readResultRecord(createHostRoot(folder), '/', 'a1')).toMatchObject({ result: 'exit-code', status: '3' })
   })
 
   test('is put on the host once, and repaired when it differs', async () => {
@@ -59,35 +59,35 @@ describe('the recorder', () => {
     writeFileSync(file, 'exit 0')
     rmSync(join(folder, 'agent/results'), { recursive: true })
     await ensureRecorder(root, '/agent/record-result', '/agent/results')
-    expect(readFileSync(file, 'utf8')).toBe(RECORDER_SCRIPT)
+    expect(readFileSync(file, 'utf8')).toBe(recorderScript)
     for (const name of ['agent', 'agent/results']) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o700)
   })
 })
 
 describe('a record', () => {
-  const whole = '{"v":1,"attempt":"a1","result":"success","code":"exited","status":"0","invocation":"i","boot":"b","system":""}\n'
+  const wholeLine = '{"v":1,"attempt":"a1","result":"success","code":"exited","status":"0","invocation":"i","boot":"b","system":""}\n'
 
   test('says whether the host was going down', () => {
-    expect(parseRecord(whole.replace('"system":""', '"system":"stopping"'), 'a1')).toMatchObject({ hostStopping: true })
-    expect(parseRecord(whole.replace('"system":""', '"system":"degraded"'), 'a1')).toMatchObject({ hostStopping: false })
+    expect(parseResultRecord(wholeLine.replace('"system":""', '"system":"stopping"'), 'a1')).toMatchObject({ isHostStopping: true })
+    expect(parseResultRecord(wholeLine.replace('"system":""', '"system":"degraded"'), 'a1')).toMatchObject({ isHostStopping: false })
   })
 
   test('that is cut anywhere does not count', () => {
-    for (let length = 0; length < whole.length; length++) expect(parseRecord(whole.slice(0, length), 'a1')).toBeUndefined()
+    for (let length = 0; length < wholeLine.length; length++) expect(parseResultRecord(wholeLine.slice(0, length), 'a1')).toBeUndefined()
   })
 
   test.each([
-    ['another attempt', whole.replace('a1', 'a2')],
-    ['a later format', whole.replace('"v":1', '"v":2')],
-    ['no invocation', whole.replace('"i"', '""')],
-    ['an unknown code', whole.replace('exited', 'vanished')],
+    ['another attempt', wholeLine.replace('a1', 'a2')],
+    ['a later format', wholeLine.replace('"v":1', '"v":2')],
+    ['no invocation', wholeLine.replace('"i"', '""')],
+    ['an unknown code', wholeLine.replace('exited', 'vanished')],
     ['no object', '[1]}\n'],
-  ])('of %s does not count', (_, content) => expect(parseRecord(content, 'a1')).toBeUndefined())
+  ])('of %s does not count', (_, content) => expect(parseResultRecord(content, 'a1')).toBeUndefined())
 
   test('that is missing is none; a folder in its place is an error', async () => {
     const root = createHostRoot(folder)
-    expect(await readRecord(root, '/', 'a1')).toBeUndefined()
+    expect(await readResultRecord(root, '/', 'a1')).toBeUndefined()
     mkdirSync(join(folder, 'a1'))
-    await expect(readRecord(root, '/', 'a1')).rejects.toThrow('EISDIR')
+    await expect(readResultRecord(root, '/', 'a1')).rejects.toThrow('EISDIR')
   })
 })

@@ -5,7 +5,7 @@
  * that is cut, or of another boot or invocation, does not count.
  */
 import { dirname } from 'node:path'
-import { type HostRoot, unlessMissing } from '../fs/host-root.ts'
+import { type HostRoot, ignoreEnoent } from '../fs/host-root.ts'
 import type { UnitEnd } from '../systemd/unit-end.ts'
 
 export type StepRecord = UnitEnd & {
@@ -13,7 +13,7 @@ export type StepRecord = UnitEnd & {
   readonly invocationId: string
   readonly bootId: string
   /** The host was going down when the step ended: it may have been stopped for that. */
-  readonly hostStopping: boolean
+  readonly isHostStopping: boolean
 }
 
 /**
@@ -21,7 +21,7 @@ export type StepRecord = UnitEnd & {
  * its state only after a failure (a process and a call, 5 ms), because only that raises the question of who stopped the step.
  * No temporary file: the reader knows a whole line, so one sync of file and folder does, instead of two and a rename.
  */
-export const RECORDER_SCRIPT = `#!/bin/sh
+export const recorderScript = `#!/bin/sh
 # skyhookd: records how a step ended. Started by systemd as ExecStopPost: record-result FOLDER ATTEMPT
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 exec 2>/dev/null
@@ -36,22 +36,22 @@ printf '{"v":1,"attempt":"%s","result":"%s","code":"%s","status":"%s","invocatio
 
 /** Puts the recorder and its folder on the host, or repairs them. */
 export async function ensureRecorder(root: HostRoot, path: string, resultsFolder: string): Promise<void> {
-  const [present, results] = await Promise.all([root.readFile(path).catch(unlessMissing), root.stat(resultsFolder)])
-  const isCurrent = present?.toString() === RECORDER_SCRIPT
-  if (isCurrent && results) return
+  const [currentScript, resultsStats] = await Promise.all([root.readFile(path).catch(ignoreEnoent), root.stat(resultsFolder)])
+  const isCurrent = currentScript?.toString() === recorderScript
+  if (isCurrent && resultsStats) return
   await root.mkdirp(dirname(path), 0o700)
   await root.mkdirp(resultsFolder, 0o700)
-  if (!isCurrent) await root.writeFileDurable(path, RECORDER_SCRIPT, 0o755)
+  if (!isCurrent) await root.writeFileDurable(path, recorderScript, 0o755)
 }
 
 /** The record of an attempt; undefined when there is none, or none that is whole. */
-export async function readRecord(root: HostRoot, resultsFolder: string, attempt: string): Promise<StepRecord | undefined> {
-  const content = (await root.readFile(`${resultsFolder}/${attempt}`).catch(unlessMissing))?.toString()
-  return content === undefined ? undefined : parseRecord(content, attempt)
+export async function readResultRecord(root: HostRoot, resultsFolder: string, attempt: string): Promise<StepRecord | undefined> {
+  const content = (await root.readFile(`${resultsFolder}/${attempt}`).catch(ignoreEnoent))?.toString()
+  return content === undefined ? undefined : parseResultRecord(content, attempt)
 }
 
 /** Undefined unless `content` is one whole line about `attempt`. */
-export function parseRecord(content: string, attempt: string): StepRecord | undefined {
+export function parseResultRecord(content: string, attempt: string): StepRecord | undefined {
   if (!content.endsWith('}\n')) return undefined // the recorder, the disk or the host stopped in the middle
   let record: Record<string, unknown>
   try {
@@ -63,7 +63,7 @@ export function parseRecord(content: string, attempt: string): StepRecord | unde
   if (record['v'] !== 1 || record['attempt'] !== attempt) return undefined
   if (typeof result !== 'string' || typeof status !== 'string' || !isCode(code)) return undefined
   if (typeof invocation !== 'string' || typeof boot !== 'string' || invocation === '' || boot === '') return undefined
-  return { attempt, result, code, status, invocationId: invocation, bootId: boot, hostStopping: system === 'stopping' }
+  return { attempt, result, code, status, invocationId: invocation, bootId: boot, isHostStopping: system === 'stopping' }
 }
 
 function isCode(value: unknown): value is UnitEnd['code'] {

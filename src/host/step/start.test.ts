@@ -8,12 +8,12 @@ import { createHostRoot } from '../fs/host-root.ts'
 import { readStepNote, sweepStepFiles } from './files.ts'
 import { observeStepUnit } from './observe.ts'
 import { forgetStepUnit, startStepUnit, type StepUnitRequest, stopStepUnit } from './start.ts'
-import { NEVER_USEC } from '../systemd/unit-properties.ts'
+import { infinityUsec } from '../systemd/unit-properties.ts'
 
-const UNIT = 'skyhookd-a1.service'
-const step = { id: 'a1', unit: UNIT }
-const BOOT = '5480b099-1e8c-4755-b850-3daeeb4791a8'
-const INVOCATION = 'a'.repeat(32)
+const unitName = 'skyhookd-a1.service'
+const step = { id: 'a1', unit: unitName }
+const currentBootId = '5480b099-1e8c-4755-b850-3daeeb4791a8'
+const unitInvocationId = 'a'.repeat(32)
 const request: StepUnitRequest = {
   ...step,
   description: 'Skyhook demo: tuning 1.0.0, apply run.sh',
@@ -29,15 +29,15 @@ async function stepHost() {
   const systemd = await startFakeSystemd()
   const mount = mkdtempSync(join(tmpdir(), 'step-'))
   const results = join(mount, 'var/lib/skyhook/.agent/results')
-  const environments = join(mount, 'run/skyhook')
+  const environmentFolder = join(mount, 'run/skyhook')
   return {
     ...systemd,
     host: { units: systemd.units, root: createHostRoot(mount) },
     mount,
     results,
-    environments,
+    environmentFolder,
     unit(state: FakeUnit) {
-      systemd.hostUnits.set(UNIT, state)
+      systemd.hostUnits.set(unitName, state)
     },
     record(changes: Record<string, string> = {}) {
       mkdirSync(results, { recursive: true })
@@ -47,8 +47,8 @@ async function stepHost() {
         result: 'exit-code',
         code: 'exited',
         status: '3',
-        invocation: INVOCATION,
-        boot: BOOT,
+        invocation: unitInvocationId,
+        boot: currentBootId,
         system: 'running',
         ...changes,
       }
@@ -79,18 +79,18 @@ describe('starting a step', () => {
       EnvironmentFiles: [['/run/skyhook/a1.env', false]],
       StandardOutputFileToAppend: '/var/log/o',
       StandardErrorFileToAppend: '/var/log/e',
-      TimeoutStartUSec: NEVER_USEC,
+      TimeoutStartUSec: infinityUsec,
       TimeoutStopUSec: 30_000_000n,
       KillMode: 'mixed',
       ExecStart: [['/opt/step.sh', ['/opt/step.sh', '$$1'], false]],
       ExecStopPost: [['/bin/sh', ['/bin/sh', '/var/lib/skyhook/.agent/record-result', '/var/lib/skyhook/.agent/results', 'a1'], true]],
     })
-    const file = join(fake.environments, 'a1.env')
+    const file = join(fake.environmentFolder, 'a1.env')
     expect(readFileSync(file, 'utf8')).toBe(
       'PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"\nHOME="/root"\nTOKEN="a \\"secret\\""\n',
     )
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    expect(statSync(fake.environments).mode & 0o777).toBe(0o700)
+    expect(statSync(fake.environmentFolder).mode & 0o777).toBe(0o700)
   })
 
   test('passes limits and time limits on', async () => {
@@ -128,21 +128,21 @@ describe('starting a step', () => {
     fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.UnitExists' })
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: true })
     expect(fake.bus.calledMembers()).toContain('RefUnit')
-    expect(existsSync(join(fake.environments, 'a1.env'))).toBe(true)
+    expect(existsSync(join(fake.environmentFolder, 'a1.env'))).toBe(true)
   })
 
   test('that systemd refuses leaves no secret behind', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.BadUnitSetting', text: 'no' })
-    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'refused', nameIsBurnt: true } })
-    expect(readdirSync(fake.environments)).toEqual([])
+    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'refused', isUnitNameTaken: true } })
+    expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
   test('on a host that goes down is not the fault of the step', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'has shutdown in the way' })
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'stopping' } })
-    expect(readdirSync(fake.environments)).toEqual([])
+    expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
   test('whose answer is lost may run: its environment stays', async () => {
@@ -152,14 +152,14 @@ describe('starting a step', () => {
       return 'silent'
     })
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'unknown' } })
-    expect(readdirSync(fake.environments)).toEqual(['a1.env'])
+    expect(readdirSync(fake.environmentFolder)).toEqual(['a1.env'])
   })
 
   test('without a bus is not asked for', async () => {
     await using fake = await stepHost()
     fake.connection.close()
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'not-connected' } })
-    expect(readdirSync(fake.environments)).toEqual([])
+    expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
   test('on a host whose files cannot be written says why', async () => {
@@ -176,7 +176,7 @@ describe('starting a step', () => {
     await using fake = await stepHost()
     writeFileSync(join(fake.mount, 'var'), 'a file where a folder should be')
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'host' } })
-    expect(readdirSync(fake.environments)).toEqual([])
+    expect(readdirSync(fake.environmentFolder)).toEqual([])
     expect(fake.bus.calls).toEqual([])
   })
 })
@@ -184,32 +184,38 @@ describe('starting a step', () => {
 describe('a step', () => {
   test.each<[string, FakeUnit]>([
     ['queued', { activeState: 'inactive', job: 5 }],
-    ['at work', { activeState: 'activating', subState: 'start', job: 5, invocationId: INVOCATION }],
-    ['whose recorder still writes', { activeState: 'deactivating', subState: 'stop-post', invocationId: INVOCATION }],
+    ['at work', { activeState: 'activating', subState: 'start', job: 5, invocationId: unitInvocationId }],
+    ['whose recorder still writes', { activeState: 'deactivating', subState: 'stop-post', invocationId: unitInvocationId }],
   ])('%s is running, even with a record', async (_, state) => {
     await using fake = await stepHost()
     fake.unit(state)
     fake.record()
     expect(await observeStepUnit(fake.host, step)).toEqual({
       state: 'running',
-      ...(state.invocationId ? { invocationId: INVOCATION } : {}),
+      ...(state.invocationId ? { invocationId: unitInvocationId } : {}),
     })
     expect(fake.bus.calledMembers()).toContain('RefUnit')
   })
 
-  const fromFile = { state: 'ended', source: 'file', result: { outcome: 'exited', code: 3 }, invocationId: INVOCATION, bootId: BOOT }
+  const fromFile = {
+    state: 'ended',
+    source: 'file',
+    result: { outcome: 'exited', code: 3 },
+    invocationId: unitInvocationId,
+    bootId: currentBootId,
+  }
 
   test('that ended while nobody looked is known by its record', async () => {
     await using fake = await stepHost()
     fake.record()
-    expect(await observeStepUnit(fake.host, { ...step, bootId: BOOT, invocationId: INVOCATION })).toEqual(fromFile)
+    expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId, invocationId: unitInvocationId })).toEqual(fromFile)
     expect(fake.bus.calledMembers()).not.toContain('GetAll') // the cheap way
   })
 
   test('that was stopped by a shutdown says so', async () => {
     await using fake = await stepHost()
     fake.record({ result: 'signal', code: 'killed', status: 'TERM', system: 'stopping' })
-    expect(await observeStepUnit(fake.host, step)).toMatchObject({ result: { outcome: 'killed', signal: 'SIGTERM' }, hostStopping: true })
+    expect(await observeStepUnit(fake.host, step)).toMatchObject({ result: { outcome: 'killed', signal: 'SIGTERM' }, isHostStopping: true })
   })
 
   test.each([
@@ -219,24 +225,26 @@ describe('a step', () => {
   ])('is not known by a record of %s', async (_, changes) => {
     await using fake = await stepHost()
     fake.record(changes)
-    expect(await observeStepUnit(fake.host, { ...step, bootId: BOOT, invocationId: INVOCATION })).toEqual({ state: 'absent' })
+    expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId, invocationId: unitInvocationId })).toEqual({
+      state: 'absent',
+    })
   })
 
   test('is not known by a record of an earlier run than the unit that is loaded', async () => {
     await using fake = await stepHost()
     fake.record({ invocation: 'b'.repeat(32) })
-    fake.unit({ activeState: 'failed', invocationId: INVOCATION, result: 'signal', execMainCode: 2, execMainStatus: 9 })
+    fake.unit({ activeState: 'failed', invocationId: unitInvocationId, result: 'signal', execMainCode: 2, execMainStatus: 9 })
     expect(await observeStepUnit(fake.host, step)).toEqual({
       state: 'ended',
       source: 'unit',
       result: { outcome: 'killed', signal: 'SIGKILL' },
-      invocationId: INVOCATION,
+      invocationId: unitInvocationId,
     })
   })
 
   test('whose record could not be written is known by its unit', async () => {
     await using fake = await stepHost()
-    fake.unit({ activeState: 'inactive', invocationId: INVOCATION, result: 'success', execMainCode: 1, execMainStatus: 0 })
+    fake.unit({ activeState: 'inactive', invocationId: unitInvocationId, result: 'success', execMainCode: 1, execMainStatus: 0 })
     expect(await observeStepUnit(fake.host, step)).toMatchObject({ state: 'ended', source: 'unit', result: { outcome: 'exited', code: 0 } })
   })
 
@@ -270,21 +278,21 @@ describe('a step', () => {
 describe('afterwards', () => {
   test('a stop asks systemd, and says when there was nothing to stop', async () => {
     await using fake = await stepHost()
-    expect(await stopStepUnit(fake.host, UNIT)).toBe(true)
+    expect(await stopStepUnit(fake.host, unitName)).toBe(true)
     fake.bus.answers('StopUnit', { error: 'org.freedesktop.systemd1.NoSuchUnit' })
-    expect(await stopStepUnit(fake.host, UNIT)).toBe(false)
+    expect(await stopStepUnit(fake.host, unitName)).toBe(false)
   })
 
   test('unit, secrets and note go, the record stays until it is swept', async () => {
     await using fake = await stepHost()
     await startStepUnit(fake.host, { ...request, note: 'where it writes' })
     expect(await readStepNote(fake.host, step.id)).toBe('where it writes')
-    expect(statSync(join(fake.environments, 'a1.note')).mode & 0o777).toBe(0o600)
+    expect(statSync(join(fake.environmentFolder, 'a1.note')).mode & 0o777).toBe(0o600)
     fake.record()
     await forgetStepUnit(fake.host, step)
     expect(await readStepNote(fake.host, step.id)).toBeUndefined()
     expect(fake.bus.calledMembers()).toEqual(expect.arrayContaining(['ResetFailedUnit', 'UnrefUnit']))
-    expect(readdirSync(fake.environments)).toEqual([])
+    expect(readdirSync(fake.environmentFolder)).toEqual([])
     await sweepStepFiles(fake.host, new Set(['a1']))
     expect(readdirSync(fake.results)).toEqual(['a1'])
     await sweepStepFiles(fake.host, new Set())
@@ -294,11 +302,11 @@ describe('afterwards', () => {
   test('a sweep spares what is in use and what is not its own', async () => {
     await using fake = await stepHost()
     await sweepStepFiles(fake.host, new Set()) // a host where nothing ever ran
-    mkdirSync(fake.environments, { recursive: true })
+    mkdirSync(fake.environmentFolder, { recursive: true })
     for (const name of ['a1.env', 'a1.note', 'a2.env', 'a2.note', 'a1.env.0123.tmp', 'agent.sock'])
-      writeFileSync(join(fake.environments, name), '')
+      writeFileSync(join(fake.environmentFolder, name), '')
     await sweepStepFiles(fake.host, new Set(['a1']))
-    expect(readdirSync(fake.environments).toSorted()).toEqual(['a1.env', 'a1.note', 'agent.sock'])
+    expect(readdirSync(fake.environmentFolder).toSorted()).toEqual(['a1.env', 'a1.note', 'agent.sock'])
   })
 
   test('an id that is not a file’s name is a bug', async () => {

@@ -16,7 +16,7 @@ import {
   count,
   environmentFile,
   flag,
-  lateCommand,
+  reloadSafeCommand,
   path,
   text,
   timeout,
@@ -24,9 +24,9 @@ import {
   UnitValueError,
 } from '../systemd/unit-properties.ts'
 
-const DEFAULT_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
+const defaultEnvironment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
 /** TimeoutStopUSec is also the recorder's time limit: a busy disk needs some. */
-const MIN_STOP_TIMEOUT_MS = 2_000
+const minStopTimeoutMs = 2_000
 
 export type StepUnitRequest = {
   /** Of this attempt alone: [a-z0-9-], names its files. */
@@ -70,11 +70,11 @@ export type StepStartError = {
   readonly kind: 'invalid' | 'refused' | 'host' | 'stopping' | 'not-connected' | 'unknown'
   readonly message: string
   /** Only under a new unit name may it be tried again. */
-  readonly nameIsBurnt?: true
+  readonly isUnitNameTaken?: true
 }
 
 /** The unit is new, so the only job that its start could contradict is a shutdown of the whole host. */
-const jobInTheWay = 'org.freedesktop.systemd1.TransactionIsDestructive'
+const transactionIsDestructive = 'org.freedesktop.systemd1.TransactionIsDestructive'
 
 /**
  * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has written down that it
@@ -86,30 +86,30 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
   let properties: readonly UnitProperty[]
   try {
     assertUnitName(request.unit)
-    environment = formatEnvironment({ ...DEFAULT_ENVIRONMENT, ...request.environment })
+    environment = formatEnvironment({ ...defaultEnvironment, ...request.environment })
     properties = propertiesOf(request, files)
   } catch (error) {
-    if (error instanceof UnitValueError) return notStarted('invalid', error)
+    if (error instanceof UnitValueError) return startFailure('invalid', error)
     throw error
   }
   const removeSecrets = async (): Promise<unknown> => await Promise.all([host.root.remove(files.environment), host.root.remove(files.note)])
-  const prepared = await Promise.allSettled([
+  const preparations = await Promise.allSettled([
     ensureRecorder(host.root, files.recorder, files.resultsFolder),
     writeSecret(host.root, files.runFolder, files.environment, environment),
     request.note === undefined ? undefined : writeSecret(host.root, files.runFolder, files.note, request.note),
     host.root.remove(files.record), // of an earlier life of this host whose journal was lost
   ])
-  const failed = prepared.find((one) => one.status === 'rejected')
-  if (failed) {
+  const failedPreparation = preparations.find((one) => one.status === 'rejected')
+  if (failedPreparation) {
     await removeSecrets().catch(() => {}) // where nothing can be written, it may be that nothing can be removed; the sweep tries again
-    return notStarted('host', failed.reason)
+    return startFailure('host', failedPreparation.reason)
   }
   let start: StartOutcome
   try {
     start = await host.units.startTransient(request.unit, properties)
   } catch (error) {
     await removeSecrets()
-    if (error instanceof NotConnectedError) return notStarted('not-connected', error)
+    if (error instanceof NotConnectedError) return startFailure('not-connected', error)
     throw error
   }
   switch (start.outcome) {
@@ -119,12 +119,12 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
       await host.units.ref(request.unit)
       return { started: true, found: true }
     case 'unknown':
-      return notStarted('unknown', start.message) // the environment file stays: the unit may be about to read it
+      return startFailure('unknown', start.message) // the environment file stays: the unit may be about to read it
     case 'refused': {
       await removeSecrets()
-      if (start.error === jobInTheWay) return notStarted('stopping', `the host is going down: ${start.message}`)
+      if (start.error === transactionIsDestructive) return startFailure('stopping', `the host is going down: ${start.message}`)
       const error = { kind: 'refused', message: `${start.message} (${start.error})` } as const
-      return { started: false, error: start.nameIsBurnt ? { ...error, nameIsBurnt: true } : error }
+      return { started: false, error: start.isUnitNameTaken ? { ...error, isUnitNameTaken: true } : error }
     }
     default:
       return start satisfies never
@@ -165,11 +165,11 @@ function propertiesOf(request: StepUnitRequest, files: StepFiles): UnitProperty[
     path('StandardOutputFileToAppend', request.stdoutFile),
     path('StandardErrorFileToAppend', request.stderrFile),
     timeout('TimeoutStartUSec', request.timeoutMs), // RuntimeMaxUSec does nothing for oneshot units
-    timeout('TimeoutStopUSec', Math.max(request.stopTimeoutMs, MIN_STOP_TIMEOUT_MS)),
+    timeout('TimeoutStopUSec', Math.max(request.stopTimeoutMs, minStopTimeoutMs)),
     text('KillMode', 'mixed'),
     command('ExecStart', request.command),
     // Through the shell: that works on a /var mounted noexec, and needs no label of its own under SELinux.
-    lateCommand('ExecStopPost', ['/bin/sh', files.recorder, files.resultsFolder, request.id]),
+    reloadSafeCommand('ExecStopPost', ['/bin/sh', files.recorder, files.resultsFolder, request.id]),
     ...Object.entries(limits).flatMap(([name, value]) => (value === undefined ? [] : [count(name, value)])),
   ]
 }
@@ -184,6 +184,6 @@ async function writeSecret(root: HostRoot, folder: string, file: string, content
   }
 }
 
-function notStarted(kind: StepStartError['kind'], error: unknown): StepStart {
+function startFailure(kind: StepStartError['kind'], error: unknown): StepStart {
   return { started: false, error: { kind, message: typeof error === 'string' ? error : describeError(error) } }
 }

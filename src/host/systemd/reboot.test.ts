@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
 import { listInhibitors, reboot } from './reboot.ts'
 
-async function login(inhibitors: readonly (readonly [what: string, who: string, why: string, mode: string])[] = []) {
+async function startFakeLogin(inhibitors: readonly (readonly [what: string, who: string, why: string, mode: string])[] = []) {
   const systemd = await startFakeSystemd()
   systemd.bus.answers('ListInhibitors', { signature: 'a(ssssuu)', body: [inhibitors.map((inhibitor) => [...inhibitor, 0, 321])] })
   systemd.bus.answers('RebootWithFlags', {})
@@ -10,17 +10,17 @@ async function login(inhibitors: readonly (readonly [what: string, who: string, 
   return systemd
 }
 
-const asked = (systemd: Awaited<ReturnType<typeof login>>) =>
+const rebootCalls = (systemd: Awaited<ReturnType<typeof startFakeLogin>>) =>
   systemd.bus.calls.filter(({ member }) => member?.startsWith('Reboot')).map(({ member, body }) => [member, ...body])
 
 describe('a reboot', () => {
   test('is accepted', async () => {
-    await using systemd = await login([
+    await using systemd = await startFakeLogin([
       ['shutdown:sleep', 'kubelet', 'pods first', 'delay'],
       ['sleep', 'backup', 'runs', 'block'],
     ])
     expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
-    expect(asked(systemd)).toEqual([['RebootWithFlags', 1n]])
+    expect(rebootCalls(systemd)).toEqual([['RebootWithFlags', 1n]])
     expect(await listInhibitors(systemd.connection)).toContainEqual({
       what: ['shutdown', 'sleep'],
       who: 'kubelet',
@@ -32,29 +32,29 @@ describe('a reboot', () => {
   })
 
   test.each(['block', 'block-weak'])('is refused and not asked for while somebody blocks it (%s)', async (mode) => {
-    await using systemd = await login([['idle:shutdown', 'apt', 'upgrade runs', mode]])
+    await using systemd = await startFakeLogin([['idle:shutdown', 'apt', 'upgrade runs', mode]])
     expect(await reboot(systemd.connection)).toEqual({ outcome: 'refused', reason: 'apt (pid 321) blocks it: upgrade runs' })
-    expect(asked(systemd)).toEqual([])
+    expect(rebootCalls(systemd)).toEqual([])
   })
 
   test.each(['UnknownMethod', 'InvalidArgs'])('is asked for in the old way where the new one is not known (%s)', async (error) => {
-    await using systemd = await login()
+    await using systemd = await startFakeLogin()
     systemd.bus.answers('RebootWithFlags', { error: `org.freedesktop.DBus.Error.${error}` })
     expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
-    expect(asked(systemd)).toEqual([
+    expect(rebootCalls(systemd)).toEqual([
       ['RebootWithFlags', 1n],
       ['Reboot', false],
     ])
   })
 
   test('under way already is as good as ours', async () => {
-    await using systemd = await login()
+    await using systemd = await startFakeLogin()
     systemd.bus.answers('RebootWithFlags', { error: 'org.freedesktop.login1.OperationInProgress' })
     expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
   })
 
   test('may be refused by logind, with its words', async () => {
-    await using systemd = await login()
+    await using systemd = await startFakeLogin()
     systemd.bus.answers('RebootWithFlags', { error: 'org.freedesktop.login1.BlockedByInhibitorLock', text: 'blocked' })
     expect(await reboot(systemd.connection)).toEqual({
       outcome: 'refused',
@@ -63,7 +63,7 @@ describe('a reboot', () => {
   })
 
   test('is unknown when the bus goes down before the answer, or logind stays silent', async () => {
-    await using systemd = await login()
+    await using systemd = await startFakeLogin()
     systemd.bus.answers('RebootWithFlags', ({ client }) => {
       client.hangUp()
       return 'silent'
@@ -71,16 +71,16 @@ describe('a reboot', () => {
     expect(await reboot(systemd.connection)).toMatchObject({ outcome: 'unknown' })
     systemd.bus.answers('RebootWithFlags', 'silent')
     expect(await reboot(systemd.connection, { timeoutMs: 20 })).toMatchObject({ outcome: 'unknown' })
-    expect(asked(systemd)).toHaveLength(2) // each once: never again blindly
+    expect(rebootCalls(systemd)).toHaveLength(2) // each once: never again blindly
   })
 
   test('was not asked for when logind does not even say who blocks it', async () => {
-    await using systemd = await login()
+    await using systemd = await startFakeLogin()
     systemd.bus.answers('ListInhibitors', 'silent')
     expect(await reboot(systemd.connection, { timeoutMs: 20 })).toMatchObject({
       outcome: 'refused',
       reason: expect.stringContaining('cannot read the inhibitors') as string,
     })
-    expect(asked(systemd)).toEqual([])
+    expect(rebootCalls(systemd)).toEqual([])
   })
 })

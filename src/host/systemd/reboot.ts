@@ -1,9 +1,9 @@
 /** Reboot of the host through logind, which stops what runs in order. */
-import type { CallOptions } from '../dbus/connection.ts'
+import type { BusCallOptions } from '../dbus/connection.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import { BusError, describeError, isOutcomeUnknown, NotConnectedError } from '../dbus/errors.ts'
 
-const LOGIN = {
+const loginManager = {
   destination: 'org.freedesktop.login1',
   path: '/org/freedesktop/login1',
   interface: 'org.freedesktop.login1.Manager',
@@ -29,35 +29,35 @@ export type RebootOutcome =
   | { readonly outcome: 'unknown'; readonly detail: string }
 
 /** Who asked the host to wait, or not to go down at all. */
-export async function listInhibitors(connection: BusConnection, options?: CallOptions): Promise<readonly Inhibitor[]> {
-  const [rows] = await connection.withBus((bus) => bus.call({ ...LOGIN, member: 'ListInhibitors' }, options))
+export async function listInhibitors(connection: BusConnection, options?: BusCallOptions): Promise<readonly Inhibitor[]> {
+  const [rows] = await connection.withBus((bus) => bus.call({ ...loginManager, member: 'ListInhibitors' }, options))
   return (rows as [string, string, string, string, number, number][]).map(([what, who, why, mode, uid, pid]) => {
     return { what: what.split(':'), who, why, mode, uid, pid }
   })
 }
 
 /** Ask root's inhibitors too. logind up to 256 knows no flag that matters to root, later ones honour `block` anyway. */
-const CHECK_INHIBITORS = 1n
+const checkInhibitorsFlag = 1n
 /** A delay inhibitor holds the answer back for at most 5 s; a busy logind takes its time too. */
-const REBOOT_TIMEOUT_MS = 30_000
+const rebootTimeoutMs = 30_000
 
 /**
  * Asks for a reboot unless somebody blocks it. The caller has written down the present boot id and that it is going to ask.
  * Up to systemd 256 root overrides every inhibitor, so they are read first: what blocks a person blocks the agent.
  */
-export async function reboot(connection: BusConnection, options: CallOptions = {}): Promise<RebootOutcome> {
+export async function reboot(connection: BusConnection, options: BusCallOptions = {}): Promise<RebootOutcome> {
   let inhibitors: readonly Inhibitor[]
   try {
     inhibitors = await listInhibitors(connection, options)
   } catch (error) {
     return { outcome: 'refused', reason: `cannot read the inhibitors: ${describeError(error)}` } // nothing was asked yet
   }
-  const blocking = inhibitors.filter(({ what, mode }) => what.includes('shutdown') && mode !== 'delay')
-  if (blocking.length > 0) {
-    return { outcome: 'refused', reason: blocking.map(({ who, why, pid }) => `${who} (pid ${pid}) blocks it: ${why}`).join('; ') }
+  const blockers = inhibitors.filter(({ what, mode }) => what.includes('shutdown') && mode !== 'delay')
+  if (blockers.length > 0) {
+    return { outcome: 'refused', reason: blockers.map(({ who, why, pid }) => `${who} (pid ${pid}) blocks it: ${why}`).join('; ') }
   }
   try {
-    await requestReboot(connection, { timeoutMs: REBOOT_TIMEOUT_MS, ...options })
+    await requestReboot(connection, { timeoutMs: rebootTimeoutMs, ...options })
     return { outcome: 'accepted' }
   } catch (error) {
     if (isOutcomeUnknown(error)) return { outcome: 'unknown', detail: describeError(error) }
@@ -67,12 +67,14 @@ export async function reboot(connection: BusConnection, options: CallOptions = {
   }
 }
 
-async function requestReboot(connection: BusConnection, options: CallOptions): Promise<void> {
+async function requestReboot(connection: BusConnection, options: BusCallOptions): Promise<void> {
   try {
-    await connection.withBus((bus) => bus.call({ ...LOGIN, member: 'RebootWithFlags', signature: 't', body: [CHECK_INHIBITORS] }, options))
+    await connection.withBus((bus) =>
+      bus.call({ ...loginManager, member: 'RebootWithFlags', signature: 't', body: [checkInhibitorsFlag] }, options),
+    )
   } catch (error) {
     if (!isUnsupported(error)) throw error
-    await connection.withBus((bus) => bus.call({ ...LOGIN, member: 'Reboot', signature: 'b', body: [false] }, options)) // not interactive
+    await connection.withBus((bus) => bus.call({ ...loginManager, member: 'Reboot', signature: 'b', body: [false] }, options)) // not interactive
   }
 }
 

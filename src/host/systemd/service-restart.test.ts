@@ -2,25 +2,25 @@ import { describe, expect, test } from 'vitest'
 import { type FakeUnit, startFakeSystemd } from '../../../test/support/fake-systemd.ts'
 import { confirmRestart, restartService, serviceUnit } from './service-restart.ts'
 
-const BEFORE = 'a'.repeat(32)
-const AFTER = 'b'.repeat(32)
-const UNIT = 'kubelet.service'
-const times = { settleMs: 20, timeoutMs: 1000 }
+const previousInvocation = 'a'.repeat(32)
+const nextInvocation = 'b'.repeat(32)
+const unitName = 'kubelet.service'
+const options = { settleMs: 20, timeoutMs: 1000 }
 
 /** A systemd whose kubelet runs; a restart makes it `then`, and its job ends so, before or after the answer. */
 async function runningService(
-  then: FakeUnit = { activeState: 'active', invocationId: AFTER },
+  then: FakeUnit = { activeState: 'active', invocationId: nextInvocation },
   job = 'done',
   order: 'signal first' | 'answer first' = 'answer first',
 ) {
   const systemd = await startFakeSystemd()
-  systemd.hostUnits.set(UNIT, { activeState: 'active', invocationId: BEFORE })
+  systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation })
   systemd.bus.answers('RestartUnit', ({ message, client }) => {
-    systemd.hostUnits.set(UNIT, then)
+    systemd.hostUnits.set(unitName, then)
     const answer = () => client.send({ type: 2, replySerial: message.serial, signature: 'o', body: ['/job/5'] })
     const signals = () => {
       systemd.jobRemoved('other.service', 'failed', '/job/3')
-      systemd.jobRemoved(UNIT, 'canceled', '/job/4') // somebody else's job
+      systemd.jobRemoved(unitName, 'canceled', '/job/4') // somebody else's job
       systemd.jobRemoved('the-real-name-of-kubelet.service', job, '/job/5')
     }
     if (order === 'signal first') signals()
@@ -34,7 +34,10 @@ async function runningService(
 describe('a service', () => {
   test.each(['signal first', 'answer first'] as const)('is restarted when it runs anew and stays, %s', async (order) => {
     await using systemd = await runningService(undefined, 'done', order)
-    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toEqual({ outcome: 'restarted', invocationId: AFTER })
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toEqual({
+      outcome: 'restarted',
+      invocationId: nextInvocation,
+    })
     expect(systemd.bus.calledMembers().slice(0, 4)).toEqual(['Subscribe', 'ResetFailedUnit', 'RefUnit', 'RestartUnit'])
   })
 
@@ -66,20 +69,25 @@ describe('a service', () => {
     ],
     [
       'that ends by itself, and badly',
-      { activeState: 'inactive', type: 'oneshot', result: 'exit-code', execMainCode: 1, execMainStatus: 3, invocationId: AFTER },
+      { activeState: 'inactive', type: 'oneshot', result: 'exit-code', execMainCode: 1, execMainStatus: 3, invocationId: nextInvocation },
       'done',
       { reason: 'not-active', detail: 'exited 3' },
     ],
     [
       'that ends by itself, and is as it was',
-      { activeState: 'inactive', type: 'oneshot', result: 'success', invocationId: BEFORE },
+      { activeState: 'inactive', type: 'oneshot', result: 'success', invocationId: previousInvocation },
       'done',
       { reason: 'not-active', detail: 'inactive' },
     ],
-    ['that runs as before', { activeState: 'active', invocationId: BEFORE }, 'done', { reason: 'not-active', detail: 'was not restarted' }],
+    [
+      'that runs as before',
+      { activeState: 'active', invocationId: previousInvocation },
+      'done',
+      { reason: 'not-active', detail: 'was not restarted' },
+    ],
   ])('%s is not', async (_, then, job, { reason, detail }) => {
     await using systemd = await runningService(then, job)
-    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
       outcome: 'failed',
       reason,
       detail: expect.stringContaining(detail) as string,
@@ -87,23 +95,40 @@ describe('a service', () => {
   })
 
   test('that ends by itself is restarted when it has ended well', async () => {
-    await using systemd = await runningService({ activeState: 'inactive', type: 'oneshot', result: 'success', invocationId: AFTER })
-    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toEqual({ outcome: 'restarted', invocationId: AFTER })
+    await using systemd = await runningService({
+      activeState: 'inactive',
+      type: 'oneshot',
+      result: 'success',
+      invocationId: nextInvocation,
+    })
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toEqual({
+      outcome: 'restarted',
+      invocationId: nextInvocation,
+    })
   })
 
   test('that did not run, because its condition does not hold, need not be restarted', async () => {
     await using systemd = await runningService({ activeState: 'inactive', conditionResult: false })
-    expect(await restartService(systemd.units, UNIT, '', times)).toMatchObject({ outcome: 'not-needed' })
+    expect(await restartService(systemd.units, unitName, '', options)).toMatchObject({ outcome: 'not-needed' })
   })
 
   test('that dies while it is watched is not', async () => {
     await using systemd = await runningService()
     setTimeout(
       () =>
-        systemd.hostUnits.set(UNIT, { activeState: 'failed', subState: 'failed', result: 'exit-code', execMainCode: 1, execMainStatus: 1 }),
+        systemd.hostUnits.set(unitName, {
+          activeState: 'failed',
+          subState: 'failed',
+          result: 'exit-code',
+          execMainCode: 1,
+          execMainStatus: 1,
+        }),
       50,
     )
-    expect(await restartService(systemd.units, UNIT, BEFORE, { settleMs: 150 })).toMatchObject({ outcome: 'failed', reason: 'not-active' })
+    expect(await restartService(systemd.units, unitName, previousInvocation, { settleMs: 150 })).toMatchObject({
+      outcome: 'failed',
+      reason: 'not-active',
+    })
   })
 
   test.each([
@@ -114,7 +139,7 @@ describe('a service', () => {
   ])('is refused with %s', async (error, reason) => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { error: `org.freedesktop.systemd1.${error}`, text: 'words' })
-    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toEqual({
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toEqual({
       outcome: 'failed',
       reason,
       detail: `words (org.freedesktop.systemd1.${error})`,
@@ -124,13 +149,16 @@ describe('a service', () => {
   test('is not asked for on a host that goes down', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
-    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'not-asked' })
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'not-requested' })
   })
 
   test('that takes too long is a failure with a reason', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
-    expect(await restartService(systemd.units, UNIT, BEFORE, { timeoutMs: 30 })).toMatchObject({ outcome: 'failed', reason: 'timeout' })
+    expect(await restartService(systemd.units, unitName, previousInvocation, { timeoutMs: 30 })).toMatchObject({
+      outcome: 'failed',
+      reason: 'timeout',
+    })
   })
 })
 
@@ -144,7 +172,7 @@ describe('a restart whose end is lost is unknown', () => {
       setTimeout(() => client.hangUp(), 10)
       return answers ? { signature: 'o', body: ['/job/5'] } : 'silent'
     })
-    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'unknown' })
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'unknown' })
   })
 
   test('when systemd leaves the bus', async () => {
@@ -161,28 +189,45 @@ describe('a restart whose end is lost is unknown', () => {
       setTimeout(() => client.send({ ...change, body: ['org.freedesktop.systemd1', ':1.1', ''] }), 10)
       return { signature: 'o', body: ['/job/5'] }
     })
-    expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'unknown' })
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'unknown' })
   })
 
   test('when it is given up', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
-    expect(await restartService(systemd.units, UNIT, BEFORE, { ...times, signal: AbortSignal.timeout(50) })).toMatchObject({
+    expect(
+      await restartService(systemd.units, unitName, previousInvocation, { ...options, signal: AbortSignal.timeout(50) }),
+    ).toMatchObject({
       outcome: 'unknown',
     })
   })
 
   test('and then decided by the unit', async () => {
     await using systemd = await startFakeSystemd()
-    systemd.hostUnits.set(UNIT, { activeState: 'active', invocationId: BEFORE, job: 5 })
-    setTimeout(() => systemd.hostUnits.set(UNIT, { activeState: 'active', invocationId: AFTER }), 80)
-    expect(await confirmRestart(systemd.units, UNIT, BEFORE, times)).toEqual({ outcome: 'restarted', invocationId: AFTER })
-    systemd.hostUnits.set(UNIT, { activeState: 'active', invocationId: BEFORE })
-    expect(await confirmRestart(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'not-asked' })
-    systemd.hostUnits.set(UNIT, { activeState: 'failed', invocationId: AFTER, result: 'exit-code', execMainCode: 1, execMainStatus: 1 })
-    expect(await confirmRestart(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'failed', reason: 'not-active' })
-    systemd.hostUnits.set(UNIT, { activeState: 'activating', invocationId: AFTER })
-    expect(await confirmRestart(systemd.units, UNIT, BEFORE, { timeoutMs: 60 })).toMatchObject({ outcome: 'failed', reason: 'timeout' })
+    systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation, job: 5 })
+    setTimeout(() => systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: nextInvocation }), 80)
+    expect(await confirmRestart(systemd.units, unitName, previousInvocation, options)).toEqual({
+      outcome: 'restarted',
+      invocationId: nextInvocation,
+    })
+    systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation })
+    expect(await confirmRestart(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'not-requested' })
+    systemd.hostUnits.set(unitName, {
+      activeState: 'failed',
+      invocationId: nextInvocation,
+      result: 'exit-code',
+      execMainCode: 1,
+      execMainStatus: 1,
+    })
+    expect(await confirmRestart(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+      outcome: 'failed',
+      reason: 'not-active',
+    })
+    systemd.hostUnits.set(unitName, { activeState: 'activating', invocationId: nextInvocation })
+    expect(await confirmRestart(systemd.units, unitName, previousInvocation, { timeoutMs: 60 })).toMatchObject({
+      outcome: 'failed',
+      reason: 'timeout',
+    })
   })
 })
 
@@ -196,5 +241,5 @@ test.each([
 test('nothing was asked where there is no bus', async () => {
   await using systemd = await startFakeSystemd()
   systemd.connection.close()
-  expect(await restartService(systemd.units, UNIT, BEFORE, times)).toMatchObject({ outcome: 'not-asked' })
+  expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'not-requested' })
 })

@@ -7,7 +7,7 @@
  * before, because a Condition of its unit does not hold on this host, need not be restarted.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { BusError, describeError, isOutcomeUnknown, NoAnswerError, NotConnectedError } from '../dbus/errors.ts'
+import { BusError, describeError, isOutcomeUnknown, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
 import { endOfUnit } from './unit-end.ts'
 import type { UnitSnapshot } from './unit-state.ts'
 import type { Units } from './units.ts'
@@ -18,13 +18,13 @@ export type RestartOutcome =
   /** It was asked for and did not come up, or cannot be asked for; `detail` says which. */
   | { readonly outcome: 'failed'; readonly reason: RestartFailure; readonly detail: string }
   /** Nothing was asked. */
-  | { readonly outcome: 'not-asked'; readonly detail: string }
+  | { readonly outcome: 'not-requested'; readonly detail: string }
   /** The connection or the answer was lost: see `confirmRestart`, with the same `previousInvocation`. */
   | { readonly outcome: 'unknown'; readonly detail: string }
 
 export type RestartFailure = 'no-such-unit' | 'masked' | 'bad-unit' | 'refused' | 'job-failed' | 'condition' | 'not-active' | 'timeout'
 
-export type RestartTimes = {
+export type RestartOptions = {
   /** How long to watch the service after its job is done. */
   readonly settleMs?: number
   /** How long the job may take, its own start and stop limits included. */
@@ -36,18 +36,18 @@ export type RestartTimes = {
  * A service that dies at once is gone within milliseconds and comes back 100 ms later (RestartSec's default); this is
  * enough to see both, and short beside the restart of a kubelet.
  */
-const SETTLE_MS = 300
+const defaultSettleMs = 300
 /** Above systemd's 90 s to stop and 90 s to start. */
-const TIMEOUT_MS = 200_000
+const defaultTimeoutMs = 200_000
 /** `confirmRestart` polls: with the old connection gone nobody tells. */
-const CONFIRM_POLL_MS = 50
+const confirmPollMs = 50
 
-const OVERDUE = 'overdue' // not a result of systemd's
+const timedOutResult = 'overdue' // not a result of systemd's
 
 /** Only the jobs of a shutdown cannot be replaced: what is refused now is for the next boot. */
-const jobInTheWay = 'org.freedesktop.systemd1.TransactionIsDestructive'
+const transactionIsDestructive = 'org.freedesktop.systemd1.TransactionIsDestructive'
 
-const REFUSALS: Readonly<Record<string, RestartFailure>> = {
+const refusalReasons: Readonly<Record<string, RestartFailure>> = {
   'org.freedesktop.systemd1.NoSuchUnit': 'no-such-unit',
   'org.freedesktop.systemd1.LoadFailed': 'bad-unit',
   'org.freedesktop.systemd1.BadUnitSetting': 'bad-unit',
@@ -67,20 +67,20 @@ export async function restartService(
   units: Units,
   unit: string,
   previousInvocation: string,
-  times: RestartTimes = {},
+  options: RestartOptions = {},
 ): Promise<RestartOutcome> {
-  const { timeoutMs = TIMEOUT_MS, signal } = times
+  const { timeoutMs = defaultTimeoutMs, signal } = options
   const jobs = watchJobs(units) // before asking: the end of the job may overtake the answer
   try {
     // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the second one
     // that ended is unloaded, and why it ended is forgotten. systemd takes the three in this order.
     const [, , job] = await Promise.all([units.resetFailed(unit), units.ref(unit), units.restart(unit, signal ? { signal } : {})])
     const result = await jobs.result(job, timeoutMs, signal)
-    if (result === OVERDUE) return overdue(unit, timeoutMs)
-    if (result !== 'done') return await jobFailed(units, unit, result)
-    return await settled(units, unit, previousInvocation, times)
+    if (result === timedOutResult) return timedOutOutcome(unit, timeoutMs)
+    if (result !== 'done') return await jobFailedOutcome(units, unit, result)
+    return await settledOutcome(units, unit, previousInvocation, options)
   } catch (error) {
-    return restartFailed(error, unit)
+    return errorOutcome(error, unit)
   } finally {
     jobs.stop()
     units.unref(unit).catch(() => {}) // it ends with the connection anyway
@@ -88,87 +88,88 @@ export async function restartService(
 }
 
 /**
- * Decides a restart whose answer was lost, from the unit alone, and waits for a bus to ask. `not-asked`: the unit has its
+ * Decides a restart whose answer was lost, from the unit alone, and waits for a bus to ask. `not-requested`: the unit has its
  * previous invocation and no job, so nothing was done and it may be asked again.
  */
 export async function confirmRestart(
   units: Units,
   unit: string,
   previousInvocation: string,
-  times: RestartTimes = {},
+  options: RestartOptions = {},
 ): Promise<RestartOutcome> {
-  const { timeoutMs = TIMEOUT_MS, signal } = times
+  const { timeoutMs = defaultTimeoutMs, signal } = options
   const deadlineMs = performance.now() + timeoutMs
   for (;;) {
     let outcome: RestartOutcome
     try {
       const state = await units.readState(unit, signal ? { signal } : {})
-      const settling = state.jobPending || state.activeState === 'activating' || state.activeState === 'deactivating'
-      if (settling) outcome = overdue(unit, timeoutMs)
-      else if ((state.invocationId ?? '') === previousInvocation) return { outcome: 'not-asked', detail: `${unit} is as it was before` }
-      else return await settled(units, unit, previousInvocation, times)
+      const isSettling = state.isJobPending || state.activeState === 'activating' || state.activeState === 'deactivating'
+      if (isSettling) outcome = timedOutOutcome(unit, timeoutMs)
+      else if ((state.invocationId ?? '') === previousInvocation) return { outcome: 'not-requested', detail: `${unit} is as it was before` }
+      else return await settledOutcome(units, unit, previousInvocation, options)
     } catch (error) {
       if (!isOutcomeUnknown(error) && !(error instanceof NotConnectedError)) throw error
       outcome = { outcome: 'unknown', detail: `${unit}: ${describeError(error)}` } // reading may be repeated
     }
     if (signal?.aborted || performance.now() > deadlineMs) return outcome
-    await delay(CONFIRM_POLL_MS)
+    await delay(confirmPollMs)
   }
 }
 
-function overdue(unit: string, timeoutMs: number): RestartOutcome {
+function timedOutOutcome(unit: string, timeoutMs: number): RestartOutcome {
   return { outcome: 'failed', reason: 'timeout', detail: `${unit} did not restart within ${timeoutMs} ms` }
 }
 
-async function settled(
+async function settledOutcome(
   units: Units,
   unit: string,
   previousInvocation: string,
-  { settleMs = SETTLE_MS, signal }: RestartTimes,
+  { settleMs = defaultSettleMs, signal }: RestartOptions,
 ): Promise<RestartOutcome> {
-  const first = await units.readSnapshot(unit)
-  const hasEnded = first.endsByItself && first.activeState === 'inactive' && first.conditionResult
-  if (hasEnded && first.result === 'success' && first.invocationId !== undefined && first.invocationId !== previousInvocation)
-    return { outcome: 'restarted', invocationId: first.invocationId }
-  if (!first.conditionResult && first.activeState === 'inactive' && previousInvocation === '')
+  const initial = await units.readSnapshot(unit)
+  const hasEnded = initial.isOneshot && initial.activeState === 'inactive' && initial.conditionResult
+  if (hasEnded && initial.result === 'success' && initial.invocationId !== undefined && initial.invocationId !== previousInvocation)
+    return { outcome: 'restarted', invocationId: initial.invocationId }
+  if (!initial.conditionResult && initial.activeState === 'inactive' && previousInvocation === '')
     return { outcome: 'not-needed', detail: `${unit} did not run, and one of its conditions does not hold here` }
-  if (first.activeState !== 'active') return notActive(unit, first)
+  if (initial.activeState !== 'active') return notActiveOutcome(unit, initial)
   await delay(settleMs, undefined, signal ? { signal } : {})
-  const then = await units.readSnapshot(unit)
-  if (then.activeState !== 'active' || then.nRestarts > first.nRestarts) return notActive(unit, then)
-  const { invocationId } = then
+  const later = await units.readSnapshot(unit)
+  if (later.activeState !== 'active' || later.nRestarts > initial.nRestarts) return notActiveOutcome(unit, later)
+  const { invocationId } = later
   if (invocationId === undefined || invocationId === previousInvocation) {
     return { outcome: 'failed', reason: 'not-active', detail: `${unit} runs, but was not restarted` }
   }
   return { outcome: 'restarted', invocationId }
 }
 
-function notActive(unit: string, snapshot: UnitSnapshot): RestartOutcome {
+function notActiveOutcome(unit: string, snapshot: UnitSnapshot): RestartOutcome {
   if (!snapshot.conditionResult)
     return { outcome: 'failed', reason: 'condition', detail: `${unit} was not started: one of its conditions does not hold` }
-  const again = snapshot.nRestarts > 0 ? `, restarted by itself ${snapshot.nRestarts} times` : ''
+  const restartNote = snapshot.nRestarts > 0 ? `, restarted by itself ${snapshot.nRestarts} times` : ''
   return {
     outcome: 'failed',
     reason: 'not-active',
-    detail: `${unit} is ${snapshot.activeState}/${snapshot.subState} (${howItEnded(snapshot)}${again})`,
+    detail: `${unit} is ${snapshot.activeState}/${snapshot.subState} (${describeEnd(snapshot)}${restartNote})`,
   }
 }
 
-async function jobFailed(units: Units, unit: string, result: string): Promise<RestartOutcome> {
+async function jobFailedOutcome(units: Units, unit: string, result: string): Promise<RestartOutcome> {
   const snapshot = await units.readSnapshot(unit)
-  return { outcome: 'failed', reason: 'job-failed', detail: `restarting ${unit}: job ${result} (${howItEnded(snapshot)})` }
+  return { outcome: 'failed', reason: 'job-failed', detail: `restarting ${unit}: job ${result} (${describeEnd(snapshot)})` }
 }
 
-function howItEnded(snapshot: UnitSnapshot): string {
+function describeEnd(snapshot: UnitSnapshot): string {
   const { result, code, status } = endOfUnit(snapshot)
   return code === '' ? result : `${result}, ${code} ${status}`
 }
 
-function restartFailed(error: unknown, unit: string): RestartOutcome {
+function errorOutcome(error: unknown, unit: string): RestartOutcome {
   if (isOutcomeUnknown(error)) return { outcome: 'unknown', detail: `${unit}: ${describeError(error)}` }
-  if (error instanceof NotConnectedError) return { outcome: 'not-asked', detail: error.message }
-  if (error instanceof BusError && error.name === jobInTheWay) return { outcome: 'not-asked', detail: describeError(error) }
-  if (error instanceof BusError) return { outcome: 'failed', reason: REFUSALS[error.name] ?? 'refused', detail: describeError(error) }
+  if (error instanceof NotConnectedError) return { outcome: 'not-requested', detail: error.message }
+  if (error instanceof BusError && error.name === transactionIsDestructive)
+    return { outcome: 'not-requested', detail: describeError(error) }
+  if (error instanceof BusError) return { outcome: 'failed', reason: refusalReasons[error.name] ?? 'refused', detail: describeError(error) }
   throw error
 }
 
@@ -178,33 +179,33 @@ function restartFailed(error: unknown, unit: string): RestartOutcome {
  */
 function watchJobs(units: Units) {
   const results = new Map<string, string>()
-  let lost: string | undefined
-  let look = () => {}
-  const stops = [
+  let lostReason: string | undefined
+  let checkResult = () => {}
+  const unsubscribers = [
     units.onJobEnd(({ job, result }) => {
       results.set(job, result)
-      look()
+      checkResult()
     }),
     units.onInterrupted((why) => {
-      lost = why
-      look()
+      lostReason = why
+      checkResult()
     }),
   ]
   return {
-    stop: () => stops.forEach((stop) => stop()),
-    /** The job's result. Rejects with NoAnswerError when it cannot be known any more. */
+    stop: () => unsubscribers.forEach((stop) => stop()),
+    /** The job's result. Rejects with NoReplyError when it cannot be known any more. */
     async result(job: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<string> {
       const result = Promise.withResolvers<string>()
-      look = () => {
+      checkResult = () => {
         const known = results.get(job)
         if (known !== undefined) result.resolve(known)
-        else if (lost !== undefined) result.reject(new NoAnswerError('connection-lost', `restarting: ${lost}`))
+        else if (lostReason !== undefined) result.reject(new NoReplyError('connection-lost', `restarting: ${lostReason}`))
       }
-      look()
-      const onAbort = () => result.reject(new NoAnswerError('aborted', 'given up while restarting', { cause: signal?.reason }))
+      checkResult()
+      const onAbort = () => result.reject(new NoReplyError('aborted', 'given up while restarting', { cause: signal?.reason }))
       if (signal?.aborted) onAbort()
       signal?.addEventListener('abort', onAbort, { once: true })
-      const timer = setTimeout(() => result.resolve(OVERDUE), timeoutMs)
+      const timer = setTimeout(() => result.resolve(timedOutResult), timeoutMs)
       try {
         return await result.promise
       } finally {

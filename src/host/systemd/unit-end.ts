@@ -21,7 +21,7 @@ export type UnitEnd = {
  * What systemd exits with when it cannot make the process ready (systemd.exec(5)). A step that exits with one of these
  * numbers itself cannot be told apart.
  */
-const NOT_STARTED: Readonly<Record<number, string>> = {
+const startFailures: Readonly<Record<number, string>> = {
   200: 'CHDIR: its working directory cannot be entered',
   203: 'EXEC: it cannot be executed (missing, not executable, no interpreter, or environment and arguments too long)',
   205: 'LIMITS: its resource limits cannot be set',
@@ -47,7 +47,7 @@ export function outcomeOf({ result, code, status }: UnitEnd): StepOutcome {
   if (code === 'killed' || code === 'dumped') return { outcome: 'killed', signal: `SIG${status}` }
   if (code === 'exited' && /^\d+$/.test(status)) {
     const exitCode = Number(status)
-    const detail = NOT_STARTED[exitCode]
+    const detail = startFailures[exitCode]
     return detail ? { outcome: 'failed-to-start', detail: `${exitCode}/${detail}` } : { outcome: 'exited', code: exitCode }
   }
   if (result === 'resources')
@@ -59,15 +59,15 @@ export function outcomeOf({ result, code, status }: UnitEnd): StepOutcome {
   return { outcome: 'unknown', detail: 'the unit ended without a main process' }
 }
 
-const CODES = ['', 'exited', 'killed', 'dumped'] as const
-const SIGNAL_NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name.slice('SIG'.length)]))
+const exitCodeKinds = ['', 'exited', 'killed', 'dumped'] as const
+const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name.slice('SIG'.length)]))
 
 /** From the properties of a unit: ExecMainCode is a CLD_ number, ExecMainStatus an exit code or a signal's number. */
 export function endOfUnit(unit: { readonly result: string; readonly execMainCode: number; readonly execMainStatus: number }): UnitEnd {
-  const code = CODES[unit.execMainCode] ?? ''
+  const code = exitCodeKinds[unit.execMainCode] ?? ''
   const status =
     code === 'killed' || code === 'dumped'
-      ? (SIGNAL_NAMES.get(unit.execMainStatus) ?? String(unit.execMainStatus))
+      ? (signalNames.get(unit.execMainStatus) ?? String(unit.execMainStatus))
       : String(unit.execMainStatus)
   return { result: unit.result, code, status }
 }

@@ -4,8 +4,8 @@ import {
   command,
   count,
   environmentFile,
-  lateCommand,
-  NEVER_USEC,
+  reloadSafeCommand,
+  infinityUsec,
   path,
   text,
   timeout,
@@ -48,14 +48,14 @@ describe('commands', () => {
   test.each(['$X', 'a;b', 'two words', '"', "'", '\\', '', 'ä', '*'])(
     'that start late refuse what a daemon-reload would spoil: %j',
     (argument) => {
-      expect(() => lateCommand('ExecStopPost', ['/bin/sh', argument])).toThrow('would not survive a daemon-reload')
+      expect(() => reloadSafeCommand('ExecStopPost', ['/bin/sh', argument])).toThrow('would not survive a daemon-reload')
     },
   )
 })
 
 describe('numbers', () => {
   test('no time limit is the largest number: 0 would be at once', () => {
-    expect(timeout('TimeoutStartUSec', undefined).value).toBe(NEVER_USEC)
+    expect(timeout('TimeoutStartUSec', undefined).value).toBe(infinityUsec)
     expect(timeout('TimeoutStartUSec', 1.5).value).toBe(1500n)
     for (const bad of [0, -1, Number.NaN, Number.POSITIVE_INFINITY])
       expect(() => timeout('TimeoutStartUSec', bad)).toThrow('is not a time above 0')

@@ -21,14 +21,14 @@ export class UnitValueError extends Error {
 }
 
 /** Never, for a time in microseconds: 0 means at once. */
-export const NEVER_USEC = 0xffff_ffff_ffff_ffffn
+export const infinityUsec = 0xffff_ffff_ffff_ffffn
 
-const CONTROL_CHARACTERS = /\p{Cc}/u
-const NOT_ON_THE_BUS = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
+const controlCharacters = /\p{Cc}/u
+const invalidBusCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
 /** Arguments that mean the same before and after a daemon-reload, for commands that start late (ExecStopPost). */
-const PLAIN_ARGUMENT = /^[A-Za-z0-9_./:@%+=,-]+$/
+const plainArgument = /^[A-Za-z0-9_./:@%+=,-]+$/
 /** One argument or one variable: MAX_ARG_STRLEN of the kernel, which includes the closing NUL. */
-export const MAX_STRING_BYTES = 131_071
+export const maxStringBytes = 131_071
 
 /** Most string properties are written raw into the unit file: no control character may be in them. */
 export function text(name: string, value: string): UnitProperty {
@@ -54,7 +54,7 @@ export function count(name: string, value: number): UnitProperty {
 
 /** A time limit; `undefined` is no limit (0 would mean at once). */
 export function timeout(name: string, milliseconds: number | undefined): UnitProperty {
-  if (milliseconds === undefined) return { name, signature: 't', value: NEVER_USEC }
+  if (milliseconds === undefined) return { name, signature: 't', value: infinityUsec }
   if (!Number.isFinite(milliseconds) || milliseconds <= 0) throw new UnitValueError(`${name}: ${milliseconds} ms is not a time above 0`)
   return { name, signature: 't', value: BigInt(Math.ceil(milliseconds * 1000)) }
 }
@@ -68,10 +68,10 @@ export function command(name: string, [program, ...args]: readonly [string, ...s
   if (!program.startsWith('/')) throw new UnitValueError(`${name}: ${JSON.stringify(program)} is not an absolute path`)
   refuseControlCharacters(name, program)
   for (const argument of [program, ...args]) {
-    const shown = JSON.stringify(argument.slice(0, 80))
-    if (NOT_ON_THE_BUS.test(argument)) throw new UnitValueError(`${name}: argument ${shown} has a character that systemd refuses`)
-    if (Buffer.byteLength(argument) > MAX_STRING_BYTES)
-      throw new UnitValueError(`${name}: argument ${shown}… is longer than ${MAX_STRING_BYTES} bytes`)
+    const excerpt = JSON.stringify(argument.slice(0, 80))
+    if (invalidBusCharacters.test(argument)) throw new UnitValueError(`${name}: argument ${excerpt} has a character that systemd refuses`)
+    if (Buffer.byteLength(argument) > maxStringBytes)
+      throw new UnitValueError(`${name}: argument ${excerpt}… is longer than ${maxStringBytes} bytes`)
   }
   // ExecStartEx with no-env-expand would be simpler, but systemd 252 loses it at a daemon-reload.
   const argv = [program, ...args].map((argument) => argument.replaceAll('$', '$$$$'))
@@ -79,9 +79,9 @@ export function command(name: string, [program, ...args]: readonly [string, ...s
 }
 
 /** A command that may start after a daemon-reload: plain arguments only. Its failure does not count. */
-export function lateCommand(name: string, argv: readonly [string, ...string[]]): UnitProperty {
+export function reloadSafeCommand(name: string, argv: readonly [string, ...string[]]): UnitProperty {
   for (const argument of argv) {
-    if (!PLAIN_ARGUMENT.test(argument)) throw new UnitValueError(`${name}: ${JSON.stringify(argument)} would not survive a daemon-reload`)
+    if (!plainArgument.test(argument)) throw new UnitValueError(`${name}: ${JSON.stringify(argument)} would not survive a daemon-reload`)
   }
   return { name, signature: 'a(sasb)', value: [[argv[0], [...argv], true]] }
 }
@@ -93,16 +93,16 @@ export function environmentFile(value: string): UnitProperty {
 }
 
 function refuseControlCharacters(name: string, value: string): void {
-  if (CONTROL_CHARACTERS.test(value))
+  if (controlCharacters.test(value))
     throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a control character, which could add lines to the unit file`)
-  if (NOT_ON_THE_BUS.test(value)) throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a character that systemd refuses`)
+  if (invalidBusCharacters.test(value)) throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a character that systemd refuses`)
 }
 
-const UNIT_NAME = /^[A-Za-z0-9:_.\\@-]+\.(?:service|slice|target|timer|socket|mount|scope)$/
+const unitNamePattern = /^[A-Za-z0-9:_.\\@-]+\.(?:service|slice|target|timer|socket|mount|scope)$/
 
 /** Throws UnitValueError unless `name` is one that systemd takes: known characters, a type, at most 255 bytes. */
 export function assertUnitName(name: string): void {
-  if (!UNIT_NAME.test(name) || name.length > 255) throw new UnitValueError(`${JSON.stringify(name)} is not a unit name`)
+  if (!unitNamePattern.test(name) || name.length > 255) throw new UnitValueError(`${JSON.stringify(name)} is not a unit name`)
 }
 
 /** The object of a unit on the bus. */
@@ -110,8 +110,8 @@ export function unitPath(name: string): string {
   const escaped = [...Buffer.from(name)]
     .map((byte, index) => {
       const character = String.fromCharCode(byte)
-      const plain = /[A-Za-z]/.test(character) || (index > 0 && /[0-9]/.test(character))
-      return plain ? character : `_${byte.toString(16).padStart(2, '0')}`
+      const isPlain = /[A-Za-z]/.test(character) || (index > 0 && /[0-9]/.test(character))
+      return isPlain ? character : `_${byte.toString(16).padStart(2, '0')}`
     })
     .join('')
   return `/org/freedesktop/systemd1/unit/${escaped}`

@@ -5,7 +5,7 @@ export type UnitState = {
   readonly loadState: string
   readonly activeState: string
   readonly subState: string
-  readonly jobPending: boolean
+  readonly isJobPending: boolean
 }
 
 export type ListedUnit = UnitState & { readonly unit: string }
@@ -26,14 +26,14 @@ export type UnitSnapshot = UnitState &
     /** False when a Condition… of the unit did not hold: its start then counts as done. */
     readonly conditionResult: boolean
     /** A service that is done when its program has ended (Type=oneshot). */
-    readonly endsByItself: boolean
+    readonly isOneshot: boolean
   }
 
-export const NOT_FOUND: UnitState = { loadState: 'not-found', activeState: 'inactive', subState: 'dead', jobPending: false }
+export const notFoundState: UnitState = { loadState: 'not-found', activeState: 'inactive', subState: 'dead', isJobPending: false }
 
 /** True while the unit has something to do: it is up, coming or going, or a job for it waits. */
 export function isLive(state: UnitState): boolean {
-  if (state.jobPending) return true // just queued: still inactive, without an invocation
+  if (state.isJobPending) return true // just queued: still inactive, without an invocation
   return state.activeState !== 'inactive' && state.activeState !== 'failed'
 }
 
@@ -50,7 +50,7 @@ export type ListedRow = readonly [
 ]
 
 export function listedUnit([unit, , loadState, activeState, subState, , , jobId]: ListedRow): ListedUnit {
-  return { unit, loadState, activeState, subState, jobPending: jobId !== 0 }
+  return { unit, loadState, activeState, subState, isJobPending: jobId !== 0 }
 }
 
 export function invocationOf(value: unknown): Invocation {
@@ -59,20 +59,20 @@ export function invocationOf(value: unknown): Invocation {
 
 /** From all properties of all of the unit's interfaces. */
 export function snapshotOf(values: Readonly<Record<string, Variant>>): UnitSnapshot {
-  const text = (name: string, otherwise: string) => (values[name]?.value as string | undefined) ?? otherwise
+  const text = (name: string, fallback: string) => (values[name]?.value as string | undefined) ?? fallback
   const number = (name: string) => Number(values[name]?.value ?? 0)
   const job = values['Job']?.value as readonly [number, string] | undefined
   return {
-    loadState: text('LoadState', NOT_FOUND.loadState),
-    activeState: text('ActiveState', NOT_FOUND.activeState),
-    subState: text('SubState', NOT_FOUND.subState),
-    jobPending: job !== undefined && job[0] !== 0,
+    loadState: text('LoadState', notFoundState.loadState),
+    activeState: text('ActiveState', notFoundState.activeState),
+    subState: text('SubState', notFoundState.subState),
+    isJobPending: job !== undefined && job[0] !== 0,
     ...invocationOf(values['InvocationID']?.value),
     result: text('Result', 'unknown'),
     execMainCode: number('ExecMainCode'),
     execMainStatus: number('ExecMainStatus'),
     nRestarts: number('NRestarts'),
-    endsByItself: values['Type']?.value === 'oneshot',
+    isOneshot: values['Type']?.value === 'oneshot',
     // before the first look at its conditions they read as false
     conditionResult: values['ConditionResult']?.value !== false || number('ConditionTimestamp') === 0,
   }

@@ -4,7 +4,7 @@ import { flag, text } from './unit-properties.ts'
 import { isLive } from './unit-state.ts'
 
 const properties = [text('Type', 'oneshot'), { ...text('CollectMode', 'inactive'), optional: true as const }, flag('AddRef', true)]
-const INVOCATION = 'c937d30dc04618bcca73153f83757c00'
+const unitInvocationId = 'c937d30dc04618bcca73153f83757c00'
 
 describe('starting a transient unit', () => {
   test('answers with the job', async () => {
@@ -32,14 +32,14 @@ describe('starting a transient unit', () => {
     await using systemd = await startFakeSystemd()
     const error = 'org.freedesktop.DBus.Error.PropertyReadOnly'
     systemd.bus.answers('StartTransientUnit', { error, text: 'Cannot set property AddRef, or unknown property.' })
-    expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({ outcome: 'refused', error, nameIsBurnt: false })
+    expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({ outcome: 'refused', error, isUnitNameTaken: false })
     expect(systemd.bus.calledMembers().filter((member) => member === 'StartTransientUnit')).toHaveLength(1)
   })
 
   test.each([
     ['org.freedesktop.systemd1.UnitExists', { outcome: 'exists' }],
-    ['org.freedesktop.systemd1.BadUnitSetting', { outcome: 'refused', nameIsBurnt: true }],
-    ['org.freedesktop.DBus.Error.InvalidArgs', { outcome: 'refused', nameIsBurnt: false }],
+    ['org.freedesktop.systemd1.BadUnitSetting', { outcome: 'refused', isUnitNameTaken: true }],
+    ['org.freedesktop.DBus.Error.InvalidArgs', { outcome: 'refused', isUnitNameTaken: false }],
     ['org.freedesktop.DBus.Error.NoReply', { outcome: 'unknown' }],
   ])('answered with %s', async (error, outcome) => {
     await using systemd = await startFakeSystemd()
@@ -71,7 +71,7 @@ describe('the state of a unit', () => {
       loadState: 'not-found',
       activeState: 'inactive',
       subState: 'dead',
-      jobPending: false,
+      isJobPending: false,
     })
     expect(await systemd.units.readSnapshot('gone.service')).toMatchObject({ loadState: 'not-found', result: 'success' })
   })
@@ -81,7 +81,7 @@ describe('the state of a unit', () => {
     systemd.hostUnits.set('a.service', {
       activeState: 'failed',
       subState: 'failed',
-      invocationId: INVOCATION,
+      invocationId: unitInvocationId,
       result: 'exit-code',
       execMainCode: 1,
       execMainStatus: 3,
@@ -89,16 +89,16 @@ describe('the state of a unit', () => {
     expect(await systemd.units.readState('a.service')).toMatchObject({
       loadState: 'loaded',
       activeState: 'failed',
-      invocationId: INVOCATION,
+      invocationId: unitInvocationId,
     })
     expect(await systemd.units.readSnapshot('a.service')).toMatchObject({
       result: 'exit-code',
       execMainCode: 1,
       execMainStatus: 3,
-      invocationId: INVOCATION,
+      invocationId: unitInvocationId,
     })
     expect(await systemd.units.listByPattern(['*'])).toEqual([
-      { unit: 'a.service', loadState: 'loaded', activeState: 'failed', subState: 'failed', jobPending: false },
+      { unit: 'a.service', loadState: 'loaded', activeState: 'failed', subState: 'failed', isJobPending: false },
     ])
   })
 
@@ -109,27 +109,27 @@ describe('the state of a unit', () => {
     ['activating', true, true],
     ['deactivating', false, true], // its recorder still runs
     ['active', false, true],
-  ])('%s with a job %s is live: %s', (activeState, jobPending, live) => {
-    expect(isLive({ loadState: 'loaded', activeState, subState: '', jobPending })).toBe(live)
+  ])('%s with a job %s is live: %s', (activeState, isJobPending, live) => {
+    expect(isLive({ loadState: 'loaded', activeState, subState: '', isJobPending })).toBe(live)
   })
 })
 
 describe('news of jobs', () => {
   test('come from systemd only', async () => {
     await using systemd = await startFakeSystemd()
-    const heard: unknown[] = []
-    systemd.units.onJobEnd((job) => heard.push(job))
+    const received: unknown[] = []
+    systemd.units.onJobEnd((job) => received.push(job))
     await systemd.units.readState('a.service')
     systemd.jobRemoved('a.service', 'failed', '/job/7', ':1.666') // any local user can send this
     systemd.jobRemoved('a.service', 'done', '/job/8')
-    await expect.poll(() => heard).toEqual([{ unit: 'a.service', job: '/job/8', result: 'done' }])
+    await expect.poll(() => received).toEqual([{ unit: 'a.service', job: '/job/8', result: 'done' }])
   })
 
   test('go on after systemd took another name on the bus; what may be missed meanwhile is said', async () => {
     await using systemd = await startFakeSystemd()
-    const heard: string[] = []
-    systemd.units.onJobEnd(({ result }) => heard.push(result))
-    systemd.units.onInterrupted((why) => heard.push(why))
+    const received: string[] = []
+    systemd.units.onJobEnd(({ result }) => received.push(result))
+    systemd.units.onInterrupted((why) => received.push(why))
     await systemd.units.readState('a.service')
     const change = {
       type: 4,
@@ -144,16 +144,16 @@ describe('news of jobs', () => {
     systemd.jobRemoved('a.service', 'old', '/job/1', ':1.1')
     systemd.jobRemoved('a.service', 'forged', '/job/1', ':1.666')
     systemd.jobRemoved('a.service', 'new', '/job/1', ':1.5')
-    await expect.poll(() => heard).toEqual(['systemd left the bus', 'new'])
+    await expect.poll(() => received).toEqual(['systemd left the bus', 'new'])
   })
 
   test('end with the connection, and that is said', async () => {
     await using systemd = await startFakeSystemd()
-    const heard: string[] = []
-    systemd.units.onInterrupted((why) => heard.push(why))
+    const received: string[] = []
+    systemd.units.onInterrupted((why) => received.push(why))
     await systemd.units.readState('a.service')
     systemd.bus.hangUpAll()
-    await expect.poll(() => heard).toEqual(['the bus closed the connection'])
+    await expect.poll(() => received).toEqual(['the bus closed the connection'])
   })
 })
 

@@ -1,6 +1,6 @@
 /** systemd's manager on the system bus: transient units, their state, and news of ended jobs. */
 import { Variant } from 'dbus-next/lib/variant.js'
-import { BUS, type BusCall, type CallOptions } from '../dbus/connection.ts'
+import { busDriver, type BusCall, type BusCallOptions } from '../dbus/connection.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import { BusError, describeError, isOutcomeUnknown } from '../dbus/errors.ts'
 import { assertUnitName, type UnitProperty, unitPath } from './unit-properties.ts'
@@ -10,22 +10,22 @@ import {
   type ListedRow,
   type ListedUnit,
   listedUnit,
-  NOT_FOUND,
+  notFoundState,
   snapshotOf,
   type UnitSnapshot,
   type UnitState,
 } from './unit-state.ts'
 
-const SYSTEMD = 'org.freedesktop.systemd1'
-const MANAGER = { destination: SYSTEMD, path: '/org/freedesktop/systemd1', interface: `${SYSTEMD}.Manager` } as const
-const PROPERTIES = 'org.freedesktop.DBus.Properties'
+const systemdBusName = 'org.freedesktop.systemd1'
+const systemdManager = { destination: systemdBusName, path: '/org/freedesktop/systemd1', interface: `${systemdBusName}.Manager` } as const
+const propertiesInterface = 'org.freedesktop.DBus.Properties'
 
 export type StartOutcome =
   | { readonly outcome: 'started'; readonly job: string }
   /** A unit of that name runs, or has ended and is still loaded: this attempt was started before. */
   | { readonly outcome: 'exists' }
-  /** Nothing was started. `nameIsBurnt`: systemd keeps the name taken, try again under a new one only. */
-  | { readonly outcome: 'refused'; readonly error: string; readonly message: string; readonly nameIsBurnt: boolean }
+  /** Nothing was started. `isUnitNameTaken`: systemd keeps the name taken, try again under a new one only. */
+  | { readonly outcome: 'refused'; readonly error: string; readonly message: string; readonly isUnitNameTaken: boolean }
   /** No answer: look the unit up before anything else. */
   | { readonly outcome: 'unknown'; readonly message: string }
 
@@ -33,18 +33,18 @@ export type EndedJob = { readonly unit: string; readonly job: string; readonly r
 
 export type Units = {
   /** Starts a transient unit. Properties marked optional are left out where systemd does not know them. */
-  startTransient(unit: string, properties: readonly UnitProperty[], options?: CallOptions): Promise<StartOutcome>
+  startTransient(unit: string, properties: readonly UnitProperty[], options?: BusCallOptions): Promise<StartOutcome>
   /** All of a unit's state in one consistent reply (2-6 ms for 400 properties; `readState` is ten times cheaper). */
-  readSnapshot(unit: string, options?: CallOptions): Promise<UnitSnapshot>
+  readSnapshot(unit: string, options?: BusCallOptions): Promise<UnitSnapshot>
   /** Load, active and job state together, and the invocation. Never fails for an unknown unit: loadState is `not-found`. */
-  readState(unit: string, options?: CallOptions): Promise<UnitState & Invocation>
+  readState(unit: string, options?: BusCallOptions): Promise<UnitState & Invocation>
   /** Loaded units whose names match one of the shell patterns. */
-  listByPattern(patterns: readonly string[], options?: CallOptions): Promise<readonly ListedUnit[]>
+  listByPattern(patterns: readonly string[], options?: BusCallOptions): Promise<readonly ListedUnit[]>
   /** Asks for a restart and returns the job; its end comes to `onJobEnd`, perhaps before this answer. Rejects with BusError. */
-  restart(unit: string, options?: CallOptions): Promise<string>
+  restart(unit: string, options?: BusCallOptions): Promise<string>
   /** Asks for the unit to be stopped, by its own rules (KillMode, TimeoutStopUSec). False: no such unit. */
-  stop(unit: string, options?: CallOptions): Promise<boolean>
-  kill(unit: string, who: 'main' | 'control' | 'all', signal: number, options?: CallOptions): Promise<boolean>
+  stop(unit: string, options?: BusCallOptions): Promise<boolean>
+  kill(unit: string, who: 'main' | 'control' | 'all', signal: number, options?: BusCallOptions): Promise<boolean>
   /**
    * Keeps a loaded unit loaded after its end, so that its result can be read; a unit started with AddRef is kept already.
    * systemd forgets it with the connection, so it is renewed on every new one. False: no such unit.
@@ -54,7 +54,7 @@ export type Units = {
   /** Clears the failed state and the start limit's counter. False: no such unit. */
   resetFailed(unit: string): Promise<boolean>
   /** daemon-reload; answers when done. */
-  reload(options?: CallOptions): Promise<void>
+  reload(options?: BusCallOptions): Promise<void>
   /**
    * Tells the end of every job on the host, this agent's and others'. A unit's last job ends after the unit itself did,
    * ExecStopPost included.
@@ -69,118 +69,130 @@ export function createUnits(connection: BusConnection): Units {
   let owner: string | undefined
   const jobListeners = new Set<(job: EndedJob) => void>()
   const interruptionListeners = new Set<(why: string) => void>()
-  const held = new Set<string>()
+  const referencedUnits = new Set<string>()
 
-  async function manager(
+  async function callManager(
     member: string,
     signature = '',
     body: readonly unknown[] = [],
-    options?: CallOptions,
+    options?: BusCallOptions,
   ): Promise<readonly unknown[]> {
-    return await connection.withBus((bus) => bus.call({ ...MANAGER, member, signature, body }, options), withSignal(options))
+    return await connection.withBus((bus) => bus.call({ ...systemdManager, member, signature, body }, options), withSignal(options))
   }
 
-  function interrupted(why: string): void {
+  function notifyInterrupted(why: string): void {
     for (const listener of interruptionListeners) listener(why)
   }
 
   connection.onState((state) => {
-    if (state.state === 'disconnected') interrupted(state.why)
+    if (state.state === 'disconnected') notifyInterrupted(state.why)
   })
   connection.onConnect(async (bus) => {
     const [[name]] = await Promise.all([
-      bus.call({ ...BUS, member: 'GetNameOwner', signature: 's', body: [SYSTEMD] }),
-      bus.call({ ...MANAGER, member: 'Subscribe' }),
-      ...[...held].map((unit) => unlessGone(bus.call({ ...MANAGER, member: 'RefUnit', signature: 's', body: [unit] }))),
+      bus.call({ ...busDriver, member: 'GetNameOwner', signature: 's', body: [systemdBusName] }),
+      bus.call({ ...systemdManager, member: 'Subscribe' }),
+      ...[...referencedUnits].map((unit) =>
+        falseIfNotFound(bus.call({ ...systemdManager, member: 'RefUnit', signature: 's', body: [unit] })),
+      ),
     ])
     owner = name as string
   })
   // Not PropertiesChanged: it comes six times per step, with everything each time, and says nothing that we would not ask for.
-  connection.onSignal({ sender: SYSTEMD, interface: MANAGER.interface, member: 'JobRemoved', path: MANAGER.path }, ({ sender, body }) => {
-    if (sender !== owner) return // any local user can send us a signal of this name
-    const [, job, unit, result] = body as [number, string, string, string]
-    for (const listener of jobListeners) listener({ unit, job, result })
-  })
+  connection.onSignal(
+    { sender: systemdBusName, interface: systemdManager.interface, member: 'JobRemoved', path: systemdManager.path },
+    ({ sender, body }) => {
+      if (sender !== owner) return // any local user can send us a signal of this name
+      const [, job, unit, result] = body as [number, string, string, string]
+      for (const listener of jobListeners) listener({ unit, job, result })
+    },
+  )
   // systemd takes a new name on the bus when it executes itself anew; its subscriptions and our references survive that.
   connection.onSignal(
-    { sender: BUS.destination, interface: BUS.interface, member: 'NameOwnerChanged', arg0: SYSTEMD },
+    { sender: busDriver.destination, interface: busDriver.interface, member: 'NameOwnerChanged', arg0: systemdBusName },
     ({ sender, body }) => {
-      if (sender !== BUS.destination) return
+      if (sender !== busDriver.destination) return
       owner = body[2] as string
-      interrupted('systemd left the bus')
+      notifyInterrupted('systemd left the bus')
     },
   )
 
   return {
     async startTransient(unit, properties, options) {
       assertUnitName(unit)
-      let sent = properties
+      let sentProperties = properties
       for (;;) {
-        const values = sent.map(({ name, signature, value }) => [name, new Variant(signature, value)])
+        const values = sentProperties.map(({ name, signature, value }) => [name, new Variant(signature, value)])
         try {
-          const [job] = await manager('StartTransientUnit', 'ssa(sv)a(sa(sv))', [unit, 'fail', values, []], options)
-          if (sent.some(({ name }) => name === 'AddRef')) held.add(unit)
+          const [job] = await callManager('StartTransientUnit', 'ssa(sv)a(sa(sv))', [unit, 'fail', values, []], options)
+          if (sentProperties.some(({ name }) => name === 'AddRef')) referencedUnits.add(unit)
           return { outcome: 'started', job: String(job) }
         } catch (error) {
           const unsupported = unsupportedProperty(error)
-          const fewer = sent.filter(({ name, optional }) => !(optional && name === unsupported))
-          if (fewer.length === sent.length) return notStarted(error)
-          sent = fewer
+          const remaining = sentProperties.filter(({ name, optional }) => !(optional && name === unsupported))
+          if (remaining.length === sentProperties.length) return startOutcomeOfError(error)
+          sentProperties = remaining
         }
       }
     },
 
     async readSnapshot(unit, options) {
-      const call = { destination: SYSTEMD, path: unitPath(unit), interface: PROPERTIES, member: 'GetAll', signature: 's', body: [''] } // '': all interfaces
+      const call = {
+        destination: systemdBusName,
+        path: unitPath(unit),
+        interface: propertiesInterface,
+        member: 'GetAll',
+        signature: 's',
+        body: [''],
+      } // '': all interfaces
       const [values] = await connection.withBus((bus) => bus.call(call, options), withSignal(options))
       return snapshotOf(values as Record<string, Variant>)
     },
 
     async readState(unit, options) {
-      const list: BusCall = { ...MANAGER, member: 'ListUnitsByNames', signature: 'as', body: [[unit]] }
+      const list: BusCall = { ...systemdManager, member: 'ListUnitsByNames', signature: 'as', body: [[unit]] }
       const get = {
-        destination: SYSTEMD,
+        destination: systemdBusName,
         path: unitPath(unit),
-        interface: PROPERTIES,
+        interface: propertiesInterface,
         member: 'Get',
         signature: 'ss',
-        body: [`${SYSTEMD}.Unit`, 'InvocationID'],
+        body: [`${systemdBusName}.Unit`, 'InvocationID'],
       }
       return await connection.withBus(async (bus) => {
         const [[units], [invocation]] = await Promise.all([bus.call(list, options), bus.call(get, options)])
         const [found] = (units as ListedRow[]).map(listedUnit)
-        const { unit: _, ...state } = found ?? { unit, ...NOT_FOUND }
+        const { unit: _, ...state } = found ?? { unit, ...notFoundState }
         return { ...state, ...invocationOf((invocation as Variant).value) }
       }, withSignal(options))
     },
 
     async listByPattern(patterns, options) {
-      const [units] = await manager('ListUnitsByPatterns', 'asas', [[], patterns], options)
+      const [units] = await callManager('ListUnitsByPatterns', 'asas', [[], patterns], options)
       return (units as ListedRow[]).map(listedUnit)
     },
 
     async restart(unit, options) {
-      const [job] = await manager('RestartUnit', 'ss', [unit, 'replace'], options)
+      const [job] = await callManager('RestartUnit', 'ss', [unit, 'replace'], options)
       return String(job)
     },
-    stop: (unit, options) => unlessGone(manager('StopUnit', 'ss', [unit, 'replace'], options)),
-    kill: (unit, who, signal, options) => unlessGone(manager('KillUnit', 'ssi', [unit, who, signal], options)),
+    stop: (unit, options) => falseIfNotFound(callManager('StopUnit', 'ss', [unit, 'replace'], options)),
+    kill: (unit, who, signal, options) => falseIfNotFound(callManager('KillUnit', 'ssi', [unit, who, signal], options)),
     async ref(unit) {
       return await connection.withBus(async (bus) => {
-        if (held.has(unit)) return true // systemd counts: taken twice it would have to be given back twice
-        held.add(unit) // before the answer, which may get lost
-        const exists = await unlessGone(bus.call({ ...MANAGER, member: 'RefUnit', signature: 's', body: [unit] }))
-        if (!exists) held.delete(unit)
+        if (referencedUnits.has(unit)) return true // systemd counts: taken twice it would have to be given back twice
+        referencedUnits.add(unit) // before the answer, which may get lost
+        const exists = await falseIfNotFound(bus.call({ ...systemdManager, member: 'RefUnit', signature: 's', body: [unit] }))
+        if (!exists) referencedUnits.delete(unit)
         return exists
       })
     },
     async unref(unit) {
-      held.delete(unit)
-      return await unlessGone(manager('UnrefUnit', 's', [unit]))
+      referencedUnits.delete(unit)
+      return await falseIfNotFound(callManager('UnrefUnit', 's', [unit]))
     },
-    resetFailed: (unit) => unlessGone(manager('ResetFailedUnit', 's', [unit])),
+    resetFailed: (unit) => falseIfNotFound(callManager('ResetFailedUnit', 's', [unit])),
     async reload(options) {
-      await manager('Reload', '', [], options)
+      await callManager('Reload', '', [], options)
     },
     onJobEnd(listener) {
       jobListeners.add(listener)
@@ -193,16 +205,16 @@ export function createUnits(connection: BusConnection): Units {
   }
 }
 
-function withSignal(options: CallOptions | undefined): { signal?: AbortSignal } {
+function withSignal(options: BusCallOptions | undefined): { signal?: AbortSignal } {
   return options?.signal ? { signal: options.signal } : {}
 }
 
-function notStarted(error: unknown): StartOutcome {
+function startOutcomeOfError(error: unknown): StartOutcome {
   if (isOutcomeUnknown(error)) return { outcome: 'unknown', message: describeError(error) }
   if (!(error instanceof BusError)) throw error
-  if (error.name === `${SYSTEMD}.UnitExists`) return { outcome: 'exists' }
-  const nameIsBurnt = error.name === `${SYSTEMD}.BadUnitSetting` // the half-made unit stays loaded, held by our reference
-  return { outcome: 'refused', error: error.name, message: error.message, nameIsBurnt }
+  if (error.name === `${systemdBusName}.UnitExists`) return { outcome: 'exists' }
+  const isUnitNameTaken = error.name === `${systemdBusName}.BadUnitSetting` // the half-made unit stays loaded, held by our reference
+  return { outcome: 'refused', error: error.name, message: error.message, isUnitNameTaken }
 }
 
 /** systemd's word for "I do not know this property", which leaves nothing behind: the same name may be used again. */
@@ -211,12 +223,13 @@ function unsupportedProperty(error: unknown): string | undefined {
   return /^Cannot set property (\w+)/.exec(error.message)?.[1]
 }
 
-async function unlessGone(call: Promise<unknown>): Promise<boolean> {
+async function falseIfNotFound(call: Promise<unknown>): Promise<boolean> {
   try {
     await call
     return true
   } catch (error) {
-    if (error instanceof BusError && (error.name === `${SYSTEMD}.NoSuchUnit` || error.name === `${SYSTEMD}.NotReferenced`)) return false
+    if (error instanceof BusError && (error.name === `${systemdBusName}.NoSuchUnit` || error.name === `${systemdBusName}.NotReferenced`))
+      return false
     throw error
   }
 }

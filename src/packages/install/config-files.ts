@@ -6,7 +6,7 @@ import { chmod, lstat, mkdtemp, readFile, readdir, readlink, rm, writeFile } fro
 import { join } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { ensureLink } from './links.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 const dataLink = '..data'
 
@@ -23,12 +23,12 @@ export function configProblems(configMap: Readonly<Record<string, string>>): str
  */
 export async function ensureConfigFiles(host: HostRoot, folder: string, configMap: Readonly<Record<string, string>>): Promise<void> {
   const keys = Object.keys(configMap)
-  if (keys.length === 0 && (await host.stat(`${folder}/${dataLink}`).catch(unlessMissing)) === undefined) return // nothing of ours, maybe the image's own
+  if (keys.length === 0 && (await host.stat(`${folder}/${dataLink}`).catch(ignoreNotFound)) === undefined) return // nothing of ours, maybe the image's own
 
   await host.mkdirp(folder)
   const root = await host.resolve(folder)
   if (keys.length > 0) {
-    if (!(await holds(join(root, dataLink), configMap))) await swapData(root, configMap)
+    if (!(await hasExactFiles(join(root, dataLink), configMap))) await swapData(root, configMap)
     for (const key of keys) await ensureLink(join(root, key), `${dataLink}/${key}`)
   }
   await removeStale(root, new Set(keys))
@@ -46,12 +46,12 @@ async function swapData(root: string, configMap: Readonly<Record<string, string>
 }
 
 /** True when the folder has exactly these files. Contents are read: they are small, and a step or a power cut may have changed them. */
-async function holds(data: string, configMap: Readonly<Record<string, string>>): Promise<boolean> {
-  const names = await readdir(data).catch(unlessMissing)
+async function hasExactFiles(data: string, configMap: Readonly<Record<string, string>>): Promise<boolean> {
+  const names = await readdir(data).catch(ignoreNotFound)
   if (names === undefined || names.length !== Object.keys(configMap).length) return false
   for (const [key, content] of Object.entries(configMap)) {
     const path = join(data, key)
-    const stats = await lstat(path).catch(unlessMissing)
+    const stats = await lstat(path).catch(ignoreNotFound)
     if (!stats?.isFile() || (stats.mode & 0o777) !== 0o644 || stats.size !== Buffer.byteLength(content)) return false
     if ((await readFile(path)).toString() !== content) return false
   }

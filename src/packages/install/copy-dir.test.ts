@@ -2,7 +2,7 @@ import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, sy
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { listenToCrashPoints } from '../../host/fs/failpoint.ts'
+import { onFailpoint } from '../../host/fs/failpoint.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { collectCopyDirs, ensureCopyDir } from './copy-dir.ts'
@@ -106,14 +106,14 @@ describe('the content of the image', () => {
 
 describe('after a power cut', () => {
   test('nothing is missing: all of it is on disk before the marker says that it is there', async () => {
-    const synced: string[] = []
-    const silence = listenToCrashPoints((name) => void synced.push(name))
+    const syncedNames: string[] = []
+    const unsubscribe = onFailpoint((name) => void syncedNames.push(name))
     await ensure({ configMap: { 'a.sh': 'one' } })
-    silence()
+    unsubscribe()
     const entries = await readdir(join(folder, dir), { recursive: true, withFileTypes: true })
-    const elsewhere = /\/(node-metadata|\.\.data)$/ // of the moment; a link to what is listed as itself
-    const files = entries.filter((entry) => entry.isFile() && !elsewhere.test(entry.parentPath)) // the marker, too
-    expect(synced.filter((name) => !name.endsWith('/'))).toHaveLength(files.length)
+    const excludedFolder = /\/(node-metadata|\.\.data)$/ // of the moment; a link to what is listed as itself
+    const files = entries.filter((entry) => entry.isFile() && !excludedFolder.test(entry.parentPath)) // the marker, too
+    expect(syncedNames.filter((name) => !name.endsWith('/'))).toHaveLength(files.length)
   })
 
   test('a file that an older agent did not wait for is repaired, though its size and time look right', async () => {
@@ -191,7 +191,7 @@ describe('configuration', () => {
     expect(await readdir(join(folder, dir, 'configmaps'))).toEqual(['default.conf'])
   })
 
-  test('of the incumbent is taken over', async () => {
+  test('of the operator is taken over', async () => {
     await put(`${dir}/configmaps/..2024_05_10_10_00_00.123/old.sh`, 'o')
     await put(`${dir}/configmaps/..2024_05_11_10_00_00.123/old.sh`, 'o')
     await symlink('..2024_05_11_10_00_00.123', join(folder, dir, 'configmaps/..data'))
@@ -220,7 +220,7 @@ describe('configuration', () => {
   })
 })
 
-test('facts about the node are files of JSON, also where the incumbent had links', async () => {
+test('facts about the node are files of JSON, also where the operator had links', async () => {
   await put(`${dir}/node-metadata/..data/labels.json`, 'old')
   await symlink('..data/labels.json', join(folder, dir, 'node-metadata/labels.json'))
   await put(`${store}/node-metadata/labels.json`, 'of the image')
@@ -232,15 +232,15 @@ test('facts about the node are files of JSON, also where the incumbent had links
 
 test('a full disk is an error, and the next call finishes', async () => {
   let failures = 1
-  const full: HostRoot = {
+  const fullDiskHost: HostRoot = {
     ...host,
     writeFile: async (...args) => {
       if (failures-- > 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
       await host.writeFile(...args)
     },
   }
-  await expect(ensure({ host: full })).rejects.toThrow('ENOSPC')
-  await ensure({ host: full })
+  await expect(ensure({ host: fullDiskHost })).rejects.toThrow('ENOSPC')
+  await ensure({ host: fullDiskHost })
   expect(await read('node-metadata/labels.json')).toBe('{}')
 })
 

@@ -1,6 +1,6 @@
 /**
  * The folder on the host that steps of a package run in: the content of the image, the Skyhook's configuration and facts
- * about the node, in the incumbent's layout.
+ * about the node, in the operator's layout.
  *
  * A marker says what was put there whole, and is written once all of it is on disk: a package that is complete has its files after
  * a power cut, too. Only the facts about the node are of the moment and wait for nothing.
@@ -10,10 +10,10 @@ import { join } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { configProblems, ensureConfigFiles } from './config-files.ts'
 import { copyTree, syncTree } from './copy-tree.ts'
-import { inTurn } from './keyed-mutex.ts'
+import { withLock } from './keyed-mutex.ts'
 import { stateDir } from '../layout.ts'
 import type { HostFolders } from '../layout.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 import type { NodeMetadata } from './node-metadata.ts'
 
 export type CopyDirInputs = {
@@ -51,7 +51,7 @@ const markerName = '.skyhookd.json'
 export async function ensureCopyDir(inputs: CopyDirInputs): Promise<EnsuredCopyDir> {
   const problems = configProblems(inputs.configMap)
   if (problems.length > 0) return { outcome: 'invalid', problems }
-  await inTurn(inputs.host, inputs.copyDir, () => ensure(inputs))
+  await withLock(inputs.host, inputs.copyDir, () => ensure(inputs))
   return { outcome: 'ready' }
 }
 
@@ -61,9 +61,9 @@ async function ensure(inputs: CopyDirInputs): Promise<void> {
     .update(JSON.stringify(Object.entries(configMap).sort(([a], [b]) => (a < b ? -1 : 1))))
     .digest('hex')
   const marker: Marker = { v: 2, digest, configHash }
-  const found = await readMarker(host, copyDir)
-  const isSameContent = found?.v === 2 && found.digest === digest
-  const isSame = isSameContent && found.configHash === configHash
+  const previousMarker = await readMarker(host, copyDir)
+  const isSameContent = previousMarker?.v === 2 && previousMarker.digest === digest
+  const isSame = isSameContent && previousMarker.configHash === configHash
 
   await host.mkdirp(copyDir)
   if (repair || !isSame) {
@@ -85,8 +85,8 @@ async function copyPackage({ host, store, copyDir, stepPaths, configMap }: CopyD
     to: await host.resolve(copyDir),
     trustTimes,
     executables: new Set([...stepPaths].map((path) => join(from, 'skyhook_dir', path))),
-    // For the incumbent these are mounts that hide whatever the image has there.
-    leaveOut: new Set([join(from, 'node-metadata'), ...(hasConfig ? [join(from, 'configmaps')] : [])]),
+    // For the operator these are mounts that hide whatever the image has there.
+    excludedPaths: new Set([join(from, 'node-metadata'), ...(hasConfig ? [join(from, 'configmaps')] : [])]),
   })
 }
 
@@ -94,13 +94,13 @@ async function ensureNodeMetadata(host: HostRoot, folder: string, metadata: Node
   await host.mkdirp(folder)
   for (const [name, content] of Object.entries(metadata)) {
     const path = `${folder}/${name}.json`
-    const present = await host.readFile(path).catch(unlessMissing)
-    if (present?.toString() !== content) await host.writeFile(path, content, 0o644)
+    const existing = await host.readFile(path).catch(ignoreNotFound)
+    if (existing?.toString() !== content) await host.writeFile(path, content, 0o644)
   }
 }
 
 async function readMarker(host: HostRoot, copyDir: string): Promise<Partial<Marker> | undefined> {
-  const text = await host.readFile(`${copyDir}/${markerName}`).catch(unlessMissing)
+  const text = await host.readFile(`${copyDir}/${markerName}`).catch(ignoreNotFound)
   if (text === undefined) return undefined
   try {
     return JSON.parse(text.toString()) as Partial<Marker>
@@ -113,7 +113,7 @@ async function readMarker(host: HostRoot, copyDir: string): Promise<Partial<Mark
 const copyDirName = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+$/
 
 /**
- * Removes the copy dirs of a Skyhook that nothing uses, the incumbent's too; returns what was removed. `isUsed` is asked with the host
+ * Removes the copy dirs of a Skyhook that nothing uses, the operator's too; returns what was removed. `isUsed` is asked with the host
  * path right before each removal, and nobody fills the folder meanwhile.
  */
 export async function collectCopyDirs(
@@ -124,10 +124,10 @@ export async function collectCopyDirs(
 ): Promise<string[]> {
   const state = stateDir(folders, skyhook)
   const removed: string[] = []
-  for (const name of (await host.readdir(state).catch(unlessMissing)) ?? []) {
+  for (const name of (await host.readdir(state).catch(ignoreNotFound)) ?? []) {
     const path = `${state}/${name}`
     if (!copyDirName.test(name)) continue
-    await inTurn(host, path, async () => {
+    await withLock(host, path, async () => {
       if (isUsed(path)) return
       await host.remove(path)
       removed.push(path)

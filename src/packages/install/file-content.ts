@@ -4,14 +4,14 @@ import { constants } from 'node:fs'
 import { chmod, copyFile, lstat, open, rename, unlink, utimes } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { syncFile, syncFolder } from '../../host/fs/fsync.ts'
-import { TEMPORARY_SUFFIX } from '../../host/fs/host-root.ts'
+import { temporarySuffix } from '../../host/fs/host-root.ts'
 
-const pieceBytes = 256 << 10
+const chunkBytes = 256 << 10
 
 /** In hex. */
 export async function sha256OfFile(path: string): Promise<string> {
   const hash = createHash('sha256')
-  for await (const piece of pieces(path)) hash.update(piece)
+  for await (const chunk of readChunks(path)) hash.update(chunk)
   return hash.digest('hex')
 }
 
@@ -30,8 +30,8 @@ export type CopyOptions = {
 }
 
 /** Replaces `to` by a copy of `from`, whole or not at all. Shares blocks where the file system can. */
-export async function copyFileWhole(from: string, to: string, { mode, durable, mtime }: CopyOptions): Promise<void> {
-  const temporary = `${to}.${randomBytes(6).toString('hex')}${TEMPORARY_SUFFIX}`
+export async function copyFileAtomic(from: string, to: string, { mode, durable, mtime }: CopyOptions): Promise<void> {
+  const temporary = `${to}.${randomBytes(6).toString('hex')}${temporarySuffix}`
   try {
     await copyFile(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
     await chmod(temporary, mode)
@@ -45,12 +45,12 @@ export async function copyFileWhole(from: string, to: string, { mode, durable, m
   if (durable) await syncFolder(dirname(to))
 }
 
-async function* pieces(path: string): AsyncGenerator<Buffer> {
+async function* readChunks(path: string): AsyncGenerator<Buffer> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
-    const buffer = Buffer.allocUnsafe(pieceBytes)
+    const buffer = Buffer.allocUnsafe(chunkBytes)
     for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, pieceBytes)
+      const { bytesRead } = await file.read(buffer, 0, chunkBytes)
       if (bytesRead === 0) return
       yield buffer.subarray(0, bytesRead)
     }

@@ -12,16 +12,16 @@ export type NodeFacts = {
 
 /** Same facts, same texts: keys are sorted. */
 export function nodeMetadata({ labels = {}, annotations = {}, agentVersion, packages }: NodeFacts): NodeMetadata {
-  const described = Object.entries(packages).map(([name, { version, image, interrupt, configInterrupts }]) => [
+  const packageFacts = Object.entries(packages).map(([name, { version, image, interrupt, configInterrupts }]) => [
     name,
     { name, version, image, ...(interrupt && { interrupt }), ...(configInterrupts && { configInterrupts }) },
   ])
   return {
-    labels: JSON.stringify(sorted(labels)),
-    annotations: JSON.stringify(sorted(annotations)),
-    packages: JSON.stringify({ agentVersion, packages: sorted(Object.fromEntries(described)) }),
+    labels: JSON.stringify(sortKeys(labels)),
+    annotations: JSON.stringify(sortKeys(annotations)),
+    packages: JSON.stringify({ agentVersion, packages: sortKeys(Object.fromEntries(packageFacts)) }),
   }
 }
 
-const sorted = <T>(record: Readonly<Record<string, T>>): Record<string, T> =>
+const sortKeys = <T>(record: Readonly<Record<string, T>>): Record<string, T> =>
   Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))

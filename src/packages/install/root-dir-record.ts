@@ -1,6 +1,6 @@
 /** The record of what a package put into the host's root; written before the files are, and again when all are there. */
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 /** `path` on the host, links resolved. A file has `sha256`, a link `target`. */
 export type RecordedFile = {
@@ -23,25 +23,25 @@ export type RootDirRecord = {
 }
 
 /** The record of a copy that is about to begin; what earlier versions put there stays on it. */
-export function newRecord(
+export function newRootDirRecord(
   hash: string,
   { files, folders }: Pick<RootDirRecord, 'files' | 'folders'>,
-  before: RootDirRecord | undefined,
+  previous: RootDirRecord | undefined,
 ): RootDirRecord {
-  const merged = new Map([...(before?.files ?? []), ...files].map((file) => [file.path, file]))
-  return { v: 1, hash, isComplete: false, files: [...merged.values()], folders: [...new Set([...(before?.folders ?? []), ...folders])] }
+  const merged = new Map([...(previous?.files ?? []), ...files].map((file) => [file.path, file]))
+  return { v: 1, hash, isComplete: false, files: [...merged.values()], folders: [...new Set([...(previous?.folders ?? []), ...folders])] }
 }
 
 /** Undefined when there is none. The file is written whole or not at all, so one that cannot be read is an error. */
-export async function readRecord(host: HostRoot, path: string): Promise<RootDirRecord | undefined> {
-  const text = await host.readFile(path).catch(unlessMissing)
+export async function readRootDirRecord(host: HostRoot, path: string): Promise<RootDirRecord | undefined> {
+  const text = await host.readFile(path).catch(ignoreNotFound)
   if (text === undefined) return undefined
   const record = JSON.parse(text.toString()) as Omit<RootDirRecord, 'v'> & { readonly v: number }
   if (record.v !== 1) throw new Error(`${path} is of version ${record.v}; this agent reads version 1`)
   return { ...record, v: 1 }
 }
 
-export async function writeRecord(host: HostRoot, path: string, record: RootDirRecord): Promise<void> {
+export async function writeRootDirRecord(host: HostRoot, path: string, record: RootDirRecord): Promise<void> {
   await host.mkdirp(path.slice(0, path.lastIndexOf('/')), 0o700)
   await host.writeFileDurable(path, JSON.stringify(record), 0o600)
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sha256OfFile } from './file-content.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 /** `path` begins with `/`: where the entry belongs on the host. `source` is a path of this process. */
 export type TreeEntry =
@@ -14,7 +14,7 @@ export type Tree = { readonly entries: readonly TreeEntry[]; readonly hash: stri
 
 /** Everything below `root`, folders before their content, with a hash over names, modes and contents; undefined without one. */
 export async function readTree(root: string): Promise<Tree | undefined> {
-  const stats = await lstat(root).catch(unlessMissing)
+  const stats = await lstat(root).catch(ignoreNotFound)
   if (!stats?.isDirectory()) return undefined
   const entries: TreeEntry[] = []
   await collect(root, '', entries)

@@ -25,7 +25,7 @@ async function put(path: string, content: string, mode = 0o644): Promise<void> {
   await writeFile(join(folder, path), content)
   await chmod(join(folder, path), mode)
 }
-const ship = (path: string, content: string, mode = 0o644): Promise<void> => put(`${store}/root_dir/${path}`, content, mode)
+const putInPackage = (path: string, content: string, mode = 0o644): Promise<void> => put(`${store}/root_dir/${path}`, content, mode)
 const read = async (path: string): Promise<string> => (await readFile(join(folder, path))).toString()
 const modeOf = async (path: string): Promise<string> => ((await stat(join(folder, path))).mode & 0o7777).toString(8)
 const exists = async (path: string): Promise<boolean> => (await lstat(join(folder, path)).catch(() => undefined)) !== undefined
@@ -38,8 +38,8 @@ test('a package without root_dir', async () => {
 
 describe('installing', () => {
   test('writes files, folders and links with their modes', async () => {
-    await ship('etc/demo.d/a.conf', 'a', 0o600)
-    await ship('usr/local/bin/tool', 'x', 0o755)
+    await putInPackage('etc/demo.d/a.conf', 'a', 0o600)
+    await putInPackage('usr/local/bin/tool', 'x', 0o755)
     await symlink('tool', join(folder, store, 'root_dir/usr/local/bin/alias'))
     await chmod(join(folder, store, 'root_dir/etc/demo.d'), 0o750)
     expect(await install()).toEqual({ outcome: 'copied', files: 3 })
@@ -54,7 +54,7 @@ describe('installing', () => {
     await mkdir(join(folder, 'tmp'))
     await chmod(join(folder, 'tmp'), 0o1777)
     await chmod(folder, 0o755)
-    await ship('tmp/x', 'x')
+    await putInPackage('tmp/x', 'x')
     await chmod(join(folder, store, 'root_dir'), 0o700)
     await install()
     expect(await modeOf('tmp')).toBe('1777')
@@ -62,12 +62,12 @@ describe('installing', () => {
   })
 
   test('happens once per content: what a person changed since stays', async () => {
-    await ship('etc/a.conf', 'a')
+    await putInPackage('etc/a.conf', 'a')
     await install()
     await put('etc/a.conf', 'by hand')
     expect(await install()).toEqual({ outcome: 'unchanged' })
     expect(await read('etc/a.conf')).toBe('by hand')
-    await ship('etc/a.conf', 'b')
+    await putInPackage('etc/a.conf', 'b')
     expect(await install()).toMatchObject({ outcome: 'copied' })
     expect(await read('etc/a.conf')).toBe('b')
   })
@@ -79,7 +79,7 @@ describe('installing', () => {
     await symlink(outside, join(folder, 'abs'))
     await symlink('../../../../../../../../../../etc', join(folder, 'up'))
     await symlink('/run/stub.conf', join(folder, 'resolv.conf'))
-    for (const path of ['bin/tool', 'abs/x', 'up/y', 'resolv.conf']) await ship(path, path)
+    for (const path of ['bin/tool', 'abs/x', 'up/y', 'resolv.conf']) await putInPackage(path, path)
     await install()
     expect(await read('usr/bin/tool')).toBe('bin/tool')
     expect(await readdir(outside)).toEqual([])
@@ -91,9 +91,9 @@ describe('installing', () => {
   })
 
   test('refuses what does not fit, before anything is written', async () => {
-    await ship('a', 'a')
-    await ship('etc', 'file')
-    await ship('var/x/y', 'y')
+    await putInPackage('a', 'a')
+    await putInPackage('etc', 'file')
+    await putInPackage('var/x/y', 'y')
     await put('etc/passwd', '')
     await put('var/x', 'file')
     expect(await install()).toEqual({
@@ -108,8 +108,8 @@ describe('installing', () => {
 describe('uninstalling', () => {
   test('removes what is as it was written, and the folders made for it', async () => {
     await mkdir(join(folder, 'etc'))
-    await ship('etc/demo.d/sub/a.conf', 'a')
-    await ship('opt/x', 'x')
+    await putInPackage('etc/demo.d/sub/a.conf', 'a')
+    await putInPackage('opt/x', 'x')
     await symlink('a.conf', join(folder, store, 'root_dir/etc/demo.d/sub/b.conf'))
     await install()
     expect(await uninstallRootDir(host, record)).toEqual([])
@@ -120,11 +120,11 @@ describe('uninstalling', () => {
 
   test('keeps what was changed, what was there before, and folders in use', async () => {
     await put('etc/motd', 'of the host')
-    await ship('etc/motd', 'of the package')
-    await ship('opt/demo/changed', 'a')
-    await ship('opt/demo/linked', 'a')
-    await ship('opt/demo/gone', 'a')
-    await ship('opt/demo/ours', 'a')
+    await putInPackage('etc/motd', 'of the package')
+    await putInPackage('opt/demo/changed', 'a')
+    await putInPackage('opt/demo/linked', 'a')
+    await putInPackage('opt/demo/gone', 'a')
+    await putInPackage('opt/demo/ours', 'a')
     await install()
     await put('opt/demo/changed', 'b')
     await rm(join(folder, 'opt/demo/linked'))
@@ -141,10 +141,10 @@ describe('uninstalling', () => {
   })
 
   test('removes what earlier versions left', async () => {
-    await ship('opt/one', '1')
+    await putInPackage('opt/one', '1')
     await install()
     await rm(join(folder, store, 'root_dir/opt/one'))
-    await ship('opt/two', '2')
+    await putInPackage('opt/two', '2')
     await install()
     expect(await read('opt/one')).toBe('1')
     await uninstallRootDir(host, record)
@@ -152,7 +152,7 @@ describe('uninstalling', () => {
   })
 
   test('a folder that someone replaced by a file is no obstacle', async () => {
-    await ship('opt/demo/a', 'a')
+    await putInPackage('opt/demo/a', 'a')
     await install()
     await rm(join(folder, 'opt/demo'), { recursive: true })
     await put('opt/demo', 'file')
@@ -162,7 +162,7 @@ describe('uninstalling', () => {
 })
 
 test('the files of the next version are there though the one before is only just being removed', async () => {
-  for (let file = 0; file < 30; file++) await ship(`etc/demo/${file}.conf`, 'of both')
+  for (let file = 0; file < 30; file++) await putInPackage(`etc/demo/${file}.conf`, 'of both')
   await install()
   await Promise.all([uninstallRootDir(host, record), install()])
   expect(await readdir(join(folder, 'etc/demo'))).toHaveLength(30)
@@ -172,17 +172,17 @@ test('the files of the next version are there though the one before is only just
 
 describe('a crash in the middle', () => {
   test.each([1, 2])('at write %i of the record: the next run finishes, and nothing of ours is taken for the host’s', async (crashAt) => {
-    for (const name of ['a', 'b', 'c']) await ship(`opt/${name}`, name)
+    for (const name of ['a', 'b', 'c']) await putInPackage(`opt/${name}`, name)
     await put('opt/b', 'of the host')
     let writes = 0
-    const crashing: HostRoot = {
+    const crashingHost: HostRoot = {
       ...host,
       writeFileDurable: async (...args) => {
         if (++writes === crashAt) throw new Error('crash')
         await host.writeFileDurable(...args)
       },
     }
-    await expect(installRootDir(crashing, store, record)).rejects.toThrow('crash')
+    await expect(installRootDir(crashingHost, store, record)).rejects.toThrow('crash')
     expect(await read('opt/b')).toBe(crashAt === 1 ? 'of the host' : 'b')
     expect(await install()).toMatchObject({ outcome: 'copied' })
     expect(await uninstallRootDir(host, record)).toEqual([{ path: '/opt/b', why: 'was there before' }])

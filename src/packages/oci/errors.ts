@@ -15,7 +15,7 @@ export type ImageErrorCode =
   | 'unavailable' // the registry answers, with 5xx
   | 'unsupported' // a media type, platform or algorithm that we do not take
   | 'too-large'
-  | 'bad-answer' // what the registry said makes no sense
+  | 'bad-response' // what the registry said makes no sense
   | 'bad-image' // an archive that cannot be read or would leave its tree
 
 export class ImageError extends Error {

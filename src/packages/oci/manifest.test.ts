@@ -1,13 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { type Digest, digestOf } from './digest.ts'
 import { fakeIndex } from '../../../test/support/fake-registry.ts'
-import { type ImageIndex, OCI_CONFIG, OCI_INDEX, OCI_LAYER_GZIP, OCI_MANIFEST, parseManifest, selectPlatform } from './manifest.ts'
+import {
+  type ImageIndex,
+  ociConfigType,
+  ociIndexType,
+  ociLayerGzipType,
+  ociManifestType,
+  parseManifest,
+  selectPlatform,
+} from './manifest.ts'
 
-const DOCKER = 'application/vnd.docker.distribution.manifest.v2+json'
+const dockerManifest = 'application/vnd.docker.distribution.manifest.v2+json'
 const descriptor = (mediaType: string, size: unknown = 1) => ({ mediaType, size, digest: digestOf(mediaType) })
-const image = (layer: string = OCI_LAYER_GZIP, more: object = {}) => ({
+const image = (layer: string = ociLayerGzipType, more: object = {}) => ({
   schemaVersion: 2,
-  config: descriptor(OCI_CONFIG),
+  config: descriptor(ociConfigType),
   layers: [descriptor(layer)],
   ...more,
 })
@@ -15,25 +23,35 @@ const parse = (document: unknown, contentType?: string) => parseManifest(Buffer.
 
 describe('a manifest', () => {
   test.each([
-    ['OCI by its own word', image(OCI_LAYER_GZIP, { mediaType: OCI_MANIFEST }), undefined],
-    ['docker by content type', image('application/vnd.docker.image.rootfs.diff.tar.gzip'), `${DOCKER}; charset=utf-8`],
+    ['OCI by its own word', image(ociLayerGzipType, { mediaType: ociManifestType }), undefined],
+    ['docker by content type', image('application/vnd.docker.image.rootfs.diff.tar.gzip'), `${dockerManifest}; charset=utf-8`],
     ['by shape alone', image('application/vnd.oci.image.layer.v1.tar+zstd'), 'application/json'],
-    ['with layers not for redistribution', image('application/vnd.oci.image.layer.nondistributable.v1.tar'), OCI_MANIFEST],
+    ['with layers not for redistribution', image('application/vnd.oci.image.layer.nondistributable.v1.tar'), ociManifestType],
   ])('%s is taken', (_name, document, contentType) => {
     expect(parse(document, contentType)).toMatchObject({ kind: 'image', layers: [{ size: 1 }] })
   })
 
   test.each([
     ['docker schema 1', { schemaVersion: 1, fsLayers: [] }, undefined, 'unsupported'],
-    ['an artifact', image('application/vnd.cncf.helm.chart.content.v1.tar+gzip'), OCI_MANIFEST, 'unsupported'],
-    ['another type', image(OCI_LAYER_GZIP, { mediaType: 'text/html' }), undefined, 'unsupported'],
-    ['one that is an index too', image(OCI_LAYER_GZIP, { manifests: [] }), OCI_MANIFEST, 'bad-answer'],
-    ['one that calls itself something else', image(OCI_LAYER_GZIP, { mediaType: OCI_INDEX }), OCI_MANIFEST, 'bad-answer'],
-    ['a negative size', image(OCI_LAYER_GZIP, { config: descriptor(OCI_CONFIG, -1) }), OCI_MANIFEST, 'bad-answer'],
-    ['sha512', { ...image(), config: { ...descriptor(OCI_CONFIG), digest: `sha512:${'0'.repeat(128)}` } }, OCI_MANIFEST, 'unsupported'],
-    ['a list', [], OCI_MANIFEST, 'bad-answer'],
-    ['no layers', { schemaVersion: 2 }, OCI_MANIFEST, 'bad-answer'],
-    ['too many layers', { ...image(), layers: Array.from({ length: 300 }, () => descriptor(OCI_LAYER_GZIP)) }, OCI_MANIFEST, 'too-large'],
+    ['an artifact', image('application/vnd.cncf.helm.chart.content.v1.tar+gzip'), ociManifestType, 'unsupported'],
+    ['another type', image(ociLayerGzipType, { mediaType: 'text/html' }), undefined, 'unsupported'],
+    ['one that is an index too', image(ociLayerGzipType, { manifests: [] }), ociManifestType, 'bad-response'],
+    ['one that calls itself something else', image(ociLayerGzipType, { mediaType: ociIndexType }), ociManifestType, 'bad-response'],
+    ['a negative size', image(ociLayerGzipType, { config: descriptor(ociConfigType, -1) }), ociManifestType, 'bad-response'],
+    [
+      'sha512',
+      { ...image(), config: { ...descriptor(ociConfigType), digest: `sha512:${'0'.repeat(128)}` } },
+      ociManifestType,
+      'unsupported',
+    ],
+    ['a list', [], ociManifestType, 'bad-response'],
+    ['no layers', { schemaVersion: 2 }, ociManifestType, 'bad-response'],
+    [
+      'too many layers',
+      { ...image(), layers: Array.from({ length: 300 }, () => descriptor(ociLayerGzipType)) },
+      ociManifestType,
+      'too-large',
+    ],
   ])('%s is refused', (_name, document, contentType, code) => {
     expect(() => parse(document, contentType)).toThrow(expect.objectContaining({ code }))
   })

@@ -12,50 +12,51 @@ export type Platform = { readonly os: string; readonly architecture: string; rea
 export type ImageManifest = { readonly kind: 'image'; readonly config: Descriptor; readonly layers: readonly Descriptor[] }
 export type ImageIndex = { readonly kind: 'index'; readonly manifests: readonly (Descriptor & { readonly platform?: Platform })[] }
 
-export const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json'
-export const OCI_INDEX = 'application/vnd.oci.image.index.v1+json'
-export const OCI_CONFIG = 'application/vnd.oci.image.config.v1+json'
-export const OCI_LAYER_GZIP = 'application/vnd.oci.image.layer.v1.tar+gzip'
-const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json'
-const DOCKER_INDEX = 'application/vnd.docker.distribution.manifest.list.v2+json'
-const DOCKER_SCHEMA_1 = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/
+export const ociManifestType = 'application/vnd.oci.image.manifest.v1+json'
+export const ociIndexType = 'application/vnd.oci.image.index.v1+json'
+export const ociConfigType = 'application/vnd.oci.image.config.v1+json'
+export const ociLayerGzipType = 'application/vnd.oci.image.layer.v1.tar+gzip'
+const dockerManifestType = 'application/vnd.docker.distribution.manifest.v2+json'
+const dockerIndexType = 'application/vnd.docker.distribution.manifest.list.v2+json'
+const dockerSchema1Pattern = /^application\/vnd\.docker\.distribution\.manifest\.v1\+/
 
 /** The value of `Accept`: without it registries convert or refuse. */
-export const ACCEPTED_MANIFESTS = [OCI_INDEX, DOCKER_INDEX, OCI_MANIFEST, DOCKER_MANIFEST].join(', ')
+export const acceptedManifestTypes = [ociIndexType, dockerIndexType, ociManifestType, dockerManifestType].join(', ')
 
 /** Tar archives, plain or packed in a way that Node can unpack. Layers that registries may not hand out ("foreign") are archives too. */
-const LAYER =
+const layerTypePattern =
   /^application\/vnd\.(?:oci\.image\.layer(?:\.nondistributable)?\.v1\.tar(?:\+gzip|\+zstd)?|docker\.image\.rootfs(?:\.foreign)?\.diff\.tar(?:\.gzip|\.zstd)?)$/
 
-const MAX_LAYERS = 256 // overlay file systems take half of that
+const maxLayers = 256 // overlay file systems take half of that
 
 /**
  * Reads a manifest or an index of either family. The document's own `mediaType` must agree with what the registry called it, and none
  * may be both: two readers must not see two images in one digest (CVE-2021-41190).
- * @throws ImageError unsupported, bad-answer
+ * @throws ImageError unsupported, bad-response
  */
 export function parseManifest(bytes: Buffer, contentType: string | undefined): ImageManifest | ImageIndex {
   let document: unknown
   try {
     document = JSON.parse(bytes.toString('utf8'))
   } catch (error) {
-    throw new ImageError('bad-answer', 'the manifest is not JSON', { cause: error })
+    throw new ImageError('bad-response', 'the manifest is not JSON', { cause: error })
   }
-  if (!isRecord(document)) throw new ImageError('bad-answer', 'the manifest is not an object')
-  const served = contentType?.split(';')[0]?.trim().toLowerCase()
-  const own = typeof document['mediaType'] === 'string' ? document['mediaType'] : undefined
-  if (document['schemaVersion'] === 1 || DOCKER_SCHEMA_1.test(served ?? '')) {
+  if (!isRecord(document)) throw new ImageError('bad-response', 'the manifest is not an object')
+  const servedType = contentType?.split(';')[0]?.trim().toLowerCase()
+  const declaredType = typeof document['mediaType'] === 'string' ? document['mediaType'] : undefined
+  if (document['schemaVersion'] === 1 || dockerSchema1Pattern.test(servedType ?? '')) {
     throw new ImageError('unsupported', 'a manifest of docker schema 1: the image has to be built anew')
   }
-  const mediaType = own ?? (isKnown(served) ? served : undefined) ?? ('manifests' in document ? OCI_INDEX : OCI_MANIFEST)
-  if (isKnown(served) && served !== mediaType)
-    throw new ImageError('bad-answer', `a manifest served as ${served} calls itself ${mediaType}`)
+  const mediaType =
+    declaredType ?? (isKnownManifestType(servedType) ? servedType : undefined) ?? ('manifests' in document ? ociIndexType : ociManifestType)
+  if (isKnownManifestType(servedType) && servedType !== mediaType)
+    throw new ImageError('bad-response', `a manifest served as ${servedType} calls itself ${mediaType}`)
 
-  const isIndex = mediaType === OCI_INDEX || mediaType === DOCKER_INDEX
-  if (!isIndex && mediaType !== OCI_MANIFEST && mediaType !== DOCKER_MANIFEST)
+  const isIndex = mediaType === ociIndexType || mediaType === dockerIndexType
+  if (!isIndex && mediaType !== ociManifestType && mediaType !== dockerManifestType)
     throw new ImageError('unsupported', `a manifest of type ${mediaType}`)
   if ('manifests' in document && ('layers' in document || 'config' in document))
-    throw new ImageError('bad-answer', 'a manifest that is also an index')
+    throw new ImageError('bad-response', 'a manifest that is also an index')
   return isIndex ? readIndex(document) : readImage(document)
 }
 
@@ -64,12 +65,15 @@ export function parseManifest(bytes: Buffer, contentType: string | undefined): I
  * @throws ImageError unsupported, naming what there is
  */
 export function selectPlatform({ manifests }: ImageIndex, architecture: string): Descriptor {
-  const fitting = manifests.filter(({ platform }) => platform?.os === 'linux' && platform.architecture === architecture)
-  const baseline = architecture === 'arm64' ? ['v8', ''] : [''] // the variant every such machine has, written or not
-  const found = fitting.find(({ platform }) => baseline.includes(platform?.variant ?? '')) ?? fitting[0]
+  const candidates = manifests.filter(({ platform }) => platform?.os === 'linux' && platform.architecture === architecture)
+  const baselineVariants = architecture === 'arm64' ? ['v8', ''] : [''] // the variant every such machine has, written or not
+  const found = candidates.find(({ platform }) => baselineVariants.includes(platform?.variant ?? '')) ?? candidates[0]
   if (found !== undefined) return found
-  const offered = manifests.map(({ platform }) => (platform === undefined ? 'unnamed' : `${platform.os}/${platform.architecture}`))
-  throw new ImageError('unsupported', `no image for linux/${architecture} (the index has ${[...new Set(offered)].join(', ') || 'none'})`)
+  const offeredPlatforms = manifests.map(({ platform }) => (platform === undefined ? 'unnamed' : `${platform.os}/${platform.architecture}`))
+  throw new ImageError(
+    'unsupported',
+    `no image for linux/${architecture} (the index has ${[...new Set(offeredPlatforms)].join(', ') || 'none'})`,
+  )
 }
 
 /** This process's architecture as OCI spells it. */
@@ -79,27 +83,28 @@ export function ociArchitecture(nodeArchitecture: string = process.arch): string
 
 function readIndex(document: Record<string, unknown>): ImageIndex {
   const manifests = document['manifests']
-  if (!Array.isArray(manifests)) throw new ImageError('bad-answer', 'an index without "manifests"')
+  if (!Array.isArray(manifests)) throw new ImageError('bad-response', 'an index without "manifests"')
   return { kind: 'index', manifests: manifests.map((one) => ({ ...readDescriptor(one), ...readPlatform(one) })) }
 }
 
 function readImage(document: Record<string, unknown>): ImageManifest {
   const { config, layers } = document
-  if (!Array.isArray(layers)) throw new ImageError('bad-answer', 'a manifest without "layers"')
-  if (layers.length > MAX_LAYERS) throw new ImageError('too-large', `${layers.length} layers, more than ${MAX_LAYERS}`)
+  if (!Array.isArray(layers)) throw new ImageError('bad-response', 'a manifest without "layers"')
+  if (layers.length > maxLayers) throw new ImageError('too-large', `${layers.length} layers, more than ${maxLayers}`)
   const read = layers.map(readDescriptor)
-  const odd = read.find(({ mediaType }) => !LAYER.test(mediaType))
-  if (odd !== undefined) throw new ImageError('unsupported', `a layer of type ${odd.mediaType}: not a container image`)
+  const unsupportedLayer = read.find(({ mediaType }) => !layerTypePattern.test(mediaType))
+  if (unsupportedLayer !== undefined)
+    throw new ImageError('unsupported', `a layer of type ${unsupportedLayer.mediaType}: not a container image`)
   return { kind: 'image', config: readDescriptor(config), layers: read }
 }
 
 function readDescriptor(value: unknown): Descriptor {
-  if (!isRecord(value)) throw new ImageError('bad-answer', 'a descriptor is not an object')
+  if (!isRecord(value)) throw new ImageError('bad-response', 'a descriptor is not an object')
   const { mediaType, digest, size } = value
-  if (typeof mediaType !== 'string') throw new ImageError('bad-answer', 'a descriptor without "mediaType"')
+  if (typeof mediaType !== 'string') throw new ImageError('bad-response', 'a descriptor without "mediaType"')
   if (typeof digest !== 'string' || !isDigest(digest)) throw new ImageError('unsupported', `digest ${String(digest)}: only sha256 is taken`)
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0)
-    throw new ImageError('bad-answer', `size of ${digest} is not a number of bytes`)
+    throw new ImageError('bad-response', `size of ${digest} is not a number of bytes`)
   return { mediaType, digest, size }
 }
 
@@ -111,8 +116,8 @@ function readPlatform(value: unknown): { platform?: Platform } {
   return { platform: { os, architecture, ...(typeof variant === 'string' && { variant }) } }
 }
 
-function isKnown(mediaType: string | undefined): mediaType is string {
-  return mediaType !== undefined && ACCEPTED_MANIFESTS.split(', ').includes(mediaType)
+function isKnownManifestType(mediaType: string | undefined): mediaType is string {
+  return mediaType !== undefined && acceptedManifestTypes.split(', ').includes(mediaType)
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

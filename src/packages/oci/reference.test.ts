@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatReference, ignoredTag, packageReference, parseReference } from './reference.ts'
 
-const SHA = `sha256:${'ab'.repeat(32)}`
+const sha256Digest = `sha256:${'ab'.repeat(32)}`
 
 describe('a reference as people write it', () => {
   test.each([
@@ -15,8 +15,8 @@ describe('a reference as people write it', () => {
     ['docker.io/busybox', { host: 'docker.io', repository: 'library/busybox' }],
     ['index.docker.io/a/b', { host: 'docker.io', repository: 'a/b' }],
     ['localhost:5000', { host: 'docker.io', repository: 'library/localhost', tag: '5000' }], // no slash: that is a tag
-    [`ghcr.io/a/b@${SHA}`, { host: 'ghcr.io', repository: 'a/b', digest: SHA }],
-    [`ghcr.io/a/b:1@${SHA}`, { host: 'ghcr.io', repository: 'a/b', tag: '1', digest: SHA }],
+    [`ghcr.io/a/b@${sha256Digest}`, { host: 'ghcr.io', repository: 'a/b', digest: sha256Digest }],
+    [`ghcr.io/a/b:1@${sha256Digest}`, { host: 'ghcr.io', repository: 'a/b', tag: '1', digest: sha256Digest }],
   ])('%s', (text, expected) => {
     expect(parseReference(text)).toEqual(expected)
   })
@@ -31,7 +31,7 @@ describe('a reference as people write it', () => {
     'host.io/a:',
     'host.io/a:b c',
     'host.io/a@sha256:12',
-    `a@${SHA}@${SHA}`,
+    `a@${sha256Digest}@${sha256Digest}`,
     'ho_st.io/a',
     'host.io:port/a',
   ])('%j is refused', (text) => {
@@ -64,7 +64,7 @@ describe('the reference of a package', () => {
   })
 
   test('is the digest where containerSHA is given, whatever the version', () => {
-    expect(formatReference(packageReference('r.example/a', '1.0.0+build', SHA))).toBe(`r.example/a@${SHA}`)
+    expect(formatReference(packageReference('r.example/a', '1.0.0+build', sha256Digest))).toBe(`r.example/a@${sha256Digest}`)
   })
 
   test('says that a version with build metadata needs containerSHA', () => {
@@ -73,6 +73,6 @@ describe('the reference of a package', () => {
 
   test('refuses a malformed containerSHA and a digest in image', () => {
     expect(() => packageReference('r.example/a', '1', 'sha256:xyz')).toThrow(/containerSHA/)
-    expect(() => packageReference(`r.example/a@${SHA}`, '1')).toThrow(/belongs into containerSHA/)
+    expect(() => packageReference(`r.example/a@${sha256Digest}`, '1')).toThrow(/belongs into containerSHA/)
   })
 })

@@ -12,12 +12,12 @@ export type ImageReference = {
   readonly digest?: Digest
 }
 
-const DEFAULT_HOST = 'docker.io'
-const HOST =
+const defaultHost = 'docker.io'
+const hostPattern =
   /^(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*\.?|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?$/
-const COMPONENT = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
-const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
-const MAX_REPOSITORY_CHARS = 255 // the distribution specification's limit for host and repository together
+const componentPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
+const tagPattern = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
+const maxRepositoryChars = 255 // the distribution specification's limit for host and repository together
 
 /**
  * Reads `[host[:port]/]repository[:tag][@digest]` by docker's rules: the first component is a host if it has a dot, a colon or a
@@ -28,17 +28,17 @@ export function parseReference(text: string): ImageReference {
   const refuse = (why: string): never => {
     throw new ImageError('bad-reference', `${text}: ${why}`)
   }
-  const [named = '', digest, ...more] = text.split('@')
+  const [nameAndTag = '', digest, ...more] = text.split('@')
   if (more.length > 0) refuse('more than one "@"')
   if (digest !== undefined && !isDigest(digest)) refuse('the digest is not sha256: and 64 hex digits')
 
-  const { name, tag } = splitTag(named)
-  if (tag !== undefined && !TAG.test(tag)) refuse(`"${tag}" is not a legal tag`)
+  const { name, tag } = splitTag(nameAndTag)
+  if (tag !== undefined && !tagPattern.test(tag)) refuse(`"${tag}" is not a legal tag`)
 
   const { host, repository } = splitHost(name)
-  if (!HOST.test(host)) refuse(`"${host}" is not a registry host`)
-  if (repository.length + host.length > MAX_REPOSITORY_CHARS) refuse(`longer than ${MAX_REPOSITORY_CHARS} characters`)
-  if (!repository.split('/').every((component) => COMPONENT.test(component))) refuse(`"${repository}" is not a repository name`)
+  if (!hostPattern.test(host)) refuse(`"${host}" is not a registry host`)
+  if (repository.length + host.length > maxRepositoryChars) refuse(`longer than ${maxRepositoryChars} characters`)
+  if (!repository.split('/').every((component) => componentPattern.test(component))) refuse(`"${repository}" is not a repository name`)
   return { host, repository, ...(tag !== undefined && { tag }), ...(digest !== undefined && { digest: digest as Digest }) }
 }
 
@@ -48,18 +48,18 @@ export function parseReference(text: string): ImageReference {
  * @throws ImageError bad-reference
  */
 export function packageReference(image: string, version: string, containerSha?: string): ImageReference {
-  const { tag: _ignored, digest, ...place } = parseReference(image)
+  const { tag: _ignored, digest, ...location } = parseReference(image)
   if (digest !== undefined) throw new ImageError('bad-reference', `${image}: a digest belongs into containerSHA, not into image`)
   if (containerSha !== undefined && containerSha !== '') {
     if (!isDigest(containerSha)) {
       throw new ImageError('bad-reference', `${image}: containerSHA "${containerSha}" is not sha256: and 64 hex digits`)
     }
-    return { ...place, digest: containerSha }
+    return { ...location, digest: containerSha }
   }
-  if (!TAG.test(version)) {
+  if (!tagPattern.test(version)) {
     throw new ImageError('bad-reference', `${image}: version "${version}" is not a legal tag, so containerSHA is needed`)
   }
-  return { ...place, tag: version }
+  return { ...location, tag: version }
 }
 
 /** The tag written in `image`: what follows the last colon after the last slash. The version replaces it. */
@@ -72,19 +72,19 @@ export function formatReference({ host, repository, tag, digest }: ImageReferenc
   return `${host}/${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`
 }
 
-function splitTag(named: string): { name: string; tag?: string } {
-  const colon = named.indexOf(':', named.lastIndexOf('/') + 1)
-  const last = named.lastIndexOf(':')
-  if (colon === -1) return { name: named }
-  return { name: named.slice(0, last), tag: named.slice(last + 1) }
+function splitTag(nameAndTag: string): { name: string; tag?: string } {
+  const colon = nameAndTag.indexOf(':', nameAndTag.lastIndexOf('/') + 1)
+  const last = nameAndTag.lastIndexOf(':')
+  if (colon === -1) return { name: nameAndTag }
+  return { name: nameAndTag.slice(0, last), tag: nameAndTag.slice(last + 1) }
 }
 
 function splitHost(name: string): { host: string; repository: string } {
   const slash = name.indexOf('/')
   const first = name.slice(0, slash)
   const hasHost = slash !== -1 && (/[.:A-Z]/.test(first) || first === 'localhost')
-  const host = hasHost ? first : DEFAULT_HOST
+  const host = hasHost ? first : defaultHost
   const repository = hasHost ? name.slice(slash + 1) : name
-  if (host !== DEFAULT_HOST && host !== 'index.docker.io') return { host, repository }
-  return { host: DEFAULT_HOST, repository: repository.includes('/') ? repository : `library/${repository}` }
+  if (host !== defaultHost && host !== 'index.docker.io') return { host, repository }
+  return { host: defaultHost, repository: repository.includes('/') ? repository : `library/${repository}` }
 }

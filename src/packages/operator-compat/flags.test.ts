@@ -45,7 +45,7 @@ afterEach(async () => {
 const tree = async (path: string): Promise<string[]> => (await readdir(join(folder, path), { recursive: true })).sort()
 const content = async (path: string): Promise<string> => (await readFile(join(folder, state, path))).toString()
 
-describe('names are the incumbent’s to the letter', () => {
+describe('names are the operator’s to the letter', () => {
   test.each([
     [[], [0], 'W11fWzBd'],
     [['apply'], [0], 'WydhcHBseSddX1swXQ=='],
@@ -64,17 +64,17 @@ describe('names are the incumbent’s to the letter', () => {
 })
 
 describe('names that no file system takes', () => {
-  const long = { ...base, arguments: ['x'.repeat(300)] }
+  const stepWithLongName = { ...base, arguments: ['x'.repeat(300)] }
 
   test('become their hash, and can be written', async () => {
-    expect(flagName(long)).toMatch(/^a\.sh_sha256-[0-9a-f]{64}$/)
-    await publishStepFlag(host, state, config, long, 0)
-    expect(await hasStepFlag(host, state, config, long)).toBe(true)
-    expect(await hasStepFlag(host, state, config, { ...long, returncodes: [1] })).toBe(false)
+    expect(flagName(stepWithLongName)).toMatch(/^a\.sh_sha256-[0-9a-f]{64}$/)
+    await publishStepFlag(host, state, config, stepWithLongName, 0)
+    expect(await hasStepFlag(host, state, config, stepWithLongName)).toBe(true)
+    expect(await hasStepFlag(host, state, config, { ...stepWithLongName, returncodes: [1] })).toBe(false)
   })
 
   test('also when the path alone is as long as a name may be', async () => {
-    const step = { ...long, path: `sub/${'p'.repeat(255)}` }
+    const step = { ...stepWithLongName, path: `sub/${'p'.repeat(255)}` }
     expect(flagName(step)).toMatch(/^sub\/sha256-[0-9a-f]{64}$/)
     await publishStepFlag(host, state, config, step, 0)
   })
@@ -120,10 +120,10 @@ test('the tree after an apply of two steps', async () => {
 
 test('what a file says already is not written again', async () => {
   let writes = 0
-  const counting: HostRoot = { ...host, writeFileDurable: (...args) => (writes++, host.writeFileDurable(...args)) }
+  const countingHost: HostRoot = { ...host, writeFileDurable: (...args) => (writes++, host.writeFileDurable(...args)) }
   for (let run = 0; run < 3; run++) {
-    await publishStart(counting, state)
-    await publishCheckResults(counting, state, 'apply-check', [{ path: 'a.sh', failed: false }])
+    await publishStart(countingHost, state)
+    await publishCheckResults(countingHost, state, 'apply-check', [{ path: 'a.sh', failed: false }])
   }
   expect(writes).toBe(3)
 })

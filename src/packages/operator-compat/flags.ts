@@ -1,40 +1,42 @@
 /**
- * Flag files in the incumbent's layout. They are a published copy: what ran and what must not run again stands in the
- * journal, and nothing here is read to decide anything, except when a node of the incumbent is adopted. Writing them again
+ * Flag files in the operator's layout. They are a published copy: what ran and what must not run again stands in the
+ * journal, and nothing here is read to decide anything, except when a node of the operator is adopted. Writing them again
  * gives the same state, so a crash in between needs no care.
  */
 import { createHash } from 'node:crypto'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
 import type { Interrupt, InterruptType } from '../../schemas/skyhook.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { pythonRepr } from './python-repr.ts'
 
-type StepIdentity = Pick<Step, 'path' | 'arguments' | 'returncodes'>
+type FlaggedStep = Pick<Step, 'path' | 'arguments' | 'returncodes'>
 
 /** What follows `<path>_` in a flag's name: base64 of Python's spelling of arguments (unsubstituted) and return codes. */
-export function flagMarker({ arguments: args, returncodes }: Omit<StepIdentity, 'path'>): string {
+export function flagMarker({ arguments: args, returncodes }: Omit<FlaggedStep, 'path'>): string {
   return Buffer.from(`${pythonRepr(args)}_${pythonRepr(returncodes)}`).toString('base64')
 }
 
 /** Linux: NAME_MAX, and PATH_MAX with room for the folders above and a temporary suffix. */
-const longestNameBytes = 255 - '.0123456789ab.tmp'.length
-const longestPathBytes = 3_000
+const maxNameBytes = 255 - '.0123456789ab.tmp'.length
+const maxPathBytes = 3_000
 
 /**
  * A step's flag below `flags/<package>/<version>/`. Base64 may contain `/`, which makes folders, as there. A name that no
- * file system takes (about 170 bytes of arguments) makes the incumbent fail for ever after the step; here the marker is
- * then its hash. No flag of the incumbent can be missed by that: it never managed to write one.
+ * file system takes (about 170 bytes of arguments) makes the operator fail for ever after the step; here the marker is
+ * then its hash. No flag of the operator can be missed by that: it never managed to write one.
  */
-export function flagName(step: StepIdentity): string {
+export function flagName(step: FlaggedStep): string {
   const marker = flagMarker(step)
   const name = `${step.path}_${marker}`
-  const fits = Buffer.byteLength(name) <= longestPathBytes && name.split('/').every((part) => Buffer.byteLength(part) <= longestNameBytes)
+  const fits = Buffer.byteLength(name) <= maxPathBytes && name.split('/').every((part) => Buffer.byteLength(part) <= maxNameBytes)
   if (fits) return name
   const hash = createHash('sha256').update(name).digest('hex')
-  const short = `${step.path}_sha256-${hash}`
-  const last = short.slice(short.lastIndexOf('/') + 1)
-  return Buffer.byteLength(last) <= longestNameBytes ? short : `${short.slice(0, short.length - last.length)}sha256-${hash}`
+  const hashedName = `${step.path}_sha256-${hash}`
+  const lastComponent = hashedName.slice(hashedName.lastIndexOf('/') + 1)
+  return Buffer.byteLength(lastComponent) <= maxNameBytes
+    ? hashedName
+    : `${hashedName.slice(0, hashedName.length - lastComponent.length)}sha256-${hash}`
 }
 
 /** Where the flags of a package's version are, below the Skyhook's state folder. */
@@ -58,8 +60,8 @@ export async function removeStepFlags(host: HostRoot, stateDir: string, config: 
   await host.remove(flagsDir(stateDir, config))
 }
 
-/** True where the incumbent (or an agent that it followed) recorded the step; for adoption only. */
-export async function hasStepFlag(host: HostRoot, stateDir: string, config: PackageConfig, step: StepIdentity): Promise<boolean> {
+/** True where the operator (or an agent that it followed) recorded the step; for adoption only. */
+export async function hasStepFlag(host: HostRoot, stateDir: string, config: PackageConfig, step: FlaggedStep): Promise<boolean> {
   return (await host.stat(`${flagsDir(stateDir, config)}/${flagName(step)}`)) !== undefined
 }
 
@@ -68,10 +70,10 @@ export type CheckResult = { readonly path: string; readonly failed: boolean }
 /** The summary of a check mode that had steps. `True` means failed; the file is shared by all packages of the Skyhook. */
 export async function publishCheckResults(host: HostRoot, stateDir: string, mode: Mode, results: readonly CheckResult[]): Promise<void> {
   const lines = results.map(({ path, failed }) => `${path} ${failed ? 'True' : 'False'}`)
-  const nothingFailed = results.every(({ failed }) => !failed)
+  const allPassed = results.every(({ failed }) => !failed)
   await Promise.all([
     publish(host, `${stateDir}/flags/check_results`, lines.join('\n')),
-    nothingFailed ? publish(host, `${stateDir}/flags/${mode}_ALL_CHECKED`, '') : undefined,
+    allPassed ? publish(host, `${stateDir}/flags/${mode}_ALL_CHECKED`, '') : undefined,
   ])
 }
 
@@ -112,8 +114,8 @@ export async function hasInterruptFlags(host: HostRoot, stateDir: string, resour
 
 /** A file that says so already costs a read instead of two syncs. */
 async function publish(host: HostRoot, path: string, content: string): Promise<void> {
-  const present = await host.readFile(path).catch(unlessMissing)
-  if (present?.toString() === content) return
+  const existing = await host.readFile(path).catch(ignoreNotFound)
+  if (existing?.toString() === content) return
   await host.mkdirp(path.slice(0, path.lastIndexOf('/')))
   await host.writeFileDurable(path, content, 0o644)
 }

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const put = (text: string): Promise<void> => writeFile(join(folder, state, 'history/probe.json'), text)
 
-test('newest first, in the incumbent’s shape', async () => {
+test('newest first, in the operator’s shape', async () => {
   await recordVersion(host, state, 'probe', '1.0.0', 0)
   await recordVersion(host, state, 'probe', 'uninstalled', 1500)
   expect(JSON.parse((await readFile(join(folder, state, 'history/probe.json'))).toString())).toEqual({
@@ -33,7 +33,7 @@ test('newest first, in the incumbent’s shape', async () => {
   })
 })
 
-test('a file of the incumbent is read and carried on', async () => {
+test('a file of the operator is read and carried on', async () => {
   await put('{"current-version": "1.1.0", "history": [{"version": "1.1.0", "time": "2026-11-20T10:32:09.123456+00:00"}]}')
   expect(await readHistory(host, state, 'probe')).toMatchObject({ state: 'found', currentVersion: '1.1.0' })
   await recordVersion(host, state, 'probe', '1.2.0', 0)

@@ -1,10 +1,10 @@
 /**
- * Versions that were complete on this host, in the incumbent's file: one per package name of config.json, so two packages
+ * Versions that were complete on this host, in the operator's file: one per package name of config.json, so two packages
  * made from one image share it. The journal is the truth; this is its published copy, read only when a node of the
- * incumbent is adopted, to know what an upgrade upgrades from.
+ * operator is adopted, to know what an upgrade upgrades from.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { inTurn } from '../install/keyed-mutex.ts'
+import { withLock } from '../install/keyed-mutex.ts'
 
 /** Newest first; `version` may be `uninstalled`. */
 export type HistoryEntry = { readonly version: string; readonly time: string }
@@ -15,8 +15,8 @@ export type History =
   /** Not JSON, or JSON of another shape. */
   | { readonly state: 'corrupt' }
 
-/** The incumbent's grows by one entry per run for ever; its readers look at `current-version` only. */
-const longestHistory = 100
+/** The operator's grows by one entry per run for ever; its readers look at `current-version` only. */
+const maxHistoryEntries = 100
 
 const historyFile = (stateDir: string, packageName: string): string => `${stateDir}/history/${packageName}.json`
 
@@ -32,13 +32,13 @@ export async function readHistory(host: HostRoot, stateDir: string, packageName:
  */
 export async function recordVersion(host: HostRoot, stateDir: string, packageName: string, version: string, atMs: number): Promise<void> {
   const path = historyFile(stateDir, packageName)
-  await inTurn(host, path, async () => {
+  await withLock(host, path, async () => {
     const history = await readHistory(host, stateDir, packageName)
     if (history.state === 'corrupt') await host.rename(path, `${path}.backup`)
-    const before = history.state === 'found' ? history.entries : []
+    const previousEntries = history.state === 'found' ? history.entries : []
     const time = new Date(atMs).toISOString().replace('Z', '+00:00')
-    if (before.some((entry) => entry.version === version && entry.time === time)) return
-    const entries = [{ version, time }, ...before].slice(0, longestHistory)
+    if (previousEntries.some((entry) => entry.version === version && entry.time === time)) return
+    const entries = [{ version, time }, ...previousEntries].slice(0, maxHistoryEntries)
     await host.mkdirp(`${stateDir}/history`)
     await host.writeFileDurable(path, JSON.stringify({ 'current-version': version, history: entries }), 0o644)
   })
@@ -49,7 +49,7 @@ function parseHistory(text: string): History {
   try {
     document = JSON.parse(text)
   } catch {
-    return { state: 'corrupt' } // cut off in the middle of a write: the incumbent does not write atomically
+    return { state: 'corrupt' } // cut off in the middle of a write: the operator does not write atomically
   }
   if (!isRecord(document)) return { state: 'corrupt' }
   const { 'current-version': currentVersion, history } = document

@@ -1,5 +1,5 @@
 /**
- * The text that Python's repr() gives for a list of strings or integers. The incumbent's flag files are named after it, so
+ * The text that Python's repr() gives for a list of strings or integers. The operator's flag files are named after it, so
  * it has to be right to the letter (rules: unicode_repr in CPython; what is "printable": str.isprintable).
  */
 export function pythonRepr(items: readonly (string | number)[]): string {
@@ -14,11 +14,11 @@ const unprintable = /[\p{C}\p{Z}]/u
 function stringRepr(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'"
   let body = ''
-  for (const character of text) body += character === quote ? `\\${quote}` : (escapes[character] ?? printed(character))
+  for (const character of text) body += character === quote ? `\\${quote}` : (escapes[character] ?? escapeCharacter(character))
   return quote + body + quote
 }
 
-function printed(character: string): string {
+function escapeCharacter(character: string): string {
   if (character === ' ' || !unprintable.test(character)) return character
   const code = character.codePointAt(0) ?? 0
   if (code <= 0xff) return `\\x${hex(code, 2)}`

@@ -1,18 +1,18 @@
 /**
  * What a step is given: its variables, in layers of which the later win, and its arguments. The layers are those of the
- * incumbent, so that published packages find what they look for (tuning reads SKYHOOK_RESOURCE_ID, nvidia-setup NVIDIA_*):
+ * operator, so that published packages find what they look for (tuning reads SKYHOOK_RESOURCE_ID, nvidia-setup NVIDIA_*):
  *
  *   PATH, HOME  <  the Skyhook's env  <  SKYHOOK_* and COPY_RESOLV  <  the step's env  <  STEP_ROOT, SKYHOOK_DIR, versions
  *
  * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole.
  */
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
-import { copyDir, logDir, resourceId, scriptsIn, stateDir } from '../layout.ts'
+import { copyDir, logDir, resourceId, scriptsDir, stateDir } from '../layout.ts'
 import type { HostFolders, PackageInstance } from '../layout.ts'
 import type { Variable } from './references.ts'
 
 /** systemd's own PATH lacks /sbin on some hosts, and it sets no HOME without User=. */
-const defaults = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
+const defaultEnvironment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
 
 export type StepInputs = {
   readonly config: PackageConfig
@@ -33,15 +33,15 @@ export type ComposedStep =
 
 /** Pure. Names and values were checked where they came from (package-config-rules.ts, references.ts). */
 export function composeStep({ config, mode, step, instance, folders, variables, previousVersion }: StepInputs): ComposedStep {
-  const shared: Record<string, string> = {
-    ...defaults,
+  const sharedEnvironment: Record<string, string> = {
+    ...defaultEnvironment,
     ...Object.fromEntries(variables.map(({ name, value }) => [name, value])),
     SKYHOOK_LOG_DIR: logDir(folders, instance.skyhook),
     SKYHOOK_ROOT_DIR: stateDir(folders, instance.skyhook),
     COPY_RESOLV: 'false',
     SKYHOOK_RESOURCE_ID: resourceId(instance),
   }
-  const substituted = substituteArguments(step.arguments, shared)
+  const substituted = substituteArguments(step.arguments, sharedEnvironment)
   if (substituted.outcome === 'missing') return substituted
 
   const dir = copyDir(folders, instance)
@@ -49,12 +49,12 @@ export function composeStep({ config, mode, step, instance, folders, variables, 
   const versions = { CURRENT_VERSION: config.packageVersion, PREVIOUS_VERSION: previousVersion }
   return {
     outcome: 'composed',
-    environment: { ...shared, ...step.env, ...(isUpgrade && versions), STEP_ROOT: scriptsIn(dir), SKYHOOK_DIR: dir },
+    environment: { ...sharedEnvironment, ...step.env, ...(isUpgrade && versions), STEP_ROOT: scriptsDir(dir), SKYHOOK_DIR: dir },
     arguments: isUpgrade && step.upgradeStep ? [...substituted.arguments, previousVersion, config.packageVersion] : substituted.arguments,
   }
 }
 
-type Substituted =
+type Substitution =
   | { readonly outcome: 'substituted'; readonly arguments: readonly string[] }
   | Extract<ComposedStep, { outcome: 'missing' }>
 
@@ -62,9 +62,9 @@ type Substituted =
  * An argument `env:NAME` becomes the value of NAME in the layers before the step's own env. Only whole arguments that begin
  * so; the rest of the argument is the name, blanks included.
  */
-export function substituteArguments(written: readonly string[], environment: Readonly<Record<string, string>>): Substituted {
+export function substituteArguments(configuredArguments: readonly string[], environment: Readonly<Record<string, string>>): Substitution {
   const missing: string[] = []
-  const values = written.map((argument) => {
+  const values = configuredArguments.map((argument) => {
     if (!argument.startsWith('env:')) return argument
     const name = argument.slice('env:'.length)
     if (Object.hasOwn(environment, name)) return environment[name] ?? ''
@@ -75,7 +75,7 @@ export function substituteArguments(written: readonly string[], environment: Rea
 }
 
 /** Value of one of the switches that the Skyhook's env may set: `true` in any letter case, or not. */
-export function isSwitchedOn(variables: readonly Variable[], name: string, byDefault: boolean): boolean {
+export function isSwitchedOn(variables: readonly Variable[], name: string, defaultValue: boolean): boolean {
   const variable = variables.findLast((candidate) => candidate.name === name)
-  return variable === undefined ? byDefault : variable.value.toLowerCase() === 'true'
+  return variable === undefined ? defaultValue : variable.value.toLowerCase() === 'true'
 }

@@ -1,6 +1,6 @@
-/** Can the kernel execute a step's file? Asked before a unit is started: systemd's own answer is a bare 203. */
+/** Can the kernel execute a step's file? ProxiedRequest before a unit is started: systemd's own answer is a bare 203. */
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 /** How many bytes of a file decide (BINPRM_BUF_SIZE of the kernel). */
 export const headBytes = 256
@@ -61,7 +61,7 @@ function programOfEnv(argument: string): string | undefined {
 }
 
 async function isProgram(host: HostRoot, path: string): Promise<boolean> {
-  const stats = await host.stat(path).catch(unlessMissing)
+  const stats = await host.stat(path).catch(ignoreNotFound)
   return stats !== undefined && stats.isFile() && (stats.mode & 0o111) !== 0
 }
 

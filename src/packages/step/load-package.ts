@@ -9,7 +9,7 @@ import { problemText } from '../../schemas/validation.ts'
 import type { Problem } from '../../schemas/validation.ts'
 import { sha256OfFile } from '../install/file-content.ts'
 import { executableKind, headBytes, missingInterpreter } from './interpreter.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 export type LoadedPackage =
   | {
@@ -23,7 +23,7 @@ export type LoadedPackage =
   | { readonly outcome: 'invalid'; readonly reason: 'InvalidPackage'; readonly message: string; readonly problems: readonly Problem[] }
 
 /** More than any real one; a larger file is not read into memory. */
-const largestConfigBytes = 4 << 20
+const maxConfigBytes = 4 << 20
 
 /**
  * Reads the package whose content (`config.json`, `skyhook_dir/`, …) lies in `dir` of the host. Reports every problem that can
@@ -40,9 +40,9 @@ export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPa
   const contentHashes = new Map<string, string>()
   const problems: Problem[] = []
   for (const [path, pointer] of stepPaths(parsed.config)) {
-    const examined = await examineScript(root, path)
-    if (typeof examined === 'string') contentHashes.set(path, examined)
-    else problems.push({ pointer, value: path, message: examined.why })
+    const hashOrProblem = await examineScript(root, path)
+    if (typeof hashOrProblem === 'string') contentHashes.set(path, hashOrProblem)
+    else problems.push({ pointer, value: path, message: hashOrProblem.why })
   }
   if (problems.length > 0) return invalid(problems)
   return { outcome: 'ready', config: parsed.config, warnings: parsed.warnings, contentHashes }
@@ -61,7 +61,7 @@ export function stepPaths(config: PackageConfig): Map<string, string> {
 
 /**
  * Why a step's file cannot be executed on this host, as a sentence that begins with its path; undefined when it can.
- * Asked right before a unit starts: an earlier step may have installed the interpreter.
+ * ProxiedRequest right before a unit starts: an earlier step may have installed the interpreter.
  */
 export async function whyNotExecutable(host: HostRoot, script: string, searchPath: string): Promise<string | undefined> {
   const stats = await host.stat(script)
@@ -73,7 +73,7 @@ export async function whyNotExecutable(host: HostRoot, script: string, searchPat
 }
 
 /**
- * Expected configuration files that are not in the copy dir. Asked before each stage but uninstall; a package may ship
+ * Expected configuration files that are not in the copy dir. ProxiedRequest before each stage but uninstall; a package may ship
  * files of its own in `configmaps/`, and its steps may write there.
  */
 export async function missingConfigFiles(host: HostRoot, copyDir: string, config: PackageConfig, mode: Mode): Promise<string[]> {
@@ -85,14 +85,14 @@ export async function missingConfigFiles(host: HostRoot, copyDir: string, config
   return missing
 }
 
-const longestMessage = 900 // an Event's message ends at 1024 bytes, and names the node's package first
+const maxMessageChars = 900 // an Event's message ends at 1024 bytes, and names the node's package first
 
 function invalid(problems: readonly Problem[]): LoadedPackage {
   const lines = problems.map((problem) => problemText('config.json', problem))
   let message = lines[0] ?? ''
   for (const [index, line] of lines.entries()) {
     if (index === 0) continue
-    if (message.length + line.length > longestMessage) {
+    if (message.length + line.length > maxMessageChars) {
       message += `; and ${lines.length - index} more`
       break
     }
@@ -102,10 +102,10 @@ function invalid(problems: readonly Problem[]): LoadedPackage {
 }
 
 async function readConfigFile(path: string): Promise<string | Problem> {
-  const stats = await lstat(path).catch(unlessMissing)
+  const stats = await lstat(path).catch(ignoreNotFound)
   if (stats === undefined) return { pointer: '', message: 'is missing: the image has no /skyhook-package/config.json' }
   if (!stats.isFile()) return { pointer: '', message: 'is not a regular file' }
-  if (stats.size > largestConfigBytes) return { pointer: '', message: `has ${stats.size} bytes; at most ${largestConfigBytes} are read` }
+  if (stats.size > maxConfigBytes) return { pointer: '', message: `has ${stats.size} bytes; at most ${maxConfigBytes} are read` }
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   try {
     return (await file.readFile()).toString()
@@ -116,13 +116,13 @@ async function readConfigFile(path: string): Promise<string | Problem> {
 
 /** Its hash, or what is wrong with it. Links are followed inside the package only. */
 async function examineScript(root: string, path: string): Promise<string | { readonly why: string }> {
-  const real = await realpath(join(root, 'skyhook_dir', path)).catch(unlessMissing)
-  if (real === undefined) return { why: 'is not in skyhook_dir/' }
-  if (!real.startsWith(`${await realpath(root)}${sep}`)) return { why: 'leads out of the package' }
-  if (!(await lstat(real)).isFile()) return { why: 'is not a regular file' }
-  const executable = executableKind(await readHead(real))
+  const realPath = await realpath(join(root, 'skyhook_dir', path)).catch(ignoreNotFound)
+  if (realPath === undefined) return { why: 'is not in skyhook_dir/' }
+  if (!realPath.startsWith(`${await realpath(root)}${sep}`)) return { why: 'leads out of the package' }
+  if (!(await lstat(realPath)).isFile()) return { why: 'is not a regular file' }
+  const executable = executableKind(await readHead(realPath))
   if (executable.kind === 'not-executable') return { why: executable.why }
-  return await sha256OfFile(real)
+  return await sha256OfFile(realPath)
 }
 
 async function readHead(path: string): Promise<Buffer> {

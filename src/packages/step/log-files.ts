@@ -1,20 +1,20 @@
 /**
- * Log files of steps, by the incumbent's names: `<step path>-<UTC time>.log` for standard output, `….log.err` for standard
+ * Log files of steps, by the operator's names: `<step path>-<UTC time>.log` for standard output, `….log.err` for standard
  * error. systemd appends what the step writes, as it is: there are no `[out]` prefixes and no times inside, which the
- * incumbent glued to every chunk.
+ * operator glued to every chunk.
  */
 import { open } from 'node:fs/promises'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import { logDir } from '../layout.ts'
 import type { HostFolders } from '../layout.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 /** Paths on the host. */
 export type LogFiles = { readonly stdout: string; readonly stderr: string }
 
-/** What the incumbent keeps per step path. */
-const keptLogs = 5
+/** What the operator keeps per step path. */
+const maxLogsPerStep = 5
 
 /** Logs of one package version; the names are config.json's. */
 export function packageLogDir(folders: HostFolders, skyhook: string, config: PackageConfig): string {
@@ -28,8 +28,8 @@ export function packageLogDir(folders: HostFolders, skyhook: string, config: Pac
 export async function claimLogFiles(host: HostRoot, dir: string, stepPath: string, nowMs: number): Promise<LogFiles> {
   const stem = `${dir}/${stepPath}-${utcStamp(nowMs)}`
   await host.mkdirp(stem.slice(0, stem.lastIndexOf('/')))
-  for (let taken = 0; ; taken++) {
-    const stdout = `${stem}${taken === 0 ? '' : `-${taken}`}.log`
+  for (let suffix = 0; ; suffix++) {
+    const stdout = `${stem}${suffix === 0 ? '' : `-${suffix}`}.log`
     if (!(await createNew(host, stdout))) continue
     const stderr = `${stdout}.err`
     await createNew(host, stderr) // an orphan of that name is appended to: its log is gone anyway
@@ -41,33 +41,33 @@ export async function claimLogFiles(host: HostRoot, dir: string, stepPath: strin
  * Where output goes while SKYHOOK_AGENT_WRITE_LOGS is off: to the agent's own folder, so that the agent can print it and
  * quote its end. The caller removes both files when the result is recorded.
  */
-export function unkeptLogFiles(folders: HostFolders, attemptId: string): LogFiles {
+export function temporaryLogFiles(folders: HostFolders, attemptId: string): LogFiles {
   const stdout = `${folders.copyDirRoot}/.agent/output/${attemptId}.log`
   return { stdout, stderr: `${stdout}.err` }
 }
 
-/** Creates the folder of `unkeptLogFiles`, readable by root only. */
-export async function ensureUnkeptLogFolder(host: HostRoot, folders: HostFolders): Promise<void> {
+/** Creates the folder of `temporaryLogFiles`, readable by root only. */
+export async function ensureTemporaryLogFolder(host: HostRoot, folders: HostFolders): Promise<void> {
   await host.mkdirp(`${folders.copyDirRoot}/.agent/output`, 0o700)
 }
 
 /**
  * Removes what is older than the newest five logs of a step path, each with its `.err`, and `.err` files whose log is gone
- * (the incumbent leaves them). Call it after a step ended. Files that vanish meanwhile are fine.
+ * (the operator leaves them). Call it after a step ended. Files that vanish meanwhile are fine.
  */
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')
   const folder = slash < 0 ? dir : `${dir}/${stepPath.slice(0, slash)}`
-  const files = (await host.readdir(folder).catch(unlessMissing)) ?? []
+  const files = (await host.readdir(folder).catch(ignoreNotFound)) ?? []
   const logs = files.flatMap((file) => parseLogName(file, stepPath.slice(slash + 1)) ?? []).sort(newestFirst)
-  const kept = new Set(
+  const keptOrders = new Set(
     logs
       .filter(({ isError }) => !isError)
-      .slice(0, keptLogs)
+      .slice(0, maxLogsPerStep)
       .map(({ order }) => order),
   )
   for (const { file, order } of logs) {
-    if (!kept.has(order)) await host.remove(`${folder}/${file}`)
+    if (!keptOrders.has(order)) await host.remove(`${folder}/${file}`)
   }
 }
 

@@ -3,22 +3,22 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { LogFiles } from './log-files.ts'
-import { unlessMissing } from '../../host/fs/missing.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 export type TailLimits = { readonly lines: number; readonly characters: number }
 
 /** An Event's message holds 1 KiB; this leaves room for what surrounds it. */
-const ofAMessage: TailLimits = { lines: 5, characters: 600 }
+const messageTailLimits: TailLimits = { lines: 5, characters: 600 }
 
 /** Secrets shorter than this are not masked: `1` or `on` would turn every log into stars and is no secret. */
-const shortestMaskedSecret = 4
+const minMaskedSecretChars = 4
 
 /** What a failed step said last: its standard error, or, when that is empty, its standard output. Empty when nothing. */
 export async function failureTail(
   host: HostRoot,
   logs: LogFiles,
   secrets: readonly string[],
-  limits: TailLimits = ofAMessage,
+  limits: TailLimits = messageTailLimits,
 ): Promise<string> {
   return (await tailOf(host, logs.stderr, secrets, limits)) || (await tailOf(host, logs.stdout, secrets, limits))
 }
@@ -28,31 +28,31 @@ export async function tailOf(
   host: HostRoot,
   path: string,
   secrets: readonly string[],
-  { lines, characters }: TailLimits = ofAMessage,
+  { lines, characters }: TailLimits = messageTailLimits,
 ): Promise<string> {
   // Masked before it is cut: half a secret at the edge of what is shown would not be recognised any more.
   const slackBytes = Math.max(0, ...secrets.map((secret) => Buffer.byteLength(secret)))
   const end = await readEnd(host, path, 4 * characters + slackBytes) // 4: the longest UTF-8 sequence
   const clean = maskSecrets(end, secrets).replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]|[^\P{Cc}\n\t]/gu, '')
-  const shown = clean
+  const tail = clean
     .split('\n')
     .map((line) => line.trimEnd())
     .filter((line) => line !== '')
     .slice(-lines)
     .join('\n')
-  return shown.length <= characters ? shown : `…${shown.slice(1 - characters)}`
+  return tail.length <= characters ? tail : `…${tail.slice(1 - characters)}`
 }
 
 /** The text with every secret value, and every line of a secret of several lines, replaced by `***`. */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
   const parts = new Set(secrets.flatMap((secret) => [secret, secret.trim(), ...secret.split('\n').map((line) => line.trim())]))
-  const masked = [...parts].filter((part) => part.length >= shortestMaskedSecret).sort((a, b) => b.length - a.length) // a longer one may contain a shorter
-  return masked.reduce((rest, part) => rest.replaceAll(part, '***'), text)
+  const maskedParts = [...parts].filter((part) => part.length >= minMaskedSecretChars).sort((a, b) => b.length - a.length) // a longer one may contain a shorter
+  return maskedParts.reduce((rest, part) => rest.replaceAll(part, '***'), text)
 }
 
 async function readEnd(host: HostRoot, path: string, sizeBytes: number): Promise<string> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-  const file = await open(await host.resolve(path), flags).catch(unlessMissing)
+  const file = await open(await host.resolve(path), flags).catch(ignoreNotFound)
   if (file === undefined) return ''
   try {
     const { size } = await file.stat()
@@ -60,8 +60,8 @@ async function readEnd(host: HostRoot, path: string, sizeBytes: number): Promise
     const buffer = Buffer.alloc(size - start)
     const { bytesRead } = await file.read(buffer, 0, buffer.length, start)
     const text = buffer.subarray(0, bytesRead)
-    const firstWhole = start === 0 ? 0 : text.findIndex((byte) => (byte & 0xc0) !== 0x80) // not in the middle of a character
-    return text.subarray(Math.max(0, firstWhole)).toString()
+    const firstCharacterStart = start === 0 ? 0 : text.findIndex((byte) => (byte & 0xc0) !== 0x80) // not in the middle of a character
+    return text.subarray(Math.max(0, firstCharacterStart)).toString()
   } finally {
     await file.close()
   }

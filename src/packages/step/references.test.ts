@@ -159,11 +159,11 @@ describe('what can never work names the variable and the reason', () => {
 
 test('each object is read once, and a failing read is no answer', async () => {
   const reads: string[] = []
-  const counting: ReferencePort = { ...port, secret: async (name) => (reads.push(name), { a: base64('1'), b: base64('2') }) }
+  const countingPort: ReferencePort = { ...port, secret: async (name) => (reads.push(name), { a: base64('1'), b: base64('2') }) }
   const env = ['a', 'b'].map((key) => ({ name: key, valueFrom: { secretKeyRef: { name: 's', key } } }))
-  await resolveReferences({ env, fields, port: counting })
+  await resolveReferences({ env, fields, port: countingPort })
   expect(reads).toEqual(['s'])
 
-  const failing: ReferencePort = { ...port, secret: () => Promise.reject(new Error('503')) }
-  await expect(resolveReferences({ env, fields, port: failing })).rejects.toThrow('503')
+  const failingPort: ReferencePort = { ...port, secret: () => Promise.reject(new Error('503')) }
+  await expect(resolveReferences({ env, fields, port: failingPort })).rejects.toThrow('503')
 })

@@ -3,7 +3,7 @@
  * and `$$` expanded in literal values, references read. What the values are stands nowhere but in the environment file of
  * a running step; secret ones are named for masking.
  */
-import { whyNameCannotBeCarried, whyTextCannotBeCarried } from '../../schemas/environment-variable.ts'
+import { environmentNameProblem, environmentTextProblem } from '../../schemas/environment-variable.ts'
 import type { EnvVar, EnvVarSource } from '../../schemas/kubernetes.ts'
 import type { PackageResources } from '../../schemas/skyhook.ts'
 import { countIn } from './quantity.ts'
@@ -35,34 +35,34 @@ export type ResolveInput = {
 }
 
 /** In one sentence, with the remedy. */
-export const missingText = (references: readonly string[]): string =>
+export const formatMissing = (references: readonly string[]): string =>
   `${references.join('; ')}: create what is missing, or mark the reference optional in the package's env`
 
-type Read =
+type VariableRead =
   | { readonly read: 'value'; readonly value: string; readonly secret?: boolean }
-  | { readonly read: 'left-out' } // optional and not there
+  | { readonly read: 'omitted' } // optional and not there
   | { readonly read: 'missing'; readonly reference: string }
   | { readonly read: 'invalid'; readonly why: string }
 
 /** Each object is read once. Problems of the Skyhook itself come before missing objects. */
 export async function resolveReferences({ env, resources, fields, port }: ResolveInput): Promise<ResolvedEnv> {
-  const once = readingOnce(port)
+  const cachedPort = cacheReads(port)
   const values = new Map<string, string>()
   const secrets = new Set<string>()
   const missing: string[] = []
   const problems: string[] = []
 
   for (const variable of env) {
-    const unusable = whyNameCannotBeCarried(variable.name)
-    if (unusable) {
-      problems.push(`env ${JSON.stringify(variable.name)} ${unusable}`)
+    const nameProblem = environmentNameProblem(variable.name)
+    if (nameProblem) {
+      problems.push(`env ${JSON.stringify(variable.name)} ${nameProblem}`)
       continue
     }
-    const read = await readVariable(variable, values, { resources, fields, port: once })
+    const read = await readVariable(variable, values, { resources, fields, port: cachedPort })
     if (read.read === 'missing') missing.push(`env ${variable.name} needs ${read.reference}`)
     if (read.read === 'invalid') problems.push(`env ${variable.name} ${read.why}`)
     if (read.read !== 'value') continue
-    const why = whyTextCannotBeCarried(read.value, variable.name)
+    const why = environmentTextProblem(read.value, variable.name)
     if (why) problems.push(`env ${variable.name} ${why}`)
     values.set(variable.name, read.value)
     if (read.secret === true) secrets.add(read.value)
@@ -80,20 +80,24 @@ export function expandVariables(text: string, values: ReadonlyMap<string, string
   )
 }
 
-async function readVariable(variable: EnvVar, values: ReadonlyMap<string, string>, context: Omit<ResolveInput, 'env'>): Promise<Read> {
+async function readVariable(
+  variable: EnvVar,
+  values: ReadonlyMap<string, string>,
+  context: Omit<ResolveInput, 'env'>,
+): Promise<VariableRead> {
   const { value, valueFrom } = variable
   if (valueFrom === undefined || (value !== undefined && value !== ''))
     return { read: 'value', value: expandVariables(value ?? '', values) }
   return await readSource(valueFrom, context)
 }
 
-async function readSource(source: EnvVarSource, { resources, fields, port }: Omit<ResolveInput, 'env'>): Promise<Read> {
+async function readSource(source: EnvVarSource, { resources, fields, port }: Omit<ResolveInput, 'env'>): Promise<VariableRead> {
   if (source.secretKeyRef) {
     const { name = '', key, optional = false } = source.secretKeyRef
     const data = await port.secret(name)
     const encoded = data?.[key]
-    if (encoded === undefined) return optional ? { read: 'left-out' } : missingKey(`Secret ${fields.namespace}/${name}`, key, data)
-    const value = decodedText(encoded)
+    if (encoded === undefined) return optional ? { read: 'omitted' } : missingKey(`Secret ${fields.namespace}/${name}`, key, data)
+    const value = decodeText(encoded)
     return value === undefined
       ? { read: 'invalid', why: `is key ${JSON.stringify(key)} of Secret ${fields.namespace}/${name}, which is not UTF-8 text` }
       : { read: 'value', value, secret: true }
@@ -102,7 +106,7 @@ async function readSource(source: EnvVarSource, { resources, fields, port }: Omi
     const { name = '', key, optional = false } = source.configMapKeyRef
     const data = await port.configMap(name)
     const value = data?.[key]
-    if (value === undefined) return optional ? { read: 'left-out' } : missingKey(`ConfigMap ${fields.namespace}/${name}`, key, data)
+    if (value === undefined) return optional ? { read: 'omitted' } : missingKey(`ConfigMap ${fields.namespace}/${name}`, key, data)
     return { read: 'value', value }
   }
   if (source.fieldRef) return readField(source.fieldRef.fieldPath, fields)
@@ -110,12 +114,12 @@ async function readSource(source: EnvVarSource, { resources, fields, port }: Omi
   return { read: 'invalid', why: 'has a valueFrom that is not supported: secretKeyRef, configMapKeyRef, fieldRef and resourceFieldRef are' }
 }
 
-const missingKey = (object: string, key: string, data: object | undefined): Read => ({
+const missingKey = (object: string, key: string, data: object | undefined): VariableRead => ({
   read: 'missing',
   reference: data === undefined ? `${object}, which does not exist` : `key ${JSON.stringify(key)} of ${object}, which has no such key`,
 })
 
-function readField(fieldPath: string, fields: FieldValues): Read {
+function readField(fieldPath: string, fields: FieldValues): VariableRead {
   const known: Readonly<Record<string, string>> = {
     'spec.nodeName': fields.nodeName,
     'status.hostIP': fields.hostIp,
@@ -130,7 +134,7 @@ function readField(fieldPath: string, fields: FieldValues): Read {
 
 type ResourceReference = NonNullable<EnvVarSource['resourceFieldRef']>
 
-function readResource({ resource, divisor }: ResourceReference, resources: PackageResources = {}): Read {
+function readResource({ resource, divisor }: ResourceReference, resources: PackageResources = {}): VariableRead {
   const known: Readonly<Record<string, string | number | undefined>> = {
     'limits.cpu': resources.cpuLimit,
     'limits.memory': resources.memoryLimit,
@@ -147,7 +151,7 @@ function readResource({ resource, divisor }: ResourceReference, resources: Packa
     : { read: 'value', value: String(count) }
 }
 
-function decodedText(base64: string): string | undefined {
+function decodeText(base64: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(base64, 'base64'))
   } catch {
@@ -155,8 +159,8 @@ function decodedText(base64: string): string | undefined {
   }
 }
 
-function readingOnce(port: ReferencePort): ReferencePort {
-  const cached = <T>(read: (name: string) => Promise<T>): ((name: string) => Promise<T>) => {
+function cacheReads(port: ReferencePort): ReferencePort {
+  const cacheByName = <T>(read: (name: string) => Promise<T>): ((name: string) => Promise<T>) => {
     const answers = new Map<string, Promise<T>>()
     return (name) => {
       const answer = answers.get(name) ?? read(name)
@@ -164,5 +168,5 @@ function readingOnce(port: ReferencePort): ReferencePort {
       return answer
     }
   }
-  return { secret: cached((name) => port.secret(name)), configMap: cached((name) => port.configMap(name)) }
+  return { secret: cacheByName((name) => port.secret(name)), configMap: cacheByName((name) => port.configMap(name)) }
 }

@@ -1,12 +1,12 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { unlessMissing } from '../../host/fs/host-root.ts'
-import type { StatusRead } from '../../schemas/package-status.ts'
+import { ignoreEnoent } from '../../host/fs/host-root.ts'
+import type { StatusReadResult } from '../../schemas/package-status.ts'
 import { parsePackageStatus } from '../../schemas/package-status.ts'
 import type { HostFolders } from '../layout.ts'
 import { stateDir } from '../layout.ts'
 
 /** Lists in it have at most 50 names; a file that is much larger than that is none of ours. */
-const mostBytes = 65_536
+const maxStatusBytes = 65_536
 
 /** Where packages of a Skyhook say how they are: `status/<package>.json`, SKYHOOK_ROOT_DIR's. */
 export const statusFolder = (folders: HostFolders, skyhook: string): string => `${stateDir(folders, skyhook)}/status`
@@ -18,17 +18,17 @@ export async function statusSignature(root: HostRoot, folders: HostFolders, skyh
 }
 
 /** What a package says about itself. Whatever is wrong with the file is an answer, too; nothing is thrown. */
-export async function readPackageStatus(root: HostRoot, folders: HostFolders, skyhook: string, name: string): Promise<StatusRead> {
+export async function readPackageStatus(root: HostRoot, folders: HostFolders, skyhook: string, name: string): Promise<StatusReadResult> {
   const path = `${statusFolder(folders, skyhook)}/${name}.json`
-  const unusable = (why: string): StatusRead => ({ state: 'unusable', why: `${path} ${why}` })
+  const unusable = (why: string): StatusReadResult => ({ state: 'unusable', why: `${path} ${why}` })
   if (!/^[a-z0-9-]+$/.test(name)) return unusable('is not read: the name of the package is no file name')
   try {
     const stats = await root.stat(path)
     if (!stats) return unusable('is missing; the package has to write it in config')
     if (!stats.isFile()) return unusable('is no ordinary file')
-    if (stats.size > mostBytes) return unusable(`has ${stats.size} bytes, more than ${mostBytes}`)
+    if (stats.size > maxStatusBytes) return unusable(`has ${stats.size} bytes, more than ${maxStatusBytes}`)
     const content = await root.readFile(path)
-    const parsed = parsePackageStatus(content.subarray(0, mostBytes).toString(), name)
+    const parsed = parsePackageStatus(content.subarray(0, maxStatusBytes).toString(), name)
     if (parsed.outcome === 'invalid') return unusable(`cannot be used: ${parsed.problem}`)
     return { state: 'read', status: parsed.status, writtenAtMs: stats.mtimeMs }
   } catch (error) {
@@ -38,6 +38,6 @@ export async function readPackageStatus(root: HostRoot, folders: HostFolders, sk
 
 /** Names of the packages that have written something; none where there is no such folder. */
 export async function packagesWithStatus(root: HostRoot, folders: HostFolders, skyhook: string): Promise<readonly string[]> {
-  const names = (await root.readdir(statusFolder(folders, skyhook)).catch(unlessMissing)) ?? []
+  const names = (await root.readdir(statusFolder(folders, skyhook)).catch(ignoreEnoent)) ?? []
   return names.flatMap((name) => /^(.+)\.json$/.exec(name)?.[1] ?? [])
 }

@@ -22,7 +22,7 @@ const inputs = {
   logs: { stdout: '/l/run.log', stderr: '/l/run.log.err' },
   limits: { memoryMaxBytes: 5 },
   stopTimeoutMs: 30_000,
-  selinuxEnforces: false,
+  isSelinuxEnforcing: false,
 }
 
 describe('the unit of a step', () => {
@@ -47,7 +47,7 @@ describe('the unit of a step', () => {
   })
 
   test('goes through env where SELinux would not let systemd execute the file', () => {
-    expect(stepUnitRequest({ ...inputs, selinuxEnforces: true }).command).toEqual([
+    expect(stepUnitRequest({ ...inputs, isSelinuxEnforcing: true }).command).toEqual([
       '/usr/bin/env',
       `${copyDir}/skyhook_dir/sub/run.sh`,
       'b',
@@ -68,7 +68,7 @@ describe('resources', () => {
   test.each([
     [undefined, {}],
     [{}, {}],
-    [{ cpuLimit: 0, memoryLimit: '0', cpuRequest: '0m' }, {}], // what the incumbent stores for "not set"
+    [{ cpuLimit: 0, memoryLimit: '0', cpuRequest: '0m' }, {}], // what the operator stores for "not set"
     [{ cpuLimit: '500m' }, { cpuQuotaMicrosecondsPerSecond: 500_000 }],
     [
       { cpuLimit: 2, memoryLimit: '512Mi' },

@@ -4,7 +4,7 @@ import type { StepUnitRequest } from '../../host/step/start.ts'
 import type { Step } from '../../schemas/package-config.ts'
 import type { PackageResources } from '../../schemas/skyhook.ts'
 import type { ComposedStep } from './environment.ts'
-import { scriptsIn } from '../layout.ts'
+import { scriptsDir } from '../layout.ts'
 import type { PackageInstance } from '../layout.ts'
 import { countIn } from './quantity.ts'
 
@@ -23,13 +23,13 @@ export type StepUnitInputs = {
   /** gracefulShutdown: from TERM to KILL. */
   readonly stopTimeoutMs: number
   /** The host enforces SELinux: a file that the agent wrote has no label that systemd may execute. */
-  readonly selinuxEnforces: boolean
+  readonly isSelinuxEnforcing: boolean
 }
 
 export type StepLimits = NonNullable<StepUnitRequest['limits']>
 
 /** systemd sets these for the recorder of the step's end; in the environment file they would overwrite what it is told. */
-const namesOfTheRecorder = new Set(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])
+const recorderVariables = new Set(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])
 
 /** The step's script, executed without a shell, in the copy dir. */
 export function stepUnitRequest({
@@ -42,21 +42,21 @@ export function stepUnitRequest({
   limits,
   timeoutMs,
   stopTimeoutMs,
-  selinuxEnforces,
+  isSelinuxEnforcing,
 }: StepUnitInputs): StepUnitRequest {
-  const script = posix.join(scriptsIn(copyDir), step.path)
+  const script = posix.join(scriptsDir(copyDir), step.path)
   const variables = Object.entries(composed.environment)
-  const assignments = variables.filter(([name]) => namesOfTheRecorder.has(name)).map(([name, value]) => `${name}=${value}`)
+  const assignments = variables.filter(([name]) => recorderVariables.has(name)).map(([name, value]) => `${name}=${value}`)
   // Through env(1) only where needed: it makes a missing interpreter exit 127 like any script, where systemd itself says 203.
   const program: readonly [string, ...string[]] =
-    selinuxEnforces || assignments.length > 0 ? ['/usr/bin/env', ...assignments, script] : [script]
+    isSelinuxEnforcing || assignments.length > 0 ? ['/usr/bin/env', ...assignments, script] : [script]
   return {
     id: attempt.id,
     unit: attempt.unit,
     description: `Skyhook ${instance.skyhook}: ${instance.name} ${instance.version}, ${attempt.mode} ${step.path}`,
     command: [...program, ...composed.arguments],
     workingDirectory: copyDir,
-    environment: Object.fromEntries(variables.filter(([name]) => !namesOfTheRecorder.has(name))),
+    environment: Object.fromEntries(variables.filter(([name]) => !recorderVariables.has(name))),
     stdoutFile: logs.stdout,
     stderrFile: logs.stderr,
     stopTimeoutMs,
@@ -65,7 +65,7 @@ export function stepUnitRequest({
   }
 }
 
-export type LimitsOfResources =
+export type ResourceLimits =
   | { readonly outcome: 'limits'; readonly limits: StepLimits }
   /** Sentences naming the field: only an edit of the Skyhook helps. */
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
@@ -74,7 +74,7 @@ export type LimitsOfResources =
  * The package's `resources` as limits of its steps' units; what is absent or zero is no limit. Limits bound, requests give
  * a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
  */
-export function limitsOf(resources: PackageResources = {}): LimitsOfResources {
+export function limitsOf(resources: PackageResources = {}): ResourceLimits {
   const problems: string[] = []
   const read = (field: keyof PackageResources, unit: string): number | undefined => {
     const quantity = resources[field]

@@ -7,27 +7,27 @@ import { gzipSync } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Digest } from '../oci/digest.ts'
-import { fakeIndex, type FakeRegistry, sourcesOf, startFakeRegistry } from '../../../test/support/fake-registry.ts'
-import { OCI_INDEX } from '../oci/manifest.ts'
+import { fakeIndex, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { ociIndexType } from '../oci/manifest.ts'
 import { parseReference } from '../oci/reference.ts'
 import { type EnsureOptions, type ImageStore, openImageStore, type StorePorts } from './image-store.ts'
 import { runUnpackJob } from './unpack-job.ts'
 
-let room = ''
+let tempDir = ''
 let images = ''
 let registry: FakeRegistry
 let store: ImageStore
 const ports: StorePorts = { unpack: runUnpackJob, architecture: 'amd64' }
 
 beforeEach(async () => {
-  room = mkdtempSync(join(tmpdir(), 'store-'))
-  images = join(room, 'var/images')
+  tempDir = mkdtempSync(join(tmpdir(), 'store-'))
+  images = join(tempDir, 'var/images')
   registry = await startFakeRegistry()
   store = openImageStore(images, ports)
 })
 afterEach(async () => {
   await registry.close()
-  rmSync(room, { recursive: true })
+  rmSync(tempDir, { recursive: true })
 })
 
 async function layer(files: Record<string, string>): Promise<Buffer> {
@@ -44,7 +44,7 @@ async function publish(tag: string, config = '{}'): Promise<Digest> {
 function options(signal: AbortSignal = new AbortController().signal): EnsureOptions {
   const rules = [{ host: registry.host, plainHTTP: true }]
   return {
-    registry: { credentials: [], sources: sourcesOf(rules), clock: { now: () => 0, sleep: async () => undefined, random: () => 0 } },
+    registry: { credentials: [], sources: fakeSources(rules), clock: { now: () => 0, sleep: async () => undefined, random: () => 0 } },
     signal,
   }
 }
@@ -74,7 +74,12 @@ describe('an image', () => {
   })
 
   test('of an index is filed under the index: the digest that a user can write down', async () => {
-    const digest = registry.addManifest('pkg', '1', fakeIndex([{ digest: await publish('x'), size: 1, architecture: 'amd64' }]), OCI_INDEX)
+    const digest = registry.addManifest(
+      'pkg',
+      '1',
+      fakeIndex([{ digest: await publish('x'), size: 1, architecture: 'amd64' }]),
+      ociIndexType,
+    )
     expect((await ensure('pkg:1')).digest).toBe(digest)
     expect(await ensure(`pkg@${digest}`)).toMatchObject({ isNew: false })
   })
@@ -125,14 +130,14 @@ describe('an image', () => {
 
   test("that the disk does not take is the disk's error", async () => {
     await publish('1')
-    mkdirSync(join(room, 'var'))
+    mkdirSync(join(tempDir, 'var'))
     writeFileSync(images, 'a file where the folder should be')
     await expect(ensure('pkg:1')).rejects.toMatchObject({ code: 'ENOTDIR' })
   })
 })
 
 describe('several who want the same image', () => {
-  const slowly = () => {
+  const slowDownload = () => {
     registry.intercept = (request, response) => {
       if (!request.url?.includes('/blobs/') || request.headers['x-late'] !== undefined) return false
       request.headers['x-late'] = 'yes'
@@ -149,7 +154,7 @@ describe('several who want the same image', () => {
     const bytes = await layer({ 'skyhook-package/config.json': '{}' })
     registry.addImage('pkg', '1', bytes)
     layers.set(registry.addBlob('pkg', bytes), bytes)
-    slowly()
+    slowDownload()
   })
 
   test('share one download', async () => {
@@ -192,19 +197,19 @@ describe('collecting', () => {
 
   test('leaves alone what is being fetched', async () => {
     await publish('1')
-    const held = Promise.withResolvers<void>()
+    const gate = Promise.withResolvers<void>()
     store = openImageStore(images, {
       ...ports,
       unpack: async (job, signal) => {
         const unpacked = await runUnpackJob(job, signal)
-        await held.promise
+        await gate.promise
         return unpacked
       },
     })
     const fetching = ensure('pkg:1')
     while (!existsSync(images) || !readdirSync(images).some((name) => existsSync(join(images, name, 'package')))) await delay(5)
     expect(await store.collect(new Set())).toEqual([])
-    held.resolve()
+    gate.resolve()
     await expect(fetching).resolves.toMatchObject({ isNew: true })
   })
 

@@ -5,12 +5,12 @@ import { syncFolder } from '../../host/fs/fsync.ts'
 import { type Digest, hexOf, isDigest } from '../oci/digest.ts'
 import { ImageError, systemCode } from '../oci/errors.ts'
 import { ociArchitecture } from '../oci/manifest.ts'
-import { type PulledImage, resolveImage, type ResolvedImage, selectImage } from '../oci/read/pull.ts'
+import { type SelectedImage, resolveImage, type ResolvedImage, selectImage } from '../oci/read/pull.ts'
 import { formatReference, type ImageReference } from '../oci/reference.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from '../oci/read/registry.ts'
-import { createSharing } from './single-flight.ts'
+import { createSingleFlight } from './single-flight.ts'
 import type { UnpackJob } from './unpack-job.ts'
-import type { Unpacked } from './unpack.ts'
+import type { UnpackSummary } from './unpack.ts'
 
 /**
  * Packages on the host, one folder per image, named by the digest that the reference points at.
@@ -42,23 +42,23 @@ export type EnsureOptions = { readonly registry: RegistrySettings; readonly sign
 
 export type StorePorts = {
   /** Fetches the layers and makes the folder. */
-  readonly unpack: (job: UnpackJob, signal: AbortSignal) => Promise<Unpacked>
+  readonly unpack: (job: UnpackJob, signal: AbortSignal) => Promise<UnpackSummary>
   /** In OCI's spelling. */
   readonly architecture?: string
   /** For one image, from the first request to the last file. */
   readonly timeoutMs?: number
 }
 
-const TIMEOUT_MS = 15 * 60_000 // beyond it something is wrong that a new attempt, with its reason shown, serves better
-const WORK = '.work-'
+const defaultTimeoutMs = 15 * 60_000 // beyond it something is wrong that a new attempt, with its reason shown, serves better
+const workPrefix = '.work-'
 
 /** @param directory for this process alone; made when first needed */
 export function openImageStore(
   directory: string,
-  { unpack, architecture = ociArchitecture(), timeoutMs = TIMEOUT_MS }: StorePorts,
+  { unpack, architecture = ociArchitecture(), timeoutMs = defaultTimeoutMs }: StorePorts,
 ): ImageStore {
-  const fetches = createSharing<Digest, StoredImage>()
-  const working = new Set<string>() // names of the work folders in use
+  const fetches = createSingleFlight<Digest, StoredImage>()
+  const activeWorkFolders = new Set<string>() // names of the work folders in use
   const pathOf = (digest: Digest) => join(directory, hexOf(digest))
 
   const isPresent = async (digest: Digest): Promise<boolean> =>
@@ -76,13 +76,13 @@ export function openImageStore(
     resolved: ResolvedImage,
     signal: AbortSignal,
   ): Promise<StoredImage> => {
-    const name = `${WORK}${hexOf(resolved.digest)}-${randomBytes(4).toString('hex')}`
+    const name = `${workPrefix}${hexOf(resolved.digest)}-${randomBytes(4).toString('hex')}`
     const work = join(directory, name)
-    working.add(name)
+    activeWorkFolders.add(name)
     try {
       await mkdir(work, { recursive: true, mode: 0o700 })
       const image = await selectImage(client, resolved, architecture, signal)
-      await unpack(await jobOf(client, registry, resolved, image, work), signal)
+      await unpack(await createUnpackJob(client, registry, resolved, image, work), signal)
       await rename(join(work, 'package'), pathOf(resolved.digest)).catch((error: unknown) => {
         if (systemCode(error) !== 'ENOTEMPTY') throw error // an aborted fetch got this far after all: the same content
       })
@@ -90,35 +90,39 @@ export function openImageStore(
       return { digest: resolved.digest, path: pathOf(resolved.digest), isNew: true }
     } finally {
       await rm(work, { recursive: true, force: true })
-      working.delete(name)
+      activeWorkFolders.delete(name)
     }
   }
 
   const remove = async (name: string): Promise<void> => {
-    const gone = join(directory, `${WORK}gone-${randomBytes(4).toString('hex')}`)
-    await rename(join(directory, name), gone)
-    await rm(gone, { recursive: true, force: true })
+    const trashPath = join(directory, `${workPrefix}gone-${randomBytes(4).toString('hex')}`)
+    await rename(join(directory, name), trashPath)
+    await rm(trashPath, { recursive: true, force: true })
   }
 
   return {
     async ensureImage(reference, { registry, signal }) {
-      const here = reference.digest
-      if (here !== undefined && (await isPresent(here))) return { digest: here, path: pathOf(here), isNew: false }
+      const pinnedDigest = reference.digest
+      if (pinnedDigest !== undefined && (await isPresent(pinnedDigest)))
+        return { digest: pinnedDigest, path: pathOf(pinnedDigest), isNew: false }
       const client = createRegistryClient(registry)
-      let isLent = false
+      let isClientShared = false
       try {
         const resolved = await resolveImage(client, reference, signal)
         const { digest } = resolved
         if (await isPresent(digest)) return { digest, path: pathOf(digest), isNew: false }
-        const begin = async (shared: AbortSignal) => {
-          isLent = true // it outlives this call if others wait for the same image
-          return await withinTime(timeoutMs, shared, reference, async (timed) => await fetch(client, registry, resolved, timed)).finally(
-            () => client.close(),
-          )
+        const startFetch = async (sharedSignal: AbortSignal) => {
+          isClientShared = true // it outlives this call if others wait for the same image
+          return await withTimeout(
+            timeoutMs,
+            sharedSignal,
+            reference,
+            async (timedSignal) => await fetch(client, registry, resolved, timedSignal),
+          ).finally(() => client.close())
         }
-        return await fetches.join(digest, begin, signal)
+        return await fetches.join(digest, startFetch, signal)
       } finally {
-        if (!isLent) client.close()
+        if (!isClientShared) client.close()
       }
     },
 
@@ -140,7 +144,7 @@ export function openImageStore(
       })
       for (const name of names) {
         const digest = `sha256:${name}`
-        if (name.startsWith(WORK) && !working.has(name)) await rm(join(directory, name), { recursive: true, force: true })
+        if (name.startsWith(workPrefix) && !activeWorkFolders.has(name)) await rm(join(directory, name), { recursive: true, force: true })
         if (!isDigest(digest) || keep.has(digest) || fetches.has(digest)) continue
         await remove(name)
         removed.push(digest)
@@ -150,17 +154,17 @@ export function openImageStore(
   }
 }
 
-async function jobOf(
+async function createUnpackJob(
   client: RegistryClient,
   registry: RegistrySettings,
   { reference }: ResolvedImage,
-  { layers }: PulledImage,
+  { layers }: SelectedImage,
   workFolder: string,
 ): Promise<UnpackJob> {
   const { credentials, proxy, retryForMs } = registry
-  const known = await client.endpointsOf(reference.host)
+  const resolvedEndpoints = await client.endpointsOf(reference.host)
   return {
-    registry: { credentials, sources: { known }, ...(proxy && { proxy }), ...(retryForMs !== undefined && { retryForMs }) },
+    registry: { credentials, sources: { resolvedEndpoints }, ...(proxy && { proxy }), ...(retryForMs !== undefined && { retryForMs }) },
     reference,
     layers,
     workFolder,
@@ -168,7 +172,7 @@ async function jobOf(
   }
 }
 
-async function withinTime<T>(
+async function withTimeout<T>(
   timeoutMs: number,
   signal: AbortSignal,
   reference: ImageReference,

@@ -13,12 +13,12 @@ export type LayerName =
   /** What lower layers have below the path is gone. */
   | { readonly kind: 'opaque'; readonly path: string }
 
-/** Where a package image keeps its files: the incumbent's package format. */
-export const PACKAGE_FOLDER = 'skyhook-package'
+/** Where a package image keeps its files: the operator's package format. */
+export const packageFolder = 'skyhook-package'
 
-const WHITEOUT = '.wh.' // OCI image layer specification, "Whiteouts"
-const OPAQUE = '.wh..wh..opq'
-const WHITEOUT_METADATA = '.wh..wh.' // aufs kept its own files under such names; they mean nothing to anybody else
+const whiteoutPrefix = '.wh.' // OCI image layer specification, "Whiteouts"
+const opaqueWhiteout = '.wh..wh..opq'
+const aufsMetadataPrefix = '.wh..wh.' // aufs kept its own files under such names; they mean nothing to anybody else
 
 /** @throws ImageError bad-image for a name that could leave the image's root or cannot be written as it stands */
 export function readLayerName(name: string): LayerName {
@@ -26,20 +26,20 @@ export function readLayerName(name: string): LayerName {
   const last = components.at(-1)
   if (last === undefined) return { kind: 'outside' } // the image's root itself
   const parents = components.slice(0, -1)
-  if (parents.some((component) => component.startsWith(WHITEOUT))) return { kind: 'outside' }
+  if (parents.some((component) => component.startsWith(whiteoutPrefix))) return { kind: 'outside' }
 
-  if (last === OPAQUE) {
+  if (last === opaqueWhiteout) {
     if (parents.length === 0) return { kind: 'whiteout', path: '' }
-    return parents[0] === PACKAGE_FOLDER ? { kind: 'opaque', path: inPackage(parents) } : { kind: 'outside' }
+    return parents[0] === packageFolder ? { kind: 'opaque', path: packagePath(parents) } : { kind: 'outside' }
   }
-  if (last.startsWith(WHITEOUT_METADATA)) return { kind: 'outside' }
-  if (last.startsWith(WHITEOUT)) {
-    const target = last.slice(WHITEOUT.length)
+  if (last.startsWith(aufsMetadataPrefix)) return { kind: 'outside' }
+  if (last.startsWith(whiteoutPrefix)) {
+    const target = last.slice(whiteoutPrefix.length)
     if (target === '' || target === '.' || target === '..') throw new ImageError('bad-image', `${quote(name)} hides no file`)
-    const hidden = [...parents, target]
-    return hidden[0] === PACKAGE_FOLDER ? { kind: 'whiteout', path: inPackage(hidden) } : { kind: 'outside' }
+    const hiddenPath = [...parents, target]
+    return hiddenPath[0] === packageFolder ? { kind: 'whiteout', path: packagePath(hiddenPath) } : { kind: 'outside' }
   }
-  return components[0] === PACKAGE_FOLDER ? { kind: 'entry', path: inPackage(components) } : { kind: 'outside' }
+  return components[0] === packageFolder ? { kind: 'entry', path: packagePath(components) } : { kind: 'outside' }
 }
 
 /** The path, inside the package, of the file that a hard link shares. @throws ImageError bad-image when it is elsewhere */
@@ -74,13 +74,13 @@ function readComponents(name: string): string[] {
   const components = name.split('/').filter((component) => component !== '' && component !== '.')
   if (components.length > 0 && name.startsWith('/')) throw new ImageError('bad-image', `${quote(name)} is absolute`)
   if (components.includes('..')) throw new ImageError('bad-image', `${quote(name)} climbs`)
-  if (/[\0\uFFFD]/.test(name) && components[0] === PACKAGE_FOLDER) {
+  if (/[\0\uFFFD]/.test(name) && components[0] === packageFolder) {
     throw new ImageError('bad-image', `${quote(name)} is not UTF-8`) // two such names could fall together
   }
   return components
 }
 
-function inPackage(components: readonly string[]): string {
+function packagePath(components: readonly string[]): string {
   return components.slice(1).join('/')
 }
 

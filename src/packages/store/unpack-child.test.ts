@@ -6,43 +6,43 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { parseDockerConfig } from '../oci/read/credentials.ts'
 import { digestOf } from '../oci/digest.ts'
 import { readEndpoints } from '../oci/read/endpoints.ts'
-import { fakeAuthority, type FakeRegistry, sourcesOf, startFakeRegistry } from '../../../test/support/fake-registry.ts'
+import { fakeCaCert, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
 import { type LayerEntry, writeLayer } from '../oci/write/layer.ts'
-import { type Descriptor, OCI_LAYER_GZIP } from '../oci/manifest.ts'
+import { type Descriptor, ociLayerGzipType } from '../oci/manifest.ts'
 import { unpackInChild } from './unpack-child.ts'
 import type { UnpackJob } from './unpack-job.ts'
 
 const source = new URL('unpack-child.ts', import.meta.url).href
 const command: [string, ...string[]] = [process.execPath, '-e', `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`]
 const { signal } = new AbortController()
-let room = ''
+let tempDir = ''
 let registry: FakeRegistry
 
 beforeEach(async () => {
-  room = mkdtempSync(join(tmpdir(), 'child-'))
-  mkdirSync(join(room, 'work'))
+  tempDir = mkdtempSync(join(tmpdir(), 'child-'))
+  mkdirSync(join(tempDir, 'work'))
   registry = await startFakeRegistry({ tls: true, login: { kind: 'bearer', username: 'lab', password: 'secret' } })
 })
 afterEach(async () => {
   await registry.close()
-  rmSync(room, { recursive: true })
+  rmSync(tempDir, { recursive: true })
 })
 
 async function job(...entries: LayerEntry[]): Promise<UnpackJob> {
-  const { descriptor, file } = await writeLayer(entries, join(room, 'layer'))
+  const { descriptor, file } = await writeLayer(entries, join(tempDir, 'layer'))
   registry.addBlob('pkg', readFileSync(file))
   return await jobFor(descriptor)
 }
 
 async function jobFor(descriptor: Descriptor): Promise<UnpackJob> {
-  const known = await readEndpoints(registry.host, sourcesOf([{ host: registry.host, ca: fakeAuthority }]))
+  const resolvedEndpoints = await readEndpoints(registry.host, fakeSources([{ host: registry.host, ca: fakeCaCert }]))
   const credentials = parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { username: 'lab', password: 'secret' } } }), 'test')
   return {
-    registry: { credentials, sources: { known }, retryForMs: 0 },
+    registry: { credentials, sources: { resolvedEndpoints }, retryForMs: 0 },
     reference: { host: registry.host, repository: 'pkg', tag: '1' },
     layers: [descriptor],
-    workFolder: join(room, 'work'),
-    target: join(room, 'target'),
+    workFolder: join(tempDir, 'work'),
+    target: join(tempDir, 'target'),
   }
 }
 
@@ -50,7 +50,7 @@ const file = (path: string): LayerEntry => ({ kind: 'file', path, mode: 0o644, c
 
 test('a child fetches and unpacks, with login and authority', async () => {
   expect(await unpackInChild(await job(file('skyhook-package/config.json')), { signal, command })).toEqual({ entries: 2, bytes: 27 })
-  expect(readFileSync(join(room, 'target/config.json'), 'utf8')).toBe('skyhook-package/config.json')
+  expect(readFileSync(join(tempDir, 'target/config.json'), 'utf8')).toBe('skyhook-package/config.json')
 })
 
 test('its errors are those of the work: of the archive, the registry, the disk', async () => {
@@ -58,8 +58,8 @@ test('its errors are those of the work: of the archive, the registry, the disk',
     code: 'bad-image',
     message: expect.stringMatching(/no folder/),
   })
-  rmSync(join(room, 'target'), { recursive: true })
-  const unknown = await jobFor({ mediaType: OCI_LAYER_GZIP, digest: digestOf('nobody has it'), size: 1 })
+  rmSync(join(tempDir, 'target'), { recursive: true })
+  const unknown = await jobFor({ mediaType: ociLayerGzipType, digest: digestOf('nobody has it'), size: 1 })
   await expect(unpackInChild(unknown, { signal, command })).rejects.toMatchObject({
     code: 'not-found',
     message: expect.stringMatching(/BLOB_UNKNOWN/),
@@ -69,31 +69,31 @@ test('its errors are those of the work: of the archive, the registry, the disk',
     response.writeHead(429, { 'retry-after': '3600' }).end()
     return true
   }
-  rmSync(join(room, 'work'), { recursive: true })
+  rmSync(join(tempDir, 'work'), { recursive: true })
   await expect(unpackInChild(unknown, { signal, command })).rejects.toMatchObject({ code: 'ENOENT' })
-  mkdirSync(join(room, 'work'))
+  mkdirSync(join(tempDir, 'work'))
   await expect(unpackInChild(unknown, { signal, command })).rejects.toMatchObject({ code: 'rate-limited', retryAfterMs: 3_600_000 })
 })
 
 test('a child that dies says how', async () => {
   const one = await job(file('skyhook-package/a'))
-  const dying: [string, ...string[]] = ['/bin/sh', '-c', 'echo no more memory >&2; kill -9 $$']
-  await expect(unpackInChild(one, { signal, command: dying })).rejects.toThrow(/without an answer \(SIGKILL\): no more memory/)
+  const crashingCommand: [string, ...string[]] = ['/bin/sh', '-c', 'echo no more memory >&2; kill -9 $$']
+  await expect(unpackInChild(one, { signal, command: crashingCommand })).rejects.toThrow(/without an answer \(SIGKILL\): no more memory/)
   await expect(unpackInChild(one, { signal, command: ['/nonexistent'] })).rejects.toMatchObject({ code: 'ENOENT' })
 })
 
 test('a child that nobody wants any more is killed with its descendants', async () => {
-  const pidFile = join(room, 'pid')
+  const pidFile = join(tempDir, 'pid')
   writeFileSync(pidFile, '')
   const controller = new AbortController()
-  const unwanted = unpackInChild(await job(file('skyhook-package/a')), {
+  const abortedUnpack = unpackInChild(await job(file('skyhook-package/a')), {
     signal: controller.signal,
     command: ['/bin/sh', '-c', `sleep 600 & echo $! > ${pidFile}; wait`],
   })
   const read = () => readFileSync(pidFile, 'utf8').trim()
   await expect.poll(read).not.toBe('')
   controller.abort(new Error('changed my mind'))
-  await expect(unwanted).rejects.toThrow('changed my mind')
+  await expect(abortedUnpack).rejects.toThrow('changed my mind')
   await expect.poll(() => existsSync(`/proc/${read()}/cwd`)).toBe(false)
 })
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { ImageError, type ImageErrorCode, systemCode } from '../oci/errors.ts'
-import type { Unpacked } from './unpack.ts'
+import type { UnpackSummary } from './unpack.ts'
 import type { UnpackJob } from './unpack-job.ts'
 
 /**
@@ -13,33 +13,33 @@ import type { UnpackJob } from './unpack-job.ts'
  * child goes too.
  */
 type Reply =
-  | { readonly outcome: 'unpacked'; readonly unpacked: Unpacked }
+  | { readonly outcome: 'unpacked'; readonly unpacked: UnpackSummary }
   | { readonly outcome: 'refused'; readonly code: ImageErrorCode; readonly message: string; readonly retryAfterMs?: number | undefined }
   | { readonly outcome: 'failed'; readonly errno: string | undefined; readonly message: string }
 
-const PREFERRED_VICTIM = '900' // out of memory, the kernel shall take the child and leave the agent
-const EXIT_ORPHANED = 75
+const oomScoreAdj = '900' // out of memory, the kernel shall take the child and leave the agent
+const orphanedExitCode = 75
 
 /** Entry point of the child. Ends the process. */
 export async function runUnpackChild(): Promise<void> {
   process.umask(0o022)
   try {
-    writeFileSync('/proc/self/oom_score_adj', PREFERRED_VICTIM)
+    writeFileSync('/proc/self/oom_score_adj', oomScoreAdj)
   } catch {
     // a wish, not a condition: containers without /proc unpack too
   }
   const lines = createInterface({ input: process.stdin })
-  lines.on('close', () => process.exit(EXIT_ORPHANED))
+  lines.on('close', () => process.exit(orphanedExitCode))
   const job = await new Promise<UnpackJob>((resolve) => lines.once('line', (line) => resolve(JSON.parse(line) as UnpackJob)))
   const { runUnpackJob } = await import('./unpack-job.ts') // archives and compression are the child's alone: no agent loads them
   const reply = await runUnpackJob(job, new AbortController().signal).then(
     (unpacked): Reply => ({ outcome: 'unpacked', unpacked }),
-    failure,
+    failureReply,
   )
   process.stdout.write(`${JSON.stringify(reply)}\n`, () => process.exit(0))
 }
 
-function failure(error: unknown): Reply {
+function failureReply(error: unknown): Reply {
   if (error instanceof ImageError) return { outcome: 'refused', code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }
   return { outcome: 'failed', errno: systemCode(error), message: error instanceof Error ? error.message : String(error) }
 }
@@ -51,17 +51,17 @@ export type UnpackOptions = {
   readonly command?: readonly [string, ...string[]]
 }
 
-const MAX_COMPLAINT_CHARS = 2_000
+const maxStderrChars = 2_000
 
 /** {@link runUnpackJob} in a child, with the same errors. */
-export async function unpackInChild(job: UnpackJob, { signal, command = ownCommand() }: UnpackOptions): Promise<Unpacked> {
+export async function unpackInChild(job: UnpackJob, { signal, command = unpackCommand() }: UnpackOptions): Promise<UnpackSummary> {
   signal.throwIfAborted()
   const [program, ...parameters] = command
   const child = spawn(program, parameters, { detached: true, env: {}, stdio: ['pipe', 'pipe', 'pipe'] })
-  let answer = ''
-  let complaint = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (answer += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint = `${complaint}${text}`.slice(-MAX_COMPLAINT_CHARS)))
+  let replyText = ''
+  let stderrTail = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (replyText += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderrTail = `${stderrTail}${text}`.slice(-maxStderrChars)))
   child.stdin.on('error', () => undefined) // it may be dead before it listens; its exit says so
   child.stdin.write(`${JSON.stringify(job)}\n`)
 
@@ -74,21 +74,21 @@ export async function unpackInChild(job: UnpackJob, { signal, command = ownComma
   }
   signal.addEventListener('abort', kill, { once: true })
   try {
-    const ended = await new Promise<string>((resolve, reject) => {
+    const exitStatus = await new Promise<string>((resolve, reject) => {
       child.on('error', reject)
       child.on('close', (code, name) => resolve(name ?? `exit ${code}`))
     })
     signal.throwIfAborted()
-    return readReply(answer, ended, complaint)
+    return readReply(replyText, exitStatus, stderrTail)
   } finally {
     signal.removeEventListener('abort', kill)
   }
 }
 
-function readReply(answer: string, ended: string, complaint: string): Unpacked {
-  if (!answer.endsWith('\n'))
-    throw new Error(`the unpacking process ended without an answer (${ended}): ${complaint.trim() || 'out of memory?'}`)
-  const reply = JSON.parse(answer) as Reply
+function readReply(replyText: string, exitStatus: string, stderrTail: string): UnpackSummary {
+  if (!replyText.endsWith('\n'))
+    throw new Error(`the unpacking process ended without an answer (${exitStatus}): ${stderrTail.trim() || 'out of memory?'}`)
+  const reply = JSON.parse(replyText) as Reply
   switch (reply.outcome) {
     case 'unpacked':
       return reply.unpacked
@@ -99,6 +99,6 @@ function readReply(answer: string, ended: string, complaint: string): Unpacked {
   }
 }
 
-function ownCommand(): [string, ...string[]] {
+function unpackCommand(): [string, ...string[]] {
   return [process.execPath, ...process.execArgv, process.argv[1] ?? '', 'unpack']
 }

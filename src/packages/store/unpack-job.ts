@@ -5,7 +5,7 @@ import type { Descriptor } from '../oci/manifest.ts'
 import { downloadLayers } from '../oci/read/pull.ts'
 import type { ImageReference } from '../oci/reference.ts'
 import { createRegistryClient } from '../oci/read/registry.ts'
-import { type Unpacked, unpackPackage } from './unpack.ts'
+import { type UnpackSummary, unpackPackage } from './unpack.ts'
 
 /**
  * All that another process needs to make a package folder of an image: plain data, so that it can be sent there. Fetching is part of it
@@ -14,7 +14,7 @@ import { type Unpacked, unpackPackage } from './unpack.ts'
 export type UnpackJob = {
   readonly registry: {
     readonly credentials: readonly Credential[]
-    readonly sources: { readonly known: readonly Endpoint[] }
+    readonly sources: { readonly resolvedEndpoints: readonly Endpoint[] }
     readonly proxy?: ProxyEnvironment
     readonly retryForMs?: number
   }
@@ -28,7 +28,10 @@ export type UnpackJob = {
 }
 
 /** Does the job in this process. @throws as {@link downloadLayers} and {@link unpackPackage} */
-export async function runUnpackJob({ registry, reference, layers, workFolder, target }: UnpackJob, signal: AbortSignal): Promise<Unpacked> {
+export async function runUnpackJob(
+  { registry, reference, layers, workFolder, target }: UnpackJob,
+  signal: AbortSignal,
+): Promise<UnpackSummary> {
   const client = createRegistryClient(registry)
   try {
     const files = await downloadLayers(client, reference, layers, workFolder, signal)

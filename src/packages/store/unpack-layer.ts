@@ -69,7 +69,7 @@ async function applyEntry(header: Header, content: Content, tree: PackageTree, w
     case 'outside':
       return
     case 'entry':
-      count(header, tree)
+      countEntry(header, tree)
       await writeEntry(header, name.path, content, tree.root)
       for (let path = name.path; path !== '.' && path !== ''; path = dirname(path)) written.add(path)
       written.add('')
@@ -89,7 +89,7 @@ async function writeEntry(header: Header, path: string, content: Content, root: 
   const isFolder = header.type === 'directory' || (header.type === 'file' && header.name.endsWith('/')) // the second is how old archives say it
   if (path === '' && !isFolder) throw new ImageError('bad-image', `/${header.name} is no folder`)
   ensureParents(path, root, true)
-  const existing = look(target)
+  const existing = lstatIfPresent(target)
 
   if (isFolder) {
     if (existing?.isDirectory() !== true) {
@@ -112,12 +112,12 @@ async function writeEntry(header: Header, path: string, content: Content, root: 
       return symlinkSync(destination, target)
     }
     case 'link': {
-      const shared = readHardLink(path, header.linkname)
-      const source = ensureParents(shared, root, false) ? look(join(root, shared)) : undefined
-      if (shared === path || source === undefined || source.isDirectory())
-        throw new ImageError('bad-image', `${path} is a hard link to ${shared}, which is no file`)
+      const sharedPath = readHardLink(path, header.linkname)
+      const source = ensureParents(sharedPath, root, false) ? lstatIfPresent(join(root, sharedPath)) : undefined
+      if (sharedPath === path || source === undefined || source.isDirectory())
+        throw new ImageError('bad-image', `${path} is a hard link to ${sharedPath}, which is no file`)
       remove(target, existing)
-      return linkSync(join(root, shared), target)
+      return linkSync(join(root, sharedPath), target)
     }
     case 'directory': // taken above
     case 'character-device':
@@ -148,7 +148,7 @@ function ensureParents(path: string, root: string, isCreating: boolean): boolean
   let folder = root
   for (const component of path.split('/').slice(0, -1)) {
     folder = join(folder, component)
-    const found = look(folder)
+    const found = lstatIfPresent(folder)
     if (found?.isDirectory() === true) continue
     if (found !== undefined) throw new ImageError('bad-image', `${path} lies below ${component}, which is no folder`)
     if (!isCreating) return false
@@ -159,13 +159,13 @@ function ensureParents(path: string, root: string, isCreating: boolean): boolean
 
 function removeLower(path: string, root: string): void {
   const target = join(root, path)
-  if (ensureParents(path, root, false)) remove(target, look(target))
+  if (ensureParents(path, root, false)) remove(target, lstatIfPresent(target))
 }
 
 /** Removes what is below the path and not of this layer. */
 function pruneLower(path: string, root: string, written: ReadonlySet<string>): void {
   const folder = join(root, path)
-  if (!ensureParents(path, root, false) || look(folder)?.isDirectory() !== true) return
+  if (!ensureParents(path, root, false) || lstatIfPresent(folder)?.isDirectory() !== true) return
   for (const name of readdirSync(folder)) {
     const child = path === '' ? name : `${path}/${name}`
     if (written.has(child)) pruneLower(child, root, written)
@@ -177,11 +177,11 @@ function remove(target: string, existing: Stats | undefined): void {
   if (existing !== undefined) rmSync(target, { recursive: existing.isDirectory() }) // removes links, not what they name
 }
 
-function look(path: string): Stats | undefined {
+function lstatIfPresent(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false })
 }
 
-function count({ size }: Header, tree: PackageTree): void {
+function countEntry({ size }: Header, tree: PackageTree): void {
   tree.entries += 1
   tree.bytes += size
   if (tree.entries > tree.limits.entries) throw new ImageError('too-large', `the package has more than ${tree.limits.entries} files`)
@@ -193,10 +193,10 @@ function permissions({ mode }: Header): number {
   return mode & 0o777
 }
 
-const DISK_CODE = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EMFILE|ENFILE|ENOMEM|EACCES|EPERM)$/
+const diskErrorPattern = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EMFILE|ENFILE|ENOMEM|EACCES|EPERM)$/
 
 /** What the disk did is told as it is; all else is the archive's fault: cut short, packed wrongly, names too long. */
 function archiveError(error: unknown): unknown {
-  if (error instanceof ImageError || DISK_CODE.test(systemCode(error) ?? '')) return error
+  if (error instanceof ImageError || diskErrorPattern.test(systemCode(error) ?? '')) return error
   return new ImageError('bad-image', `a layer cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
 }

@@ -22,18 +22,18 @@ import { unpackPackage } from './unpack.ts'
 
 type Entry = Partial<Header> & { name: string; content?: string }
 
-let room = ''
+let tempDir = ''
 let count = 0
 beforeEach(() => {
-  room = mkdtempSync(join(tmpdir(), 'unpack-'))
+  tempDir = mkdtempSync(join(tmpdir(), 'unpack-'))
 })
-afterEach(() => rmSync(room, { recursive: true }))
+afterEach(() => rmSync(tempDir, { recursive: true }))
 
 const p = (name: string) => `skyhook-package/${name}`
 const file = (name: string, content = name, more: Partial<Header> = {}): Entry => ({ name: p(name), content, mode: 0o644, ...more })
 const folder = (name: string, mode = 0o755): Entry => ({ name: p(name), type: 'directory', mode })
 const link = (name: string, linkname: string): Entry => ({ name: p(name), type: 'symlink', linkname })
-const hard = (name: string, linkname: string): Entry => ({ name: p(name), type: 'link', linkname })
+const hardLink = (name: string, linkname: string): Entry => ({ name: p(name), type: 'link', linkname })
 
 async function tar(entries: readonly Entry[]): Promise<Buffer> {
   const archive = pack()
@@ -43,13 +43,13 @@ async function tar(entries: readonly Entry[]): Promise<Buffer> {
 }
 
 function store(bytes: Buffer): string {
-  const path = join(room, `layer-${count++}`)
+  const path = join(tempDir, `layer-${count++}`)
   writeFileSync(path, bytes)
   return path
 }
 
 async function unpack(...layers: Entry[][]): Promise<Record<string, string>> {
-  const target = join(room, `target-${count++}`)
+  const target = join(tempDir, `target-${count++}`)
   const files: string[] = []
   for (const entries of layers) files.push(store(await tar(entries)))
   await unpackPackage({ layers: files, target })
@@ -71,11 +71,11 @@ function listing(root: string, below = ''): Record<string, string> {
   return found
 }
 
-const refused = (message: RegExp, code = 'bad-image') => expect.objectContaining({ code, message: expect.stringMatching(message) })
+const refusal = (message: RegExp, code = 'bad-image') => expect.objectContaining({ code, message: expect.stringMatching(message) })
 
 describe('the package of an image', () => {
   test('is its folder alone, contents, links and permissions kept', async () => {
-    const target = join(room, 'target')
+    const target = join(tempDir, 'target')
     const layer = await tar([
       { name: 'bin/', type: 'directory' },
       { name: 'bin/sh', content: 'not ours' },
@@ -83,7 +83,7 @@ describe('the package of an image', () => {
       file('config.json', '{}'),
       file('skyhook_dir/apply.sh', '#!/bin/sh', { mode: 0o755 }),
       link('latest', 'skyhook_dir/apply.sh'),
-      hard('same', p('config.json')),
+      hardLink('same', p('config.json')),
       file(`${'long/'.repeat(40)}name`, 'by pax header'),
       file('suid', 'x', { mode: 0o6755 }),
       folder('private', 0o500),
@@ -112,26 +112,26 @@ describe('the package of an image', () => {
     ['nothing', (bytes: Buffer) => bytes],
   ])('may be packed with %s', async (_name, compress) => {
     const layer = store(compress(await tar([file('config.json', '{}')])))
-    await unpackPackage({ layers: [layer], target: join(room, 'target') })
-    expect(listing(join(room, 'target'))).toEqual({ 'config.json': '{}' })
+    await unpackPackage({ layers: [layer], target: join(tempDir, 'target') })
+    expect(listing(join(tempDir, 'target'))).toEqual({ 'config.json': '{}' })
   })
 
   test('must be there', async () => {
-    await expect(unpack([{ name: 'bin/sh', content: '' }])).rejects.toEqual(refused(/no folder \/skyhook-package/))
-    await expect(unpack([file('a')], [{ name: '.wh.skyhook-package', content: '' }])).rejects.toEqual(refused(/no folder/))
+    await expect(unpack([{ name: 'bin/sh', content: '' }])).rejects.toEqual(refusal(/no folder \/skyhook-package/))
+    await expect(unpack([file('a')], [{ name: '.wh.skyhook-package', content: '' }])).rejects.toEqual(refusal(/no folder/))
   })
 
   test('is what system tar makes of it', async () => {
-    mkdirSync(join(room, 'source/skyhook-package/deep/er'), { recursive: true })
-    writeFileSync(join(room, 'source/skyhook-package/deep/er/data'), 'x'.repeat(70_000))
-    symlinkSync('er/data', join(room, 'source/skyhook-package/deep/link'))
-    linkSync(join(room, 'source/skyhook-package/deep/er/data'), join(room, 'source/skyhook-package/twin'))
+    mkdirSync(join(tempDir, 'source/skyhook-package/deep/er'), { recursive: true })
+    writeFileSync(join(tempDir, 'source/skyhook-package/deep/er/data'), 'x'.repeat(70_000))
+    symlinkSync('er/data', join(tempDir, 'source/skyhook-package/deep/link'))
+    linkSync(join(tempDir, 'source/skyhook-package/deep/er/data'), join(tempDir, 'source/skyhook-package/twin'))
     for (const format of ['gnu', 'pax', 'ustar', 'oldgnu']) {
-      const { stdout, status } = spawnSync('tar', ['-C', join(room, 'source'), `--format=${format}`, '-cz', '.'], { maxBuffer: 2 ** 24 })
+      const { stdout, status } = spawnSync('tar', ['-C', join(tempDir, 'source'), `--format=${format}`, '-cz', '.'], { maxBuffer: 2 ** 24 })
       expect(status).toBe(0)
-      const target = join(room, format)
+      const target = join(tempDir, format)
       await unpackPackage({ layers: [store(stdout)], target })
-      expect(listing(target)).toEqual(listing(join(room, 'source/skyhook-package')))
+      expect(listing(target)).toEqual(listing(join(tempDir, 'source/skyhook-package')))
     }
   })
 })
@@ -184,10 +184,10 @@ describe('an archive that is refused', () => {
     ['writes below a file', [file('f'), file('f/x')], /lies below f/],
     ['hides through a link', [link('l', '/tmp'), file('l/.wh.x', '')], /lies below l/],
     ['links out of the package', [link('l', '../x')], /leaves the package/],
-    ['shares a file of the image', [{ name: 'etc/passwd', content: '' }, hard('h', 'etc/passwd')], /outside the package/],
-    ['shares a file through a link', [link('l', '/etc'), hard('h', p('l/passwd'))], /lies below l/],
-    ['shares what is not there', [hard('h', p('none'))], /no file/],
-    ['shares itself', [file('h'), hard('h', p('h'))], /no file/],
+    ['shares a file of the image', [{ name: 'etc/passwd', content: '' }, hardLink('h', 'etc/passwd')], /outside the package/],
+    ['shares a file through a link', [link('l', '/etc'), hardLink('h', p('l/passwd'))], /lies below l/],
+    ['shares what is not there', [hardLink('h', p('none'))], /no file/],
+    ['shares itself', [file('h'), hardLink('h', p('h'))], /no file/],
     ['has a device', [{ name: p('null'), type: 'character-device', devmajor: 1, devminor: 3 }], /character-device/],
     ['has a fifo', [{ name: p('pipe'), type: 'fifo' }], /fifo/],
     ['has a file for its folder', [{ name: 'skyhook-package', content: 'x' }], /no folder/],
@@ -195,7 +195,7 @@ describe('an archive that is refused', () => {
     ['has sparse files', [{ ...file('s'), pax: { 'GNU.sparse.major': '1' } }], /sparse/],
     ['has a name too long for any disk', [file('n'.repeat(300))], /cannot be read: ENAMETOOLONG/],
   ])('%s', async (_name, entries, message) => {
-    await expect(unpack([folder('')], entries)).rejects.toEqual(refused(message))
+    await expect(unpack([folder('')], entries)).rejects.toEqual(refusal(message))
   })
 
   test.each([
@@ -205,22 +205,22 @@ describe('an archive that is refused', () => {
     ['damaged gzip', (bytes: Buffer) => Buffer.from(gzipSync(bytes).map((byte, index) => (index === 30 ? byte ^ 0xff : byte)))],
   ])('%s', async (_name, damage) => {
     const layer = store(damage(await tar([file('a', 'x'.repeat(2000))])))
-    await expect(unpackPackage({ layers: [layer], target: join(room, 'target') })).rejects.toEqual(refused(/cannot be read/))
+    await expect(unpackPackage({ layers: [layer], target: join(tempDir, 'target') })).rejects.toEqual(refusal(/cannot be read/))
   })
 
   test('is too large, by count or by bytes, before it is written', async () => {
     const layers = [store(await tar([file('a', 'x'.repeat(600)), file('b')]))]
     const attempt = (entries: number, bytes: number) =>
-      unpackPackage({ layers, target: join(room, `t${count++}`), limits: { entries, bytes } })
-    await expect(attempt(1, 1000)).rejects.toEqual(refused(/more than 1 files/, 'too-large'))
-    await expect(attempt(10, 500)).rejects.toEqual(refused(/more than 500 bytes/, 'too-large'))
+      unpackPackage({ layers, target: join(tempDir, `t${count++}`), limits: { entries, bytes } })
+    await expect(attempt(1, 1000)).rejects.toEqual(refusal(/more than 1 files/, 'too-large'))
+    await expect(attempt(10, 500)).rejects.toEqual(refusal(/more than 500 bytes/, 'too-large'))
     await expect(attempt(2, 601)).resolves.toBeDefined()
   })
 })
 
 describe('whatever an archive says', () => {
   test('nothing outside the folder is created, changed or removed', { timeout: 120_000 }, async () => {
-    const outside = join(room, 'outside')
+    const outside = join(tempDir, 'outside')
     mkdirSync(join(outside, 'd'), { recursive: true })
     writeFileSync(join(outside, 'canary'), 'alive', { mode: 0o640 })
     writeFileSync(join(outside, 'd/canary'), 'alive')
@@ -228,7 +228,7 @@ describe('whatever an archive says', () => {
       listing(outside),
       lstatSync(join(outside, 'canary')).mode,
       lstatSync(join(outside, 'canary')).nlink,
-      readdirSync(room).filter((name) => !/^(?:layer|target)-/.test(name)),
+      readdirSync(tempDir).filter((name) => !/^(?:layer|target)-/.test(name)),
     ]
     const before = snapshot()
 
@@ -256,7 +256,7 @@ describe('whatever an archive says', () => {
       fc.asyncProperty(fc.array(fc.array(entry, { maxLength: 8 }), { minLength: 1, maxLength: 3 }), async (layers) => {
         await unpack([folder('')], ...layers).then(
           () => completed++,
-          (error: unknown) => expect(error).toEqual(refused(/./)),
+          (error: unknown) => expect(error).toEqual(refusal(/./)),
         )
         expect(snapshot()).toEqual(before)
       }),

@@ -2,8 +2,8 @@ import { closeSync, createReadStream, mkdirSync, openSync, readdirSync, readSync
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
-import { syncNow } from '../../host/fs/fsync.ts'
-import { PACKAGE_FOLDER } from './layer-paths.ts'
+import { syncPathSync } from '../../host/fs/fsync.ts'
+import { packageFolder } from './layer-paths.ts'
 import { ImageError } from '../oci/errors.ts'
 import { type PackageTree, unpackLayer, type UnpackLimits } from './unpack-layer.ts'
 
@@ -15,20 +15,20 @@ export type UnpackRequest = {
   readonly limits?: UnpackLimits
 }
 
-export type Unpacked = { readonly entries: number; readonly bytes: number }
+export type UnpackSummary = { readonly entries: number; readonly bytes: number }
 
-const DEFAULT_LIMITS: UnpackLimits = { entries: 100_000, bytes: 2 * 1024 ** 3 } // a host's disk is not ours alone
+const defaultLimits: UnpackLimits = { entries: 100_000, bytes: 2 * 1024 ** 3 } // a host's disk is not ours alone
 
 /**
  * Fills a new folder with the package of an image and makes it durable: when this returns, a power cut cannot take a byte of it.
  * Not undone on failure; the caller removes the folder. Owner is who runs this, times are now; xattrs are not kept.
  * @throws ImageError bad-image, too-large; errors of the disk with their errno
  */
-export async function unpackPackage({ layers, target, limits = DEFAULT_LIMITS }: UnpackRequest): Promise<Unpacked> {
+export async function unpackPackage({ layers, target, limits = defaultLimits }: UnpackRequest): Promise<UnpackSummary> {
   mkdirSync(target, { mode: 0o755 })
   const tree: PackageTree = { root: target, limits, isPresent: false, entries: 0, bytes: 0 }
   for (const layer of layers) await unpackLayer(openLayer(layer), tree)
-  if (!tree.isPresent) throw new ImageError('bad-image', `the image has no folder /${PACKAGE_FOLDER}`)
+  if (!tree.isPresent) throw new ImageError('bad-image', `the image has no folder /${packageFolder}`)
   syncTree(target)
   return { entries: tree.entries, bytes: tree.bytes }
 }
@@ -40,11 +40,12 @@ function openLayer(path: string): Readable {
   readSync(fd, head)
   closeSync(fd)
   const source = createReadStream(path)
-  const unpacker = head.readUInt16BE() === 0x1f8b ? createGunzip() : head.readUInt32LE() === 0xfd2fb528 ? createZstdDecompress() : undefined
-  if (unpacker === undefined) return source
-  source.on('error', (error) => unpacker.destroy(error))
-  unpacker.on('close', () => source.destroy())
-  return source.pipe(unpacker)
+  const decompressor =
+    head.readUInt16BE() === 0x1f8b ? createGunzip() : head.readUInt32LE() === 0xfd2fb528 ? createZstdDecompress() : undefined
+  if (decompressor === undefined) return source
+  source.on('error', (error) => decompressor.destroy(error))
+  decompressor.on('close', () => source.destroy())
+  return source.pipe(decompressor)
 }
 
 /** Files first, each folder after its content; links live in their folders. */
@@ -52,7 +53,7 @@ function syncTree(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)
     if (entry.isDirectory()) syncTree(path)
-    else if (entry.isFile()) syncNow(path)
+    else if (entry.isFile()) syncPathSync(path)
   }
-  syncNow(folder)
+  syncPathSync(folder)
 }

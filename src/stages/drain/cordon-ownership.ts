@@ -29,28 +29,32 @@ export type CordonChange = {
  * back after somebody uncordoned during our hold: a node found schedulable was wanted schedulable.
  */
 export function cordonFor(skyhook: string, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
-  const marked = marks.has(skyhook)
-  if (unschedulable && marked) return undefined
-  // A mark without `before` is the incumbent's, which cordons only schedulable nodes.
-  const known = before ?? (marks.size > 0 ? false : undefined)
-  const next = unschedulable ? (known ?? true) : false
-  return { ...(!unschedulable && { unschedulable: true }), ...(!marked && { addMark: skyhook }), ...(before !== next && { before: next }) }
+  const isMarked = marks.has(skyhook)
+  if (unschedulable && isMarked) return undefined
+  // A mark without `before` is the operator's, which cordons only schedulable nodes.
+  const wasCordoned = before ?? (marks.size > 0 ? false : undefined)
+  const next = unschedulable ? (wasCordoned ?? true) : false
+  return {
+    ...(!unschedulable && { unschedulable: true }),
+    ...(!isMarked && { addMark: skyhook }),
+    ...(before !== next && { before: next }),
+  }
 }
 
 /** What giving the cordon back writes; the node becomes schedulable only with the last mark, and only if nobody else wants it cordoned. */
 export function uncordonFor(skyhook: string, { unschedulable, marks, before, keep }: CordonState): CordonChange | undefined {
   if (!marks.has(skyhook)) return undefined
-  const last = marks.size === 1
-  if (!last) return { removeMark: skyhook }
-  const stays = keep || before === true
-  return { removeMark: skyhook, before: null, ...(unschedulable && !stays && { unschedulable: false }) }
+  const isLast = marks.size === 1
+  if (!isLast) return { removeMark: skyhook }
+  const isKept = keep || before === true
+  return { removeMark: skyhook, before: null, ...(unschedulable && !isKept && { unschedulable: false }) }
 }
 
 /**
  * A change of `unschedulable` by somebody else, seen while marks exist: whoever cordons a node that we hold wants it so
  * afterwards, whoever uncordons it does not. `seen` is what we saw or wrote last.
  */
-export function afterForeignChange(seen: boolean, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
-  if (marks.size === 0 || seen === unschedulable || before === unschedulable) return undefined
+export function cordonAfterExternalChange(lastSeen: boolean, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
+  if (marks.size === 0 || lastSeen === unschedulable || before === unschedulable) return undefined
   return { before: unschedulable }
 }

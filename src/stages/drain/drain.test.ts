@@ -1,267 +1,267 @@
 import { describe, expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
-import { podInTheWay } from './drain.ts'
-import { NodeModel } from '../../../test/support/node-simulator.ts'
+import { blockingPod } from './drain.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 import type { Pod } from './pods.ts'
-import { cordoned, cron, lines, marks, pkgWith, pod } from '../../../test/support/node-simulator-dsl.ts'
+import { isCordoned, cron, linesOfMode, cordonMarks, packageWith, pod } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('a package with an interrupt', () => {
   test('cordons, drains, applies, interrupts, checks and goes back to service', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.pods = [pod('web')]
-    node.apply('s', { packages: { a: pkgWith(cron) } })
-    node.settleOver(5_000)
-    expect(node.evicted).toEqual(['web'])
-    expect(node.interrupted).toEqual(['service cron'])
+    node.apply('s', { packages: { a: packageWith(cron) } })
+    node.settleFor(5_000)
+    expect(node.evictedPods).toEqual(['web'])
+    expect(node.executedInterrupts).toEqual(['service cron'])
     expect(node.state()).toEqual(['a|1.0.0: post-interrupt/complete'])
-    expect([node.status(), cordoned(node), marks(node), node.slots]).toEqual(['complete', false, [], []])
-    expect(lines(node, 'post-interrupt')).toHaveLength(1)
+    expect([node.status(), isCordoned(node), cordonMarks(node), node.slots]).toEqual(['complete', false, [], []])
+    expect(linesOfMode(node, 'post-interrupt')).toHaveLength(1)
   })
 
   test('shows its conditions beside the cordon, in changes of their own', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     const conditions = (): string[] => (node.node.status?.conditions ?? []).map(({ type, status }) => `${type.split('/').at(-1)} ${status}`)
-    node.hangs.add('a')
-    node.apply('s', { packages: { a: pkgWith(cron) } })
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: packageWith(cron) } })
     node.settle()
-    expect([cordoned(node), conditions()]).toEqual([true, expect.arrayContaining(['NotReady True', 'Erroring False'])])
+    expect([isCordoned(node), conditions()]).toEqual([true, expect.arrayContaining(['NotReady True', 'Erroring False'])])
     node.finishHanging('a')
-    node.settleOver(5_000)
-    expect([cordoned(node), conditions()]).toEqual([false, expect.arrayContaining(['NotReady False', 'Erroring False'])])
+    node.settleFor(5_000)
+    expect([isCordoned(node), conditions()]).toEqual([false, expect.arrayContaining(['NotReady False', 'Erroring False'])])
   })
 
   test('runs nothing before the node is empty, names the pod that holds it up, and goes on when it may', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.pods = [pod('cart')]
-    node.refuse.add('cart')
-    node.apply('s', { packages: { a: pkgWith(cron) } })
-    node.settleOver(9_000)
-    expect([node.ran, node.status(), cordoned(node)]).toEqual([[], 'in_progress', true])
+    node.refusingPods.add('cart')
+    node.apply('s', { packages: { a: packageWith(cron) } })
+    node.settleFor(9_000)
+    expect([node.executedSteps, node.status(), isCordoned(node)]).toEqual([[], 'in_progress', true])
     expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({
       reason: 'DrainBlocked',
       message: 'pod shop/cart (PDB shop/cart: 0 allowed)',
     })
     expect(node.slots[0]?.phase).toBe('draining')
-    node.refuse.clear()
-    node.settleOver(10_000)
+    node.refusingPods.clear()
+    node.settleFor(10_000)
     expect(node.status()).toBe('complete')
   })
 
   test('waits for protected pods without evicting anything', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.pods = [pod('training', { workload: 'never' }), pod('web')]
-    node.apply('s', { podNonInterruptLabels: { matchLabels: { workload: 'never' } }, packages: { a: pkgWith(cron) } })
-    node.settleOver(3_000)
-    expect([node.evicted, node.ran, node.reason(), cordoned(node)]).toEqual([[], [], 'ProtectedPods', true])
+    node.apply('s', { podNonInterruptLabels: { matchLabels: { workload: 'never' } }, packages: { a: packageWith(cron) } })
+    node.settleFor(3_000)
+    expect([node.evictedPods, node.executedSteps, node.reason(), isCordoned(node)]).toEqual([[], [], 'ProtectedPods', true])
     node.pods = [pod('web')]
-    node.settleOver(5_000)
-    expect([node.evicted, node.status()]).toEqual([['web'], 'complete'])
+    node.settleFor(5_000)
+    expect([node.evictedPods, node.status()]).toEqual([['web'], 'complete'])
   })
 
   test('does not hold back packages without one', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.pods = [pod('cart')]
-    node.refuse.add('cart')
-    node.apply('s', { packages: { a: pkgWith(cron), b: pkgWith() } })
-    node.settleOver(3_000)
+    node.refusingPods.add('cart')
+    node.apply('s', { packages: { a: packageWith(cron), b: packageWith() } })
+    node.settleFor(3_000)
     expect(node.state()).toEqual(['b|1.0.0: config/complete'])
   })
 
   test('is not cordoned for before its image is there', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', 'no such image')
-    node.apply('s', { packages: { a: pkgWith(cron) } })
-    node.settleOver(3_000)
-    expect([cordoned(node), node.slots, node.reason()]).toEqual([false, [], 'ImagePull'])
+    node.apply('s', { packages: { a: packageWith(cron) } })
+    node.settleFor(3_000)
+    expect([isCordoned(node), node.slots, node.reason()]).toEqual([false, [], 'ImagePull'])
   })
 
   test('a pod that appears before the interrupt is drained first', () => {
-    const node = new NodeModel()
-    node.hangs.add('a')
-    node.apply('s', { packages: { a: pkgWith(cron) } })
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: packageWith(cron) } })
     node.settle()
     node.pods = [pod('late')]
-    node.refuse.add('late')
+    node.refusingPods.add('late')
     node.finishHanging('a')
-    node.settleOver(3_000)
-    expect([node.interrupted, node.reason()]).toEqual([[], 'DrainBlocked'])
-    node.refuse.clear()
-    node.settleOver(10_000)
-    expect([node.interrupted, node.status()]).toEqual([['service cron'], 'complete'])
+    node.settleFor(3_000)
+    expect([node.executedInterrupts, node.reason()]).toEqual([[], 'DrainBlocked'])
+    node.refusingPods.clear()
+    node.settleFor(10_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['service cron'], 'complete'])
   })
 
   test('a node that an administrator cordoned before stays cordoned', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.node = { ...node.node, spec: { unschedulable: true, taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }] } }
-    node.apply('s', { packages: { a: pkgWith(cron) } })
-    node.settleOver(5_000)
-    expect([node.status(), cordoned(node), marks(node)]).toEqual(['complete', true, []])
+    node.apply('s', { packages: { a: packageWith(cron) } })
+    node.settleFor(5_000)
+    expect([node.status(), isCordoned(node), cordonMarks(node)]).toEqual(['complete', true, []])
   })
 
   test('uncordoned by somebody during the hold: cordoned again, and schedulable in the end', () => {
-    const node = new NodeModel()
-    node.hangs.add('a')
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
     node.node = { ...node.node, spec: { unschedulable: true } }
-    node.apply('s', { packages: { a: pkgWith(cron) } })
+    node.apply('s', { packages: { a: packageWith(cron) } })
     node.settle()
     node.node = { ...node.node, spec: { unschedulable: false } }
     node.settle()
-    expect(cordoned(node)).toBe(true)
+    expect(isCordoned(node)).toBe(true)
     node.finishHanging('a')
-    node.settleOver(5_000)
-    expect([node.status(), cordoned(node)]).toEqual(['complete', false])
+    node.settleFor(5_000)
+    expect([node.status(), isCordoned(node)]).toEqual(['complete', false])
   })
 
   test('uncordoned by somebody is one fact, however often it is decided before our cordon is there', () => {
-    const node = new NodeModel()
-    node.hangs.add('a')
-    node.apply('s', { packages: { a: pkgWith(cron) } })
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: packageWith(cron) } })
     node.settle()
     for (const _ of [1, 2, 3]) {
       node.events.length = 0
       node.node = { ...node.node, spec: { unschedulable: false } }
-      node.holdPatches = true
+      node.arePatchesDelayed = true
       for (let pass = 0; pass < 5; pass++) node.step()
-      node.holdPatches = false
+      node.arePatchesDelayed = false
       node.settle()
-      expect(node.events).toEqual([{ type: 'cordonForeign', skyhook: 's', unschedulable: false }])
-      expect([cordoned(node), node.annotation('cordoned-before')]).toEqual([true, 'false'])
+      expect(node.events).toEqual([{ type: 'cordonChangedExternally', skyhook: 's', unschedulable: false }])
+      expect([isCordoned(node), node.annotation('cordoned-before')]).toEqual([true, 'false'])
     }
     node.finishHanging('a')
-    node.settleOver(5_000)
-    expect([node.status(), cordoned(node)]).toEqual(['complete', false])
+    node.settleFor(5_000)
+    expect([node.status(), isCordoned(node)]).toEqual(['complete', false])
   })
 
   test('uncordoned again and again: after the third time in five minutes at most once a minute', () => {
-    const node = new NodeModel()
-    node.hangs.add('a')
-    node.apply('s', { packages: { a: pkgWith(cron) } })
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: packageWith(cron) } })
     node.settle()
     let cordonings = 0
     for (let second = 0; second < 60; second++) {
       node.node = { ...node.node, spec: { unschedulable: false } }
-      node.settleOver(1_000)
-      if (cordoned(node)) cordonings++
+      node.settleFor(1_000)
+      if (isCordoned(node)) cordonings++
     }
     expect(cordonings).toBe(3)
-    node.settleOver(60_000)
-    expect(cordoned(node)).toBe(true)
+    node.settleFor(60_000)
+    expect(isCordoned(node)).toBe(true)
   })
 
   test('keeps autoscalers off meanwhile and gives their annotations back as they were', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.edit((annotations) => {
       annotations['karpenter.sh/do-not-disrupt'] = 'false'
     })
-    node.hangs.add('a')
-    node.apply('s', { packages: { a: pkgWith(cron) } })
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: packageWith(cron) } })
     node.settle()
     expect(node.node.metadata.annotations?.['karpenter.sh/do-not-disrupt']).toBe('true')
     expect(node.node.metadata.annotations?.['cluster-autoscaler.kubernetes.io/scale-down-disabled']).toBe('true')
     node.finishHanging('a')
-    node.settleOver(5_000)
+    node.settleFor(5_000)
     expect(node.node.metadata.annotations?.['karpenter.sh/do-not-disrupt']).toBe('false')
     expect(node.node.metadata.annotations).not.toHaveProperty(['cluster-autoscaler.kubernetes.io/scale-down-disabled'])
   })
 })
 
 describe('spec.drain', () => {
-  const blockedNode = (drain: SkyhookSpec['drain']): NodeModel => {
-    const node = new NodeModel()
+  const blockedNode = (drain: SkyhookSpec['drain']): NodeSimulator => {
+    const node = new NodeSimulator()
     node.pods = [pod('cart')]
-    node.refuse.add('cart')
-    node.apply('s', { ...(drain && { drain }), packages: { a: pkgWith(cron) } })
+    node.refusingPods.add('cart')
+    node.apply('s', { ...(drain && { drain }), packages: { a: packageWith(cron) } })
     return node
   }
 
   test('gives the slot to others after ten minutes by default, keeps the reason, and tries again', () => {
     const node = blockedNode(undefined)
-    node.settleOver(595_000)
-    expect([cordoned(node), node.slots.length]).toEqual([true, 1])
-    node.settleOver(10_000)
-    expect([cordoned(node), marks(node), node.slots.length, node.status(), node.reason()]).toEqual([
+    node.settleFor(595_000)
+    expect([isCordoned(node), node.slots.length]).toEqual([true, 1])
+    node.settleFor(10_000)
+    expect([isCordoned(node), cordonMarks(node), node.slots.length, node.status(), node.reason()]).toEqual([
       false,
       [],
       0,
       'waiting',
       'DrainBlocked',
     ])
-    node.settleOver(62_000)
-    expect([cordoned(node), node.slots.length]).toEqual([true, 1])
-    node.refuse.clear()
-    node.settleOver(10_000)
+    node.settleFor(62_000)
+    expect([isCordoned(node), node.slots.length]).toEqual([true, 1])
+    node.refusingPods.clear()
+    node.settleFor(10_000)
     expect(node.status()).toBe('complete')
   })
 
   test('yieldAfterSeconds 0 never gives it up', () => {
     const node = blockedNode({ yieldAfterSeconds: 0 })
-    node.settleOver(3_600_000)
-    expect([cordoned(node), node.slots.length]).toEqual([true, 1])
+    node.settleFor(3_600_000)
+    expect([isCordoned(node), node.slots.length]).toEqual([true, 1])
   })
 
   test('is not given up once something on the host is half changed', () => {
     const node = blockedNode({ yieldAfterSeconds: 30 })
     node.pods = []
-    node.hangs.add('a')
+    node.hangingPackages.add('a')
     node.settle()
     node.pods = [pod('cart')]
     node.finishHanging('a')
-    node.settleOver(120_000)
-    expect([cordoned(node), node.slots.length, node.reason()]).toEqual([true, 1, 'DrainBlocked'])
+    node.settleFor(120_000)
+    expect([isCordoned(node), node.slots.length, node.reason()]).toEqual([true, 1, 'DrainBlocked'])
   })
 
   test('onTimeout release gives up after timeoutSeconds', () => {
     const node = blockedNode({ timeoutSeconds: 20, onTimeout: 'release' })
-    node.settleOver(22_000)
-    expect([cordoned(node), node.slots.length]).toEqual([false, 0])
+    node.settleFor(22_000)
+    expect([isCordoned(node), node.slots.length]).toEqual([false, 0])
   })
 
   test('onTimeout delete asks no budget after timeoutSeconds, but never for protected pods', () => {
     const node = blockedNode({ timeoutSeconds: 20, onTimeout: 'delete' })
-    node.settleOver(15_000)
-    expect(node.evicted).toEqual([])
-    node.settleOver(15_000)
-    expect([node.evicted, node.status()]).toEqual([['cart'], 'complete'])
+    node.settleFor(15_000)
+    expect(node.evictedPods).toEqual([])
+    node.settleFor(15_000)
+    expect([node.evictedPods, node.status()]).toEqual([['cart'], 'complete'])
   })
 
   test('cordon late: no slot and no cordon until no protected pod runs', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.pods = [pod('training', { workload: 'never' })]
     node.apply('s', {
       drain: { cordon: 'late' },
       podNonInterruptLabels: { matchLabels: { workload: 'never' } },
-      packages: { a: pkgWith(cron) },
+      packages: { a: packageWith(cron) },
     })
-    node.settleOver(3_000)
-    expect([cordoned(node), node.slots.length, node.reason(), node.status()]).toEqual([false, 0, 'ProtectedPods', 'waiting'])
+    node.settleFor(3_000)
+    expect([isCordoned(node), node.slots.length, node.reason(), node.status()]).toEqual([false, 0, 'ProtectedPods', 'waiting'])
     node.pods = []
-    node.settleOver(5_000)
+    node.settleFor(5_000)
     expect(node.status()).toBe('complete')
   })
 
   test('singleNode skip evicts nothing where pods have nowhere to go', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.pods = [pod('cart')]
-    node.apply('s', { drain: { singleNode: 'skip' }, packages: { a: pkgWith(cron) } })
-    node.settleOver(5_000)
-    expect([node.evicted, node.interrupted, node.status()]).toEqual([[], ['service cron'], 'complete'])
+    node.apply('s', { drain: { singleNode: 'skip' }, packages: { a: packageWith(cron) } })
+    node.settleFor(5_000)
+    expect([node.evictedPods, node.executedInterrupts, node.status()]).toEqual([[], ['service cron'], 'complete'])
   })
 })
 
 describe('the last look at the pods before an interrupt', () => {
   const [web, training] = [pod('web'), pod('training', { workload: 'never' })]
-  const never = { podNonInterruptLabels: { matchLabels: { workload: 'never' } } }
-  const alone: SkyhookSpec = { ...never, drain: { singleNode: 'skip' } }
+  const podNonInterrupt = { podNonInterruptLabels: { matchLabels: { workload: 'never' } } }
+  const singleNodeSpec: SkyhookSpec = { ...podNonInterrupt, drain: { singleNode: 'skip' } }
 
   test.each<[string, SkyhookSpec, boolean | undefined, Pod | undefined]>([
-    ['a pod that came', never, false, web],
-    ['nothing on the only node, where drains are skipped there', alone, true, undefined],
-    ['a pod that came where there are other nodes', alone, false, web],
-    ['a pod that came while that is not known', alone, undefined, web],
+    ['a pod that came', podNonInterrupt, false, web],
+    ['nothing on the only node, where drains are skipped there', singleNodeSpec, true, undefined],
+    ['a pod that came where there are other nodes', singleNodeSpec, false, web],
+    ['a pod that came while that is not known', singleNodeSpec, undefined, web],
   ])('finds %s', (_, spec, singleNode, found) => {
     const cluster = { skipNamespaces: [], singleNode }
-    expect(podInTheWay([web], spec, cluster)).toBe(found)
-    expect(podInTheWay([web, training], spec, cluster)).toBe(training) // protected everywhere
-    expect(podInTheWay([], spec, cluster)).toBeUndefined()
+    expect(blockingPod([web], spec, cluster)).toBe(found)
+    expect(blockingPod([web, training], spec, cluster)).toBe(training) // protected everywhere
+    expect(blockingPod([], spec, cluster)).toBeUndefined()
   })
 })

@@ -1,41 +1,41 @@
 import type { Journal } from '../../schemas/journal.ts'
-import { afterForeignChange, cordonFor, uncordonFor } from './cordon-ownership.ts'
+import { cordonAfterExternalChange, cordonFor, uncordonFor } from './cordon-ownership.ts'
 import type { CordonChange, CordonState } from './cordon-ownership.ts'
 import { cordonState } from './drain.ts'
-import { keepOffAnnotations, requiredTaint, withCordonChange } from './node-spec.ts'
+import { autoscalerAnnotations, requiredTaint, withCordonChange } from './node-spec.ts'
 import type { RequiredSkyhook } from './node-spec.ts'
 import type { NodePatch, StageEvent } from '../model/plan.ts'
 import { emptyPatch } from '../publish/node-annotations.ts'
-import type { SkyhookView, World } from '../model/snapshot.ts'
+import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 /** After the third time in this span we cordon again only once a minute: somebody means it. */
-const againSpanMs = 300_000
-const againFreely = 3
-const againPauseMs = 60_000
+const cordonRetryWindowMs = 300_000
+const maxImmediateCordonRetries = 3
+const cordonRetryPauseMs = 60_000
 
 /** What the Skyhooks of one decision want of the Node's spec, brought together into one change of it. */
-export class NodeSpecDraft {
-  readonly #world: World
+export class NodeSpecBuilder {
+  readonly #snapshot: Snapshot
   readonly #annotations: Record<string, string | null> = {}
   readonly #required: RequiredSkyhook[] = []
   readonly #hadMarks: boolean
   /** An earlier decision changed the cordon, and the Node does not show it yet. */
   readonly #isPending: boolean
   #state: CordonState
-  #againMs: readonly number[]
+  #cordonRetriesMs: readonly number[]
 
-  constructor(world: World, events: StageEvent[]) {
-    this.#world = world
-    this.#state = cordonState(world.node)
+  constructor(snapshot: Snapshot, events: StageEvent[]) {
+    this.#snapshot = snapshot
+    this.#state = cordonState(snapshot.node)
     this.#hadMarks = this.#state.marks.size > 0
-    this.#againMs = world.journal.cordonedAgainMs ?? []
-    const { cordonSeen, cordonPending } = world.journal
+    this.#cordonRetriesMs = snapshot.journal.cordonRetriesAtMs ?? []
+    const { lastSeenUnschedulable, cordonPending } = snapshot.journal
     const { unschedulable, marks } = this.#state
-    const differs = cordonSeen !== undefined && cordonSeen !== unschedulable
-    this.#isPending = differs && cordonPending === true
-    if (differs && !this.#isPending && marks.size > 0) {
-      for (const skyhook of marks) events.push({ type: 'cordonForeign', skyhook, unschedulable })
-      this.#apply(afterForeignChange(cordonSeen, this.#state))
+    const isChanged = lastSeenUnschedulable !== undefined && lastSeenUnschedulable !== unschedulable
+    this.#isPending = isChanged && cordonPending === true
+    if (isChanged && !this.#isPending && marks.size > 0) {
+      for (const skyhook of marks) events.push({ type: 'cordonChangedExternally', skyhook, unschedulable })
+      this.#apply(cordonAfterExternalChange(lastSeenUnschedulable, this.#state))
     }
   }
 
@@ -47,11 +47,11 @@ export class NodeSpecDraft {
   cordon(skyhook: string, wanted: 'on' | 'off' | 'as-is'): number {
     if (wanted === 'off') this.#apply(uncordonFor(skyhook, this.#state))
     if (wanted !== 'on') return Number.POSITIVE_INFINITY
-    const again = this.#state.marks.has(skyhook) && !this.#state.unschedulable
-    const isNew = again && !this.#isPending
-    const waitUntilMs = isNew ? this.#nextAgainMs() : 0
-    if (waitUntilMs > this.#world.nowMs) return waitUntilMs
-    if (isNew) this.#againMs = [...this.#recentAgain(), this.#world.nowMs]
+    const isRetry = this.#state.marks.has(skyhook) && !this.#state.unschedulable
+    const isNew = isRetry && !this.#isPending
+    const waitUntilMs = isNew ? this.#nextCordonRetryMs() : 0
+    if (waitUntilMs > this.#snapshot.nowMs) return waitUntilMs
+    if (isNew) this.#cordonRetriesMs = [...this.#recentCordonRetries(), this.#snapshot.nowMs]
     this.#apply(cordonFor(skyhook, this.#state))
     return Number.POSITIVE_INFINITY
   }
@@ -61,26 +61,29 @@ export class NodeSpecDraft {
   }
 
   /** The change of the Node, and what the journal has to remember of it. */
-  finish(): { readonly patch: NodePatch; readonly memory: Pick<Journal, 'cordonSeen' | 'cordonPending' | 'cordonedAgainMs'> } {
-    const { node, settings } = this.#world
-    const has = this.#state.marks.size > 0
-    Object.assign(this.#annotations, keepOffAnnotations(node, this.#hadMarks, has))
+  finish(): {
+    readonly patch: NodePatch
+    readonly journalFields: Pick<Journal, 'lastSeenUnschedulable' | 'cordonPending' | 'cordonRetriesAtMs'>
+  } {
+    const { node, settings } = this.#snapshot
+    const hasMarks = this.#state.marks.size > 0
+    Object.assign(this.#annotations, autoscalerAnnotations(node, this.#hadMarks, hasMarks))
     const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required)
     Object.assign(this.#annotations, taint?.annotations)
-    const was = node.spec?.unschedulable === true
+    const wasUnschedulable = node.spec?.unschedulable === true
     const patch: NodePatch = {
       ...emptyPatch(),
       annotations: this.#annotations,
-      ...(this.#state.unschedulable !== was && { unschedulable: this.#state.unschedulable }),
+      ...(this.#state.unschedulable !== wasUnschedulable && { unschedulable: this.#state.unschedulable }),
       ...(taint && { taints: taint.taints }),
     }
-    const again = has ? this.#recentAgain() : []
-    const memory = {
-      ...(has && { cordonSeen: this.#state.unschedulable }),
-      ...(has && this.#state.unschedulable !== was && { cordonPending: true as const }),
-      ...(again.length > 0 && { cordonedAgainMs: again }),
+    const retries = hasMarks ? this.#recentCordonRetries() : []
+    const journalFields = {
+      ...(hasMarks && { lastSeenUnschedulable: this.#state.unschedulable }),
+      ...(hasMarks && this.#state.unschedulable !== wasUnschedulable && { cordonPending: true as const }),
+      ...(retries.length > 0 && { cordonRetriesAtMs: retries }),
     }
-    return { patch, memory }
+    return { patch, journalFields }
   }
 
   #apply(change: CordonChange | undefined): void {
@@ -89,12 +92,12 @@ export class NodeSpecDraft {
     Object.assign(this.#annotations, annotations)
   }
 
-  #recentAgain(): readonly number[] {
-    return this.#againMs.filter((atMs) => atMs > this.#world.nowMs - againSpanMs)
+  #recentCordonRetries(): readonly number[] {
+    return this.#cordonRetriesMs.filter((atMs) => atMs > this.#snapshot.nowMs - cordonRetryWindowMs)
   }
 
-  #nextAgainMs(): number {
-    const recent = this.#recentAgain()
-    return recent.length < againFreely ? 0 : (recent.at(-1) ?? 0) + againPauseMs
+  #nextCordonRetryMs(): number {
+    const recent = this.#recentCordonRetries()
+    return recent.length < maxImmediateCordonRetries ? 0 : (recent.at(-1) ?? 0) + cordonRetryPauseMs
   }
 }

@@ -3,7 +3,7 @@ import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import type { CordonChange, CordonState } from './cordon-ownership.ts'
 
 /** Cluster autoscalers that would remove a node which is merely being worked on. */
-const keepOffKeys = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpenter.sh/do-not-disrupt'] as const
+const autoscalerKeys = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpenter.sh/do-not-disrupt'] as const
 
 type Annotations = Record<string, string | null>
 
@@ -29,20 +29,20 @@ export function withCordonChange(
 }
 
 /** Keeps autoscalers off while any mark exists, and gives their annotations back as they were found. */
-export function keepOffAnnotations(node: KubernetesNode, hadMarks: boolean, hasMarks: boolean): Annotations {
-  const shown = node.metadata.annotations ?? {}
-  const memory = parseMemory(shown[keepOffBeforeKey])
-  if (hasMarks && memory === undefined) {
-    const before = Object.fromEntries(keepOffKeys.map((key) => [key, shown[key] ?? null]))
-    return { ...Object.fromEntries(keepOffKeys.map((key) => [key, 'true'])), [keepOffBeforeKey]: JSON.stringify(before) }
+export function autoscalerAnnotations(node: KubernetesNode, hadMarks: boolean, hasMarks: boolean): Annotations {
+  const currentAnnotations = node.metadata.annotations ?? {}
+  const saved = parseSaved(currentAnnotations[keepOffBeforeKey])
+  if (hasMarks && saved === undefined) {
+    const before = Object.fromEntries(autoscalerKeys.map((key) => [key, currentAnnotations[key] ?? null]))
+    return { ...Object.fromEntries(autoscalerKeys.map((key) => [key, 'true'])), [keepOffBeforeKey]: JSON.stringify(before) }
   }
-  if (!hasMarks && hadMarks && memory !== undefined) {
-    return { ...Object.fromEntries(keepOffKeys.map((key) => [key, memory[key] ?? null])), [keepOffBeforeKey]: null }
+  if (!hasMarks && hadMarks && saved !== undefined) {
+    return { ...Object.fromEntries(autoscalerKeys.map((key) => [key, saved[key] ?? null])), [keepOffBeforeKey]: null }
   }
   return {}
 }
 
-function parseMemory(text: string | undefined): Record<string, string | null> | undefined {
+function parseSaved(text: string | undefined): Record<string, string | null> | undefined {
   try {
     const value: unknown = text === undefined ? undefined : JSON.parse(text)
     return typeof value === 'object' && value !== null ? (value as Record<string, string | null>) : undefined
@@ -63,12 +63,12 @@ export function requiredTaint(
   required: readonly RequiredSkyhook[],
 ): { readonly taints: readonly Taint[]; readonly annotations: Annotations } | undefined {
   const taints = node.spec?.taints ?? []
-  const isIt = (other: Taint): boolean => other.key === taint.key && other.effect === taint.effect
-  const present = taints.some(isIt)
+  const isSameTaint = (other: Taint): boolean => other.key === taint.key && other.effect === taint.effect
+  const present = taints.some(isSameTaint)
   if (present && required.length > 0 && required.every(({ complete }) => complete))
-    return { taints: taints.filter((other) => !isIt(other)), annotations: {} }
-  const unseen = !Object.keys(node.metadata.annotations ?? {}).some((key) => key.startsWith(`${prefix}/`))
-  if (!present && unseen && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
+    return { taints: taints.filter((other) => !isSameTaint(other)), annotations: {} }
+  const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some((key) => key.startsWith(`${prefix}/`))
+  if (!present && isUnmanaged && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
     return { taints: [...taints, taint], annotations: { [`${prefix}/autoTaint_${taint.key}`]: 'true' } }
   }
   return undefined

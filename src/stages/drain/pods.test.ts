@@ -10,7 +10,7 @@ const pod = (change: Partial<Pod['metadata']> = {}, rest: Omit<Pod, 'metadata'> 
 const owner = (kind: string, controller = true): Partial<Pod['metadata']> => ({
   ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'o', uid: 'o', controller }],
 })
-const never = { matchLabels: { workload: 'never-interrupt' } }
+const podNonInterrupt = { matchLabels: { workload: 'never-interrupt' } }
 
 describe('draining a node', () => {
   test.each<[string, Pod, 'drained' | 'left']>([
@@ -37,7 +37,7 @@ describe('draining a node', () => {
   test('protected pods are counted whoever owns them, and never evicted', () => {
     const labels = { workload: 'never-interrupt' }
     const pods = [pod({ labels }), pod({ labels, ...owner('DaemonSet') }), pod({ labels, namespace: 'kube-system' })]
-    expect(groupPods(pods, never, ['kube-system'])).toEqual({ protected: pods, toDrain: [] })
+    expect(groupPods(pods, podNonInterrupt, ['kube-system'])).toEqual({ protected: pods, toDrain: [] })
   })
 
   test('an empty selector protects nothing', () => {
@@ -45,6 +45,8 @@ describe('draining a node', () => {
   })
 
   test('a finished protected pod does not hold anything up', () => {
-    expect(groupPods([pod({ labels: never.matchLabels }, { status: { phase: 'Succeeded' } })], never, []).protected).toEqual([])
+    expect(
+      groupPods([pod({ labels: podNonInterrupt.matchLabels }, { status: { phase: 'Succeeded' } })], podNonInterrupt, []).protected,
+    ).toEqual([])
   })
 })

@@ -9,20 +9,20 @@ export function matchesGlob(pattern: string, name: string): boolean {
 
 function toExpression(pattern: string): RegExp | undefined {
   let source = ''
-  for (let at = 0; at < pattern.length; at++) {
-    const character = pattern.charAt(at)
+  for (let index = 0; index < pattern.length; index++) {
+    const character = pattern.charAt(index)
     if (character === '*') source += '[^/]*'
     else if (character === '?') source += '[^/]'
     else if (character === '\\') {
-      at++
-      if (at >= pattern.length) return undefined
-      source += literal(pattern.charAt(at))
+      index++
+      if (index >= pattern.length) return undefined
+      source += literal(pattern.charAt(index))
     } else if (character === '[') {
-      const end = pattern.indexOf(']', at + (pattern.charAt(at + 1) === '^' ? 3 : 2))
+      const end = pattern.indexOf(']', index + (pattern.charAt(index + 1) === '^' ? 3 : 2))
       if (end < 0) return undefined
-      const inside = pattern.slice(at + 1, end).replaceAll(/[\\[\]]/g, '\\$&')
+      const inside = pattern.slice(index + 1, end).replaceAll(/[\\[\]]/g, '\\$&')
       source += `[${inside}]`
-      at = end
+      index = end
     } else source += literal(character)
   }
   try {

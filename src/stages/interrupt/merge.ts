@@ -11,13 +11,16 @@ export const isConditional = ({ when }: Interrupt): boolean => when === 'require
 
 export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined {
   if (interrupts.length === 0) return undefined
-  return { ...merged(interrupts), ...(interrupts.every(isConditional) && { when: 'required' }) }
+  return { ...mergedWithoutCondition(interrupts), ...(interrupts.every(isConditional) && { when: 'required' }) }
 }
 
-function merged(interrupts: readonly MergedInterrupt[]): MergedInterrupt {
+function mergedWithoutCondition(interrupts: readonly MergedInterrupt[]): MergedInterrupt {
   if (interrupts.some(({ type }) => type === 'reboot')) return { type: 'reboot' }
   const services = [...new Set(interrupts.flatMap(({ type, services = [] }) => (type === 'service' ? services : [])))].sort()
-  const all = interrupts.some(({ type, alsoRestartAllServices }) => type === 'restartAllServices' || alsoRestartAllServices === true)
-  if (interrupts.some(({ type }) => type === 'service')) return { type: 'service', services, ...(all && { alsoRestartAllServices: true }) }
-  return all ? { type: 'restartAllServices' } : { type: 'noop' }
+  const restartsAll = interrupts.some(
+    ({ type, alsoRestartAllServices }) => type === 'restartAllServices' || alsoRestartAllServices === true,
+  )
+  if (interrupts.some(({ type }) => type === 'service'))
+    return { type: 'service', services, ...(restartsAll && { alsoRestartAllServices: true }) }
+  return restartsAll ? { type: 'restartAllServices' } : { type: 'noop' }
 }

@@ -1,27 +1,27 @@
 import { describe, expect, test } from 'vitest'
-import type { StatusRead } from '../../schemas/package-status.ts'
+import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
 import { mergeInterrupts } from './merge.ts'
-import { NodeModel } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 
 const rebootIfRequired: Interrupt = { type: 'reboot', when: 'required' }
 const pkg = (change: Partial<PackageSpec> = {}): PackageSpec => ({ version: '1.0.0', image: 'r/pkg', ...change })
-const says = (interrupt: boolean, bootId = 'boot-1'): StatusRead => ({
+const statusWith = (interrupt: boolean, bootId = 'boot-1'): StatusReadResult => ({
   state: 'read',
   status: { bootId, message: '', requests: { run: false, interrupt } },
   writtenAtMs: 0,
 })
 
 /** With a pod that never goes by itself, and packages that say whether they need their interrupt. */
-function nodeWith(packages: Readonly<Record<string, PackageSpec>>, required: Readonly<Record<string, boolean>>): NodeModel {
-  const node = new NodeModel()
+function nodeWith(packages: Readonly<Record<string, PackageSpec>>, required: Readonly<Record<string, boolean>>): NodeSimulator {
+  const node = new NodeSimulator()
   node.pods = [{ metadata: { name: 'web', namespace: 'shop', uid: 'uid-web', resourceVersion: '1' }, status: { phase: 'Running' } }]
-  for (const [name, isRequired] of Object.entries(required)) node.statusFiles.set(name, says(isRequired))
+  for (const [name, isRequired] of Object.entries(required)) node.statusFiles.set(name, statusWith(isRequired))
   node.apply('s', { packages })
   return node
 }
-const isCordoned = (node: NodeModel): boolean => node.node.spec?.unschedulable === true
-const ran = (node: NodeModel, mode: string): number => node.ran.filter((line) => line.split(' ')[1] === mode).length
+const isCordoned = (node: NodeSimulator): boolean => node.node.spec?.unschedulable === true
+const executedSteps = (node: NodeSimulator, mode: string): number => node.executedSteps.filter((line) => line.split(' ')[1] === mode).length
 
 describe('an interrupt that is left to the package', () => {
   test('is not made when the package does not need it: the node is never out of service', () => {
@@ -31,57 +31,57 @@ describe('an interrupt that is left to the package', () => {
       node.step()
       if (isCordoned(node)) cordons++
     }
-    node.settleOver(5_000)
-    expect([cordons, node.evicted, node.interrupted, ran(node, 'post-interrupt')]).toEqual([0, [], [], 0])
+    node.settleFor(5_000)
+    expect([cordons, node.evictedPods, node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([0, [], [], 0])
     expect([node.status(), node.state(), node.slots]).toEqual(['complete', ['a|1.0.0: config/complete'], []])
-    expect(node.journal.skyhooks['s']?.packages['a|1.0.0']).toMatchObject({ interruptRequired: { required: false, bootId: 'boot-1' } })
+    expect(node.journal.skyhooks['s']?.packages['a|1.0.0']).toMatchObject({ interruptRequirement: { required: false, bootId: 'boot-1' } })
   })
 
   test('is made when it does: config runs among the pods, then the node is drained', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
-    node.refuse.add('web')
-    node.settleOver(2_000)
-    expect([node.state(), isCordoned(node), node.interrupted, node.reason()]).toEqual([
+    node.refusingPods.add('web')
+    node.settleFor(2_000)
+    expect([node.state(), isCordoned(node), node.executedInterrupts, node.reason()]).toEqual([
       ['a|1.0.0: config/complete'],
       true,
       [],
       'DrainBlocked',
     ])
-    node.refuse.clear()
-    node.settleOver(10_000)
-    expect([node.evicted, node.interrupted, ran(node, 'post-interrupt')]).toEqual([['web'], ['reboot'], 1])
+    node.refusingPods.clear()
+    node.settleFor(10_000)
+    expect([node.evictedPods, node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([['web'], ['reboot'], 1])
     expect([node.status(), node.state(), isCordoned(node)]).toEqual(['complete', ['a|1.0.0: post-interrupt/complete'], false])
   })
 
   test('is made under the slot that is held already', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
-    node.hangs.add('a')
+    node.hangingPackages.add('a')
     node.settle()
     const leases = node.slots.map(({ lease }) => lease)
-    node.grantSlots = false
+    node.areSlotsGranted = false
     node.finishHanging('a')
-    node.settleOver(10_000)
-    expect([leases, node.interrupted, node.status()]).toEqual([['s.slot-0'], ['reboot'], 'complete'])
+    node.settleFor(10_000)
+    expect([leases, node.executedInterrupts, node.status()]).toEqual([['s.slot-0'], ['reboot'], 'complete'])
   })
 
   test('is neither made nor forgotten where the package does not say', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
-    node.settleOver(3_000)
-    expect([node.status(), node.reason(), node.interrupted, node.slots.length]).toEqual(['erroring', 'CheckFailed', [], 1])
+    node.settleFor(3_000)
+    expect([node.status(), node.reason(), node.executedInterrupts, node.slots.length]).toEqual(['erroring', 'CheckFailed', [], 1])
     expect(node.annotation('reason_s')).toContain('whether the interrupt is required cannot be known: there is no such file')
-    node.statusFiles.set('a', says(true))
-    node.settleOver(20_000)
-    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+    node.statusFiles.set('a', statusWith(true))
+    node.settleFor(20_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
   test('stands once the package has said so, whatever it says later', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
-    node.refuse.add('web')
-    node.settleOver(2_000)
-    node.statusFiles.set('a', says(false))
-    node.refuse.clear()
-    node.settleOver(10_000)
-    expect(node.interrupted).toEqual(['reboot'])
+    node.refusingPods.add('web')
+    node.settleFor(2_000)
+    node.statusFiles.set('a', statusWith(false))
+    node.refusingPods.clear()
+    node.settleFor(10_000)
+    expect(node.executedInterrupts).toEqual(['reboot'])
   })
 
   test.each<[string, string]>([
@@ -89,13 +89,18 @@ describe('an interrupt that is left to the package', () => {
     ['before it was asked for', 'boot-0'],
   ])('counts as done when the host booted %s', (_, saidIn) => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
-    node.statusFiles.set('a', says(true, saidIn))
-    node.refuse.add('web')
-    node.settleOver(2_000)
+    node.statusFiles.set('a', statusWith(true, saidIn))
+    node.refusingPods.add('web')
+    node.settleFor(2_000)
     if (saidIn === node.bootId) node.reboot()
-    node.refuse.clear()
-    node.settleOver(10_000)
-    expect([node.interrupted, ran(node, 'post-interrupt'), node.status(), isCordoned(node)]).toEqual([[], 1, 'complete', false])
+    node.refusingPods.clear()
+    node.settleFor(10_000)
+    expect([node.executedInterrupts, executedSteps(node, 'post-interrupt'), node.status(), isCordoned(node)]).toEqual([
+      [],
+      1,
+      'complete',
+      false,
+    ])
     expect(node.events).toContainEqual({ type: 'interrupted', skyhook: 's', interrupt: 'reboot, met by a boot in between' })
   })
 
@@ -104,68 +109,68 @@ describe('an interrupt that is left to the package', () => {
       { a: pkg({ interrupt: rebootIfRequired }), b: pkg({ interrupt: { type: 'service', services: ['cron'] } }) },
       { a: true },
     )
-    node.settleOver(10_000)
-    expect([node.interrupted, ran(node, 'post-interrupt')]).toEqual([['reboot'], 2])
+    node.settleFor(10_000)
+    expect([node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([['reboot'], 2])
   })
 
   test('gives the turn to others while pods hold up the drain: the host is whole', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
-    node.refuse.add('web')
-    node.settleOver(605_000)
+    node.refusingPods.add('web')
+    node.settleFor(605_000)
     expect([isCordoned(node), node.slots.length, node.status(), node.reason()]).toEqual([false, 0, 'waiting', 'DrainBlocked'])
-    node.refuse.clear()
-    node.settleOver(70_000)
-    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+    node.refusingPods.clear()
+    node.settleFor(70_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
   test('is asked about after each config, and not for what does not run one', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired, configMap: { x: '1' } }) }, { a: false })
-    node.settleOver(5_000)
-    node.statusFiles.set('a', says(true))
-    node.settleOver(100_000)
-    expect(node.interrupted).toEqual([])
+    node.settleFor(5_000)
+    node.statusFiles.set('a', statusWith(true))
+    node.settleFor(100_000)
+    expect(node.executedInterrupts).toEqual([])
     node.apply('s', { packages: { a: pkg({ interrupt: rebootIfRequired, configMap: { x: '2' } }) } })
-    node.settleOver(10_000)
-    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+    node.settleFor(10_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
   test('can be tied to keys of the configuration', () => {
     const spec = (configMap: Record<string, string>): PackageSpec =>
       pkg({ configMap, configInterrupts: { x: rebootIfRequired, y: { type: 'service', services: ['cron'] } } })
     const node = nodeWith({ a: spec({ x: '1', y: '1', z: '1' }) }, { a: true })
-    node.settleOver(5_000)
+    node.settleFor(5_000)
     node.apply('s', { packages: { a: spec({ x: '1', y: '1', z: '2' }) } })
-    node.settleOver(5_000)
-    expect(node.interrupted).toEqual([])
-    node.statusFiles.set('a', says(false))
+    node.settleFor(5_000)
+    expect(node.executedInterrupts).toEqual([])
+    node.statusFiles.set('a', statusWith(false))
     node.apply('s', { packages: { a: spec({ x: '2', y: '2', z: '2' }) } })
-    node.settleOver(5_000)
-    expect(node.interrupted).toEqual(['service cron'])
-    node.statusFiles.set('a', says(true))
+    node.settleFor(5_000)
+    expect(node.executedInterrupts).toEqual(['service cron'])
+    node.statusFiles.set('a', statusWith(true))
     node.apply('s', { packages: { a: spec({ x: '3', y: '2', z: '2' }) } })
-    node.settleOver(10_000)
-    expect([node.interrupted, node.status()]).toEqual([['service cron', 'reboot'], 'complete'])
+    node.settleFor(10_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['service cron', 'reboot'], 'complete'])
   })
 
   test('is made unasked when a person sets the stage', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: false })
-    node.settleOver(5_000)
+    node.settleFor(5_000)
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] = (annotations['skyhook.nvidia.com/nodeState_s'] ?? '').replace(
         '"stage":"config","state":"complete"',
         '"stage":"interrupt","state":"in_progress"',
       )
     })
-    node.settleOver(10_000)
-    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+    node.settleFor(10_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
   test('that is required for ever meets the limit on reboots', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
-    node.exits.set('a post-interrupt-check', 1)
+    node.exitCodes.set('a post-interrupt-check', 1)
     for (let round = 1; round <= 4; round++) {
-      node.statusFiles.set('a', says(true, node.bootId))
-      node.settleOver(20_000)
+      node.statusFiles.set('a', statusWith(true, node.bootId))
+      node.settleFor(20_000)
       node.edit((annotations) => {
         annotations['skyhook.nvidia.com/nodeState_s'] = (annotations['skyhook.nvidia.com/nodeState_s'] ?? '').replace(
           'post-interrupt',
@@ -173,7 +178,7 @@ describe('an interrupt that is left to the package', () => {
         )
       })
     }
-    expect([node.interrupted.length, node.reason()]).toEqual([3, 'RebootLoop'])
+    expect([node.executedInterrupts.length, node.reason()]).toEqual([3, 'RebootLoop'])
   })
 })
 

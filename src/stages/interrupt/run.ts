@@ -1,115 +1,115 @@
 import type { InterruptRun, PackageRecord } from '../../schemas/journal.ts'
 import { openStepsOf } from '../../schemas/journal.ts'
 import { appliedHash } from '../model/applied-hash.ts'
-import { retryWaitMs } from '../model/backoff.ts'
+import { stageRetryDelayMs } from '../model/backoff.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
-import type { Draft } from '../model/plan-builder.ts'
-import { setEntry, wakeAt } from '../model/plan-builder.ts'
-import { isInterrupting, mayRun } from '../package/cancel.ts'
+import type { PlanBuilder } from '../model/plan-builder.ts'
+import { setEntry, requeueAt } from '../model/plan-builder.ts'
+import { isInterrupting, mayBeRunning } from '../package/cancel.ts'
 import { mergeInterrupts } from './merge.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { Reason } from '../model/reasons.ts'
 
 /** Of the same merged interrupt: a package that needs more reboots than this to be content will not be content. */
-const mostReboots = 3
+const maxReboots = 3
 /** Failed attempts of a sibling that an interrupt waits for; after them it goes without. */
-const siblingAttempts = 3
+const maxSiblingAttempts = 3
 /** A host that did not go down within this was not going to. */
-const rebootTakesMs = 300_000
+const rebootTimeoutMs = 300_000
 
-export type InterruptStand =
+export type InterruptStatus =
   /** Nothing to interrupt now. */
   | { readonly state: 'none' }
   | { readonly state: 'running'; readonly run: InterruptRun; readonly reason?: Reason }
   /** Held back: by siblings at work, or for good by too many reboots. */
   | { readonly state: 'waiting'; readonly reason?: Reason }
 
-type Owing = Extract<PackageState, { state: 'interrupt' }>
+type PendingState = Extract<PackageState, { state: 'interrupt' }>
 
 /** Folds the outcome of an interrupt under way into its owners; undefined when none is under way (any more). */
-export const foldInterrupt = (draft: Draft, mayAsk: boolean): InterruptStand | undefined =>
-  draft.record.interrupt && follow(draft, draft.record.interrupt, mayAsk)
+export const applyInterruptOutcome = (builder: PlanBuilder, mayRequest: boolean): InterruptStatus | undefined =>
+  builder.record.interrupt && trackInterrupt(builder, builder.record.interrupt, mayRequest)
 
 /** Decides on a new interrupt, when all that can be done without one is done and nothing runs on the host. */
-export function advanceInterrupt(draft: Draft, states: readonly PackageState[], mayInterrupt: boolean): InterruptStand {
-  const owing = states.filter((state): state is Owing => state.state === 'interrupt')
-  if (owing.length === 0) return { state: 'none' }
-  if (states.some((state) => isStillAtWork(draft, state))) return { state: 'waiting' }
-  const due = owing.filter(({ key }) => (draft.record.packages[key]?.retryAtMs ?? 0) <= draft.world.nowMs)
-  if (due.length === 0 || !mayInterrupt || isHostBusy(draft)) return { state: 'waiting' }
-  return open(draft, due.map(({ key }) => key).sort())
+export function advanceInterrupt(builder: PlanBuilder, states: readonly PackageState[], mayInterrupt: boolean): InterruptStatus {
+  const pendingStates = states.filter((state): state is PendingState => state.state === 'interrupt')
+  if (pendingStates.length === 0) return { state: 'none' }
+  if (states.some((state) => isStillAtWork(builder, state))) return { state: 'waiting' }
+  const due = pendingStates.filter(({ key }) => (builder.record.packages[key]?.retryAtMs ?? 0) <= builder.snapshot.nowMs)
+  if (due.length === 0 || !mayInterrupt || isHostBusy(builder)) return { state: 'waiting' }
+  return beginInterrupt(builder, due.map(({ key }) => key).sort())
 }
 
 /** A step of any Skyhook that may run would be torn down, an interrupt of another would be mixed with ours. */
-function isHostBusy({ record, world, view }: Draft): boolean {
-  const others = Object.entries(world.journal.skyhooks).filter(([name]) => name !== view.metadata.name)
+function isHostBusy({ record, snapshot, view }: PlanBuilder): boolean {
+  const others = Object.entries(snapshot.journal.skyhooks).filter(([name]) => name !== view.metadata.name)
   const records = [record, ...others.map(([, other]) => other)]
-  return records.some((each) => openStepsOf(each).some((step) => mayRun(world, step)) || isInterrupting(world, each.interrupt))
+  return records.some((each) => openStepsOf(each).some((step) => mayBeRunning(snapshot, step)) || isInterrupting(snapshot, each.interrupt))
 }
 
 /** A sibling in its first attempts is waited for; one that keeps failing is not. */
-function isStillAtWork(draft: Draft, state: PackageState): boolean {
+function isStillAtWork(builder: PlanBuilder, state: PackageState): boolean {
   if (state.state === 'running' || state.state === 'ready' || state.state === 'preparing' || state.state === 'drain') return true
   if (state.state !== 'blocked' || state.atPreparation) return false
-  return Object.values(draft.record.packages).some(
-    ({ state, stage, restarts }) => state === 'erroring' && stage !== 'interrupt' && restarts < siblingAttempts,
+  return Object.values(builder.record.packages).some(
+    ({ state, stage, restarts }) => state === 'erroring' && stage !== 'interrupt' && restarts < maxSiblingAttempts,
   )
 }
 
-function open(draft: Draft, owners: readonly string[]): InterruptStand {
-  const { world, view, record } = draft
-  const owed = mergeInterrupts(owners.flatMap((key) => record.packages[key]?.owes ?? []))
-  if (!owed) return { state: 'none' }
-  const { when: _, ...merged } = owed
+function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): InterruptStatus {
+  const { snapshot, view, record } = builder
+  const pending = mergeInterrupts(owners.flatMap((key) => record.packages[key]?.pendingInterrupt ?? []))
+  if (!pending) return { state: 'none' }
+  const { when: _, ...merged } = pending
   const names = owners.map((key) => record.packages[key]?.name ?? key).join(',')
-  const count = `${appliedHash(view.spec)}/${names}`
-  const reboots = record.reboots[count] ?? 0
-  if (merged.type === 'reboot' && (record.inheritedReboots?.[count] ?? 0) > 0) return skipReboot(draft, owners, count)
-  if (merged.type === 'reboot' && reboots >= mostReboots) {
+  const rebootKey = `${appliedHash(view.spec)}/${names}`
+  const reboots = record.reboots[rebootKey] ?? 0
+  if (merged.type === 'reboot' && (record.priorReboots?.[rebootKey] ?? 0) > 0) return skipReboot(builder, owners, rebootKey)
+  if (merged.type === 'reboot' && reboots >= maxReboots) {
     return {
       state: 'waiting',
       reason: {
         reason: 'RebootLoop',
-        message: `${names} asked for a reboot after ${mostReboots} reboots of this spec; no further one is made`,
+        message: `${names} asked for a reboot after ${maxReboots} reboots of this spec; no further one is made`,
       },
     }
   }
-  const id = sha256Hex([view.metadata.uid, ...owners, world.nowMs].join('\n')).slice(0, 16)
-  if (world.interrupts.has(id)) {
-    wakeAt(draft, world.nowMs + 1) // put off in this very millisecond, which is being recorded under that id
+  const id = sha256Hex([view.metadata.uid, ...owners, snapshot.nowMs].join('\n')).slice(0, 16)
+  if (snapshot.interrupts.has(id)) {
+    requeueAt(builder, snapshot.nowMs + 1) // put off in this very millisecond, which is being recorded under that id
     return { state: 'waiting' }
   }
-  const run: InterruptRun = { id, interrupt: merged, owners, bootId: world.bootId, startedAtMs: world.nowMs }
+  const run: InterruptRun = { id, interrupt: merged, owners, bootId: snapshot.bootId, startedAtMs: snapshot.nowMs }
   for (const key of owners) {
     const entry = record.packages[key]
     if (!entry) continue
-    const { retryAtMs: __, failure: ___, ...kept } = entry
-    setEntry(draft, { ...kept, stage: 'interrupt', state: 'in_progress' })
+    const { retryAtMs: __, failure: ___, ...retained } = entry
+    setEntry(builder, { ...retained, stage: 'interrupt', state: 'in_progress' })
   }
-  draft.record = {
-    ...draft.record,
+  builder.record = {
+    ...builder.record,
     interrupt: run,
-    ...(merged.type === 'reboot' && { reboots: { ...record.reboots, [count]: reboots + 1 } }),
+    ...(merged.type === 'reboot' && { reboots: { ...record.reboots, [rebootKey]: reboots + 1 } }),
   }
-  return start(draft, run)
+  return requestInterrupt(builder, run)
 }
 
 /** The host was rebooted for this spec before its disk was lost: it booted since, and is not rebooted again. */
-function skipReboot(draft: Draft, owners: readonly string[], count: string): InterruptStand {
-  const { [count]: _, ...inheritedReboots } = draft.record.inheritedReboots ?? {}
-  draft.record = { ...draft.record, inheritedReboots }
+function skipReboot(builder: PlanBuilder, owners: readonly string[], rebootKey: string): InterruptStatus {
+  const { [rebootKey]: _, ...priorReboots } = builder.record.priorReboots ?? {}
+  builder.record = { ...builder.record, priorReboots }
   for (const key of owners) {
-    const entry = draft.record.packages[key]
+    const entry = builder.record.packages[key]
     if (!entry) continue
-    const { owes: __, interruptRequired: ___, ...kept } = entry
-    setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete' })
+    const { pendingInterrupt: __, interruptRequirement: ___, ...retained } = entry
+    setEntry(builder, { ...retained, stage: 'interrupt', state: 'complete' })
   }
-  draft.events.push({ type: 'rebootNotRepeated', skyhook: draft.view.metadata.name })
+  builder.events.push({ type: 'rebootNotRepeated', skyhook: builder.view.metadata.name })
   return { state: 'none' }
 }
 
-function start(draft: Draft, run: InterruptRun): InterruptStand {
-  draft.actions.push({ do: 'interrupt', key: `interrupt/${draft.view.metadata.name}`, run, view: draft.view })
+function requestInterrupt(builder: PlanBuilder, run: InterruptRun): InterruptStatus {
+  builder.actions.push({ do: 'interrupt', key: `interrupt/${builder.view.metadata.name}`, run, view: builder.view })
   return { state: 'running', run, ...pendingReason(run) }
 }
 
@@ -117,97 +117,98 @@ const pendingReason = ({ interrupt }: InterruptRun): { reason?: Reason } =>
   interrupt.type === 'reboot' ? { reason: { reason: 'RebootPending', message: 'the host is about to reboot' } } : {}
 
 /** Undefined when the run is over and folded. */
-function follow(draft: Draft, run: InterruptRun, mayAsk: boolean): InterruptStand | undefined {
-  const { world } = draft
+function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boolean): InterruptStatus | undefined {
+  const { snapshot } = builder
   const isReboot = run.interrupt.type === 'reboot'
-  if (isReboot && world.bootId !== run.bootId) return done(draft, run, false) // the boot id in its nodeInfo says that the kubelet is new
-  const seen = world.interrupts.get(run.id)
-  switch (seen?.state) {
+  if (isReboot && snapshot.bootId !== run.bootId) return completeInterrupt(builder, run, false) // the boot id in its nodeInfo says that the kubelet is new
+  const observed = snapshot.interrupts.get(run.id)
+  switch (observed?.state) {
     case undefined:
-      return mayAsk || run.abandoned ? start(draft, run) : { state: 'running', run, ...pendingReason(run) }
+      return mayRequest || run.abandoned ? requestInterrupt(builder, run) : { state: 'running', run, ...pendingReason(run) }
     case 'running':
       return { state: 'running', run, ...pendingReason(run) }
     case 'unknown':
-      if (isReboot && world.nowMs - run.startedAtMs > rebootTakesMs)
-        return failed(draft, run, run.owners, `the host did not reboot: ${seen.message}`)
-      draft.wakeAtMs = Math.min(draft.wakeAtMs, run.startedAtMs + rebootTakesMs + 1)
+      if (isReboot && snapshot.nowMs - run.startedAtMs > rebootTimeoutMs)
+        return failInterrupt(builder, run, run.owners, `the host did not reboot: ${observed.message}`)
+      builder.requeueAtMs = Math.min(builder.requeueAtMs, run.startedAtMs + rebootTimeoutMs + 1)
       return { state: 'running', run, ...pendingReason(run) }
     case 'aborted':
-      close(draft, run)
-      for (const key of run.owners) restore(draft, key)
+      closeInterrupt(builder, run)
+      for (const key of run.owners) restorePending(builder, key)
       return undefined
     case 'done':
-      return done(draft, run, seen.restartedRuntime === true)
+      return completeInterrupt(builder, run, observed.restartedRuntime === true)
     case 'refused':
-      return failed(draft, run, run.owners, seen.message)
+      return failInterrupt(builder, run, run.owners, observed.message)
     case 'failed': {
-      const hit = run.owners.filter((key) => {
-        const owed = draft.record.packages[key]?.owes
-        return owed?.type !== 'service' || (owed.services ?? []).some((service) => seen.services.includes(service))
+      const affected = run.owners.filter((key) => {
+        const pending = builder.record.packages[key]?.pendingInterrupt
+        return pending?.type !== 'service' || (pending.services ?? []).some((service) => observed.services.includes(service))
       })
-      return failed(draft, run, hit.length === 0 ? run.owners : hit, seen.message)
+      return failInterrupt(builder, run, affected.length === 0 ? run.owners : affected, observed.message)
     }
   }
 }
 
 /** Back to where the interrupt was owed. */
-function restore(draft: Draft, key: string): void {
-  const entry = draft.record.packages[key]
-  if (entry?.stage === 'interrupt') setEntry(draft, { ...entry, stage: 'config', state: 'complete' })
+function restorePending(builder: PlanBuilder, key: string): void {
+  const entry = builder.record.packages[key]
+  if (entry?.stage === 'interrupt') setEntry(builder, { ...entry, stage: 'config', state: 'complete' })
 }
 
-function close(draft: Draft, run: InterruptRun): void {
-  const { interrupt: _, ...rest } = draft.record
-  draft.record = rest
-  draft.actions.push({
+function closeInterrupt(builder: PlanBuilder, run: InterruptRun): void {
+  const { interrupt: _, ...rest } = builder.record
+  builder.record = rest
+  builder.actions.push({
     do: 'recordInterrupt',
     key: `interrupted/${run.id}`,
-    skyhook: draft.view.metadata.name,
+    skyhook: builder.view.metadata.name,
     run,
-    records: ownersOf(draft, run),
+    records: ownerRecords(builder, run),
   })
 }
 
-const ownersOf = (draft: Draft, run: InterruptRun): PackageRecord[] => run.owners.flatMap((key) => draft.record.packages[key] ?? [])
+const ownerRecords = (builder: PlanBuilder, run: InterruptRun): PackageRecord[] =>
+  run.owners.flatMap((key) => builder.record.packages[key] ?? [])
 
-function complete(draft: Draft, run: InterruptRun, owners: readonly string[], restartedRuntime: boolean): void {
+function completeOwners(builder: PlanBuilder, run: InterruptRun, owners: readonly string[], restartedRuntime: boolean): void {
   for (const key of owners) {
-    const entry = draft.record.packages[key]
+    const entry = builder.record.packages[key]
     if (entry?.stage !== 'interrupt') continue // restarted by a person meanwhile
-    const { owes: _, retryAtMs: __, failure: ___, interruptRequired: ____, ...kept } = entry
-    setEntry(draft, { ...kept, stage: 'interrupt', state: 'complete', restarts: 0, interrupted: run.interrupt })
+    const { pendingInterrupt: _, retryAtMs: __, failure: ___, interruptRequirement: ____, ...retained } = entry
+    setEntry(builder, { ...retained, stage: 'interrupt', state: 'complete', restarts: 0, lastInterrupt: run.interrupt })
   }
-  const { lifecycle } = draft.record
+  const { lifecycle } = builder.record
   if (lifecycle && run.interrupt.type !== 'noop' && owners.length > 0) {
-    draft.record = {
-      ...draft.record,
-      lifecycle: { ...lifecycle, interruptedAtMs: draft.world.nowMs, ...(restartedRuntime && { restartedRuntime }) },
+    builder.record = {
+      ...builder.record,
+      lifecycle: { ...lifecycle, interruptedAtMs: builder.snapshot.nowMs, ...(restartedRuntime && { restartedRuntime }) },
     }
   }
 }
 
-function done(draft: Draft, run: InterruptRun, restartedRuntime: boolean): undefined {
-  complete(draft, run, run.owners, restartedRuntime)
-  draft.events.push({ type: 'interrupted', skyhook: draft.view.metadata.name, interrupt: describe(run) })
-  close(draft, run)
+function completeInterrupt(builder: PlanBuilder, run: InterruptRun, restartedRuntime: boolean): undefined {
+  completeOwners(builder, run, run.owners, restartedRuntime)
+  builder.events.push({ type: 'interrupted', skyhook: builder.view.metadata.name, interrupt: describeInterrupt(run) })
+  closeInterrupt(builder, run)
 }
 
-function failed(draft: Draft, run: InterruptRun, owners: readonly string[], message: string): undefined {
-  const { world, view } = draft
-  complete(
-    draft,
+function failInterrupt(builder: PlanBuilder, run: InterruptRun, owners: readonly string[], message: string): undefined {
+  const { snapshot, view } = builder
+  completeOwners(
+    builder,
     run,
     run.owners.filter((key) => !owners.includes(key)),
     false,
   )
   for (const key of owners) {
-    const entry = draft.record.packages[key]
+    const entry = builder.record.packages[key]
     if (entry?.stage !== 'interrupt') continue
     const failures = entry.restarts + 1
-    const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${key}/${failures}`)
+    const retryAtMs = snapshot.nowMs + stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${key}/${failures}`)
     const reason = run.interrupt.type === 'reboot' ? 'RebootRefused' : 'StepFailed'
-    setEntry(draft, { ...entry, stage: 'interrupt', state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
-    draft.events.push({
+    setEntry(builder, { ...entry, stage: 'interrupt', state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
+    builder.events.push({
       type: 'stageFailed',
       skyhook: view.metadata.name,
       package: entry.name,
@@ -217,10 +218,10 @@ function failed(draft: Draft, run: InterruptRun, owners: readonly string[], mess
       failures,
     })
   }
-  close(draft, run)
+  closeInterrupt(builder, run)
 }
 
-export function describe({ interrupt }: InterruptRun): string {
+export function describeInterrupt({ interrupt }: InterruptRun): string {
   if (interrupt.type !== 'service') return interrupt.type
   return `service ${(interrupt.services ?? []).join(', ')}${interrupt.alsoRestartAllServices ? ' and restartAllServices' : ''}`
 }

@@ -13,8 +13,8 @@ export const inputsHash = ({ config, env }: PackageInputs): string =>
  * True when `config` must run (again): the spec differs from what was last started. Comparing with what was last
  * *finished* would miss A -> B -> A, where the host may already hold B.
  */
-export function configIsDue(record: PackageRecord, spec: PackageSpec): boolean {
-  const last = record.started ?? record.finished
+export function isConfigDue(record: PackageRecord, spec: PackageSpec): boolean {
+  const last = record.startedInputs ?? record.finishedInputs
   return last !== undefined && inputsHash(last) !== inputsHash(inputsOf(spec))
 }
 
@@ -24,10 +24,10 @@ export function changedKeys(before: Readonly<Record<string, string>>, after: Rea
 }
 
 /** All keys that a config roll touches, over everything started since the package was last complete. */
-export function keysOfRoll(record: PackageRecord, spec: PackageSpec): string[] {
+export function keysOfConfigChange(record: PackageRecord, spec: PackageSpec): string[] {
   const now = inputsOf(spec).config
   const keys = new Set(record.changedKeys ?? [])
-  for (const before of [record.finished?.config, record.started?.config]) {
+  for (const before of [record.finishedInputs?.config, record.startedInputs?.config]) {
     if (before) for (const key of changedKeys(before, now)) keys.add(key)
   }
   return [...keys].sort()
@@ -43,7 +43,7 @@ export const matchedInterrupts = (
     .map(([, interrupt]) => interrupt)
 
 /** What must not change under a begun package; a change makes it start over from a new generation. */
-export function fixedInputs(spec: PackageSpec): string {
+export function immutableInputsHash(spec: PackageSpec): string {
   const { version, image, containerSHA, env, resources } = spec
   return sha256Hex(canonicalJson({ version, image, containerSHA, env, resources })).slice(0, 16)
 }

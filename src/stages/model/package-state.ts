@@ -7,7 +7,7 @@ export type PackageState =
   | { readonly state: 'complete' }
   | { readonly state: 'running' }
   /** Prepared and due, held back only by the slot, the drain or a pause. */
-  | { readonly state: 'ready'; readonly stage: StageName; readonly owes: boolean }
+  | { readonly state: 'ready'; readonly stage: StageName; readonly pendingInterrupt: boolean }
   | { readonly state: 'preparing' }
   /** Waits for other packages of the Skyhook. */
   | { readonly state: 'dependency' }
@@ -16,10 +16,10 @@ export type PackageState =
   | { readonly state: 'interrupt'; readonly key: string }
   | ({ readonly state: 'blocked'; readonly atPreparation: boolean } & Reason)
 
-export type Permission = { readonly mayStart: boolean; readonly drained: boolean }
+export type Permission = { readonly mayStart: boolean; readonly isDrained: boolean }
 
 /** What a stage needs of its image. */
-export type Ready = Extract<Preparation, { state: 'ready' }>
+export type ReadyPreparation = Extract<Preparation, { state: 'ready' }>
 
 /** `again`: something changed, and more may follow from it. */
-export type Outcome = PackageState | 'again'
+export type AdvanceOutcome = PackageState | 'again'

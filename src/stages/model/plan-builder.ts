@@ -2,65 +2,72 @@ import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import type { Action, PackageImage, StageEvent } from './plan.ts'
 import { preparationKey } from './plan.ts'
 import { packageKey } from '../package/next-stage.ts'
-import type { Preparation, SkyhookView, World } from './snapshot.ts'
+import type { Preparation, SkyhookView, Snapshot } from './snapshot.ts'
 
 /** The plan of one Skyhook while it is being made. It lives inside one call of `decide` and is seen by nobody else. */
-export type Draft = {
-  readonly world: World
+export type PlanBuilder = {
+  readonly snapshot: Snapshot
   readonly view: SkyhookView
   record: SkyhookRecord
   readonly actions: Action[]
   readonly events: StageEvent[]
   readonly needed: Set<string>
-  wakeAtMs: number
+  requeueAtMs: number
 }
 
-export const newRecord = (uid: string): SkyhookRecord => ({ uid, rev: 0, packages: {}, reboots: {}, flags: {}, installed: {} })
+export const newSkyhookRecord = (uid: string): SkyhookRecord => ({
+  uid,
+  rev: 0,
+  packages: {},
+  reboots: {},
+  flags: {},
+  installedVersions: {},
+})
 
-export function newDraft(world: World, view: SkyhookView, record: SkyhookRecord | undefined): Draft {
+export function newPlanBuilder(snapshot: Snapshot, view: SkyhookView, record: SkyhookRecord | undefined): PlanBuilder {
   return {
-    world,
+    snapshot,
     view,
-    record: record ?? newRecord(view.metadata.uid),
+    record: record ?? newSkyhookRecord(view.metadata.uid),
     actions: [],
     events: [],
     needed: new Set(),
-    wakeAtMs: Number.POSITIVE_INFINITY,
+    requeueAtMs: Number.POSITIVE_INFINITY,
   }
 }
 
-export const wakeAt = (draft: Draft, atMs: number): void => {
-  draft.wakeAtMs = Math.min(draft.wakeAtMs, atMs)
+export const requeueAt = (builder: PlanBuilder, atMs: number): void => {
+  builder.requeueAtMs = Math.min(builder.requeueAtMs, atMs)
 }
 
-export function setEntry(draft: Draft, entry: PackageRecord): void {
-  draft.record = { ...draft.record, packages: { ...draft.record.packages, [packageKey(entry.name, entry.version)]: entry } }
+export function setEntry(builder: PlanBuilder, entry: PackageRecord): void {
+  builder.record = { ...builder.record, packages: { ...builder.record.packages, [packageKey(entry.name, entry.version)]: entry } }
 }
 
-export function removeEntry(draft: Draft, key: string): void {
-  const { [key]: _, ...packages } = draft.record.packages
-  draft.record = { ...draft.record, packages }
+export function removeEntry(builder: PlanBuilder, key: string): void {
+  const { [key]: _, ...packages } = builder.record.packages
+  builder.record = { ...builder.record, packages }
 }
 
 export const entriesOf = (record: SkyhookRecord, name: string): PackageRecord[] =>
   Object.values(record.packages).filter((entry) => entry.name === name)
 
 /** The state of a preparation; asks for it when nobody has yet, or when its retry is due. */
-export function preparation(draft: Draft, image: PackageImage): Preparation {
+export function requestPreparation(builder: PlanBuilder, image: PackageImage): Preparation {
   const key = preparationKey(image)
-  draft.needed.add(key)
-  const found = draft.world.prepared.get(key)
+  builder.needed.add(key)
+  const found = builder.snapshot.preparations.get(key)
   const { references: _, ...content } = image
-  if (found?.state === 'ready') draft.needed.add(preparationKey({ ...content, digest: found.digest })) // begun work asks by it
-  const retry = found?.state === 'failed' && found.retryAtMs <= draft.world.nowMs
-  if (found?.state === 'failed' && !retry) wakeAt(draft, found.retryAtMs)
-  const isAsked = draft.actions.some((action) => action.key === `prepare/${key}`)
-  if ((found === undefined || retry) && !isAsked) draft.actions.push({ do: 'prepare', key: `prepare/${key}`, image })
+  if (found?.state === 'ready') builder.needed.add(preparationKey({ ...content, digest: found.digest })) // begun work asks by it
+  const isRetryDue = found?.state === 'failed' && found.retryAtMs <= builder.snapshot.nowMs
+  if (found?.state === 'failed' && !isRetryDue) requeueAt(builder, found.retryAtMs)
+  const isRequested = builder.actions.some((action) => action.key === `prepare/${key}`)
+  if ((found === undefined || isRetryDue) && !isRequested) builder.actions.push({ do: 'prepare', key: `prepare/${key}`, image })
   return found ?? { state: 'pending' }
 }
 
 /** Forgets the flags of one package, so that its guarded steps run again. */
-export function clearFlags(draft: Draft, packageName: string): void {
-  const flags = Object.fromEntries(Object.entries(draft.record.flags).filter(([key]) => !key.startsWith(`${packageName}/`)))
-  draft.record = { ...draft.record, flags }
+export function clearFlags(builder: PlanBuilder, packageName: string): void {
+  const flags = Object.fromEntries(Object.entries(builder.record.flags).filter(([key]) => !key.startsWith(`${packageName}/`)))
+  builder.record = { ...builder.record, flags }
 }

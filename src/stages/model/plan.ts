@@ -24,7 +24,7 @@ export type Plan = {
   /** The pods of this node have to be followed. */
   readonly watchPods: PodWatch
   /** Decide again at this time at the latest, even if nothing happens. */
-  readonly wakeAtMs: number
+  readonly requeueAtMs: number
 }
 
 export type TimedReason = Reason & { readonly sinceMs: number }
@@ -32,7 +32,7 @@ export type TimedReason = Reason & { readonly sinceMs: number }
 export type Action =
   | { readonly do: 'prepare'; readonly key: string; readonly image: PackageImage }
   | { readonly do: 'acquireSlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
-  | { readonly do: 'adoptSlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
+  | { readonly do: 'createRecoverySlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
   | { readonly do: 'confirmSlot'; readonly key: string; readonly slot: OwnSlot; readonly view: SkyhookView }
   | { readonly do: 'renewSlot'; readonly key: string; readonly slot: OwnSlot; readonly phase: SlotPhase }
   | { readonly do: 'releaseSlot'; readonly key: string; readonly slot: OwnSlot }
@@ -80,10 +80,10 @@ export type Action =
       readonly checks: readonly StepAttempt[]
       /** The same however often it is asked for. */
       readonly passedAtMs: number
-      readonly question: string
+      readonly requestId: string
     }
   /** Reads what the package says about itself, for the one question. */
-  | { readonly do: 'readStatus'; readonly key: string; readonly skyhook: string; readonly package: string; readonly question: string }
+  | { readonly do: 'readStatus'; readonly key: string; readonly skyhook: string; readonly package: string; readonly requestId: string }
   | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
   | { readonly do: 'countNodes'; readonly key: string }
   /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it, and so does `abandoned`. */
@@ -109,7 +109,7 @@ export type StartStep = {
   readonly step: Step
   readonly config: PackageConfig
   /** The copy dir has to be put right first: the stage begins, or the host booted in the middle of it. Steps may write there. */
-  readonly fresh: boolean
+  readonly needsCopyDir: boolean
   /** When the attempt of the whole stage began; stageTimeout counts from here. */
   readonly stageStartedAtMs: number
   /** Version that the host had before, for upgrade steps: a version, `uninstalled` or `unknown`. */
@@ -161,7 +161,7 @@ export type StageEvent = { readonly skyhook: string } & (
   | { readonly type: 'superseded'; readonly package: string; readonly stage: StageName }
   | { readonly type: 'interrupted'; readonly interrupt: string }
   | { readonly type: 'interruptRequired'; readonly package: string; readonly message: string }
-  | { readonly type: 'cordonForeign'; readonly unschedulable: boolean }
+  | { readonly type: 'cordonChangedExternally'; readonly unschedulable: boolean }
   | { readonly type: 'reset' }
   | { readonly type: 'edited'; readonly package: string }
   | { readonly type: 'editIgnored'; readonly message: string }

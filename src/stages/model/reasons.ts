@@ -32,12 +32,12 @@ export const reasonNames = [
 
 export type ReasonName = (typeof reasonNames)[number]
 /** A reason that has stood unchanged for so long is told in the log and as an Event; shorter ones only stand on the Node. */
-export const reasonLastsMs = 2_000
+export const reasonReportDelayMs = 2_000
 
 export type Reason = { readonly reason: ReasonName; readonly message: string }
 
-/** The incumbent's node status that goes with a reason; `slotHeld` tells work under way from waiting for it. */
-export function statusFor(reason: ReasonName, slotHeld: boolean): NodeStatus {
+/** The operator's node status that goes with a reason; `hasSlot` tells work under way from waiting for it. */
+export function statusFor(reason: ReasonName, hasSlot: boolean): NodeStatus {
   switch (reason) {
     case 'StepFailed':
     case 'CheckFailed':
@@ -70,6 +70,6 @@ export function statusFor(reason: ReasonName, slotHeld: boolean): NodeStatus {
     case 'NodeNotReady':
     case 'Takeover':
     case 'Soaking':
-      return slotHeld ? 'in_progress' : 'waiting'
+      return hasSlot ? 'in_progress' : 'waiting'
   }
 }

@@ -1,7 +1,7 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
-import type { StatusRead } from '../../schemas/package-status.ts'
+import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { Pod } from '../drain/pods.ts'
@@ -13,7 +13,7 @@ export const known = <T>(value: T): Known<T> => ({ known: true, value })
 export const unknown = (why: string): { readonly known: false; readonly why: string } => ({ known: false, why })
 
 /** Everything that a decision may look at, taken at one moment. */
-export type World = {
+export type Snapshot = {
   readonly nowMs: number
   readonly bootId: string
   readonly node: KubernetesNode
@@ -22,14 +22,14 @@ export type World = {
   /** What is known of the step attempts that the journal has open, by attempt id. */
   readonly attempts: ReadonlyMap<string, AttemptObservation>
   /** By preparation key (see `preparationKey`). */
-  readonly prepared: ReadonlyMap<string, Preparation>
+  readonly preparations: ReadonlyMap<string, Preparation>
   /** Slots that this node holds; unknown until the first LIST after start. */
   readonly slots: Known<readonly OwnSlot[]>
-  /** By Skyhook name: the last answer to an asked slot that was not "held". */
-  readonly waiting: ReadonlyMap<string, SlotAnswer>
+  /** By Skyhook name: the last answer to an requested slot that was not "held". */
+  readonly slotDenials: ReadonlyMap<string, SlotDenial>
   /** Pods of this node; followed only while they matter, from a LIST taken after the cordon became visible. */
-  readonly pods: Known<FollowedPods>
-  /** The cluster has this node alone; undefined while nobody asked. */
+  readonly pods: Known<WatchedPods>
+  /** The cluster has this node alone; undefined while nobody requested. */
   readonly singleNode: boolean | undefined
   /** By pod uid. */
   readonly evictions: ReadonlyMap<string, Eviction>
@@ -37,34 +37,34 @@ export type World = {
   readonly interrupts: ReadonlyMap<string, InterruptObservation>
   /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
   readonly hostFolders: ReadonlySet<string>
-  /** What packages say about themselves, by `packageOf` (wishes.ts); unknown until the first look. Without a file they are not in it. */
-  readonly statuses: Known<ReadonlyMap<string, StatusRead>>
-  /** What packages said when they were asked, by question (requirement.ts). */
-  readonly answers: ReadonlyMap<string, StatusRead>
-  /** What became of the traces of uninstalls, by `questionOf` (requirement.ts). A failure is tried again as long as it is asked for. */
-  readonly cleanUps: ReadonlyMap<string, CleanUp>
+  /** What packages say about themselves, by `packageStatusKey` (wishes.ts); unknown until the first look. Without a file they are not in it. */
+  readonly statuses: Known<ReadonlyMap<string, StatusReadResult>>
+  /** What packages said when they were requested, by question (requirement.ts). */
+  readonly requestedStatuses: ReadonlyMap<string, StatusReadResult>
+  /** What became of the traces of uninstalls, by `requestIdOf` (requirement.ts). A failure is tried again as long as it is requested for. */
+  readonly cleanUps: ReadonlyMap<string, OnTestFinished>
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
   readonly settings: StageSettings
 }
 
-export type CleanUp = { readonly state: 'done' } | { readonly state: 'failed'; readonly message: string }
+export type OnTestFinished = { readonly state: 'done' } | { readonly state: 'failed'; readonly message: string }
 
 export type StageSettings = {
   /** `key=value:effect` of the taint that new nodes carry until their required Skyhooks are complete. */
   readonly runtimeRequiredTaint: { readonly key: string; readonly value?: string; readonly effect: string }
   /** Namespaces whose pods are never evicted. */
   readonly skipNamespaces: readonly string[]
-  /** After a boot that no agent asked for, apply every package again. */
+  /** After a boot that no agent requested for, apply every package again. */
   readonly reapplyOnReboot: boolean
 }
 
-export type FollowedPods = { readonly pods: readonly Pod[]; readonly since: 'any' | 'cordoned' }
+export type WatchedPods = { readonly pods: readonly Pod[]; readonly since: 'any' | 'cordoned' }
 
 export type Eviction =
   /** Accepted or under way; the pod ends in its own time. */
-  | { readonly state: 'asked' }
+  | { readonly state: 'requested' }
   | { readonly state: 'blocked'; readonly message: string; readonly sinceMs: number; readonly retryAtMs: number }
 
 export type InterruptObservation =
@@ -75,7 +75,7 @@ export type InterruptObservation =
   /** `services` = those that failed; only their packages did. */
   | { readonly state: 'failed'; readonly message: string; readonly services: readonly string[] }
   | { readonly state: 'refused'; readonly message: string }
-  /** Asked for without an answer: only the boot id tells. */
+  /** ProxiedRequest for without an answer: only the boot id tells. */
   | { readonly state: 'unknown'; readonly message: string }
 
 export type SkyhookView = {
@@ -87,7 +87,7 @@ export type SkyhookView = {
 
 export type AttemptObservation =
   /** No unit and no result: never started, or lost with its host. `hindrance`: why the host cannot start it now; it is tried again. */
-  | { readonly state: 'absent'; readonly hindrance?: string }
+  | { readonly state: 'absent'; readonly startBlocker?: string }
   | { readonly state: 'running' }
   | { readonly state: 'ended'; readonly end: StepEnd; readonly logTail?: string }
 
@@ -124,4 +124,4 @@ export type OwnSlot = {
   readonly renewedAtMs: number
 }
 
-export type SlotAnswer = { readonly message: string; readonly askAgainAtMs: number; readonly sinceMs: number }
+export type SlotDenial = { readonly message: string; readonly nextRequestAtMs: number; readonly sinceMs: number }

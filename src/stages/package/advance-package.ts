@@ -1,104 +1,105 @@
 import type { PackageRecord, PackageWork, StageAttempt } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
-import { fixedInputs, inputsHash, inputsOf, keysOfRoll } from '../model/package-inputs.ts'
-import { renewDebt, renewDebtOfInstall, interruptState } from '../interrupt/refresh-pending.ts'
-import { debtOf, debtOfRoll } from '../interrupt/pending.ts'
-import type { Draft } from '../model/plan-builder.ts'
-import { entriesOf, preparation, removeEntry, setEntry, wakeAt } from '../model/plan-builder.ts'
-import { halt, isStopping, openStepOf } from './cancel.ts'
-import type { Outcome, PackageState, Permission, Ready } from '../model/package-state.ts'
+import { immutableInputsHash, inputsHash, inputsOf, keysOfConfigChange } from '../model/package-inputs.ts'
+import { refreshPending, refreshPendingForInstall, interruptState } from '../interrupt/refresh-pending.ts'
+import { pendingForStage, pendingForConfigChange } from '../interrupt/pending.ts'
+import type { PlanBuilder } from '../model/plan-builder.ts'
+import { entriesOf, requestPreparation, removeEntry, setEntry, requeueAt } from '../model/plan-builder.ts'
+import { cancel, isCanceling, openStepOf } from './cancel.ts'
+import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
 import type { References } from '../model/plan.ts'
-import { settleByBoot } from '../interrupt/required.ts'
-import { progressStage } from './advance-stage.ts'
+import { satisfyByBoot } from '../interrupt/required.ts'
+import { advanceStage } from './advance-stage.ts'
 import { dueOf, isComplete, isMidChange, packageKey } from './next-stage.ts'
-import { isWanted, noteWish } from './run-requests.ts'
+import { isRunRequested, recordRunRequest } from './run-requests.ts'
 import type { Preparation } from '../model/snapshot.ts'
 
 /** Moves one package as far as it goes now: results are recorded, stages end and begin, steps are named for starting. */
-export function advancePackage(draft: Draft, name: string, permission: Permission): PackageState {
-  const isDeleted = draft.view.metadata.deletionTimestamp !== undefined
-  const spec = specOf(draft, name)
-  if (isStopping(draft.record, name)) return { state: 'running' }
+export function advancePackage(builder: PlanBuilder, name: string, permission: Permission): PackageState {
+  const isDeleted = builder.view.metadata.deletionTimestamp !== undefined
+  const spec = specOf(builder, name)
+  if (isCanceling(builder.record, name)) return { state: 'running' }
   for (;;) {
-    const due = dueOf(name, spec, entriesOf(draft.record, name), isDeleted)
+    const due = dueOf(name, spec, entriesOf(builder.record, name), isDeleted)
     if (due.due === 'nothing') {
-      const unwanted = underWayOf(draft, name)
-      if (unwanted && !(permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
-      settle(draft, name, spec)
-      const wanted = spec && draft.record.packages[packageKey(name, spec.version)]
-      if (!wanted || !isWanted(draft, spec, wanted)) return { state: 'complete' }
-      const state = begin(draft, name, packageKey(name, spec.version), 'config', permission)
+      const supersededEntry = entryWithOpenStep(builder, name)
+      if (supersededEntry && !(permission.mayStart && cancel(builder, supersededEntry))) return { state: 'running' }
+      recordCompletion(builder, name, spec)
+      const currentEntry = spec && builder.record.packages[packageKey(name, spec.version)]
+      if (!currentEntry || !isRunRequested(builder, spec, currentEntry)) return { state: 'complete' }
+      const state = begin(builder, name, packageKey(name, spec.version), 'config', permission)
       if (state !== 'again') return state
-      noteWish(draft, packageKey(name, spec.version))
+      recordRunRequest(builder, packageKey(name, spec.version))
       continue
     }
     if (due.due === 'forget') {
-      removeEntry(draft, due.key)
+      removeEntry(builder, due.key)
       continue
     }
-    const entry = draft.record.packages[due.key]
+    const entry = builder.record.packages[due.key]
     const stage = due.due === 'begin' ? due.stage : entry?.stage
     if (stage === undefined) return { state: 'complete' } // cannot be: `continue` names an existing entry
-    if (entry && renewDebtOfInstall(draft, entry, spec)) continue
+    if (entry && refreshPendingForInstall(builder, entry, spec)) continue
     if (stage === 'interrupt') {
-      if (renewDebt(draft, due.key, spec) || settleByBoot(draft, due.key)) continue
-      return interruptState(draft, due.key)
+      if (refreshPending(builder, due.key, spec) || satisfyByBoot(builder, due.key)) continue
+      return interruptState(builder, due.key)
     }
     const state =
       due.due === 'begin' || entry?.attempt === undefined
-        ? begin(draft, name, due.key, stage, permission)
-        : carryOn(draft, entry, permission)
+        ? begin(builder, name, due.key, stage, permission)
+        : continueStage(builder, entry, permission)
     if (state !== 'again') return state
   }
 }
 
 /** What the Skyhook says about a package; nothing any more once it is being deleted. */
-const specOf = (draft: Draft, name: string): PackageSpec | undefined =>
-  draft.view.metadata.deletionTimestamp === undefined ? draft.view.spec.packages?.[name] : undefined
+const specOf = (builder: PlanBuilder, name: string): PackageSpec | undefined =>
+  builder.view.metadata.deletionTimestamp === undefined ? builder.view.spec.packages?.[name] : undefined
 
 /** The entry of this name that has a step on the host, or may have one any moment. */
-const underWayOf = (draft: Draft, name: string): PackageRecord | undefined =>
-  entriesOf(draft.record, name).find(({ attempt }) => openStepOf(attempt))
+const entryWithOpenStep = (builder: PlanBuilder, name: string): PackageRecord | undefined =>
+  entriesOf(builder.record, name).find(({ attempt }) => openStepOf(attempt))
 
 /** A package just became, or is, complete: what was started is now what is finished. */
-function settle(draft: Draft, name: string, spec: PackageSpec | undefined): void {
+function recordCompletion(builder: PlanBuilder, name: string, spec: PackageSpec | undefined): void {
   if (!spec) {
-    for (const entry of entriesOf(draft.record, name)) if (isMidChange(entry)) setEntry(draft, { ...entry, kept: true })
+    for (const entry of entriesOf(builder.record, name)) if (isMidChange(entry)) setEntry(builder, { ...entry, retained: true })
     return
   }
-  const entry = draft.record.packages[packageKey(name, spec.version)]
+  const entry = builder.record.packages[packageKey(name, spec.version)]
   if (!entry) return
   const { changedKeys: _, attempt: __, ...rest } = entry
-  const finished = entry.started ?? entry.finished
-  if (entry.attempt !== undefined || entry.changedKeys !== undefined || finished !== entry.finished)
-    setEntry(draft, { ...rest, ...(finished && { finished }) })
+  const finishedInputs = entry.startedInputs ?? entry.finishedInputs
+  if (entry.attempt !== undefined || entry.changedKeys !== undefined || finishedInputs !== entry.finishedInputs)
+    setEntry(builder, { ...rest, ...(finishedInputs && { finishedInputs }) })
 }
 
-function begin(draft: Draft, name: string, key: string, stage: StageName, permission: Permission): Outcome {
-  const entry = draft.record.packages[key]
-  const spec = specOf(draft, name)
-  const fresh = stage === 'apply' || stage === 'upgrade' || entry?.work === undefined || superseded(entry, spec)
+function begin(builder: PlanBuilder, name: string, key: string, stage: StageName, permission: Permission): AdvanceOutcome {
+  const entry = builder.record.packages[key]
+  const spec = specOf(builder, name)
+  const isNewWork = stage === 'apply' || stage === 'upgrade' || entry?.work === undefined || isSuperseded(entry, spec)
   const image =
-    fresh && spec
+    isNewWork && spec
       ? { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) }
       : { image: entry?.image ?? '', version: entry?.version ?? '', ...(entry?.work && { digest: entry.work.digest }) }
-  const opens = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
-  const references = opens && stage !== 'uninstall' ? referencesOf(spec) : undefined
-  const prepared = preparation(draft, { ...image, ...(references && { references }) }) // also of what waits for others: a wrong image is to be known before anything begins
-  const wait = waitFor(name, prepared)
-  if (wait?.state === 'blocked') return wait
-  const unwanted = underWayOf(draft, name) // of another version or stage; stopped only now that its successor is prepared
-  if (unwanted && !(wait === undefined && permission.mayStart && halt(draft, unwanted))) return { state: 'running' }
+  const isNewChange = entry === undefined || !isMidChange(entry) // what is half done is not held back any more
+  const references = isNewChange && stage !== 'uninstall' ? referencesOf(spec) : undefined
+  const prepared = requestPreparation(builder, { ...image, ...(references && { references }) }) // also of what waits for others: a wrong image is to be known before anything begins
+  const waitState = waitStateOf(name, prepared)
+  if (waitState?.state === 'blocked') return waitState
+  const supersededEntry = entryWithOpenStep(builder, name) // of another version or stage; stopped only now that its successor is prepared
+  if (supersededEntry && !(waitState === undefined && permission.mayStart && cancel(builder, supersededEntry))) return { state: 'running' }
   if (stage !== 'uninstall' && spec) {
-    if (!dependenciesComplete(draft, spec)) return { state: 'dependency' }
+    if (!areDependenciesComplete(builder, spec)) return { state: 'dependency' }
   }
-  if (draft.view.spec.serial === true && anotherIsUnderWay(draft, name)) return { state: 'dependency' }
-  if (wait) return wait
-  const owes = debtOf(entry, spec, stage) !== undefined
-  if (opens && owes && !permission.drained) return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage, owes }
-  if (!permission.mayStart) return { state: 'ready', stage, owes }
-  if (stage === 'apply') keepOthers(draft, name, key)
-  setEntry(draft, beginStage(draft, { name, entry, spec, stage, prepared: prepared as Ready, fresh }))
+  if (builder.view.spec.serial === true && isAnotherUnderWay(builder, name)) return { state: 'dependency' }
+  if (waitState) return waitState
+  const pendingInterrupt = pendingForStage(entry, spec, stage) !== undefined
+  if (isNewChange && pendingInterrupt && !permission.isDrained)
+    return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage, pendingInterrupt }
+  if (!permission.mayStart) return { state: 'ready', stage, pendingInterrupt }
+  if (stage === 'apply') retainOthers(builder, name, key)
+  setEntry(builder, beginStage(builder, { name, entry, spec, stage, prepared: prepared as ReadyPreparation, isNewWork }))
   return 'again'
 }
 
@@ -106,30 +107,30 @@ const referencesOf = ({ env = [], resources }: Pick<PackageSpec, 'env' | 'resour
   env.some(({ valueFrom }) => valueFrom) ? { env, ...(resources && { resources }) } : undefined
 
 /** Applied over another version that its policy does not uninstall: that one stays where it is, and is not what the host runs. */
-function keepOthers(draft: Draft, name: string, key: string): void {
-  for (const other of entriesOf(draft.record, name))
-    if (packageKey(name, other.version) !== key && other.work !== undefined) setEntry(draft, { ...other, kept: true })
+function retainOthers(builder: PlanBuilder, name: string, key: string): void {
+  for (const other of entriesOf(builder.record, name))
+    if (packageKey(name, other.version) !== key && other.work !== undefined) setEntry(builder, { ...other, retained: true })
 }
 
-function waitFor(name: string, prepared: Preparation): PackageState | undefined {
+function waitStateOf(name: string, prepared: Preparation): PackageState | undefined {
   if (prepared.state === 'pending') return { state: 'preparing' }
   if (prepared.state === 'ready') return undefined
   const { reason, message } = prepared
   return { state: 'blocked', atPreparation: true, reason, message: reason === 'HostUnusable' ? message : `package ${name}: ${message}` }
 }
 
-type Beginning = {
+type StageStart = {
   readonly name: string
   readonly entry: PackageRecord | undefined
   readonly spec: PackageSpec | undefined
   readonly stage: StageName
-  readonly prepared: Ready
-  readonly fresh: boolean
+  readonly prepared: ReadyPreparation
+  readonly isNewWork: boolean
 }
 
-function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }: Beginning): PackageRecord {
-  const generation = draft.view.metadata.generation ?? 0
-  const startsRoll = stage === 'config' && entry?.finished !== undefined && entry.state === 'complete'
+function beginStage(builder: PlanBuilder, { name, entry, spec, stage, prepared, isNewWork }: StageStart): PackageRecord {
+  const generation = builder.view.metadata.generation ?? 0
+  const isConfigChange = stage === 'config' && entry?.finishedInputs !== undefined && entry.state === 'complete'
   const base: PackageRecord = entry ?? {
     name,
     version: spec?.version ?? '',
@@ -138,115 +139,124 @@ function beginStage(draft: Draft, { name, entry, spec, stage, prepared, fresh }:
     state: 'in_progress',
     restarts: 0,
   }
-  const { attempt: _, retryAtMs: __, failure: ___, kept: ____, owes, ...others } = base
-  const { finished: _____, changedKeys: ______, interruptRequired: _______, ...anew } = others
-  const carried = stage === 'apply' || stage === 'upgrade' ? anew : others
+  const { attempt: _, retryAtMs: __, failure: ___, retained: ____, pendingInterrupt, ...others } = base
+  const { finishedInputs: _____, changedKeys: ______, interruptRequirement: _______, ...restartedFields } = others
+  const carriedFields = stage === 'apply' || stage === 'upgrade' ? restartedFields : others
   const newWork: PackageWork = {
     digest: prepared.digest,
-    generation: fresh || startsRoll || entry?.work === undefined ? generation : entry.work.generation,
-    inputs: spec ? fixedInputs(spec) : (entry?.work?.inputs ?? ''),
+    generation: isNewWork || isConfigChange || entry?.work === undefined ? generation : entry.work.generation,
+    inputs: spec ? immutableInputsHash(spec) : (entry?.work?.inputs ?? ''),
     packageName: prepared.config.packageName,
     packageVersion: prepared.config.packageVersion,
   }
   const work = stage === 'uninstall' && entry?.work ? entry.work : newWork
-  const debt = debtOf(entry, spec, stage) ?? (stage === 'post-interrupt' ? undefined : owes)
+  const pending = pendingForStage(entry, spec, stage) ?? (stage === 'post-interrupt' ? undefined : pendingInterrupt)
   return {
-    ...carried,
+    ...carriedFields,
     ...(spec && stage !== 'uninstall' && { image: spec.image, ...(spec.containerSHA && { containerSHA: spec.containerSHA }) }),
     ...(spec?.uninstall && { uninstall: spec.uninstall }),
     stage,
     state: 'in_progress',
     restarts: 0,
     work,
-    ...(debt && { owes: debt }),
-    ...(stage === 'config' && spec && startOfConfig(base, spec)),
-    attempt: newAttempt(draft, 1, inputsFor(base, spec)),
+    ...(pending && { pendingInterrupt: pending }),
+    ...(stage === 'config' && spec && configStartFields(base, spec)),
+    attempt: newAttempt(builder, 1, attemptInputsHash(base, spec)),
   }
 }
 
 /** What an entry remembers of a `config` that starts with this spec, first try or not. */
-function startOfConfig(entry: PackageRecord, spec: PackageSpec): Partial<PackageRecord> {
-  const owes = entry.finished ? debtOfRoll(entry, spec) : entry.owes
+function configStartFields(entry: PackageRecord, spec: PackageSpec): Partial<PackageRecord> {
+  const pendingInterrupt = entry.finishedInputs ? pendingForConfigChange(entry, spec) : entry.pendingInterrupt
   return {
-    started: inputsOf(spec),
-    ...((entry.finished ?? entry.started) && { changedKeys: keysOfRoll(entry, spec) }),
+    startedInputs: inputsOf(spec),
+    ...((entry.finishedInputs ?? entry.startedInputs) && { changedKeys: keysOfConfigChange(entry, spec) }),
     ...(spec.configInterrupts && { configInterrupts: spec.configInterrupts }),
-    ...(owes && { owes }),
+    ...(pendingInterrupt && { pendingInterrupt }),
   }
 }
 
-const inputsFor = (entry: PackageRecord, spec: PackageSpec | undefined): string =>
-  inputsHash(spec ? inputsOf(spec) : (entry.finished ?? entry.started ?? { config: {}, env: [] }))
+const attemptInputsHash = (entry: PackageRecord, spec: PackageSpec | undefined): string =>
+  inputsHash(spec ? inputsOf(spec) : (entry.finishedInputs ?? entry.startedInputs ?? { config: {}, env: [] }))
 
-const newAttempt = (draft: Draft, number: number, inputs: string): StageAttempt => ({
+const newAttempt = (builder: PlanBuilder, number: number, inputs: string): StageAttempt => ({
   number,
-  startedAtMs: draft.world.nowMs,
+  startedAtMs: builder.snapshot.nowMs,
   steps: [],
   inputs,
 })
 
 /** The spec changed what a begun package is made from. */
-const superseded = (entry: PackageRecord, spec: PackageSpec | undefined): boolean =>
+const isSuperseded = (entry: PackageRecord, spec: PackageSpec | undefined): boolean =>
   spec !== undefined &&
   entry.stage !== 'uninstall' &&
   entry.work !== undefined &&
   entry.version === spec.version &&
-  entry.work.inputs !== fixedInputs(spec)
+  entry.work.inputs !== immutableInputsHash(spec)
 
-function carryOn(draft: Draft, entry: PackageRecord, permission: Permission): Outcome {
-  const spec = specOf(draft, entry.name)
+function continueStage(builder: PlanBuilder, entry: PackageRecord, permission: Permission): AdvanceOutcome {
+  const spec = specOf(builder, entry.name)
   const { attempt } = entry
   if (attempt === undefined || entry.work === undefined) return { state: 'dependency' }
-  if (superseded(entry, spec)) return supersede(draft, entry, spec, permission)
+  if (isSuperseded(entry, spec)) return restartSuperseded(builder, entry, spec, permission)
   if (entry.state === 'erroring') {
-    const inputs = inputsFor(entry, spec)
-    const due = (entry.retryAtMs ?? 0) <= draft.world.nowMs || inputs !== attempt.inputs
-    if (!due) wakeAt(draft, entry.retryAtMs ?? 0)
-    const isLocked = draft.view.spec.serial === true && anotherIsUnderWay(draft, entry.name)
-    if (!due || !permission.mayStart) return failed(entry)
+    const inputs = attemptInputsHash(entry, spec)
+    const due = (entry.retryAtMs ?? 0) <= builder.snapshot.nowMs || inputs !== attempt.inputs
+    if (!due) requeueAt(builder, entry.retryAtMs ?? 0)
+    const isLocked = builder.view.spec.serial === true && isAnotherUnderWay(builder, entry.name)
+    if (!due || !permission.mayStart) return failedState(entry)
     if (isLocked) return { state: 'dependency' }
-    const { retryAtMs: _, failure: __, ...kept } = entry
-    const started = entry.stage === 'config' && spec ? startOfConfig(entry, spec) : {}
-    setEntry(draft, { ...kept, ...started, state: 'in_progress', attempt: newAttempt(draft, attempt.number + 1, inputs) })
+    const { retryAtMs: _, failure: __, ...retained } = entry
+    const configStart = entry.stage === 'config' && spec ? configStartFields(entry, spec) : {}
+    setEntry(builder, { ...retained, ...configStart, state: 'in_progress', attempt: newAttempt(builder, attempt.number + 1, inputs) })
     return 'again'
   }
-  const prepared = preparation(draft, { image: entry.image, version: entry.version, digest: entry.work.digest })
-  const wait = waitFor(entry.name, prepared)
-  if (wait) return wait
-  return progressStage(draft, entry, spec, prepared as Ready, permission)
+  const prepared = requestPreparation(builder, { image: entry.image, version: entry.version, digest: entry.work.digest })
+  const waitState = waitStateOf(entry.name, prepared)
+  if (waitState) return waitState
+  return advanceStage(builder, entry, spec, prepared as ReadyPreparation, permission)
 }
 
-const failed = (entry: PackageRecord): PackageState => ({
+const failedState = (entry: PackageRecord): PackageState => ({
   state: 'blocked',
   atPreparation: false,
   reason: entry.failure?.reason === 'CheckFailed' ? 'CheckFailed' : 'StepFailed',
-  message: `package ${entry.name} ${entry.version}: ${entry.failure?.message ?? 'failed'}`,
+  message: `package ${entry.name} ${entry.version}: ${entry.failure?.message ?? 'failedState'}`,
 })
 
 /** The new generation is prepared first; only then the running step is stopped and the stage starts over from it. */
-function supersede(draft: Draft, entry: PackageRecord, spec: PackageSpec | undefined, permission: Permission): Outcome {
+function restartSuperseded(
+  builder: PlanBuilder,
+  entry: PackageRecord,
+  spec: PackageSpec | undefined,
+  permission: Permission,
+): AdvanceOutcome {
   const attempt = entry.attempt
   if (!spec || !attempt) return { state: 'dependency' }
-  const prepared = preparation(draft, { image: spec.image, version: spec.version, ...(spec.containerSHA && { digest: spec.containerSHA }) })
-  const wait = waitFor(entry.name, prepared)
-  if (wait) return wait
+  const prepared = requestPreparation(builder, {
+    image: spec.image,
+    version: spec.version,
+    ...(spec.containerSHA && { digest: spec.containerSHA }),
+  })
+  const waitState = waitStateOf(entry.name, prepared)
+  if (waitState) return waitState
   const running = openStepOf(attempt)
-  if (running && !(permission.mayStart && halt(draft, entry))) return { state: 'running' }
-  if (!permission.mayStart) return { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
-  draft.events.push({ type: 'superseded', skyhook: draft.view.metadata.name, package: entry.name, stage: entry.stage })
+  if (running && !(permission.mayStart && cancel(builder, entry))) return { state: 'running' }
+  if (!permission.mayStart) return { state: 'ready', stage: entry.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
+  builder.events.push({ type: 'superseded', skyhook: builder.view.metadata.name, package: entry.name, stage: entry.stage })
   const { attempt: _, ...rest } = entry
-  setEntry(draft, rest)
+  setEntry(builder, rest)
   return 'again'
 }
 
-function dependenciesComplete(draft: Draft, spec: PackageSpec): boolean {
+function areDependenciesComplete(builder: PlanBuilder, spec: PackageSpec): boolean {
   return Object.keys(spec.dependsOn ?? {}).every((name) => {
-    const needed = draft.view.spec.packages?.[name]
-    return needed !== undefined && isComplete(name, needed, entriesOf(draft.record, name))
+    const needed = builder.view.spec.packages?.[name]
+    return needed !== undefined && isComplete(name, needed, entriesOf(builder.record, name))
   })
 }
 
-const anotherIsUnderWay = (draft: Draft, name: string): boolean =>
-  Object.values(draft.record.packages).some(
+const isAnotherUnderWay = (builder: PlanBuilder, name: string): boolean =>
+  Object.values(builder.record.packages).some(
     (other) => other.name !== name && other.state === 'in_progress' && other.attempt !== undefined,
-  ) || (draft.record.stopping ?? []).some((step) => step.package !== name)
+  ) || (builder.record.canceling ?? []).some((step) => step.package !== name)

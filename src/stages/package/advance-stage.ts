@@ -5,84 +5,96 @@ import { isCheck } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { advanceAttempt, plannedSteps } from './attempt.ts'
 import type { AdvanceResult } from './attempt.ts'
-import { retryWaitMs } from '../model/backoff.ts'
-import { answered, debtIfRequired } from '../interrupt/pending.ts'
-import type { Draft } from '../model/plan-builder.ts'
+import { stageRetryDelayMs } from '../model/backoff.ts'
+import { withInterruptAnswer, pendingIfRequired } from '../interrupt/pending.ts'
+import type { PlanBuilder } from '../model/plan-builder.ts'
 import { setEntry } from '../model/plan-builder.ts'
-import type { Outcome, PackageState, Permission, Ready } from '../model/package-state.ts'
-import { answerOf, questionOf } from '../interrupt/required.ts'
+import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
+import { requestStatus, requestIdOf } from '../interrupt/required.ts'
 import { completeStage } from './complete-stage.ts'
 
 /** Records how steps ended, names the one to start, and ends the stage when it is time. */
-export function progressStage(
-  draft: Draft,
+export function advanceStage(
+  builder: PlanBuilder,
   entry: PackageRecord,
   spec: PackageSpec | undefined,
-  prepared: Ready,
+  prepared: ReadyPreparation,
   permission: Permission,
-): Outcome {
-  const { world, view } = draft
+): AdvanceOutcome {
+  const { snapshot, view } = builder
   const attempt = entry.attempt as StageAttempt
   const work = entry.work as PackageWork
-  const advanced = advanceAttempt(attempt, {
-    nowMs: world.nowMs,
-    bootId: world.bootId,
+  const advance = advanceAttempt(attempt, {
+    nowMs: snapshot.nowMs,
+    bootId: snapshot.bootId,
     config: prepared.config,
     contentHashes: prepared.contentHashes,
     stage: entry.stage,
     packageName: entry.name,
-    alwaysRun: isSwitchedOn(spec, 'OVERLAY_ALWAYS_RUN_STEP'),
+    alwaysRun: isSwitchEnabled(spec, 'OVERLAY_ALWAYS_RUN_STEP'),
     version: entry.version,
-    flags: draft.record.flags,
-    attempts: world.attempts,
+    flags: builder.record.flags,
+    attempts: snapshot.attempts,
     idSeed: [view.metadata.uid, entry.name, entry.version, work.generation, entry.stage, attempt.startedAtMs].join('\n'),
     mayStart: permission.mayStart,
   })
-  note(draft, entry, advanced, prepared)
-  const { progress } = advanced
+  note(builder, entry, advance, prepared)
+  const { progress } = advance
   switch (progress.state) {
-    case 'under-way': {
-      setEntry(draft, { ...entry, attempt: progress.attempt })
-      startStep(draft, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
+    case 'in-progress': {
+      setEntry(builder, { ...entry, attempt: progress.attempt })
+      startStep(builder, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
       const running = progress.attempt.steps.at(-1)
-      const observed = running && world.attempts.get(running.id)
-      if (progress.start && observed?.state === 'absent' && observed.hindrance !== undefined)
-        return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message: observed.hindrance }
-      return running && !running.result ? { state: 'running' } : { state: 'ready', stage: entry.stage, owes: entry.owes !== undefined }
+      const observed = running && snapshot.attempts.get(running.id)
+      if (progress.start && observed?.state === 'absent' && observed.startBlocker !== undefined)
+        return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message: observed.startBlocker }
+      return running && !running.result
+        ? { state: 'running' }
+        : { state: 'ready', stage: entry.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
     }
     case 'complete': {
-      const passed = { ...entry, attempt: progress.attempt }
-      const left = entry.stage === 'uninstall' ? cleanUp(draft, passed, prepared.config) : undefined
-      if (left) return left
-      const owesIfRequired = entry.stage === 'config' && spec ? debtIfRequired(entry, spec) : undefined
-      const answer = owesIfRequired && answerOf(draft, passed)
-      if (answer === 'asked') {
-        setEntry(draft, passed)
+      const passedEntry = { ...entry, attempt: progress.attempt }
+      const remaining = entry.stage === 'uninstall' ? cleanUp(builder, passedEntry, prepared.config) : undefined
+      if (remaining) return remaining
+      const conditionalInterrupt = entry.stage === 'config' && spec ? pendingIfRequired(entry, spec) : undefined
+      const requestedStatus = conditionalInterrupt && requestStatus(builder, passedEntry)
+      if (requestedStatus === 'requested') {
+        setEntry(builder, passedEntry)
         return { state: 'running' }
       }
-      if (entry.stage !== 'uninstall') recordChecks(draft, entry, progress.attempt)
-      if (answer?.state === 'unusable')
-        failStage(draft, passed, 'CheckFailed', `config passed, but whether the interrupt is required cannot be known: ${answer.why}`)
+      if (entry.stage !== 'uninstall') recordChecks(builder, entry, progress.attempt)
+      if (requestedStatus?.state === 'unusable')
+        failStage(
+          builder,
+          passedEntry,
+          'CheckFailed',
+          `config passed, but whether the interrupt is required cannot be known: ${requestedStatus.why}`,
+        )
       else {
-        if (answer?.status.requests.interrupt === true)
-          draft.events.push({ type: 'interruptRequired', skyhook: view.metadata.name, package: entry.name, message: answer.status.message })
-        completeStage(draft, answer ? answered(entry, owesIfRequired, answer) : entry, prepared.config)
+        if (requestedStatus?.status.requests.interrupt === true)
+          builder.events.push({
+            type: 'interruptRequired',
+            skyhook: view.metadata.name,
+            package: entry.name,
+            message: requestedStatus.status.message,
+          })
+        completeStage(builder, requestedStatus ? withInterruptAnswer(entry, conditionalInterrupt, requestedStatus) : entry, prepared.config)
       }
       return 'again'
     }
     case 'failed':
-      recordChecks(draft, entry, progress.attempt)
-      failStage(draft, { ...entry, attempt: progress.attempt }, progress.reason, progress.message)
+      recordChecks(builder, entry, progress.attempt)
+      failStage(builder, { ...entry, attempt: progress.attempt }, progress.reason, progress.message)
       return 'again'
   }
 }
 
-function failStage(draft: Draft, entry: PackageRecord, reason: 'StepFailed' | 'CheckFailed', message: string): void {
-  const { world, view } = draft
+function failStage(builder: PlanBuilder, entry: PackageRecord, reason: 'StepFailed' | 'CheckFailed', message: string): void {
+  const { snapshot, view } = builder
   const failures = entry.restarts + 1
-  const retryAtMs = world.nowMs + retryWaitMs(failures, `${world.node.metadata.uid}/${entry.name}/${failures}`)
-  setEntry(draft, { ...entry, state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
-  draft.events.push({
+  const retryAtMs = snapshot.nowMs + stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${entry.name}/${failures}`)
+  setEntry(builder, { ...entry, state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
+  builder.events.push({
     type: 'stageFailed',
     skyhook: view.metadata.name,
     package: entry.name,
@@ -93,21 +105,21 @@ function failStage(draft: Draft, entry: PackageRecord, reason: 'StepFailed' | 'C
   })
 }
 
-/** One of the incumbent's switches in the package's env: `true` in any letter case, given as a plain value. */
-const isSwitchedOn = (spec: PackageSpec | undefined, name: string): boolean =>
+/** One of the operator's switches in the package's env: `true` in any letter case, given as a plain value. */
+const isSwitchEnabled = (spec: PackageSpec | undefined, name: string): boolean =>
   spec?.env?.findLast((variable) => variable.name === name)?.value?.toLowerCase() === 'true'
 
-function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: AdvanceResult, { config }: Ready): void {
+function note(builder: PlanBuilder, entry: PackageRecord, { setFlags, ended, notes }: AdvanceResult, { config }: ReadyPreparation): void {
   if (setFlags.length > 0) {
-    const flags = Object.fromEntries(setFlags.map((flag) => [flag, draft.world.nowMs]))
-    draft.record = { ...draft.record, flags: { ...draft.record.flags, ...flags } }
+    const flags = Object.fromEntries(setFlags.map((flag) => [flag, builder.snapshot.nowMs]))
+    builder.record = { ...builder.record, flags: { ...builder.record.flags, ...flags } }
   }
   for (const step of ended) {
     const planned = config.modes[step.mode as Mode]?.[step.index]
-    draft.actions.push({
+    builder.actions.push({
       do: 'recordStep',
       key: `record/${step.id}`,
-      skyhook: draft.view.metadata.name,
+      skyhook: builder.view.metadata.name,
       name: entry.name,
       version: entry.version,
       step,
@@ -117,9 +129,9 @@ function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: Ad
   }
   for (const noted of notes) {
     if (noted.note !== 'step-unknown') continue
-    draft.events.push({
+    builder.events.push({
       type: 'stepUnknown',
-      skyhook: draft.view.metadata.name,
+      skyhook: builder.view.metadata.name,
       package: entry.name,
       step: `${noted.step.mode} ${noted.step.path}`,
       detail: noted.detail,
@@ -131,53 +143,53 @@ function note(draft: Draft, entry: PackageRecord, { setFlags, ended, notes }: Ad
  * Once an uninstall is complete the journal knows nothing of its package any more, and nobody could do later what is left to do.
  * Undefined when nothing is.
  */
-function cleanUp(draft: Draft, entry: PackageRecord, config: PackageConfig): PackageState | undefined {
-  const question = questionOf(draft, entry)
-  const cleaned = draft.world.cleanUps.get(question)
-  if (cleaned?.state === 'done') return undefined
-  setEntry(draft, entry)
-  const skyhook = draft.view.metadata.name
+function cleanUp(builder: PlanBuilder, entry: PackageRecord, config: PackageConfig): PackageState | undefined {
+  const requestId = requestIdOf(builder, entry)
+  const cleanUpResult = builder.snapshot.cleanUps.get(requestId)
+  if (cleanUpResult?.state === 'done') return undefined
+  setEntry(builder, entry)
+  const skyhook = builder.view.metadata.name
   const key = `cleanUp/${skyhook}/${entry.name}`
-  const passedAtMs = entry.attempt?.steps.at(-1)?.result?.endedAtMs ?? entry.attempt?.startedAtMs ?? draft.world.nowMs
-  draft.actions.push({ do: 'cleanUp', key, skyhook, name: entry.name, config, checks: checksOf(entry.attempt), passedAtMs, question })
-  if (!cleaned) return { state: 'running' }
-  const message = `package ${entry.name}: it is uninstalled, but its files cannot be taken off the host: ${cleaned.message}`
+  const passedAtMs = entry.attempt?.steps.at(-1)?.result?.endedAtMs ?? entry.attempt?.startedAtMs ?? builder.snapshot.nowMs
+  builder.actions.push({ do: 'cleanUp', key, skyhook, name: entry.name, config, checks: checksOf(entry.attempt), passedAtMs, requestId })
+  if (!cleanUpResult) return { state: 'running' }
+  const message = `package ${entry.name}: it is uninstalled, but its files cannot be taken off the host: ${cleanUpResult.message}`
   return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message }
 }
 
 const checksOf = (attempt: StageAttempt | undefined): StepAttempt[] => attempt?.steps.filter(({ mode }) => isCheck(mode as Mode)) ?? []
 
 /** The summary of the checks, when there were any. */
-function recordChecks(draft: Draft, entry: PackageRecord, attempt: StageAttempt): void {
+function recordChecks(builder: PlanBuilder, entry: PackageRecord, attempt: StageAttempt): void {
   const checks = checksOf(attempt)
   const mode = checks[0]?.mode as Mode | undefined
   if (mode === undefined) return
-  const skyhook = draft.view.metadata.name
-  draft.actions.push({ do: 'recordChecks', key: `checks/${skyhook}/${entry.name}/${mode}`, skyhook, mode, steps: checks })
+  const skyhook = builder.view.metadata.name
+  builder.actions.push({ do: 'recordChecks', key: `checks/${skyhook}/${entry.name}/${mode}`, skyhook, mode, steps: checks })
 }
 
 function startStep(
-  draft: Draft,
+  builder: PlanBuilder,
   entry: PackageRecord,
   spec: PackageSpec | undefined,
-  prepared: Ready,
+  prepared: ReadyPreparation,
   step: StageAttempt['steps'][number] | undefined,
 ): void {
   const planned = step && plannedSteps(prepared.config, entry.stage)[(entry.attempt?.steps.length ?? 1) - 1]
   if (!step || !planned) return
-  draft.actions.push({
+  builder.actions.push({
     do: 'startStep',
     key: `step/${step.id}`,
-    view: draft.view,
+    view: builder.view,
     record: entry,
     spec: stepSpec(entry, spec),
     stage: entry.stage as Stage, // interrupts have no steps
     attempt: step,
     step: planned.step,
     config: prepared.config,
-    fresh: entry.attempt?.steps.every((other) => other === step || other.bootId !== step.bootId) ?? true,
-    stageStartedAtMs: entry.attempt?.startedAtMs ?? draft.world.nowMs,
-    previousVersion: draft.record.installed[entry.name] ?? 'unknown',
+    needsCopyDir: entry.attempt?.steps.every((other) => other === step || other.bootId !== step.bootId) ?? true,
+    stageStartedAtMs: entry.attempt?.startedAtMs ?? builder.snapshot.nowMs,
+    previousVersion: builder.record.installedVersions[entry.name] ?? 'unknown',
   })
 }
 
@@ -186,10 +198,10 @@ function stepSpec(entry: PackageRecord, spec: PackageSpec | undefined): PackageS
   const own: PackageSpec = spec ?? { version: entry.version, image: entry.image }
   const inputs =
     entry.stage === 'uninstall'
-      ? (entry.finished ?? entry.started)
+      ? (entry.finishedInputs ?? entry.startedInputs)
       : entry.stage === 'apply' || entry.stage === 'upgrade'
         ? undefined
-        : entry.started
+        : entry.startedInputs
   if (!inputs) return own
   return { ...own, version: entry.version, configMap: inputs.config, env: inputs.env }
 }

@@ -24,7 +24,7 @@ export type AttemptContext = {
   readonly version: string
   readonly flags: Readonly<Record<string, number>>
   readonly attempts: ReadonlyMap<string, AttemptObservation>
-  /** Whatever makes the ids of this package's steps unique besides stage, step and attempt. */
+  /** Whatever makes the ids of this package's steps unique sharingNodesOf stage, step and attempt. */
   readonly idSeed: string
   /** False while paused: a running step ends and is recorded, no new one begins. */
   readonly mayStart: boolean
@@ -32,7 +32,7 @@ export type AttemptContext = {
 
 export type AttemptProgress =
   /** `start` names the step to be started (or found again) on the host; absent while it runs or while nothing may start. */
-  | { readonly state: 'under-way'; readonly attempt: StageAttempt; readonly start?: StepAttempt }
+  | { readonly state: 'in-progress'; readonly attempt: StageAttempt; readonly start?: StepAttempt }
   | { readonly state: 'complete'; readonly attempt: StageAttempt }
   | { readonly state: 'failed'; readonly attempt: StageAttempt; readonly reason: 'StepFailed' | 'CheckFailed'; readonly message: string }
 
@@ -70,9 +70,9 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
     const last = attempt.steps.at(-1)
     if (last && !last.result) {
       const observed = context.attempts.get(last.id) ?? { state: 'absent' }
-      const verdict = judge(last, observed, planned[attempt.steps.length - 1], context)
-      if (verdict === 'running') return result({ state: 'under-way', attempt })
-      if (verdict === 'start') return result({ state: 'under-way', attempt, ...(context.mayStart && { start: last }) })
+      const verdict = evaluateStep(last, observed, planned[attempt.steps.length - 1], context)
+      if (verdict === 'running') return result({ state: 'in-progress', attempt })
+      if (verdict === 'start') return result({ state: 'in-progress', attempt, ...(context.mayStart && { start: last }) })
       if ('unknown' in verdict) {
         notes.push({ note: 'step-unknown', step: last, detail: verdict.unknown })
         ended.push(last)
@@ -96,16 +96,16 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
       const failures = attempt.steps.flatMap(({ result }) => (result?.result === 'failed' ? [result.message] : []))
       return result({ state: 'failed', attempt, reason: 'CheckFailed', message: failures.join('; ') })
     }
-    if (!context.mayStart) return result({ state: 'under-way', attempt })
-    const step = openStep(next, attempt, context)
+    if (!context.mayStart) return result({ state: 'in-progress', attempt })
+    const step = planStep(next, attempt, context)
     attempt = { ...attempt, steps: [...attempt.steps, step] }
-    if (!step.result) return result({ state: 'under-way', attempt, start: step })
+    if (!step.result) return result({ state: 'in-progress', attempt, start: step })
   }
 }
 
-function openStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, context: AttemptContext): StepAttempt {
+function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, context: AttemptContext): StepAttempt {
   const id = sha256Hex([context.idSeed, mode, index, attempt.number, attempt.repeats ?? 0].join('\n')).slice(0, 16)
-  const opened = {
+  const stepAttempt = {
     id,
     unit: unitName(context.packageName, mode, step.path, id),
     mode,
@@ -114,48 +114,48 @@ function openStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, con
     bootId: context.bootId,
     startedAtMs: context.nowMs,
   }
-  const done = !context.alwaysRun && isGuarded(opened, context) && context.flags[flagOf(opened, context)] !== undefined
-  return done ? { ...opened, result: { result: 'skipped', endedAtMs: context.nowMs } } : opened
+  const isDone = !context.alwaysRun && isGuarded(stepAttempt, context) && context.flags[flagOf(stepAttempt, context)] !== undefined
+  return isDone ? { ...stepAttempt, result: { result: 'skipped', endedAtMs: context.nowMs } } : stepAttempt
 }
 
-/** The agent itself sees to it that the step is not repeated, in the modes in which the incumbent honours its flags. */
+/** The agent itself sees to it that the step is not repeated, in the modes in which the operator honours its flags. */
 const isGuarded = ({ mode, index }: Pick<StepAttempt, 'mode' | 'index'>, { config }: AttemptContext): boolean =>
   (mode === 'apply' || mode === 'post-interrupt') && config.modes[mode]?.[index]?.idempotence === 'agent'
 
 type Verdict = 'running' | 'start' | StepResult | { readonly unknown: string }
 
-function judge(step: StepAttempt, observed: AttemptObservation, planned: PlannedStep | undefined, context: AttemptContext): Verdict {
-  const sameBoot = step.bootId === context.bootId
+function evaluateStep(step: StepAttempt, observed: AttemptObservation, planned: PlannedStep | undefined, context: AttemptContext): Verdict {
+  const isSameBoot = step.bootId === context.bootId
   switch (observed.state) {
     case 'running':
       return 'running'
     case 'absent':
-      return sameBoot ? 'start' : { unknown: 'the host went down before the result was durable' }
+      return isSameBoot ? 'start' : { unknown: 'the host went down before the result was durable' }
     case 'ended': {
       const { end } = observed
       if (end.outcome === 'unknown') return { unknown: end.detail }
-      if (end.outcome === 'killed' && !sameBoot) return { unknown: `the host went down and stopped it with ${end.signal}` }
-      const message = planned === undefined ? 'the package has no such step any more' : complaint(end, planned, observed.logTail)
+      if (end.outcome === 'killed' && !isSameBoot) return { unknown: `the host went down and stopped it with ${end.signal}` }
+      const message = planned === undefined ? 'the package has no such step any more' : failureMessage(end, planned, observed.logTail)
       return message === undefined ? { result: 'ok', endedAtMs: context.nowMs } : { result: 'failed', endedAtMs: context.nowMs, message }
     }
   }
 }
 
 /** What is wrong with how a step ended, or undefined. The real exit code is compared with `returncodes`. */
-function complaint(
+function failureMessage(
   end: Exclude<StepEnd, { outcome: 'unknown' }>,
   { mode, step }: PlannedStep,
   logTail: string | undefined,
 ): string | undefined {
-  const said = logTail === undefined || logTail.trim() === '' ? '' : `: ${logTail.trim()}`
+  const logSuffix = logTail === undefined || logTail.trim() === '' ? '' : `: ${logTail.trim()}`
   switch (end.outcome) {
     case 'exited':
       if (step.returncodes.includes(end.code)) return undefined
-      return `${mode} ${step.path} exited ${end.code}, expected ${step.returncodes.join(' or ')}${said}`
+      return `${mode} ${step.path} exited ${end.code}, expected ${step.returncodes.join(' or ')}${logSuffix}`
     case 'killed':
-      return `${mode} ${step.path} was killed by ${end.signal}${said}`
+      return `${mode} ${step.path} was killed by ${end.signal}${logSuffix}`
     case 'timeout':
-      return `${mode} ${step.path} ran longer than the package's stageTimeout${said}`
+      return `${mode} ${step.path} ran longer than the package's stageTimeout${logSuffix}`
     case 'failed-to-start':
       return `${mode} ${step.path} could not start: ${end.detail}`
   }
@@ -171,10 +171,10 @@ function flagOf(
   return `${packageName}/${mode}/${sha256Hex(JSON.stringify(identity)).slice(0, 16)}`
 }
 
-const longestUnitName = 250 // systemd takes 255 bytes; a little room for what it appends
+const maxUnitNameLength = 250 // systemd takes 255 bytes; a little room for what it appends
 
 /** `skyhookd-<package>-<mode>-<step>-<id>.service`, cut to what systemd takes; the id keeps it unique. */
 export function unitName(packageName: string, mode: string, path: string, id: string): string {
   const readable = `skyhookd-${packageName}-${mode}-${path}`.replaceAll(/[^A-Za-z0-9_.-]/g, '-')
-  return `${readable.slice(0, longestUnitName - id.length - '-.service'.length)}-${id}.service`
+  return `${readable.slice(0, maxUnitNameLength - id.length - '-.service'.length)}-${id}.service`
 }

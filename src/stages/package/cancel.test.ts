@@ -1,115 +1,123 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec, SkyhookSpec } from '../../schemas/skyhook.ts'
-import { NodeModel } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 import { cron, install, pkg, reboot, uninstall, upgrade } from '../../../test/support/node-simulator-dsl.ts'
 
 const nodeState = 'skyhook.nvidia.com/nodeState_s'
 
 /** A node on which the first step of this spec runs and does not end by itself; later steps do. */
-function atWork(before: SkyhookSpec | undefined, spec: SkyhookSpec): NodeModel {
-  const node = new NodeModel()
+function nodeAtWork(before: SkyhookSpec | undefined, spec: SkyhookSpec): NodeSimulator {
+  const node = new NodeSimulator()
   if (before) {
     node.apply('s', before)
-    node.settleOver(5_000)
-    node.ran.length = 0
+    node.settleFor(5_000)
+    node.executedSteps.length = 0
   }
-  node.hangs.add('a')
+  node.hangingPackages.add('a')
   node.apply('s', spec)
   node.settle()
-  node.hangs.clear()
+  node.hangingPackages.clear()
   return node
 }
 
 /** Steps on the host at the same time, at most, until the node settles. */
-function mostAtOnce(node: NodeModel): number {
-  let most = 0
+function maxConcurrentSteps(node: NodeSimulator): number {
+  let maxRunning = 0
   for (let round = 0; round < 100 && node.step(); round++)
-    most = Math.max(most, [...node.attempts.values()].filter(({ state }) => state === 'running').length)
-  return most
+    maxRunning = Math.max(maxRunning, [...node.attempts.values()].filter(({ state }) => state === 'running').length)
+  return maxRunning
 }
 
 describe('a step whose work is not wanted any more is stopped before anything of its package starts', () => {
-  test.each<{ when: string; before?: SkyhookSpec; spec: SkyhookSpec; after: SkyhookSpec; ran: readonly string[] }>([
-    { when: 'the package is removed', spec: { packages: { a: pkg('1.0.0') } }, after: { packages: {} }, ran: uninstall },
+  test.each<{ when: string; before?: SkyhookSpec; spec: SkyhookSpec; after: SkyhookSpec; executedSteps: readonly string[] }>([
+    { when: 'the package is removed', spec: { packages: { a: pkg('1.0.0') } }, after: { packages: {} }, executedSteps: uninstall },
     {
       when: 'the version falls',
       spec: { packages: { a: pkg('1.0.0') } },
       after: { packages: { a: pkg('0.9.0') } },
-      ran: [...uninstall, ...install],
+      executedSteps: [...uninstall, ...install],
     },
-    { when: 'the version rises again', spec: { packages: { a: pkg('1.0.0') } }, after: { packages: { a: pkg('1.1.0') } }, ran: upgrade },
+    {
+      when: 'the version rises again',
+      spec: { packages: { a: pkg('1.0.0') } },
+      after: { packages: { a: pkg('1.1.0') } },
+      executedSteps: upgrade,
+    },
     {
       when: 'an upgrade is taken back: that is a downgrade',
       before: { packages: { a: pkg('1.0.0') } },
       spec: { packages: { a: pkg('1.1.0') } },
       after: { packages: { a: pkg('1.0.0') } },
-      ran: [...uninstall, ...install],
+      executedSteps: [...uninstall, ...install],
     },
     {
       when: 'an upgrade is taken back half way: the new version goes, then the one in between comes as on a new host',
       before: { packages: { a: pkg('1.0.0') } },
       spec: { packages: { a: pkg('2.0.0') } },
       after: { packages: { a: pkg('1.5.0') } },
-      ran: [...uninstall, ...install],
+      executedSteps: [...uninstall, ...install],
     },
     {
       when: 'the package is to be uninstalled while it is listed',
       spec: { packages: { a: pkg('1.0.0') } },
       after: { packages: { a: pkg('1.0.0', { uninstall: { enabled: true, apply: true } }) } },
-      ran: uninstall,
+      executedSteps: uninstall,
     },
     {
       when: 'the package is removed and its policy keeps it',
       spec: { packages: { a: pkg('1.0.0', { uninstall: { enabled: false } }) } },
       after: { packages: {} },
-      ran: [],
+      executedSteps: [],
     },
-  ])('$when', ({ before, spec, after, ran }) => {
-    const node = atWork(before, spec)
-    const first = node.ran.splice(0)
+  ])('$when', ({ before, spec, after, executedSteps }) => {
+    const node = nodeAtWork(before, spec)
+    const first = node.executedSteps.splice(0)
     node.apply('s', after)
-    expect(mostAtOnce(node)).toBeLessThanOrEqual(1)
-    node.settleOver(5_000)
+    expect(maxConcurrentSteps(node)).toBeLessThanOrEqual(1)
+    node.settleFor(5_000)
     expect(first).toHaveLength(1)
-    expect(node.ran).toEqual(ran)
+    expect(node.executedSteps).toEqual(executedSteps)
     expect([node.status(), node.slots, node.attempts.size]).toEqual(['complete', [], 0])
   })
 
   test('of a Skyhook that became serial meanwhile: then one after the other', () => {
-    const node = new NodeModel()
-    node.hangs.add('a').add('b')
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a').add('b')
     node.apply('s', { packages: { a: pkg('1.0.0'), b: pkg('1.0.0') } })
     node.settle()
-    node.hangs.clear()
+    node.hangingPackages.clear()
     node.apply('s', { serial: true, packages: {} })
-    node.settleOver(5_000)
-    expect([node.ran.slice(2), node.status()]).toEqual([[...uninstall, ...uninstall.map((line) => line.replace('a', 'b'))], 'complete'])
+    node.settleFor(5_000)
+    expect([node.executedSteps.slice(2), node.status()]).toEqual([
+      [...uninstall, ...uninstall.map((line) => line.replace('a', 'b'))],
+      'complete',
+    ])
   })
 
   test('of a serial Skyhook, whose next version has to be drained for', () => {
-    const node = atWork(undefined, { serial: true, packages: { a: pkg('1.0.0') } })
+    const node = nodeAtWork(undefined, { serial: true, packages: { a: pkg('1.0.0') } })
     node.apply('s', { serial: true, packages: { a: pkg('1.0.0') } }, { 'skyhook.nvidia.com/pause': 'true' })
     for (const id of node.attempts.keys()) node.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code: 0 } })
     node.settle()
     node.apply('s', { serial: true, packages: { a: pkg('2.0.0', { interrupt: cron }) } })
-    node.settleOver(5_000)
-    expect([node.status(), node.interrupted]).toEqual(['complete', ['service cron']])
+    node.settleFor(5_000)
+    expect([node.status(), node.executedInterrupts]).toEqual(['complete', ['service cron']])
   })
 
   test('not while the Skyhook is paused: there a running step ends', () => {
-    const node = atWork(undefined, { packages: { a: pkg('1.0.0') } })
+    const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
     node.apply('s', { packages: {} }, { 'skyhook.nvidia.com/pause': 'true' })
-    node.settleOver(2_000)
+    node.settleFor(2_000)
     expect([...node.attempts.values()].map(({ state }) => state)).toEqual(['running'])
   })
 
   test('a reset makes everything new, also what was complete', () => {
-    const node = atWork({ packages: { b: pkg('1.0.0') } }, { packages: { a: pkg('1.0.0'), b: pkg('1.0.0') } })
+    const node = nodeAtWork({ packages: { b: pkg('1.0.0') } }, { packages: { a: pkg('1.0.0'), b: pkg('1.0.0') } })
     node.edit((annotations) => delete annotations[nodeState])
-    expect(mostAtOnce(node)).toBeLessThanOrEqual(1)
-    node.settleOver(5_000)
-    expect(node.ran.filter((line) => line.startsWith('b '))).toHaveLength(4)
-    expect(node.ran.slice(1).filter((line) => line.startsWith('a '))).toEqual(install)
+    expect(maxConcurrentSteps(node)).toBeLessThanOrEqual(1)
+    node.settleFor(5_000)
+    expect(node.executedSteps.filter((line) => line.startsWith('b '))).toHaveLength(4)
+    expect(node.executedSteps.slice(1).filter((line) => line.startsWith('a '))).toEqual(install)
     expect(node.events.filter(({ type }) => type === 'reset')).toHaveLength(1)
   })
 
@@ -117,120 +125,120 @@ describe('a step whose work is not wanted any more is stopped before anything of
     ['reset', (annotations: Record<string, string>) => delete annotations[nodeState]],
     ['edit', (annotations: Record<string, string>) => (annotations[nodeState] = '{}')],
   ])('a %s counts once, however long our answer to it takes', (_, change) => {
-    const node = atWork(undefined, { packages: { a: pkg('1.0.0') } })
-    node.settleOver(2_000)
-    node.holdPatches = true
+    const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
+    node.settleFor(2_000)
+    node.arePatchesDelayed = true
     node.edit(change)
     for (let round = 0; round < 50; round++) node.step()
-    node.holdPatches = false
-    node.settleOver(5_000)
-    expect(node.ran.slice(1)).toEqual(install)
+    node.arePatchesDelayed = false
+    node.settleFor(5_000)
+    expect(node.executedSteps.slice(1)).toEqual(install)
     expect(node.status()).toBe('complete')
   })
 
   test('an entry taken out of the annotation', () => {
-    const node = atWork(undefined, { packages: { a: pkg('1.0.0') } })
-    node.settleOver(2_000)
+    const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
+    node.settleFor(2_000)
     node.edit((annotations) => (annotations[nodeState] = '{}'))
-    expect(mostAtOnce(node)).toBeLessThanOrEqual(1)
-    node.settleOver(5_000)
-    expect(node.ran.slice(1)).toEqual(install)
+    expect(maxConcurrentSteps(node)).toBeLessThanOrEqual(1)
+    node.settleFor(5_000)
+    expect(node.executedSteps.slice(1)).toEqual(install)
   })
 
   test('another Skyhook of the same name takes over; the slot of the first goes', () => {
-    const node = atWork(undefined, { packages: { a: pkg('1.0.0') } })
+    const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
     const view = node.views.get('s')
     if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, uid: 'another-uid' } })
-    expect(mostAtOnce(node)).toBeLessThanOrEqual(1)
-    node.settleOver(5_000)
-    expect([node.ran.slice(1), node.status(), node.slots]).toEqual([install, 'complete', []])
+    expect(maxConcurrentSteps(node)).toBeLessThanOrEqual(1)
+    node.settleFor(5_000)
+    expect([node.executedSteps.slice(1), node.status(), node.slots]).toEqual([install, 'complete', []])
   })
 
   test('a step that was decided and has not begun is not begun', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     while (!Object.values(node.journal.skyhooks['s']?.packages ?? {}).some(({ attempt }) => attempt)) node.step()
     node.attempts.clear() // the agent died between the journal and the start
-    node.ran.length = 0
+    node.executedSteps.length = 0
     node.apply('s', { packages: {} })
-    node.settleOver(5_000)
-    expect([node.ran, node.status(), node.slots]).toEqual([uninstall, 'complete', []])
+    node.settleFor(5_000)
+    expect([node.executedSteps, node.status(), node.slots]).toEqual([uninstall, 'complete', []])
   })
 })
 
 describe('steps and interrupts keep apart', () => {
   /** An interrupt that does not end by itself. */
-  const interrupting = (spec: SkyhookSpec): NodeModel => {
-    const node = new NodeModel()
+  const interruptingNode = (spec: SkyhookSpec): NodeSimulator => {
+    const node = new NodeSimulator()
     node.interruptAnswers.set('service', { state: 'running' })
     node.apply('s', spec)
-    node.settleOver(3_000)
+    node.settleFor(3_000)
     expect(node.interrupts.size).toBe(1)
-    node.ran.length = 0
+    node.executedSteps.length = 0
     return node
   }
-  const end = (node: NodeModel): void => {
+  const end = (node: NodeSimulator): void => {
     for (const id of node.interrupts.keys()) node.interrupts.set(id, { state: 'done' })
     node.interruptAnswers.clear()
-    node.settleOver(5_000)
+    node.settleFor(5_000)
   }
 
-  test.each<[string, (node: NodeModel) => void]>([
+  test.each<[string, (node: NodeSimulator) => void]>([
     ['a package that is added', (node) => node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: cron }), b: pkg('1.0.0') } })],
     ['the next version of the package', (node) => node.apply('s', { packages: { a: pkg('1.1.0', { interrupt: cron }) } })],
     ['what a reset begins', (node) => node.edit((annotations) => delete annotations[nodeState])],
     ['a package of another Skyhook', (node) => node.apply('t', { priority: 1, packages: { b: pkg('1.0.0') } })],
   ])('%s waits for the end of the interrupt', (_, change) => {
-    const node = interrupting({ packages: { a: pkg('1.0.0', { interrupt: cron }) } })
+    const node = interruptingNode({ packages: { a: pkg('1.0.0', { interrupt: cron }) } })
     change(node)
-    node.settleOver(3_000)
-    expect([node.ran, node.slots.some(({ skyhook }) => skyhook === 's')]).toEqual([[], true])
+    node.settleFor(3_000)
+    expect([node.executedSteps, node.slots.some(({ skyhook }) => skyhook === 's')]).toEqual([[], true])
     end(node)
-    expect(node.ran).not.toEqual([])
+    expect(node.executedSteps).not.toEqual([])
     expect(node.status()).toBe('complete')
   })
 
   test('an interrupt waits for a step although nothing comes of it: its successor cannot be pulled', () => {
-    const node = new NodeModel()
-    node.hangs.add('b')
+    const node = new NodeSimulator()
+    node.hangingPackages.add('b')
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: cron }), b: pkg('1.0.0') } })
-    node.settleOver(2_000)
+    node.settleFor(2_000)
     node.images.set('r/bad:1.0.0', 'denied')
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: cron }), b: { version: '1.0.0', image: 'r/bad' } } })
-    node.settleOver(30_000)
-    expect([node.interrupted, [...node.attempts.values()].map(({ state }) => state)]).toEqual([[], ['running']])
+    node.settleFor(30_000)
+    expect([node.executedInterrupts, [...node.attempts.values()].map(({ state }) => state)]).toEqual([[], ['running']])
   })
 
   test('a reboot waits for the step of another Skyhook', () => {
-    const node = new NodeModel()
-    node.hangs.add('b')
+    const node = new NodeSimulator()
+    node.hangingPackages.add('b')
     node.apply('t', { packages: { b: pkg('1.0.0') } })
     node.settle()
     node.apply('s', { priority: 1, packages: { a: pkg('1.0.0', { interrupt: reboot }) } })
-    node.settleOver(5_000)
-    expect(node.interrupted).toEqual([])
+    node.settleFor(5_000)
+    expect(node.executedInterrupts).toEqual([])
     node.finishHanging('b')
-    node.settleOver(30_000)
-    expect([node.interrupted, node.status('s'), node.status('t')]).toEqual([['reboot'], 'complete', 'complete'])
-    expect(node.ran.filter((line) => line === 'b apply run.sh')).toHaveLength(1)
+    node.settleFor(30_000)
+    expect([node.executedInterrupts, node.status('s'), node.status('t')]).toEqual([['reboot'], 'complete', 'complete'])
+    expect(node.executedSteps.filter((line) => line === 'b apply run.sh')).toHaveLength(1)
   })
 
   test('after the agent started anew, an interrupt is not asked for while the Skyhook is paused', () => {
     const spec = { packages: { a: pkg('1.0.0', { interrupt: cron }) } }
-    const node = interrupting(spec)
+    const node = interruptingNode(spec)
     node.interrupts.clear()
     node.interruptAnswers.clear()
     node.apply('s', spec, { 'skyhook.nvidia.com/pause': 'true' })
-    node.settleOver(3_000)
-    expect([node.interrupted, node.reason()]).toEqual([[], 'Paused'])
+    node.settleFor(3_000)
+    expect([node.executedInterrupts, node.reason()]).toEqual([[], 'Paused'])
     node.apply('s', spec)
-    node.settleOver(5_000)
-    expect([node.interrupted, node.status()]).toEqual([['service cron'], 'complete'])
+    node.settleFor(5_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['service cron'], 'complete'])
   })
 })
 
 describe('the slot goes only when the cordon has gone', () => {
-  test.each<[string, (node: NodeModel) => void]>([
+  test.each<[string, (node: NodeSimulator) => void]>([
     ['a Skyhook that is gone', (node) => node.views.delete('s')],
     [
       'a node that leaves the selector',
@@ -246,32 +254,32 @@ describe('the slot goes only when the cordon has gone', () => {
       },
     ],
   ])('%s', (_, change) => {
-    const node = new NodeModel({ pool: 'x' })
+    const node = new NodeSimulator({ pool: 'x' })
     node.pods = [{ metadata: { name: 'cart', namespace: 'shop', uid: 'u', resourceVersion: '1' }, status: { phase: 'Running' } }]
-    node.refuse.add('cart')
+    node.refusingPods.add('cart')
     node.apply('s', { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0', { interrupt: cron }) } })
-    node.settleOver(3_000)
+    node.settleFor(3_000)
     expect(node.node.spec?.unschedulable).toBe(true)
-    node.holdPatches = true
+    node.arePatchesDelayed = true
     change(node)
     for (let round = 0; round < 20; round++) node.step()
     expect(node.slots).toHaveLength(1)
-    node.holdPatches = false
-    node.settleOver(3_000)
+    node.arePatchesDelayed = false
+    node.settleFor(3_000)
     expect([node.node.spec?.unschedulable, node.slots]).toEqual([false, []])
   })
 })
 
 describe('a Skyhook re-created in the middle of its work', () => {
-  const recreated = (packages: Record<string, PackageSpec>): NodeModel => {
-    const node = atWork(undefined, { packages: { a: pkg('1.0.0') } })
+  const recreatedNode = (packages: Record<string, PackageSpec>): NodeSimulator => {
+    const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
     node.views.delete('s')
-    node.settleOver(2_000)
-    node.ran.length = 0
+    node.settleFor(2_000)
+    node.executedSteps.length = 0
     node.apply('s', { packages })
     const view = node.views.get('s')
     if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, uid: 'another-uid' } })
-    node.settleOver(5_000)
+    node.settleFor(5_000)
     expect([node.status(), node.slots]).toEqual(['complete', []])
     return node
   }
@@ -280,27 +288,27 @@ describe('a Skyhook re-created in the middle of its work', () => {
     ['starts over', { a: pkg('1.0.0') }, install],
     ['upgrades what is half there', { a: pkg('1.1.0') }, upgrade],
     ['uninstalls what it has not got any more', {}, uninstall],
-  ])('%s', (_, packages, ran) => {
-    expect(recreated(packages).ran).toEqual(ran)
+  ])('%s', (_, packages, executedSteps) => {
+    expect(recreatedNode(packages).executedSteps).toEqual(executedSteps)
   })
 })
 
 test('a Skyhook re-created in the middle of an upgrade upgrades anew, and the older version goes', () => {
-  const node = atWork({ packages: { a: pkg('1.0.0') } }, { packages: { a: pkg('1.1.0') } })
+  const node = nodeAtWork({ packages: { a: pkg('1.0.0') } }, { packages: { a: pkg('1.1.0') } })
   node.views.delete('s')
-  node.settleOver(2_000)
-  node.ran.length = 0
+  node.settleFor(2_000)
+  node.executedSteps.length = 0
   node.apply('s', { packages: { a: pkg('1.1.0') } })
   const view = node.views.get('s')
   if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, uid: 'another-uid' } })
-  node.settleOver(5_000)
-  expect([node.ran, node.state(), node.status()]).toEqual([upgrade, ['a|1.1.0: config/complete'], 'complete'])
+  node.settleFor(5_000)
+  expect([node.executedSteps, node.state(), node.status()]).toEqual([upgrade, ['a|1.1.0: config/complete'], 'complete'])
 })
 
 test('a Skyhook that was replaced as the node left its selector gives its slot back only once its step was stopped', () => {
-  const node = new NodeModel({ pool: 'x' })
+  const node = new NodeSimulator({ pool: 'x' })
   const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } }
-  node.hangs.add('a')
+  node.hangingPackages.add('a')
   node.apply('s', spec)
   node.settle()
   const view = node.views.get('s')
@@ -316,15 +324,15 @@ test('a Skyhook that was replaced as the node left its selector gives its slot b
 })
 
 test('the end of a step that a node saw after it left the selector is not forgotten', () => {
-  const node = new NodeModel({ pool: 'x' })
-  node.hangs.add('a')
+  const node = new NodeSimulator({ pool: 'x' })
+  node.hangingPackages.add('a')
   node.apply('s', { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } })
   node.settle()
   node.node = { ...node.node, metadata: { ...node.node.metadata, labels: {} } }
   node.settle()
   node.finishHanging('a')
-  node.settleOver(2_000)
+  node.settleFor(2_000)
   node.node = { ...node.node, metadata: { ...node.node.metadata, labels: { pool: 'x' } } }
-  node.settleOver(5_000)
-  expect([node.ran, node.status()]).toEqual([install, 'complete'])
+  node.settleFor(5_000)
+  expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
 })

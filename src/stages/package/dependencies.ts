@@ -1,5 +1,5 @@
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { fulfils, isVersionOrRange } from './versions.ts'
+import { satisfiesConstraint, isVersionOrRange } from './versions.ts'
 
 type Packages = Readonly<Record<string, PackageSpec>>
 
@@ -7,13 +7,15 @@ type Packages = Readonly<Record<string, PackageSpec>>
 export function dependencyProblems(packages: Packages): string[] {
   const problems: string[] = []
   for (const [name, { dependsOn = {} }] of sorted(packages)) {
-    for (const [needed, wanted] of sorted(dependsOn)) {
-      const where = `packages.${name}.dependsOn.${needed}`
+    for (const [needed, constraint] of sorted(dependsOn)) {
+      const fieldPath = `packages.${name}.dependsOn.${needed}`
       const target = packages[needed]
-      if (needed === name) problems.push(`${where}: a package cannot depend on itself`)
-      else if (!target) problems.push(`${where}: there is no package ${needed} in this Skyhook`)
-      else if (!isVersionOrRange(wanted)) problems.push(`${where}: ${JSON.stringify(wanted)} is neither a version nor a semver range`)
-      else if (!fulfils(target.version, wanted)) problems.push(`${where}: wants ${wanted}, but ${needed} is at ${target.version}`)
+      if (needed === name) problems.push(`${fieldPath}: a package cannot depend on itself`)
+      else if (!target) problems.push(`${fieldPath}: there is no package ${needed} in this Skyhook`)
+      else if (!isVersionOrRange(constraint))
+        problems.push(`${fieldPath}: ${JSON.stringify(constraint)} is neither a version nor a semver range`)
+      else if (!satisfiesConstraint(target.version, constraint))
+        problems.push(`${fieldPath}: wants ${constraint}, but ${needed} is at ${target.version}`)
     }
   }
   const cycle = findCycle(packages)

@@ -1,6 +1,6 @@
 import type { PackageRecord } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
-import { configIsDue } from '../model/package-inputs.ts'
+import { isConfigDue } from '../model/package-inputs.ts'
 import { compareVersions } from './versions.ts'
 
 /** What one package of a Skyhook has to do next on this node. */
@@ -15,7 +15,7 @@ export type Due =
 
 export const packageKey = (name: string, version: string): string => `${name}|${version}`
 
-const nothing: Due = { due: 'nothing' }
+const nothingDue: Due = { due: 'nothing' }
 
 /**
  * The stage machine of one package name: entries of the journal against the spec (absent = removed from the Skyhook).
@@ -25,34 +25,34 @@ const nothing: Due = { due: 'nothing' }
  */
 export function dueOf(name: string, spec: PackageSpec | undefined, entries: readonly PackageRecord[], isDeleted = false): Due {
   const uninstalling = entries.find(({ stage, state }) => stage === 'uninstall' && state !== 'complete' && state !== 'skipped')
-  if (uninstalling) return onward(uninstalling)
-  const live = entries.filter(({ kept }) => kept !== true).toSorted((a, b) => compareVersions(b.version, a.version))
-  if (spec === undefined) return dueOfRemoved(live, isDeleted)
+  if (uninstalling) return continueEntry(uninstalling)
+  const activeEntries = entries.filter(({ retained }) => retained !== true).toSorted((a, b) => compareVersions(b.version, a.version))
+  if (spec === undefined) return dueOfRemoved(activeEntries, isDeleted)
 
-  const begun = live.filter(({ work, finished }) => work !== undefined || finished !== undefined)
-  const newest = begun[0]
-  const entry = live.find(({ version }) => version === spec.version)
+  const startedEntries = activeEntries.filter(({ work, finishedInputs }) => work !== undefined || finishedInputs !== undefined)
+  const newest = startedEntries[0]
+  const entry = activeEntries.find(({ version }) => version === spec.version)
   const key = packageKey(name, spec.version)
   if (spec.uninstall?.enabled === true && spec.uninstall.apply === true) {
-    if (newest) return beginAt(newest, 'uninstall')
-    const idle = live.find((other) => other !== entry || other.stage !== 'uninstall')
-    return idle ? { due: 'forget', key: packageKey(name, idle.version) } : nothing
+    if (newest) return beginStageOf(newest, 'uninstall')
+    const unstartedVersion = activeEntries.find((other) => other !== entry || other.stage !== 'uninstall')
+    return unstartedVersion ? { due: 'forget', key: packageKey(name, unstartedVersion.version) } : nothingDue
   }
-  const higher = begun.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only began
-  if (higher && spec.uninstall?.enabled !== false) return beginAt(higher, 'uninstall')
+  const higher = startedEntries.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only began
+  if (higher && spec.uninstall?.enabled !== false) return beginStageOf(higher, 'uninstall')
   if (higher) return { due: 'begin', key, version: spec.version, stage: 'apply' }
   if (entry)
     return dueOfEntry(
       entry,
       spec,
-      begun.some((other) => other !== entry),
+      startedEntries.some((other) => other !== entry),
     )
-  const unbegun = live.find((other) => !begun.includes(other))
-  if (unbegun) return { due: 'forget', key: packageKey(name, unbegun.version) }
+  const unstartedEntry = activeEntries.find((other) => !startedEntries.includes(other))
+  if (unstartedEntry) return { due: 'forget', key: packageKey(name, unstartedEntry.version) }
   return { due: 'begin', key, version: spec.version, stage: newest === undefined ? 'apply' : 'upgrade' }
 }
 
-const beginAt = ({ name, version }: PackageRecord, stage: StageName): Due => ({
+const beginStageOf = ({ name, version }: PackageRecord, stage: StageName): Due => ({
   due: 'begin',
   key: packageKey(name, version),
   version,
@@ -60,35 +60,35 @@ const beginAt = ({ name, version }: PackageRecord, stage: StageName): Due => ({
 })
 
 /** Taken out of the Skyhook, a package is uninstalled unless its policy keeps it; deleted with it, only if its policy says so. */
-function dueOfRemoved(live: readonly PackageRecord[], isDeleted: boolean): Due {
-  for (const entry of live) {
+function dueOfRemoved(activeEntries: readonly PackageRecord[], isDeleted: boolean): Due {
+  for (const entry of activeEntries) {
     const key = packageKey(entry.name, entry.version)
-    if (entry.work === undefined && entry.finished === undefined) return { due: 'forget', key }
+    if (entry.work === undefined && entry.finishedInputs === undefined) return { due: 'forget', key }
     if (isDeleted ? entry.uninstall?.enabled !== true : entry.uninstall?.enabled === false) continue
-    return beginAt(entry, 'uninstall')
+    return beginStageOf(entry, 'uninstall')
   }
-  return nothing
+  return nothingDue
 }
 
-function dueOfEntry(entry: PackageRecord, spec: PackageSpec, isOverOlder: boolean): Due {
-  if (entry.state !== 'complete' && entry.state !== 'skipped') return onward(entry)
+function dueOfEntry(entry: PackageRecord, spec: PackageSpec, hasOlderVersion: boolean): Due {
+  if (entry.state !== 'complete' && entry.state !== 'skipped') return continueEntry(entry)
   switch (entry.stage) {
     case 'uninstall':
-      return beginAt(entry, isOverOlder ? 'upgrade' : 'apply')
+      return beginStageOf(entry, hasOlderVersion ? 'upgrade' : 'apply')
     case 'apply':
     case 'upgrade':
-      return beginAt(entry, 'config')
+      return beginStageOf(entry, 'config')
     case 'config':
-      if (configIsDue(entry, spec)) return beginAt(entry, 'config')
-      return entry.owes ? beginAt(entry, 'interrupt') : nothing
+      if (isConfigDue(entry, spec)) return beginStageOf(entry, 'config')
+      return entry.pendingInterrupt ? beginStageOf(entry, 'interrupt') : nothingDue
     case 'interrupt':
-      return beginAt(entry, 'post-interrupt')
+      return beginStageOf(entry, 'post-interrupt')
     case 'post-interrupt':
-      return configIsDue(entry, spec) ? beginAt(entry, 'config') : nothing
+      return isConfigDue(entry, spec) ? beginStageOf(entry, 'config') : nothingDue
   }
 }
 
-const onward = (entry: PackageRecord): Due => ({ due: 'continue', key: packageKey(entry.name, entry.version) })
+const continueEntry = (entry: PackageRecord): Due => ({ due: 'continue', key: packageKey(entry.name, entry.version) })
 
 /** True when a package is what the spec asks for and nothing is due; dependents may start. */
 export const isComplete = (name: string, spec: PackageSpec, entries: readonly PackageRecord[]): boolean =>
@@ -98,8 +98,8 @@ export const isComplete = (name: string, spec: PackageSpec, entries: readonly Pa
 export function isMidChange(entry: PackageRecord): boolean {
   return (
     entry.work !== undefined &&
-    entry.kept !== true &&
+    entry.retained !== true &&
     entry.state !== 'skipped' &&
-    !(entry.state === 'complete' && (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.owes)))
+    !(entry.state === 'complete' && (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.pendingInterrupt)))
   )
 }

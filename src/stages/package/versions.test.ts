@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compareVersions, fulfils, isVersionOrRange, parseVersion } from './versions.ts'
+import { compareVersions, satisfiesConstraint, isVersionOrRange, parseVersion } from './versions.ts'
 
 describe('what is a version', () => {
   test.each(['1', '1.2', '1.2.3', 'v1.2.3', '2024.05.10', '1.02.0', '1.2.3-rc.1', '1.2.3+b', '1-rc1', '2024.7.7-test'])(
@@ -60,7 +60,7 @@ describe('dependsOn', () => {
     ['2024.05.10', '>=2024.1', true],
     ['1.2.3', 'nonsense', false],
   ])('%s for %s: %s', (version, wanted, expected) => {
-    expect(fulfils(version, wanted)).toBe(expected)
+    expect(satisfiesConstraint(version, wanted)).toBe(expected)
   })
   test('text that is neither version nor range is told apart', () => {
     expect(isVersionOrRange('^1.2')).toBe(true)

@@ -51,18 +51,18 @@ function comparePrerelease(a: readonly string[], b: readonly string[]): number {
 }
 
 /** True when `version` is what a `dependsOn` value asks for: that very string, or a version inside a semver range. */
-export function fulfils(version: string, wanted: string): boolean {
-  if (version === wanted) return true
-  if (parseVersion(wanted)) return false // an exact version is compared as written, as the incumbent does
-  const normal = normalise(version)
-  return normal !== undefined && validRange(wanted) !== null && satisfies(normal, wanted, { includePrerelease: true })
+export function satisfiesConstraint(version: string, constraint: string): boolean {
+  if (version === constraint) return true
+  if (parseVersion(constraint)) return false // an exact version is compared as written, as the operator does
+  const normalized = normalize(version)
+  return normalized !== undefined && validRange(constraint) !== null && satisfies(normalized, constraint, { includePrerelease: true })
 }
 
 /** True when the text can stand in `dependsOn`. */
 export const isVersionOrRange = (text: string): boolean =>
   parseVersion(text) !== undefined || (text.trim() !== '' && validRange(text) !== null)
 
-function normalise(version: string): string | undefined {
+function normalize(version: string): string | undefined {
   const parsed = parseVersion(version)
   if (!parsed) return undefined
   const prerelease = parsed.prerelease.map((part) => (/^\d+$/.test(part) ? BigInt(part).toString() : part)).join('.')

@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeModel } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 
-const one: Readonly<Record<string, PackageSpec>> = { a: { version: '1.0.0', image: 'r/a' } }
+const singlePackage: Readonly<Record<string, PackageSpec>> = { a: { version: '1.0.0', image: 'r/a' } }
 
 /** What the Node shows over some time, each change with its time since then: status and reason. */
-function shownOver(node: NodeModel, ms: number): [number, string | undefined, string | undefined][] {
+function shownDuring(node: NodeSimulator, ms: number): [number, string | undefined, string | undefined][] {
   const startMs = node.nowMs
   const shown: [number, string | undefined, string | undefined][] = []
-  const look = (): void => {
+  const observe = (): void => {
     const reason = node.annotation('reason_s')
     const now = [node.status(), reason === undefined ? undefined : (JSON.parse(reason) as { reason: string }).reason] as const
     if (shown.at(-1)?.slice(1).join() !== now.join()) shown.push([node.nowMs - startMs, ...now])
   }
   for (;;) {
-    for (let idle = 0; idle < 2; look()) idle = node.step() ? 0 : idle + 1 // a refused slot is known in the next decision
-    const next = node.lastPlan?.wakeAtMs ?? Number.POSITIVE_INFINITY
+    for (let idle = 0; idle < 2; observe()) idle = node.step() ? 0 : idle + 1 // a refused slot is known in the next decision
+    const next = node.lastPlan?.requeueAtMs ?? Number.POSITIVE_INFINITY
     if (next > startMs + ms) break
     node.nowMs = Math.max(node.nowMs + 1, next)
   }
@@ -24,10 +24,10 @@ function shownOver(node: NodeModel, ms: number): [number, string | undefined, st
 
 describe('what the Node shows', () => {
   test('of a failure comes with its reason, of a repeated one, too', () => {
-    const node = new NodeModel()
-    node.exits.set('a apply', 1)
-    node.apply('s', { packages: one })
-    expect(shownOver(node, 6_000)).toEqual([
+    const node = new NodeSimulator()
+    node.exitCodes.set('a apply', 1)
+    node.apply('s', { packages: singlePackage })
+    expect(shownDuring(node, 6_000)).toEqual([
       [0, undefined, undefined],
       [0, 'in_progress', undefined],
       [0, 'erroring', 'StepFailed'],
@@ -37,10 +37,10 @@ describe('what the Node shows', () => {
   })
 
   test('of a wait that has only just begun is nothing yet', () => {
-    const node = new NodeModel()
-    node.grantSlots = false
-    node.apply('s', { packages: one })
-    expect(shownOver(node, 1_000)).toEqual([
+    const node = new NodeSimulator()
+    node.areSlotsGranted = false
+    node.apply('s', { packages: singlePackage })
+    expect(shownDuring(node, 1_000)).toEqual([
       [0, undefined, undefined],
       [700, 'waiting', 'WaitingForSlot'],
     ])
@@ -50,22 +50,22 @@ describe('what the Node shows', () => {
     ['a reset', (annotations) => delete annotations['skyhook.nvidia.com/nodeState_s']],
     ['one package that is to run again', (annotations) => (annotations['skyhook.nvidia.com/nodeState_s'] = '{}')],
   ])('is not complete any more with the answer to %s', (_, edit) => {
-    const node = new NodeModel()
-    node.apply('s', { packages: one })
-    node.settleOver(5_000)
-    node.grantSlots = false
+    const node = new NodeSimulator()
+    node.apply('s', { packages: singlePackage })
+    node.settleFor(5_000)
+    node.areSlotsGranted = false
     node.edit(edit)
     expect(node.status()).toBe('complete')
-    expect(shownOver(node, 5_000)[0]).toEqual([0, 'waiting', 'WaitingForSlot'])
+    expect(shownDuring(node, 5_000)[0]).toEqual([0, 'waiting', 'WaitingForSlot'])
   })
 
   test('stays complete for the spec before while new work only just waits', () => {
-    const node = new NodeModel()
-    node.apply('s', { packages: one })
-    node.settleOver(5_000)
-    node.grantSlots = false
+    const node = new NodeSimulator()
+    node.apply('s', { packages: singlePackage })
+    node.settleFor(5_000)
+    node.areSlotsGranted = false
     node.apply('s', { packages: { a: { version: '2.0.0', image: 'r/a' } } })
-    expect(shownOver(node, 1_000)).toEqual([
+    expect(shownDuring(node, 1_000)).toEqual([
       [0, 'complete', undefined],
       [700, 'waiting', 'WaitingForSlot'],
     ])

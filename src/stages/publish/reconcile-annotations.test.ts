@@ -1,68 +1,69 @@
 import { describe, expect, test } from 'vitest'
-import { NodeModel } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 
 const spec = { packages: { a: { version: '1.0.0', image: 'r/pkg' }, b: { version: '1.0.0', image: 'r/pkg' } } }
-const applies = (node: NodeModel, name: string): number => node.ran.filter((line) => line.startsWith(`${name} apply `)).length
-const told = (node: NodeModel, type: string): number => node.events.filter((event) => event.type === type).length
+const countApplies = (node: NodeSimulator, name: string): number =>
+  node.executedSteps.filter((line) => line.startsWith(`${name} apply `)).length
+const countEvents = (node: NodeSimulator, type: string): number => node.events.filter((event) => event.type === type).length
 
-function withoutEntry(node: NodeModel, key: string): void {
+function removeEntry(node: NodeSimulator, key: string): void {
   node.edit((annotations) => {
     const state = JSON.parse(annotations['skyhook.nvidia.com/nodeState_s'] ?? '') as Record<string, object>
     annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(Object.entries(state).filter(([one]) => one !== key)))
   })
 }
 
-function completed(): NodeModel {
-  const node = new NodeModel()
+function completedNode(): NodeSimulator {
+  const node = new NodeSimulator()
   node.apply('s', spec)
-  node.settleOver(5_000)
+  node.settleFor(5_000)
   expect(node.status()).toBe('complete')
   return node
 }
 
 /** Decides again and again before what it publishes arrives. */
-function whileNothingArrives(node: NodeModel): void {
-  node.holdPatches = true
+function withDelayedPatches(node: NodeSimulator): void {
+  node.arePatchesDelayed = true
   for (let round = 0; round < 50; round++) {
     node.nowMs += 100
     node.step()
   }
-  node.holdPatches = false
-  node.settleOver(5_000)
+  node.arePatchesDelayed = false
+  node.settleFor(5_000)
 }
 
 describe("a person's edit is one, however often it is decided before the answer to it is there", () => {
   test('an entry that is gone', () => {
-    const node = completed()
-    withoutEntry(node, 'b|1.0.0')
-    whileNothingArrives(node)
-    expect([applies(node, 'a'), applies(node, 'b'), told(node, 'edited'), node.status()]).toEqual([1, 2, 1, 'complete'])
-    withoutEntry(node, 'b|1.0.0')
-    node.settleOver(5_000)
-    expect([applies(node, 'b'), told(node, 'edited')]).toEqual([3, 2]) // the same edit later is another one
+    const node = completedNode()
+    removeEntry(node, 'b|1.0.0')
+    withDelayedPatches(node)
+    expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'edited'), node.status()]).toEqual([1, 2, 1, 'complete'])
+    removeEntry(node, 'b|1.0.0')
+    node.settleFor(5_000)
+    expect([countApplies(node, 'b'), countEvents(node, 'edited')]).toEqual([3, 2]) // the same edit later is another one
   })
 
   test('the whole annotation', () => {
-    const node = completed()
+    const node = completedNode()
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
-    whileNothingArrives(node)
-    expect([applies(node, 'a'), applies(node, 'b'), told(node, 'reset'), node.status()]).toEqual([2, 2, 1, 'complete'])
+    withDelayedPatches(node)
+    expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'reset'), node.status()]).toEqual([2, 2, 1, 'complete'])
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
-    node.settleOver(5_000)
-    expect([applies(node, 'a'), told(node, 'reset')]).toEqual([3, 2])
+    node.settleFor(5_000)
+    expect([countApplies(node, 'a'), countEvents(node, 'reset')]).toEqual([3, 2])
   })
 })
 
 test('a reset stops the running step, starts nothing more of the old, and then begins anew', () => {
-  const node = new NodeModel()
-  node.hangs.add('a')
+  const node = new NodeSimulator()
+  node.hangingPackages.add('a')
   node.apply('s', spec)
-  node.settleOver(3_000)
-  expect(node.ran.filter((line) => line.startsWith('a '))).toHaveLength(1)
+  node.settleFor(3_000)
+  expect(node.executedSteps.filter((line) => line.startsWith('a '))).toHaveLength(1)
   node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
-  node.hangs.clear()
-  node.settleOver(5_000)
-  expect([applies(node, 'a'), applies(node, 'b'), told(node, 'reset'), node.status()]).toEqual([2, 2, 1, 'complete'])
+  node.hangingPackages.clear()
+  node.settleFor(5_000)
+  expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'reset'), node.status()]).toEqual([2, 2, 1, 'complete'])
 })
 
 describe('a companion that is none of ours', () => {
@@ -71,13 +72,13 @@ describe('a companion that is none of ours', () => {
     ['with a revision that is no number', '{"rev":1e309,"sha256":"x"}'],
     ['with reboots that are no counts', '{"rev":1,"sha256":"x","reboots":{"x/a":"many"}}'],
   ])('%s changes nothing', (_, companion) => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/journal_s'] = companion
     })
     node.apply('s', spec)
-    node.settleOver(5_000)
-    expect([applies(node, 'a'), told(node, 'reset'), node.status()]).toEqual([1, 0, 'complete'])
+    node.settleFor(5_000)
+    expect([countApplies(node, 'a'), countEvents(node, 'reset'), node.status()]).toEqual([1, 0, 'complete'])
     expect(node.journal.skyhooks['s']?.reboots).toEqual({})
     expect(node.annotation('journal_s')).toMatch(/"rev":\d+,/)
   })

@@ -4,11 +4,11 @@ import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journa
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { StageName } from '../../schemas/skyhook.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
-import { newRecord } from '../model/plan-builder.ts'
-import { haltAll, haltPackage } from '../package/cancel.ts'
+import { newSkyhookRecord } from '../model/plan-builder.ts'
+import { cancelAll, cancelPackage } from '../package/cancel.ts'
 import type { StageEvent } from '../model/plan.ts'
 
-type WrittenEntry = { readonly version?: unknown; readonly stage?: unknown; readonly state?: unknown; readonly image?: unknown }
+type AnnotationEntry = { readonly version?: unknown; readonly stage?: unknown; readonly state?: unknown; readonly image?: unknown }
 
 export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }
 
@@ -17,16 +17,16 @@ export type Reconciled = { readonly journal: Journal; readonly events: readonly 
  * companion's hash tells our own writing from a person's. Where the Node itself is another one (registered anew, restored
  * from a backup), the journal wins.
  */
-export function reconcile(journal: Journal, node: KubernetesNode): Reconciled {
+export function reconcileAnnotations(journal: Journal, node: KubernetesNode): Reconciled {
   const events: StageEvent[] = []
   const skyhooks: Record<string, SkyhookRecord> = {}
-  let changed = false
+  let hasChanged = false
   for (const [name, record] of Object.entries(journal.skyhooks)) {
     const next = record.orphaned ? record : reconcileOne(name, record, node, journal.nodeUid, events)
-    if (next !== record) changed = true
+    if (next !== record) hasChanged = true
     if (next) skyhooks[name] = next
   }
-  return { journal: changed ? { ...journal, skyhooks } : journal, events }
+  return { journal: hasChanged ? { ...journal, skyhooks } : journal, events }
 }
 
 function reconcileOne(
@@ -39,9 +39,9 @@ function reconcileOne(
   if (!record.published) return record // never shown: nothing a person could have changed
   const text = node.metadata.annotations?.[nodeStateKey(name)]
   const companion = parseCompanion(node.metadata.annotations?.[journalKey(name)])
-  const registeredAnew = node.metadata.uid !== journalNodeUid
-  if (registeredAnew || companion === undefined) {
-    if (registeredAnew)
+  const isReregistered = node.metadata.uid !== journalNodeUid
+  if (isReregistered || companion === undefined) {
+    if (isReregistered)
       events.push({ type: 'republished', skyhook: name, message: 'the Node registered anew; its state is published again' })
     return record // the journal wins; publication shows the difference and writes it
   }
@@ -52,11 +52,11 @@ function reconcileOne(
     events.push({ type: 'reset', skyhook: name })
     return { ...startOver(record), edit }
   }
-  return { ...edited(name, record, text, events), edit }
+  return { ...applyEdit(name, record, text, events), edit }
 }
 
 /** What stands there as we publish for the first time (in this life) is no edit of what we publish. */
-export function standingEdit(node: KubernetesNode, name: string): { readonly edit?: string } {
+export function existingEdit(node: KubernetesNode, name: string): { readonly edit?: string } {
   const companion = parseCompanion(node.metadata.annotations?.[journalKey(name)])
   return companion ? { edit: editOf(companion, node.metadata.annotations?.[nodeStateKey(name)]) } : {}
 }
@@ -66,55 +66,59 @@ export const editOf = ({ rev }: Companion, text: string | undefined): string => 
 
 /** Forgets everything that was done; the Skyhook begins again as on a new node. The slot, if any, is found again by its Lease. */
 function startOver(record: SkyhookRecord): SkyhookRecord {
-  const { stopping, interrupt } = haltAll(record)
-  return { ...newRecord(record.uid), rev: record.rev, ...(stopping && { stopping }), ...(interrupt && { interrupt }) }
+  const { canceling, interrupt } = cancelAll(record)
+  return { ...newSkyhookRecord(record.uid), rev: record.rev, ...(canceling && { canceling }), ...(interrupt && { interrupt }) }
 }
 
 const stages: readonly string[] = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] satisfies StageName[]
 
 /** A person's edit, entry by entry against what was published: gone restarts the package, another stage restarts there. */
-function edited(name: string, record: SkyhookRecord, text: string, events: StageEvent[]): SkyhookRecord {
-  const wanted = parseState(text)
-  const base = parseState(record.published?.state ?? '{}') ?? {}
-  if (!wanted) {
+function applyEdit(name: string, record: SkyhookRecord, text: string, events: StageEvent[]): SkyhookRecord {
+  const editedEntries = parseState(text)
+  const publishedEntries = parseState(record.published?.state ?? '{}') ?? {}
+  if (!editedEntries) {
     events.push({ type: 'editIgnored', skyhook: name, message: 'the annotation is no JSON object; it is published again' })
     return republish(record)
   }
   const packages: Record<string, PackageRecord> = {}
   let { flags } = record
-  let halted = record
+  let canceled = record
   for (const [key, entry] of Object.entries(record.packages)) {
-    const was = base[key]
-    const now = wanted[key]
-    if (was !== undefined && now === undefined) {
+    const publishedEntry = publishedEntries[key]
+    const editedEntry = editedEntries[key]
+    if (publishedEntry !== undefined && editedEntry === undefined) {
       flags = withoutFlags(flags, entry.name)
-      halted = haltOwner(halted, key, entry)
+      canceled = cancelOwner(canceled, key, entry)
       events.push({ type: 'edited', skyhook: name, package: entry.name })
       continue
     }
-    if (now !== undefined && was !== undefined && (now.stage !== was.stage || now.state !== was.state)) {
-      if (typeof now.stage === 'string' && stages.includes(now.stage)) {
-        const { attempt: _, retryAtMs: __, failure: ___, finished: ____, ...kept } = entry
+    if (
+      editedEntry !== undefined &&
+      publishedEntry !== undefined &&
+      (editedEntry.stage !== publishedEntry.stage || editedEntry.state !== publishedEntry.state)
+    ) {
+      if (typeof editedEntry.stage === 'string' && stages.includes(editedEntry.stage)) {
+        const { attempt: _, retryAtMs: __, failure: ___, finishedInputs: ____, ...retained } = entry
         packages[key] = {
-          ...kept,
-          stage: now.stage as StageName,
-          state: now.state === 'complete' ? 'complete' : 'in_progress',
+          ...retained,
+          stage: editedEntry.stage as StageName,
+          state: editedEntry.state === 'complete' ? 'complete' : 'in_progress',
           restarts: 0,
         }
         flags = withoutFlags(flags, entry.name)
-        halted = haltOwner(halted, key, entry)
+        canceled = cancelOwner(canceled, key, entry)
         events.push({ type: 'edited', skyhook: name, package: entry.name })
         continue
       }
       events.push({
         type: 'editIgnored',
         skyhook: name,
-        message: `${key}: ${JSON.stringify(now.stage)} is no stage; the entry is published again`,
+        message: `${key}: ${JSON.stringify(editedEntry.stage)} is no stage; the entry is published again`,
       })
     }
     packages[key] = entry
   }
-  for (const key of Object.keys(wanted)) {
+  for (const key of Object.keys(editedEntries)) {
     if (!(key in record.packages))
       events.push({
         type: 'editIgnored',
@@ -122,14 +126,14 @@ function edited(name: string, record: SkyhookRecord, text: string, events: Stage
         message: `${key}: no such package was installed by this Skyhook; the entry is removed`,
       })
   }
-  return republish({ ...halted, packages, flags })
+  return republish({ ...canceled, packages, flags })
 }
 
 /** What is under way for an entry that a person restarts ends first: its step is stopped, its interrupt waited for. */
-function haltOwner(record: SkyhookRecord, key: string, entry: PackageRecord): SkyhookRecord {
-  const halted = haltPackage(record, entry)
-  const { interrupt } = halted
-  return interrupt?.owners.includes(key) ? { ...halted, interrupt: { ...interrupt, abandoned: true } } : halted
+function cancelOwner(record: SkyhookRecord, key: string, entry: PackageRecord): SkyhookRecord {
+  const canceled = cancelPackage(record, entry)
+  const { interrupt } = canceled
+  return interrupt?.owners.includes(key) ? { ...canceled, interrupt: { ...interrupt, abandoned: true } } : canceled
 }
 
 const withoutFlags = (flags: Readonly<Record<string, number>>, packageName: string): Record<string, number> =>
@@ -150,11 +154,11 @@ export function parseCompanion(text: string | undefined): Companion | undefined 
 }
 
 /** Entries of nodeState as somebody wrote them; undefined when it is no object. */
-export function parseState(text: string): Record<string, WrittenEntry> | undefined {
+export function parseState(text: string): Record<string, AnnotationEntry> | undefined {
   const entries = parseObject(text)
   if (!entries) return undefined
   return Object.fromEntries(
-    Object.entries(entries).map(([key, entry]) => [key, typeof entry === 'object' && entry !== null ? (entry as WrittenEntry) : {}]),
+    Object.entries(entries).map(([key, entry]) => [key, typeof entry === 'object' && entry !== null ? (entry as AnnotationEntry) : {}]),
   )
 }
 

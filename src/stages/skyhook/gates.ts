@@ -2,15 +2,16 @@ import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
 import { dependencyProblems } from '../package/dependencies.ts'
 import type { Reason } from '../model/reasons.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
-import type { SkyhookView, World } from '../model/snapshot.ts'
+import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 
-export const isSelected = (view: SkyhookView, world: World): boolean => selects(view.spec.nodeSelectors, world.node.metadata.labels ?? {})
+export const isSelected = (view: SkyhookView, snapshot: Snapshot): boolean =>
+  selects(view.spec.nodeSelectors, snapshot.node.metadata.labels ?? {})
 
 const isTrue = (value: string | undefined): boolean => value === 'true'
 
 export const isPaused = (view: SkyhookView): boolean => isTrue(view.metadata.annotations?.[pauseKey])
 export const isDisabled = (view: SkyhookView): boolean => isTrue(view.metadata.annotations?.[disableKey])
-export const isIgnored = (world: World): boolean => isTrue(world.node.metadata.labels?.[ignoreLabel])
+export const isIgnored = (snapshot: Snapshot): boolean => isTrue(snapshot.node.metadata.labels?.[ignoreLabel])
 
 /** What makes a spec unusable on any node, in one message; the CRD refuses most of it before. */
 export function specProblem(view: SkyhookView): Reason | undefined {
@@ -19,29 +20,30 @@ export function specProblem(view: SkyhookView): Reason | undefined {
 }
 
 /** Taints of the node that keep this Skyhook away; its own, cordons and the runtime-required taint never do. */
-function intolerable(view: SkyhookView, world: World): string[] {
-  const { runtimeRequiredTaint } = world.settings
+function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
+  const { runtimeRequiredTaint } = snapshot.settings
   const tolerations = [
     { key: 'node.kubernetes.io/unschedulable', operator: 'Exists' as const },
     { key: runtimeRequiredTaint.key, operator: 'Exists' as const },
     ...(view.spec.additionalTolerations ?? []),
   ]
-  return (world.node.spec?.taints ?? [])
+  return (snapshot.node.spec?.taints ?? [])
     .filter((taint) => taint.effect !== 'PreferNoSchedule' && !tolerates(tolerations, taint))
     .map(({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`)
 }
 
 /** Why a Skyhook may not begin on this node now, before slots are looked at. They gate only the beginning. */
-export function beginGate(view: SkyhookView, world: World, earlier: string | undefined): Reason | undefined {
-  if (isIgnored(world)) return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true` }
+export function startGate(view: SkyhookView, snapshot: Snapshot, precedingSkyhook: string | undefined): Reason | undefined {
+  if (isIgnored(snapshot)) return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true` }
   if (isDisabled(view)) return { reason: 'Disabled', message: `the Skyhook carries the annotation ${disableKey}=true` }
   if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true` }
   const problem = specProblem(view)
   if (problem) return problem
-  if (earlier !== undefined)
-    return { reason: 'WaitingForPriority', message: `Skyhook ${earlier} comes first and is not complete on this node` }
-  if (world.host.state === 'unusable') return rebootOfAnother(world) ?? { reason: world.host.reason, message: world.host.message }
-  const taints = intolerable(view, world)
+  if (precedingSkyhook !== undefined)
+    return { reason: 'WaitingForPriority', message: `Skyhook ${precedingSkyhook} comes first and is not complete on this node` }
+  if (snapshot.host.state === 'unusable')
+    return otherRebootReason(snapshot) ?? { reason: snapshot.host.reason, message: snapshot.host.message }
+  const taints = untoleratedTaints(view, snapshot)
   if (taints.length > 0)
     return {
       reason: 'TaintNotTolerated',
@@ -51,7 +53,7 @@ export function beginGate(view: SkyhookView, world: World, earlier: string | und
 }
 
 /** The bus ends before the agent does when the host goes down: for those who wait no trouble of the host's. */
-function rebootOfAnother({ journal, bootId }: World): Reason | undefined {
+function otherRebootReason({ journal, bootId }: Snapshot): Reason | undefined {
   const rebooting = Object.entries(journal.skyhooks).find(
     ([, { interrupt }]) => interrupt?.interrupt.type === 'reboot' && interrupt.bootId === bootId,
   )
@@ -59,9 +61,9 @@ function rebootOfAnother({ journal, bootId }: World): Reason | undefined {
 }
 
 /** Why a begun Skyhook starts nothing new for now; what runs ends and is recorded, slot and cordon stay. */
-export function holdGate(view: SkyhookView, world: World): Reason | undefined {
-  if (isIgnored(world)) return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true; begun work is held` }
+export function pauseReason(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
+  if (isIgnored(snapshot)) return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true; begun work is held` }
   if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true; begun work is held` }
-  if (world.host.state === 'unusable') return { reason: world.host.reason, message: world.host.message }
+  if (snapshot.host.state === 'unusable') return { reason: snapshot.host.reason, message: snapshot.host.message }
   return specProblem(view)
 }

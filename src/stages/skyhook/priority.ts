@@ -1,11 +1,11 @@
 import type { SkyhookView } from '../model/snapshot.ts'
 
-/** The incumbent's default when spec.priority is absent. */
+/** The operator's default when spec.priority is absent. */
 const defaultPriority = 200
 
 export const priorityOf = (view: SkyhookView): number => view.spec.priority ?? defaultPriority
 
 /** Order in which Skyhooks work on a node: lower priority number first, then by name. */
-export function inOrder(skyhooks: readonly SkyhookView[]): SkyhookView[] {
+export function sortByPriority(skyhooks: readonly SkyhookView[]): SkyhookView[] {
   return [...skyhooks].sort((a, b) => priorityOf(a) - priorityOf(b) || (a.metadata.name < b.metadata.name ? -1 : 1))
 }

@@ -9,13 +9,13 @@ import { openSteps } from '../../../schemas/journal.ts'
 import type { StepAttempt } from '../../../schemas/journal.ts'
 import type { State } from '../../state/state.ts'
 
-/** Signals can be lost with a bus; whatever runs is looked at this often besides. */
-const lookEveryMs = 10_000
+/** Signals can be lost with a bus; whatever runs is looked at this often sharingNodesOf. */
+const observeIntervalMs = 10_000
 /** A host that has not gone down within this was not going to. */
-const shutdownTakesMs = 300_000
+const maxShutdownMs = 300_000
 
 /** Where an attempt writes, and what must not be quoted from there; kept on the host for whichever agent sees its end. */
-export type LogNote = { readonly files: LogFiles; readonly secrets: readonly string[] }
+export type StepLogNote = { readonly files: LogFiles; readonly secrets: readonly string[] }
 
 /** Keeps the state's knowledge of the step attempts that the journal has open. */
 export type StepObserver = {
@@ -26,19 +26,21 @@ export type StepObserver = {
 }
 
 export function createStepObserver(host: StepHost, connection: BusConnection, state: State, wake: () => void): StepObserver {
-  const goingDown = new Map<string, number>()
+  const shutdownSinceMs = new Map<string, number>()
 
   async function observe(step: StepAttempt): Promise<void> {
-    const seen = await observeStepUnit(host, { id: step.id, unit: step.unit, bootId: step.bootId })
-    const known = state.attempts.get(step.id)
-    if (known?.state === 'ended') return
-    if (seen.state === 'absent' && known?.state === 'absent') return // with the hindrance, until it is started
-    if (seen.state !== 'ended') state.attempts.set(step.id, { state: seen.state })
-    else if (seen.hostStopping && step.bootId === state.bootId && isGoingDown(step)) state.attempts.set(step.id, { state: 'running' })
+    const observed = await observeStepUnit(host, { id: step.id, unit: step.unit, bootId: step.bootId })
+    const previous = state.attempts.get(step.id)
+    if (previous?.state === 'ended') return
+    if (observed.state === 'absent' && previous?.state === 'absent') return // with the startBlocker, until it is started
+    if (observed.state !== 'ended') state.attempts.set(step.id, { state: observed.state })
+    else if (observed.isHostStopping && step.bootId === state.bootId && isGoingDown(step)) state.attempts.set(step.id, { state: 'running' })
     else {
-      const failed = seen.result.outcome !== 'exited' || seen.result.code !== 0
+      const failed = observed.result.outcome !== 'exited' || observed.result.code !== 0
       const logTail = failed ? await tailOfAttempt(step) : undefined
-      const end = seen.hostStopping ? ({ outcome: 'unknown', detail: 'the host was going down when it ended' } as const) : seen.result
+      const end = observed.isHostStopping
+        ? ({ outcome: 'unknown', detail: 'the host was going down when it ended' } as const)
+        : observed.result
       state.attempts.set(step.id, { state: 'ended', end, ...(logTail && { logTail }) })
     }
     wake()
@@ -48,15 +50,15 @@ export function createStepObserver(host: StepHost, connection: BusConnection, st
   async function tailOfAttempt({ id }: StepAttempt): Promise<string | undefined> {
     const text = await readStepNote(host, id)
     if (text === undefined) return undefined
-    const { files, secrets } = JSON.parse(text) as LogNote
+    const { files, secrets } = JSON.parse(text) as StepLogNote
     return await failureTail(host.root, files, secrets)
   }
 
   /** Whatever the shutdown of the host ended is judged in the next boot; a shutdown that was called off counts after a while. */
   function isGoingDown(step: StepAttempt): boolean {
-    const sinceMs = goingDown.get(step.id) ?? Date.now()
-    goingDown.set(step.id, sinceMs)
-    return Date.now() - sinceMs < shutdownTakesMs
+    const sinceMs = shutdownSinceMs.get(step.id) ?? Date.now()
+    shutdownSinceMs.set(step.id, sinceMs)
+    return Date.now() - sinceMs < maxShutdownMs
   }
 
   async function observeOpen(): Promise<void> {
@@ -64,23 +66,23 @@ export function createStepObserver(host: StepHost, connection: BusConnection, st
     await Promise.all(openSteps(state.journal).map(observe))
   }
 
-  const ignore = (): void => undefined // the bus is away: the look after reconnecting finds what ended
-  const offJobs = host.units.onJobEnd(({ unit }) => {
+  const ignoreError = (): void => undefined // the bus is away: the look after reconnecting finds what ended
+  const unsubscribeJobs = host.units.onJobEnd(({ unit }) => {
     const step = openSteps(state.journal).find((open) => open.unit === unit)
-    if (step) observe(step).catch(ignore)
+    if (step) observe(step).catch(ignoreError)
   })
-  const offState = connection.onState((bus) => {
-    if (bus.state === 'connected') observeOpen().catch(ignore)
+  const unsubscribeState = connection.onState((bus) => {
+    if (bus.state === 'connected') observeOpen().catch(ignoreError)
   })
-  const timer = setInterval(() => void observeOpen().catch(ignore), lookEveryMs)
+  const timer = setInterval(() => void observeOpen().catch(ignoreError), observeIntervalMs)
   timer.unref()
 
   return {
     observe,
     observeOpen,
     close() {
-      offJobs()
-      offState()
+      unsubscribeJobs()
+      unsubscribeState()
       clearInterval(timer)
     },
   }

@@ -8,7 +8,7 @@ import type { HostFolders } from '../../../packages/layout.ts'
 import { copyDir, stateDir } from '../../../packages/layout.ts'
 import { tailOf } from '../../../packages/step/log-tail.ts'
 import type { TailLimits } from '../../../packages/step/log-tail.ts'
-import { packageLogDir, pruneLogs, unkeptLogFiles } from '../../../packages/step/log-files.ts'
+import { packageLogDir, pruneLogs, temporaryLogFiles } from '../../../packages/step/log-files.ts'
 import { rootDirRecordFile, uninstallRootDir } from '../../../packages/install/root-dir.ts'
 import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
 import { isCheck } from '../../../schemas/package-config.ts'
@@ -18,12 +18,12 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { State } from '../../state/state.ts'
 import { repairRecords } from './repair.ts'
-import type { LogNote } from './observe.ts'
+import type { StepLogNote } from './observe.ts'
 
 /** Printed of each stream of a step. A log is for reading; the whole is in the file. */
-const ofTheLog: TailLimits = { lines: 1_000, characters: 64 * 1024 }
+const logTailLimits: TailLimits = { lines: 1_000, characters: 64 * 1024 }
 
-/** What is on the host for people and for the way back to the incumbent: published copies of the journal, which stays the truth. */
+/** What is on the host for people and for the way back to the operator: published copies of the journal, which stays the truth. */
 export type StepRecords = {
   recordStep(action: Extract<Action, { do: 'recordStep' }>): Promise<void>
   /** Removes a step's unit, its record, its secrets and what was not to be kept of its output. */
@@ -52,12 +52,12 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
   const { root } = host
 
   async function forgetStep(step: StepAttempt): Promise<void> {
-    const unkept = unkeptLogFiles(folders, step.id)
+    const temporaryLogs = temporaryLogFiles(folders, step.id)
     await Promise.all([
       forgetStepUnit(host, step),
       root.remove(stepFiles(host, step.id).record),
-      root.remove(unkept.stdout),
-      root.remove(unkept.stderr),
+      root.remove(temporaryLogs.stdout),
+      root.remove(temporaryLogs.stderr),
     ])
     state.attempts.delete(step.id)
   }
@@ -66,11 +66,11 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
   async function printOutput(id: string, of: object): Promise<void> {
     const note = await readStepNote(host, id)
     if (note === undefined) return
-    const { files, secrets } = JSON.parse(note) as LogNote
+    const { files, secrets } = JSON.parse(note) as StepLogNote
     for (const stream of ['stdout', 'stderr'] as const) {
-      const text = await tailOf(root, files[stream], secrets, ofTheLog)
+      const text = await tailOf(root, files[stream], secrets, logTailLimits)
       const lines = text.split('\n').filter((line) => line !== '')
-      const isCut = text.startsWith('…') || lines.length === ofTheLog.lines
+      const isCut = text.startsWith('…') || lines.length === logTailLimits.lines
       if (isCut) log.info({ ...of, stream, log: files[stream] }, 'output: only its end follows')
       for (const line of lines) log.info({ ...of, stream }, line)
     }
@@ -114,9 +114,9 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
     async cleanUp(action) {
       try {
         await cleanUp(action)
-        state.cleanUps.set(action.question, { state: 'done' })
+        state.cleanUps.set(action.requestId, { state: 'done' })
       } catch (error) {
-        state.cleanUps.set(action.question, { state: 'failed', message: error instanceof Error ? error.message : String(error) })
+        state.cleanUps.set(action.requestId, { state: 'failed', message: error instanceof Error ? error.message : String(error) })
         throw error
       }
     },

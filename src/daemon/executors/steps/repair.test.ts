@@ -11,8 +11,8 @@ const state = 'var/lib/skyhook/demo'
 let mount: string
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'repair-'))
-  put('store/abc/config.json', JSON.stringify(config))
-  for (const script of ['one.sh', 'two.sh', 'check.sh']) put(`store/abc/skyhook_dir/${script}`, '#!/bin/sh\n')
+  writeHostFile('store/abc/config.json', JSON.stringify(config))
+  for (const script of ['one.sh', 'two.sh', 'check.sh']) writeHostFile(`store/abc/skyhook_dir/${script}`, '#!/bin/sh\n')
 })
 afterEach(() => rmSync(mount, { recursive: true }))
 
@@ -39,12 +39,12 @@ const config = {
   },
 }
 
-function put(path: string, content: string): void {
+function writeHostFile(path: string, content: string): void {
   mkdirSync(dirname(join(mount, path)), { recursive: true })
   writeFileSync(join(mount, path), content)
 }
 
-const entry = (more: Partial<PackageRecord>): PackageRecord => ({
+const entry = (changes: Partial<PackageRecord>): PackageRecord => ({
   name: 'work',
   version: '1.0.0',
   image: 'r/probe',
@@ -52,16 +52,20 @@ const entry = (more: Partial<PackageRecord>): PackageRecord => ({
   state: 'complete',
   restarts: 0,
   work: { digest: 'sha256:abc', generation: 1, inputs: '', packageName: 'probe', packageVersion: '1.0.0' },
-  ...more,
+  ...changes,
 })
 
 const repair = async (
   work: PackageRecord | undefined,
-  installed: SkyhookRecord['installed'],
+  installedVersions: SkyhookRecord['installedVersions'],
   others: SkyhookRecord['packages'] = {},
 ): Promise<void> => {
   const packages = { ...(work && { 'work|1.0.0': work }), ...others }
-  const journal: Journal = { v: 1, nodeUid: 'n', skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installed } } }
+  const journal: Journal = {
+    v: 1,
+    nodeUid: 'n',
+    skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installedVersions } },
+  }
   const ports = { root: createHostRoot(mount), folders, contentOf: () => '/store/abc', nowMs: Date.UTC(2026, 0, 2) }
   await repairRecords(ports, journal)
 }
@@ -81,10 +85,10 @@ describe('what an agent left unwritten when it died', () => {
   })
 
   test('of steps that ended in a stage that goes on: their flags alone', async () => {
-    const attempted = { mode: 'apply', bootId: 'b', unit: 'u', startedAtMs: 0 }
+    const attemptFields = { mode: 'apply', bootId: 'b', unit: 'u', startedAtMs: 0 }
     const steps = [
-      { ...attempted, id: '1', index: 0, path: 'one.sh', result: { result: 'ok', endedAtMs: 1 } as const },
-      { ...attempted, id: '2', index: 1, path: 'two.sh', result: { result: 'failed', endedAtMs: 1, message: 'no' } as const },
+      { ...attemptFields, id: '1', index: 0, path: 'one.sh', result: { result: 'ok', endedAtMs: 1 } as const },
+      { ...attemptFields, id: '2', index: 1, path: 'two.sh', result: { result: 'failed', endedAtMs: 1, message: 'no' } as const },
     ]
     await repair(entry({ state: 'erroring', attempt: { number: 1, startedAtMs: 0, inputs: '', steps } }), {})
     expect(flags()).toEqual(['probe/1.0.0/one.sh_W11fWzBd'])
@@ -98,12 +102,12 @@ describe('what an agent left unwritten when it died', () => {
   ])('%s', async (_, where) => {
     await repair(entry({ ...where, installedBy: 'apply' }), {})
     const config = where.stage === 'config' ? [] : ['config-check_ALL_CHECKED']
-    const ofApply = ['probe/1.0.0/one.sh_W11fWzBd', 'probe/1.0.0/two.sh_W11fWzBd']
-    expect(flags()).toEqual(['apply-check_ALL_CHECKED', 'check_results', ...config, ...ofApply])
+    const applyFlags = ['probe/1.0.0/one.sh_W11fWzBd', 'probe/1.0.0/two.sh_W11fWzBd']
+    expect(flags()).toEqual(['apply-check_ALL_CHECKED', 'check_results', ...config, ...applyFlags])
   })
 
   test('is added once, and what is there keeps its time', async () => {
-    put(`${state}/flags/probe/1.0.0/two.sh_W11fWzBd`, 'before')
+    writeHostFile(`${state}/flags/probe/1.0.0/two.sh_W11fWzBd`, 'before')
     await repair(entry({ stage: 'config' }), { work: '1.0.0' })
     const history = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
     await repair(entry({ stage: 'config' }), { work: '1.0.0' })
@@ -113,7 +117,7 @@ describe('what an agent left unwritten when it died', () => {
 
   test.each(['2.0.0', 'uninstalled'])('is not added where another package of the same image was the last to write: %s', async (last) => {
     const history = [last, '1.0.0'].map((version) => ({ version, time: '' }))
-    put(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
+    writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
     const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
     await repair(entry({ stage: 'config' }), { work: '1.0.0', other: last })
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
@@ -121,30 +125,30 @@ describe('what an agent left unwritten when it died', () => {
 
   test('is not added where another package of the same image is being uninstalled, and that is on record already', async () => {
     const history = ['uninstalled', '1.0.0', '3.0.0'].map((version) => ({ version, time: '' }))
-    put(`${state}/history/probe.json`, JSON.stringify({ 'current-version': 'uninstalled', history }))
+    writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': 'uninstalled', history }))
     const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
-    const leaving = { 'old|3.0.0': { ...entry({ name: 'old', version: '3.0.0', stage: 'uninstall', state: 'in_progress' }) } }
-    await repair(entry({ stage: 'config' }), { work: '1.0.0', old: '3.0.0' }, leaving)
+    const uninstalling = { 'old|3.0.0': { ...entry({ name: 'old', version: '3.0.0', stage: 'uninstall', state: 'in_progress' }) } }
+    await repair(entry({ stage: 'config' }), { work: '1.0.0', old: '3.0.0' }, uninstalling)
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
   })
 
   test('of an interrupt that was made: its flags, and none for a configuration that came after it', async () => {
-    const interrupted = { type: 'service', services: ['cron'] } as const
+    const lastInterrupt = { type: 'service', services: ['cron'] } as const
     const folder = join(mount, state, 'interrupts/flags')
-    await repair(entry({ stage: 'config', interrupted }), {})
+    await repair(entry({ stage: 'config', lastInterrupt }), {})
     expect(existsSync(folder)).toBe(false)
-    await repair(entry({ stage: 'interrupt', interrupted }), {})
+    await repair(entry({ stage: 'interrupt', lastInterrupt }), {})
     const flag = join(folder, 'demo-u-1_work_1.0.0', 'service_restart_0.complete')
     const written = readFileSync(flag, 'utf8')
     writeFileSync(flag, 'before')
-    await repair(entry({ stage: 'post-interrupt', interrupted }), {})
+    await repair(entry({ stage: 'post-interrupt', lastInterrupt }), {})
     expect([Number(written) > 0, readFileSync(flag, 'utf8')]).toEqual([true, 'before'])
   })
 
   test('under a name of its own goes', async () => {
-    put(`${state}/flags/check_results.0123456789ab.tmp`, '')
-    put(`${state}/work-1.0.0-u-1/skyhook_dir/run.sh.0123456789ab.tmp`, '')
-    put(`${state}/work-1.0.0-u-1/skyhook_dir/theirs.tmp`, '')
+    writeHostFile(`${state}/flags/check_results.0123456789ab.tmp`, '')
+    writeHostFile(`${state}/work-1.0.0-u-1/skyhook_dir/run.sh.0123456789ab.tmp`, '')
+    writeHostFile(`${state}/work-1.0.0-u-1/skyhook_dir/theirs.tmp`, '')
     await repair(undefined, {})
     expect(readdirSync(join(mount, state), { recursive: true }).filter((path) => String(path).endsWith('.tmp'))).toEqual([
       'work-1.0.0-u-1/skyhook_dir/theirs.tmp',

@@ -42,7 +42,7 @@ async function removeTemporaries(root: HostRoot, folder: string): Promise<void> 
 async function repairEntry(
   { root, folders, contentOf, nowMs }: RepairPorts,
   skyhook: string,
-  { uid, installed, packages }: SkyhookRecord,
+  { uid, installedVersions, packages }: SkyhookRecord,
   entry: PackageRecord,
   { digest, generation, packageName, packageVersion }: PackageWork,
 ): Promise<void> {
@@ -52,31 +52,31 @@ async function repairEntry(
   if (loaded.outcome === 'invalid') return // it ran once: somebody changed the store, and the next preparation says so
   const { config } = loaded
   const state = stateDir(folders, skyhook)
-  for (const step of stepsDone(entry, config))
+  for (const step of completedSteps(entry, config))
     if (!(await hasStepFlag(root, state, config, step))) await publishStepFlag(root, state, config, step, nowMs)
 
-  let isLacking = false // from the first that lacks it on: the last of them is what check_results has to show
-  for (const passed of passedStages(entry)) {
-    const check = checkOf(passed)
+  let isMissing = false // from the first that lacks it on: the last of them is what check_results has to show
+  for (const completedStage of completedStages(entry)) {
+    const check = checkOf(completedStage)
     const results = check === undefined ? [] : (config.modes[check] ?? []).map(({ path }) => ({ path, failed: false }))
     if (check === undefined || results.length === 0) continue
-    isLacking ||= (await root.stat(`${state}/flags/${check}_ALL_CHECKED`)) === undefined
-    if (isLacking) await publishCheckResults(root, state, check, results)
+    isMissing ||= (await root.stat(`${state}/flags/${check}_ALL_CHECKED`)) === undefined
+    if (isMissing) await publishCheckResults(root, state, check, results)
   }
-  const { name, version, interrupted } = entry
+  const { name, version, lastInterrupt } = entry
   const id = resourceId({ skyhook, skyhookUid: uid, generation, name, version })
-  if (interrupted && wasInterrupted(entry) && !(await hasInterruptFlags(root, state, id, interrupted)))
-    await publishInterruptFlags(root, state, id, interrupted, nowMs)
-  if (installed[entry.name] !== packageVersion) return
+  if (lastInterrupt && wasInterrupted(entry) && !(await hasInterruptFlags(root, state, id, lastInterrupt)))
+    await publishInterruptFlags(root, state, id, lastInterrupt, nowMs)
+  if (installedVersions[entry.name] !== packageVersion) return
   // packages of one image share a history: another's version may be on top, or that another was, or is being, uninstalled
-  const isLeaving = Object.values(packages).some(({ stage, state }) => stage === 'uninstall' && state !== 'skipped')
-  const current = new Set([...Object.values(installed), ...(isLeaving ? ['uninstalled'] : [])])
+  const isUninstalling = Object.values(packages).some(({ stage, state }) => stage === 'uninstall' && state !== 'skipped')
+  const current = new Set([...Object.values(installedVersions), ...(isUninstalling ? ['uninstalled'] : [])])
   const history = await readHistory(root, state, packageName)
-  const isOnRecord =
+  const isRecorded =
     history.state === 'found' &&
     (history.currentVersion === packageVersion ||
       (current.has(history.currentVersion) && history.entries.some(({ version }) => version === packageVersion)))
-  if (!isOnRecord) await recordVersion(root, state, packageName, packageVersion, nowMs)
+  if (!isRecorded) await recordVersion(root, state, packageName, packageVersion, nowMs)
 }
 
 /** For what it runs from now, not for an earlier configuration or version. */
@@ -84,27 +84,27 @@ const wasInterrupted = ({ stage, state }: PackageRecord): boolean =>
   stage === 'post-interrupt' || (stage === 'interrupt' && state === 'complete')
 
 /** What led to where it stands, each with its traces; an interrupt has none and follows config. */
-function passedStages({ stage, state, installedBy }: PackageRecord): readonly Stage[] {
-  const install: readonly Stage[] = installedBy ? [installedBy] : []
+function completedStages({ stage, state, installedBy }: PackageRecord): readonly Stage[] {
+  const installStages: readonly Stage[] = installedBy ? [installedBy] : []
   switch (stage) {
     case 'apply':
     case 'upgrade':
       return state === 'complete' ? [stage] : []
     case 'config':
-      return state === 'complete' ? [...install, 'config'] : install
+      return state === 'complete' ? [...installStages, 'config'] : installStages
     case 'interrupt':
-      return [...install, 'config']
+      return [...installStages, 'config']
     case 'post-interrupt':
-      return state === 'complete' ? [...install, 'config', stage] : [...install, 'config']
+      return state === 'complete' ? [...installStages, 'config', stage] : [...installStages, 'config']
     case 'uninstall':
       return []
   }
 }
 
 /** Of the stages that it passed, and of the one that it is in the middle of. */
-function stepsDone(entry: PackageRecord, config: PackageConfig): readonly Step[] {
-  const passed = passedStages(entry).flatMap((stage) => config.modes[stage] ?? [])
+function completedSteps(entry: PackageRecord, config: PackageConfig): readonly Step[] {
+  const completedStage = completedStages(entry).flatMap((stage) => config.modes[stage] ?? [])
   const steps = entry.stage === 'uninstall' ? [] : (entry.attempt?.steps ?? [])
-  const done = steps.filter(({ mode, result }) => result?.result === 'ok' && !isCheck(mode as Mode))
-  return [...passed, ...done.flatMap(({ mode, index }) => config.modes[mode as Mode]?.[index] ?? [])]
+  const succeeded = steps.filter(({ mode, result }) => result?.result === 'ok' && !isCheck(mode as Mode))
+  return [...completedStage, ...succeeded.flatMap(({ mode, index }) => config.modes[mode as Mode]?.[index] ?? [])]
 }

@@ -1,28 +1,28 @@
-import { whyNothingRunsIn } from '../../../host/fs/mounts.ts'
+import { whyMountedNoexec } from '../../../host/fs/mounts.ts'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { StepUnitRequest } from '../../../host/step/start.ts'
 import { whyNotExecutable } from '../../../packages/step/load-package.ts'
 import { durationMs } from '../../../schemas/duration.ts'
 import { composeStep, isSwitchedOn } from '../../../packages/step/environment.ts'
 import type { HostFolders, PackageInstance } from '../../../packages/layout.ts'
-import { copyDir, scriptsIn } from '../../../packages/layout.ts'
-import { claimLogFiles, ensureUnkeptLogFolder, packageLogDir, unkeptLogFiles } from '../../../packages/step/log-files.ts'
+import { copyDir, scriptsDir } from '../../../packages/layout.ts'
+import { claimLogFiles, ensureTemporaryLogFolder, packageLogDir, temporaryLogFiles } from '../../../packages/step/log-files.ts'
 import type { FieldValues, ReferencePort } from '../../../packages/step/references.ts'
-import { missingText, resolveReferences } from '../../../packages/step/references.ts'
+import { formatMissing, resolveReferences } from '../../../packages/step/references.ts'
 import { limitsOf, stepUnitRequest } from '../../../packages/step/unit-request.ts'
 import type { Mode } from '../../../schemas/package-config.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
-import type { LogNote } from './observe.ts'
+import type { StepLogNote } from './observe.ts'
 
 /** What stops a step that was asked to end: TERM, and KILL after this, unless the package says otherwise. */
 const defaultGracefulShutdownMs = 30_000
 
-export type BuiltRequest =
+export type BuildOutcome =
   | { readonly outcome: 'built'; readonly request: StepUnitRequest & { readonly note: string } }
   /** The attempt cannot run at all; `why` goes into its failure. */
   | { readonly outcome: 'refused'; readonly why: string }
   /** The host is in no state for it now. */
-  | { readonly outcome: 'hindered'; readonly why: string }
+  | { readonly outcome: 'blocked'; readonly why: string }
 
 export type RequestPorts = {
   readonly root: HostRoot
@@ -40,22 +40,22 @@ const diskErrors = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
  * From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. Rejects when the API
  * server does not answer.
  */
-export async function buildStepRequest(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuiltRequest> {
+export async function buildStepRequest(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuildOutcome> {
   try {
     return await build(ports, instance, action)
   } catch (error) {
     if (!(error instanceof Error) || !diskErrors.has((error as NodeJS.ErrnoException).code ?? '')) throw error
     const { copyDirRoot, agentLogRoot } = ports.folders
     const why = `its files cannot be written (${error.message}): is there room below ${copyDirRoot} and ${agentLogRoot}?`
-    return { outcome: 'hindered', why }
+    return { outcome: 'blocked', why }
   }
 }
 
-async function build(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuiltRequest> {
+async function build(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuildOutcome> {
   const { root, folders } = ports
   const { attempt, spec, step, config } = action
   const resolved = await resolveReferences({ env: spec.env ?? [], resources: spec.resources, fields: ports.fields, port: ports.references })
-  if (resolved.outcome === 'missing') return refused(missingText(resolved.references))
+  if (resolved.outcome === 'missing') return refused(formatMissing(resolved.references))
   if (resolved.outcome === 'invalid') return refused(resolved.problems.join('; '))
   const { previousVersion } = action
   const composed = composeStep({
@@ -76,19 +76,19 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
   if (timeoutMs !== undefined && timeoutMs <= 0) return refused(`no time of the package's stageTimeout ${spec.stageTimeout} is left`)
 
   const keepsLogs = isSwitchedOn(resolved.variables, 'SKYHOOK_AGENT_WRITE_LOGS', true)
-  const [files, prepared, selinuxEnforces] = await Promise.all([
+  const [files, prepared, isSelinuxEnforcing] = await Promise.all([
     keepsLogs
       ? claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, attempt.startedAtMs)
-      : ensureUnkeptLogFolder(root, folders).then(() => unkeptLogFiles(folders, attempt.id)),
+      : ensureTemporaryLogFolder(root, folders).then(() => temporaryLogFiles(folders, attempt.id)),
     ports.prepareFiles(),
     enforcesSelinux(root),
   ])
   if (prepared.outcome === 'refused') return refused(prepared.why)
   const dir = copyDir(folders, instance)
-  const unusable =
-    (action.fresh ? await whyNothingRunsIn(root, folders.copyDirRoot) : undefined) ??
-    (await whyNotExecutable(root, `${scriptsIn(dir)}/${step.path}`, composed.environment['PATH'] ?? ''))
-  if (unusable !== undefined) return refused(unusable)
+  const unusableReason =
+    (action.needsCopyDir ? await whyMountedNoexec(root, folders.copyDirRoot) : undefined) ??
+    (await whyNotExecutable(root, `${scriptsDir(dir)}/${step.path}`, composed.environment['PATH'] ?? ''))
+  if (unusableReason !== undefined) return refused(unusableReason)
   const request = stepUnitRequest({
     attempt,
     instance,
@@ -99,13 +99,13 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
     limits: limits.limits,
     timeoutMs,
     stopTimeoutMs: durationMs(spec.gracefulShutdown ?? '') ?? defaultGracefulShutdownMs,
-    selinuxEnforces,
+    isSelinuxEnforcing,
   })
-  const note: LogNote = { files, secrets: resolved.secrets }
+  const note: StepLogNote = { files, secrets: resolved.secrets }
   return { outcome: 'built', request: { ...request, note: JSON.stringify(note) } }
 }
 
-const refused = (why: string): BuiltRequest => ({ outcome: 'refused', why })
+const refused = (why: string): BuildOutcome => ({ outcome: 'refused', why })
 
 /** What is left of the stage's time; each unit of an attempt gets the rest. */
 function remainingMs({ spec, stageStartedAtMs }: StartStep): number | undefined {

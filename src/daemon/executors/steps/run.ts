@@ -49,14 +49,14 @@ export function createStepRunner(ports: StepPorts): StepRunner {
   const observer = createStepObserver(host, ports.connection, state, ports.wake)
 
   /** The attempt cannot run at all: its outcome is known without a unit. */
-  function refuse(id: string, detail: string): void {
+  function recordStartFailure(id: string, detail: string): void {
     state.attempts.set(id, { state: 'ended', end: { outcome: 'failed-to-start', detail } })
   }
 
   /** It has not begun and is tried again; meanwhile the node says why. */
-  function hinder(id: string, hindrance: string): never {
-    if (state.attempts.get(id)?.state === 'absent') state.attempts.set(id, { state: 'absent', hindrance })
-    throw new Error(hindrance)
+  function blockStart(id: string, startBlocker: string): never {
+    if (state.attempts.get(id)?.state === 'absent') state.attempts.set(id, { state: 'absent', startBlocker })
+    throw new Error(startBlocker)
   }
 
   return {
@@ -85,27 +85,27 @@ export function createStepRunner(ports: StepPorts): StepRunner {
           references: ports.references,
           fields: { nodeName, hostIp, namespace },
           prepareFiles: async () =>
-            action.fresh ? await ensureStageFiles(root, folders, { store, state }, instance, action) : { outcome: 'ready' },
+            action.needsCopyDir ? await ensureStageFiles(root, folders, { store, state }, instance, action) : { outcome: 'ready' },
         },
         instance,
         action,
       )
-      if (built.outcome === 'refused') return refuse(attempt.id, built.why)
-      if (built.outcome === 'hindered') return hinder(attempt.id, built.why)
+      if (built.outcome === 'refused') return recordStartFailure(attempt.id, built.why)
+      if (built.outcome === 'blocked') return blockStart(attempt.id, built.why)
       if (state.attempts.get(attempt.id)?.state !== 'absent') return // stopped meanwhile
       const started = await startStepUnit(host, built.request)
       if (started.started) {
         if (state.attempts.get(attempt.id)?.state === 'absent') state.attempts.set(attempt.id, { state: 'running' }) // its end may have been seen already
         if (started.found) await observer.observe(attempt)
-        if (action.fresh) await publishStart(root, stateDir(folders, skyhook))
+        if (action.needsCopyDir) await publishStart(root, stateDir(folders, skyhook))
         return
       }
-      const { kind, message, nameIsBurnt } = started.error
-      if (nameIsBurnt) state.attempts.set(attempt.id, { state: 'ended', end: { outcome: 'unknown', detail: message } })
-      else if (kind === 'invalid' || kind === 'refused') refuse(attempt.id, message)
+      const { kind, message, isUnitNameTaken } = started.error
+      if (isUnitNameTaken) state.attempts.set(attempt.id, { state: 'ended', end: { outcome: 'unknown', detail: message } })
+      else if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, message)
       else {
         // Not the step's fault: the steps before it must not run again for it.
-        if (kind === 'host' || kind === 'stopping') return hinder(attempt.id, message)
+        if (kind === 'host' || kind === 'stopping') return blockStart(attempt.id, message)
         throw new Error(message) // asked again; the look before it tells what became of this
       }
     },

@@ -1,8 +1,8 @@
 import type { Login } from './credentials.ts'
 import { ImageError } from '../errors.ts'
-import type { Answer, Transport } from './http.ts'
+import type { RegistryResponse, RegistryTransport } from './http.ts'
 import type { Trust } from './trust.ts'
-import { errorOf, readBody } from './error-body.ts'
+import { errorFromResponse, readBody } from './error-response.ts'
 
 /** One way to log in that a registry offers (RFC 9110 §11.6.1). Names are lower case. */
 export type Challenge = { readonly scheme: string; readonly params: Readonly<Record<string, string>> }
@@ -11,17 +11,17 @@ export type Challenge = { readonly scheme: string; readonly params: Readonly<Rec
 export function parseChallenges(header: string): Challenge[] {
   const challenges: { scheme: string; params: Record<string, string> }[] = []
   const token = /\s*,?\s*(?:([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))|([\w!#$%&'*+.^`|~-]+))/gy
-  for (let found = token.exec(header); found !== null; found = token.exec(header)) {
-    const [, name, quoted, bare, scheme] = found
+  for (let match = token.exec(header); match !== null; match = token.exec(header)) {
+    const [, name, quoted, unquoted, scheme] = match
     if (scheme !== undefined) challenges.push({ scheme: scheme.toLowerCase(), params: {} })
     const current = challenges.at(-1)
-    if (name !== undefined && current !== undefined) current.params[name.toLowerCase()] = quoted?.replace(/\\(.)/g, '$1') ?? bare ?? ''
+    if (name !== undefined && current !== undefined) current.params[name.toLowerCase()] = quoted?.replace(/\\(.)/g, '$1') ?? unquoted ?? ''
   }
   return challenges
 }
 
 export type LoginContext = {
-  readonly transport: Transport
+  readonly transport: RegistryTransport
   readonly trust: Trust
   /** The address that asked for the login. */
   readonly url: URL
@@ -39,7 +39,7 @@ export async function authorize(challenges: readonly Challenge[], context: Login
   const bearer = challenges.find(({ scheme }) => scheme === 'bearer')
   if (bearer !== undefined) return `Bearer ${await fetchToken(bearer, context, signal)}`
   const { login } = context
-  return challenges.some(({ scheme }) => scheme === 'basic') && login?.kind === 'password' ? basic(login) : undefined
+  return challenges.some(({ scheme }) => scheme === 'basic') && login?.kind === 'password' ? basicAuthorization(login) : undefined
 }
 
 /** The distribution project's token protocol: GET with Basic, or an OAuth2 POST where all we have is a refresh token. */
@@ -47,13 +47,13 @@ async function fetchToken({ params }: Challenge, context: LoginContext, signal: 
   const { transport, trust, login } = context
   const realm = URL.parse(params['realm'] ?? '')
   if (realm === null || !/^https?:$/.test(realm.protocol))
-    throw new ImageError('bad-answer', `${context.url.host}: asks for a token but names no realm`)
+    throw new ImageError('bad-response', `${context.url.host}: asks for a token but names no realm`)
   if (context.url.protocol === 'https:' && realm.protocol !== 'https:') {
-    throw new ImageError('bad-answer', `${context.url.host}: its token server ${realm.origin} is not https`)
+    throw new ImageError('bad-response', `${context.url.host}: its token server ${realm.origin} is not https`)
   }
   const scopes = (params['scope'] ?? context.scope).split(' ').filter((scope) => scope !== '')
 
-  let answer: Answer
+  let response: RegistryResponse
   if (login?.kind === 'identity-token') {
     const form = {
       grant_type: 'refresh_token',
@@ -64,24 +64,24 @@ async function fetchToken({ params }: Challenge, context: LoginContext, signal: 
     }
     const body = Buffer.from(new URLSearchParams(form).toString())
     const headers = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(body.length) }
-    answer = await transport.send({ method: 'POST', url: realm, headers, trust, body }, signal)
+    response = await transport.send({ method: 'POST', url: realm, headers, trust, body }, signal)
   } else {
     if (params['service'] !== undefined) realm.searchParams.set('service', params['service'])
     for (const scope of scopes) realm.searchParams.append('scope', scope)
-    const headers = login === undefined ? {} : { authorization: basic(login) }
-    answer = await transport.send({ method: 'GET', url: realm, headers, trust }, signal)
+    const headers = login === undefined ? {} : { authorization: basicAuthorization(login) }
+    response = await transport.send({ method: 'GET', url: realm, headers, trust }, signal)
   }
-  if (answer.status !== 200) throw await errorOf(answer, signal)
+  if (response.status !== 200) throw await errorFromResponse(response, signal)
 
-  const text = await readBody(answer, MAX_TOKEN_BYTES, signal)
-  const token = tokenIn(text.toString('utf8'))
-  if (token === undefined) throw new ImageError('bad-answer', `${realm.host}: the token server's answer holds no token`)
+  const text = await readBody(response, maxTokenBytes, signal)
+  const token = parseToken(text.toString('utf8'))
+  if (token === undefined) throw new ImageError('bad-response', `${realm.host}: the token server's answer holds no token`)
   return token
 }
 
-const MAX_TOKEN_BYTES = 256 * 1024 // tokens that list many repositories reach tens of kilobytes
+const maxTokenBytes = 256 * 1024 // tokens that list many repositories reach tens of kilobytes
 
-function tokenIn(json: string): string | undefined {
+function parseToken(json: string): string | undefined {
   let document: unknown
   try {
     document = JSON.parse(json)
@@ -93,6 +93,6 @@ function tokenIn(json: string): string | undefined {
   return [token, access_token].find((one): one is string => typeof one === 'string' && /^[\x21-\x7e]+$/.test(one))
 }
 
-function basic({ username, password }: { username: string; password: string }): string {
+function basicAuthorization({ username, password }: { username: string; password: string }): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 }

@@ -23,7 +23,7 @@ export type HostEntry = {
   readonly headers: Readonly<Record<string, readonly string[]>>
 }
 
-export const EVERY_CAPABILITY: readonly Capability[] = ['pull', 'resolve', 'push']
+export const allCapabilities: readonly Capability[] = ['pull', 'resolve', 'push']
 
 /**
  * What containerd on this host knows about a registry: mirrors in order, the registry itself last. Undefined where neither a directory
@@ -55,7 +55,7 @@ async function readHostsFile(text: string, directory: string, files: HostFiles):
     }
     const rootHeaders = tables.find((table) => table.path.length === 1 && table.path[0] === 'header')
     if (head !== undefined)
-      entries.push(await readEntry(optionalString(head.values.get('server'), 'server'), head, rootHeaders, directory, files))
+      entries.push(await readEntry(readOptionalString(head.values.get('server'), 'server'), head, rootHeaders, directory, files))
     return entries
   } catch (error) {
     throw new ImageError('misconfigured', `${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
@@ -75,17 +75,19 @@ async function readEntry(
     if (text === undefined) throw new Error(`${absolute} does not exist`)
     return text
   }
-  const capabilities = strings(values.get('capabilities'), 'capabilities').map((one) => one.toLowerCase())
-  const unknown = capabilities.find((one) => !EVERY_CAPABILITY.includes(one as Capability))
+  const capabilities = readStrings(values.get('capabilities'), 'capabilities').map((one) => one.toLowerCase())
+  const unknown = capabilities.find((one) => !allCapabilities.includes(one as Capability))
   if (unknown !== undefined) throw new Error(`unknown capability "${unknown}"`)
   return {
     address,
-    capabilities: capabilities.length === 0 ? EVERY_CAPABILITY : (capabilities as Capability[]),
-    ca: await Promise.all(strings(values.get('ca'), 'ca').map(read)),
-    client: await Promise.all(pairs(values.get('client')).map(async ([cert, key]) => ({ cert: await read(cert), key: await read(key) }))),
+    capabilities: capabilities.length === 0 ? allCapabilities : (capabilities as Capability[]),
+    ca: await Promise.all(readStrings(values.get('ca'), 'ca').map(read)),
+    client: await Promise.all(
+      readPairs(values.get('client')).map(async ([cert, key]) => ({ cert: await read(cert), key: await read(key) })),
+    ),
     skipVerify: boolean(values.get('skip_verify'), 'skip_verify'),
     overridePath: boolean(values.get('override_path'), 'override_path'),
-    headers: Object.fromEntries([...(header?.values ?? [])].map(([name, value]) => [name.toLowerCase(), strings(value, name)])),
+    headers: Object.fromEntries([...(header?.values ?? [])].map(([name, value]) => [name.toLowerCase(), readStrings(value, name)])),
   }
 }
 
@@ -96,7 +98,7 @@ async function readLooseCertificates(names: readonly string[], directory: string
   const clients = sorted.filter((name) => name.endsWith('.cert') && names.includes(name.replace(/cert$/, 'key')))
   return {
     address: undefined,
-    capabilities: EVERY_CAPABILITY,
+    capabilities: allCapabilities,
     ca: await Promise.all(sorted.filter((name) => name.endsWith('.crt')).map(read)),
     client: await Promise.all(clients.map(async (name) => ({ cert: await read(name), key: await read(name.replace(/cert$/, 'key')) }))),
     skipVerify: false,
@@ -105,12 +107,12 @@ async function readLooseCertificates(names: readonly string[], directory: string
   }
 }
 
-function optionalString(value: TomlValue | undefined, name: string): string | undefined {
+function readOptionalString(value: TomlValue | undefined, name: string): string | undefined {
   if (value === undefined || typeof value === 'string') return value === '' ? undefined : value
   throw new Error(`${name} is not a string`)
 }
 
-function strings(value: TomlValue | undefined, name: string): string[] {
+function readStrings(value: TomlValue | undefined, name: string): string[] {
   if (value === undefined) return []
   if (typeof value === 'string') return [value]
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return [...value]
@@ -123,12 +125,12 @@ function boolean(value: TomlValue | undefined, name: string): boolean {
 }
 
 /** A file with both halves, a list of those, or a list of pairs. */
-function pairs(value: TomlValue | undefined): [cert: string, key: string][] {
+function readPairs(value: TomlValue | undefined): [cert: string, key: string][] {
   const items = value === undefined ? [] : typeof value === 'string' ? [value] : value
   if (!Array.isArray(items)) throw new Error('client is not a file or a list')
   return items.map((item: TomlValue): [string, string] => {
     if (typeof item === 'string') return [item, item]
-    const [cert, key, ...more] = strings(item, 'client')
+    const [cert, key, ...more] = readStrings(item, 'client')
     if (cert === undefined || key === undefined || more.length > 0) throw new Error('client holds something that is no pair')
     return [cert, key]
   })

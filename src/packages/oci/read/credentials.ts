@@ -47,12 +47,12 @@ export function parseDockerConfig(json: string, source: string): Credential[] {
  */
 export function findLogin(credentials: readonly Credential[], host: string, repository: string): Login | undefined {
   const components = repository.split('/')
-  let best: Credential | undefined
+  let bestMatch: Credential | undefined
   for (const candidate of credentials) {
     const isMatch = hostMatches(candidate.host, host) && candidate.path.every((component, index) => component === components[index])
-    if (isMatch && (best === undefined || candidate.path.length > best.path.length)) best = candidate
+    if (isMatch && (bestMatch === undefined || candidate.path.length > bestMatch.path.length)) bestMatch = candidate
   }
-  return best?.login
+  return bestMatch?.login
 }
 
 function readLogin(entry: Record<string, unknown>): Login | 'malformed' | undefined {
@@ -81,8 +81,8 @@ function hostMatches(pattern: string, host: string): boolean {
   const [name, port] = splitPort(canonicalHost(host))
   if (patternPort !== port) return false
   const labels = name.split('.')
-  const wanted = patternName.split('.')
-  return labels.length === wanted.length && wanted.every((label, index) => label === '*' || label === labels[index])
+  const patternLabels = patternName.split('.')
+  return labels.length === patternLabels.length && patternLabels.every((label, index) => label === '*' || label === labels[index])
 }
 
 function splitPort(host: string): [name: string, port: string] {

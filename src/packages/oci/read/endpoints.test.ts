@@ -1,10 +1,11 @@
 import { rootCertificates } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 import { readEndpoints, type RegistryRule } from './endpoints.ts'
-import { sourcesOf } from '../../../../test/support/fake-registry.ts'
+import { fakeSources } from '../../../../test/support/fake-registry.ts'
 
-const ROOT = '/etc/containerd/certs.d'
-const read = (host: string, files: Record<string, string> = {}, rules: RegistryRule[] = []) => readEndpoints(host, sourcesOf(rules, files))
+const certsRoot = '/etc/containerd/certs.d'
+const read = (host: string, files: Record<string, string> = {}, rules: RegistryRule[] = []) =>
+  readEndpoints(host, fakeSources(rules, files))
 const bases = async (...parameters: Parameters<typeof read>) => (await read(...parameters)).map(({ base }) => base)
 
 describe('the addresses of a registry', () => {
@@ -25,13 +26,13 @@ describe('the addresses of a registry', () => {
     ['[host."https://m/api"]\noverride_path = true', ['https://m/api', 'https://registry-1.docker.io/v2']],
     ['[host."https://registry-1.docker.io"]', ['https://registry-1.docker.io/v2']], // once is enough
   ])('hosts.toml %j', async (text, expected) => {
-    expect(await bases('docker.io', { [`${ROOT}/docker.io/hosts.toml`]: text })).toEqual(expected)
+    expect(await bases('docker.io', { [`${certsRoot}/docker.io/hosts.toml`]: text })).toEqual(expected)
   })
 
   test('a directory of the host beats _default, in either spelling of its port', async () => {
-    const fallback = { [`${ROOT}/_default/hosts.toml`]: '[host."https://default"]' }
-    const own = { [`${ROOT}/r.example:5000/hosts.toml`]: '[host."https://own"]' }
-    const underscored = { [`${ROOT}/r.example_5000_/hosts.toml`]: '[host."https://underscored"]' }
+    const fallback = { [`${certsRoot}/_default/hosts.toml`]: '[host."https://default"]' }
+    const own = { [`${certsRoot}/r.example:5000/hosts.toml`]: '[host."https://own"]' }
+    const underscored = { [`${certsRoot}/r.example_5000_/hosts.toml`]: '[host."https://underscored"]' }
     expect((await bases('r.example:5000', { ...fallback, ...own, ...underscored }))[0]).toBe('https://underscored/v2')
     expect((await bases('r.example:5000', { ...fallback, ...own }))[0]).toBe('https://own/v2')
     expect((await bases('r.example:5000', fallback))[0]).toBe('https://default/v2')
@@ -42,7 +43,7 @@ describe('the addresses of a registry', () => {
       { host: 'r.example', mirrors: ['m.example:5000', 'http://n.example', 'p.example'], plainHTTP: false },
       { host: 'p.example', plainHTTP: true },
     ]
-    expect(await bases('r.example', { [`${ROOT}/r.example/hosts.toml`]: '[host."https://c.example"]' }, rules)).toEqual([
+    expect(await bases('r.example', { [`${certsRoot}/r.example/hosts.toml`]: '[host."https://c.example"]' }, rules)).toEqual([
       'https://c.example/v2',
       'https://m.example:5000/v2',
       'http://n.example/v2',
@@ -54,12 +55,12 @@ describe('the addresses of a registry', () => {
 
   test('trust the bundle of the host and what is set for them, no other', async () => {
     const files = {
-      [`${ROOT}/r.example/hosts.toml`]:
+      [`${certsRoot}/r.example/hosts.toml`]:
         'ca = "own.pem"\n[host."https://m.example"]\nca = ["/etc/m.pem"]\nclient = [["m.cert", "m.key"]]\nskip_verify = true',
-      [`${ROOT}/r.example/own.pem`]: 'OWN',
+      [`${certsRoot}/r.example/own.pem`]: 'OWN',
       '/etc/m.pem': 'MIRROR',
-      [`${ROOT}/r.example/m.cert`]: 'CERT',
-      [`${ROOT}/r.example/m.key`]: 'KEY',
+      [`${certsRoot}/r.example/m.cert`]: 'CERT',
+      [`${certsRoot}/r.example/m.key`]: 'KEY',
     }
     const rules = [{ host: 'r.example', ca: 'CHART' }]
     const trusts = async (bundle: Record<string, string>) =>
@@ -74,10 +75,10 @@ describe('the addresses of a registry', () => {
 
   test("docker's layout of loose certificates is understood where there is no hosts.toml", async () => {
     const files = {
-      [`${ROOT}/r.example/a.crt`]: 'CA',
-      [`${ROOT}/r.example/c.cert`]: 'CERT',
-      [`${ROOT}/r.example/c.key`]: 'KEY',
-      [`${ROOT}/r.example/d.cert`]: 'ALONE',
+      [`${certsRoot}/r.example/a.crt`]: 'CA',
+      [`${certsRoot}/r.example/c.cert`]: 'CERT',
+      [`${certsRoot}/r.example/c.key`]: 'KEY',
+      [`${certsRoot}/r.example/d.cert`]: 'ALONE',
     }
     expect((await read('r.example', files))[0]?.trust).toMatchObject({
       ca: [...rootCertificates, 'CA'],
@@ -92,7 +93,7 @@ describe('the addresses of a registry', () => {
     ['[host."https://m"]\nclient = [["only"]]', /no pair/],
     ['server = ', /line 1/],
   ])('a mistake is named with its file: %j', async (text, expected) => {
-    await expect(read('r.example', { [`${ROOT}/r.example/hosts.toml`]: text })).rejects.toMatchObject({
+    await expect(read('r.example', { [`${certsRoot}/r.example/hosts.toml`]: text })).rejects.toMatchObject({
       code: 'misconfigured',
       message: expect.stringMatching(expected),
     })

@@ -1,5 +1,5 @@
 import { rootCertificates } from 'node:tls'
-import { type Capability, EVERY_CAPABILITY, type HostEntry, type HostFiles, readCertsDirectory } from './certs-directory.ts'
+import { type Capability, allCapabilities, type HostEntry, type HostFiles, readCertsDirectory } from './certs-directory.ts'
 import { ImageError } from '../errors.ts'
 import type { Trust } from './trust.ts'
 
@@ -34,7 +34,7 @@ export type Endpoint = {
 }
 
 /** Where Linux distributions keep the bundle of trusted authorities; the first that exists counts. */
-const BUNDLES = [
+const trustBundlePaths = [
   '/etc/ssl/certs/ca-certificates.crt', // Debian, Ubuntu, Arch
   '/etc/pki/tls/certs/ca-bundle.crt', // Fedora, RHEL
   '/etc/ssl/ca-bundle.pem', // SUSE
@@ -52,19 +52,21 @@ export async function readEndpoints(host: string, sources: EndpointSources): Pro
   const { files, certsDirectory, rules } = sources
   const ruleOf = (name: string) => rules.find((rule) => rule.host === name)
   const entries = certsDirectory === undefined ? undefined : await readCertsDirectory(certsDirectory, host, files)
-  const upstream = entries?.at(-1) ?? bareEntry(undefined)
-  const chartMirrors = (ruleOf(host)?.mirrors ?? []).map(bareEntry)
+  const upstream = entries?.at(-1) ?? defaultEntry(undefined)
+  const chartMirrors = (ruleOf(host)?.mirrors ?? []).map(defaultEntry)
   const bundle = await readBundle(files)
 
   const endpoints = [...(entries?.slice(0, -1) ?? []), ...chartMirrors, upstream].map((entry): Endpoint => {
     const url = addressOf(entry, host, ruleOf)
-    const isOfRule = entry === upstream || chartMirrors.includes(entry) // a rule's authority is for all it names
-    const own = [...entry.ca, ruleOf(url.host)?.ca, isOfRule ? ruleOf(host)?.ca : undefined].filter((ca) => ca !== undefined)
+    const isCoveredByRule = entry === upstream || chartMirrors.includes(entry) // a rule's authority is for all it names
+    const ownAuthorities = [...entry.ca, ruleOf(url.host)?.ca, isCoveredByRule ? ruleOf(host)?.ca : undefined].filter(
+      (ca) => ca !== undefined,
+    )
     return {
       base: `${url.protocol}//${url.host}${url.pathname}`,
       host: url.host,
       namespace: url.host === registryAddress(host) ? undefined : host,
-      trust: { ca: authorities(bundle, new Set(own)), skipVerify: entry.skipVerify, client: entry.client },
+      trust: { ca: authorities(bundle, new Set(ownAuthorities)), skipVerify: entry.skipVerify, client: entry.client },
       headers: entry.headers,
       capabilities: entry.capabilities,
     }
@@ -77,10 +79,10 @@ function registryAddress(host: string): string {
   return host === 'docker.io' ? 'registry-1.docker.io' : host
 }
 
-function bareEntry(address: string | undefined): HostEntry {
+function defaultEntry(address: string | undefined): HostEntry {
   return {
     address,
-    capabilities: EVERY_CAPABILITY,
+    capabilities: allCapabilities,
     ca: [],
     client: [],
     skipVerify: false,
@@ -90,10 +92,10 @@ function bareEntry(address: string | undefined): HostEntry {
 }
 
 function addressOf({ address, overridePath }: HostEntry, host: string, ruleOf: (name: string) => RegistryRule | undefined): URL {
-  const written = address ?? host
-  const isPlain = ruleOf(written.replace(/\/.*$/, ''))?.plainHTTP === true
-  const url = URL.parse(/^https?:\/\//.test(written) ? written : `${isPlain ? 'http' : 'https'}://${written}`)
-  if (url === null) throw new ImageError('misconfigured', `${host}: "${written}" is not the address of a registry`)
+  const configuredAddress = address ?? host
+  const isPlain = ruleOf(configuredAddress.replace(/\/.*$/, ''))?.plainHTTP === true
+  const url = URL.parse(/^https?:\/\//.test(configuredAddress) ? configuredAddress : `${isPlain ? 'http' : 'https'}://${configuredAddress}`)
+  if (url === null) throw new ImageError('misconfigured', `${host}: "${configuredAddress}" is not the address of a registry`)
   url.host = registryAddress(url.host)
   url.pathname = url.pathname.replace(/\/+$/, '')
   const hasApiRoot = overridePath || /(?:^|\/)v2$/.test(url.pathname) || url.pathname.startsWith('/v2/')
@@ -101,13 +103,13 @@ function addressOf({ address, overridePath }: HostEntry, host: string, ruleOf: (
   return url
 }
 
-function authorities(bundle: string | undefined, own: ReadonlySet<string>): string[] {
-  if (own.size === 0) return bundle === undefined ? [] : [bundle]
-  return [...(bundle === undefined ? rootCertificates : [bundle]), ...own] // given authorities replace Node's, so ours come along
+function authorities(bundle: string | undefined, ownAuthorities: ReadonlySet<string>): string[] {
+  if (ownAuthorities.size === 0) return bundle === undefined ? [] : [bundle]
+  return [...(bundle === undefined ? rootCertificates : [bundle]), ...ownAuthorities] // given authorities replace Node's, so ours come along
 }
 
 async function readBundle(files: HostFiles): Promise<string | undefined> {
-  for (const path of BUNDLES) {
+  for (const path of trustBundlePaths) {
     const text = await files.readText(path)
     if (text !== undefined && text !== '') return text
   }

@@ -4,12 +4,12 @@ import { systemCode } from '../errors.ts'
 
 /** Registry settings of the host, read inside its root. What is not there is undefined; what cannot be read is an error. */
 export function hostFiles(root: Pick<HostRoot, 'readFile' | 'readdir'>): HostFiles {
-  const orNothing = (error: unknown): undefined => {
+  const ignoreNotFound = (error: unknown): undefined => {
     if (!['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) throw error
     return undefined
   }
   return {
-    readText: async (path) => (await root.readFile(path).catch(orNothing))?.toString('utf8'),
-    list: async (path) => await root.readdir(path).catch(orNothing),
+    readText: async (path) => (await root.readFile(path).catch(ignoreNotFound))?.toString('utf8'),
+    list: async (path) => await root.readdir(path).catch(ignoreNotFound),
   }
 }

@@ -50,12 +50,12 @@ function readValue(scanner: Scanner): TomlValue {
   if (scanner.take(/\[/y) === undefined) return scanner.fail('a string, boolean, number or array')
 
   const items: TomlValue[] = []
-  const blank = /(?:\s|#[^\n]*)*/y
+  const whitespace = /(?:\s|#[^\n]*)*/y
   for (;;) {
-    scanner.skip(blank)
+    scanner.skip(whitespace)
     if (scanner.take(/\]/y) !== undefined) return items
     items.push(readValue(scanner))
-    scanner.skip(blank)
+    scanner.skip(whitespace)
     if (scanner.take(/,/y) === undefined) {
       scanner.expect(/\]/y, '"," or "]"')
       return items
@@ -63,7 +63,7 @@ function readValue(scanner: Scanner): TomlValue {
   }
 }
 
-const ESCAPES: Record<string, string> = { b: '\b', t: '\t', n: '\n', f: '\f', r: '\r', '"': '"', '\\': '\\' }
+const escapes: Record<string, string> = { b: '\b', t: '\t', n: '\n', f: '\f', r: '\r', '"': '"', '\\': '\\' }
 
 function readString(scanner: Scanner): string | undefined {
   const literal = scanner.take(/'[^'\n]*'/y)
@@ -71,7 +71,7 @@ function readString(scanner: Scanner): string | undefined {
   const basic = scanner.take(/"(?:[^"\\\n]|\\.)*"/y)
   return basic?.slice(1, -1).replace(/\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)/g, (_, escape: string) => {
     if (escape.length > 1) return String.fromCodePoint(Number.parseInt(escape.slice(1), 16))
-    return ESCAPES[escape] ?? scanner.fail('a known escape')
+    return escapes[escape] ?? scanner.fail('a known escape')
   })
 }
 
@@ -84,18 +84,18 @@ type Scanner = {
 }
 
 function createScanner(text: string): Scanner {
-  let at = 0
+  let position = 0
   const take = (pattern: RegExp): string | undefined => {
-    pattern.lastIndex = at
+    pattern.lastIndex = position
     const found = pattern.exec(text)?.[0]
-    if (found !== undefined) at += found.length
+    if (found !== undefined) position += found.length
     return found
   }
   const fail = (what: string): never => {
-    throw new Error(`line ${text.slice(0, at).split('\n').length}: expected ${what}`)
+    throw new Error(`line ${text.slice(0, position).split('\n').length}: expected ${what}`)
   }
   return {
-    isAtEnd: () => at >= text.length,
+    isAtEnd: () => position >= text.length,
     skip: (pattern) => void take(pattern),
     take,
     expect: (pattern, what) => {

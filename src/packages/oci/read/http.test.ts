@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { connectionError } from './http.ts'
 
 const url = new URL('https://r.example:5000/v2/')
-const never = new AbortController().signal
+const neverAborted = new AbortController().signal
 const error = (code: string, syscall?: string) => Object.assign(new Error(`it said ${code}`), { code, syscall })
 
 test.each([
@@ -15,7 +15,7 @@ test.each([
   ['ENOSPC', 'write', 'ENOSPC'], // the disk speaks for itself
   ['EACCES', 'open', 'EACCES'],
 ])('%s of %s is %s', (code, syscall, expected) => {
-  expect(connectionError(error(code, syscall), url, never)).toMatchObject({ code: expected })
+  expect(connectionError(error(code, syscall), url, neverAborted)).toMatchObject({ code: expected })
 })
 
 test('an abort is its own reason', () => {

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { ImageError, systemCode } from '../errors.ts'
 import { secureContextOf, type Trust } from './trust.ts'
 
-export type Exchange = {
+export type RegistryRequest = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT'
   readonly url: URL
   readonly headers: Readonly<Record<string, string | readonly string[]>>
@@ -12,7 +12,7 @@ export type Exchange = {
   readonly body?: Buffer | (() => Readable)
 }
 
-export type Answer = {
+export type RegistryResponse = {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   /** Where the answer came from, after redirects. */
@@ -24,41 +24,41 @@ export type Answer = {
 /** The environment variables of a proxy, as Node's agents take them: HTTPS_PROXY, HTTP_PROXY, NO_PROXY and lower-case twins. */
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
-export type Transport = {
+export type RegistryTransport = {
   /**
    * One request, redirects of GET and HEAD followed. Any status is an answer.
-   * @throws ImageError unreachable, tls or bad-answer; the signal's reason when aborted
+   * @throws ImageError unreachable, tls or bad-response; the signal's reason when aborted
    */
-  send(exchange: Exchange, signal: AbortSignal): Promise<Answer>
+  send(exchange: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse>
   close(): void
 }
 
-const MAX_REDIRECTS = 5 // storage back ends take one, a front door before them another
-const SOCKETS_PER_HOST = 4
-const NO_PROGRESS_MS = 20_000 // connecting, or between two bytes
+const maxRedirects = 5 // storage back ends take one, a front door before them another
+const maxSocketsPerHost = 4
+const defaultNoProgressMs = 20_000 // connecting, or between two bytes
 
 /** HTTP/1.1 over Node's own client with kept connections. Close it when the pull is over: nothing else ends idle connections. */
-export function createTransport(options: { proxy?: ProxyEnvironment; noProgressMs?: number } = {}): Transport {
-  const noProgressMs = options.noProgressMs ?? NO_PROGRESS_MS
-  const shared = { keepAlive: true, maxSockets: SOCKETS_PER_HOST, ...(options.proxy && { proxyEnv: { ...options.proxy } }) }
-  const plain = new HttpAgent(shared)
-  const secure = new Map<Trust, HttpsAgent>()
+export function createRegistryTransport(options: { proxy?: ProxyEnvironment; noProgressMs?: number } = {}): RegistryTransport {
+  const noProgressMs = options.noProgressMs ?? defaultNoProgressMs
+  const shared = { keepAlive: true, maxSockets: maxSocketsPerHost, ...(options.proxy && { proxyEnv: { ...options.proxy } }) }
+  const plainAgent = new HttpAgent(shared)
+  const secureAgents = new Map<Trust, HttpsAgent>()
 
   const agentFor = (url: URL, trust: Trust): HttpAgent | HttpsAgent => {
-    if (url.protocol === 'http:') return plain
-    let agent = secure.get(trust)
+    if (url.protocol === 'http:') return plainAgent
+    let agent = secureAgents.get(trust)
     if (agent === undefined) {
       agent = new HttpsAgent({ ...shared, rejectUnauthorized: !trust.skipVerify, secureContext: secureContextOf(trust) })
-      secure.set(trust, agent)
+      secureAgents.set(trust, agent)
     }
     return agent
   }
 
-  const sendOnce = ({ method, url, headers, trust, body: payload }: Exchange, signal: AbortSignal): Promise<Answer> =>
+  const sendOnce = ({ method, url, headers, trust, body: payload }: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse> =>
     new Promise((resolve, reject) => {
       const open = url.protocol === 'http:' ? httpRequest : httpsRequest
       let body: IncomingMessage | undefined
-      const request = open(url, { method, headers: writable(headers), agent: agentFor(url, trust), signal, timeout: noProgressMs })
+      const request = open(url, { method, headers: toWritableHeaders(headers), agent: agentFor(url, trust), signal, timeout: noProgressMs })
       request.on('response', (response) => {
         body = response
         resolve({ status: response.statusCode ?? 0, headers: response.headers, url, body: response })
@@ -79,22 +79,22 @@ export function createTransport(options: { proxy?: ProxyEnvironment; noProgressM
     async send(exchange, signal) {
       signal.throwIfAborted()
       let { url, headers } = exchange
-      for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+      for (let hop = 0; hop <= maxRedirects; hop++) {
         const answer = await sendOnce({ ...exchange, url, headers }, signal)
         const target = redirectTarget(answer, exchange.method)
         if (target === undefined) return answer
         answer.body.resume()
         if (url.protocol === 'https:' && target.protocol !== 'https:') {
-          throw new ImageError('bad-answer', `${url.host}: redirects from https to ${target.origin}, which is not followed`)
+          throw new ImageError('bad-response', `${url.host}: redirects from https to ${target.origin}, which is not followed`)
         }
-        if (target.host !== url.host) headers = withoutLogin(headers)
+        if (target.host !== url.host) headers = stripCredentials(headers)
         url = target
       }
-      throw new ImageError('bad-answer', `${exchange.url.host}: more than ${MAX_REDIRECTS} redirects`)
+      throw new ImageError('bad-response', `${exchange.url.host}: more than ${maxRedirects} redirects`)
     },
     close() {
-      plain.destroy()
-      for (const agent of secure.values()) agent.destroy()
+      plainAgent.destroy()
+      for (const agent of secureAgents.values()) agent.destroy()
     },
   }
 }
@@ -103,37 +103,37 @@ export function createTransport(options: { proxy?: ProxyEnvironment; noProgressM
 export function connectionError(error: unknown, url: URL, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   const code = systemCode(error) ?? ''
-  if (error instanceof ImageError || isOfDisk(error, code)) return error
+  if (error instanceof ImageError || isDiskError(error, code)) return error
   const message = error instanceof Error ? error.message : String(error)
-  if (TLS_CODE.test(code)) return new ImageError('tls', `${url.host}: ${message} (${code})`, { cause: error })
+  if (tlsErrorPattern.test(code)) return new ImageError('tls', `${url.host}: ${message} (${code})`, { cause: error })
   return new ImageError('unreachable', `${url.host}: ${message || code}`, { cause: error })
 }
 
-const TLS_CODE =
+const tlsErrorPattern =
   /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH|HOSTNAME_MISMATCH)/
 
-const DISK_CODE = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EACCES|EPERM|ENOENT|EISDIR|ENOTDIR|EMFILE|ENFILE)$/
+const diskErrorPattern = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EACCES|EPERM|ENOENT|EISDIR|ENOTDIR|EMFILE|ENFILE)$/
 
 /** A firewall answers `connect` with EACCES or EPERM: that is not the disk's. */
-function isOfDisk(error: unknown, code: string): boolean {
+function isDiskError(error: unknown, code: string): boolean {
   const call = error instanceof Error && 'syscall' in error ? error.syscall : undefined
-  return DISK_CODE.test(code) && call !== 'connect' && call !== 'getaddrinfo'
+  return diskErrorPattern.test(code) && call !== 'connect' && call !== 'getaddrinfo'
 }
 
-function redirectTarget({ status, headers, url }: Answer, method: Exchange['method']): URL | undefined {
+function redirectTarget({ status, headers, url }: RegistryResponse, method: RegistryRequest['method']): URL | undefined {
   if (![301, 302, 303, 307, 308].includes(status) || (method !== 'GET' && method !== 'HEAD')) return undefined
   const target = headers.location === undefined ? null : URL.parse(headers.location, url.href)
   if (target === null || !/^https?:$/.test(target.protocol))
-    throw new ImageError('bad-answer', `${url.host}: redirects without a usable Location`)
+    throw new ImageError('bad-response', `${url.host}: redirects without a usable Location`)
   return target
 }
 
 /** What was meant for one host must not reach another: the login and whatever an administrator configured for the mirror. */
-function withoutLogin(headers: Exchange['headers']): Exchange['headers'] {
-  const neutral = ['accept', 'range', 'user-agent']
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => neutral.includes(name.toLowerCase())))
+function stripCredentials(headers: RegistryRequest['headers']): RegistryRequest['headers'] {
+  const safeHeaders = ['accept', 'range', 'user-agent']
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => safeHeaders.includes(name.toLowerCase())))
 }
 
-function writable(headers: Exchange['headers']): Record<string, string | string[]> {
+function toWritableHeaders(headers: RegistryRequest['headers']): Record<string, string | string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : [...value]]))
 }

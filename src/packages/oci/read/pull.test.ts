@@ -7,22 +7,22 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Credential, parseDockerConfig } from './credentials.ts'
 import type { RegistryRule } from './endpoints.ts'
 import {
-  fakeAuthority,
+  fakeCaCert,
   fakeIndex,
   type FakeLogin,
   type FakeRegistry,
-  sourcesOf,
+  fakeSources,
   startFakeRegistry,
 } from '../../../../test/support/fake-registry.ts'
-import { OCI_INDEX } from '../manifest.ts'
-import { downloadLayers, type PulledImage, resolveImage, type ResolvedImage, selectImage } from './pull.ts'
+import { ociIndexType } from '../manifest.ts'
+import { downloadLayers, type SelectedImage, resolveImage, type ResolvedImage, selectImage } from './pull.ts'
 import { parseReference } from '../reference.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from './registry.ts'
 import type { Clock } from './retry.ts'
 
-const LAYER = Buffer.from('a layer, or as good as one to a client that never opens it')
-const OTHER = `sha256:${'0'.repeat(64)}`
-const LOGIN: FakeLogin = { kind: 'basic', username: 'lab', password: 'secret' }
+const layerBytes = Buffer.from('a layer, or as good as one to a client that never opens it')
+const otherDigest = `sha256:${'0'.repeat(64)}`
+const fakeLogin: FakeLogin = { kind: 'basic', username: 'lab', password: 'secret' }
 const signal = AbortSignal.timeout(20_000)
 
 const opened: { close(): unknown }[] = []
@@ -45,7 +45,7 @@ async function registry(options: Parameters<typeof startFakeRegistry>[0] = {}): 
 }
 
 /** A clock that only writes down what it is asked to wait. */
-const impatient = (): Clock => ({
+const fastClock = (): Clock => ({
   now: () => 0,
   sleep: async (ms) => {
     waits.push(ms)
@@ -55,16 +55,16 @@ const impatient = (): Clock => ({
 
 function client(rules: readonly RegistryRule[], more: Partial<RegistrySettings> & { certs?: Record<string, string> } = {}): RegistryClient {
   const { certs = {}, ...settings } = more
-  const created = createRegistryClient({ credentials: [], sources: sourcesOf(rules, certs), clock: impatient(), ...settings })
+  const created = createRegistryClient({ credentials: [], sources: fakeSources(rules, certs), clock: fastClock(), ...settings })
   opened.push(created)
   return created
 }
 
-function credentialsFor(host: string, { username, password } = LOGIN): Credential[] {
+function credentialsFor(host: string, { username, password } = fakeLogin): Credential[] {
   return parseDockerConfig(JSON.stringify({ auths: { [host]: { username, password } } }), 'test')
 }
 
-async function pull(from: RegistryClient, reference: string): Promise<{ resolved: ResolvedImage; image: PulledImage; layers: string[] }> {
+async function pull(from: RegistryClient, reference: string): Promise<{ resolved: ResolvedImage; image: SelectedImage; layers: string[] }> {
   const resolved = await resolveImage(from, parseReference(reference), signal)
   const image = await selectImage(from, resolved, 'amd64', signal)
   const files = await downloadLayers(from, resolved.reference, image.layers, directory, signal)
@@ -77,23 +77,23 @@ const lines = (one: FakeRegistry) => one.requests.map(({ line }) => line)
 describe('logging in', () => {
   test('is not tried where nobody asks for it', async () => {
     const r = await registry()
-    const digest = r.addImage('team/pkg', '1.0', LAYER)
+    const digest = r.addImage('team/pkg', '1.0', layerBytes)
     const { resolved, layers } = await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/team/pkg:1.0`)
     expect(resolved.digest).toBe(digest)
-    expect(layers).toEqual([LAYER.toString()])
+    expect(layers).toEqual([layerBytes.toString()])
     expect(r.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true)
   })
 
   test('by Basic costs one extra request for the whole pull', async () => {
-    const r = await registry({ login: LOGIN })
-    r.addImage('pkg', '1', LAYER)
+    const r = await registry({ login: fakeLogin })
+    r.addImage('pkg', '1', layerBytes)
     await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
     expect(lines(r)).toEqual(['GET /v2/pkg/manifests/1', 'GET /v2/pkg/manifests/1', expect.stringMatching(/^GET \/v2\/pkg\/blobs/)])
   })
 
   test('by token asks the realm with service and scope, and shows it the login only', async () => {
-    const r = await registry({ login: { ...LOGIN, kind: 'bearer' } })
-    r.addImage('pkg', '1', LAYER)
+    const r = await registry({ login: { ...fakeLogin, kind: 'bearer' } })
+    r.addImage('pkg', '1', layerBytes)
     await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
     expect(lines(r)[1]).toBe('GET /token?service=fake&scope=repository%3Aany%3Apull')
     expect(r.requests[1]?.headers.authorization).toMatch(/^Basic /)
@@ -102,8 +102,8 @@ describe('logging in', () => {
   })
 
   test('begins anew once when a token has run out', async () => {
-    const r = await registry({ login: { ...LOGIN, kind: 'bearer' } })
-    r.addImage('pkg', '1', LAYER)
+    const r = await registry({ login: { ...fakeLogin, kind: 'bearer' } })
+    r.addImage('pkg', '1', layerBytes)
     const c = client([plain(r)], { credentials: credentialsFor(r.host) })
     await resolveImage(c, parseReference(`${r.host}/pkg:1`), signal)
     let isExpired = true
@@ -121,10 +121,10 @@ describe('logging in', () => {
     { kind: 'basic' as const, expected: /UNAUTHORIZED: authentication required/ },
     { kind: 'bearer' as const, expected: /incorrect username or password/ },
   ])("that fails ($kind) says so in the registry's words, and whether there was a secret", async ({ kind, expected }) => {
-    const r = await registry({ login: { ...LOGIN, kind } })
+    const r = await registry({ login: { ...fakeLogin, kind } })
     const attempt = (credentials: Credential[]) =>
       resolveImage(client([plain(r)], { credentials }), parseReference(`${r.host}/pkg:1`), signal)
-    const wrong = attempt(credentialsFor(r.host, { ...LOGIN, password: 'wrong' }))
+    const wrong = attempt(credentialsFor(r.host, { ...fakeLogin, password: 'wrong' }))
     await expect(wrong).rejects.toMatchObject({ code: 'unauthorized', message: expect.stringMatching(expected) })
     await expect(wrong).rejects.toThrow(/with the login of a pull secret/)
     await expect(attempt([])).rejects.toThrow(`no pull secret matches ${r.host}/pkg`)
@@ -135,8 +135,8 @@ describe('logging in', () => {
 describe('redirects', () => {
   test('to another host lose the login, to the same host keep it', async () => {
     const storage = await registry()
-    const r = await registry({ login: LOGIN })
-    const digest = r.addImage('pkg', '1', LAYER)
+    const r = await registry({ login: fakeLogin })
+    const digest = r.addImage('pkg', '1', layerBytes)
     r.intercept = (request, response) => {
       if (!request.url?.includes('/blobs/') || request.headers.authorization === undefined) return false
       if (request.url.endsWith('?again')) response.writeHead(307, { location: `http://${storage.host}/signed` }).end()
@@ -144,7 +144,7 @@ describe('redirects', () => {
       return true
     }
     storage.intercept = (_request, response) => {
-      response.end(LAYER)
+      response.end(layerBytes)
       return true
     }
     const { resolved } = await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
@@ -161,12 +161,12 @@ describe('redirects', () => {
       response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()
       return true
     }
-    await expect(
-      resolveImage(client([{ host: r.host, ca: fakeAuthority }]), parseReference(`${r.host}/pkg:1`), signal),
-    ).rejects.toMatchObject({
-      code: 'bad-answer',
-      message: expect.stringMatching(/from https to http/),
-    })
+    await expect(resolveImage(client([{ host: r.host, ca: fakeCaCert }]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toMatchObject(
+      {
+        code: 'bad-response',
+        message: expect.stringMatching(/from https to http/),
+      },
+    )
   })
 
   test('that never end are left', async () => {
@@ -182,13 +182,13 @@ describe('redirects', () => {
 describe('TLS', () => {
   test("needs the authority: the chart's, or containerd's", async () => {
     const r = await registry({ tls: true })
-    r.addImage('pkg', '1', LAYER)
+    r.addImage('pkg', '1', layerBytes)
     const reference = parseReference(`${r.host}/pkg:1`)
     await expect(resolveImage(client([]), reference, signal)).rejects.toMatchObject({ code: 'tls' })
-    await expect(resolveImage(client([{ host: r.host, ca: fakeAuthority }]), reference, signal)).resolves.toBeDefined()
-    const certs = { [`/etc/containerd/certs.d/${r.host}/ca.crt`]: fakeAuthority }
+    await expect(resolveImage(client([{ host: r.host, ca: fakeCaCert }]), reference, signal)).resolves.toBeDefined()
+    const certs = { [`/etc/containerd/certs.d/${r.host}/ca.crt`]: fakeCaCert }
     await expect(resolveImage(client([], { certs }), reference, signal)).resolves.toBeDefined()
-    const bundle = { '/etc/pki/tls/certs/ca-bundle.crt': fakeAuthority }
+    const bundle = { '/etc/pki/tls/certs/ca-bundle.crt': fakeCaCert }
     await expect(resolveImage(client([], { certs: bundle }), reference, signal)).resolves.toBeDefined()
   })
 
@@ -210,7 +210,7 @@ describe('mirrors', () => {
 
   test("are asked in order, containerd's before the chart's, the registry last, each told whom it stands for", async () => {
     const [first, second, upstream] = [await registry(), await registry(), await registry()]
-    upstream.addImage('pkg', '1', LAYER)
+    upstream.addImage('pkg', '1', layerBytes)
     const certs = {
       [`/etc/containerd/certs.d/${upstream.host.replace(':', '_')}_/hosts.toml`]: `[host."http://${first.host}"]\n[host."http://${first.host}".header]\nx-tenant = "blue"`,
     }
@@ -232,17 +232,17 @@ describe('mirrors', () => {
     await new Promise<void>((resolve) => mirror.listen(0, '127.0.0.1', resolve))
     opened.push({ close: () => mirror.close() })
     const upstream = await registry()
-    upstream.addImage('pkg', '1', LAYER)
+    upstream.addImage('pkg', '1', layerBytes)
     const address = `http://127.0.0.1:${(mirror.address() as AddressInfo).port}`
     const { layers } = await pull(client([{ ...plain(upstream), mirrors: [address] }]), `${upstream.host}/pkg:1`)
-    expect(layers).toEqual([LAYER.toString()])
+    expect(layers).toEqual([layerBytes.toString()])
     expect([connections, waits]).toEqual([1, []])
   })
 
   test('without "resolve" are asked for digests only', async () => {
     const [mirror, upstream] = [await registry(), await registry()]
-    const digest = upstream.addImage('pkg', '1', LAYER)
-    mirror.addImage('pkg', '1', LAYER)
+    const digest = upstream.addImage('pkg', '1', layerBytes)
+    mirror.addImage('pkg', '1', layerBytes)
     const certs = { [`/etc/containerd/certs.d/_default/hosts.toml`]: `[host."http://${mirror.host}"]\ncapabilities = ["pull"]` }
     const c = client([plain(upstream)], { certs })
     await resolveImage(c, parseReference(`${upstream.host}/pkg:1`), signal)
@@ -252,8 +252,8 @@ describe('mirrors', () => {
   })
 
   test('do not get the login of the registry they stand for', async () => {
-    const [mirror, upstream] = [await registry({ login: LOGIN }), await registry({ login: LOGIN })]
-    upstream.addImage('pkg', '1', LAYER)
+    const [mirror, upstream] = [await registry({ login: fakeLogin }), await registry({ login: fakeLogin })]
+    upstream.addImage('pkg', '1', layerBytes)
     await pull(
       client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }], { credentials: credentialsFor(upstream.host) }),
       `${upstream.host}/pkg:1`,
@@ -263,13 +263,13 @@ describe('mirrors', () => {
 
   test('that lie about content are passed over', async () => {
     const [mirror, upstream] = [await registry(), await registry()]
-    const digest = upstream.addImage('pkg', '1', LAYER)
+    const digest = upstream.addImage('pkg', '1', layerBytes)
     mirror.intercept = (request, response) => {
-      response.end(request.url?.includes('/manifests/') ? '{"schemaVersion":2,"layers":[]}' : 'x'.repeat(LAYER.length))
+      response.end(request.url?.includes('/manifests/') ? '{"schemaVersion":2,"layers":[]}' : 'x'.repeat(layerBytes.length))
       return true
     }
     const { layers } = await pull(client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }]), `${upstream.host}/pkg@${digest}`)
-    expect(layers).toEqual([LAYER.toString()])
+    expect(layers).toEqual([layerBytes.toString()])
   })
 
   test('that answer where the registry cannot be reached give the reason; all are named', async () => {
@@ -293,7 +293,7 @@ describe('what may pass by itself', () => {
     { status: 429, headers: { 'retry-after': '7' }, expected: [7000, 7000] },
   ])('$status is waited out', async ({ status, headers, expected }) => {
     const r = await registry()
-    r.addImage('pkg', '1', LAYER)
+    r.addImage('pkg', '1', layerBytes)
     let left = 2
     r.intercept = (_request, response) => {
       if (left-- <= 0) return false
@@ -321,29 +321,29 @@ describe('what may pass by itself', () => {
 
   test('a blob that breaks off goes on where it broke', async () => {
     const r = await registry()
-    r.addImage('pkg', '1', LAYER)
+    r.addImage('pkg', '1', layerBytes)
     r.intercept = (request, response) => {
       if (!request.url?.includes('/blobs/') || request.headers.range !== undefined) return false
-      response.writeHead(200, { 'content-length': LAYER.length })
-      response.write(LAYER.subarray(0, 10), () => response.destroy())
+      response.writeHead(200, { 'content-length': layerBytes.length })
+      response.write(layerBytes.subarray(0, 10), () => response.destroy())
       return true
     }
     const { layers } = await pull(client([plain(r)]), `${r.host}/pkg:1`)
-    expect(layers).toEqual([LAYER.toString()])
+    expect(layers).toEqual([layerBytes.toString()])
     expect(r.requests.at(-1)?.headers.range).toBe('bytes=10-')
   })
 
   test('a registry that falls silent is left, before the answer and within it', async () => {
     const r = await registry()
-    r.addImage('pkg', '1', LAYER)
+    r.addImage('pkg', '1', layerBytes)
     let silences = 0
     r.intercept = (request, response) => {
       if (!request.url?.includes('/blobs/') || silences === 2) return false
-      if (silences++ === 1) response.writeHead(200, { 'content-length': LAYER.length }).write('a')
+      if (silences++ === 1) response.writeHead(200, { 'content-length': layerBytes.length }).write('a')
       return true
     }
     const { layers } = await pull(client([plain(r)], { noProgressMs: 100 }), `${r.host}/pkg:1`)
-    expect(layers).toEqual([LAYER.toString()])
+    expect(layers).toEqual([layerBytes.toString()])
     expect(waits).toHaveLength(2)
   })
 
@@ -372,23 +372,23 @@ describe('what is wrong for good', () => {
 
   test('other bytes than the digest asked for, in manifest and layer', async () => {
     const r = await registry()
-    r.addImage('pkg', '1', LAYER)
+    r.addImage('pkg', '1', layerBytes)
     r.intercept = (request, response) => {
-      if (request.url?.endsWith(`/manifests/${OTHER}`)) response.end(r.manifest('pkg', '1'))
-      else if (request.url?.includes('/blobs/')) response.end('x'.repeat(LAYER.length))
+      if (request.url?.endsWith(`/manifests/${otherDigest}`)) response.end(r.manifest('pkg', '1'))
+      else if (request.url?.includes('/blobs/')) response.end('x'.repeat(layerBytes.length))
       else return false
       return true
     }
-    expect(await code(r, `pkg@${OTHER}`)).toBe('digest-mismatch')
+    expect(await code(r, `pkg@${otherDigest}`)).toBe('digest-mismatch')
     expect(await code(r, 'pkg:1')).toBe('digest-mismatch')
   })
 
   test('a layer longer than announced is cut off, not stored', async () => {
     const r = await registry()
-    r.addImage('pkg', '1', LAYER)
+    r.addImage('pkg', '1', layerBytes)
     r.intercept = (request, response) => {
       if (!request.url?.includes('/blobs/')) return false
-      response.write(LAYER)
+      response.write(layerBytes)
       const more = setInterval(() => response.write('more'), 1)
       response.on('close', () => clearInterval(more))
       return true
@@ -416,12 +416,12 @@ describe('what is wrong for good', () => {
     answers.shift()
     await expect(attempt()).rejects.toMatchObject({ code: 'unavailable', message: `${r.host}: Bad Gateway` })
     answers.shift()
-    await expect(attempt()).rejects.toMatchObject({ code: 'bad-answer' })
+    await expect(attempt()).rejects.toMatchObject({ code: 'bad-response' })
   })
 
   test('more bytes than the limit', async () => {
     const r = await registry()
-    r.addImage('pkg', '1', LAYER)
+    r.addImage('pkg', '1', layerBytes)
     const c = client([plain(r)])
     const resolved = await resolveImage(c, parseReference(`${r.host}/pkg:1`), signal)
     const { layers } = await selectImage(c, resolved, 'amd64', signal)
@@ -434,23 +434,23 @@ describe('what is wrong for good', () => {
 describe('an index', () => {
   test('gives the image of the architecture, under its own digest', async () => {
     const r = await registry()
-    const [amd64, arm64] = [r.addImage('pkg', undefined, LAYER), r.addImage('pkg', undefined, Buffer.from('arm'))]
+    const [amd64, arm64] = [r.addImage('pkg', undefined, layerBytes), r.addImage('pkg', undefined, Buffer.from('arm'))]
     const entries = [
       { digest: arm64, size: 1, architecture: 'arm64', variant: 'v8' },
       { digest: amd64, size: 1, architecture: 'amd64' },
     ]
-    const digest = r.addManifest('pkg', '1', fakeIndex(entries), OCI_INDEX)
+    const digest = r.addManifest('pkg', '1', fakeIndex(entries), ociIndexType)
     const { resolved, image, layers } = await pull(client([plain(r)]), `${r.host}/pkg:1`)
     expect(resolved.digest).toBe(digest)
     expect(image.manifestDigest).toBe(amd64)
-    expect(layers).toEqual([LAYER.toString()])
+    expect(layers).toEqual([layerBytes.toString()])
   })
 })
 
 describe('a proxy', () => {
   test('carries the connection unless NO_PROXY names the host, and what it refuses is said', async () => {
     const r = await registry({ tls: true })
-    r.addImage('pkg', '1', LAYER)
+    r.addImage('pkg', '1', layerBytes)
     const tunnels: string[] = []
     let isOpen = true
     const proxy = createServer((socket) => {
@@ -469,7 +469,7 @@ describe('a proxy', () => {
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
     opened.push({ close: () => proxy.close() })
     const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
-    const rules = [{ host: r.host, ca: fakeAuthority }]
+    const rules = [{ host: r.host, ca: fakeCaCert }]
     const ask = (environment: Record<string, string>) =>
       resolveImage(client(rules, { proxy: environment }), parseReference(`${r.host}/pkg:1`), signal)
 

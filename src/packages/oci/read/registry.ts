@@ -4,14 +4,14 @@ import type { Capability } from './certs-directory.ts'
 import { type Credential, findLogin } from './credentials.ts'
 import { type Endpoint, type EndpointSources, readEndpoints } from './endpoints.ts'
 import { ImageError } from '../errors.ts'
-import { type Answer, createTransport, type Exchange, type ProxyEnvironment } from './http.ts'
-import { type Clock, retrying, systemClock } from './retry.ts'
-import { errorOf } from './error-body.ts'
+import { type RegistryResponse, createRegistryTransport, type RegistryRequest, type ProxyEnvironment } from './http.ts'
+import { type Clock, retryTransient, systemClock } from './retry.ts'
+import { errorFromResponse } from './error-response.ts'
 
 export type RegistrySettings = {
   readonly credentials: readonly Credential[]
   /** Where addresses are read from, or those already read. */
-  readonly sources: EndpointSources | { readonly known: readonly Endpoint[] }
+  readonly sources: EndpointSources | { readonly resolvedEndpoints: readonly Endpoint[] }
   readonly proxy?: ProxyEnvironment
   /** How long one call may be repeated while the registry fails in passing. */
   readonly retryForMs?: number
@@ -20,8 +20,8 @@ export type RegistrySettings = {
   readonly clock?: Clock
 }
 
-export type Call = {
-  readonly method: Exchange['method']
+export type RegistryCall = {
+  readonly method: RegistryRequest['method']
   /** After the repository (`/manifests/latest`), or the address that the registry gave for an upload. */
   readonly path: string | URL
   readonly headers?: Readonly<Record<string, string>>
@@ -41,30 +41,31 @@ export type RegistryClient = {
    * Does something at the first address of the host that can; failures in passing are retried over the whole list.
    * @throws ImageError of the registry itself, or of a mirror that answered where the registry did not; its message holds all
    */
-  attempt<T>(host: string, need: Capability, use: (endpoint: Endpoint) => Promise<T>, signal: AbortSignal): Promise<T>
+  attempt<T>(host: string, capability: Capability, use: (endpoint: Endpoint) => Promise<T>, signal: AbortSignal): Promise<T>
   /**
    * One authorised request at one address.
    * @throws ImageError for any status of 400 and more
    */
-  call(endpoint: Endpoint, repository: string, call: Call, signal: AbortSignal): Promise<Answer>
+  call(endpoint: Endpoint, repository: string, call: RegistryCall, signal: AbortSignal): Promise<RegistryResponse>
   close(): void
 }
 
-const RETRY_FOR_MS = 60_000
+const defaultRetryForMs = 60_000
 
 export function createRegistryClient(settings: RegistrySettings): RegistryClient {
   const clock = settings.clock ?? systemClock
-  const transport = createTransport({
+  const transport = createRegistryTransport({
     ...(settings.proxy && { proxy: settings.proxy }),
     ...(settings.noProgressMs !== undefined && { noProgressMs: settings.noProgressMs }),
   })
   const endpoints = new Map<string, Promise<readonly Endpoint[]>>()
-  const silent = new Set<Endpoint>()
+  const unreachableEndpoints = new Set<Endpoint>()
   const logins = new Map<string, string>()
 
   const endpointsOf = (host: string): Promise<readonly Endpoint[]> => {
     const { sources } = settings
-    const found = endpoints.get(host) ?? ('known' in sources ? Promise.resolve(sources.known) : readEndpoints(host, sources))
+    const found =
+      endpoints.get(host) ?? ('resolvedEndpoints' in sources ? Promise.resolve(sources.resolvedEndpoints) : readEndpoints(host, sources))
     endpoints.set(host, found)
     return found
   }
@@ -73,13 +74,13 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
     endpoint: Endpoint,
     repository: string,
     actions: string,
-    refused: Answer,
+    refusedResponse: RegistryResponse,
     signal: AbortSignal,
   ): Promise<string | undefined> => {
     const login = findLogin(settings.credentials, endpoint.host, repository)
-    const context = { transport, trust: endpoint.trust, url: refused.url, scope: `repository:${repository}:${actions}`, login }
+    const context = { transport, trust: endpoint.trust, url: refusedResponse.url, scope: `repository:${repository}:${actions}`, login }
     try {
-      return await authorize(parseChallenges(refused.headers['www-authenticate'] ?? ''), context, signal)
+      return await authorize(parseChallenges(refusedResponse.headers['www-authenticate'] ?? ''), context, signal)
     } catch (error) {
       throw withHint(error, login !== undefined, endpoint, repository)
     }
@@ -88,56 +89,59 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
   return {
     endpointsOf,
 
-    async attempt(host, need, use, signal) {
+    async attempt(host, capability, use, signal) {
       const all = await endpointsOf(host)
-      const able = (need === 'push' ? all.slice(-1) : all).filter(({ capabilities }) => capabilities.includes(need)) // a mirror is never written to
-      if (able.length === 0) throw new ImageError('misconfigured', `${host}: no address of it may ${need}`)
+      const capableEndpoints = (capability === 'push' ? all.slice(-1) : all).filter(({ capabilities }) => capabilities.includes(capability)) // a mirror is never written to
+      if (capableEndpoints.length === 0) throw new ImageError('misconfigured', `${host}: no address of it may ${capability}`)
 
-      const once = async () => {
+      const tryAll = async () => {
         const failures: ImageError[] = []
-        for (const endpoint of [...able.filter((one) => !silent.has(one)), ...able.filter((one) => silent.has(one))]) {
+        for (const endpoint of [
+          ...capableEndpoints.filter((one) => !unreachableEndpoints.has(one)),
+          ...capableEndpoints.filter((one) => unreachableEndpoints.has(one)),
+        ]) {
           try {
             const result = await use(endpoint)
-            silent.delete(endpoint)
+            unreachableEndpoints.delete(endpoint)
             return result
           } catch (error) {
             if (!(error instanceof ImageError)) throw error
-            if (error.code === 'unreachable') silent.add(endpoint) // the next blob must not wait for it again
+            if (error.code === 'unreachable') unreachableEndpoints.add(endpoint) // the next blob must not wait for it again
             failures.push(error)
           }
         }
-        throw oneError(failures)
+        throw combineErrors(failures)
       }
-      return await retrying(once, clock.now() + (settings.retryForMs ?? RETRY_FOR_MS), signal, clock)
+      return await retryTransient(tryAll, clock.now() + (settings.retryForMs ?? defaultRetryForMs), signal, clock)
     },
 
     async call(endpoint, repository, { method, path, headers, body, expected }, signal) {
-      const home = new URL(`${endpoint.base}/${repository}`)
-      const url = path instanceof URL ? path : new URL(`${home.href}${path}`)
-      if (home.protocol === 'https:' && url.protocol !== 'https:')
-        throw new ImageError('bad-answer', `${endpoint.host}: sends us from https to ${url.origin}`)
+      const repositoryUrl = new URL(`${endpoint.base}/${repository}`)
+      const url = path instanceof URL ? path : new URL(`${repositoryUrl.href}${path}`)
+      if (repositoryUrl.protocol === 'https:' && url.protocol !== 'https:')
+        throw new ImageError('bad-response', `${endpoint.host}: sends us from https to ${url.origin}`)
       if (endpoint.namespace !== undefined) url.searchParams.set('ns', endpoint.namespace)
-      const isHome = url.host === home.host // uploads may be taken elsewhere; the login stays here
+      const isSameHost = url.host === repositoryUrl.host // uploads may be taken elsewhere; the login stays here
       const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
       const key = `${endpoint.base} ${repository} ${actions}`
-      const send = (authorization: string | undefined): Promise<Answer> => {
-        const own = isHome ? { ...endpoint.headers, ...(authorization !== undefined && { authorization }) } : {}
-        const all = { 'user-agent': 'skyhookd', ...own, ...headers }
+      const send = (authorization: string | undefined): Promise<RegistryResponse> => {
+        const ownHeaders = isSameHost ? { ...endpoint.headers, ...(authorization !== undefined && { authorization }) } : {}
+        const all = { 'user-agent': 'skyhookd', ...ownHeaders, ...headers }
         return transport.send({ method, url, headers: all, trust: endpoint.trust, ...(body && { body }) }, signal)
       }
 
-      let answer = await send(logins.get(key))
-      if (answer.status === 401 && isHome && answer.url.host === url.host) {
-        const authorization = await logIn(endpoint, repository, actions, answer, signal)
+      let response = await send(logins.get(key))
+      if (response.status === 401 && isSameHost && response.url.host === url.host) {
+        const authorization = await logIn(endpoint, repository, actions, response, signal)
         if (authorization !== undefined) {
-          answer.body.resume()
-          answer = await send(authorization)
-          if (answer.status !== 401) logins.set(key, authorization)
+          response.body.resume()
+          response = await send(authorization)
+          if (response.status !== 401) logins.set(key, authorization)
         }
       }
-      if (answer.status < 400 || answer.status === expected) return answer
+      if (response.status < 400 || response.status === expected) return response
       const isLoggedIn = findLogin(settings.credentials, endpoint.host, repository) !== undefined
-      throw withHint(await errorOf(answer, signal), isLoggedIn, endpoint, repository)
+      throw withHint(await errorFromResponse(response, signal), isLoggedIn, endpoint, repository)
     },
 
     close: () => transport.close(),
@@ -152,12 +156,12 @@ function withHint(error: unknown, hasLogin: boolean, endpoint: Endpoint, reposit
 }
 
 /** The registry's own failure tells most, unless it could not be reached and a mirror did answer. Every address is named. */
-function oneError(failures: readonly ImageError[]): ImageError {
+function combineErrors(failures: readonly ImageError[]): ImageError {
   const isAnswer = ({ code }: ImageError) => code !== 'unreachable' && code !== 'tls'
   const last = failures.at(-1)
-  const telling = last !== undefined && isAnswer(last) ? last : (failures.find(isAnswer) ?? last)
-  if (telling === undefined) throw new Error('no address was tried')
-  if (failures.length === 1) return telling
+  const mostSpecific = last !== undefined && isAnswer(last) ? last : (failures.find(isAnswer) ?? last)
+  if (mostSpecific === undefined) throw new Error('no address was tried')
+  if (failures.length === 1) return mostSpecific
   const message = failures.map((failure) => failure.message).join('; ')
-  return new ImageError(telling.code, message, { cause: telling, retryAfterMs: telling.retryAfterMs })
+  return new ImageError(mostSpecific.code, message, { cause: mostSpecific, retryAfterMs: mostSpecific.retryAfterMs })
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { ImageError, type ImageErrorCode } from '../errors.ts'
-import { parseRetryAfter, retrying } from './retry.ts'
+import { parseRetryAfter, retryTransient } from './retry.ts'
 
-const never = new AbortController().signal
+const neverAborted = new AbortController().signal
 
 describe('repeating', () => {
   const run = async (codes: ImageErrorCode[], deadlineAtMs = Infinity) => {
@@ -13,7 +13,7 @@ describe('repeating', () => {
       if (code !== undefined) throw new ImageError(code, 'it failed')
       return 'done'
     }
-    const outcome = await retrying(attempt, deadlineAtMs, never, clock).catch((error: ImageError) => error.code)
+    const outcome = await retryTransient(attempt, deadlineAtMs, neverAborted, clock).catch((error: ImageError) => error.code)
     return [outcome, nowMs]
   }
 

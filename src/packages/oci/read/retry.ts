@@ -14,15 +14,15 @@ export const systemClock: Clock = {
   random: Math.random,
 }
 
-const ATTEMPTS = 4 // beyond that the caller's own backoff is the better place to wait: it shows a reason
-const FIRST_WAIT_MS = 250
-const LONGEST_WAIT_MS = 30_000 // a registry that asks for more is not waited for within a pull
+const maxAttempts = 4 // beyond that the caller's own backoff is the better place to wait: it shows a reason
+const initialWaitMs = 250
+const maxWaitMs = 30_000 // a registry that asks for more is not waited for within a pull
 
 /**
  * Repeats what may pass by itself (no connection, 5xx, 429), with doubling waits and jitter; the registry's Retry-After wins. Gives up
  * with the last error after four attempts, or at once when the wait would be too long or end after the deadline.
  */
-export async function retrying<T>(
+export async function retryTransient<T>(
   attempt: () => Promise<T>,
   deadlineAtMs: number,
   signal: AbortSignal,
@@ -32,9 +32,9 @@ export async function retrying<T>(
     try {
       return await attempt()
     } catch (error) {
-      if (!isPassing(error) || number === ATTEMPTS) throw error
-      const waitMs = error.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (number - 1) * (0.5 + clock.random())
-      if (waitMs > LONGEST_WAIT_MS || clock.now() + waitMs >= deadlineAtMs) throw error
+      if (!isTransient(error) || number === maxAttempts) throw error
+      const waitMs = error.retryAfterMs ?? initialWaitMs * 2 ** (number - 1) * (0.5 + clock.random())
+      if (waitMs > maxWaitMs || clock.now() + waitMs >= deadlineAtMs) throw error
       await clock.sleep(waitMs, signal)
     }
   }
@@ -48,6 +48,6 @@ export function parseRetryAfter(header: string | undefined, nowEpochMs: number):
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowEpochMs)
 }
 
-function isPassing(error: unknown): error is ImageError {
+function isTransient(error: unknown): error is ImageError {
   return error instanceof ImageError && (error.code === 'unreachable' || error.code === 'unavailable' || error.code === 'rate-limited')
 }

@@ -11,7 +11,7 @@ export type Trust = {
 }
 
 const contexts = new Map<string, SecureContext>()
-const MAX_CONTEXTS = 8 // a host's registries and mirrors; each holds 1.5 MB of parsed authorities
+const maxContexts = 8 // a host's registries and mirrors; each holds 1.5 MB of parsed authorities
 
 /**
  * The parsed form of a trust, one for all who trust the same. Parsing a distribution's bundle takes 30 ms and memory that V8 does not
@@ -30,6 +30,6 @@ export function secureContextOf({ ca, client = [] }: Trust): SecureContext {
   contexts.delete(key)
   contexts.set(key, context) // the last used stands last
   const [oldest] = contexts.keys()
-  if (contexts.size > MAX_CONTEXTS && oldest !== undefined) contexts.delete(oldest)
+  if (contexts.size > maxContexts && oldest !== undefined) contexts.delete(oldest)
   return context
 }

@@ -8,7 +8,7 @@ import { createGzip } from 'node:zlib'
 import { type Pack, pack } from 'tar-stream'
 import { addEntry, type EntryContent } from './archive.ts'
 import type { Digest } from '../digest.ts'
-import { type Descriptor, OCI_LAYER_GZIP } from '../manifest.ts'
+import { type Descriptor, ociLayerGzipType } from '../manifest.ts'
 
 /** One name in a layer. Paths are relative, without a slash at either end. Owner is always root and time the epoch. */
 export type LayerEntry =
@@ -28,7 +28,7 @@ export type BuiltLayer = {
   readonly file: string
 }
 
-const FOLDER_MODE = 0o755
+const folderMode = 0o755
 
 /**
  * What is in a folder, as entries below `prefix`, modes kept. Links are kept as they are; a file with several names becomes several files.
@@ -39,11 +39,11 @@ export async function readFolder(folder: string, prefix: string): Promise<LayerE
   for (const name of await readdir(folder)) {
     const from = join(folder, name)
     const path = prefix === '' ? name : `${prefix}/${name}`
-    const found = await lstat(from)
-    const mode = found.mode & 0o777
-    if (found.isSymbolicLink()) entries.push({ kind: 'link', path, target: await readlink(from) })
-    else if (found.isFile()) entries.push({ kind: 'file', path, mode, content: { file: from, sizeBytes: found.size } })
-    else if (found.isDirectory()) entries.push({ kind: 'folder', path, mode }, ...(await readFolder(from, path)))
+    const stats = await lstat(from)
+    const mode = stats.mode & 0o777
+    if (stats.isSymbolicLink()) entries.push({ kind: 'link', path, target: await readlink(from) })
+    else if (stats.isFile()) entries.push({ kind: 'file', path, mode, content: { file: from, sizeBytes: stats.size } })
+    else if (stats.isDirectory()) entries.push({ kind: 'folder', path, mode }, ...(await readFolder(from, path)))
     else throw new Error(`${from} is neither file, folder nor link`)
   }
   return entries
@@ -78,7 +78,7 @@ export async function writeLayer(entries: readonly LayerEntry[], file: string): 
     createWriteStream(file),
   )
   await filling
-  const descriptor: Descriptor = { mediaType: OCI_LAYER_GZIP, digest: `sha256:${digest.digest('hex')}`, size }
+  const descriptor: Descriptor = { mediaType: ociLayerGzipType, digest: `sha256:${digest.digest('hex')}`, size }
   return { descriptor, diffId: `sha256:${diffId.digest('hex')}`, file }
 }
 
@@ -99,7 +99,7 @@ function withFolders(entries: readonly LayerEntry[]): LayerEntry[] {
     const parents = path.split('/').slice(0, -1)
     parents.forEach((_, index) => {
       const parent = parents.slice(0, index + 1).join('/')
-      all.set(parent, { kind: 'folder', path: parent, mode: FOLDER_MODE })
+      all.set(parent, { kind: 'folder', path: parent, mode: folderMode })
     })
   }
   for (const entry of entries) all.set(entry.path, entry)

@@ -7,7 +7,7 @@ import { pack } from 'tar-stream'
 import { addEntry } from './archive.ts'
 import { digestOf, hexOf } from '../digest.ts'
 import type { BuiltLayer } from './layer.ts'
-import { type Descriptor, OCI_CONFIG, OCI_INDEX, OCI_MANIFEST } from '../manifest.ts'
+import { type Descriptor, ociConfigType, ociIndexType, ociManifestType } from '../manifest.ts'
 
 /** What an image runs as; the names are those of the OCI image configuration. */
 export type ImageSettings = {
@@ -29,22 +29,22 @@ export type BuiltImage = {
   readonly blobs: readonly Blob[]
 }
 
-const EPOCH = '1970-01-01T00:00:00Z' // no time of building: the same content is the same image
+const epoch = '1970-01-01T00:00:00Z' // no time of building: the same content is the same image
 
 /** Config and manifest over layers, lowest first. The same input gives the same digest. */
 export function buildImage(layers: readonly BuiltLayer[], settings: ImageSettings): BuiltImage {
   const { architecture, entrypoint, env, labels, user, workingDirectory } = settings
-  const config = document(OCI_CONFIG, {
-    created: EPOCH,
+  const config = documentBlob(ociConfigType, {
+    created: epoch,
     architecture,
     os: 'linux',
     config: { User: user, Env: env, Entrypoint: entrypoint, WorkingDir: workingDirectory, Labels: labels },
     rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
-    history: layers.map(() => ({ created: EPOCH, created_by: 'skyhookd' })),
+    history: layers.map(() => ({ created: epoch, created_by: 'skyhookd' })),
   })
-  const manifest = document(OCI_MANIFEST, {
+  const manifest = documentBlob(ociManifestType, {
     schemaVersion: 2,
-    mediaType: OCI_MANIFEST,
+    mediaType: ociManifestType,
     config: config.descriptor,
     layers: layers.map(({ descriptor }) => descriptor),
     annotations: labels,
@@ -53,11 +53,11 @@ export function buildImage(layers: readonly BuiltLayer[], settings: ImageSetting
 }
 
 /** What a tag points at: the manifest of the only image, or an index over those of several architectures. */
-export function rootOf(images: readonly BuiltImage[]): Blob {
-  const [only, ...others] = images
-  if (only !== undefined && others.length === 0) return only.manifest
+export function rootBlob(images: readonly BuiltImage[]): Blob {
+  const [onlyImage, ...others] = images
+  if (onlyImage !== undefined && others.length === 0) return onlyImage.manifest
   const manifests = images.map(({ manifest, architecture }) => ({ ...manifest.descriptor, platform: { architecture, os: 'linux' } }))
-  return document(OCI_INDEX, { schemaVersion: 2, mediaType: OCI_INDEX, manifests })
+  return documentBlob(ociIndexType, { schemaVersion: 2, mediaType: ociIndexType, manifests })
 }
 
 /**
@@ -90,26 +90,26 @@ export async function writeLayoutArchive(file: string, images: readonly BuiltIma
 type LayoutFile = { readonly path: string; readonly content: Blob['content']; readonly sizeBytes: number }
 
 function layoutFiles(images: readonly BuiltImage[], name: string): LayoutFile[] {
-  const root = rootOf(images)
+  const root = rootBlob(images)
   const annotations = { 'io.containerd.image.name': name, 'org.opencontainers.image.ref.name': name.slice(name.lastIndexOf(':') + 1) }
   const files = new Map<string, LayoutFile>()
   for (const { descriptor, content } of [...images.flatMap((image) => [...image.blobs, image.manifest]), root]) {
     const path = `blobs/sha256/${hexOf(descriptor.digest)}`
     files.set(path, { path, content, sizeBytes: descriptor.size }) // images share layers
   }
-  const index = { schemaVersion: 2, mediaType: OCI_INDEX, manifests: [{ ...root.descriptor, annotations }] }
+  const index = { schemaVersion: 2, mediaType: ociIndexType, manifests: [{ ...root.descriptor, annotations }] }
   const documents: [string, object][] = [
     ['oci-layout', { imageLayoutVersion: '1.0.0' }],
     ['index.json', index],
   ]
-  const heads = documents.map(([path, content]): LayoutFile => {
+  const documentFiles = documents.map(([path, content]): LayoutFile => {
     const bytes = Buffer.from(JSON.stringify(content))
     return { path, content: bytes, sizeBytes: bytes.length }
   })
-  return [...heads, ...[...files.values()].sort((one, other) => (one.path < other.path ? -1 : 1))]
+  return [...documentFiles, ...[...files.values()].sort((one, other) => (one.path < other.path ? -1 : 1))]
 }
 
-function document(mediaType: string, content: object): Blob {
+function documentBlob(mediaType: string, content: object): Blob {
   const bytes = Buffer.from(JSON.stringify(content))
   return { descriptor: { mediaType, digest: digestOf(bytes), size: bytes.length }, content: bytes }
 }

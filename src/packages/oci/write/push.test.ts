@@ -7,7 +7,7 @@ import { extract } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { unpackPackage } from '../../store/unpack.ts'
 import { parseDockerConfig } from '../read/credentials.ts'
-import { type FakeLogin, type FakeRegistry, sourcesOf, startFakeRegistry } from '../../../../test/support/fake-registry.ts'
+import { type FakeLogin, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../../test/support/fake-registry.ts'
 import { type BuiltLayer, readFolder, writeLayer } from './layer.ts'
 import { buildImage, writeLayoutArchive, writeLayoutFolder } from './layout.ts'
 import { downloadLayers, resolveImage, selectImage } from '../read/pull.ts'
@@ -15,18 +15,18 @@ import { pushImages } from './push.ts'
 import { parseReference } from '../reference.ts'
 import { createRegistryClient, type RegistryClient } from '../read/registry.ts'
 
-const LOGIN: FakeLogin = { kind: 'bearer', username: 'lab', password: 'secret' }
+const fakeLogin: FakeLogin = { kind: 'bearer', username: 'lab', password: 'secret' }
 const signal = AbortSignal.timeout(20_000)
-let room = ''
+let tempDir = ''
 const opened: { close(): unknown }[] = []
 
 beforeEach(() => {
-  room = mkdtempSync(join(tmpdir(), 'push-'))
-  makePackage(join(room, 'package'))
+  tempDir = mkdtempSync(join(tmpdir(), 'push-'))
+  makePackage(join(tempDir, 'package'))
 })
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close()
-  rmSync(room, { recursive: true })
+  rmSync(tempDir, { recursive: true })
 })
 
 function makePackage(folder: string): void {
@@ -38,34 +38,34 @@ function makePackage(folder: string): void {
 }
 
 async function layerOf(folder: string, name: string): Promise<BuiltLayer> {
-  return await writeLayer(await readFolder(folder, 'skyhook-package'), join(room, name))
+  return await writeLayer(await readFolder(folder, 'skyhook-package'), join(tempDir, name))
 }
 
 async function registry(login?: FakeLogin): Promise<{ fake: FakeRegistry; client: RegistryClient }> {
   const fake = await startFakeRegistry(login && { login })
-  const { username, password } = LOGIN
+  const { username, password } = fakeLogin
   const credentials = parseDockerConfig(JSON.stringify({ auths: { [fake.host]: { username, password } } }), 'test')
-  const client = createRegistryClient({ credentials, sources: sourcesOf([{ host: fake.host, plainHTTP: true }]) })
+  const client = createRegistryClient({ credentials, sources: fakeSources([{ host: fake.host, plainHTTP: true }]) })
   opened.push(client, fake)
   return { fake, client }
 }
 
 describe('a layer', () => {
   test('is the same for the same content, whatever order and time', async () => {
-    const first = await layerOf(join(room, 'package'), 'first')
-    makePackage(join(room, 'again'))
-    utimesSync(join(room, 'again/config.json'), 0, 12345)
-    const reversed = (await readFolder(join(room, 'again'), 'skyhook-package')).reverse()
-    expect((await writeLayer(reversed, join(room, 'second'))).descriptor).toEqual(first.descriptor)
-    writeFileSync(join(room, 'again/config.json'), '{ }')
-    expect((await layerOf(join(room, 'again'), 'third')).descriptor.digest).not.toBe(first.descriptor.digest)
+    const first = await layerOf(join(tempDir, 'package'), 'first')
+    makePackage(join(tempDir, 'again'))
+    utimesSync(join(tempDir, 'again/config.json'), 0, 12345)
+    const reversed = (await readFolder(join(tempDir, 'again'), 'skyhook-package')).reverse()
+    expect((await writeLayer(reversed, join(tempDir, 'second'))).descriptor).toEqual(first.descriptor)
+    writeFileSync(join(tempDir, 'again/config.json'), '{ }')
+    expect((await layerOf(join(tempDir, 'again'), 'third')).descriptor.digest).not.toBe(first.descriptor.digest)
   })
 
   test('unpacks to what it was made of', async () => {
-    const { file } = await layerOf(join(room, 'package'), 'layer')
-    expect(await unpackPackage({ layers: [file], target: join(room, 'target') })).toEqual({ entries: 5, bytes: 2 + 10 })
-    expect(await readFolder(join(room, 'target'), '')).toMatchObject(
-      (await readFolder(join(room, 'package'), '')).map(({ path, kind }) => ({ path, kind })),
+    const { file } = await layerOf(join(tempDir, 'package'), 'layer')
+    expect(await unpackPackage({ layers: [file], target: join(tempDir, 'target') })).toEqual({ entries: 5, bytes: 2 + 10 })
+    expect(await readFolder(join(tempDir, 'target'), '')).toMatchObject(
+      (await readFolder(join(tempDir, 'package'), '')).map(({ path, kind }) => ({ path, kind })),
     )
   })
 
@@ -74,22 +74,22 @@ describe('a layer', () => {
   })
 
   test('says when a file vanishes or changes under it', async () => {
-    const entries = await readFolder(join(room, 'package'), '')
-    writeFileSync(join(room, 'package/config.json'), 'longer than it was')
-    await expect(writeLayer(entries, join(room, 'layer'))).rejects.toThrow(/Size mismatch/)
-    rmSync(join(room, 'package/config.json'))
-    await expect(writeLayer(entries, join(room, 'layer'))).rejects.toThrow(/ENOENT/)
+    const entries = await readFolder(join(tempDir, 'package'), '')
+    writeFileSync(join(tempDir, 'package/config.json'), 'longer than it was')
+    await expect(writeLayer(entries, join(tempDir, 'layer'))).rejects.toThrow(/Size mismatch/)
+    rmSync(join(tempDir, 'package/config.json'))
+    await expect(writeLayer(entries, join(tempDir, 'layer'))).rejects.toThrow(/ENOENT/)
   })
 })
 
 describe('a layout', () => {
   const images = async () => [
-    buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64', entrypoint: ['/x'], labels: { a: 'b' } }),
+    buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64', entrypoint: ['/x'], labels: { a: 'b' } }),
   ]
 
   test('on disk names every blob by its digest and the image by its reference', async () => {
-    await writeLayoutFolder(join(room, 'layout'), await images(), 'r.example/team/pkg:1.2')
-    const read = (path: string) => JSON.parse(readFileSync(join(room, 'layout', path), 'utf8')) as Record<string, never>
+    await writeLayoutFolder(join(tempDir, 'layout'), await images(), 'r.example/team/pkg:1.2')
+    const read = (path: string) => JSON.parse(readFileSync(join(tempDir, 'layout', path), 'utf8')) as Record<string, never>
     expect(read('oci-layout')).toEqual({ imageLayoutVersion: '1.0.0' })
     const [root] = read('index.json')['manifests'] as unknown as [{ digest: string; annotations: object }]
     expect(root.annotations).toEqual({ 'io.containerd.image.name': 'r.example/team/pkg:1.2', 'org.opencontainers.image.ref.name': '1.2' })
@@ -98,18 +98,18 @@ describe('a layout', () => {
       os: 'linux',
       config: { Entrypoint: ['/x'], Labels: { a: 'b' } },
     })
-    expect(readdirSync(join(room, 'layout/blobs/sha256'))).toHaveLength(3)
+    expect(readdirSync(join(tempDir, 'layout/blobs/sha256'))).toHaveLength(3)
   })
 
   test('as archive holds the same files', async () => {
-    await writeLayoutFolder(join(room, 'layout'), await images(), 'r/p:1')
-    await writeLayoutArchive(join(room, 'layout.tar'), await images(), 'r/p:1')
+    await writeLayoutFolder(join(tempDir, 'layout'), await images(), 'r/p:1')
+    await writeLayoutArchive(join(tempDir, 'layout.tar'), await images(), 'r/p:1')
     const archive = extract()
-    createReadStream(join(room, 'layout.tar')).pipe(archive as unknown as NodeJS.WritableStream)
+    createReadStream(join(tempDir, 'layout.tar')).pipe(archive as unknown as NodeJS.WritableStream)
     const names: string[] = []
     for await (const entry of archive) {
       names.push(entry.header.name)
-      expect(await text(entry as unknown as AsyncIterable<Buffer>)).toBe(readFileSync(join(room, 'layout', entry.header.name), 'utf8'))
+      expect(await text(entry as unknown as AsyncIterable<Buffer>)).toBe(readFileSync(join(tempDir, 'layout', entry.header.name), 'utf8'))
     }
     expect(names.slice(0, 2)).toEqual(['oci-layout', 'index.json'])
     expect(names).toHaveLength(5)
@@ -117,23 +117,23 @@ describe('a layout', () => {
 })
 
 describe('a push', () => {
-  test.each([undefined, LOGIN, { ...LOGIN, kind: 'basic' as const }])('can be pulled again (login: $kind)', async (login) => {
+  test.each([undefined, fakeLogin, { ...fakeLogin, kind: 'basic' as const }])('can be pulled again (login: $kind)', async (login) => {
     const { fake, client } = await registry(login)
     const reference = parseReference(`${fake.host}/team/pkg:1.0`)
-    const layer = await layerOf(join(room, 'package'), 'layer')
+    const layer = await layerOf(join(tempDir, 'package'), 'layer')
     const digest = await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64' })], signal)
     const resolved = await resolveImage(client, reference, signal)
     expect(resolved.digest).toBe(digest)
     const image = await selectImage(client, resolved, 'arm64', signal)
-    mkdirSync(join(room, 'pulled'))
-    const [pulled] = await downloadLayers(client, reference, image.layers, join(room, 'pulled'), signal)
+    mkdirSync(join(tempDir, 'pulled'))
+    const [pulled] = await downloadLayers(client, reference, image.layers, join(tempDir, 'pulled'), signal)
     expect(readFileSync(pulled?.path ?? '')).toEqual(readFileSync(layer.file))
   })
 
   test('sends only what is missing, and the tag last', async () => {
     const { fake, client } = await registry()
     const reference = parseReference(`${fake.host}/pkg:1`)
-    const layer = await layerOf(join(room, 'package'), 'layer')
+    const layer = await layerOf(join(tempDir, 'package'), 'layer')
     await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64' })], signal)
     fake.requests.length = 0
     await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64', labels: { version: '2' } })], signal)
@@ -142,16 +142,16 @@ describe('a push', () => {
   })
 
   test('logs in once for reading and once for writing', async () => {
-    const { fake, client } = await registry(LOGIN)
+    const { fake, client } = await registry(fakeLogin)
     const reference = parseReference(`${fake.host}/pkg:1`)
-    await pushImages(client, reference, [buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64' })], signal)
+    await pushImages(client, reference, [buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64' })], signal)
     expect(fake.requests.filter(({ line }) => line.startsWith('GET /token'))).toHaveLength(2)
   })
 
   test('of several architectures is an index over them', async () => {
     const { fake, client } = await registry()
     const reference = parseReference(`${fake.host}/pkg:1`)
-    const layer = await layerOf(join(room, 'package'), 'layer')
+    const layer = await layerOf(join(tempDir, 'package'), 'layer')
     const images = ['amd64', 'arm64'].map((architecture) => buildImage([layer], { architecture }))
     const digest = await pushImages(client, reference, images, signal)
     const resolved = await resolveImage(client, reference, signal)
@@ -161,7 +161,7 @@ describe('a push', () => {
 
   test('without a tag, or refused, says so', async () => {
     const { fake, client } = await registry()
-    const images = [buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64' })]
+    const images = [buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64' })]
     await expect(pushImages(client, parseReference(`${fake.host}/pkg`), images, signal)).rejects.toMatchObject({ code: 'bad-reference' })
     fake.intercept = (request, response) => {
       if (request.method !== 'POST') return false
@@ -175,7 +175,7 @@ describe('a push', () => {
   })
 
   test('does not show the login to the place that takes the upload', async () => {
-    const { fake, client } = await registry(LOGIN)
+    const { fake, client } = await registry(fakeLogin)
     const storage = await registry()
     fake.intercept = (request, response) => {
       if (request.method !== 'POST' || request.headers.authorization === undefined) return false
@@ -189,7 +189,7 @@ describe('a push', () => {
     await pushImages(
       client,
       parseReference(`${fake.host}/pkg:1`),
-      [buildImage([await layerOf(join(room, 'package'), 'layer')], { architecture: 'amd64' })],
+      [buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64' })],
       signal,
     )
     expect(storage.fake.requests.map(({ line, headers }) => [line.split('?')[0], headers.authorization])).toEqual([

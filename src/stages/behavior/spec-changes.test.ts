@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeModel, guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator, guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
 import { cron, install, pkg, uninstall, upgrade } from '../../../test/support/node-simulator-dsl.ts'
 
 /** Brings the node to its end with each spec in turn; what the last one ran. */
-function through(...specs: readonly Readonly<Record<string, PackageSpec>>[]): NodeModel {
-  const node = new NodeModel()
+function afterSpecs(...specs: readonly Readonly<Record<string, PackageSpec>>[]): NodeSimulator {
+  const node = new NodeSimulator()
   for (const packages of specs) {
-    node.ran.length = 0
+    node.executedSteps.length = 0
     node.apply('s', { packages })
-    node.settleOver(5_000)
+    node.settleFor(5_000)
     expect(node.status()).toBe('complete')
   }
   return node
@@ -42,13 +42,13 @@ describe('the uninstall policy', () => {
       ],
       upgrade,
     ],
-  ])('%s', (_, specs, ran) => {
-    expect(through(...specs).ran).toEqual(ran)
+  ])('%s', (_, specs, executedSteps) => {
+    expect(afterSpecs(...specs).executedSteps).toEqual(executedSteps)
   })
 
   test('shows the kept entry beside the new one', () => {
     const kept = { uninstall: { enabled: false } }
-    const node = through({ a: pkg('2.0.0', kept) }, { a: pkg('1.0.0', kept) })
+    const node = afterSpecs({ a: pkg('2.0.0', kept) }, { a: pkg('1.0.0', kept) })
     expect(node.state()).toEqual(['a|1.0.0: config/complete', 'a|2.0.0: config/complete'])
   })
 })
@@ -60,137 +60,137 @@ describe('a package that its policy kept half changed', () => {
   test.each(['apply', 'apply-check', 'config', 'config-check', 'post-interrupt'])(
     'goes through every stage when it comes back: %s',
     (held) => {
-      const node = new NodeModel()
-      node.exits.set(`a ${held}`, 1)
+      const node = new NodeSimulator()
+      node.exitCodes.set(`a ${held}`, 1)
       node.apply('s', spec)
-      node.settleOver(1_000)
+      node.settleFor(1_000)
       node.apply('s', { packages: {} })
-      node.settleOver(1_000)
+      node.settleFor(1_000)
       expect(node.status()).toBe('complete')
-      node.exits.clear()
-      node.ran.length = 0
+      node.exitCodes.clear()
+      node.executedSteps.length = 0
       node.apply('s', spec)
-      node.settleOver(60_000)
-      expect([node.ran, node.status()]).toEqual([complete, 'complete'])
+      node.settleFor(60_000)
+      expect([node.executedSteps, node.status()]).toEqual([complete, 'complete'])
     },
   )
 })
 
 test('an uninstall is complete once nothing is left of it, whichever agent sees to that', () => {
-  const node = through({ a: pkg('1.0.0') })
-  node.cleanUpTrouble = 'EPERM: /etc/x'
-  node.ran.length = 0
+  const node = afterSpecs({ a: pkg('1.0.0') })
+  node.cleanUpError = 'EPERM: /etc/x'
+  node.executedSteps.length = 0
   node.apply('s', { packages: {} })
-  node.settleOver(5_000)
-  expect([node.ran, node.state(), node.slots.length]).toEqual([uninstall, ['a|1.0.0: uninstall/in_progress'], 1])
+  node.settleFor(5_000)
+  expect([node.executedSteps, node.state(), node.slots.length]).toEqual([uninstall, ['a|1.0.0: uninstall/in_progress'], 1])
   expect(node.lastReasons.get('s')).toMatchObject({ reason: 'HostUnusable', message: expect.stringContaining('EPERM: /etc/x') as string })
   node.attempts.clear() // as the next agent begins
-  node.cleanUpTrouble = undefined
-  node.settleOver(5_000)
-  expect([node.ran, node.state(), node.status(), node.slots]).toEqual([uninstall, [], 'complete', []])
+  node.cleanUpError = undefined
+  node.settleFor(5_000)
+  expect([node.executedSteps, node.state(), node.status(), node.slots]).toEqual([uninstall, [], 'complete', []])
 })
 
 describe('versions that follow one another', () => {
   /** Versions that upgrade steps were told to come from, while the node goes to its end. */
-  function upgradesFrom(node: NodeModel): string[] {
-    const told: string[] = []
+  function upgradesFrom(node: NodeSimulator): string[] {
+    const events: string[] = []
     for (let idle = 0; idle < 2; ) {
       idle = node.step() ? 0 : idle + 1
       for (const action of node.lastPlan?.actions ?? [])
         if (action.do === 'startStep' && action.attempt.mode === 'upgrade')
-          told.push(`${action.record.version} from ${action.previousVersion}`)
+          events.push(`${action.record.version} from ${action.previousVersion}`)
     }
-    return [...new Set(told)]
+    return [...new Set(events)]
   }
 
   test.each([
     ['upgrade', '3.0.0 from 1.0.0'],
     ['config', '3.0.0 from 2.0.0'],
   ])('one that comes while %s of the one before fails goes on from what the host has', (failing, from) => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     for (const version of ['1.0.0', '2.0.0', '3.0.0']) node.images.set(`r/pkg:${version}`, { ...simplePackage(), packageVersion: version })
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(5_000)
-    node.exits.set(`a ${failing}`, 1)
+    node.settleFor(5_000)
+    node.exitCodes.set(`a ${failing}`, 1)
     node.apply('s', { packages: { a: pkg('2.0.0') } })
-    node.settleOver(1_000)
-    node.exits.clear()
-    node.ran.length = 0
+    node.settleFor(1_000)
+    node.exitCodes.clear()
+    node.executedSteps.length = 0
     node.apply('s', { packages: { a: pkg('3.0.0') } })
     expect(upgradesFrom(node)).toEqual([from])
-    expect([node.ran, node.state(), node.status()]).toEqual([upgrade, ['a|3.0.0: config/complete'], 'complete'])
+    expect([node.executedSteps, node.state(), node.status()]).toEqual([upgrade, ['a|3.0.0: config/complete'], 'complete'])
   })
 
   test('several in a row leave the last alone', () => {
-    const node = through({ a: pkg('1.0.0') }, { a: pkg('1.1.0') }, { a: pkg('1.2.0') }, { a: pkg('2.0.0') })
-    expect([node.ran, node.state()]).toEqual([upgrade, ['a|2.0.0: config/complete']])
+    const node = afterSpecs({ a: pkg('1.0.0') }, { a: pkg('1.1.0') }, { a: pkg('1.2.0') }, { a: pkg('2.0.0') })
+    expect([node.executedSteps, node.state()]).toEqual([upgrade, ['a|2.0.0: config/complete']])
   })
 })
 
 describe('configInterrupts', () => {
   test('follow all keys that changed since the last completion, also over a failed attempt', () => {
     const configInterrupts = { y: cron }
-    const node = through({ a: pkg('1.0.0', { configInterrupts, configMap: { x: '1', y: '1' } }) })
-    node.exits.set('a config', 1)
+    const node = afterSpecs({ a: pkg('1.0.0', { configInterrupts, configMap: { x: '1', y: '1' } }) })
+    node.exitCodes.set('a config', 1)
     node.apply('s', { packages: { a: pkg('1.0.0', { configInterrupts, configMap: { x: '2', y: '1' } }) } })
     node.settle()
-    node.exits.clear()
+    node.exitCodes.clear()
     node.apply('s', { packages: { a: pkg('1.0.0', { configInterrupts, configMap: { x: '2', y: '2' } }) } })
-    node.settleOver(10_000)
-    expect([node.interrupted, node.status()]).toEqual([['service cron'], 'complete'])
+    node.settleFor(10_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['service cron'], 'complete'])
   })
 
   describe('of a configuration that changes during the first installation', () => {
     const configInterrupts = { y: cron }
-    const changedWhile = (held: 'apply' | 'config', y: string): NodeModel => {
-      const node = new NodeModel()
-      node.exits.set(`a ${held}`, 1)
+    const changeDuring = (held: 'apply' | 'config', y: string): NodeSimulator => {
+      const node = new NodeSimulator()
+      node.exitCodes.set(`a ${held}`, 1)
       node.apply('s', { packages: { a: pkg('1.0.0', { configInterrupts, configMap: { x: '1', y: '1' } }) } })
-      node.settleOver(1_000)
-      node.exits.clear()
+      node.settleFor(1_000)
+      node.exitCodes.clear()
       node.apply('s', { packages: { a: pkg('1.0.0', { configInterrupts, configMap: { x: '2', y } }) } })
-      node.settleOver(30_000)
+      node.settleFor(30_000)
       expect(node.status()).toBe('complete')
       return node
     }
 
     test('are owed for the changed keys once config had begun with the old ones', () => {
-      expect(changedWhile('config', '2').interrupted).toEqual(['service cron'])
-      expect(changedWhile('config', '1').interrupted).toEqual([])
+      expect(changeDuring('config', '2').executedInterrupts).toEqual(['service cron'])
+      expect(changeDuring('config', '1').executedInterrupts).toEqual([])
     })
 
-    test('are not owed while nothing ran with them', () => expect(changedWhile('apply', '2').interrupted).toEqual([]))
+    test('are not owed while nothing ran with them', () => expect(changeDuring('apply', '2').executedInterrupts).toEqual([]))
 
     test('while its own interrupt is under way: that one is not repeated, config and its interrupts follow', () => {
-      const node = new NodeModel()
+      const node = new NodeSimulator()
       node.interruptAnswers.set('reboot', { state: 'unknown', message: 'accepted' })
       node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' }, configInterrupts, configMap: { y: '1' } }) } })
-      node.settleOver(1_000)
-      expect(node.interrupted).toEqual(['reboot'])
+      node.settleFor(1_000)
+      expect(node.executedInterrupts).toEqual(['reboot'])
       node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' }, configInterrupts, configMap: { y: '2' } }) } })
       node.reboot()
-      node.settleOver(60_000)
-      expect([node.interrupted, node.status()]).toEqual([['reboot', 'service cron'], 'complete'])
+      node.settleFor(60_000)
+      expect([node.executedInterrupts, node.status()]).toEqual([['reboot', 'service cron'], 'complete'])
     })
   })
 
   test('of a key that goes together with its pattern are owed', () => {
-    const node = through({ a: pkg('1.0.0', { configInterrupts: { y: cron }, configMap: { y: '1' } }) }, { a: pkg('1.0.0') })
-    expect(node.interrupted).toEqual(['service cron'])
+    const node = afterSpecs({ a: pkg('1.0.0', { configInterrupts: { y: cron }, configMap: { y: '1' } }) }, { a: pkg('1.0.0') })
+    expect(node.executedInterrupts).toEqual(['service cron'])
   })
 })
 
 describe('the interrupt of a package', () => {
   /** Changes it while that stage of the first installation is under way. */
-  const changedDuring = (stage: string, before: Interrupt | undefined, after: Interrupt | undefined): NodeModel => {
-    const node = new NodeModel()
+  const changedDuring = (stage: string, before: Interrupt | undefined, after: Interrupt | undefined): NodeSimulator => {
+    const node = new NodeSimulator()
     const one = (interrupt: Interrupt | undefined) => ({ packages: { a: pkg('1.0.0', interrupt && { interrupt }) } })
-    node.exits.set(`a ${stage}`, 1)
+    node.exitCodes.set(`a ${stage}`, 1)
     node.apply('s', one(before))
-    node.settleOver(1_000)
-    node.exits.clear()
+    node.settleFor(1_000)
+    node.exitCodes.clear()
     node.apply('s', one(after))
-    node.settleOver(30_000)
+    node.settleFor(30_000)
     return node
   }
 
@@ -199,19 +199,19 @@ describe('the interrupt of a package', () => {
     ['added while its config runs is made', 'config', undefined, cron, ['service cron']],
     ['taken away before it was made is not', 'config', cron, undefined, []],
     ['changed before it was made is made as it is now', 'apply', { type: 'reboot' }, cron, ['service cron']],
-  ])('%s', (_, stage, before, after, interrupted) => {
+  ])('%s', (_, stage, before, after, executedInterrupts) => {
     const node = changedDuring(stage, before, after)
-    expect([node.interrupted, node.status(), node.node.spec?.unschedulable ?? false, node.slots]).toEqual([
-      interrupted,
+    expect([node.executedInterrupts, node.status(), node.node.spec?.unschedulable ?? false, node.slots]).toEqual([
+      executedInterrupts,
       'complete',
       false,
       [],
     ])
-    expect(node.ran.includes('a post-interrupt run.sh')).toBe(interrupted.length > 0)
+    expect(node.executedSteps.includes('a post-interrupt run.sh')).toBe(executedInterrupts.length > 0)
   })
 
   test('added while its post-interrupt runs waits for the next version', () => {
-    expect(changedDuring('post-interrupt', cron, { type: 'reboot' }).interrupted).toEqual(['service cron'])
+    expect(changedDuring('post-interrupt', cron, { type: 'reboot' }).executedInterrupts).toEqual(['service cron'])
   })
 })
 
@@ -220,66 +220,66 @@ describe('a serial Skyhook', () => {
     ['a repeated attempt', { a: pkg('1.0.0'), b: pkg('1.0.0') }],
     ['an uninstall', { b: pkg('1.0.0') }],
   ])('%s waits for the package at work', (_, packages) => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.apply('s', { serial: true, packages: { a: pkg('1.0.0') } })
-    if ('a' in packages) node.exits.set('a apply', 1)
-    node.settleOver(1_000)
-    node.exits.clear()
-    node.hangs.add('b')
+    if ('a' in packages) node.exitCodes.set('a apply', 1)
+    node.settleFor(1_000)
+    node.exitCodes.clear()
+    node.hangingPackages.add('b')
     node.apply('s', { serial: true, packages: { ...packages, a: pkg('1.0.0') } })
-    node.settleOver(1_000)
-    expect(node.ran.at(-1)).toBe('b apply run.sh')
+    node.settleFor(1_000)
+    expect(node.executedSteps.at(-1)).toBe('b apply run.sh')
     node.apply('s', { serial: true, packages })
-    node.settleOver(60_000)
-    expect(node.ran.at(-1)).toBe('b apply run.sh')
+    node.settleFor(60_000)
+    expect(node.executedSteps.at(-1)).toBe('b apply run.sh')
     node.finishHanging('b')
-    node.settleOver(60_000)
+    node.settleFor(60_000)
     expect(node.status()).toBe('complete')
   })
 })
 
 describe('the count of reboots', () => {
   test('begins anew with each completion: going back and forth between two specs is no loop', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     for (let round = 0; round < 5; round++)
       for (const version of ['1.0.0', '2.0.0']) {
         node.apply('s', { packages: { a: pkg(version, { interrupt: { type: 'reboot' } }) } })
-        node.settleOver(30_000)
+        node.settleFor(30_000)
         expect(node.status()).toBe('complete')
       }
-    expect(node.interrupted).toHaveLength(10)
+    expect(node.executedInterrupts).toHaveLength(10)
   })
 })
 
 describe('begun work', () => {
   test('whose spec becomes invalid says so, keeps its slot and goes on once it is mended', () => {
-    const node = new NodeModel()
-    node.hangs.add('a')
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
     node.apply('s', { packages: { a: pkg('1.0.0', { dependsOn: { ghost: '1.0.0' } }) } })
     node.finishHanging('a')
-    node.settleOver(2_000)
-    expect([node.ran, node.reason(), node.status(), node.slots.length]).toEqual([['a apply run.sh'], 'InvalidSpec', 'blocked', 1])
+    node.settleFor(2_000)
+    expect([node.executedSteps, node.reason(), node.status(), node.slots.length]).toEqual([['a apply run.sh'], 'InvalidSpec', 'blocked', 1])
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(5_000)
-    expect([node.ran, node.status()]).toEqual([install, 'complete'])
+    node.settleFor(5_000)
+    expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
   })
 
   test('of a dependent starts in the decision that completes what it waits for', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0', { dependsOn: { b: '1.0.0' } }), b: pkg('1.0.0') } })
-    while (node.ran.at(-1) !== 'b config-check run_check.sh') node.step()
+    while (node.executedSteps.at(-1) !== 'b config-check run_check.sh') node.step()
     node.step()
-    expect(node.ran.at(-1)).toBe('a apply run.sh')
+    expect(node.executedSteps.at(-1)).toBe('a apply run.sh')
   })
 })
 
 test('two packages made from one image share no flags: what ran once for the one runs once for the other', () => {
-  const node = new NodeModel()
+  const node = new NodeSimulator()
   node.images.set('r/pkg:1.0.0', simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('check.sh')] }))
   node.apply('s', { packages: { a: pkg('1.0.0'), b: pkg('1.0.0', { dependsOn: { a: '1.0.0' } }) } })
-  node.settleOver(5_000)
-  expect(node.ran.filter((line) => line.endsWith('once.sh'))).toEqual(['a apply once.sh', 'b apply once.sh'])
+  node.settleFor(5_000)
+  expect(node.executedSteps.filter((line) => line.endsWith('once.sh'))).toEqual(['a apply once.sh', 'b apply once.sh'])
   expect(node.status()).toBe('complete')
 })

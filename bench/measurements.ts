@@ -5,26 +5,26 @@ import { manifest } from '../test/e2e/skyhooks.ts'
 import { changes } from './changes.ts'
 import { medianFigure, type Figure, type Measurement } from './figure.ts'
 import { parseRollup, type Memory } from './memory.ts'
-import { chain, five, noop, oneByOne, onOneNode, service } from './rollouts.ts'
-import { noopPackage, type Workbench } from './workbench.ts'
+import { packageChain, fivePackages, noop, onAllNodesSerially, onOneNode, service } from './rollouts.ts'
+import { noopPackage, type BenchContext } from './context.ts'
 
 const settleMs = 10_000
 /** Spare memory is given back every 10 s. */
-const idleAgainMs = 25_000
+const idleAfterWorkMs = 25_000
 const idleSkyhooks = 50
-const touchesPerSecond = 5
+const updatesPerSecond = 5
 
-async function memoryOfAgents({ box, nodes }: Workbench): Promise<Memory[]> {
+async function memoryOfAgents({ box, nodes }: BenchContext): Promise<Memory[]> {
   const script = "cat /proc/$(pgrep -f '^/usr/bin/node .*skyhookd.cjs agent$')/smaps_rollup"
   return await Promise.all(nodes.map(async (node) => parseRollup(await box.must(['exec', node, '--', 'sh', '-c', script]))))
 }
 
 /** The largest of the agents; the median would hide one that grows. */
 function memoryFigures(what: string, memories: readonly Memory[]): Figure[] {
-  const figure = (key: keyof Memory, kind: string, promise: number): Figure => ({
+  const figure = (key: keyof Memory, kind: string, target: number): Figure => ({
     name: `${what}, ${kind}`,
     unit: 'MiB',
-    promise,
+    target,
     measured: Math.max(...memories.map((memory) => memory[key])),
     detail: `per node ${memories.map((memory) => memory[key].toFixed(1)).join(' ')}`,
   })
@@ -40,27 +40,27 @@ const idle: Measurement = {
 }
 
 /** An agent works for minutes and idles for weeks: what it keeps of the work counts more than what it had before. */
-const idleAgain: Measurement = {
-  title: `memory of the agents after that work, idle for ${idleAgainMs / 1000} s`,
+const idleAfterWork: Measurement = {
+  title: `memory of the agents after that work, idle for ${idleAfterWorkMs / 1000} s`,
   async run(bench) {
-    await sleep(idleAgainMs)
+    await sleep(idleAfterWorkMs)
     return memoryFigures('agent after all this work', await memoryOfAgents(bench))
   },
 }
 
 /** Skyhooks that select nobody, and someone who writes annotations on them all the time. */
-const crowded: Measurement = {
-  title: `memory with ${idleSkyhooks} Skyhooks and ${touchesPerSecond} changes of them a second`,
+const manySkyhooks: Measurement = {
+  title: `memory with ${idleSkyhooks} Skyhooks and ${updatesPerSecond} changes of them a second`,
   async run(bench) {
     const { api } = bench
     const names = Array.from({ length: idleSkyhooks }, (_, index) => `bench-idle-${index}`)
     try {
       for (const name of names) await api.json('POST', paths.skyhooks, { body: manifest(name, noopPackage(bench)) })
-      for (let touch = 0; touch < (settleMs / 1000) * touchesPerSecond; touch++) {
-        const name = names[touch % names.length]
-        const body = { metadata: { annotations: { 'example.com/touched': String(touch) } } }
+      for (let update = 0; update < (settleMs / 1000) * updatesPerSecond; update++) {
+        const name = names[update % names.length]
+        const body = { metadata: { annotations: { 'example.com/touched': String(update) } } }
         await api.json('PATCH', `${paths.skyhooks}/${name}`, { body, contentType: 'application/merge-patch+json' })
-        await sleep(1000 / touchesPerSecond)
+        await sleep(1000 / updatesPerSecond)
       }
       return memoryFigures(`agent among ${idleSkyhooks} Skyhooks`, await memoryOfAgents(bench))
     } finally {
@@ -84,20 +84,20 @@ const start: Measurement = {
       if (synced) samples.push(Number(synced[1]))
       await sleep(1_000)
     }
-    return [medianFigure('process start → synced', samples, { promise: 150 })]
+    return [medianFigure('process start → synced', samples, { target: 150 })]
   },
 }
 
 export const measurements: readonly Measurement[] = [
   idle,
-  crowded,
+  manySkyhooks,
   start,
   onOneNode(noop),
-  oneByOne(noop),
+  onAllNodesSerially(noop),
   onOneNode(service),
-  oneByOne(service),
-  onOneNode(five),
-  onOneNode(chain),
+  onAllNodesSerially(service),
+  onOneNode(fivePackages),
+  onOneNode(packageChain),
   changes,
-  idleAgain,
+  idleAfterWork,
 ]

@@ -1,5 +1,5 @@
 /**
- * The negative control: an agent that does not wait for its journal to be on disk. A torture that it survives would show nothing about power
+ * The negative control: an agent that does not wait for its journal to be on disk. A campaign that it survives would show nothing about power
  * cuts.
  */
 import { execFile } from 'node:child_process'
@@ -10,24 +10,24 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 const run = promisify(execFile)
-const tag = 'careless'
+const tag = 'no-fsync'
 
 /** What is taken out of src/host/fs/fsync.ts, and what remains. */
-const cuts = [
+const patches = [
   ['await file.sync()', "if (kindOf(path) !== 'journal') await file.sync()"],
   ['await folder.sync()', "if (kindOf(path) !== 'agent') await folder.sync()"],
 ] as const
 
 /** Rolls it out, and returns the way back to the agent that was there. */
-export async function installCarelessAgent(box: Sandbox): Promise<() => Promise<void>> {
-  const folder = join(repository, 'dist', 'careless')
+export async function installNoFsyncAgent(box: Sandbox): Promise<() => Promise<void>> {
+  const folder = join(repository, 'dist', 'no-fsync')
   rmSync(folder, { recursive: true, force: true })
   cpSync(join(repository, 'src'), join(folder, 'src'), { recursive: true })
   const file = join(folder, 'src', 'host', 'durable.ts')
   let text = readFileSync(file, 'utf8')
-  for (const [careful, careless] of cuts) {
-    if (!text.includes(careful)) throw new Error(`src/host/fs/fsync.ts has no "${careful}": the negative control would control nothing`)
-    text = text.replace(careful, careless)
+  for (const [original, patched] of patches) {
+    if (!text.includes(original)) throw new Error(`src/host/fs/fsync.ts has no "${original}": the negative control would control nothing`)
+    text = text.replace(original, patched)
   }
   writeFileSync(file, text)
   const env = { ...process.env, ...box.env() }

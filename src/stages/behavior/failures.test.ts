@@ -1,75 +1,75 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { NodeModel, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
+import { NodeSimulator, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
 import { pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('failures', () => {
   test('a failing action stops the attempt, is published and tried again after a wait', () => {
-    const node = new NodeModel()
-    node.exits.set('a apply', 3)
+    const node = new NodeSimulator()
+    node.exitCodes.set('a apply', 3)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(1_500)
-    expect(node.ran).toEqual(['a apply run.sh'])
+    node.settleFor(1_500)
+    expect(node.executedSteps).toEqual(['a apply run.sh'])
     expect(node.state()).toEqual(['a|1.0.0: apply/erroring'])
     expect(node.status()).toBe('erroring')
     expect(node.annotation('reason_s')).toContain('apply run.sh exited 3, expected 0')
     expect(node.slots).toHaveLength(1) // the host is half changed: the slot stays
-    node.exits.clear()
-    node.settleOver(6_000)
+    node.exitCodes.clear()
+    node.settleFor(6_000)
     expect(node.status()).toBe('complete')
   })
 
   test('all checks run before the stage fails, and the stage starts over from its first step', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.images.set(
       'r/pkg:1.0.0',
       simplePackage({ apply: [plainStep('run.sh')], 'apply-check': [plainStep('one_check.sh'), plainStep('two_check.sh')] }),
     )
-    node.exits.set('a apply-check', 1)
+    node.exitCodes.set('a apply-check', 1)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(1_000)
-    expect(node.ran).toEqual(['a apply run.sh', 'a apply-check one_check.sh', 'a apply-check two_check.sh'])
+    node.settleFor(1_000)
+    expect(node.executedSteps).toEqual(['a apply run.sh', 'a apply-check one_check.sh', 'a apply-check two_check.sh'])
     expect(node.reason()).toBe('CheckFailed')
-    node.settleOver(5_000)
-    expect(node.ran.slice(3)).toEqual(['a apply run.sh', 'a apply-check one_check.sh', 'a apply-check two_check.sh'])
+    node.settleFor(5_000)
+    expect(node.executedSteps.slice(3)).toEqual(['a apply run.sh', 'a apply-check one_check.sh', 'a apply-check two_check.sh'])
   })
 
   test('a configuration mended in the spec is tried at once', () => {
-    const node = new NodeModel()
-    node.exits.set('a apply-check', 1)
+    const node = new NodeSimulator()
+    node.exitCodes.set('a apply-check', 1)
     node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'bad' } }) } })
     node.settle()
-    node.exits.clear()
+    node.exitCodes.clear()
     node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'good' } }) } })
     node.settle()
     expect(node.status()).toBe('complete')
   })
 
   test('after three failed attempts the slot says so', () => {
-    const node = new NodeModel()
-    node.exits.set('a apply', 1)
+    const node = new NodeSimulator()
+    node.exitCodes.set('a apply', 1)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(30_000)
+    node.settleFor(30_000)
     expect(node.slots[0]?.phase).toBe('failed')
   })
 
   test('the exit code is compared with returncodes', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.images.set(
       'r/pkg:1.0.0',
       simplePackage({ apply: [plainStep('run.sh', { returncodes: [0, 3] })], 'apply-check': [plainStep('c.sh')] }),
     )
-    node.exits.set('a apply', 3)
+    node.exitCodes.set('a apply', 3)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(1_000)
+    node.settleFor(1_000)
     expect(node.status()).toBe('complete')
   })
 
   test('an image that cannot be pulled gives the slot back when nothing on the host is half changed', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.images.set('r/other:1.0.0', 'denied')
     node.apply('s', { packages: { a: pkg('1.0.0'), b: { version: '1.0.0', image: 'r/other' } } })
-    node.settleOver(3_000)
+    node.settleFor(3_000)
     expect(node.state()).toEqual(['a|1.0.0: config/complete'])
     expect(node.slots).toEqual([])
     expect(node.reason()).toBe('ImagePull')
@@ -83,11 +83,11 @@ describe('a reference of env that leads nowhere', () => {
   })
 
   test('is told before a slot is asked for, and tried again until it leads somewhere', () => {
-    const node = new NodeModel()
-    node.lacking.add('A')
+    const node = new NodeSimulator()
+    node.missingReferences.add('A')
     node.apply('s', { packages: packages() })
-    node.settleOver(5_000)
-    expect([node.reason(), node.status(), node.slots, node.ran, node.node.spec?.unschedulable]).toEqual([
+    node.settleFor(5_000)
+    expect([node.reason(), node.status(), node.slots, node.executedSteps, node.node.spec?.unschedulable]).toEqual([
       'ReferenceMissing',
       'waiting',
       [],
@@ -95,23 +95,23 @@ describe('a reference of env that leads nowhere', () => {
       undefined,
     ])
     expect(node.annotation('reason_s')).toContain('package a: it is not there')
-    node.lacking.clear()
-    node.settleOver(60_000)
-    expect([node.status(), node.interrupted]).toEqual(['complete', ['reboot']])
+    node.missingReferences.clear()
+    node.settleFor(60_000)
+    expect([node.status(), node.executedInterrupts]).toEqual(['complete', ['reboot']])
   })
 
   test('of a change leaves a complete node in service, and nothing is looked for when nothing is to begin', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.apply('s', { packages: packages() })
-    node.settleOver(60_000)
-    node.lacking.add('A')
-    node.settleOver(60_000)
+    node.settleFor(60_000)
+    node.missingReferences.add('A')
+    node.settleFor(60_000)
     expect(node.status()).toBe('complete')
     node.apply('s', { packages: packages({ configMap: { x: '1' } }) })
-    node.settleOver(5_000)
+    node.settleFor(5_000)
     expect([node.reason(), node.slots]).toEqual(['ReferenceMissing', []])
     node.apply('s', { packages: {} })
-    node.settleOver(10_000)
-    expect([node.status(), node.ran.at(-1)]).toEqual(['complete', 'a uninstall-check run_check.sh'])
+    node.settleFor(10_000)
+    expect([node.status(), node.executedSteps.at(-1)]).toEqual(['complete', 'a uninstall-check run_check.sh'])
   })
 })

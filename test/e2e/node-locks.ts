@@ -1,19 +1,19 @@
 /** Tests of one file that run at the same time, each with nodes of its own. */
 import type { NodeName } from './cluster.ts'
 
-export type CleanUp = (cleanUp: () => Promise<void> | void) => void
+export type OnTestFinished = (cleanUp: () => Promise<void> | void) => void
 
-const tails = new Map<NodeName, Promise<void>>()
+const lockTails = new Map<NodeName, Promise<void>>()
 
 /**
  * Returns once no other test of the file has these nodes, and keeps them until this test and all that it cleans up are
  * finished: call it first. Name several in order, or two tests may wait for each other.
  */
-export async function borrow(onTestFinished: CleanUp, ...nodes: readonly NodeName[]): Promise<void> {
+export async function lockNodes(onTestFinished: OnTestFinished, ...nodes: readonly NodeName[]): Promise<void> {
   for (const node of nodes) {
-    const before = tails.get(node)
+    const before = lockTails.get(node)
     const { promise, resolve } = Promise.withResolvers<void>()
-    tails.set(node, promise)
+    lockTails.set(node, promise)
     onTestFinished(resolve) // clean-ups run in reverse order
     await before
   }

@@ -1,39 +1,39 @@
 import { describe, expect, test } from 'vitest'
 import { emptyJournal } from '../../schemas/journal.ts'
-import { NodeModel } from '../../../test/support/node-simulator.ts'
-import { install, installed, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('a host without a journal', () => {
   test('that was imaged anew starts over, and says so', () => {
-    const node = installed()
+    const node = installedNode()
     node.journal = emptyJournal('node-uid')
-    node.settleOver(5_000)
-    expect([node.ran, node.status()]).toEqual([install, 'complete'])
+    node.settleFor(5_000)
+    expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
     expect(node.events.some(({ type }) => type === 'startedOver')).toBe(true)
   })
 
   test('is not rebooted again for a spec that it was rebooted for', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }) } })
-    node.settleOver(30_000)
-    expect([node.interrupted, node.status()]).toEqual([['reboot'], 'complete'])
+    node.settleFor(30_000)
+    expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
     node.journal = emptyJournal('node-uid')
-    node.ran.length = 0
-    node.settleOver(30_000)
-    expect([node.interrupted, node.status(), node.ran.length]).toEqual([['reboot'], 'complete', 6])
+    node.executedSteps.length = 0
+    node.settleFor(30_000)
+    expect([node.executedInterrupts, node.status(), node.executedSteps.length]).toEqual([['reboot'], 'complete', 6])
   })
 
   test('is rebooted again after a reset by a person', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }) } })
-    node.settleOver(30_000)
+    node.settleFor(30_000)
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
-    node.settleOver(30_000)
-    expect(node.interrupted).toEqual(['reboot', 'reboot'])
+    node.settleFor(30_000)
+    expect(node.executedInterrupts).toEqual(['reboot', 'reboot'])
   })
 
   test('on which the original operator finished its work goes on from there', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.hostFolders = new Set(['s'])
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] =
@@ -41,25 +41,25 @@ describe('a host without a journal', () => {
       annotations['skyhook.nvidia.com/status_s'] = 'complete'
     })
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(5_000)
-    expect([node.ran, node.status()]).toEqual([[], 'complete'])
+    node.settleFor(5_000)
+    expect([node.executedSteps, node.status()]).toEqual([[], 'complete'])
     node.apply('s', { packages: { a: pkg('1.1.0') } })
-    node.settleOver(5_000)
-    expect(node.ran[0]).toBe('a upgrade run.sh')
+    node.settleFor(5_000)
+    expect(node.executedSteps[0]).toBe('a upgrade run.sh')
   })
 
   test.each([
     ['beside the present one', '{"a":ENTRY,"a|1.0.0":ENTRY}'],
     ['alone', '{"a":ENTRY}'],
   ])('reads the form of before v0.5, %s', (_, written) => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.hostFolders = new Set(['s'])
     node.edit((annotations) => {
       const entry = '{"name":"a","version":"1.0.0","image":"r/pkg","stage":"config","state":"complete"}'
       annotations['skyhook.nvidia.com/nodeState_s'] = written.replaceAll('ENTRY', entry)
     })
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(5_000)
-    expect([node.ran, node.state(), node.status()]).toEqual([[], ['a|1.0.0: config/complete'], 'complete'])
+    node.settleFor(5_000)
+    expect([node.executedSteps, node.state(), node.status()]).toEqual([[], ['a|1.0.0: config/complete'], 'complete'])
   })
 })

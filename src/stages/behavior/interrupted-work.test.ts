@@ -1,119 +1,119 @@
 import { describe, expect, test } from 'vitest'
-import { NodeModel, guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
-import { install, installed, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator, guardedStep, plainStep, simplePackage } from '../../../test/support/node-simulator.ts'
+import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('interrupted work', () => {
   test('a step that runs while the agent starts anew is found again and not run twice', () => {
-    const node = new NodeModel()
-    node.hangs.add('a')
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
-    node.prepared.clear() // a new agent has prepared nothing yet
+    node.preparations.clear() // a new agent has prepared nothing yet
     node.settle()
     node.finishHanging('a')
-    node.settleOver(5_000)
-    expect(node.ran).toEqual(install)
+    node.settleFor(5_000)
+    expect(node.executedSteps).toEqual(install)
   })
 
   test('a step lost with its host is said to be unknown and repeated, the finished ones before it are not', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', simplePackage({ apply: [plainStep('one.sh'), plainStep('two.sh')], 'apply-check': [plainStep('c.sh')] }))
-    node.hangs.add('a')
+    node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
     for (const [id, { state }] of node.attempts)
       if (state === 'running') node.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code: 0 } })
     node.settle()
-    expect(node.ran).toEqual(['a apply one.sh', 'a apply two.sh'])
+    expect(node.executedSteps).toEqual(['a apply one.sh', 'a apply two.sh'])
     node.powerCut()
-    node.hangs.clear()
-    node.settleOver(5_000)
-    expect(node.ran.slice(0, 4)).toEqual(['a apply one.sh', 'a apply two.sh', 'a apply two.sh', 'a apply-check c.sh'])
+    node.hangingPackages.clear()
+    node.settleFor(5_000)
+    expect(node.executedSteps.slice(0, 4)).toEqual(['a apply one.sh', 'a apply two.sh', 'a apply two.sh', 'a apply-check c.sh'])
     expect(node.events.filter(({ type }) => type === 'stepUnknown')).toHaveLength(1)
     expect(node.status()).toBe('complete')
   })
 
   test('a step that the host cannot start now says why and is waited for; the steps before it do not run again', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', simplePackage({ apply: [plainStep('one.sh'), plainStep('two.sh')], 'apply-check': [plainStep('c.sh')] }))
-    node.hangs.add('a')
+    node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
-    node.hindrance = 'ENOSPC: no space left on device'
+    node.startBlocker = 'ENOSPC: no space left on device'
     node.finishHanging('a')
-    node.settleOver(20_000)
-    expect(node.ran).toEqual(['a apply one.sh'])
-    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ reason: 'HostUnusable', message: node.hindrance })
+    node.settleFor(20_000)
+    expect(node.executedSteps).toEqual(['a apply one.sh'])
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ reason: 'HostUnusable', message: node.startBlocker })
     expect(node.events.some(({ type }) => type === 'stageFailed')).toBe(false)
-    node.hindrance = undefined
-    node.settleOver(5_000)
-    expect(node.ran.slice(0, 3)).toEqual(['a apply one.sh', 'a apply two.sh', 'a apply-check c.sh'])
+    node.startBlocker = undefined
+    node.settleFor(5_000)
+    expect(node.executedSteps.slice(0, 3)).toEqual(['a apply one.sh', 'a apply two.sh', 'a apply-check c.sh'])
     expect(node.status()).toBe('complete')
     expect(node.annotation('reason_s')).toBeUndefined()
   })
 
   test('a step stopped by the shutdown of its host is unknown, not failed', () => {
-    const node = new NodeModel()
-    node.hangs.add('a')
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
     node.finishHanging('a', { outcome: 'killed', signal: 'TERM' })
     node.bootId = 'boot-2'
-    node.settleOver(5_000)
+    node.settleFor(5_000)
     expect(node.status()).toBe('complete')
     expect(node.events.some(({ type }) => type === 'stageFailed')).toBe(false)
   })
 
   test('a deleted slot of begun work is taken again', () => {
-    const node = new NodeModel()
-    node.hangs.add('a')
+    const node = new NodeSimulator()
+    node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
     node.slots.length = 0
-    node.grantSlots = false
+    node.areSlotsGranted = false
     node.settle()
     expect(node.slots).toHaveLength(1)
   })
 
   test('a guarded step that succeeded is skipped when its stage is repeated', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('c.sh')] }))
-    node.exits.set('a apply-check', 1)
+    node.exitCodes.set('a apply-check', 1)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    node.settleOver(1_000)
-    node.exits.clear()
-    node.settleOver(10_000)
-    expect(node.ran.filter((line) => line.includes('once.sh'))).toHaveLength(1)
+    node.settleFor(1_000)
+    node.exitCodes.clear()
+    node.settleFor(10_000)
+    expect(node.executedSteps.filter((line) => line.includes('once.sh'))).toHaveLength(1)
     expect(node.status()).toBe('complete')
   })
 })
 
 describe('a boot that nobody of ours asked for', () => {
   test('changes nothing by default', () => {
-    const node = installed()
+    const node = installedNode()
     node.reboot()
-    node.settleOver(5_000)
-    expect(node.ran).toEqual([])
+    node.settleFor(5_000)
+    expect(node.executedSteps).toEqual([])
   })
 
   test('applies every package again where the chart says so, under a slot', () => {
-    const node = installed()
+    const node = installedNode()
     node.reapplyOnReboot = true
-    node.grantSlots = false
+    node.areSlotsGranted = false
     node.reboot()
-    node.settleOver(5_000)
-    expect([node.ran, node.reason()]).toEqual([[], 'WaitingForSlot'])
-    node.grantSlots = true
-    node.settleOver(60_000)
-    expect([node.ran, node.status()]).toEqual([install, 'complete'])
+    node.settleFor(5_000)
+    expect([node.executedSteps, node.reason()]).toEqual([[], 'WaitingForSlot'])
+    node.areSlotsGranted = true
+    node.settleFor(60_000)
+    expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
   })
 
   test('is told from a reboot of our own', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.reapplyOnReboot = true
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }), b: pkg('1.0.0') } })
-    node.settleOver(30_000)
-    expect([node.interrupted, node.status(), node.ran.filter((line) => line.startsWith('b apply '))]).toEqual([
+    node.settleFor(30_000)
+    expect([node.executedInterrupts, node.status(), node.executedSteps.filter((line) => line.startsWith('b apply '))]).toEqual([
       ['reboot'],
       'complete',
       ['b apply run.sh'],

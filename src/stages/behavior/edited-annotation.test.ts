@@ -1,61 +1,61 @@
 import { describe, expect, test } from 'vitest'
-import { NodeModel } from '../../../test/support/node-simulator.ts'
-import { install, installed, pkg } from '../../../test/support/node-simulator-dsl.ts'
+import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('what people do to the annotation', () => {
   test('removing it starts over', () => {
-    const node = installed()
+    const node = installedNode()
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
-    node.settleOver(5_000)
-    expect(node.ran).toEqual(install)
+    node.settleFor(5_000)
+    expect(node.executedSteps).toEqual(install)
     expect(node.status()).toBe('complete')
   })
 
   test('removing one entry restarts that package only', () => {
-    const node = new NodeModel()
+    const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0'), b: pkg('1.0.0') } })
-    node.settleOver(3_000)
-    node.ran.length = 0
+    node.settleFor(3_000)
+    node.executedSteps.length = 0
     node.edit((annotations) => {
       const state = JSON.parse(annotations['skyhook.nvidia.com/nodeState_s'] ?? '{}') as Record<string, unknown>
       delete state['a|1.0.0']
       annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(state)
     })
-    node.settleOver(5_000)
-    expect(node.ran).toEqual(install)
+    node.settleFor(5_000)
+    expect(node.executedSteps).toEqual(install)
   })
 
   test('setting a stage restarts there', () => {
-    const node = installed()
+    const node = installedNode()
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] = (annotations['skyhook.nvidia.com/nodeState_s'] ?? '').replace(
         '"state":"complete"',
         '"state":"in_progress"',
       )
     })
-    node.settleOver(5_000)
-    expect(node.ran).toEqual(['a config run.sh', 'a config-check run_check.sh'])
+    node.settleFor(5_000)
+    expect(node.executedSteps).toEqual(['a config run.sh', 'a config-check run_check.sh'])
   })
 
   test.each(['no json', '[]', '{"a|1.0.0":{"stage":"dance"}}'])('%s is ignored, said and published again', (text) => {
-    const node = installed()
+    const node = installedNode()
     const published = node.annotation('nodeState_s')
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] = text
     })
-    node.settleOver(5_000)
-    expect(node.ran).toEqual([])
+    node.settleFor(5_000)
+    expect(node.executedSteps).toEqual([])
     expect(node.annotation('nodeState_s')).toBe(published)
     expect(node.events.some(({ type }) => type === 'editIgnored')).toBe(true)
   })
 
   test('a lost annotation and companion are published again from the journal', () => {
-    const node = installed()
+    const node = installedNode()
     const published = node.annotation('nodeState_s')
     node.edit((annotations) => {
       for (const key of Object.keys(annotations)) delete annotations[key]
     })
-    node.settleOver(5_000)
-    expect([node.ran, node.annotation('nodeState_s')]).toEqual([[], published])
+    node.settleFor(5_000)
+    expect([node.executedSteps, node.annotation('nodeState_s')]).toEqual([[], published])
   })
 })

@@ -2,7 +2,7 @@
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { History } from '../support/history.ts'
 import type { Moment, View } from './moments.ts'
-import { shown } from './skyhooks.ts'
+import { publishedState } from './skyhooks.ts'
 
 export const isCordoned = (node: KubernetesNode | undefined): boolean => node?.spec?.unschedulable === true
 
@@ -14,28 +14,28 @@ export const outOfService = ({ nodes }: View): string[] =>
   [...nodes.values()].filter((node) => isCordoned(node) || !isNodeReady(node)).map(({ metadata }) => metadata.name)
 
 /** For `never`: more nodes out of service than that. */
-export function moreOutOfService(most: number): (moment: Moment) => string | undefined {
+export function exceedsOutOfService(maxNodes: number): (moment: Moment) => string | undefined {
   return (moment) => {
     const out = outOfService(moment)
-    return out.length > most ? `${out.join(' and ')} are out of service` : undefined
+    return out.length > maxNodes ? `${out.join(' and ')} are out of service` : undefined
   }
 }
 
 export const isCompleteOn = ({ nodes }: View, skyhook: string, names: readonly string[]): boolean =>
-  names.every((name) => shown(nodes.get(name), skyhook).status === 'complete')
+  names.every((name) => publishedState(nodes.get(name), skyhook).status === 'complete')
 
 /** An Event about the node, with this reason, whose message has all these words. */
-export function tells({ events }: View, node: string, reason: string, ...words: readonly string[]): boolean {
+export function hasEvent({ events }: View, node: string, reason: string, ...fragments: readonly string[]): boolean {
   return [...events.values()].some(
     (event) =>
-      event.involvedObject?.name === node && event.reason === reason && words.every((word) => event.message?.includes(word) === true),
+      event.involvedObject?.name === node && event.reason === reason && fragments.every((word) => event.message?.includes(word) === true),
   )
 }
 
-export type Service = { readonly cordoned: boolean; readonly ready: boolean; readonly bootId: string | undefined }
+export type ServiceState = { readonly cordoned: boolean; readonly ready: boolean; readonly bootId: string | undefined }
 
 /** The distinct states that a node went through, in order. */
-export async function serviceOf(history: History, name: string): Promise<Service[]> {
+export async function serviceStates(history: History, name: string): Promise<ServiceState[]> {
   return await history.values(({ nodes }) => {
     const node = nodes.get(name)
     return { cordoned: isCordoned(node), ready: isNodeReady(node), bootId: node?.status?.nodeInfo?.bootID }
@@ -43,5 +43,5 @@ export async function serviceOf(history: History, name: string): Promise<Service
 }
 
 /** The states in which it was made schedulable. */
-export const uncordonings = (states: readonly Service[]): Service[] =>
+export const uncordonedStates = (states: readonly ServiceState[]): ServiceState[] =>
   states.filter(({ cordoned }, index) => !cordoned && states[index - 1]?.cordoned === true)
