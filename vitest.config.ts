@@ -1,6 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
-/** Unit tests stand beside their source; everything that needs real parts is under test/ and runs one file at a time. */
+/**
+ * Unit tests stand beside their source; everything that needs real parts is under test/ and runs one file at a time.
+ */
 export default defineConfig({
   test: {
     projects: [

@@ -1,6 +1,7 @@
 /**
- * `make measure`: what the agent costs on the sandbox, each figure beside its promise. Uses the running sandbox (SANDBOX=name for
- * another than `default`), or boots one. Ends with 1 when a promise is not met.
+ * `make measure`: what the agent costs on the sandbox, each figure beside its promise. Uses the running sandbox
+ * (SANDBOX=name for another than `default`), or boots one. Ends with 1 when a promise is not met.
+ * /
  */
 import { existsSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
@@ -43,7 +44,15 @@ async function main(): Promise<number> {
   const history = await record(api)
   const auditLog = join(box.folder, 'control-plane', 'audit.log')
   if (!existsSync(auditLog)) throw new Error(`${auditLog} is missing: the API server of the sandbox writes it`)
-  const bench: BenchContext = { box, api, history, nodes: [...history.now.nodes.keys()].sort(), runs, registry: REGISTRY, auditLog }
+  const bench: BenchContext = {
+    box,
+    api,
+    history,
+    nodes: [...history.now.nodes.keys()].sort(),
+    runs,
+    registry: REGISTRY,
+    auditLog,
+  }
   const figures: Figure[] = []
   try {
     await pushShellscript(bench)
@@ -57,9 +66,15 @@ async function main(): Promise<number> {
     history.stop()
     api.close()
   }
-  const machine = { cores: cpus().length, load: loadavg().map((load) => Number(load.toFixed(1))), node: process.version }
+  const machine = {
+    cores: cpus().length,
+    load: loadavg().map((load) => Number(load.toFixed(1))),
+    node: process.version,
+  }
   if (values.json)
-    console.log(JSON.stringify({ machine, figures: figures.map((figure) => ({ ...figure, met: meetsTarget(figure) })) }, null, 2))
+    console.log(
+      JSON.stringify({ machine, figures: figures.map((figure) => ({ ...figure, met: meetsTarget(figure) })) }, null, 2),
+    )
   else console.log(`\n${report(figures)}\n\nmachine: ${machine.cores} cores, load ${machine.load.join(' ')}`)
   return figures.every(meetsTarget) ? 0 : 1
 }
@@ -70,7 +85,14 @@ function report(figures: readonly Figure[]): string {
   const heading = ['', 'FIGURE', 'MEASURED', 'PROMISE', 'ORIGINAL', 'DETAIL']
   const rows = figures.map((figure) => {
     const { name, unit, measured, target, original = '', detail } = figure
-    return [meetsTarget(figure) ? 'ok' : 'NOT KEPT', name, `${format(measured)} ${unit}`, `≤ ${format(target)} ${unit}`, original, detail]
+    return [
+      meetsTarget(figure) ? 'ok' : 'NOT KEPT',
+      name,
+      `${format(measured)} ${unit}`,
+      `≤ ${format(target)} ${unit}`,
+      original,
+      detail,
+    ]
   })
   return table([heading, ...rows]).join('\n')
 }

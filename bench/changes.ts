@@ -1,6 +1,7 @@
 /**
- * What is changed of a Skyhook that is complete, until it is complete again: a value of a configMap, a version, a package removed. Two
- * packages, of which one changes. What the hosts say they ran decides whether a time counts.
+ * What is changed of a Skyhook that is complete, until it is complete again: a value of a configMap, a version, a
+ * package removed. Two packages, of which one changes. What the hosts say they ran decides whether a time counts.
+ * /
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PackageSpec, SkyhookSpec } from '../src/schemas/skyhook.ts'
@@ -20,8 +21,20 @@ type MeasuredChange = {
 }
 
 const steps: readonly MeasuredChange[] = [
-  { what: 'a configMap value', to: { configMap: { value: '2' } }, runs: withChecks('config'), target: 400, original: '3,600 ms' },
-  { what: 'an upgrade', to: { version: '2.0.0' }, runs: withChecks('upgrade', 'config'), target: 600, original: '8,900 ms' },
+  {
+    what: 'a configMap value',
+    to: { configMap: { value: '2' } },
+    runs: withChecks('config'),
+    target: 400,
+    original: '3,600 ms',
+  },
+  {
+    what: 'an upgrade',
+    to: { version: '2.0.0' },
+    runs: withChecks('upgrade', 'config'),
+    target: 600,
+    original: '8,900 ms',
+  },
   { what: 'a removal with uninstall', to: null, runs: withChecks('uninstall'), target: 500, original: '6,100 ms' },
 ]
 
@@ -59,7 +72,8 @@ async function changeAll(bench: BenchContext, node: string): Promise<number[]> {
       times.push(await change(bench, name, [node], { changed: to }))
       const ran = summarize((await linesOf(host, name)).slice(before))
       const due = runs.map((mode) => `changed ${mode}`)
-      if (ran.join() !== due.join()) throw new Error(`${what} ran ${ran.join(', ') || 'nothing'} instead of ${due.join(', ')}`)
+      if (ran.join() !== due.join())
+        throw new Error(`${what} ran ${ran.join(', ') || 'nothing'} instead of ${due.join(', ')}`)
     }
     return times
   })

@@ -1,6 +1,7 @@
 /**
- * The official Kubernetes client beside ours, on the same 200 requests one after another against a TLS server on loopback:
- * connections, time, memory. docs/design/decisions/own-api-client.md quotes it. Usage: node bench/clients.ts
+ * The official Kubernetes client beside ours, on the same 200 requests one after another against a TLS server on
+ * loopback: connections, time, memory. docs/design/decisions/own-api-client.md quotes it. Usage: node bench/clients.ts
+ * /
  */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -37,13 +38,20 @@ async function officialClient(server: string): Promise<() => Promise<unknown>> {
 }
 
 function ownClient(server: string): () => Promise<unknown> {
-  const transport = createKubeTransport({ credentials: staticCredentials({ server, ca, token: 'bench' }), version: 'bench', rate: false })
+  const transport = createKubeTransport({
+    credentials: staticCredentials({ server, ca, token: 'bench' }),
+    version: 'bench',
+    rate: false,
+  })
   return () => transport.json('GET', '/api/v1/nodes/node-1')
 }
 
 async function compare(client: 'official' | 'ours'): Promise<void> {
   let connections = 0
-  const tls = { cert: readFileSync(join(fixtures, 'localhost.crt')), key: readFileSync(join(fixtures, 'localhost.key')) }
+  const tls = {
+    cert: readFileSync(join(fixtures, 'localhost.crt')),
+    key: readFileSync(join(fixtures, 'localhost.key')),
+  }
   const server = createServer(tls, (_, answer) => answer.setHeader('content-type', 'application/json').end(node))
   server.on('secureConnection', () => connections++)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -33,7 +33,11 @@ const uniqueName = (): string => `bench-${Date.now().toString(36)}-${nextNumber+
 
 export const shellscriptImage = 'skyhook-packages/shellscript'
 export const pushShellscript = async ({ box }: BenchContext): Promise<void> => {
-  await box.must(['push', join(import.meta.dirname, '../test/fixtures/packages/shellscript'), `${shellscriptImage}:1.1.0`])
+  await box.must([
+    'push',
+    join(import.meta.dirname, '../test/fixtures/packages/shellscript'),
+    `${shellscriptImage}:1.1.0`,
+  ])
 }
 
 /** The package without scripts: all four of its steps start, run bash and end. */
@@ -44,11 +48,17 @@ export const noopPackage = ({ registry }: BenchContext): { readonly packages: { 
 /** The same with an interrupt; the service is a dummy that restarts at once. */
 export const servicePackage = ({ registry }: BenchContext): SkyhookSpec => ({
   packages: {
-    noop: { version: '1.1.0', image: `${registry}/${shellscriptImage}`, interrupt: { type: 'service', services: ['foobar'] } },
+    noop: {
+      version: '1.1.0',
+      image: `${registry}/${shellscriptImage}`,
+      interrupt: { type: 'service', services: ['foobar'] },
+    },
   },
 })
 
-/** A node whose agent does nothing for the others: the elected one counts for all, which is not the work of its node. */
+/**
+ * A node whose agent does nothing for the others: the elected one counts for all, which is not the work of its node.
+ */
 export function quietNode({ history, nodes }: BenchContext): string {
   const elected = history.now.leases.get('skyhookd-census')?.spec?.holderIdentity ?? ''
   return nodes.find((node) => node !== elected) ?? nodes[0] ?? ''
@@ -68,7 +78,11 @@ export async function emptyNodes({ box }: BenchContext): Promise<void> {
 export type RolloutTiming = { readonly startedMs: number; readonly completeMs: number }
 
 /** Applies a Skyhook to nodes and waits until it is complete and has given all slots back. */
-export async function rollOut(bench: BenchContext, spec: SkyhookSpec, nodes: readonly string[]): Promise<RolloutTiming> {
+export async function rollOut(
+  bench: BenchContext,
+  spec: SkyhookSpec,
+  nodes: readonly string[],
+): Promise<RolloutTiming> {
   return await withSkyhook(bench, spec, nodes, async (_, timing) => timing)
 }
 
@@ -82,7 +96,9 @@ export async function withSkyhook<T>(
   const { api, history } = bench
   const name = uniqueName()
   const label = async (value: string | null): Promise<void> => {
-    await Promise.all(nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: value } } })))
+    await Promise.all(
+      nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: value } } })),
+    )
   }
   await label(name)
   await sleep(500) // what the labels set going is over
@@ -94,12 +110,19 @@ export async function withSkyhook<T>(
   } finally {
     await sleep(eventFlushMs)
     await api.json('DELETE', `${paths.skyhooks}/${name}`)
-    await history.eventually('forgotten', (view) => [...view.nodes.values()].every((node) => traces(node, name).length === 0), timeoutMs)
+    await history.eventually(
+      'forgotten',
+      (view) => [...view.nodes.values()].every((node) => traces(node, name).length === 0),
+      timeoutMs,
+    )
     await label(null)
   }
 }
 
-/** Changes packages of a Skyhook that is complete, by a merge patch; ms until it is complete again, all slots given back. */
+/**
+ * Changes packages of a Skyhook that is complete, by a merge patch; ms until it is complete again, all slots given
+ * back.
+ */
 export async function change(
   bench: BenchContext,
   name: string,
@@ -112,8 +135,9 @@ export async function change(
 }
 
 /**
- * The hash of what was applied tells the `complete` of this spec from the one of before, which a Node shows until its agent has seen the
- * change. What is not in the spec any more must be gone.
+ * The hash of what was applied tells the `complete` of this spec from the one of before, which a Node shows until its
+ * agent has seen the change. What is not in the spec any more must be gone.
+ * /
  */
 async function applied(
   { history }: BenchContext,
@@ -129,7 +153,11 @@ async function applied(
     (view) =>
       nodes.every((node) => {
         const { status, companion, state } = publishedState(view.nodes.get(node), name)
-        return status === 'complete' && companion?.applied === hash && Object.keys(state).sort().join() === entries.sort().join()
+        return (
+          status === 'complete' &&
+          companion?.applied === hash &&
+          Object.keys(state).sort().join() === entries.sort().join()
+        )
       }),
     timeoutMs,
   )

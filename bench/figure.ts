@@ -15,7 +15,11 @@ export type Figure = {
 export type Measurement = { readonly title: string; readonly run: (bench: BenchContext) => Promise<Figure[]> }
 
 /** The median of times in ms, with all of them beside it. */
-export function medianFigure(name: string, samples: readonly number[], references: Pick<Figure, 'target' | 'original'>): Figure {
+export function medianFigure(
+  name: string,
+  samples: readonly number[],
+  references: Pick<Figure, 'target' | 'original'>,
+): Figure {
   const detail = `median of ${samples.map((sample) => sample.toFixed(0)).join(' ')}`
   return { name, unit: 'ms', measured: medianOf(samples), detail, ...references }
 }

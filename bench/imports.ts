@@ -14,7 +14,10 @@ const runs = 5
 const candidates = [
   { name: 'node:https', imports: ['node:https'] },
   { name: '@kubernetes/client-node', imports: ['@kubernetes/client-node'] },
-  { name: 'dbus-next', imports: ['dbus-next/lib/dbus-buffer.js', 'dbus-next/lib/marshall-compat.js', 'dbus-next/lib/message-type.js'] },
+  {
+    name: 'dbus-next',
+    imports: ['dbus-next/lib/dbus-buffer.js', 'dbus-next/lib/marshall-compat.js', 'dbus-next/lib/message-type.js'],
+  },
   { name: 'pino', imports: ['pino'] },
   {
     name: '@prometheus-io/client',
@@ -34,7 +37,10 @@ function measure(imports: readonly string[]): Memory & { readonly ms: number } {
     const ms = performance.now() - started
     console.log(JSON.stringify({ rollup: readFileSync('/proc/self/smaps_rollup', 'utf8'), ms }))`
   const samples = Array.from({ length: runs }, () => {
-    const output = execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd: join(modules, '..'), encoding: 'utf8' })
+    const output = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+      cwd: join(modules, '..'),
+      encoding: 'utf8',
+    })
     const { rollup, ms } = JSON.parse(output) as { rollup: string; ms: number }
     return { ...parseRollup(rollup), ms }
   })
@@ -47,7 +53,9 @@ function closure(name: string, found = new Set<string>(), from = modules): Set<s
   const folder = existsSync(join(from, name)) ? join(from, name) : join(modules, name)
   if (found.has(folder) || !existsSync(folder)) return found
   found.add(folder)
-  const { dependencies = {}, optionalDependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+  const { dependencies = {}, optionalDependencies = {} } = JSON.parse(
+    readFileSync(join(folder, 'package.json'), 'utf8'),
+  ) as {
     dependencies?: Record<string, string>
     optionalDependencies?: Record<string, string>
   }
@@ -75,7 +83,10 @@ for (const { name, imports } of candidates) {
   const { rssMiB, privateMiB, ms } = measure(imports)
   const folders = name.startsWith('node:') ? [] : [...closure(name)]
   const own = folders[0]
-  const version = own === undefined ? '' : (JSON.parse(readFileSync(join(own, 'package.json'), 'utf8')) as { version: string }).version
+  const version =
+    own === undefined
+      ? ''
+      : (JSON.parse(readFileSync(join(own, 'package.json'), 'utf8')) as { version: string }).version
   const all = folders.reduce((sum, folder) => sum + bytesIn(folder), 0)
   console.log(
     [

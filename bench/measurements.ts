@@ -16,7 +16,9 @@ const updatesPerSecond = 5
 
 async function memoryOfAgents({ box, nodes }: BenchContext): Promise<Memory[]> {
   const script = "cat /proc/$(pgrep -f '^/usr/bin/node .*skyhookd.cjs agent$')/smaps_rollup"
-  return await Promise.all(nodes.map(async (node) => parseRollup(await box.must(['exec', node, '--', 'sh', '-c', script]))))
+  return await Promise.all(
+    nodes.map(async (node) => parseRollup(await box.must(['exec', node, '--', 'sh', '-c', script]))),
+  )
 }
 
 /** The largest of the agents; the median would hide one that grows. */
@@ -76,7 +78,8 @@ const start: Measurement = {
     const samples: number[] = []
     for (let run = 0; run < runs; run++) {
       const pod = [...history.now.pods.values()].find(
-        ({ metadata, spec }) => metadata.namespace === 'skyhook' && spec?.nodeName === node && metadata.deletionTimestamp === undefined,
+        ({ metadata, spec }) =>
+          metadata.namespace === 'skyhook' && spec?.nodeName === node && metadata.deletionTimestamp === undefined,
       )
       await box.kubectl(['delete', 'pod', '-n', 'skyhook', pod?.metadata.name ?? '', '--wait=true'])
       await box.kubectl(['rollout', 'status', 'daemonset/skyhookd', '-n', 'skyhook', '--timeout=60s'])

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * Of one process, in MiB. RSS counts pages of files, too, such as those of the program itself, which the kernel drops when
- * memory is short. Private = pages of the process itself (heap, stacks, data it has written): only its end gives them back. The kernel's
- * `Private_Dirty` is not that: it also counts pages of the program's file that were not written to disk yet, 67 MiB just after an
- * image was unpacked.
+ * Of one process, in MiB. RSS counts pages of files, too, such as those of the program itself, which the kernel drops
+ * when memory is short. Private = pages of the process itself (heap, stacks, data it has written): only its end gives
+ * them back. The kernel's `Private_Dirty` is not that: it also counts pages of the program's file that were not written
+ * to disk yet, 67 MiB just after an image was unpacked.
+ * /
  */
 export type Memory = { readonly rssMiB: number; readonly privateMiB: number }
 

@@ -61,16 +61,24 @@ export const fivePackages: BenchWork = {
 
 export const packageChain: BenchWork = {
   what: 'a chain of five packages',
-  spec: (bench) => packages(bench, (before, version) => (before === undefined ? {} : { dependsOn: { [before]: version } })),
+  spec: (bench) =>
+    packages(bench, (before, version) => (before === undefined ? {} : { dependsOn: { [before]: version } })),
   completeMs: 2_000,
   original: { complete: '40,200 ms' },
 }
 
 /** Five times the no-op package under names of their own. */
-function packages(bench: BenchContext, more: (before: string | undefined, version: string) => Partial<PackageSpec>): SkyhookSpec {
+function packages(
+  bench: BenchContext,
+  more: (before: string | undefined, version: string) => Partial<PackageSpec>,
+): SkyhookSpec {
   const { noop: one } = noopPackage(bench).packages
   const names = ['one', 'two', 'three', 'four', 'five']
-  return { packages: Object.fromEntries(names.map((name, index) => [name, { ...one, ...more(names[index - 1], one.version) }])) }
+  return {
+    packages: Object.fromEntries(
+      names.map((name, index) => [name, { ...one, ...more(names[index - 1], one.version) }]),
+    ),
+  }
 }
 
 export const onOneNode = (work: BenchWork | FleetBenchWork): Measurement => ({
@@ -86,7 +94,9 @@ export const onOneNode = (work: BenchWork | FleetBenchWork): Measurement => ({
       const from = sizeOfAudit(auditLog)
       const timing = await rollOut(bench, spec(bench), [node])
       times.push(timing.completeMs)
-      requestLists.push(requestsOf(auditLog, from, node, timing.startedMs, timing.startedMs + timing.completeMs + eventFlushMs))
+      requestLists.push(
+        requestsOf(auditLog, from, node, timing.startedMs, timing.startedMs + timing.completeMs + eventFlushMs),
+      )
     }
     const target = completeMs + ((await baselineMs?.(bench)) ?? 0)
     const complete = medianFigure(`${what}: applied → complete`, times, { target, original: work.original.complete })

@@ -1,6 +1,8 @@
 /**
- * Bundles the agent into one CommonJS file: `node build/bundle.ts`. One file because an agent that loads a hundred modules starts
- * later and keeps 13 MB more; CommonJS because an ES module that imports node:http pulls in all of Node's fetch.
+ * Bundles the agent into one CommonJS file: `node build/bundle.ts`. One file because an agent that loads a hundred
+ * modules starts later and keeps 13 MB more; CommonJS because an ES module that imports node:http pulls in all of
+ * Node's fetch.
+ * /
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +25,10 @@ export function readVersion(): string {
 }
 
 /** Writes `skyhookd.cjs`, its source map and the licences of what it holds. The same sources give the same bytes. */
-export async function bundle({ entry = join(repository, 'src/daemon/main.ts'), folder = join(repository, 'dist') } = {}): Promise<Bundle> {
+export async function bundle({
+  entry = join(repository, 'src/daemon/main.ts'),
+  folder = join(repository, 'dist'),
+} = {}): Promise<Bundle> {
   const version = readVersion()
   const file = join(folder, 'skyhookd.cjs')
   const result = await build({
@@ -49,14 +54,15 @@ export async function bundle({ entry = join(repository, 'src/daemon/main.ts'), f
 }
 
 function noticesOf({ inputs }: Metafile): string {
-  const packages = new Set(Object.keys(inputs).flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []))
+  const packages = new Set(
+    Object.keys(inputs).flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
+  )
   return [...packages]
     .sort()
     .map((folder) => {
-      const { name, version, license } = JSON.parse(readFileSync(join(repository, folder, 'package.json'), 'utf8')) as Record<
-        string,
-        string
-      >
+      const { name, version, license } = JSON.parse(
+        readFileSync(join(repository, folder, 'package.json'), 'utf8'),
+      ) as Record<string, string>
       const file = readdirSync(join(repository, folder)).find((one) => /^licen[cs]e/i.test(one))
       const text =
         file !== undefined && existsSync(join(repository, folder, file))

@@ -1,7 +1,8 @@
 /**
- * What the chart takes from elsewhere: copies of the resource definitions (helm reads no file outside a chart) and the table of
- * values in its README, made from values.yaml and its comments. `node build/chart-files.ts` writes both; the unit test beside
- * this file fails when they are stale.
+ * What the chart takes from elsewhere: copies of the resource definitions (helm reads no file outside a chart) and the
+ * table of values in its README, made from values.yaml and its comments. `node build/chart-files.ts` writes both; the
+ * unit test beside this file fails when they are stale.
+ * /
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,22 +27,31 @@ export function chartFiles(): Map<string, string> {
 function withTable(text: string, lines: readonly string[]): string {
   const [before, rest] = text.split(tableMarkers[0])
   const [, after] = rest?.split(tableMarkers[1]) ?? []
-  if (before === undefined || after === undefined) throw new Error(`chart/README.md lacks the marks ${tableMarkers.join(' and ')}`)
+  if (before === undefined || after === undefined)
+    throw new Error(`chart/README.md lacks the marks ${tableMarkers.join(' and ')}`)
   return `${before}${tableMarkers[0]}\n${['| Value | Default | Meaning |', '|---|---|---|', ...lines].join('\n')}\n${tableMarkers[1]}${after}`
 }
 
-/** One row for every value that is no group of commented values itself; a group's own comment introduces its first row. */
+/**
+ * One row for every value that is no group of commented values itself; a group's own comment introduces its first row.
+ */
 function rows(map: YAMLMap, prefix = '', introduction = ''): string[] {
   let pending = introduction
   return map.items.flatMap((pair, index) => {
     if (!isScalar(pair.key)) throw new Error(`${prefix}: a key of values.yaml is no plain name`)
     const path = `${prefix}${String(pair.key.value)}`
-    // The first comment of a mapping belongs to the mapping, not to its first key; the file's own introduction ends at a blank line.
-    const comment = (index === 0 ? (map.commentBefore ?? '') : (pair.key.commentBefore ?? '')).split('\n').map((line) => line.trim())
+    // The first comment of a mapping belongs to the mapping, not to its first key; the file's own introduction ends at
+    // a blank line.
+    const comment = (index === 0 ? (map.commentBefore ?? '') : (pair.key.commentBefore ?? ''))
+      .split('\n')
+      .map((line) => line.trim())
     const meaning = [pending, ...comment].filter((line) => line !== '').join(' ')
     pending = ''
-    if (isMap(pair.value) && !opaqueValues.has(path) && pair.value.items.length > 0) return rows(pair.value, `${path}.`, meaning)
-    return [`| \`${path}\` | \`${JSON.stringify(plain(pair.value))}\` | ${meaning.replaceAll('|', '\\|').replaceAll('<', '&lt;')} |`]
+    if (isMap(pair.value) && !opaqueValues.has(path) && pair.value.items.length > 0)
+      return rows(pair.value, `${path}.`, meaning)
+    return [
+      `| \`${path}\` | \`${JSON.stringify(plain(pair.value))}\` | ${meaning.replaceAll('|', '\\|').replaceAll('<', '&lt;')} |`,
+    ]
   })
 }
 

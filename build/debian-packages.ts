@@ -1,10 +1,20 @@
 /**
- * Debian packages for the image, of any architecture, from the mirrors that this machine's apt knows, without touching its state.
- * Versions and digests are pinned in image-pins.json.
+ * Debian packages for the image, of any architecture, from the mirrors that this machine's apt knows, without touching
+ * its state. Versions and digests are pinned in image-pins.json.
+ * /
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cacheFolder } from './cache.ts'
@@ -21,11 +31,18 @@ export type DebianPackage = {
 }
 
 /**
- * A pinned package: from the cache, else from the mirrors of this machine's apt. Mirrors keep only the newest version, so that a pin
- * dies with the next point release: then the newest is taken and said so, unless `isLocked`, which is for releases.
+ * A pinned package: from the cache, else from the mirrors of this machine's apt. Mirrors keep only the newest version,
+ * so that a pin dies with the next point release: then the newest is taken and said so, unless `isLocked`, which is for
+ * releases.
  * @throws Error when it cannot be had or is not what was pinned
+ * /
  */
-export function fetchPackage(name: string, pin: PackagePin, architecture: Architecture, isLocked: boolean): DebianPackage {
+export function fetchPackage(
+  name: string,
+  pin: PackagePin,
+  architecture: Architecture,
+  isLocked: boolean,
+): DebianPackage {
   const cached = cachedFile(name, pin.version, architecture)
   if (!existsSync(cached) && !download(name, pin.version, architecture)) {
     const newest = newestVersion(name, architecture)
@@ -112,7 +129,12 @@ function stateFolder(architecture: Architecture): string {
   return folder
 }
 
-function apt(program: 'apt-get' | 'apt-cache', architecture: Architecture, parameters: readonly string[], cwd = '/'): string {
+function apt(
+  program: 'apt-get' | 'apt-cache',
+  architecture: Architecture,
+  parameters: readonly string[],
+  cwd = '/',
+): string {
   const root = stateFolder(architecture)
   const settings = {
     'Dir::State': join(root, 'state'),
@@ -126,10 +148,17 @@ function apt(program: 'apt-get' | 'apt-cache', architecture: Architecture, param
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
   try {
-    return execFileSync(program, ['-q', ...options, ...parameters], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    return execFileSync(program, ['-q', ...options, ...parameters], {
+      cwd,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
-      throw new Error(`${program} is missing: the image's libraries come from Debian packages, build on Debian or Ubuntu`, { cause: error })
+      throw new Error(
+        `${program} is missing: the image's libraries come from Debian packages, build on Debian or Ubuntu`,
+        { cause: error },
+      )
     }
     throw error
   }

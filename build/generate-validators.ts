@@ -1,6 +1,8 @@
 /**
- * Compiles the JSON Schemas of src/schemas into plain functions, so that the agent carries neither ajv nor run-time code
- * generation: `node build/generate-validators.ts` writes them, the unit test beside this file fails when they are stale.
+ * Compiles the JSON Schemas of src/schemas into plain functions, so that the agent carries neither ajv nor run-time
+ * code generation: `node build/generate-validators.ts` writes them, the unit test beside this file fails when they are
+ * stale.
+ * /
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,10 +22,16 @@ export const targets: readonly Target[] = [
 export function validatorSource(target: Target): string {
   const schema = JSON.parse(readFileSync(join(schemas, target.schema), 'utf8')) as { readonly $id: string }
   // `verbose` keeps the data and the violated sub-schema in each error: its description is the sentence a person reads.
-  const ajv = new Ajv2020.default({ allErrors: true, verbose: true, strict: true, code: { source: true, esm: true, lines: true } })
+  const ajv = new Ajv2020.default({
+    allErrors: true,
+    verbose: true,
+    strict: true,
+    code: { source: true, esm: true, lines: true },
+  })
   ajv.addSchema(schema)
   const code = standaloneCode.default(ajv, { [target.exportName]: schema.$id })
-  if (code.includes('require(')) throw new Error(`${target.schema} uses a keyword whose helper ajv loads at run time; reword the rule`)
+  if (code.includes('require('))
+    throw new Error(`${target.schema} uses a keyword whose helper ajv loads at run time; reword the rule`)
 
   return `${[
     `// Generated from ${target.schema} by build/generate-validators.ts; edit the schema, not this file.`,
@@ -32,7 +40,10 @@ export function validatorSource(target: Target): string {
     '',
     code
       .replace('"use strict";', '')
-      .replace(new RegExp(`export const ${target.exportName} = (\\w+);`), `export const ${target.exportName}: Validate = $1;`)
+      .replace(
+        new RegExp(`export const ${target.exportName} = (\\w+);`),
+        `export const ${target.exportName}: Validate = $1;`,
+      )
       .trim(),
   ].join('\n')}\n`
 }

@@ -32,12 +32,16 @@ const repository = join(import.meta.dirname, '..')
 const pinsFile = join(import.meta.dirname, 'image-pins.json')
 
 /**
- * What keeps the agent small without making V8 refuse the compiled code that Node ships, as most other flags do; measured in
- * docs/design/decisions/small-process.md. Not all of them are allowed in NODE_OPTIONS.
+ * What keeps the agent small without making V8 refuse the compiled code that Node ships, as most other flags do;
+ * measured in docs/design/decisions/small-process.md. Not all of them are allowed in NODE_OPTIONS.
+ * /
  */
 export const entrypoint = ['/usr/bin/node', '--max-semi-space-size=1', '--max-old-space-size=96', '/skyhookd.cjs']
 
-/** malloc: one arena for all threads, as each more keeps a megabyte that is not in use; and a limit to what it keeps that does not grow. */
+/**
+ * malloc: one arena for all threads, as each more keeps a megabyte that is not in use; and a limit to what it keeps
+ * that does not grow.
+ */
 const env = ['PATH=/usr/bin', 'MALLOC_ARENA_MAX=1', 'MALLOC_TRIM_THRESHOLD_=131072']
 
 export type ImageOptions = {
@@ -49,8 +53,16 @@ export type ImageOptions = {
 }
 
 /** The images of the working tree: the same sources and pins give the same digests. */
-export async function buildAgentImages({ architectures, isLocked, workFolder, entry }: ImageOptions): Promise<BuiltImage[]> {
-  const { file, notices, version } = await bundle({ folder: join(workFolder, 'dist'), ...(entry !== undefined && { entry }) })
+export async function buildAgentImages({
+  architectures,
+  isLocked,
+  workFolder,
+  entry,
+}: ImageOptions): Promise<BuiltImage[]> {
+  const { file, notices, version } = await bundle({
+    folder: join(workFolder, 'dist'),
+    ...(entry !== undefined && { entry }),
+  })
   const program = [
     fileOf('skyhookd.cjs', file, 0o644),
     fileOf('usr/share/doc/skyhookd/LICENSE', join(repository, 'LICENSE'), 0o644),
@@ -98,12 +110,18 @@ function readPins(): ImagePins {
 
 function updatePins(): void {
   const { debian } = readPins()
-  const forBothArchitectures = <T>(of: (architecture: Architecture) => T) => ({ amd64: of('amd64'), arm64: of('arm64') })
+  const forBothArchitectures = <T>(of: (architecture: Architecture) => T) => ({
+    amd64: of('amd64'),
+    arm64: of('arm64'),
+  })
   const packages = Object.keys(debian.packages).map((name) => {
     const found = forBothArchitectures((architecture) => fetchNewest(name, architecture))
     if (found.amd64.version !== found.arm64.version)
       throw new Error(`${name} differs between architectures, try again when the mirror is settled`)
-    return [name, { version: found.amd64.version, sha256: { amd64: found.amd64.sha256, arm64: found.arm64.sha256 } }] as const
+    return [
+      name,
+      { version: found.amd64.version, sha256: { amd64: found.amd64.sha256, arm64: found.arm64.sha256 } },
+    ] as const
   })
   const pins: ImagePins = {
     debian: { ...debian, packages: Object.fromEntries(packages) },
@@ -144,7 +162,11 @@ async function main(): Promise<number> {
       ...(values.entry !== undefined && { entry: resolve(values.entry) }),
     })
     if (values.out !== undefined) {
-      await writeLayoutArchive(values.out, images, formatReference(parseReference(values.push ?? `skyhookd:${readVersion()}`)))
+      await writeLayoutArchive(
+        values.out,
+        images,
+        formatReference(parseReference(values.push ?? `skyhookd:${readVersion()}`)),
+      )
       console.log(`${values.out} ${rootBlob(images).descriptor.digest}`)
     }
     if (values.push !== undefined) {

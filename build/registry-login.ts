@@ -7,17 +7,31 @@ import { hostFiles } from '../src/packages/oci/read/host-files.ts'
 import type { RegistrySettings } from '../src/packages/oci/read/registry.ts'
 
 /**
- * How a tool on this machine reaches a registry: REGISTRY_USER, REGISTRY_PASSWORD and REGISTRY_CA (a file) as `.sandbox/env` sets them
- * count for the host of REGISTRY, or for `host` where that is not set; for others what `docker login` has stored, and this machine's CAs.
+ * How a tool on this machine reaches a registry: REGISTRY_USER, REGISTRY_PASSWORD and REGISTRY_CA (a file) as
+ * `.sandbox/env` sets them count for the host of REGISTRY, or for `host` where that is not set; for others what `docker
+ * login` has stored, and this machine's CAs.
+ * /
  */
 export function registryFromEnvironment(host: string): RegistrySettings {
-  const { REGISTRY = host, REGISTRY_USER, REGISTRY_PASSWORD = '', REGISTRY_CA, DOCKER_CONFIG = join(homedir(), '.docker') } = process.env
+  const {
+    REGISTRY = host,
+    REGISTRY_USER,
+    REGISTRY_PASSWORD = '',
+    REGISTRY_CA,
+    DOCKER_CONFIG = join(homedir(), '.docker'),
+  } = process.env
   const isNamed = REGISTRY.split('/')[0] === host
   const auths = JSON.stringify({ auths: { [host]: { username: REGISTRY_USER, password: REGISTRY_PASSWORD } } })
   const credentials =
-    isNamed && REGISTRY_USER !== undefined ? parseDockerConfig(auths, 'REGISTRY_USER') : storedLogins(join(DOCKER_CONFIG, 'config.json'))
+    isNamed && REGISTRY_USER !== undefined
+      ? parseDockerConfig(auths, 'REGISTRY_USER')
+      : storedLogins(join(DOCKER_CONFIG, 'config.json'))
   const rules = isNamed && REGISTRY_CA !== undefined ? [{ host, ca: readFileSync(REGISTRY_CA, 'utf8') }] : []
-  return { credentials, sources: { files: hostFiles(createHostRoot('/')), certsDirectory: undefined, rules }, proxy: process.env }
+  return {
+    credentials,
+    sources: { files: hostFiles(createHostRoot('/')), certsDirectory: undefined, rules },
+    proxy: process.env,
+  }
 }
 
 function storedLogins(path: string): Credential[] {

@@ -1,23 +1,39 @@
 /**
- * The image's lower layer: Node and the libraries it is linked with, nothing else. No shell, no package manager, no file that can be
- * executed but Node. It changes with Node or Debian only, so that a new agent is a push of its own half megabyte.
+ * The image's lower layer: Node and the libraries it is linked with, nothing else. No shell, no package manager, no
+ * file that can be executed but Node. It changes with Node or Debian only, so that a new agent is a push of its own
+ * half megabyte.
+ * /
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BuiltLayer, type LayerEntry, readFolder, writeLayer } from '../src/packages/oci/write/layer.ts'
 import { cacheFolder } from './cache.ts'
-import { type Architecture, controlOf, type DebianPackage, extractPackage, fetchPackage, type PackagePin } from './debian-packages.ts'
+import {
+  type Architecture,
+  controlOf,
+  type DebianPackage,
+  extractPackage,
+  fetchPackage,
+  type PackagePin,
+} from './debian-packages.ts'
 import { fetchNode, type NodeBinary, nodeVersion } from './node-binary.ts'
 
 export type ImagePins = {
-  readonly debian: { readonly codename: string; readonly versionId: string; readonly packages: Readonly<Record<string, PackagePin>> }
+  readonly debian: {
+    readonly codename: string
+    readonly versionId: string
+    readonly packages: Readonly<Record<string, PackagePin>>
+  }
   readonly node: { readonly version: string; readonly integrity: Readonly<Record<Architecture, string>> }
 }
 
 const layerFormat = 1 // raise it when the same inputs shall give another layer
 
-/** What of the packages Node needs: its libraries and the loader that its header names. Checked by running it (test/host). */
+/**
+ * What of the packages Node needs: its libraries and the loader that its header names. Checked by running it
+ * (test/host).
+ */
 const neededFiles = [
   /^lib64\/ld-linux-[^/]+$/,
   /^lib\/ld-linux-[^/]+$/,
@@ -27,11 +43,19 @@ const neededFiles = [
 ]
 
 /** The layer, built once per content of its inputs and kept in the cache. */
-export async function runtimeLayer(architecture: Architecture, pins: ImagePins, isLocked: boolean): Promise<BuiltLayer> {
+export async function runtimeLayer(
+  architecture: Architecture,
+  pins: ImagePins,
+  isLocked: boolean,
+): Promise<BuiltLayer> {
   if (pins.node.version !== nodeVersion()) {
-    throw new Error(`package.json has Node ${nodeVersion()}, image-pins.json ${pins.node.version}: run "node build/image.ts --update-pins"`)
+    throw new Error(
+      `package.json has Node ${nodeVersion()}, image-pins.json ${pins.node.version}: run "node build/image.ts --update-pins"`,
+    )
   }
-  const packages = Object.entries(pins.debian.packages).map(([name, pin]) => fetchPackage(name, pin, architecture, isLocked))
+  const packages = Object.entries(pins.debian.packages).map(([name, pin]) =>
+    fetchPackage(name, pin, architecture, isLocked),
+  )
   const node = fetchNode(architecture, pins.node.integrity[architecture])
   const key = inputsKey(architecture, packages, node)
   const file = cacheFolder('image', `runtime-${architecture}-${key}.tar.gz`)
@@ -52,7 +76,12 @@ export async function runtimeLayer(architecture: Architecture, pins: ImagePins, 
   }
 }
 
-async function entries(work: string, packages: readonly DebianPackage[], node: NodeBinary, pins: ImagePins): Promise<LayerEntry[]> {
+async function entries(
+  work: string,
+  packages: readonly DebianPackage[],
+  node: NodeBinary,
+  pins: ImagePins,
+): Promise<LayerEntry[]> {
   const root = join(work, 'root')
   for (const one of packages) extractPackage(one, root)
   const taken = (await readFolder(root, '')).filter(
@@ -63,7 +92,10 @@ async function entries(work: string, packages: readonly DebianPackage[], node: N
     fileOf('usr/bin/node', node.program, 0o755),
     fileOf('usr/share/doc/node/LICENSE', node.licence, 0o644),
     ...packages.map((one) => textOf(`var/lib/dpkg/status.d/${one.name}`, controlOf(one))), // vulnerability scanners look there
-    textOf('etc/os-release', `ID=debian\nVERSION_ID="${pins.debian.versionId}"\nVERSION_CODENAME=${pins.debian.codename}\n`),
+    textOf(
+      'etc/os-release',
+      `ID=debian\nVERSION_ID="${pins.debian.versionId}"\nVERSION_CODENAME=${pins.debian.codename}\n`,
+    ),
     textOf('etc/passwd', 'root:x:0:0:root:/root:/sbin/nologin\n'),
     textOf('etc/group', 'root:x:0:\n'),
     textOf('etc/nsswitch.conf', 'hosts: files dns\n'), // without it glibc asks DNS for localhost first
@@ -73,7 +105,13 @@ async function entries(work: string, packages: readonly DebianPackage[], node: N
 }
 
 function inputsKey(architecture: Architecture, packages: readonly DebianPackage[], node: NodeBinary): string {
-  const inputs = [layerFormat, architecture, node.version, process.versions.zlib, packages.map(({ name, sha256 }) => [name, sha256])]
+  const inputs = [
+    layerFormat,
+    architecture,
+    node.version,
+    process.versions.zlib,
+    packages.map(({ name, sha256 }) => [name, sha256]),
+  ]
   return createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 16)
 }
 

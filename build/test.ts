@@ -51,7 +51,13 @@ function tests(project: string): void {
 
 /** A sample of all crash points and faults; `make faults` has them all. */
 function faults(): void {
-  const parameters = [join(import.meta.dirname, '../test/faults/campaign.ts'), '--runners', '2', '--sample', String(faultCases)]
+  const parameters = [
+    join(import.meta.dirname, '../test/faults/campaign.ts'),
+    '--runners',
+    '2',
+    '--sample',
+    String(faultCases),
+  ]
   const { stdout } = spawnSync(process.execPath, parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
   process.stdout.write(stdout)
   const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(stdout) ?? []
@@ -70,7 +76,9 @@ if (process.getuid?.() === 0) {
   faults()
 } else {
   failed++
-  console.log('failed: the tests on real parts need root: they make network namespaces and boot systemd hosts (try sudo make test)')
+  console.log(
+    'failed: the tests on real parts need root: they make network namespaces and boot systemd hosts (try sudo make test)',
+  )
 }
 rmSync(folder, { recursive: true, force: true })
 console.log(`${passed} passed, ${failed} failed`)

@@ -1,6 +1,7 @@
 /**
- * `make demo`: from nothing to a finished rollout on three real hosts. Ends with 0 only when every node is complete and nothing is left
- * behind. Leaves the sandbox running, so that one can look around and run it again.
+ * `make demo`: from nothing to a finished rollout on three real hosts. Ends with 0 only when every node is complete and
+ * nothing is left behind. Leaves the sandbox running, so that one can look around and run it again.
+ * /
  */
 import { dirname, relative } from 'node:path'
 import { record } from '../test/support/history.ts'
@@ -13,7 +14,8 @@ import { samples } from './samples.ts'
 import { createScreen, table, type Screen } from './screen.ts'
 
 async function main(screen: Screen): Promise<void> {
-  if (process.getuid?.() !== 0) throw new Error('the demo boots systemd hosts with network namespaces, which needs root: sudo make demo')
+  if (process.getuid?.() !== 0)
+    throw new Error('the demo boots systemd hosts with network namespaces, which needs root: sudo make demo')
   const startedMs = performance.now()
   screen.line('skyhookd demo: a real cluster of three hosts with systemd, kubelet and containerd, all on this machine')
   const box = await readySandbox(screen)
@@ -31,14 +33,17 @@ async function main(screen: Screen): Promise<void> {
     history.stop()
     api.close()
   }
-  screen.text(`\ndone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s. The sandbox is still up:\n\n${tour(box)}`)
+  screen.text(
+    `\ndone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s. The sandbox is still up:\n\n${tour(box)}`,
+  )
 }
 
 /** What the packages left on every host, and what the agent left on the first. */
 async function showHosts(screen: Screen, box: Sandbox, nodes: readonly string[]): Promise<void> {
   screen.text('\n── what changed on the hosts\n')
   for (const file of samples.flatMap(({ files }) => files)) {
-    for (const node of nodes) screen.text(`${node}:${file}\n${indented((await hostOf(box, node).read(file)) ?? '(missing)')}`)
+    for (const node of nodes)
+      screen.text(`${node}:${file}\n${indented((await hostOf(box, node).read(file)) ?? '(missing)')}`)
   }
   const [first] = nodes
   if (first === undefined) return

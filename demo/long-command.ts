@@ -10,10 +10,15 @@ const silenceMs = 15_000
 export class CommandFailedError extends Error {}
 
 /**
- * Runs a command that may take long: each line it says stays on the screen, and while it says nothing the elapsed time is told.
- * Throws CommandFailedError with its last lines unless it ends with 0.
+ * Runs a command that may take long: each line it says stays on the screen, and while it says nothing the elapsed time
+ * is told. Throws CommandFailedError with its last lines unless it ends with 0.
+ * /
  */
-export async function runLongCommand(screen: Screen, what: string, command: readonly [string, ...string[]]): Promise<void> {
+export async function runLongCommand(
+  screen: Screen,
+  what: string,
+  command: readonly [string, ...string[]],
+): Promise<void> {
   const [program, ...parameters] = command
   const startedMs = Date.now()
   let lastOutputMs = startedMs
@@ -42,7 +47,8 @@ export async function runLongCommand(screen: Screen, what: string, command: read
       child.on('error', reject)
       child.on('close', (code) => resolve(code ?? -1))
     })
-    if (status !== 0) throw new CommandFailedError(`${what} failed: ${command.join(' ')} ended with ${status}\n${tail.join('\n')}`)
+    if (status !== 0)
+      throw new CommandFailedError(`${what} failed: ${command.join(' ')} ended with ${status}\n${tail.join('\n')}`)
   } finally {
     clearInterval(ticker)
     screen.draw([])
@@ -53,8 +59,9 @@ export async function runLongCommand(screen: Screen, what: string, command: read
 const restartDelayMs = 1_000
 
 /**
- * Follows a command until `signal` aborts; each line goes to `onLine`. It is started again when it ends, as `kubectl logs` does when a
- * host reboots. What it says on standard error is not the demo's business.
+ * Follows a command until `signal` aborts; each line goes to `onLine`. It is started again when it ends, as `kubectl
+ * logs` does when a host reboots. What it says on standard error is not the demo's business.
+ * /
  */
 export function followCommand(
   command: () => readonly [string, ...string[]],

@@ -33,7 +33,10 @@ const skyhooksFolder = join(import.meta.dirname, '..', 'test', 'fixtures', 'skyh
 
 export async function runSample(context: DemoContext, sample: Sample): Promise<void> {
   const { screen, box, api, history, nodes } = context
-  const manifest = readFileSync(join(skyhooksFolder, sample.file), 'utf8').replaceAll('REGISTRY', box.env()['REGISTRY'] ?? '')
+  const manifest = readFileSync(join(skyhooksFolder, sample.file), 'utf8').replaceAll(
+    'REGISTRY',
+    box.env()['REGISTRY'] ?? '',
+  )
   const { metadata, spec } = parse(manifest) as Skyhook
   const skyhook = metadata.name
   screen.text(`\n── ${sample.file}: ${sample.title}\n`)
@@ -68,14 +71,18 @@ export async function runSample(context: DemoContext, sample: Sample): Promise<v
     await showing
   }
   const proof = sample.reboots ? assertRebooted(context, booted) : ''
-  screen.line(`complete on ${nodes.length} nodes, never more than ${sample.budget} at work, no slot held, no node cordoned${proof}`)
+  screen.line(
+    `complete on ${nodes.length} nodes, never more than ${sample.budget} at work, no slot held, no node cordoned${proof}`,
+  )
 }
 
 /** Ordinary pods, one on each node. */
 async function openShop({ screen, box, history, nodes }: DemoContext): Promise<void> {
   await box.kubectl(['apply', '-f', '-'], shop)
   const isOpen = (view: View): boolean =>
-    shopPods(view).filter(({ status }) => status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')).length >= 3
+    shopPods(view).filter(({ status }) =>
+      status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True'),
+    ).length >= 3
   await history.eventually('seen that three pods run', isOpen, 60_000)
   const busy = new Set(shopPods(history.now).map(({ spec }) => spec?.nodeName))
   screen.line(
@@ -117,7 +124,12 @@ async function startOver(context: DemoContext, sample: Sample, skyhook: string, 
 }
 
 /** Waits for the end; how many slots were taken on the way. */
-async function finish({ history, nodes }: DemoContext, sample: Sample, skyhook: string, applied: string): Promise<number> {
+async function finish(
+  { history, nodes }: DemoContext,
+  sample: Sample,
+  skyhook: string,
+  applied: string,
+): Promise<number> {
   const taken = new Set<string>()
   const note = (view: View): void => {
     for (const { uid } of slotsOf(view, skyhook)) taken.add(uid)
@@ -127,7 +139,8 @@ async function finish({ history, nodes }: DemoContext, sample: Sample, skyhook: 
       const { status, stateText, companion } = publishedState(view.nodes.get(node), skyhook)
       return status === 'complete' && stateText !== undefined && companion?.applied === applied
     })
-  const isClean = (view: View): boolean => slotsOf(view, skyhook).length === 0 && nodes.every((node) => isInService(view.nodes.get(node)))
+  const isClean = (view: View): boolean =>
+    slotsOf(view, skyhook).length === 0 && nodes.every((node) => isInService(view.nodes.get(node)))
   await history.eventually(
     `complete on ${nodes.join(', ')}, with no slot held and no node cordoned`,
     (view) => {
@@ -166,7 +179,8 @@ async function show({ screen, history, nodes }: DemoContext, skyhook: string, si
 function followSlots({ screen, box }: DemoContext, skyhook: string, signal: AbortSignal): void {
   const selector = `skyhook.nvidia.com/name=${skyhook},skyhook.nvidia.com/slot-kind!=ledger`
   screen.line(`$ kubectl get leases -n skyhook -l ${selector} --watch`)
-  const command = () => ['kubectl', 'get', 'leases', '-n', 'skyhook', '-l', selector, '--watch', '--output-watch-events'] as const
+  const command = () =>
+    ['kubectl', 'get', 'leases', '-n', 'skyhook', '-l', selector, '--watch', '--output-watch-events'] as const
   followCommand(command, box.env(), (line) => screen.line(`  ${line}`), signal)
 }
 
@@ -175,12 +189,15 @@ function followAgents({ screen, box, history, nodes }: DemoContext, skyhook: str
   const printLogLine = (node: string, text: string): void => {
     const entry = parseLog(text)
     if (entry?.['skyhook'] !== skyhook) return
-    const about = [entry['package'], entry['stage'], entry['detail']].filter((word) => typeof word === 'string').join(' ')
+    const about = [entry['package'], entry['stage'], entry['detail']]
+      .filter((word) => typeof word === 'string')
+      .join(' ')
     screen.line(`${node}  agent: ${String(entry['message'])}${about === '' ? '' : `: ${about}`}`)
   }
   const podOn = (node: string): string =>
-    [...history.now.pods.values()].find(({ metadata, spec }) => metadata.namespace === 'skyhook' && spec?.nodeName === node)?.metadata
-      .name ?? ''
+    [...history.now.pods.values()].find(
+      ({ metadata, spec }) => metadata.namespace === 'skyhook' && spec?.nodeName === node,
+    )?.metadata.name ?? ''
   for (const node of nodes) {
     const command = () => ['kubectl', 'logs', '-n', 'skyhook', podOn(node), '-f', '--since=1s'] as const
     followCommand(command, box.env(), (text) => printLogLine(node, text), signal)

@@ -16,7 +16,9 @@ export async function readySandbox(screen: Screen): Promise<Sandbox> {
     await runLongCommand(screen, 'removing the old sandbox', [program, 'down'])
   }
   if (!existsSync(join(box.folder, 'env'))) {
-    screen.line('booting a control plane, a registry and three hosts; the first time on a machine, Kubernetes is built for it,')
+    screen.line(
+      'booting a control plane, a registry and three hosts; the first time on a machine, Kubernetes is built for it,',
+    )
     screen.line('which takes some ten minutes on two processors. Later it takes a quarter of a minute.')
     await runLongCommand(screen, 'booting the sandbox', [program, 'up', '3'])
     return box

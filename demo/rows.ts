@@ -45,19 +45,27 @@ export function rowsOf(view: View, skyhook: string, nodes: readonly string[]): R
   })
 }
 
-export const shopPods = (view: View): Pod[] => [...view.pods.values()].filter(({ metadata }) => metadata.namespace === shopNamespace)
+export const shopPods = (view: View): Pod[] =>
+  [...view.pods.values()].filter(({ metadata }) => metadata.namespace === shopNamespace)
 
 function stateOf(node: KubernetesNode | undefined): string {
   const isReady = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
   const isTainted = node?.spec?.taints?.some(({ value }) => value === 'runtime-required') === true
-  return [isReady ? 'Ready' : 'NotReady', node?.spec?.unschedulable === true ? 'cordoned' : '', isTainted ? 'tainted' : '']
+  return [
+    isReady ? 'Ready' : 'NotReady',
+    node?.spec?.unschedulable === true ? 'cordoned' : '',
+    isTainted ? 'tainted' : '',
+  ]
     .filter((word) => word !== '')
     .join(',')
 }
 
 /** Cells of the table, the heading first. */
 export function cellsOf(rows: readonly Row[]): string[][] {
-  return [heading, ...rows.map((row) => [row.node, row.is, row.pods, row.status, row.package, row.stage, row.slot, row.reason])]
+  return [
+    heading,
+    ...rows.map((row) => [row.node, row.is, row.pods, row.status, row.package, row.stage, row.slot, row.reason]),
+  ]
 }
 
 /** A line for each row that says something else than before. */
@@ -75,7 +83,8 @@ function textOf({ node, is, status, package: name, stage, slot, reason }: Row): 
 export function podsOf(view: View): string[] {
   return shopPods(view).map(({ metadata, spec, status }) => {
     const where = spec?.nodeName ?? 'no node yet'
-    const isReady = status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
+    const isReady =
+      status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
     return `pod ${metadata.name}  ${metadata.deletionTimestamp !== undefined ? `leaves ${where}` : isReady ? `runs on ${where}` : `starts on ${where}`}`
   })
 }

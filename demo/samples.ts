@@ -1,4 +1,7 @@
-/** What the demo plays, one after another. A sample is a Skyhook of test/fixtures/skyhooks with what it needs and what is to be seen. */
+/**
+ * What the demo plays, one after another. A sample is a Skyhook of test/fixtures/skyhooks with what it needs and what
+ * is to be seen.
+ */
 export type Sample = {
   /** File in test/fixtures/skyhooks. */
   readonly file: string
@@ -87,4 +90,8 @@ spec:
   selector: {matchLabels: {app: cart}}
 `
 
-export const runtimeRequiredTaint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } as const
+export const runtimeRequiredTaint = {
+  key: 'skyhook.nvidia.com',
+  value: 'runtime-required',
+  effect: 'NoSchedule',
+} as const

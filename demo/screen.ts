@@ -1,6 +1,7 @@
 /**
- * Where the demo writes. On a terminal one block at the bottom is drawn again and again below the lines that stay; anywhere else there
- * are only lines.
+ * Where the demo writes. On a terminal one block at the bottom is drawn again and again below the lines that stay;
+ * anywhere else there are only lines.
+ * /
  */
 import type { WriteStream } from 'node:tty'
 
@@ -54,7 +55,8 @@ export const secondsText = (ms: number): string => `+${(ms / 1000).toFixed(1).pa
 /** Columns as wide as their widest cell. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = []
-  for (const row of rows) for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length)
+  for (const row of rows)
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length)
   return rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))

@@ -19,9 +19,15 @@ function lint(path: string, text: string): string {
 
 describe('an effect without a failpoint', () => {
   test.each([
-    ['an fsync', "import { open } from 'node:fs/promises'\nexport const f = async () => await (await open('/x')).sync()\n"],
+    [
+      'an fsync',
+      "import { open } from 'node:fs/promises'\nexport const f = async () => await (await open('/x')).sync()\n",
+    ],
     ['an imported fsync', "import { fsyncSync } from 'node:fs'\nexport const f = () => fsyncSync(3)\n"],
-    ['a write that flushes', "import { writeFileSync } from 'node:fs'\nexport const f = () => writeFileSync('/x', '', { flush: true })\n"],
+    [
+      'a write that flushes',
+      "import { writeFileSync } from 'node:fs'\nexport const f = () => writeFileSync('/x', '', { flush: true })\n",
+    ],
     [
       'an API transport of its own',
       "import { createKubeTransport } from '../kube/transport.ts'\nexport const t = createKubeTransport({} as never)\n",
@@ -31,7 +37,10 @@ describe('an effect without a failpoint', () => {
       "import { connectSystemBus } from '../host/dbus/connection.ts'\nexport const b = connectSystemBus({ socketPath: '' })\n",
     ],
     ['a program', "import { execFile } from 'node:child_process'\nexport const f = () => execFile('/bin/true')\n"],
-    ['an HTTP request', "import { request } from 'node:https'\nexport const f = () => request('https://example.com')\n"],
+    [
+      'an HTTP request',
+      "import { request } from 'node:https'\nexport const f = () => request('https://example.com')\n",
+    ],
   ])('is refused: %s', (_, text) => {
     expect(lint('src/daemon/new.ts', text)).toContain('makes an effect without a failpoint')
   })

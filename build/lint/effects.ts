@@ -1,6 +1,7 @@
 /**
- * Lint rule: an effect that outlives the agent goes through one of the few functions that pass a failpoint (src/host/fs/failpoint.ts).
- * Everything that could make an effect without a name is refused outside of its home.
+ * Lint rule: an effect that outlives the agent goes through one of the few functions that pass a failpoint
+ * (src/host/fs/failpoint.ts). Everything that could make an effect without a name is refused outside of its home.
+ * /
  */
 
 type Node = { readonly type: string; readonly [key: string]: unknown }
@@ -25,12 +26,18 @@ const imports: readonly { readonly from: RegExp; readonly names: RegExp; readonl
   {
     from: /\/transport\.ts$/,
     names: /^createKubeTransport$/,
-    home: { files: /src\/(daemon\/wire|census\/main|cli\/.*)\.ts$/, instead: 'take the Transport that src/daemon/wire.ts made' },
+    home: {
+      files: /src\/(daemon\/wire|census\/main|cli\/.*)\.ts$/,
+      instead: 'take the Transport that src/daemon/wire.ts made',
+    },
   },
   {
     from: /dbus\/connection\.ts$/,
     names: /^connectSystemBus$/,
-    home: { files: /src\/host\/dbus\/reconnecting\.ts$/, instead: 'take the BusConnection that src/daemon/wire.ts made' },
+    home: {
+      files: /src\/host\/dbus\/reconnecting\.ts$/,
+      instead: 'take the BusConnection that src/daemon/wire.ts made',
+    },
   },
   {
     from: /^(node:)?https?$/,
@@ -59,7 +66,8 @@ const named = {
     const { filename } = context
     if (!isProduct(filename)) return {}
     const refuse = (node: Node, what: string, { files, instead }: Home): void => {
-      if (!files.test(filename)) context.report({ node, message: `${what} makes an effect without a failpoint: ${instead}` })
+      if (!files.test(filename))
+        context.report({ node, message: `${what} makes an effect without a failpoint: ${instead}` })
     }
     return {
       ImportDeclaration(node: Node) {
@@ -85,7 +93,8 @@ const named = {
       Property(node: Node) {
         const name = nameOf(node['key'])
         const found = options.find((one) => one.name.test(name))
-        if (found && (node['value'] as Node | undefined)?.['value'] === true) refuse(node, `the option ${name}`, found.home)
+        if (found && (node['value'] as Node | undefined)?.['value'] === true)
+          refuse(node, `the option ${name}`, found.home)
       },
     }
   },

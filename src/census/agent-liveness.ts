@@ -12,7 +12,10 @@ export type Agents = {
 }
 
 export type AgentLiveness = {
-  /** What is known now. `pods` undefined = they cannot be listed: everything stays as it was. Nodes that are no more are forgotten. */
+  /**
+   * What is known now. `pods` undefined = they cannot be listed: everything stays as it was. Nodes that are no more are
+   * forgotten.
+   */
   observe(nodes: Iterable<string>, pods: Iterable<AgentPod> | undefined, nowMs: number): Agents
   /** Earliest moment at which a node becomes silent by the passing of time alone. */
   nextChangeAtMs(): number
@@ -22,13 +25,19 @@ export type AgentLiveness = {
 export const silentAfterMs = 10 * 60_000
 
 /**
- * Tells which agents are silent: no pod, or none that is Ready, for ten minutes of this census's own watching. Clocks of others are not
- * asked. `initiallySilent` are nodes that the census before called so: until their agent is Ready they stay it, but they are not dead yet.
+ * Tells which agents are silent: no pod, or none that is Ready, for ten minutes of this census's own watching. Clocks
+ * of others are not asked. `initiallySilent` are nodes that the census before called so: until their agent is Ready
+ * they stay it, but they are not dead yet.
+ * /
  */
 export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterMs = silentAfterMs): AgentLiveness {
   const missingSince = new Map<string, number>()
   const silentNodes = new Set(initiallySilent)
-  let last: Agents = { ready: undefined, of: (node) => (silentNodes.has(node) ? 'silent' : 'unknown'), isDead: () => false }
+  let last: Agents = {
+    ready: undefined,
+    of: (node) => (silentNodes.has(node) ? 'silent' : 'unknown'),
+    isDead: () => false,
+  }
   let podsUnknownSinceMs: number | undefined
   let nextChangeAtMs = Infinity
 

@@ -12,7 +12,10 @@ export type ConditionsInput = {
   readonly status: NodeStatus
   readonly finalizer: FinalizerPlan
   readonly isDeleting: boolean
-  /** The spec has just changed what the nodes have to do: they may not have seen it, so complete nodes prove nothing yet. */
+  /**
+   * The spec has just changed what the nodes have to do: they may not have seen it, so complete nodes prove nothing
+   * yet.
+   */
   readonly isSpecPropagating: boolean
   readonly hasPolicy: boolean
   readonly previous: SkyhookStatus | undefined
@@ -22,7 +25,9 @@ export type ConditionsInput = {
 
 type ConditionContent = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
 
-/** All conditions; a time of transition changes only where the status of a condition did. Conditions of others are kept. */
+/**
+ * All conditions; a time of transition changes only where the status of a condition did. Conditions of others are kept.
+ */
 export function nextConditions(input: ConditionsInput): readonly Condition[] {
   const { generation, previous, now } = input
   const contents = [...kstatusConditions(input), ...operatorConditions(input)]
@@ -37,7 +42,10 @@ export function nextConditions(input: ConditionsInput): readonly Condition[] {
   return [...ours, ...others]
 }
 
-/** Ready only when nothing is planned on any selected node. Stalled = it does not go on by itself, or only by trying again. */
+/**
+ * Ready only when nothing is planned on any selected node. Stalled = it does not go on by itself, or only by trying
+ * again.
+ */
 function kstatusConditions(input: ConditionsInput): ConditionContent[] {
   const { status, reason, message } = readyOf(input)
   const stalled = stalledOf(input)
@@ -56,18 +64,27 @@ function kstatusConditions(input: ConditionsInput): ConditionContent[] {
   ]
 }
 
-function readyOf({ counts, status, finalizer, isDeleting, isSpecPropagating }: ConditionsInput): Omit<ConditionContent, 'type'> {
+function readyOf({
+  counts,
+  status,
+  finalizer,
+  isDeleting,
+  isSpecPropagating,
+}: ConditionsInput): Omit<ConditionContent, 'type'> {
   const { nodes, complete, specProblem } = counts
   const nodesMessage = `${complete} of ${nodes.length} nodes complete${formatIncompleteNodes(nodes)}`
   if (isDeleting) {
     const remaining =
-      finalizer.action === 'wait' && finalizer.nodes.length > 0 ? `; still to uninstall: ${formatNodeNames(finalizer.nodes)}` : ''
+      finalizer.action === 'wait' && finalizer.nodes.length > 0
+        ? `; still to uninstall: ${formatNodeNames(finalizer.nodes)}`
+        : ''
     return { status: 'False', reason: 'Deleting', message: `the Skyhook is being deleted${remaining}` }
   }
   if (specProblem !== undefined) return { status: 'False', reason: 'InvalidSpec', message: specProblem }
   if (complete === nodes.length && isSpecPropagating)
     return { status: 'False', reason: 'SpecChanged', message: 'the nodes are given a moment to see the change' }
-  if (nodes.length === 0) return { status: 'True', reason: 'NoNodesSelected', message: 'spec.nodeSelectors matches no node' }
+  if (nodes.length === 0)
+    return { status: 'True', reason: 'NoNodesSelected', message: 'spec.nodeSelectors matches no node' }
   if (complete === nodes.length) return { status: 'True', reason: 'Complete', message: nodesMessage }
   if (status === 'unknown') return { status: 'Unknown', reason: 'NodesUnknown', message: nodesMessage }
   return { status: 'False', reason: readyReason[status], message: nodesMessage }
@@ -84,7 +101,12 @@ const readyReason: Record<NodeStatus, string> = {
   disabled: 'Disabled',
 }
 
-function stalledOf({ counts, status, finalizer, isDeleting }: ConditionsInput): Pick<ConditionContent, 'reason' | 'message'> | undefined {
+function stalledOf({
+  counts,
+  status,
+  finalizer,
+  isDeleting,
+}: ConditionsInput): Pick<ConditionContent, 'reason' | 'message'> | undefined {
   if (isDeleting && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
     const annotation = finalizer.blockedBy === 'pause' ? pauseKey : disableKey
     const message = `remove the annotation ${annotation}: packages have to be uninstalled from ${formatNodeNames(finalizer.nodes)}`
@@ -101,7 +123,9 @@ function stalledOf({ counts, status, finalizer, isDeleting }: ConditionsInput): 
 
 /** The original operator's conditions, in its words; its names are cut at twenty. */
 function operatorConditions({ counts, status, previous }: ConditionsInput): ConditionContent[] {
-  const untoleratedNodes = counts.nodes.filter(({ reason }) => reason?.reason === 'TaintNotTolerated').map(({ name }) => name)
+  const untoleratedNodes = counts.nodes
+    .filter(({ reason }) => reason?.reason === 'TaintNotTolerated')
+    .map(({ name }) => name)
   const ignoredNodes = counts.nodes.filter(({ isIgnored }) => isIgnored).map(({ name }) => name)
   return [
     ...transitionCondition(status, previous),
@@ -144,7 +168,8 @@ function applyPackageCondition({ nodes }: Counts, previous: SkyhookStatus | unde
     if (before === undefined && previous?.nodeStateTruncated === true) return [] // whether it is new, nobody knows
     return Object.entries(entries)
       .filter(
-        ([key, { stage, state }]) => state === 'in_progress' && (before?.[key]?.state !== 'in_progress' || before[key].stage !== stage),
+        ([key, { stage, state }]) =>
+          state === 'in_progress' && (before?.[key]?.state !== 'in_progress' || before[key].stage !== stage),
       )
       .map(([, entry]) => `Applying package [${entry.name}:${entry.version}] to node [${name}]`)
   })

@@ -4,14 +4,29 @@ import { cordonKey, disableKey, ignoreLabel, journalKey, nodeStateKey, pauseKey 
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { rollUp } from './count.ts'
 import { skyhookOfKey, type AgentState } from './node-facts.ts'
-import { allAgents, countsOf, entry, nodeReporting, skyhookWith, spec, type NodeReport } from '../../test/support/census-objects.ts'
+import {
+  allAgents,
+  countsOf,
+  entry,
+  nodeReporting,
+  skyhookWith,
+  spec,
+  type NodeReport,
+} from '../../test/support/census-objects.ts'
 
 const demo = skyhookWith()
 
 describe('a node that says complete', () => {
   const otherSpec = { packages: { tuning: { version: '1.2.0', image: 'registry.example.com/tuning' } } }
   const sameWork = {
-    packages: { tuning: { ...spec.packages?.['tuning'], version: '1.1.0', image: 'mirror.example.com/tuning', stageTimeout: '5m' } },
+    packages: {
+      tuning: {
+        ...spec.packages?.['tuning'],
+        version: '1.1.0',
+        image: 'mirror.example.com/tuning',
+        stageTimeout: '5m',
+      },
+    },
   }
 
   test.each<[string, NodeReport, AgentState, NodeStatus]>([
@@ -23,9 +38,24 @@ describe('a node that says complete', () => {
     ['has work for another spec', { of: otherSpec }, 'ready', 'waiting'],
     ['has work when it never said for which spec', { companion: { applied: undefined } }, 'ready', 'waiting'],
     ['has work when an earlier registration of it said so', { companion: { nodeUID: 'before' } }, 'ready', 'waiting'],
-    ['has work when somebody edited its state since', { stateText: '{}', companion: { sha256: 'of before' } }, 'ready', 'waiting'],
-    ['has work when somebody took its state away', { annotations: { [nodeStateKey('demo')]: undefined } }, 'ready', 'waiting'],
-    ['has work when it was the original operator that said so', { annotations: { [journalKey('demo')]: undefined } }, 'ready', 'waiting'],
+    [
+      'has work when somebody edited its state since',
+      { stateText: '{}', companion: { sha256: 'of before' } },
+      'ready',
+      'waiting',
+    ],
+    [
+      'has work when somebody took its state away',
+      { annotations: { [nodeStateKey('demo')]: undefined } },
+      'ready',
+      'waiting',
+    ],
+    [
+      'has work when it was the original operator that said so',
+      { annotations: { [journalKey('demo')]: undefined } },
+      'ready',
+      'waiting',
+    ],
     ['has work when a newer agent said so in a way not known here', { companion: { v: 2 } }, 'ready', 'waiting'],
     ['has work when the companion is a scribble', { annotations: { [journalKey('demo')]: 'yes' } }, 'ready', 'waiting'],
   ])('%s', (_, said, agent, status) => {
@@ -69,7 +99,11 @@ describe('counting', () => {
 
   test('tells who waits for a slot or a batch', () => {
     const waiting = (name: string, reason: string) => nodeReporting(name, { status: 'waiting', reason: [reason, 'x'] })
-    const counts = countsOf(demo, [waiting('a', 'WaitingForSlot'), waiting('b', 'WaitingForBatch'), waiting('c', 'WaitingForPriority')])
+    const counts = countsOf(demo, [
+      waiting('a', 'WaitingForSlot'),
+      waiting('b', 'WaitingForBatch'),
+      waiting('c', 'WaitingForPriority'),
+    ])
     expect(counts.waiters).toBe(2)
   })
 
@@ -98,7 +132,10 @@ describe('counting', () => {
       'tuning|1.1.0': { ...entry(), restarts: 2 },
       'odd|1': { name: 'odd', version: '1', image: '', stage: 'apply' },
     })
-    expect(countsOf(demo, [nodeReporting('a', { stateText: '[' })]).nodes[0]).toMatchObject({ entries: {}, isMalformed: true })
+    expect(countsOf(demo, [nodeReporting('a', { stateText: '[' })]).nodes[0]).toMatchObject({
+      entries: {},
+      isMalformed: true,
+    })
   })
 
   test('whatever a Node carries, counting does not fail and nothing unproven is complete', () => {
@@ -106,7 +143,9 @@ describe('counting', () => {
     fc.assert(
       fc.property(text, text, text, text, (state, status, journal, reason) => {
         const said = { nodeState_demo: state, status_demo: status, journal_demo: journal, reason_demo: reason }
-        const annotations = Object.fromEntries(Object.entries(said).map(([key, value]) => [`skyhook.nvidia.com/${key}`, value]))
+        const annotations = Object.fromEntries(
+          Object.entries(said).map(([key, value]) => [`skyhook.nvidia.com/${key}`, value]),
+        )
         const { nodes } = countsOf(demo, [{ name: 'n', uid: 'u', labels: {}, annotations }])
         expect(nodes).toHaveLength(1)
         expect(nodes[0]?.status).not.toBe('complete')
@@ -149,7 +188,9 @@ describe('the roll-up', () => {
   })
 
   test('of a spec that contradicts itself is blocked, complete nodes or not', () => {
-    const broken = { packages: { tuning: { version: '1.1.0', image: 'x', configMap: { a: '1' }, dependsOn: { tuning: '1.1.0' } } } }
+    const broken = {
+      packages: { tuning: { version: '1.1.0', image: 'x', configMap: { a: '1' }, dependsOn: { tuning: '1.1.0' } } },
+    }
     const counts = countsOf(skyhookWith({ spec: broken }), [nodeReporting('n1', { of: broken })])
     expect(counts.specProblem).toContain('cannot depend on itself')
     expect(rollUp(counts)).toBe('blocked')

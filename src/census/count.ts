@@ -29,7 +29,8 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
   const idle: NodeStatus = paused ? 'paused' : disabled ? 'disabled' : 'waiting'
   const context = { skyhook: view.metadata.name, applied, idle, readState: createStateReader() }
   const facts: NodeFact[] = []
-  for (const node of nodes) if (selects(view.spec.nodeSelectors, node.labels)) facts.push(nodeFact(node, agents.of(node.name), context))
+  for (const node of nodes)
+    if (selects(view.spec.nodeSelectors, node.labels)) facts.push(nodeFact(node, agents.of(node.name), context))
   facts.sort((a, b) => (a.name < b.name ? -1 : 1))
   return {
     nodes: facts,
@@ -44,8 +45,17 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
 
 const waitingReasons: ReadonlySet<string> = new Set(['WaitingForSlot', 'WaitingForBatch'])
 
-/** The Skyhook's one word: what is most worth knowing of its incomplete nodes. `unknown` only if nothing else is known of any. */
-export function rollUp({ nodes, complete, isPaused: paused, isDisabled: disabled, specProblem: problem }: Counts): NodeStatus {
+/**
+ * The Skyhook's one word: what is most worth knowing of its incomplete nodes. `unknown` only if nothing else is known
+ * of any.
+ */
+export function rollUp({
+  nodes,
+  complete,
+  isPaused: paused,
+  isDisabled: disabled,
+  specProblem: problem,
+}: Counts): NodeStatus {
   if (problem !== undefined) return 'blocked'
   if (complete === nodes.length) return 'complete'
   if (paused) return 'paused'

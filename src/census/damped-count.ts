@@ -1,12 +1,16 @@
-/** A node count that falls at once and rises only after it has held: autoscalers that add and remove must not widen the budget. */
+/**
+ * A node count that falls at once and rises only after it has held: autoscalers that add and remove must not widen the
+ * budget.
+ */
 export type PendingRise = { readonly sinceMs: number; readonly lowest: number }
 export type DampedCount = { readonly published: number; readonly pendingRise?: PendingRise }
 
 export const riseHoldMs = 30_000
 
 /**
- * The next published count. `before` undefined = the first count for this selector: published as it is. A rise is published as the lowest
- * count seen while it was held.
+ * The next published count. `before` undefined = the first count for this selector: published as it is. A rise is
+ * published as the lowest count seen while it was held.
+ * /
  */
 export function nextDampedCount(before: DampedCount | undefined, counted: number, nowMs: number): DampedCount {
   if (before === undefined || counted <= before.published) return { published: counted }

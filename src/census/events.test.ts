@@ -13,7 +13,13 @@ const failing = (name: string, message = 'apply.sh ended with 1'): CensusNode =>
 describe('what turns', () => {
   const statusOf = (nodes: CensusNode[], previous?: SkyhookStatus, isSpecPropagating = false): SkyhookStatus => {
     const skyhook: Skyhook = skyhookWith(previous === undefined ? {} : { status: previous })
-    return nextStatus({ skyhook, counts: countsOf(skyhook, nodes), finalizer: { action: 'nothing' }, isSpecPropagating, nowMs })
+    return nextStatus({
+      skyhook,
+      counts: countsOf(skyhook, nodes),
+      finalizer: { action: 'nothing' },
+      isSpecPropagating,
+      nowMs,
+    })
   }
   const complete = [nodeReporting('n1')]
   const working = [nodeReporting('n1', { status: 'in_progress' })]

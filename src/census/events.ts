@@ -15,7 +15,8 @@ const maxNewProblems = 5
 export function transitionEvents(before: SkyhookStatus | undefined, after: SkyhookStatus): SkyhookEvent[] {
   const events: SkyhookEvent[] = []
   const [was, is] = [conditionOf(before, 'Ready'), conditionOf(after, 'Ready')]
-  if (is?.status === 'True' && was?.status !== 'True') events.push({ type: 'Normal', reason: 'Complete', message: is.message })
+  if (is?.status === 'True' && was?.status !== 'True')
+    events.push({ type: 'Normal', reason: 'Complete', message: is.message })
   if (was?.status === 'True' && is?.status === 'False' && is.reason !== 'SpecChanged' && is.reason !== 'Deleting') {
     events.push({ type: 'Normal', reason: 'Incomplete', message: is.message })
   }
@@ -27,8 +28,9 @@ export function transitionEvents(before: SkyhookStatus | undefined, after: Skyho
 }
 
 /**
- * What the nodes report that a person should hear of, once for each reason and message, however many nodes say it. `known` are the
- * problems told before; what is gone from the result may be told again when it comes back.
+ * What the nodes report that a person should hear of, once for each reason and message, however many nodes say it.
+ * `known` are the problems told before; what is gone from the result may be told again when it comes back.
+ * /
  */
 export function problemEvents(
   { nodes }: Counts,
@@ -45,7 +47,11 @@ export function problemEvents(
   }
   const newProblems = [...groups].filter(([key]) => !known.has(key)).slice(0, maxNewProblems)
   const events = newProblems.map(
-    ([, { reason, message, names }]): SkyhookEvent => ({ type: 'Warning', reason, message: `${formatNodeNames(names, 5)}: ${message}` }),
+    ([, { reason, message, names }]): SkyhookEvent => ({
+      type: 'Warning',
+      reason,
+      message: `${formatNodeNames(names, 5)}: ${message}`,
+    }),
   )
   const rest = [...groups.keys()].filter((key) => known.has(key))
   return { events, problems: new Set([...rest, ...newProblems.map(([key]) => key)]) }

@@ -20,14 +20,24 @@ function plan(
   nodes: readonly CensusNode[],
   { dead = [], deletionObservedAtMs = 0, nowMs = 60_000 }: Scenario = {},
 ): FinalizerPlan {
-  return planFinalizer({ skyhook, counts: countsOf(skyhook, nodes), isDead: (name) => dead.includes(name), deletionObservedAtMs, nowMs })
+  return planFinalizer({
+    skyhook,
+    counts: countsOf(skyhook, nodes),
+    isDead: (name) => dead.includes(name),
+    deletionObservedAtMs,
+    nowMs,
+  })
 }
 const live = (spec: Skyhook['spec'], finalizers?: string[]): Skyhook =>
   skyhookWith({ spec, metadata: { ...(finalizers && { finalizers }) } })
 const deleting = (spec: Skyhook['spec'] = enabled, metadata: object = {}): Skyhook =>
   skyhookWith({
     spec,
-    metadata: { deletionTimestamp: '2026-11-20T14:00:00Z', finalizers: ['example.com/theirs', finalizerName], ...metadata },
+    metadata: {
+      deletionTimestamp: '2026-11-20T14:00:00Z',
+      finalizers: ['example.com/theirs', finalizerName],
+      ...metadata,
+    },
   })
 const installed = (name: string, more: object = {}): CensusNode => nodeReporting(name, { of: enabled, ...more })
 const clean = (name: string): CensusNode => nodeReporting(name, { of: enabled, entries: [] })
@@ -67,9 +77,27 @@ describe('a Skyhook being deleted', () => {
   })
 
   test.each<[string, Skyhook, CensusNode[], Scenario, FinalizerPlan]>([
-    ['waits for every node that has something left', deleting(), [installed('a'), clean('b'), installed('c')], {}, waits(['a', 'c'])],
-    ['goes when nothing is left', deleting(), [clean('a'), nodeReporting('b', { status: '' })], {}, { action: 'remove', skipped: [] }],
-    ['goes when no package asks to be uninstalled', deleting(specWith()), [installed('a')], {}, { action: 'remove', skipped: [] }],
+    [
+      'waits for every node that has something left',
+      deleting(),
+      [installed('a'), clean('b'), installed('c')],
+      {},
+      waits(['a', 'c']),
+    ],
+    [
+      'goes when nothing is left',
+      deleting(),
+      [clean('a'), nodeReporting('b', { status: '' })],
+      {},
+      { action: 'remove', skipped: [] },
+    ],
+    [
+      'goes when no package asks to be uninstalled',
+      deleting(specWith()),
+      [installed('a')],
+      {},
+      { action: 'remove', skipped: [] },
+    ],
     ['goes when it selects no node', deleting(), [], {}, { action: 'remove', skipped: [] }],
     [
       'is not ours to hold or release without our finalizer',
@@ -94,8 +122,20 @@ describe('a Skyhook being deleted', () => {
     ],
     ['says that a pause holds it', paused, [installed('a')], {}, waits(['a'], { blockedBy: 'pause' })],
     ['says that it is disabled', disabled, [installed('a')], {}, waits(['a'], { blockedBy: 'disable' })],
-    ['is held by nothing when only dead nodes are left', paused, [installed('a')], { dead: ['a'] }, { action: 'remove', skipped: ['a'] }],
-    ['takes what nobody can read for left', deleting(), [nodeReporting('a', { stateText: '{"tuning' })], {}, waits(['a'])],
+    [
+      'is held by nothing when only dead nodes are left',
+      paused,
+      [installed('a')],
+      { dead: ['a'] },
+      { action: 'remove', skipped: ['a'] },
+    ],
+    [
+      'takes what nobody can read for left',
+      deleting(),
+      [nodeReporting('a', { stateText: '{"tuning' })],
+      {},
+      waits(['a']),
+    ],
     [
       'waits for packages that left the spec before',
       deleting(specWith()),
@@ -144,7 +184,8 @@ describe('a Skyhook being deleted', () => {
         const made = plan(isPaused ? paused : deleting(), nodes, { dead })
         const isLeft = all.some(({ has, isDead }) => has && !isDead)
         expect(made.action).toBe(isLeft ? 'wait' : 'remove')
-        if (made.action === 'remove') expect(made.skipped).toEqual(all.flatMap(({ has, isDead }, at) => (has && isDead ? [`n${at}`] : [])))
+        if (made.action === 'remove')
+          expect(made.skipped).toEqual(all.flatMap(({ has, isDead }, at) => (has && isDead ? [`n${at}`] : [])))
       }),
     )
   })

@@ -1,6 +1,7 @@
 /**
- * The finalizer of a Skyhook, which keeps it while nodes still have to uninstall. It is there only where some package asks for that, and
- * goes when no live node has anything of it left.
+ * The finalizer of a Skyhook, which keeps it while nodes still have to uninstall. It is there only where some package
+ * asks for that, and goes when no live node has anything of it left.
+ * /
  */
 import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
@@ -52,7 +53,8 @@ export function planFinalizer({ skyhook, counts, isDead, deletionObservedAtMs, n
   const live = remaining.filter((name) => !isDead(name))
   const settledAtMs = (deletionObservedAtMs ?? nowMs) + settleMs
   if (live.length === 0 && settledAtMs <= nowMs) return { action: 'remove', skipped }
-  const blockedBy = live.length === 0 ? undefined : counts.isPaused ? 'pause' : counts.isDisabled ? 'disable' : undefined
+  const blockedBy =
+    live.length === 0 ? undefined : counts.isPaused ? 'pause' : counts.isDisabled ? 'disable' : undefined
   return {
     action: 'wait',
     nodes: live,
@@ -64,14 +66,21 @@ export function planFinalizer({ skyhook, counts, isDead, deletionObservedAtMs, n
 
 /** Names of packages that are uninstalled when the Skyhook is deleted. */
 function packagesToUninstall(packages: Readonly<Record<string, PackageSpec>>): Set<string> {
-  return new Set(Object.entries(packages).flatMap(([name, { uninstall }]) => (uninstall?.enabled === true ? [name] : [])))
+  return new Set(
+    Object.entries(packages).flatMap(([name, { uninstall }]) => (uninstall?.enabled === true ? [name] : [])),
+  )
 }
 
-/** An entry is gone, or shows a complete uninstall, once there is nothing left. What nobody can read is not known to be gone. */
+/**
+ * An entry is gone, or shows a complete uninstall, once there is nothing left. What nobody can read is not known to be
+ * gone.
+ */
 function hasRemainingPackages({ entries, isMalformed }: NodeFact, toUninstall: ReadonlySet<string>): boolean {
   return (
     isMalformed ||
-    Object.values(entries).some(({ name, stage, state }) => (stage === 'uninstall' ? state !== 'complete' : toUninstall.has(name)))
+    Object.values(entries).some(({ name, stage, state }) =>
+      stage === 'uninstall' ? state !== 'complete' : toUninstall.has(name),
+    )
   )
 }
 

@@ -28,7 +28,16 @@ function plan(scenario: Scenario = {}): LedgerPlan {
   )
   const counts = countsOf(skyhook, all)
   const { currentLedger, matched, lastWriteMs } = scenario
-  return planLedger({ skyhook, counts, agents, currentLedger, matched, lastWriteMs, nowMs, wallMs: Date.UTC(2026, 10, 20, 14) })
+  return planLedger({
+    skyhook,
+    counts,
+    agents,
+    currentLedger,
+    matched,
+    lastWriteMs,
+    nowMs,
+    wallMs: Date.UTC(2026, 10, 20, 14),
+  })
 }
 const base = (): Ledger => plan().ledger
 
@@ -55,10 +64,22 @@ describe('is written', () => {
     ['not when a node came: first it has to stay', { currentLedger: base(), nodes: 7 }, Infinity],
     ['at once for another selector', { currentLedger: base(), skyhook: other, lastWriteMs: 99_999 }, -Infinity],
     ['at once for another generation', { currentLedger: { ...base(), generation: 2 } }, -Infinity],
-    ['never over one of a later generation: what is seen here is old', { currentLedger: { ...base(), generation: 4 }, nodes: 2 }, Infinity],
-    ['at once over one of an earlier Skyhook of the name', { currentLedger: { ...base(), skyhookUID: 'x', generation: 9 } }, -Infinity],
+    [
+      'never over one of a later generation: what is seen here is old',
+      { currentLedger: { ...base(), generation: 4 }, nodes: 2 },
+      Infinity,
+    ],
+    [
+      'at once over one of an earlier Skyhook of the name',
+      { currentLedger: { ...base(), skyhookUID: 'x', generation: 9 } },
+      -Infinity,
+    ],
     ['with the first who waits', { currentLedger: base(), waiters: 1 }, -Infinity],
-    ['at its pace when many wait', { currentLedger: { ...base(), waiters: 2 }, waiters: 4, lastWriteMs: 99_999 }, 99_999 + 2_000],
+    [
+      'at its pace when many wait',
+      { currentLedger: { ...base(), waiters: 2 }, waiters: 4, lastWriteMs: 99_999 },
+      99_999 + 2_000,
+    ],
     [
       'slower among a thousand agents',
       { currentLedger: { ...base(), waiters: 2, agents: 1_000 }, waiters: 4, agents: 1_000, lastWriteMs: 99_999 },
@@ -66,12 +87,21 @@ describe('is written', () => {
     ],
     [
       'not for a few more of many',
-      { currentLedger: { ...base(), waiters: 30, compartments: { '': { matched: 50, completed: 0 } } }, nodes: 50, waiters: 35 },
+      {
+        currentLedger: { ...base(), waiters: 30, compartments: { '': { matched: 50, completed: 0 } } },
+        nodes: 50,
+        waiters: 35,
+      },
       Infinity,
     ],
     [
       'with the last that completes',
-      { currentLedger: { ...base(), compartments: { '': { matched: 50, completed: 49 } } }, nodes: 50, complete: 50, lastWriteMs: 0 },
+      {
+        currentLedger: { ...base(), compartments: { '': { matched: 50, completed: 49 } } },
+        nodes: 50,
+        complete: 50,
+        lastWriteMs: 0,
+      },
       2_000,
     ],
     [
@@ -88,12 +118,17 @@ describe('is written', () => {
     expect(first.ledger.compartments).toEqual({ '': { matched: 6, completed: 0 } })
     const later = plan({ currentLedger: base(), matched: first.matched, nodes: 9, nowMs: 30_000 })
     expect(later).toMatchObject({ ledger: { compartments: { '': { matched: 9 } } }, writeAtMs: -Infinity })
-    expect(plan({ currentLedger: base(), nodes: 9, nowMs: 30_000 }).ledger.compartments).toEqual({ '': { matched: 6, completed: 0 } })
+    expect(plan({ currentLedger: base(), nodes: 9, nowMs: 30_000 }).ledger.compartments).toEqual({
+      '': { matched: 6, completed: 0 },
+    })
   })
 
   test('what was remembered of another selector does not count', () => {
     const pendingRise = plan({ currentLedger: base(), nodes: 9, nowMs: 0 }).matched
-    expect(plan({ currentLedger: base(), skyhook: other, matched: pendingRise, nodes: 9, nowMs: 40_000 }).ledger.compartments).toEqual({
+    expect(
+      plan({ currentLedger: base(), skyhook: other, matched: pendingRise, nodes: 9, nowMs: 40_000 }).ledger
+        .compartments,
+    ).toEqual({
       '': { matched: 1, completed: 0 },
     })
   })

@@ -23,13 +23,24 @@ export type LedgerInput = {
 export type LedgerPlan = { readonly ledger: Ledger; readonly matched: DampedCount; readonly writeAtMs: number }
 
 /**
- * What the ledger should say, and when to write it. What decides a budget goes out at once. Counters that only spread requests go out
- * at a pace, and when they have moved enough to matter: every write is news to every node that waits.
+ * What the ledger should say, and when to write it. What decides a budget goes out at once. Counters that only spread
+ * requests go out at a pace, and when they have moved enough to matter: every write is news to every node that waits.
+ * /
  */
-export function planLedger({ skyhook, counts, agents, currentLedger, matched, lastWriteMs, nowMs, wallMs }: LedgerInput): LedgerPlan {
+export function planLedger({
+  skyhook,
+  counts,
+  agents,
+  currentLedger,
+  matched,
+  lastWriteMs,
+  nowMs,
+  wallMs,
+}: LedgerInput): LedgerPlan {
   const { uid, generation = 0 } = skyhook.metadata
   const hash = selectorHash(skyhook.spec.nodeSelectors)
-  const isSameCount = currentLedger !== undefined && currentLedger.skyhookUID === uid && currentLedger.selectorHash === hash
+  const isSameCount =
+    currentLedger !== undefined && currentLedger.skyhookUID === uid && currentLedger.selectorHash === hash
   const published = isSameCount ? currentLedger.compartments['']?.matched : undefined
   const before = published === undefined ? undefined : matched?.published === published ? matched : { published }
   const next = nextDampedCount(before, counts.nodes.length, nowMs)
@@ -48,7 +59,11 @@ export function planLedger({ skyhook, counts, agents, currentLedger, matched, la
 }
 
 function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWriteMs: number | undefined): number {
-  if (currentLedger !== undefined && currentLedger.skyhookUID === next.skyhookUID && currentLedger.generation > next.generation)
+  if (
+    currentLedger !== undefined &&
+    currentLedger.skyhookUID === next.skyhookUID &&
+    currentLedger.generation > next.generation
+  )
     return Infinity // we see an old spec
   if (currentLedger === undefined || budgetInputs(currentLedger) !== budgetInputs(next)) return -Infinity
   const completed = (ledger: Ledger): number => ledger.compartments['']?.completed ?? 0
@@ -63,7 +78,13 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
 }
 
 const budgetInputs = (ledger: Ledger): string =>
-  JSON.stringify([ledger.skyhookUID, ledger.generation, ledger.applied, ledger.selectorHash, ledger.compartments['']?.matched])
+  JSON.stringify([
+    ledger.skyhookUID,
+    ledger.generation,
+    ledger.applied,
+    ledger.selectorHash,
+    ledger.compartments['']?.matched,
+  ])
 
 /** By a fifth, or to or from nothing. */
 const differsSignificantly = (before: number, after: number): boolean =>

@@ -14,7 +14,16 @@ import { readCensusSettings, type CensusLine, type CensusSettings } from './mess
 import type { CensusNode } from './node-facts.ts'
 import { createAgentLiveness, type Agents, type AgentLiveness } from './agent-liveness.ts'
 import { skyhooksPath } from './skyhook-writer.ts'
-import { censusNode, isHealthy, agentPodsIn, previouslySilentNodes, slimNode, slimPod, slimSkyhook, type PodObject } from './projections.ts'
+import {
+  censusNode,
+  isHealthy,
+  agentPodsIn,
+  previouslySilentNodes,
+  slimNode,
+  slimPod,
+  slimSkyhook,
+  type PodObject,
+} from './projections.ts'
 
 export type CensusInput = {
   /** One line of settings, then nothing: its end is the order to stop, and comes also when the agent is killed. */
@@ -27,21 +36,30 @@ export type CensusInput = {
 /** Without the pods nodes that say nothing are unknown; they get this long to be there for the first count. */
 const podsTimeoutMs = 2_000
 const heartbeatMs = 10_000
-/** One census tells of all Skyhooks: more than an agent tells of its node, and still nothing that an API server would feel. */
+/**
+ * One census tells of all Skyhooks: more than an agent tells of its node, and still nothing that an API server would
+ * feel.
+ */
 const eventRateLimit = { perSecond: 1, burst: 50 }
 
 /** Counts until stdin ends. Returns the exit code; throws when there are no usable settings or no credentials. */
 export async function runCensus(input: CensusInput): Promise<number> {
   const stopping = new AbortController()
   const { signal } = stopping
-  const settings = readCensusSettings(await firstLine(input.stdin, () => stopping.abort(new Error('the agent is gone'))))
+  const settings = readCensusSettings(
+    await firstLine(input.stdin, () => stopping.abort(new Error('the agent is gone'))),
+  )
   const emit = (line: CensusLine): void => void input.stdout.write(`${JSON.stringify(line)}\n`)
   input.stdout.on('error', () => stopping.abort(new Error('the agent is gone')))
   await count(settings, { emit, credentials: input.credentials ?? inClusterCredentials(), signal })
   return 0
 }
 
-type CensusContext = { readonly emit: (line: CensusLine) => void; readonly credentials: Credentials; readonly signal: AbortSignal }
+type CensusContext = {
+  readonly emit: (line: CensusLine) => void
+  readonly credentials: Credentials
+  readonly signal: AbortSignal
+}
 
 async function count(settings: CensusSettings, { emit, credentials, signal }: CensusContext): Promise<void> {
   const { namespace, nodeName, podName, version } = settings
@@ -57,19 +75,33 @@ async function count(settings: CensusSettings, { emit, credentials, signal }: Ce
       requests.set(`${verb} ${code}`, one)
     },
   })
-  const recorder = startEventRecorder(transport, { component: 'skyhookd-census', host: nodeName, signal, timing: eventRateLimit })
+  const recorder = startEventRecorder(transport, {
+    component: 'skyhookd-census',
+    host: nodeName,
+    signal,
+    timing: eventRateLimit,
+  })
   const onFact =
     (kind: string) =>
     (fact: ReflectorFact): void => {
       if (fact.fact === 'failed')
-        log('warn', 'census: watch interrupted', { kind, during: fact.during, retryInMs: fact.retryInMs, error: messageOf(fact.error) })
+        log('warn', 'census: watch interrupted', {
+          kind,
+          during: fact.during,
+          retryInMs: fact.retryInMs,
+          error: messageOf(fact.error),
+        })
     }
 
   const nodes = new Map<string, CensusNode>()
   let wasTrusted = false
-  const isTrusted = (): boolean => isHealthy(nodeObjects) && isHealthy(skyhooks) && isHealthy(ledgers) && nodes.has(nodeName)
+  const isTrusted = (): boolean =>
+    isHealthy(nodeObjects) && isHealthy(skyhooks) && isHealthy(ledgers) && nodes.has(nodeName)
   const warnOwnNodeMissing = (): void =>
-    log('warn', 'census: the own Node is not among those listed, nothing is counted', { node: nodeName, nodes: nodes.size })
+    log('warn', 'census: the own Node is not among those listed, nothing is counted', {
+      node: nodeName,
+      nodes: nodes.size,
+    })
   const recheckTrust = (): void => {
     const trusted = isTrusted()
     if (trusted && !wasTrusted) census.enqueueAll()
@@ -157,7 +189,13 @@ async function count(settings: CensusSettings, { emit, credentials, signal }: Ce
   const heartbeat = (): void => {
     if (requests.size > 0) emit({ kind: 'requests', counts: [...requests.values()] })
     requests.clear()
-    emit({ kind: 'heartbeat', nodes: nodes.size, agents: agents.ready, skyhooks: skyhooks.store.size, rssBytes: process.memoryUsage.rss() })
+    emit({
+      kind: 'heartbeat',
+      nodes: nodes.size,
+      agents: agents.ready,
+      skyhooks: skyhooks.store.size,
+      rssBytes: process.memoryUsage.rss(),
+    })
   }
   const heartbeatTimer = setInterval(heartbeat, heartbeatMs)
   try {

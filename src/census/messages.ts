@@ -1,6 +1,8 @@
 /**
- * What an agent and the census that it runs as a child say to each other: JSON lines. The agent sends its settings as the first line of
- * the child's stdin and then holds that stdin open: when it closes, for whatever reason, the child ends.
+ * What an agent and the census that it runs as a child say to each other: JSON lines. The agent sends its settings as
+ * the first line of the child's stdin and then holds that stdin open: when it closes, for whatever reason, the child
+ * ends.
+ * /
  */
 export type CensusSettings = {
   readonly v: 1
@@ -23,7 +25,10 @@ export type CensusLine =
       readonly fields: Readonly<Record<string, unknown>>
     }
   /** Requests since the last such line. */
-  | { readonly kind: 'requests'; readonly counts: readonly { readonly verb: string; readonly code: number; readonly count: number }[] }
+  | {
+      readonly kind: 'requests'
+      readonly counts: readonly { readonly verb: string; readonly code: number; readonly count: number }[]
+    }
   /** What is known of the fleet; also the sign of life. Fleet metrics come here. */
   | {
       readonly kind: 'heartbeat'
@@ -53,7 +58,9 @@ export function readCensusSettings(line: string): CensusSettings {
 export function readCensusLine(line: string): CensusLine | undefined {
   try {
     const value = JSON.parse(line) as { kind?: unknown } | null
-    return value?.kind === 'log' || value?.kind === 'requests' || value?.kind === 'heartbeat' ? (value as CensusLine) : undefined
+    return value?.kind === 'log' || value?.kind === 'requests' || value?.kind === 'heartbeat'
+      ? (value as CensusLine)
+      : undefined
   } catch {
     return undefined
   }

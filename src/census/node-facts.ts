@@ -1,4 +1,7 @@
-/** What one Node's annotations say about one Skyhook. Everything is read as a stranger's text: a person may have edited it. */
+/**
+ * What one Node's annotations say about one Skyhook. Everything is read as a stranger's text: a person may have edited
+ * it.
+ */
 import * as keys from '../schemas/annotations.ts'
 import type { Companion, NodeStateEntry, PublishedReason } from '../schemas/annotations.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
@@ -13,7 +16,10 @@ export type CensusNode = {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** What the pods tell of the node's agent. `unready`: no Ready pod, but not yet for long; `unknown`: the pods cannot be listed. */
+/**
+ * What the pods tell of the node's agent. `unready`: no Ready pod, but not yet for long; `unknown`: the pods cannot be
+ * listed.
+ */
 export type AgentState = 'ready' | 'unready' | 'silent' | 'unknown'
 
 export type NodeFact = {
@@ -57,10 +63,16 @@ export function createStateReader(): StateReader {
 }
 
 /**
- * A node is complete for the spec of now only if it says so, says it of this spec, is the very Node that said it, and nobody has touched
- * its state since: an agent that finds its state edited goes to work again. A silent agent's node is unknown, whatever it said last.
+ * A node is complete for the spec of now only if it says so, says it of this spec, is the very Node that said it, and
+ * nobody has touched its state since: an agent that finds its state edited goes to work again. A silent agent's node is
+ * unknown, whatever it said last.
+ * /
  */
-export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied, idle, readState }: NodeFactContext): NodeFact {
+export function nodeFact(
+  node: CensusNode,
+  agent: AgentState,
+  { skyhook, applied, idle, readState }: NodeFactContext,
+): NodeFact {
   const { annotations, labels } = node
   const stateText = annotations[keys.nodeStateKey(skyhook)]
   const state = stateText === undefined ? undefined : readState(stateText)
@@ -70,7 +82,11 @@ export function nodeFact(node: CensusNode, agent: AgentState, { skyhook, applied
     if (published === undefined) return agent === 'ready' ? idle : 'unknown'
     if (!isNodeStatus(published)) return 'unknown'
     if (published !== 'complete') return published
-    return isCompletionCurrent(annotations[keys.journalKey(skyhook)], { sha256: state?.sha256, applied, nodeUid: node.uid })
+    return isCompletionCurrent(annotations[keys.journalKey(skyhook)], {
+      sha256: state?.sha256,
+      applied,
+      nodeUid: node.uid,
+    })
       ? 'complete'
       : idle
   })()
@@ -112,7 +128,10 @@ function isCompletionCurrent(
   return v === 1 && applied === expected.applied && nodeUID === expected.nodeUid && sha256 === expected.sha256
 }
 
-/** The entries that fit the resource definition; one that does not would make the server refuse the whole status. undefined = no JSON. */
+/**
+ * The entries that fit the resource definition; one that does not would make the server refuse the whole status.
+ * undefined = no JSON.
+ */
 function entriesOf(text: string): NodeState | undefined {
   const value = parse(text)
   if (!isRecord(value)) return undefined
@@ -128,7 +147,9 @@ function entriesOf(text: string): NodeState | undefined {
       ...(typeof containerSHA === 'string' && { containerSHA }),
       stage,
       ...(isOneOf(states, state) && { state }),
-      ...(Number.isInteger(restarts) && (restarts as number) > 0 && (restarts as number) < 2 ** 31 && { restarts: restarts as number }),
+      ...(Number.isInteger(restarts) &&
+        (restarts as number) > 0 &&
+        (restarts as number) < 2 ** 31 && { restarts: restarts as number }),
     }
   }
   return entries
@@ -150,8 +171,19 @@ function parse(text: string | undefined): unknown {
 
 const stages = ['apply', 'interrupt', 'post-interrupt', 'config', 'uninstall', 'upgrade']
 const states = ['complete', 'in_progress', 'skipped', 'erroring', 'unknown']
-const statuses: readonly NodeStatus[] = ['unknown', 'complete', 'blocked', 'waiting', 'disabled', 'paused', 'in_progress', 'erroring']
+const statuses: readonly NodeStatus[] = [
+  'unknown',
+  'complete',
+  'blocked',
+  'waiting',
+  'disabled',
+  'paused',
+  'in_progress',
+  'erroring',
+]
 
-const isOneOf = (known: readonly string[], value: unknown): value is string => typeof value === 'string' && known.includes(value)
+const isOneOf = (known: readonly string[], value: unknown): value is string =>
+  typeof value === 'string' && known.includes(value)
 const isNodeStatus = (text: string): text is NodeStatus => isOneOf(statuses, text)
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

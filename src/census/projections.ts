@@ -13,7 +13,9 @@ export function isHealthy(reflector: Reflector<KubeObject>): boolean {
   return state.state === 'synced' && state.lastError === undefined
 }
 
-/** The agents' pods; undefined when they cannot be believed: a list without the pod that asks is not that of the agents. */
+/**
+ * The agents' pods; undefined when they cannot be believed: a list without the pod that asks is not that of the agents.
+ */
 export function agentPodsIn(reflector: Reflector<PodObject>, ownPod: string): AgentPod[] | undefined {
   if (!isHealthy(reflector) || !reflector.store.has(ownPod)) return undefined
   return [...reflector.store.values()].map(({ spec, status }) => ({
@@ -23,7 +25,10 @@ export function agentPodsIn(reflector: Reflector<PodObject>, ownPod: string): Ag
 }
 
 /** Nodes that the census before found silent: they say something and counted as unknown all the same. */
-export function previouslySilentNodes(skyhooks: Iterable<Skyhook>, nodes: ReadonlyMap<string, CensusNode>): Set<string> {
+export function previouslySilentNodes(
+  skyhooks: Iterable<Skyhook>,
+  nodes: ReadonlyMap<string, CensusNode>,
+): Set<string> {
   const silent = new Set<string>()
   for (const { metadata, status } of skyhooks) {
     for (const [name, countedStatus] of Object.entries((status as SkyhookStatus | undefined)?.nodeStatus ?? {})) {

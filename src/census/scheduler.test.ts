@@ -28,7 +28,11 @@ let census: Census
 
 beforeEach(async () => {
   server = await startFakeApiServer([skyhooksPath, leasesPath])
-  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+  transport = createKubeTransport({
+    credentials: staticCredentials({ server: server.url }),
+    version: 'test',
+    rate: false,
+  })
   abort = new AbortController()
   nodes = new Map()
   skyhooks = new Map()
@@ -74,12 +78,15 @@ function setNode(name: string, node: CensusNode | undefined): void {
   else nodes.set(name, node)
   census.nodeChanged(before, node)
 }
-const status = (name = 'demo'): SkyhookStatus | undefined => server.get(skyhooksPath, name)?.['status'] as SkyhookStatus | undefined
-const isStatusWrite = ({ method, path }: { method: string; path: string }): boolean => method === 'PUT' && path.endsWith('/status')
+const status = (name = 'demo'): SkyhookStatus | undefined =>
+  server.get(skyhooksPath, name)?.['status'] as SkyhookStatus | undefined
+const isStatusWrite = ({ method, path }: { method: string; path: string }): boolean =>
+  method === 'PUT' && path.endsWith('/status')
 const statusWrites = (): number => server.requests.filter(isStatusWrite).length
 const statusesWritten = (): unknown[] =>
   server.requests.filter(isStatusWrite).map(({ body }) => (body as { status: SkyhookStatus }).status.status)
-const eventually = async (check: () => void, timeout = 3_000): Promise<void> => await vi.waitFor(check, { timeout, interval: 5 })
+const eventually = async (check: () => void, timeout = 3_000): Promise<void> =>
+  await vi.waitFor(check, { timeout, interval: 5 })
 
 test('a change that comes while a write is under way is not lost', async () => {
   setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
@@ -145,7 +152,13 @@ test('who changed the Skyhook meanwhile is not overwritten; the new spec is coun
 describe('an edit', () => {
   const editTo = (generation: number, change: object): void => {
     const stored = server.get(skyhooksPath, 'demo') as FakeObject
-    deliver(server.put(skyhooksPath, { ...stored, metadata: { ...stored.metadata, generation }, spec: { ...spec, ...change } }))
+    deliver(
+      server.put(skyhooksPath, {
+        ...stored,
+        metadata: { ...stored.metadata, generation },
+        spec: { ...spec, ...change },
+      }),
+    )
   }
   const otherWork = { packages: { tuning: { version: '9', image: 'x' } } }
   const ready = (): string => {

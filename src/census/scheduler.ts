@@ -146,8 +146,15 @@ export function startCensus(options: CensusOptions): Census {
   }
 }
 
-/** Whether a change of a node can change the count for a Skyhook. Nodes change all the time; few of it is anybody's business. */
-export function affectsCount({ metadata, spec }: Skyhook, before: CensusNode | undefined, after: CensusNode | undefined): boolean {
+/**
+ * Whether a change of a node can change the count for a Skyhook. Nodes change all the time; few of it is anybody's
+ * business.
+ */
+export function affectsCount(
+  { metadata, spec }: Skyhook,
+  before: CensusNode | undefined,
+  after: CensusNode | undefined,
+): boolean {
   const was = before !== undefined && selects(spec.nodeSelectors, before.labels)
   const is = after !== undefined && selects(spec.nodeSelectors, after.labels)
   if (was !== is) return true

@@ -16,7 +16,13 @@ import type { Agents } from './agent-liveness.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 import { metadataPatchFor, writeStatus, patchSkyhookMetadata, type MetadataPatch } from './skyhook-writer.ts'
 import { isUrgent, nextStatus } from './status.ts'
-import { problemEvents, skippedNodeEvents, transitionEvents, type SkyhookEvent, type ReportedProblems } from './events.ts'
+import {
+  problemEvents,
+  skippedNodeEvents,
+  transitionEvents,
+  type SkyhookEvent,
+  type ReportedProblems,
+} from './events.ts'
 
 /** What is seen at one moment, all of it from lists and watches that can be believed. */
 export type CensusSnapshot = {
@@ -41,8 +47,9 @@ export type SkyhookReconcilerOptions = {
 
 export type SkyhookReconciler = {
   /**
-   * Counts, and writes at most one thing: what was counted before a write may be old after it. Resolves with the moment of the next turn
-   * that needs no news. Never throws for what a server answers.
+   * Counts, and writes at most one thing: what was counted before a write may be old after it. Resolves with the moment
+   * of the next turn that needs no news. Never throws for what a server answers.
+   * /
    */
   reconcile(): Promise<number>
   /** The watch showed the Skyhook, or its ledger, in this version. */
@@ -51,7 +58,10 @@ export type SkyhookReconciler = {
 
 type WriteTarget = 'ledger' | 'metadata' | 'status'
 
-/** Nodes see an edit within this time and say so; until then a complete node may only be one that has not looked yet (A→B→A). */
+/**
+ * Nodes see an edit within this time and say so; until then a complete node may only be one that has not looked yet
+ * (A→B→A).
+ */
 const specPropagationMs = 1_000
 /** After a conflict the watch brings what is new; should it have been our own write, nothing would come. */
 const conflictRetryMs = 500
@@ -75,14 +85,18 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     const { generation = 0, deletionTimestamp } = skyhook.metadata
     if (lastCounted?.generation !== generation || lastCounted.applied !== counts.applied) {
       const isNext = lastCounted !== undefined && generation === lastCounted.generation + 1
-      const changesWork = lastCounted === undefined ? !isReadyFor(skyhook, generation) : !isNext || lastCounted.applied !== counts.applied
+      const changesWork =
+        lastCounted === undefined ? !isReadyFor(skyhook, generation) : !isNext || lastCounted.applied !== counts.applied
       if (changesWork) specPropagatedAtMs = now + specPropagationMs
       lastCounted = { generation, applied: counts.applied }
     }
     if (deletionTimestamp !== undefined) deletionObservedAtMs ??= now
   }
 
-  /** Carries out one write; how it ends decides when to look again. What one write cannot do keeps the others back only for a turn. */
+  /**
+   * Carries out one write; how it ends decides when to look again. What one write cannot do keeps the others back only
+   * for a turn.
+   */
   const attempt = async (target: WriteTarget, work: () => Promise<'written' | 'conflict'>): Promise<number> => {
     try {
       const outcome = await work()
@@ -98,7 +112,11 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
   }
   const backoffUntilMs = (target: WriteTarget): number => backoffs.get(target)?.untilMs ?? -Infinity
 
-  const putLedger = async (found: Lease | undefined, skyhook: Skyhook, plan: LedgerPlan): Promise<'written' | 'conflict'> => {
+  const putLedger = async (
+    found: Lease | undefined,
+    skyhook: Skyhook,
+    plan: LedgerPlan,
+  ): Promise<'written' | 'conflict'> => {
     const recordWritten = own.ledger.begin()
     const answer = await writeLedger(leases, { skyhook: skyhook.metadata, found }, plan.ledger, signal)
     if (answer.outcome === 'conflict') return 'conflict'
@@ -121,12 +139,14 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
     if (answer.outcome === 'conflict') return 'conflict'
     recordWritten(answer.skyhook)
     statusWrittenMs = nowMs()
-    for (const event of transitionEvents(skyhook.status as SkyhookStatus | undefined, status)) options.report(skyhook, event)
+    for (const event of transitionEvents(skyhook.status as SkyhookStatus | undefined, status))
+      options.report(skyhook, event)
     return 'written'
   }
 
   const reportProblems = (skyhook: Skyhook, counts: Counts): void => {
-    const isKnownRollout = (skyhook.status as SkyhookStatus | undefined)?.observedGeneration === skyhook.metadata.generation
+    const isKnownRollout =
+      (skyhook.status as SkyhookStatus | undefined)?.observedGeneration === skyhook.metadata.generation
     const reported = problemEvents(counts, problems ?? new Set())
     const isTakenOver = problems === undefined && isKnownRollout // the census before told them
     problems = reported.problems
@@ -145,7 +165,11 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const { deletionTimestamp, finalizers = [] } = skyhook.metadata
       if (deletionTimestamp !== undefined && finalizers.length === 0) return Infinity // gone; the watch is about to say so
       const lease = own.ledger.latest() ?? snapshot.ledger
-      const counts = countSelectedNodes({ metadata: skyhook.metadata, spec: skyhook.spec, stale: false }, nodes.values(), agents)
+      const counts = countSelectedNodes(
+        { metadata: skyhook.metadata, spec: skyhook.spec, stale: false },
+        nodes.values(),
+        agents,
+      )
       trackSpecChange(skyhook, counts, now)
       reportProblems(skyhook, counts)
 
@@ -171,7 +195,14 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
 
       const deletionAtMs = finalizer.action === 'wait' ? finalizer.recheckAtMs : Infinity
       const propagationEndAtMs = isSpecPropagating ? specPropagatedAtMs : Infinity
-      return Math.min(ledgerAtMs, dampedCountDueAtMs(ledger.matched), metadataPatchAtMs, statusAtMs, deletionAtMs, propagationEndAtMs)
+      return Math.min(
+        ledgerAtMs,
+        dampedCountDueAtMs(ledger.matched),
+        metadataPatchAtMs,
+        statusAtMs,
+        deletionAtMs,
+        propagationEndAtMs,
+      )
     },
   }
 

@@ -15,8 +15,9 @@ export type SkyhookWriteResult =
   | { readonly outcome: 'conflict' }
 
 /**
- * Replaces the status of exactly the version that was read: what is said holds for that spec or is not said. Whole, because a merge
- * would leave nodes in the maps that are no more.
+ * Replaces the status of exactly the version that was read: what is said holds for that spec or is not said. Whole,
+ * because a merge would leave nodes in the maps that are no more.
+ * /
  */
 export async function writeStatus(
   transport: KubeTransport,
@@ -44,10 +45,14 @@ export async function writeStatus(
 
 export type MetadataPatch = { readonly finalizer?: 'add' | 'remove'; readonly version?: string }
 
-/** What the Skyhook's metadata lacks: our finalizer, and the API level where tools of the original operator look for its version. */
+/**
+ * What the Skyhook's metadata lacks: our finalizer, and the API level where tools of the original operator look for its
+ * version.
+ */
 export function metadataPatchFor(skyhook: Skyhook, plan: FinalizerPlan): MetadataPatch | undefined {
   const finalizer = plan.action === 'add' || plan.action === 'remove' ? plan.action : undefined
-  const isVersionStale = skyhook.metadata.deletionTimestamp === undefined && skyhook.metadata.annotations?.[operatorVersionKey] !== apiLevel
+  const isVersionStale =
+    skyhook.metadata.deletionTimestamp === undefined && skyhook.metadata.annotations?.[operatorVersionKey] !== apiLevel
   if (finalizer === undefined && !isVersionStale) return undefined
   return { ...(finalizer && { finalizer }), ...(isVersionStale && { version: apiLevel }) }
 }
@@ -67,7 +72,12 @@ export async function patchSkyhookMetadata(
     ...(metadataPatch.version !== undefined && { annotations: { [operatorVersionKey]: metadataPatch.version } }),
   }
   return await send(signal, async () => {
-    const options = { body: { metadata }, contentType: 'application/merge-patch+json', accept: metadataOnlyAccept, signal } as const
+    const options = {
+      body: { metadata },
+      contentType: 'application/merge-patch+json',
+      accept: metadataOnlyAccept,
+      signal,
+    } as const
     const answer = await transport.json<KubeObject>('PATCH', `${skyhooksPath}/${name}`, options)
     return { ...skyhook, metadata: { ...answer.metadata, name } }
   })

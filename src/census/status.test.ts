@@ -6,7 +6,15 @@ import { planFinalizer, type FinalizerPlan } from './finalizer.ts'
 import type { CensusNode } from './node-facts.ts'
 import { conditionOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
 import { isUrgent, nextStatus } from './status.ts'
-import { allAgents, countsOf, entry, nodeReporting, skyhookWith, spec, type NodeReport } from '../../test/support/census-objects.ts'
+import {
+  allAgents,
+  countsOf,
+  entry,
+  nodeReporting,
+  skyhookWith,
+  spec,
+  type NodeReport,
+} from '../../test/support/census-objects.ts'
 
 const nowMs = Date.UTC(2026, 10, 20, 14, 0, 0, 500)
 const nothing: FinalizerPlan = { action: 'nothing' }
@@ -21,7 +29,13 @@ type Scenario = {
 
 function statusOf(nodes: readonly CensusNode[], scenario: Scenario = {}): SkyhookStatus {
   const { skyhook = skyhookWith(), finalizer = nothing, isSpecPropagating = false, agents } = scenario
-  return nextStatus({ skyhook, counts: countsOf(skyhook, nodes, agents), finalizer, isSpecPropagating, nowMs: scenario.nowMs ?? nowMs })
+  return nextStatus({
+    skyhook,
+    counts: countsOf(skyhook, nodes, agents),
+    finalizer,
+    isSpecPropagating,
+    nowMs: scenario.nowMs ?? nowMs,
+  })
 }
 const nodes = (...reports: (string | NodeReport)[]): CensusNode[] =>
   reports.map((one, at) => nodeReporting(`n${at + 1}`, typeof one === 'string' ? { status: one } : one))
@@ -29,12 +43,17 @@ const conditionText = (status: SkyhookStatus, type: string): string | undefined 
   const condition = conditionOf(status, type)
   return condition && `${condition.status} ${condition.reason}`
 }
-const failing: NodeReport = { status: 'erroring', reason: ['StepFailed', 'package tuning 1.1.0: apply.sh ended with 1'] }
+const failing: NodeReport = {
+  status: 'erroring',
+  reason: ['StepFailed', 'package tuning 1.1.0: apply.sh ended with 1'],
+}
 
 describe('the fields', () => {
   test('of a rollout under way', () => {
     const status = statusOf(
-      nodes('complete', 'in_progress', failing, 'waiting', { annotations: { 'skyhook.nvidia.com/cordon_demo': 'true' } }),
+      nodes('complete', 'in_progress', failing, 'waiting', {
+        annotations: { 'skyhook.nvidia.com/cordon_demo': 'true' },
+      }),
     )
     const { conditions: _, nodeState, ...rest } = status
     expect(rest).toEqual({
@@ -69,14 +88,18 @@ describe('the fields', () => {
     const status = statusOf([], { skyhook: skyhookWith({ status: before }) })
     expect(status).toMatchObject({ configUpdates: { a: ['x'] } })
     expect(Object.keys(status)).not.toEqual(expect.arrayContaining(['nodeBootIds']))
-    expect(Object.keys(status).filter((key) => ['nodeBootIds', 'nodePriority', 'compartmentStatuses'].includes(key))).toEqual([])
+    expect(
+      Object.keys(status).filter((key) => ['nodeBootIds', 'nodePriority', 'compartmentStatuses'].includes(key)),
+    ).toEqual([])
   })
 })
 
 describe('Ready, Reconciling and Stalled', () => {
   const annotated = (key: string): Skyhook => skyhookWith({ metadata: { annotations: { [key]: 'true' } } })
   const broken = { packages: { a: { version: '1', image: 'a', dependsOn: { b: '1' } } } }
-  const deleting = skyhookWith({ metadata: { deletionTimestamp: '2026-11-20T13:59:00Z', annotations: { [pauseKey]: 'true' } } })
+  const deleting = skyhookWith({
+    metadata: { deletionTimestamp: '2026-11-20T13:59:00Z', annotations: { [pauseKey]: 'true' } },
+  })
   const waitsFor = (names: string[], more: object = {}): FinalizerPlan => ({
     action: 'wait',
     nodes: names,
@@ -94,7 +117,12 @@ describe('Ready, Reconciling and Stalled', () => {
       { isSpecPropagating: true },
       ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
     ],
-    ['working', nodes('complete', 'in_progress', failing), {}, ['False InProgress', 'True InProgress', 'False NotStalled']],
+    [
+      'working',
+      nodes('complete', 'in_progress', failing),
+      {},
+      ['False InProgress', 'True InProgress', 'False NotStalled'],
+    ],
     ['waiting', nodes('complete', 'waiting'), {}, ['False Waiting', 'True Waiting', 'False NotStalled']],
     ['failing', nodes('waiting', failing), {}, ['False NodesErroring', 'False Stalled', 'True NodesErroring']],
     ['blocked', nodes('waiting', 'blocked'), {}, ['False NodesBlocked', 'False Stalled', 'True NodesBlocked']],
@@ -104,9 +132,24 @@ describe('Ready, Reconciling and Stalled', () => {
       { agents: allAgents('ready', { n2: 'silent' }) },
       ['Unknown NodesUnknown', 'True NodesUnknown', 'False NotStalled'],
     ],
-    ['paused', nodes('waiting'), { skyhook: annotated(pauseKey) }, ['False Paused', 'False Paused', 'False NotStalled']],
-    ['disabled', nodes('waiting'), { skyhook: annotated(disableKey) }, ['False Disabled', 'False Disabled', 'False NotStalled']],
-    ['paused and complete', nodes('complete'), { skyhook: annotated(pauseKey) }, ['True Complete', 'False Complete', 'False NotStalled']],
+    [
+      'paused',
+      nodes('waiting'),
+      { skyhook: annotated(pauseKey) },
+      ['False Paused', 'False Paused', 'False NotStalled'],
+    ],
+    [
+      'disabled',
+      nodes('waiting'),
+      { skyhook: annotated(disableKey) },
+      ['False Disabled', 'False Disabled', 'False NotStalled'],
+    ],
+    [
+      'paused and complete',
+      nodes('complete'),
+      { skyhook: annotated(pauseKey) },
+      ['True Complete', 'False Complete', 'False NotStalled'],
+    ],
     [
       'contradictory',
       nodes('complete'),
@@ -128,11 +171,14 @@ describe('Ready, Reconciling and Stalled', () => {
   ])('%s', (_, all, scenario, expected) => {
     const status = statusOf(all, scenario)
     expect(['Ready', 'Reconciling', 'Stalled'].map((type) => conditionText(status, type))).toEqual(expected)
-    for (const type of ['Ready', 'Reconciling', 'Stalled']) expect(conditionOf(status, type)?.observedGeneration).toBe(3)
+    for (const type of ['Ready', 'Reconciling', 'Stalled'])
+      expect(conditionOf(status, type)?.observedGeneration).toBe(3)
   })
 
   test('the message names nodes, their reasons, and what failed', () => {
-    const status = statusOf(nodes('complete', failing, { status: 'waiting', reason: ['WaitingForSlot', '1 of 1 slots are held'] }))
+    const status = statusOf(
+      nodes('complete', failing, { status: 'waiting', reason: ['WaitingForSlot', '1 of 1 slots are held'] }),
+    )
     expect(conditionOf(status, 'Ready')?.message).toBe(
       '1 of 3 nodes complete; erroring: n2 (StepFailed: package tuning 1.1.0: apply.sh ended with 1); waiting: n3 (WaitingForSlot)',
     )
@@ -140,13 +186,24 @@ describe('Ready, Reconciling and Stalled', () => {
 
   test('never true while a selected node is anything but complete for this spec', () => {
     const word = fc.constantFrom('complete', 'in_progress', 'erroring', 'blocked', 'waiting', 'unknown', 'paused', '')
-    const reports = fc.record({ status: word, current: fc.boolean(), agent: fc.constantFrom('ready', 'unready', 'silent' as const) })
+    const reports = fc.record({
+      status: word,
+      current: fc.boolean(),
+      agent: fc.constantFrom('ready', 'unready', 'silent' as const),
+    })
     fc.assert(
       fc.property(fc.array(reports, { maxLength: 6 }), fc.boolean(), (all, isSpecPropagating) => {
         const agents = allAgents('ready', Object.fromEntries(all.map(({ agent }, at) => [`n${at + 1}`, agent])))
-        const list = nodes(...all.map(({ status, current }) => ({ status, ...(current ? {} : { companion: { applied: 'of before' } }) })))
+        const list = nodes(
+          ...all.map(({ status, current }) => ({
+            status,
+            ...(current ? {} : { companion: { applied: 'of before' } }),
+          })),
+        )
         const proven = all.every(({ status, current, agent }) => status === 'complete' && current && agent !== 'silent')
-        expect(conditionOf(statusOf(list, { agents, isSpecPropagating }), 'Ready')?.status === 'True').toBe(proven && !isSpecPropagating)
+        expect(conditionOf(statusOf(list, { agents, isSpecPropagating }), 'Ready')?.status === 'True').toBe(
+          proven && !isSpecPropagating,
+        )
       }),
     )
   })
@@ -156,7 +213,10 @@ describe('the original operator’s conditions', () => {
   const type = (name: string): string => `skyhook.nvidia.com/${name}`
 
   test('taints and ignored nodes, in its words', () => {
-    const untoleratedNodes: NodeReport = { status: 'blocked', reason: ['TaintNotTolerated', 'the node has gpu:NoSchedule'] }
+    const untoleratedNodes: NodeReport = {
+      status: 'blocked',
+      reason: ['TaintNotTolerated', 'the node has gpu:NoSchedule'],
+    }
     const status = statusOf(nodes(untoleratedNodes, untoleratedNodes, { labels: { [ignoreLabel]: 'true' } }))
     expect(conditionOf(status, type('TaintNotTolerable'))).toMatchObject({
       status: 'True',
@@ -168,8 +228,14 @@ describe('the original operator’s conditions', () => {
       message: 'Node [n3] has ignore label set. Skipping.',
     })
     const free = statusOf(nodes('complete'))
-    expect(conditionOf(free, type('TaintNotTolerable'))).toMatchObject({ status: 'False', message: 'All nodes have tolerable taints.' })
-    expect(conditionOf(free, type('NodesIgnored'))).toMatchObject({ status: 'False', message: 'No nodes have ignore label set.' })
+    expect(conditionOf(free, type('TaintNotTolerable'))).toMatchObject({
+      status: 'False',
+      message: 'All nodes have tolerable taints.',
+    })
+    expect(conditionOf(free, type('NodesIgnored'))).toMatchObject({
+      status: 'False',
+      message: 'No nodes have ignore label set.',
+    })
   })
 
   test('name at most twenty nodes', () => {
@@ -178,7 +244,8 @@ describe('the original operator’s conditions', () => {
     const { message } = conditionOf(status, type('TaintNotTolerable')) as Condition
     expect(message.match(/n\d+/g)).toHaveLength(20)
     expect(message).toContain('and 680 more')
-    for (const condition of status.conditions ?? []) expect((condition.message.match(/\bn\d+/g) ?? []).length).toBeLessThanOrEqual(20)
+    for (const condition of status.conditions ?? [])
+      expect((condition.message.match(/\bn\d+/g) ?? []).length).toBeLessThanOrEqual(20)
   })
 
   test('a transition is told from the second status on, and stays until the next one', () => {
@@ -238,7 +305,10 @@ describe('time', () => {
           const skyhook = skyhookWith(status === undefined ? {} : { status })
           status = statusOf(nodes(...reports), { skyhook, nowMs: nowMs + turn * 10_000 })
         }
-        const again = statusOf(nodes(...(history.at(-1) ?? [])), { skyhook: skyhookWith({ status: status ?? {} }), nowMs: nowMs + 10 ** 9 })
+        const again = statusOf(nodes(...(history.at(-1) ?? [])), {
+          skyhook: skyhookWith({ status: status ?? {} }),
+          nowMs: nowMs + 10 ** 9,
+        })
         expect(again).toEqual(status)
       }),
     )
@@ -294,7 +364,9 @@ describe('the size', () => {
     [5_000, 64],
     [250, 64],
   ])('%i nodes with %i packages stay below 128 KiB, the worst nodes shown, all of them counted', (count, packages) => {
-    const status = statusOf(fleet(count, packages, (at) => (at % 7 === 0 ? 'complete' : at % 50 === 1 ? 'erroring' : 'waiting')))
+    const status = statusOf(
+      fleet(count, packages, (at) => (at % 7 === 0 ? 'complete' : at % 50 === 1 ? 'erroring' : 'waiting')),
+    )
     expect(sizeOf(status)).toBeLessThan(128 * 1024)
     expect(status.nodeStateTruncated).toBe(true)
     const shown = Object.values(status.nodeStatus ?? {})
@@ -329,7 +401,10 @@ describe('the size', () => {
 
 test('the plan of the finalizer reaches the condition', () => {
   const withUninstall = { packages: { tuning: { version: '1.1.0', image: 'x', uninstall: { enabled: true } } } }
-  const skyhook = skyhookWith({ spec: withUninstall, metadata: { deletionTimestamp: 'x', finalizers: ['skyhook.nvidia.com/skyhook'] } })
+  const skyhook = skyhookWith({
+    spec: withUninstall,
+    metadata: { deletionTimestamp: 'x', finalizers: ['skyhook.nvidia.com/skyhook'] },
+  })
   const all = [nodeReporting('n1', { of: withUninstall }), nodeReporting('n2', { of: withUninstall, entries: [] })]
   const counts = countsOf(skyhook, all)
   const finalizer = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs: 5_000 })

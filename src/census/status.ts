@@ -15,8 +15,9 @@ export type StatusInput = {
 }
 
 /**
- * The status that follows from what was counted and from the status before, which gives times of transition and what others keep there.
- * The same counts twice give the same status, so that nothing is written when nothing changed.
+ * The status that follows from what was counted and from the status before, which gives times of transition and what
+ * others keep there. The same counts twice give the same status, so that nothing is written when nothing changed.
+ * /
  */
 export function nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowMs }: StatusInput): SkyhookStatus {
   const previous = skyhook.status as SkyhookStatus | undefined
@@ -62,7 +63,10 @@ export function isUrgent(before: SkyhookStatus | undefined, after: SkyhookStatus
 
 const isInProgress = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
 
-/** What others wrote survives, but for the original operator's maps that nobody keeps up any more: they would grow old and large. */
+/**
+ * What others wrote survives, but for the original operator's maps that nobody keeps up any more: they would grow old
+ * and large.
+ */
 function preservedFields(previous: SkyhookStatus | undefined): SkyhookStatus {
   const preserved: Record<string, unknown> = { ...previous }
   for (const field of ['nodeBootIds', 'nodePriority', 'compartmentStatuses']) delete preserved[field]

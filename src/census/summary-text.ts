@@ -11,7 +11,10 @@ export function formatNodeNames(names: readonly string[], maxCount = maxNames): 
   return `${names.slice(0, maxCount).join(', ')} and ${names.length - maxCount} more`
 }
 
-/** The incomplete nodes by status, the worst first, with reasons: `; erroring: n1 (StepFailed: …); waiting: n2, n3 (WaitingForSlot)`. */
+/**
+ * The incomplete nodes by status, the worst first, with reasons: `; erroring: n1 (StepFailed: …); waiting: n2, n3
+ * (WaitingForSlot)`.
+ */
 export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
   let namesLeft = maxNames
   return reportedStatuses
@@ -30,7 +33,15 @@ export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
     .join('')
 }
 
-const reportedStatuses: readonly NodeStatus[] = ['erroring', 'blocked', 'in_progress', 'unknown', 'waiting', 'paused', 'disabled']
+const reportedStatuses: readonly NodeStatus[] = [
+  'erroring',
+  'blocked',
+  'in_progress',
+  'unknown',
+  'waiting',
+  'paused',
+  'disabled',
+]
 
 /** The reasons of a group; of one that a person has to act on also the first message. */
 function formatReasons(group: readonly NodeFact[]): string {

@@ -1,27 +1,20 @@
 import { readBootId } from '../host/identity.ts'
-import { openJournalFile } from '../host/fs/journal-file.ts'
-import type { JournalFile } from '../host/fs/journal-file.ts'
-import { createHostRoot } from '../host/fs/host-root.ts'
-import type { HostRoot } from '../host/fs/host-root.ts'
+import { openJournalFile, type JournalFile } from '../host/fs/journal-file.ts'
+import { createHostRoot, type HostRoot } from '../host/fs/host-root.ts'
 import { onFailpoint } from '../host/fs/failpoint.ts'
 import { claimSingleAgent } from '../host/single-agent.ts'
 import { sweepStepFiles } from '../host/step/files.ts'
 import { abortableSleep } from '../kube/retry.ts'
-import { emptyJournal, openSteps } from '../schemas/journal.ts'
-import type { Journal } from '../schemas/journal.ts'
+import { emptyJournal, openSteps, type Journal } from '../schemas/journal.ts'
 import { createFailpoints } from './runtime/failpoint-orders.ts'
 import { execute } from './executors/execute.ts'
 import { serveHealth, serveMetrics } from './telemetry/http.ts'
-import { createLog, errorField } from './telemetry/log.ts'
-import type { Log } from './telemetry/log.ts'
+import { createLog, errorField, type Log } from './telemetry/log.ts'
 import { startLoop } from './loop.ts'
-import { wire } from './wire.ts'
-import type { AgentComponents } from './wire.ts'
-import { readSettings } from './settings/settings.ts'
-import type { Settings } from './settings/settings.ts'
+import { wire, type AgentComponents } from './wire.ts'
+import { readSettings, type Settings } from './settings/settings.ts'
 import { disableTurboFan, startHeapTrim } from './runtime/heap-trim.ts'
-import { newState } from './state/state.ts'
-import type { State } from './state/state.ts'
+import { newState, type State } from './state/state.ts'
 import { version } from './settings/version.ts'
 
 /** A watch that is silent for longer than its watchdog allows twice over is not worth calling ready. */
@@ -36,7 +29,8 @@ export async function runAgent(): Promise<number> {
   const log = createLog(settings.logLevel, { node: settings.nodeName })
   const shutdown = new AbortController()
   const { signal } = shutdown
-  for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => shutdown.abort(new Error(`stopped by ${name}`)))
+  for (const name of ['SIGTERM', 'SIGINT'] as const)
+    process.once(name, () => shutdown.abort(new Error(`stopped by ${name}`)))
   log.info({ version, pid: process.pid }, 'agent starts')
 
   const failpoints = createFailpoints(process.env, settings.hostRoot, settings.copyDirRoot)
@@ -82,9 +76,17 @@ async function readJournal(file: JournalFile<Journal>, log: Log): Promise<Journa
   return emptyJournal('')
 }
 
-type RunContext = { readonly state: State; readonly components: AgentComponents; readonly log: Log; readonly signal: AbortSignal }
+type RunContext = {
+  readonly state: State
+  readonly components: AgentComponents
+  readonly log: Log
+  readonly signal: AbortSignal
+}
 
-/** Nothing is decided before everything is known: the cluster's objects, the slots of this node, the steps that run on its host. */
+/**
+ * Nothing is decided before everything is known: the cluster's objects, the slots of this node, the steps that run on
+ * its host.
+ */
 async function sync({ root, state, components, log, signal }: RunContext & { readonly root: HostRoot }): Promise<void> {
   await Promise.all([components.nodes.synced, components.skyhooks.synced])
   while (state.node === undefined || !state.skyhooks.known) await abortableSleep(5, signal)
@@ -120,7 +122,9 @@ async function run({
     .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
   const collect = async (): Promise<void> => {
     await components.executors.preparer.collect(state.journal)
-    await components.executors.steps.collect().catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
+    await components.executors.steps
+      .collect()
+      .catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
   }
   const loop = startLoop({
     state,
@@ -141,7 +145,8 @@ async function run({
     },
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
-    onJournalFailed: (error) => log.error(errorField(error), 'the journal cannot be written; nothing is done until it can'),
+    onJournalFailed: (error) =>
+      log.error(errorField(error), 'the journal cannot be written; nothing is done until it can'),
     signal,
   })
   components.onWake(() => loop.wake())
@@ -162,7 +167,8 @@ function serve(
     ready: () => {
       if (!isSynced()) return 'not synced with the API server yet'
       if (connection.state().state !== 'connected') return 'no connection to the system bus of the host'
-      if (nodes.ageMs() > staleAfterMs || skyhooks.ageMs() > staleAfterMs) return 'the API server has been silent for too long'
+      if (nodes.ageMs() > staleAfterMs || skyhooks.ageMs() > staleAfterMs)
+        return 'the API server has been silent for too long'
       return undefined
     },
   })
@@ -188,7 +194,11 @@ async function unlessStopped<T>(signal: AbortSignal, task: () => Promise<T>): Pr
   }
 }
 
-async function retryUntilDone(task: () => Promise<void>, onFailure: (error: unknown) => void, signal: AbortSignal): Promise<void> {
+async function retryUntilDone(
+  task: () => Promise<void>,
+  onFailure: (error: unknown) => void,
+  signal: AbortSignal,
+): Promise<void> {
   for (;;) {
     try {
       return await task()

@@ -5,7 +5,11 @@ import { known, type StageSettings } from '../stages/model/snapshot.ts'
 import { startLoop } from './loop.ts'
 import { newState, snapshotOf, type State } from './state/state.ts'
 
-const settings: StageSettings = { runtimeRequiredTaint: { key: 'k', effect: 'NoSchedule' }, skipNamespaces: [], reapplyOnReboot: false }
+const settings: StageSettings = {
+  runtimeRequiredTaint: { key: 'k', effect: 'NoSchedule' },
+  skipNamespaces: [],
+  reapplyOnReboot: false,
+}
 
 let stopping = new AbortController()
 afterEach(() => {
@@ -31,7 +35,18 @@ const defaultPorts = {
 test('a record that cannot be written is tried again, though no plan names it twice', async () => {
   const state = nodeState()
   const uid = 'a-uid'
-  const steps = [{ package: 'a', id: 'x', unit: 'x.service', mode: 'apply', index: 0, path: 'run.sh', bootId: 'boot-1', startedAtMs: 0 }]
+  const steps = [
+    {
+      package: 'a',
+      id: 'x',
+      unit: 'x.service',
+      mode: 'apply',
+      index: 0,
+      path: 'run.sh',
+      bootId: 'boot-1',
+      startedAtMs: 0,
+    },
+  ]
   const canceledRecord = { uid, rev: 1, packages: {}, reboots: {}, flags: {}, installedVersions: {}, canceling: steps }
   state.journal = { ...state.journal, nodeUid: 'u', skyhooks: { gone: canceledRecord } }
   state.attempts.set('x', { state: 'ended', end: { outcome: 'exited', code: 0 } })

@@ -4,12 +4,12 @@ import { decide } from '../stages/decide.ts'
 import type { Action, Plan, TimedReason } from '../stages/model/plan.ts'
 import { emptyPatch } from '../stages/publish/node-annotations.ts'
 import type { StageSettings } from '../stages/model/snapshot.ts'
-import type { State } from './state/state.ts'
-import { snapshotOf } from './state/state.ts'
+import { type State, snapshotOf } from './state/state.ts'
 
 /**
- * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an action
- * that is under way is not begun again; its end wakes the loop.
+ * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an
+ * action that is under way is not begun again; its end wakes the loop.
+ * /
  */
 export type Loop = {
   wake(): void
@@ -98,7 +98,8 @@ export function startLoop(ports: LoopPorts): Loop {
   /** One decision; returns when to look again at the latest. */
   async function reconcile(): Promise<number> {
     const nowMs = Date.now()
-    const sleepLimitMs = state.journalError === undefined || (await persist(state.journal)) ? maxSleepMs : failureDelayMs
+    const sleepLimitMs =
+      state.journalError === undefined || (await persist(state.journal)) ? maxSleepMs : failureDelayMs
     const snapshot = snapshotOf(state, nowMs, ports.settings)
     if (!snapshot) return nowMs + maxSleepMs
     const plan = decide(snapshot, reasons)

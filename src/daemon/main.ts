@@ -20,7 +20,8 @@ async function main([command = '', argument]: readonly string[]): Promise<number
     case 'census':
       return await (await import('../census/main.ts')).runCensus({ stdin: process.stdin, stdout: process.stdout })
     case 'health':
-      if (argument === 'live' || argument === 'ready') return await (await import('./telemetry/probe.ts')).probe(argument)
+      if (argument === 'live' || argument === 'ready')
+        return await (await import('./telemetry/probe.ts')).probe(argument)
       break
     case 'version':
       process.stdout.write(`${version}\n`)

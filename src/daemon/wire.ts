@@ -1,9 +1,7 @@
-import { createBusConnection } from '../host/dbus/reconnecting.ts'
-import type { BusConnection } from '../host/dbus/reconnecting.ts'
+import { createBusConnection, type BusConnection } from '../host/dbus/reconnecting.ts'
 import { failpoint } from '../host/fs/failpoint.ts'
 import type { HostRoot } from '../host/fs/host-root.ts'
-import { createUnits } from '../host/systemd/units.ts'
-import type { Units } from '../host/systemd/units.ts'
+import { createUnits, type Units } from '../host/systemd/units.ts'
 import { inClusterCredentials } from '../kube/credentials.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
@@ -20,27 +18,19 @@ import { publish } from './executors/publish.ts'
 import { createStepRunner } from './executors/steps/run.ts'
 import { failpointTransport } from './runtime/failpoint-orders.ts'
 import type { Executors } from './executors/execute.ts'
-import { errorField } from './telemetry/log.ts'
-import type { Log } from './telemetry/log.ts'
-import { campaignForCensus } from './census/term.ts'
-import type { CensusCampaign } from './census/term.ts'
-import { createMetrics } from './telemetry/metrics.ts'
-import type { Metrics } from './telemetry/metrics.ts'
-import { followNode } from './state/node.ts'
-import type { NodeSource } from './state/node.ts'
+import { errorField, type Log } from './telemetry/log.ts'
+import { campaignForCensus, type CensusCampaign } from './census/term.ts'
+import { createMetrics, type Metrics } from './telemetry/metrics.ts'
+import { followNode, type NodeSource } from './state/node.ts'
 import { followPackageStatuses } from './state/package-statuses.ts'
-import { createPodSource } from './state/pods.ts'
-import type { PodSource } from './state/pods.ts'
+import { createPodSource, type PodSource } from './state/pods.ts'
 import { createReferences } from './state/references.ts'
 import type { Settings } from './settings/settings.ts'
-import { followSkyhooks } from './state/skyhooks.ts'
-import type { SkyhookSource } from './state/skyhooks.ts'
+import { followSkyhooks, type SkyhookSource } from './state/skyhooks.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
-import { createSlotWatch } from './slots/slot-watch.ts'
-import type { SlotWatch } from './slots/slot-watch.ts'
+import { createSlotWatch, type SlotWatch } from './slots/slot-watch.ts'
 import type { State } from './state/state.ts'
-import { createEventReporter } from './telemetry/reporter.ts'
-import type { EventReporter } from './telemetry/reporter.ts'
+import { createEventReporter, type EventReporter } from './telemetry/reporter.ts'
 import { version } from './settings/version.ts'
 
 /** Up to this many nodes one edit may be read by all agents at once. */
@@ -115,7 +105,10 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
     (kind: string) =>
     (fact: ReflectorFact): void => {
       if (fact.fact === 'failed')
-        log.warn({ kind, during: fact.during, retryInMs: fact.retryInMs, ...errorField(fact.error) }, 'watch interrupted')
+        log.warn(
+          { kind, during: fact.during, retryInMs: fact.retryInMs, ...errorField(fact.error) },
+          'watch interrupted',
+        )
       else log.debug({ kind, ...fact }, 'watch')
     }
   const nodes = followNode(transport, settings.nodeName, {
@@ -180,7 +173,8 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
       steps,
       interrupter,
       statuses,
-      evict: (pod, isForced) => evictPod({ transport, state, log, signal, mayDelete: settings.drain.allowDelete }, pod, isForced),
+      evict: (pod, isForced) =>
+        evictPod({ transport, state, log, signal, mayDelete: settings.drain.allowDelete }, pod, isForced),
       detectSingleNode: () => detectSingleNode(transport, state, signal),
       publish: (patch, computedFrom) => publish(transport, nodes, state, patch, computedFrom, signal),
     },
@@ -194,7 +188,13 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
       reasons = newReasons
     },
     campaignForCensus: () => {
-      census = campaignForCensus({ leases: { transport, namespace: settings.namespace }, settings, metrics, log, signal })
+      census = campaignForCensus({
+        leases: { transport, namespace: settings.namespace },
+        settings,
+        metrics,
+        log,
+        signal,
+      })
       return census.ended
     },
     onWake: (onWakeRequested) => {
@@ -209,13 +209,17 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
   }
 }
 
-/** Spreads the reads of a fleet after one edit (design §5): nothing for small ones, else up to 1 ms per node and 5 s in all. */
+/**
+ * Spreads the reads of a fleet after one edit (design §5): nothing for small ones, else up to 1 ms per node and 5 s in
+ * all.
+ */
 function readDelayMs(nodes: number): number {
   return nodes <= maxNodesWithoutReadDelay ? 0 : Math.random() * Math.min(maxReadDelayMs, nodes)
 }
 
 function oldestReasons(reasons: ReadonlyMap<string, TimedReason>): ReadonlyMap<ReasonName, number> {
   const ages = new Map<ReasonName, number>()
-  for (const { reason, sinceMs } of reasons.values()) ages.set(reason, Math.max(ages.get(reason) ?? 0, (Date.now() - sinceMs) / 1000))
+  for (const { reason, sinceMs } of reasons.values())
+    ages.set(reason, Math.max(ages.get(reason) ?? 0, (Date.now() - sinceMs) / 1000))
   return ages
 }

@@ -21,7 +21,12 @@ afterEach(async () => {
 })
 
 async function claim(description: string, received: string[] = [], signal?: AbortSignal): Promise<SingleAgentClaim> {
-  const claim = await claimSingleAgent({ root, description, onWaiting: (holder) => received.push(holder), ...(signal ? { signal } : {}) })
+  const claim = await claimSingleAgent({
+    root,
+    description,
+    onWaiting: (holder) => received.push(holder),
+    ...(signal ? { signal } : {}),
+  })
   claims.push(claim)
   return claim
 }
@@ -34,7 +39,9 @@ import { claimSingleAgent } from ${module('./single-agent.ts')}
 await claimSingleAgent({ root: createHostRoot(${JSON.stringify(mount)}), description: 'the child', onWaiting() {} })
 console.log('claimed')
 setInterval(() => {}, 1000)`
-  const child = spawn(process.execPath, ['--input-type=module-typescript', '--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, ['--input-type=module-typescript', '--eval', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   children.push(child)
   await new Promise((resolve) => child.stdout?.once('data', resolve))
   return child

@@ -2,9 +2,10 @@
  * One agent per host: the one that listens on a socket in the host's /run. A rolled DaemonSet may have two pods for a
  * moment, and two agents would each believe their own journal.
  *
- * The kernel ends the claim with the process. What stays is the socket's file, which refuses connections: the next agent
- * removes it. Two that find the same dead file could remove each other's new one, so a claim over a dead file is looked at
- * again before it counts.
+ * The kernel ends the claim with the process. What stays is the socket's file, which refuses connections: the next
+ * agent removes it. Two that find the same dead file could remove each other's new one, so a claim over a dead file is
+ * looked at again before it counts.
+ * /
  */
 import { randomBytes } from 'node:crypto'
 import { link, lstat, unlink } from 'node:fs/promises'
@@ -62,8 +63,12 @@ async function isStillOurs(path: string, inode: number): Promise<boolean> {
 }
 
 /** Listens and takes the name; undefined when it is taken. */
-async function tryClaim(path: string, description: string): Promise<(SingleAgentClaim & { readonly inode: number }) | undefined> {
-  // Bound under a name of its own and then linked: a link is taken by one only, and closing a server removes the name that it
+async function tryClaim(
+  path: string,
+  description: string,
+): Promise<(SingleAgentClaim & { readonly inode: number }) | undefined> {
+  // Bound under a name of its own and then linked: a link is taken by one only, and closing a server removes the name
+  // that it
   // was bound to, whoever has it by then.
   const ownPath = `${path}.${randomBytes(4).toString('hex')}`
   const waiters = new Set<Socket>()

@@ -8,8 +8,10 @@ type ObjectWithManagedFields = KubeObject & {
 }
 
 /**
- * Field manager that cordoned a Node, by its record of who owns `spec.unschedulable`; undefined when that was us (managers
- * that begin with `ownManagerPrefix`) or is not recorded. Who *un*cordons is never recorded: a field that is gone has no owner.
+ * Field manager that cordoned a Node, by its record of who owns `spec.unschedulable`; undefined when that was us
+ * (managers that begin with `ownManagerPrefix`) or is not recorded. Who *un*cordons is never recorded: a field that is
+ * gone has no owner.
+ * /
  */
 export async function findCordonManager(
   transport: KubeTransport,
@@ -19,7 +21,11 @@ export async function findCordonManager(
 ): Promise<string | undefined> {
   const { metadata } = await transport.json<ObjectWithManagedFields>('GET', path, { signal })
   const owner = metadata.managedFields?.find(({ manager, fieldsV1 }) => {
-    return manager !== undefined && !manager.startsWith(ownManagerPrefix) && fieldsV1?.['f:spec']?.['f:unschedulable'] !== undefined
+    return (
+      manager !== undefined &&
+      !manager.startsWith(ownManagerPrefix) &&
+      fieldsV1?.['f:spec']?.['f:unschedulable'] !== undefined
+    )
   })
   return owner?.manager
 }

@@ -62,7 +62,9 @@ test('files that vanish later leave the last known token in force; files that we
 
 test('the server comes from the environment, IPv6 in brackets', () => {
   expect(inClusterCredentials({ env, dir }).server).toBe('https://10.0.0.1:443')
-  expect(inClusterCredentials({ env: { ...env, KUBERNETES_SERVICE_HOST: 'fd00::1' }, dir }).server).toBe('https://[fd00::1]:443')
+  expect(inClusterCredentials({ env: { ...env, KUBERNETES_SERVICE_HOST: 'fd00::1' }, dir }).server).toBe(
+    'https://[fd00::1]:443',
+  )
   expect(() => inClusterCredentials({ env: {}, dir })).toThrow('not in a cluster')
 })
 

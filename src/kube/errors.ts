@@ -1,6 +1,8 @@
 /**
- * How a request to the API server can fail: it was answered with a refusal (`ApiError`), or it was not answered (`NoResponseError`).
- * Callers branch on the predicates below, never on message text. A cancelled request throws the reason of its AbortSignal.
+ * How a request to the API server can fail: it was answered with a refusal (`ApiError`), or it was not answered
+ * (`NoResponseError`). Callers branch on the predicates below, never on message text. A cancelled request throws the
+ * reason of its AbortSignal.
+ * /
  */
 
 /** `details` of a Kubernetes Status, as far as we read it. */
@@ -34,7 +36,10 @@ export class ApiError extends Error {
   }
 }
 
-/** No complete answer came. `mayHaveBeenSent` is false only when not one byte of the request can have reached the server. */
+/**
+ * No complete answer came. `mayHaveBeenSent` is false only when not one byte of the request can have reached the
+ * server.
+ */
 export class NoResponseError extends Error {
   override readonly name = 'NoResponseError'
   readonly mayHaveBeenSent: boolean
@@ -45,11 +50,16 @@ export class NoResponseError extends Error {
   }
 }
 
-/** Builds the error from a refused answer; a body that is no Status (a proxy's page, a plain "404 page not found") is kept as text. */
+/**
+ * Builds the error from a refused answer; a body that is no Status (a proxy's page, a plain "404 page not found") is
+ * kept as text.
+ */
 export function apiErrorFrom(status: number, retryAfterHeader: string | undefined, body: string): ApiError {
   const statusBody = parseStatus(body)
   const seconds =
-    retryAfterHeader !== undefined && /^\d+$/.test(retryAfterHeader) ? Number(retryAfterHeader) : statusBody?.details?.retryAfterSeconds
+    retryAfterHeader !== undefined && /^\d+$/.test(retryAfterHeader)
+      ? Number(retryAfterHeader)
+      : statusBody?.details?.retryAfterSeconds
   return new ApiError({
     status,
     reason: statusBody?.reason ?? 'Unknown',
@@ -59,7 +69,10 @@ export function apiErrorFrom(status: number, retryAfterHeader: string | undefine
   })
 }
 
-/** The error that an ERROR event of a watch carries; its object is a Status, its code what a plain request would have answered. */
+/**
+ * The error that an ERROR event of a watch carries; its object is a Status, its code what a plain request would have
+ * answered.
+ */
 export function apiErrorFromEvent(object: unknown): ApiError {
   const statusBody: RawStatus = typeof object === 'object' && object !== null ? object : {}
   const seconds = statusBody.details?.retryAfterSeconds
@@ -72,7 +85,12 @@ export function apiErrorFromEvent(object: unknown): ApiError {
   })
 }
 
-type RawStatus = { readonly code?: number; readonly reason?: string; readonly message?: string; readonly details?: StatusDetails }
+type RawStatus = {
+  readonly code?: number
+  readonly reason?: string
+  readonly message?: string
+  readonly details?: StatusDetails
+}
 
 function parseStatus(body: string): RawStatus | undefined {
   if (!body.startsWith('{')) return undefined
@@ -108,18 +126,26 @@ export const isForbidden = (error: unknown): boolean => hasStatus(error, 403)
 export const isTooManyRequests = (error: unknown): boolean => hasStatus(error, 429)
 
 /**
- * Whether a write may or may not have taken effect: connection lost, no answer in time, or a 5xx (the server answers 500 and 504 also
- * when its own store did not answer in time). The caller has to look before it repeats anything that is not idempotent.
+ * Whether a write may or may not have taken effect: connection lost, no answer in time, or a 5xx (the server answers
+ * 500 and 504 also when its own store did not answer in time). The caller has to look before it repeats anything that
+ * is not idempotent.
+ * /
  */
 export function isUnknownOutcome(error: unknown): boolean {
   if (error instanceof NoResponseError) return error.mayHaveBeenSent
   return error instanceof ApiError && error.status >= 500
 }
 
-/** Worth the same request again later: no answer at all, overload, or the server's own trouble. Refusals of any kind are not. */
+/**
+ * Worth the same request again later: no answer at all, overload, or the server's own trouble. Refusals of any kind are
+ * not.
+ */
 export function isTransient(error: unknown): boolean {
-  return error instanceof NoResponseError || (error instanceof ApiError && (error.status === 429 || error.status >= 500))
+  return (
+    error instanceof NoResponseError || (error instanceof ApiError && (error.status === 429 || error.status >= 500))
+  )
 }
 
 /** What the server asked us to wait before the next try, in ms. */
-export const retryAfterMsOf = (error: unknown): number | undefined => (error instanceof ApiError ? error.retryAfterMs : undefined)
+export const retryAfterMsOf = (error: unknown): number | undefined =>
+  error instanceof ApiError ? error.retryAfterMs : undefined

@@ -70,7 +70,8 @@ test('after the window, or when the server has forgotten it, a new Event is made
   events.record(eventOf('exit 1'))
   await events.flush()
   events.record(eventOf('exit 1'))
-  for (const { path, body } of server.requests) server.remove(path, (body as { metadata: { name: string } }).metadata.name)
+  for (const { path, body } of server.requests)
+    server.remove(path, (body as { metadata: { name: string } }).metadata.name)
   await vi.waitFor(() => expect(requestSummaries()).toEqual(['POST 1', 'PATCH 2', 'POST 2']))
   await new Promise((resolve) => setTimeout(resolve, 50))
   events.record(eventOf('exit 1'))
@@ -83,7 +84,9 @@ test('a lost answer does not make two', async () => {
   const events = startRecorder()
   events.record(eventOf('exit 1'))
   await events.flush()
-  expect(new Set(server.requests.map(({ body }) => (body as { metadata: { name: string } }).metadata.name)).size).toBe(1)
+  expect(new Set(server.requests.map(({ body }) => (body as { metadata: { name: string } }).metadata.name)).size).toBe(
+    1,
+  )
   expect(events.dropped()).toBe(0)
 })
 
@@ -94,7 +97,12 @@ test('record never waits; what does not fit the queue is dropped, oldest first, 
   for (let i = 0; i < 10; i++) events.record(eventOf(`exit ${i}`))
   expect(performance.now() - started).toBeLessThan(20)
   await events.flush()
-  expect(server.requests.map(({ body }) => (body as { message: string }).message)).toEqual(['exit 0', 'exit 7', 'exit 8', 'exit 9'])
+  expect(server.requests.map(({ body }) => (body as { message: string }).message)).toEqual([
+    'exit 0',
+    'exit 7',
+    'exit 8',
+    'exit 9',
+  ])
   expect(events.dropped()).toBe(6)
 })
 

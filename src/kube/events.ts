@@ -1,8 +1,10 @@
 /**
- * Kubernetes Events, told in the background. Core v1 on purpose: one POST shows in `kubectl get events` and `kubectl describe`, and a
- * repetition is a PATCH of three small fields; events.k8s.io/v1 is stored as the same object and costs more bytes each time.
+ * Kubernetes Events, told in the background. Core v1 on purpose: one POST shows in `kubectl get events` and `kubectl
+ * describe`, and a repetition is a PATCH of three small fields; events.k8s.io/v1 is stored as the same object and costs
+ * more bytes each time.
  *
  * Invariant: nothing waits for an Event. What cannot be sent in time is dropped and counted.
+ * /
  */
 import { randomBytes } from 'node:crypto'
 import { isAlreadyExists, isNotFound } from './errors.ts'
@@ -28,7 +30,10 @@ export type EventInput = {
 }
 
 export type EventRecorder = {
-  /** Queues an Event; the same reason and message on the same object within the window only raises the count of the first. */
+  /**
+   * Queues an Event; the same reason and message on the same object within the window only raises the count of the
+   * first.
+   */
   record(fact: EventInput): void
   /** Resolves when everything queued has been sent or dropped. */
   flush(): Promise<void>
@@ -44,7 +49,10 @@ export type EventOptions = {
 }
 
 export type EventTiming = {
-  /** Repetitions within this time of the first are counted on it; later ones make a new Event. The server forgets Events after an hour. */
+  /**
+   * Repetitions within this time of the first are counted on it; later ones make a new Event. The server forgets Events
+   * after an hour.
+   */
   readonly windowMs: number
   /** Counts are written this late, so that a repetition every second costs one request a minute. */
   readonly countDelayMs: number
@@ -53,7 +61,13 @@ export type EventTiming = {
   readonly maxQueueLength: number
 }
 
-const defaultTiming: EventTiming = { windowMs: 30 * 60_000, countDelayMs: 60_000, perSecond: 0.2, burst: 25, maxQueueLength: 100 }
+const defaultTiming: EventTiming = {
+  windowMs: 30 * 60_000,
+  countDelayMs: 60_000,
+  perSecond: 0.2,
+  burst: 25,
+  maxQueueLength: 100,
+}
 /** The limit of events.k8s.io for notes; longer ones help nobody. */
 const maxMessageLength = 1024
 
@@ -116,7 +130,12 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
       try {
         const body = { count: entry.count, lastTimestamp: timestamp(Date.now()) }
         const contentType = 'application/merge-patch+json'
-        await transport.json('PATCH', `${collection}/${entry.name}`, { body, contentType, accept: metadataOnlyAccept, signal })
+        await transport.json('PATCH', `${collection}/${entry.name}`, {
+          body,
+          contentType,
+          accept: metadataOnlyAccept,
+          signal,
+        })
         return
       } catch (error) {
         if (!isNotFound(error)) throw error
@@ -144,7 +163,14 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
         return
       }
       for (const [key, old] of series) if (nowMs - old.firstRecordedAtMs >= timing.windowMs) series.delete(key)
-      const entry: EventSeries = { fact, firstRecordedAtMs: nowMs, name: eventName(fact), count: 1, isSent: false, isQueued: false }
+      const entry: EventSeries = {
+        fact,
+        firstRecordedAtMs: nowMs,
+        name: eventName(fact),
+        count: 1,
+        isSent: false,
+        isQueued: false,
+      }
       series.set(keyOf(fact), entry)
       enqueue(entry)
     },
@@ -153,9 +179,11 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
   }
 }
 
-const keyOf = ({ regarding, type, reason, message }: EventInput): string => JSON.stringify([regarding.uid, type, reason, message])
+const keyOf = ({ regarding, type, reason, message }: EventInput): string =>
+  JSON.stringify([regarding.uid, type, reason, message])
 
-const eventName = ({ regarding }: EventInput): string => `${regarding.name.slice(0, 200)}.${randomBytes(8).toString('hex')}`
+const eventName = ({ regarding }: EventInput): string =>
+  `${regarding.name.slice(0, 200)}.${randomBytes(8).toString('hex')}`
 
 /** metav1.Time: whole seconds. */
 const timestamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')

@@ -16,8 +16,9 @@ export type EvictionOutcome =
   | { readonly outcome: 'unknown'; readonly error: unknown }
 
 /**
- * Asks once. The uid is compared by a GET first: as a precondition of the eviction it would be checked too, but a refusal
- * still charges the budget for two minutes.
+ * Asks once. The uid is compared by a GET first: as a precondition of the eviction it would be checked too, but a
+ * refusal still charges the budget for two minutes.
+ * /
  */
 export async function evict(
   transport: KubeTransport,
@@ -39,10 +40,18 @@ export async function evict(
       return { outcome: 'blocked', message: budgetMessage(namespace, error), retryAfterMs: retryAfterMsOf(error) }
     // Two budgets over one pod: a 500 without a reason, and for good until somebody changes them.
     if (error instanceof ApiError && error.status === 500 && /more than one PodDisruptionBudget/.test(error.message)) {
-      return { outcome: 'blocked', message: await overlappingBudgetsMessage(transport, namespace, signal), retryAfterMs: undefined }
+      return {
+        outcome: 'blocked',
+        message: await overlappingBudgetsMessage(transport, namespace, signal),
+        retryAfterMs: undefined,
+      }
     }
     if (isUnknownOutcome(error)) return { outcome: 'unknown', error }
-    return { outcome: 'blocked', message: error instanceof Error ? error.message : String(error), retryAfterMs: undefined }
+    return {
+      outcome: 'blocked',
+      message: error instanceof Error ? error.message : String(error),
+      retryAfterMs: undefined,
+    }
   }
 }
 
@@ -54,7 +63,11 @@ function budgetMessage(namespace: string, error: unknown): string {
   return `PDB ${namespace}/${budget}: ${rest.replace(/ currently$/, '').replace(/\.$/, '')}`
 }
 
-async function overlappingBudgetsMessage(transport: KubeTransport, namespace: string, signal: AbortSignal | undefined): Promise<string> {
+async function overlappingBudgetsMessage(
+  transport: KubeTransport,
+  namespace: string,
+  signal: AbortSignal | undefined,
+): Promise<string> {
   const advice = 'several PodDisruptionBudgets select it, which the API server never evicts: leave one'
   try {
     const path = `/apis/policy/v1/namespaces/${encodeURIComponent(namespace)}/poddisruptionbudgets`

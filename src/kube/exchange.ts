@@ -21,7 +21,9 @@ const tcpKeepAliveMs = 30_000
 
 /**
  * Sends one request and resolves with the response once its headers are there; any HTTP status counts as an answer.
- * Throws `NoResponseError` or the signal's reason. The signal goes on to govern the body: aborting destroys the response.
+ * Throws `NoResponseError` or the signal's reason. The signal goes on to govern the body: aborting destroys the
+ * response.
+ * /
  */
 export async function exchange(
   request: Requester,
@@ -31,8 +33,10 @@ export async function exchange(
   try {
     return await exchangeOnce(request, options, limits)
   } catch (error) {
-    // The server closed a kept-alive connection just as we took it. Nothing was answered, and a read may simply be asked again.
-    if (error instanceof StaleConnectionError && options.method === 'GET') return await exchangeOnce(request, options, limits)
+    // The server closed a kept-alive connection just as we took it. Nothing was answered, and a read may simply be
+    // asked again.
+    if (error instanceof StaleConnectionError && options.method === 'GET')
+      return await exchangeOnce(request, options, limits)
     throw error
   }
 }
@@ -48,7 +52,8 @@ async function exchangeOnce(
   signal?.throwIfAborted()
   const name = `${options.method} ${options.path.split('?')[0]}`
   return await new Promise<IncomingMessage>((resolve, reject) => {
-    const headers = body === undefined ? options.headers : { ...options.headers, 'content-length': Buffer.byteLength(body) }
+    const headers =
+      body === undefined ? options.headers : { ...options.headers, 'content-length': Buffer.byteLength(body) }
     const outgoing = request({ ...options, headers })
     let isConnected = false
     const onAbort = (): void => void outgoing.destroy()
@@ -70,15 +75,24 @@ async function exchangeOnce(
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
       if (signal?.aborted) return reject(abortReasonOf(signal))
-      const isStale = outgoing.reusedSocket && 'code' in cause && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE')
-      reject(new (isStale ? StaleConnectionError : NoResponseError)(`${name}: ${cause.message}`, { mayHaveBeenSent: isConnected, cause }))
+      const isStale =
+        outgoing.reusedSocket && 'code' in cause && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE')
+      reject(
+        new (isStale ? StaleConnectionError : NoResponseError)(`${name}: ${cause.message}`, {
+          mayHaveBeenSent: isConnected,
+          cause,
+        }),
+      )
     })
     signal?.addEventListener('abort', onAbort, { once: true })
     outgoing.end(body)
   })
 }
 
-/** The whole body as text. Throws `NoResponseError` when it breaks off or stays silent, the signal's reason when aborted. */
+/**
+ * The whole body as text. Throws `NoResponseError` when it breaks off or stays silent, the signal's reason when
+ * aborted.
+ */
 export async function readText(response: IncomingMessage, { signal, timeoutMs }: ExchangeLimits): Promise<string> {
   const timer = setTimeout(() => response.destroy(new Error(`response body silent for ${timeoutMs} ms`)), timeoutMs)
   const chunks: Buffer[] = []
@@ -108,4 +122,5 @@ function whenConnected(socket: Socket, onConnected: () => void): void {
   else onConnected()
 }
 
-const abortReasonOf = (signal: AbortSignal): Error => (signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)))
+const abortReasonOf = (signal: AbortSignal): Error =>
+  signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason))

@@ -14,8 +14,10 @@ export type ListOptions<T, U> = {
 }
 
 /**
- * All objects of a collection as of one resourceVersion, read in pages. Without a resourceVersion in `query` the read is consistent:
- * it shows every write acknowledged before it began. A continue token that expires half way (410) is answered by one LIST without pages.
+ * All objects of a collection as of one resourceVersion, read in pages. Without a resourceVersion in `query` the read
+ * is consistent: it shows every write acknowledged before it began. A continue token that expires half way (410) is
+ * answered by one LIST without pages.
+ * /
  */
 export async function listAll<T extends KubeObject, U>(
   transport: KubeTransport,
@@ -27,7 +29,11 @@ export async function listAll<T extends KubeObject, U>(
   for (let token: string | undefined; ; ) {
     let page: ObjectList<T>
     try {
-      page = await transport.json<ObjectList<T>>('GET', path, { query: { ...query, limit: pageSize, continue: token }, accept, signal })
+      page = await transport.json<ObjectList<T>>('GET', path, {
+        query: { ...query, limit: pageSize, continue: token },
+        accept,
+        signal,
+      })
     } catch (error) {
       if (token === undefined || !isGone(error)) throw error
       items.length = 0

@@ -45,7 +45,11 @@ describe('one PATCH where one is enough', () => {
       labels: { l: 'v' },
       conditions: [ownCondition],
     })
-    expect(written).toEqual({ outcome: 'written', resourceVersion: currentNode().metadata.resourceVersion, uid: node.metadata.uid })
+    expect(written).toEqual({
+      outcome: 'written',
+      resourceVersion: currentNode().metadata.resourceVersion,
+      uid: node.metadata.uid,
+    })
     expect(currentNode()).toMatchObject({
       metadata: { annotations: { theirs: '1', ownCondition: '1' }, labels: { l: 'v' } },
       status: { conditions: [readyCondition, ownCondition] },
@@ -56,7 +60,10 @@ describe('one PATCH where one is enough', () => {
 
   test('a cordon with its marks goes to the node', async () => {
     await patchNode(transport, 'n', { resourceVersion: version(), annotations: { mark: 'true' }, unschedulable: true })
-    expect(currentNode()).toMatchObject({ metadata: { annotations: { mark: 'true' } }, spec: { podCIDR: 'x', unschedulable: true } })
+    expect(currentNode()).toMatchObject({
+      metadata: { annotations: { mark: 'true' } },
+      spec: { podCIDR: 'x', unschedulable: true },
+    })
     expect(patches()).toEqual([`PATCH ${nodesPath}/n`])
   })
 
@@ -69,9 +76,17 @@ describe('one PATCH where one is enough', () => {
 
 test('a spec with its taints goes to the node', async () => {
   const taints = [{ key: 'left', effect: 'NoSchedule' }] as const
-  await patchNode(transport, 'n', { resourceVersion: version(), annotations: { ownCondition: '1' }, unschedulable: false, taints })
+  await patchNode(transport, 'n', {
+    resourceVersion: version(),
+    annotations: { ownCondition: '1' },
+    unschedulable: false,
+    taints,
+  })
   expect(patches()).toEqual([`PATCH ${nodesPath}/n`])
-  expect(currentNode()).toMatchObject({ metadata: { annotations: { ownCondition: '1' } }, spec: { taints, unschedulable: false } })
+  expect(currentNode()).toMatchObject({
+    metadata: { annotations: { ownCondition: '1' } },
+    spec: { taints, unschedulable: false },
+  })
 })
 
 test('spec and conditions together are refused before anything is written', async () => {
@@ -83,26 +98,35 @@ test('spec and conditions together are refused before anything is written', asyn
 test('a condition is removed by type, others stay', async () => {
   const first = await patchNode(transport, 'n', { resourceVersion: version(), conditions: [ownCondition] })
   if (first.outcome !== 'written') expect.unreachable()
-  await patchNode(transport, 'n', { resourceVersion: first.resourceVersion, conditions: [{ type: ownCondition.type, remove: true }] })
+  await patchNode(transport, 'n', {
+    resourceVersion: first.resourceVersion,
+    conditions: [{ type: ownCondition.type, remove: true }],
+  })
   expect(currentNode()).toMatchObject({ status: { conditions: [readyCondition] } })
 })
 
 describe('a write in between', () => {
   test('is a conflict and changes nothing', async () => {
     server.put(nodesPath, { ...node, metadata: { ...node.metadata, annotations: { theirs: '2' } } })
-    expect(await patchNode(transport, 'n', { resourceVersion: version(), annotations: { ownCondition: '1' } })).toEqual({
-      outcome: 'conflict',
-    })
+    expect(await patchNode(transport, 'n', { resourceVersion: version(), annotations: { ownCondition: '1' } })).toEqual(
+      {
+        outcome: 'conflict',
+      },
+    )
     expect(currentNode().metadata['annotations']).toEqual({ theirs: '2' })
   })
 
   test('that deleted the node is no error', async () => {
     server.remove(nodesPath, 'n')
-    expect(await patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true })).toEqual({ outcome: 'gone' })
+    expect(await patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true })).toEqual({
+      outcome: 'gone',
+    })
   })
 })
 
 test('any other refusal is thrown', async () => {
   server.fault(() => true, { kind: 'status', status: 403, reason: 'Forbidden' })
-  await expect(patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true })).rejects.toMatchObject({ status: 403 })
+  await expect(patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true })).rejects.toMatchObject({
+    status: 403,
+  })
 })

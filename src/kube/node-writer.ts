@@ -38,12 +38,13 @@ export type NodeWriteOutcome =
   | { readonly outcome: 'gone' }
 
 /**
- * Writes annotations, labels and conditions of a Node in one PATCH of its status, as the kubelet does, or annotations, labels,
- * `unschedulable` and taints in one PATCH of the Node. The API lets neither resource touch the other's part, so a change that has both spec
- * and conditions is two calls: the second with the version that the watch shows by then.
+ * Writes annotations, labels and conditions of a Node in one PATCH of its status, as the kubelet does, or annotations,
+ * labels, `unschedulable` and taints in one PATCH of the Node. The API lets neither resource touch the other's part, so
+ * a change that has both spec and conditions is two calls: the second with the version that the watch shows by then.
  *
- * Throws for everything but a conflict or a missing Node; after an unknown outcome (`isUnknownOutcome`) repeat it with the same version:
- * `conflict` then means that somebody, possibly we, has written.
+ * Throws for everything but a conflict or a missing Node; after an unknown outcome (`isUnknownOutcome`) repeat it with
+ * the same version: `conflict` then means that somebody, possibly we, has written.
+ * /
  */
 export async function patchNode(
   transport: KubeTransport,
@@ -53,7 +54,8 @@ export async function patchNode(
 ): Promise<NodeWriteOutcome> {
   const hasSpec = patch.unschedulable !== undefined || patch.taints !== undefined
   const hasConditions = (patch.conditions?.length ?? 0) > 0
-  if (hasSpec && hasConditions) throw new Error(`Node ${name}: spec and conditions in one patch, which no request can carry`)
+  if (hasSpec && hasConditions)
+    throw new Error(`Node ${name}: spec and conditions in one patch, which no request can carry`)
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`
   const { resourceVersion, annotations, labels, unschedulable, taints } = patch
   const body = {
@@ -80,6 +82,10 @@ export async function patchNode(
 function statusOf({ conditions = [] }: NodePatchRequest): { status?: { conditions: readonly unknown[] } } {
   if (conditions.length === 0) return {}
   return {
-    status: { conditions: conditions.map((condition) => ('remove' in condition ? { $patch: 'delete', type: condition.type } : condition)) },
+    status: {
+      conditions: conditions.map((condition) =>
+        'remove' in condition ? { $patch: 'delete', type: condition.type } : condition,
+      ),
+    },
   }
 }

@@ -2,7 +2,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startFakeApiServer, type FakeApiServer, type RecordedRequest } from '../../test/support/fake-api-server.ts'
 import { staticCredentials } from './credentials.ts'
 import type { KubeObject } from './objects.ts'
-import { startReflector, type ReflectorUpdate, type Reflector, type ReflectorFact, type ReflectorOptions } from './reflector.ts'
+import {
+  startReflector,
+  type ReflectorUpdate,
+  type Reflector,
+  type ReflectorFact,
+  type ReflectorOptions,
+} from './reflector.ts'
 import { createKubeTransport, type KubeTransport } from './transport.ts'
 
 const nodesPath = '/api/v1/nodes'
@@ -16,7 +22,11 @@ let facts: ReflectorFact[]
 
 beforeEach(async () => {
   server = await startFakeApiServer([nodesPath])
-  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+  transport = createKubeTransport({
+    credentials: staticCredentials({ server: server.url }),
+    version: 'test',
+    rate: false,
+  })
   abort = new AbortController()
   updates = []
   facts = []
@@ -42,7 +52,8 @@ function startTestReflector(options: Partial<ReflectorOptions<KubeObject>> = {})
   return reflector
 }
 
-const isList = ({ method, path, query }: RecordedRequest): boolean => method === 'GET' && path === nodesPath && !query.has('watch')
+const isList = ({ method, path, query }: RecordedRequest): boolean =>
+  method === 'GET' && path === nodesPath && !query.has('watch')
 const isWatch = ({ query }: RecordedRequest): boolean => query.has('watch')
 const names = (): string[] => [...reflector.store.keys()].toSorted()
 const listCount = (): number => server.requests.filter(isList).length
@@ -85,7 +96,10 @@ describe('in good weather', () => {
   })
 
   test('metadata only, managedFields left out, and what keep leaves out', async () => {
-    server.put(nodesPath, { metadata: { name: 'd', managedFields: [{ manager: 'x' }], labels: { l: '1' } }, spec: { big: true } })
+    server.put(nodesPath, {
+      metadata: { name: 'd', managedFields: [{ manager: 'x' }], labels: { l: '1' } },
+      spec: { big: true },
+    })
     startTestReflector({
       metadataOnly: true,
       transform: ({ metadata: { name, uid, resourceVersion } }) => ({ metadata: { name, uid, resourceVersion } }),
@@ -217,7 +231,9 @@ describe('when the watch breaks', () => {
     server.put(nodesPath, { metadata: { name: 'a' } })
     server.compact()
     await server.start()
-    await eventually(() => expect(updates.at(-1)?.changes.map(({ type, key }) => `${type} ${key}`)).toEqual(['deleted a', 'added a']))
+    await eventually(() =>
+      expect(updates.at(-1)?.changes.map(({ type, key }) => `${type} ${key}`)).toEqual(['deleted a', 'added a']),
+    )
   })
 })
 
@@ -227,7 +243,9 @@ describe('unknown is not empty', () => {
     async (status) => {
       server.fault(isList, { kind: 'status', status, message: 'no' }, 3)
       startTestReflector()
-      await eventually(() => expect(reflector.state()).toMatchObject({ state: 'unknown', lastError: { error: { status, message: 'no' } } }))
+      await eventually(() =>
+        expect(reflector.state()).toMatchObject({ state: 'unknown', lastError: { error: { status, message: 'no' } } }),
+      )
       await reflector.synced
       expect(updates.map(({ state: { state }, changes }) => [state, changes.length])).toEqual([
         ['unknown', 0],
@@ -281,7 +299,9 @@ describe('unknown is not empty', () => {
     server.fault(isWatch, { kind: 'status', status: 403, message: 'no watch' }, 1000)
     startTestReflector()
     await reflector.synced
-    await eventually(() => expect(reflector.state()).toMatchObject({ state: 'synced', lastError: { error: { message: 'no watch' } } }))
+    await eventually(() =>
+      expect(reflector.state()).toMatchObject({ state: 'synced', lastError: { error: { message: 'no watch' } } }),
+    )
     server.put(nodesPath, { metadata: { name: 'd' } })
     await eventually(() => expect(names()).toContain('d'))
     await eventually(() => expect(watchCount()).toBeGreaterThan(1)) // the list that brought it may have come before the second

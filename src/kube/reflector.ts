@@ -1,8 +1,9 @@
 /**
  * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, for ever.
  *
- * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events, or when the
- * server has said twice that it does not serve the kind at all.
+ * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events,
+ * or when the server has said twice that it does not serve the kind at all.
+ * /
  */
 import { apiErrorFromEvent, ApiError, isGone, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
@@ -16,14 +17,20 @@ export type LastError = { readonly sinceMs: number; readonly error: unknown }
 
 /** Times are wall clock ms, for people. */
 export type ReflectorState =
-  /** Never listed, or a LIST is needed and fails with `trouble`; the store holds what was known before, possibly nothing. */
+  /**
+   * Never listed, or a LIST is needed and fails with `trouble`; the store holds what was known before, possibly
+   * nothing.
+   */
   | { readonly state: 'unknown'; readonly sinceMs: number; readonly lastError?: LastError }
   /** The store is complete; with `trouble` the watch is broken at the moment and changes since then are not seen. */
   | { readonly state: 'synced'; readonly sinceMs: number; readonly lastError?: LastError }
   /** The server does not serve this kind: its CRD is not installed, or was removed. The store is empty. */
   | { readonly state: 'absent'; readonly sinceMs: number }
 
-export type ReflectorUpdate<T extends KubeObject> = { readonly state: ReflectorState; readonly changes: readonly Change<T>[] }
+export type ReflectorUpdate<T extends KubeObject> = {
+  readonly state: ReflectorState
+  readonly changes: readonly Change<T>[]
+}
 
 /** What is worth a log line or a metric; nothing is decided from it. */
 export type ReflectorFact =
@@ -46,7 +53,10 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly metadataOnly?: boolean
   /** Leaves out what the store need not hold; managedFields are always left out. */
   readonly transform?: (object: T) => T
-  /** Called after the store (and the state) changed, with all changes of one list or one event. Must be quick and must not throw. */
+  /**
+   * Called after the store (and the state) changed, with all changes of one list or one event. Must be quick and must
+   * not throw.
+   */
   readonly onChange: (update: ReflectorUpdate<T>) => void
   readonly onFact?: (fact: ReflectorFact) => void
   readonly signal: AbortSignal
@@ -62,13 +72,19 @@ export type ReflectorTiming = {
 }
 
 export type Reflector<T extends KubeObject> = {
-  /** Resolves after the first complete LIST (or the first certainty that the kind is absent); rejects when aborted before. */
+  /**
+   * Resolves after the first complete LIST (or the first certainty that the kind is absent); rejects when aborted
+   * before.
+   */
   readonly synced: Promise<void>
   /** Resolves when the reflector has stopped after an abort; rejects only with what `onChange` threw. */
   readonly ended: Promise<void>
   readonly store: ReadonlyMap<string, T>
   state(): ReflectorState
-  /** Time since the server last proved that the store is up to date (list, event, bookmark); Infinity before the first list. */
+  /**
+   * Time since the server last proved that the store is up to date (list, event, bookmark); Infinity before the first
+   * list.
+   */
   ageMs(): number
 }
 
@@ -83,7 +99,10 @@ const minNotFoundsForAbsent = 2
 /** A watch that lived this long was a good one: the next failure starts the backoff anew. */
 const minHealthyWatchMs = 5_000
 
-export function startReflector<T extends KubeObject>(transport: KubeTransport, options: ReflectorOptions<T>): Reflector<T> {
+export function startReflector<T extends KubeObject>(
+  transport: KubeTransport,
+  options: ReflectorOptions<T>,
+): Reflector<T> {
   const { path, query, metadataOnly = false, transform = (object: T) => object, onChange, onFact, signal } = options
   const timing = { ...defaultTiming, ...options.timing }
   const isOneNamespace = path.includes('/namespaces/')
@@ -176,7 +195,10 @@ export function startReflector<T extends KubeObject>(transport: KubeTransport, o
       if (needsList(error)) resourceVersion = undefined
       if (state.state === 'synced') setState({ ...state, lastError }, [])
     } else if (isNotFound(error) && ++notFoundCount >= minNotFoundsForAbsent) {
-      setState({ state: 'absent', sinceMs: state.state === 'absent' ? state.sinceMs : Date.now() }, store.replaceAll([]))
+      setState(
+        { state: 'absent', sinceMs: state.state === 'absent' ? state.sinceMs : Date.now() },
+        store.replaceAll([]),
+      )
       initialSync.resolve()
     } else {
       if (!isNotFound(error)) notFoundCount = 0
@@ -213,8 +235,10 @@ export function startReflector<T extends KubeObject>(transport: KubeTransport, o
 }
 
 /**
- * Whether a watch cannot go on from where it was. 410 says so; any other refusal but overload (401, 403, 404, 400) has to show in a LIST;
- * and a silent watch may be one that a restored, older server keeps waiting for a resourceVersion of the future.
+ * Whether a watch cannot go on from where it was. 410 says so; any other refusal but overload (401, 403, 404, 400) has
+ * to show in a LIST; and a silent watch may be one that a restored, older server keeps waiting for a resourceVersion of
+ * the future.
+ * /
  */
 function needsList(error: unknown): boolean {
   if (error instanceof SilentWatchError || isGone(error)) return true

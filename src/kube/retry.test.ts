@@ -3,9 +3,13 @@ import { expect, test } from 'vitest'
 import { ApiError, NoResponseError } from './errors.ts'
 import { exponentialBackoff, abortableSleep, retryTransient } from './retry.ts'
 
-const apiError = (status: number, retryAfterMs?: number): ApiError => new ApiError({ status, reason: 'r', message: 'm', retryAfterMs })
+const apiError = (status: number, retryAfterMs?: number): ApiError =>
+  new ApiError({ status, reason: 'r', message: 'm', retryAfterMs })
 
-async function runRetries(failures: readonly Error[], maxAttempts = 5): Promise<{ result: unknown; sleptMs: number[] }> {
+async function runRetries(
+  failures: readonly Error[],
+  maxAttempts = 5,
+): Promise<{ result: unknown; sleptMs: number[] }> {
   const remainingFailures = [...failures]
   const sleptMs: number[] = []
   const result = await retryTransient(
@@ -20,7 +24,9 @@ async function runRetries(failures: readonly Error[], maxAttempts = 5): Promise<
 }
 
 test('overload, trouble and no answer are tried again; Retry-After wins over the backoff', async () => {
-  expect(await runRetries([apiError(500), apiError(429, 7000), new NoResponseError('x', { mayHaveBeenSent: true })])).toEqual({
+  expect(
+    await runRetries([apiError(500), apiError(429, 7000), new NoResponseError('x', { mayHaveBeenSent: true })]),
+  ).toEqual({
     result: 'done',
     sleptMs: [0, 7000, 2],
   })
@@ -28,7 +34,10 @@ test('overload, trouble and no answer are tried again; Retry-After wins over the
 
 test('a refusal is final, and so is the last try', async () => {
   expect(await runRetries([apiError(403)])).toMatchObject({ result: { status: 403 }, sleptMs: [] })
-  expect(await runRetries([apiError(500), apiError(501), apiError(502)], 3)).toMatchObject({ result: { status: 502 }, sleptMs: [0, 1] })
+  expect(await runRetries([apiError(500), apiError(501), apiError(502)], 3)).toMatchObject({
+    result: { status: 502 },
+    sleptMs: [0, 1],
+  })
 })
 
 test('the backoff doubles, spreads over its upper half, and ends at 30 s', () => {

@@ -1,14 +1,23 @@
 import type { KubeObject } from './objects.ts'
 
-export type Change<T extends KubeObject> = { readonly type: 'added' | 'modified' | 'deleted'; readonly key: string; readonly object: T }
+export type Change<T extends KubeObject> = {
+  readonly type: 'added' | 'modified' | 'deleted'
+  readonly key: string
+  readonly object: T
+}
 
 /**
  * The last known objects of one collection, by name (by `namespace/name` where the collection spans namespaces).
- * Identity is the uid: an object that was deleted and created again under its name is a deletion and an addition, never a modification.
+ * Identity is the uid: an object that was deleted and created again under its name is a deletion and an addition, never
+ * a modification.
+ * /
  */
 export type Store<T extends KubeObject> = {
   readonly objects: ReadonlyMap<string, T>
-  /** Makes the store equal to a complete list and says what is different from before; what the list lacks was deleted unseen. */
+  /**
+   * Makes the store equal to a complete list and says what is different from before; what the list lacks was deleted
+   * unseen.
+   */
   replaceAll(items: readonly T[]): Change<T>[]
   set(object: T): Change<T>[]
   delete(object: T): Change<T>[]
@@ -20,7 +29,11 @@ export function createStore<T extends KubeObject>(keyOf: (object: T) => string):
   const set = (object: T): Change<T>[] => {
     const key = keyOf(object)
     const previous = objects.get(key)
-    if (previous?.metadata.uid === object.metadata.uid && previous.metadata.resourceVersion === object.metadata.resourceVersion) return []
+    if (
+      previous?.metadata.uid === object.metadata.uid &&
+      previous.metadata.resourceVersion === object.metadata.resourceVersion
+    )
+      return []
     objects.set(key, object)
     if (previous === undefined) return [{ type: 'added', key, object }]
     if (previous.metadata.uid === object.metadata.uid) return [{ type: 'modified', key, object }]

@@ -43,7 +43,10 @@ const errorOf = async (call: Promise<unknown>): Promise<unknown> =>
 
 describe('a call', () => {
   test('returns the object as it is, unknown fields included', async () => {
-    expect(await transport.json('GET', `${nodesPath}/a`)).toMatchObject({ metadata: { name: 'a' }, future: { field: 'kept' } })
+    expect(await transport.json('GET', `${nodesPath}/a`)).toMatchObject({
+      metadata: { name: 'a' },
+      future: { field: 'kept' },
+    })
   })
 
   test('names itself, its content type and its query, and asks for no compression', async () => {
@@ -140,7 +143,9 @@ describe('an answer that does not come', () => {
 
   test('a slow first byte within the time-out is waited for', async () => {
     server.fault(() => true, { kind: 'slow', ms: 80 })
-    expect(await transport.json('GET', `${nodesPath}/a`, { timeoutMs: 2000 })).toMatchObject({ metadata: { name: 'a' } })
+    expect(await transport.json('GET', `${nodesPath}/a`, { timeoutMs: 2000 })).toMatchObject({
+      metadata: { name: 'a' },
+    })
   })
 
   test('a refused connection has done nothing: not unknown', async () => {

@@ -24,7 +24,9 @@ export type PatchType = 'application/merge-patch+json' | 'application/strategic-
 
 export type ByteStream = AsyncIterable<Uint8Array> & { destroy(error?: Error): unknown }
 
-/** One finished exchange with the server, for metrics; `code` 0 = no answer, a watch counts when its headers have come. */
+/**
+ * One finished exchange with the server, for metrics; `code` 0 = no answer, a watch counts when its headers have come.
+ */
 export type CompletedRequest = {
   readonly verb: Method | 'WATCH'
   readonly path: string
@@ -34,9 +36,14 @@ export type CompletedRequest = {
 
 /** The API server, as everything in this agent sees it. Objects go through as plain JSON. */
 export type KubeTransport = {
-  /** One request and its JSON answer. Throws `ApiError`, `NoResponseError`, or the signal's reason. Repeats nothing but a 401 and a read whose kept-alive connection had died. */
+  /**
+   * One request and its JSON answer. Throws `ApiError`, `NoResponseError`, or the signal's reason. Repeats nothing but
+   * a 401 and a read whose kept-alive connection had died.
+   */
   json<T>(method: Method, path: string, options?: KubeRequestOptions): Promise<T>
-  /** Opens a GET whose body goes on (a watch), on a connection outside the pool of the calls. The caller destroys it. */
+  /**
+   * Opens a GET whose body goes on (a watch), on a connection outside the pool of the calls. The caller destroys it.
+   */
   stream(path: string, options?: Omit<KubeRequestOptions, 'body' | 'contentType'>): Promise<ByteStream>
   /** Closes all connections, those in use too. */
   close(): void
@@ -53,12 +60,16 @@ export type KubeTransportOptions = {
 const defaultTimeoutMs = 30_000
 /** Enough for ten evictions beside the loop's own calls, few enough for 5,000 agents at one API server. */
 const maxCallSockets = 8
-/** Go's servers close idle connections after 90 s or more: ours go first, so that no write meets a connection that is just closing. */
+/**
+ * Go's servers close idle connections after 90 s or more: ours go first, so that no write meets a connection that is
+ * just closing.
+ */
 const idleSocketTimeoutMs = 60_000
 
 /**
- * HTTP/1.1 on kept-alive connections. HTTP/2 is left out on purpose: Node's client has shown unbounded memory under long watches.
- * Answers are asked for uncompressed: they are small, and the server would not compress them anyway.
+ * HTTP/1.1 on kept-alive connections. HTTP/2 is left out on purpose: Node's client has shown unbounded memory under
+ * long watches. Answers are asked for uncompressed: they are small, and the server would not compress them anyway.
+ * /
  */
 export function createKubeTransport(options: KubeTransportOptions): KubeTransport {
   const { credentials, version, onRequest, rate = { perSecond: 50, burst: 200 } } = options
@@ -114,12 +125,18 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
     }
   }
 
-  const open = async (method: Method, path: string, call: KubeRequestOptions, isStream: boolean): Promise<http.IncomingMessage> => {
+  const open = async (
+    method: Method,
+    path: string,
+    call: KubeRequestOptions,
+    isStream: boolean,
+  ): Promise<http.IncomingMessage> => {
     try {
       return await attempt(method, path, call, isStream, false)
     } catch (error) {
       // Authentication comes before anything else, so a request answered with 401 has done nothing and may be repeated.
-      if (credentials.isRenewable && (isUnauthorized(error) || isUntrusted(error))) return await attempt(method, path, call, isStream, true)
+      if (credentials.isRenewable && (isUnauthorized(error) || isUntrusted(error)))
+        return await attempt(method, path, call, isStream, true)
       throw error
     }
   }
@@ -131,7 +148,10 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
       try {
         return JSON.parse(text) as T
       } catch (error) {
-        throw new NoResponseError(`the answer to ${method} ${path} is not JSON`, { mayHaveBeenSent: true, cause: error })
+        throw new NoResponseError(`the answer to ${method} ${path} is not JSON`, {
+          mayHaveBeenSent: true,
+          cause: error,
+        })
       }
     },
     stream: (path, call = {}) => open('GET', path, call, true),
@@ -152,7 +172,9 @@ function createConnectionPools(isPlain: boolean, identity: Identity): Connection
   const keepAliveOptions = { keepAlive: true, scheduling: 'lifo', timeout: idleSocketTimeoutMs } as const
   const callPoolOptions = { ...keepAliveOptions, maxSockets: maxCallSockets }
   // One parsed context for all connections: parsing the CA anew for each costs CPU and memory.
-  const tls = isPlain ? {} : { secureContext: createSecureContext({ ca: identity.ca, cert: identity.cert, key: identity.key }) }
+  const tls = isPlain
+    ? {}
+    : { secureContext: createSecureContext({ ca: identity.ca, cert: identity.cert, key: identity.key }) }
   const calls = isPlain ? new http.Agent(callPoolOptions) : new https.Agent({ ...callPoolOptions, ...tls })
   const streams = isPlain ? new http.Agent(keepAliveOptions) : new https.Agent({ ...keepAliveOptions, ...tls })
   return {
@@ -183,7 +205,9 @@ function headersOf(call: KubeRequestOptions, identity: Identity, version: string
 
 async function readApiError(response: http.IncomingMessage, call: KubeRequestOptions): Promise<ApiError> {
   // A body that breaks off does not change what was answered.
-  const body = await readText(response, { signal: call.signal, timeoutMs: call.timeoutMs ?? defaultTimeoutMs }).catch(() => '')
+  const body = await readText(response, { signal: call.signal, timeoutMs: call.timeoutMs ?? defaultTimeoutMs }).catch(
+    () => '',
+  )
   return apiErrorFrom(response.statusCode ?? 0, response.headers['retry-after'], body)
 }
 
@@ -196,5 +220,10 @@ function queryString(query: Query | undefined): string {
 /** The server's certificate is not signed by the CA we know: after a rotation the file already holds the new one. */
 function isUntrusted(error: unknown): boolean {
   const cause = error instanceof NoResponseError ? error.cause : undefined
-  return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' && /CERT|SIGNATURE|ISSUER/.test(cause.code)
+  return (
+    cause instanceof Error &&
+    'code' in cause &&
+    typeof cause.code === 'string' &&
+    /CERT|SIGNATURE|ISSUER/.test(cause.code)
+  )
 }

@@ -27,10 +27,15 @@ export class SilentWatchError extends Error {
 }
 
 /**
- * One watch, from opening to its end. Ends normally only when the server ended it between two events; everything else throws:
- * a refusal (`ApiError`), a lost connection, silence, an event that is cut or no JSON. The socket is paused while the consumer works.
+ * One watch, from opening to its end. Ends normally only when the server ended it between two events; everything else
+ * throws: a refusal (`ApiError`), a lost connection, silence, an event that is cut or no JSON. The socket is paused
+ * while the consumer works.
+ * /
  */
-export async function* watchEvents<T extends KubeObject>(transport: KubeTransport, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
+export async function* watchEvents<T extends KubeObject>(
+  transport: KubeTransport,
+  request: WatchRequest,
+): AsyncGenerator<WatchEvent<T>> {
   const { path, query, accept, resourceVersion, timeoutSeconds, idleTimeoutMs, signal } = request
   const stream = await transport.stream(path, {
     query: { ...query, watch: 1, allowWatchBookmarks: true, timeoutSeconds, resourceVersion },
@@ -38,7 +43,10 @@ export async function* watchEvents<T extends KubeObject>(transport: KubeTranspor
     signal,
   })
   request.onOpen?.()
-  const watchdog = setTimeout(() => stream.destroy(new SilentWatchError(`watch silent for ${idleTimeoutMs} ms`)), idleTimeoutMs)
+  const watchdog = setTimeout(
+    () => stream.destroy(new SilentWatchError(`watch silent for ${idleTimeoutMs} ms`)),
+    idleTimeoutMs,
+  )
   watchdog.unref() // an agent that ends must not wait for it
   try {
     for await (const line of readLines(stream, () => watchdog.refresh())) yield JSON.parse(line) as WatchEvent<T>
@@ -52,7 +60,10 @@ export async function* watchEvents<T extends KubeObject>(transport: KubeTranspor
 }
 
 /** Non-empty lines of a byte stream; throws when it ends inside a line, because the rest of that event is then lost. */
-export async function* readLines(stream: AsyncIterable<Uint8Array> | ByteStream, onBytes: () => void = () => {}): AsyncGenerator<string> {
+export async function* readLines(
+  stream: AsyncIterable<Uint8Array> | ByteStream,
+  onBytes: () => void = () => {},
+): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8') // a character may be split between two chunks
   let partialLine = ''
   for await (const chunk of stream) {

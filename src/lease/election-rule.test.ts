@@ -24,7 +24,12 @@ describe('a candidate', () => {
     ['takes a Lease that was unchanged for the duration', lease('other'), { nowMs: 15_000 }, true],
     ['standing back, leaves a free Lease to others', lease(''), { nowMs: 29_999, resignedDelayMs: 30_000 }, false],
     ['standing back, takes what nobody wants', lease(''), { nowMs: 30_000, resignedDelayMs: 30_000 }, true],
-    ['standing back, waits longer for a dead leader too', lease('other'), { nowMs: 44_999, resignedDelayMs: 30_000 }, false],
+    [
+      'standing back, waits longer for a dead leader too',
+      lease('other'),
+      { nowMs: 44_999, resignedDelayMs: 30_000 },
+      false,
+    ],
   ])('%s', (_, found, now, expected) => {
     expect(canAcquire(observe(undefined, found, 0), { ...candidate, ...now })).toBe(expected)
   })
@@ -42,7 +47,9 @@ describe('a candidate', () => {
   })
 
   test('never takes a Lease that is renewed in time, whatever the wall clocks say', () => {
-    const polls = fc.array(fc.record({ afterMs: fc.integer({ min: 1, max: 14_000 }), clock: fc.integer({ min: 0, max: 2 ** 40 }) }))
+    const polls = fc.array(
+      fc.record({ afterMs: fc.integer({ min: 1, max: 14_000 }), clock: fc.integer({ min: 0, max: 2 ** 40 }) }),
+    )
     fc.assert(
       fc.property(polls, (polls) => {
         let nowMs = 0
@@ -78,11 +85,15 @@ describe('the next look', () => {
 
   test('comes when the Lease can be taken if it seems to have been left alone, in a large fleet too', () => {
     const observation = observe(undefined, lease('other'), 0)
-    expect(nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallClockMs: at + 11_000, nowMs: 4_000 })).toBe(11_000)
+    expect(
+      nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallClockMs: at + 11_000, nowMs: 4_000 }),
+    ).toBe(11_000)
   })
 
   test('a clock that is far ahead costs some looks more and no more', () => {
     const observation = observe(undefined, lease('other'), 0)
-    expect(nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallClockMs: at + 10 ** 9, nowMs: 14_900 })).toBe(1_000)
+    expect(
+      nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallClockMs: at + 10 ** 9, nowMs: 14_900 }),
+    ).toBe(1_000)
   })
 })

@@ -1,20 +1,28 @@
 /**
  * When a candidate may take the Lease of an election, and when it looks again. Pure.
  *
- * Invariant: clocks are never compared. A candidate takes the Lease only when it is free (absent, holder cleared), when it is its own, or
- * when it has itself seen it unchanged for the whole lease duration on its own monotonic clock. Wall clocks only say how soon to look.
+ * Invariant: clocks are never compared. A candidate takes the Lease only when it is free (absent, holder cleared), when
+ * it is its own, or when it has itself seen it unchanged for the whole lease duration on its own monotonic clock. Wall
+ * clocks only say how soon to look.
+ * /
  */
 import type { Lease } from './slot.ts'
 
 export type ElectionTiming = {
-  /** A candidate takes a Lease that it saw unchanged for so long. client-go's figure: outlasts a restart of the API server's leader. */
+  /**
+   * A candidate takes a Lease that it saw unchanged for so long. client-go's figure: outlasts a restart of the API
+   * server's leader.
+   */
   readonly leaseDurationMs: number
   /** A leader that could not renew for so long stops leading, before anybody else begins. */
   readonly renewDeadlineMs: number
   /** A third of the duration, and less than half as many writes as client-go's 2 s. */
   readonly renewIntervalMs: number
   readonly retryPeriodMs: number
-  /** How often one candidate looks: all of them together about 100 times a second, each at least once a minute and not twice a second. */
+  /**
+   * How often one candidate looks: all of them together about 100 times a second, each at least once a minute and not
+   * twice a second.
+   */
   readonly pollMsPerCandidate: number
   readonly minPollIntervalMs: number
   readonly maxPollIntervalMs: number
@@ -49,8 +57,13 @@ export type Candidate = {
   readonly resignedDelayMs: number
 }
 
-/** Whether a candidate may take the Lease it observes. With patience it leaves the Lease to others for so much longer. */
-export function canAcquire({ lease, sinceMs }: Observation, { identity, nowMs, leaseDurationMs, resignedDelayMs }: Candidate): boolean {
+/**
+ * Whether a candidate may take the Lease it observes. With patience it leaves the Lease to others for so much longer.
+ */
+export function canAcquire(
+  { lease, sinceMs }: Observation,
+  { identity, nowMs, leaseDurationMs, resignedDelayMs }: Candidate,
+): boolean {
   const holder = lease?.spec?.holderIdentity ?? ''
   const unchangedMs = nowMs - sinceMs
   if (holder === '' || holder === identity) return unchangedMs >= resignedDelayMs
@@ -62,14 +75,21 @@ type PollContext = {
   readonly candidates: number
   readonly random: () => number
   readonly nowMs: number
-  /** Compared with the record's time as a hint for when to look, and for nothing else: a wrong clock costs requests or time. */
+  /**
+   * Compared with the record's time as a hint for when to look, and for nothing else: a wrong clock costs requests or
+   * time.
+   */
   readonly wallClockMs: number
 }
 
 /** When to look again. A record that seems to have been left alone is looked at as soon as it could be taken. */
-export function nextPollDelayMs({ lease, sinceMs }: Observation, { timing, candidates, random, nowMs, wallClockMs }: PollContext): number {
+export function nextPollDelayMs(
+  { lease, sinceMs }: Observation,
+  { timing, candidates, random, nowMs, wallClockMs }: PollContext,
+): number {
   const { minPollIntervalMs, maxPollIntervalMs, pollMsPerCandidate, renewIntervalMs, leaseDurationMs } = timing
-  const regularDelayMs = Math.min(maxPollIntervalMs, Math.max(minPollIntervalMs, candidates * pollMsPerCandidate)) * (0.5 + random())
+  const regularDelayMs =
+    Math.min(maxPollIntervalMs, Math.max(minPollIntervalMs, candidates * pollMsPerCandidate)) * (0.5 + random())
   const renewedAtMs = Date.parse(lease?.spec?.renewTime ?? '')
   const seemsAbandoned = Number.isNaN(renewedAtMs) || wallClockMs - renewedAtMs > 2 * renewIntervalMs
   const availableInMs = Math.max(minPollIntervalMs / 2, sinceMs + leaseDurationMs - nowMs)

@@ -1,4 +1,7 @@
-/** Election against a server that misbehaves, a hundred times faster than in a cluster. On a real server: test/cluster/election.test.ts. */
+/**
+ * Election against a server that misbehaves, a hundred times faster than in a cluster. On a real server:
+ * test/cluster/election.test.ts.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
@@ -41,7 +44,11 @@ afterEach(async () => {
 })
 
 function campaign(name: string): Agent {
-  const transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+  const transport = createKubeTransport({
+    credentials: staticCredentials({ server: server.url }),
+    version: 'test',
+    rate: false,
+  })
   transports.push(transport)
   const stop = new AbortController()
   const terms: Agent['terms'] = []
@@ -100,7 +107,9 @@ test('a leader whose renewal was cut off by its end hands over as well', async (
   const first = campaign('a')
   await untilLeader()
   server.fault(({ method }) => method === 'PUT', { kind: 'lose-answer' })
-  await vi.waitFor(() => expect(server.requests.filter(({ method }) => method === 'PUT')).not.toHaveLength(0), { interval: 1 })
+  await vi.waitFor(() => expect(server.requests.filter(({ method }) => method === 'PUT')).not.toHaveLength(0), {
+    interval: 1,
+  })
   first.stop.abort(new Error('SIGTERM'))
   await first.election.ended
   expect(currentHolder()).toBe('')

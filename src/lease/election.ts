@@ -1,17 +1,28 @@
 /**
- * Election of one agent on a Lease, by the rule in election-rule.ts. It does not fence: for a moment two may lead, and whatever they do
- * must bear that.
+ * Election of one agent on a Lease, by the rule in election-rule.ts. It does not fence: for a moment two may lead, and
+ * whatever they do must bear that.
+ * /
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import { abortableSleep } from '../kube/retry.ts'
-import { defaultTiming, canAcquire, nextPollDelayMs, observe, type ElectionTiming, type Observation } from './election-rule.ts'
+import {
+  defaultTiming,
+  canAcquire,
+  nextPollDelayMs,
+  observe,
+  type ElectionTiming,
+  type Observation,
+} from './election-rule.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 
 export const censusLeaseName = 'skyhookd-census'
 
 export type ElectionOptions = {
-  /** Unique among the candidates and the same after a restart: the node's name. Who finds the Lease in its own name takes it at once. */
+  /**
+   * Unique among the candidates and the same after a restart: the node's name. Who finds the Lease in its own name
+   * takes it at once.
+   */
   readonly identity: string
   /** About how many agents there are. */
   readonly candidates: () => number
@@ -70,7 +81,8 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   ): Promise<Lease | undefined> => {
     const body = leaseBody(found, name, change, wallClockMs())
     try {
-      const [method, target] = found === undefined ? (['POST', leasesPathOf(leases)] as const) : (['PUT', path] as const)
+      const [method, target] =
+        found === undefined ? (['POST', leasesPathOf(leases)] as const) : (['PUT', path] as const)
       return await leases.transport.json<Lease>(method, target, { body, signal: requestSignal, timeoutMs })
     } catch (error) {
       if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return undefined
@@ -83,7 +95,9 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     const found = await readLease('cache')
     observation = observe(observation, found, nowMs())
     const resignedDelayMs = nowMs() < resignedUntilMs ? timing.resignedDelayMs : 0
-    if (!canAcquire(observation, { identity, nowMs: nowMs(), leaseDurationMs: timing.leaseDurationMs, resignedDelayMs })) {
+    if (
+      !canAcquire(observation, { identity, nowMs: nowMs(), leaseDurationMs: timing.leaseDurationMs, resignedDelayMs })
+    ) {
       return {
         retryInMs: nextPollDelayMs(observation, {
           timing,
@@ -115,9 +129,15 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
       const requestedAtMs = nowMs()
       try {
         const remainingMs = Math.max(retryPeriodMs / 2, lastRenewedAtMs + renewDeadlineMs - requestedAtMs)
-        const renewed = await write(lease, { holder: identity, isNewTerm: false, leaseDurationMs }, endSignal, remainingMs)
+        const renewed = await write(
+          lease,
+          { holder: identity, isNewTerm: false, leaseDurationMs },
+          endSignal,
+          remainingMs,
+        )
         const found = renewed ?? (await readLease('store'))
-        if (found?.spec?.holderIdentity !== identity) return `${found?.spec?.holderIdentity || 'nobody'} holds the Lease now`
+        if (found?.spec?.holderIdentity !== identity)
+          return `${found?.spec?.holderIdentity || 'nobody'} holds the Lease now`
         lease = found
         if (renewed !== undefined) lastRenewedAtMs = requestedAtMs
         waitMs = renewed === undefined ? retryPeriodMs / 10 : renewIntervalMs // a person wrote into it: still ours, go over what was written
@@ -140,16 +160,18 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     try {
       if ((await write(lease, releaseChange, requestSignal, timing.retryPeriodMs)) !== undefined) return
       const found = await readLease('store', requestSignal) // the renewal that the end of the term cut off may have come through
-      if (found?.spec?.holderIdentity === identity) await write(found, releaseChange, requestSignal, timing.retryPeriodMs)
+      if (found?.spec?.holderIdentity === identity)
+        await write(found, releaseChange, requestSignal, timing.retryPeriodMs)
     } catch (error) {
       options.onError?.(error)
     }
   }
 
   const run = async (): Promise<void> => {
-    await abortableSleep(Math.min(timing.minPollIntervalMs, options.candidates() * timing.pollMsPerCandidate) * random(), signal).catch(
-      () => {},
-    )
+    await abortableSleep(
+      Math.min(timing.minPollIntervalMs, options.candidates() * timing.pollMsPerCandidate) * random(),
+      signal,
+    ).catch(() => {})
     while (!signal.aborted) {
       try {
         const result = await tryAcquire()

@@ -3,10 +3,9 @@ import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-
 import { staticCredentials } from '../kube/credentials.ts'
 import { createKubeTransport, type KubeTransport } from '../kube/transport.ts'
 import { countedScope, fleetOf, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
-import { ledgerName } from './names.ts'
+import { ledgerName, skyhookScope } from './names.ts'
 import { effectiveLimit } from './rule.ts'
 import { listScope, type Leases } from './slot-reads.ts'
-import { skyhookScope } from './names.ts'
 import type { Lease } from './slot.ts'
 
 const demo = { name: 'demo', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
@@ -24,9 +23,15 @@ const ledger: Ledger = {
 const query = { skyhook: demo, selectorHash: ledger.selectorHash }
 
 const leaseWith = (text: string | undefined, name = ledgerName(demo)): Lease => ({
-  metadata: { name, uid: 'l1', resourceVersion: '1', annotations: text === undefined ? {} : { [ledgerAnnotation]: text } },
+  metadata: {
+    name,
+    uid: 'l1',
+    resourceVersion: '1',
+    annotations: text === undefined ? {} : { [ledgerAnnotation]: text },
+  },
 })
-const leaseOf = (change: Partial<Record<keyof Ledger, unknown>> = {}): Lease => leaseWith(JSON.stringify({ ...ledger, ...change }))
+const leaseOf = (change: Partial<Record<keyof Ledger, unknown>> = {}): Lease =>
+  leaseWith(JSON.stringify({ ...ledger, ...change }))
 
 describe('what a node learns of a ledger', () => {
   test.each<[string, readonly Lease[], unknown]>([
@@ -37,8 +42,16 @@ describe('what a node learns of a ledger', () => {
       [leaseWith(JSON.stringify(ledger), 'demo-99999999.ledger')],
       { unknown: /no census/ },
     ],
-    ['nothing from one with the same first digits of the UID', [leaseOf({ skyhookUID: '3f2504e0-0' })], { unknown: /earlier Skyhook/ }],
-    ['nothing counted with another selector', [leaseOf({ selectorHash: 'x' })], { unknown: /since the selector changed.*generation 4/ }],
+    [
+      'nothing from one with the same first digits of the UID',
+      [leaseOf({ skyhookUID: '3f2504e0-0' })],
+      { unknown: /earlier Skyhook/ },
+    ],
+    [
+      'nothing counted with another selector',
+      [leaseOf({ selectorHash: 'x' })],
+      { unknown: /since the selector changed.*generation 4/ },
+    ],
     ['nothing from a newer version', [leaseOf({ v: 2 })], { unknown: /version 2.*upgrade/ }],
     ['nothing from a scribble', [leaseWith('{"v":1')], { unknown: /no JSON/ }],
     ['nothing from another document', [leaseWith('[]')], { unknown: /no ledger/ }],
@@ -58,12 +71,16 @@ describe('what a node learns of a ledger', () => {
 
   test('is asked for by compartment', () => {
     expect(countedScope([leaseOf()], { ...query, compartment: 'gpu' })).toEqual({ matched: 7 })
-    expect(countedScope([leaseOf()], { ...query, compartment: 'arm' })).toEqual({ unknown: expect.stringContaining('"arm"') as string })
+    expect(countedScope([leaseOf()], { ...query, compartment: 'arm' })).toEqual({
+      unknown: expect.stringContaining('"arm"') as string,
+    })
   })
 
   test('gives a percentage its number, and no number without it', () => {
     expect(effectiveLimit({ percent: 33 }, undefined, countedScope([leaseOf()], query))).toBe(16)
-    expect(effectiveLimit({ percent: 33 }, undefined, countedScope([], query))).toEqual({ unknown: expect.any(String) as string })
+    expect(effectiveLimit({ percent: 33 }, undefined, countedScope([], query))).toEqual({
+      unknown: expect.any(String) as string,
+    })
     expect(effectiveLimit({ count: 2 }, undefined, countedScope([], query))).toBe(2)
   })
 
@@ -82,7 +99,11 @@ describe('writing a ledger', () => {
   let leases: Leases
   beforeEach(async () => {
     server = await startFakeApiServer([leasesPath])
-    transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+    transport = createKubeTransport({
+      credentials: staticCredentials({ server: server.url }),
+      version: 'test',
+      rate: false,
+    })
     leases = { transport, namespace: 'skyhook', nowMs: () => Date.UTC(2026, 10, 20, 14) }
   })
   afterEach(async () => {
@@ -108,7 +129,10 @@ describe('writing a ledger', () => {
 
   test('replaces exactly what was read, and keeps what others wrote into it', async () => {
     const found = await written(undefined)
-    const noted = { ...found, metadata: { ...found.metadata, annotations: { ...found.metadata.annotations, note: 'mine' } } }
+    const noted = {
+      ...found,
+      metadata: { ...found.metadata, annotations: { ...found.metadata.annotations, note: 'mine' } },
+    }
     const next = await written(noted, { waiters: 0 })
     expect(next.metadata.annotations?.['note']).toBe('mine')
     expect(readLedger(next)).toEqual({ outcome: 'read', ledger: { ...ledger, waiters: 0 } })
@@ -125,6 +149,8 @@ describe('writing a ledger', () => {
 
   test('a refusal is thrown', async () => {
     server.fault(() => true, { kind: 'status', status: 403, reason: 'Forbidden' })
-    await expect(writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).rejects.toMatchObject({ status: 403 })
+    await expect(writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).rejects.toMatchObject({
+      status: 403,
+    })
   })
 })

@@ -1,6 +1,8 @@
 /**
- * The ledger of a Skyhook: a Lease in which the census publishes what it counted, so that every node can turn a percentage into a
- * number. It grants nothing. As long as it is missing, or was counted for another selector, a percentage has no number and nodes wait.
+ * The ledger of a Skyhook: a Lease in which the census publishes what it counted, so that every node can turn a
+ * percentage into a number. It grants nothing. As long as it is missing, or was counted for another selector, a
+ * percentage has no number and nodes wait.
+ * /
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import type { KubeObject } from '../kube/objects.ts'
@@ -10,7 +12,10 @@ import type { CountedScope } from './rule.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 
-/** What was counted in one compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy. Batches add their fields here. */
+/**
+ * What was counted in one compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy. Batches add
+ * their fields here.
+ */
 export type LedgerScope = {
   /** Selected nodes, an increase only after it has held for a while. */
   readonly matched: number
@@ -40,11 +45,19 @@ export const ledgerAnnotation = `${keyPrefix}/ledger`
 const ledgerHolder = 'census'
 const skyhookTypeMeta = { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook' } as const
 
-export type LedgerRead = { readonly outcome: 'read'; readonly ledger: Ledger } | { readonly outcome: 'refused'; readonly reason: string }
+export type LedgerRead =
+  | { readonly outcome: 'read'; readonly ledger: Ledger }
+  | { readonly outcome: 'refused'; readonly reason: string }
 
-/** The ledger in a Lease. Written by a newer census than this agent understands, or unreadable: refused, with the reason. */
+/**
+ * The ledger in a Lease. Written by a newer census than this agent understands, or unreadable: refused, with the
+ * reason.
+ */
 export function readLedger(lease: Lease): LedgerRead {
-  const refused = (reason: string): LedgerRead => ({ outcome: 'refused', reason: `Lease ${lease.metadata.name}: ${reason}` })
+  const refused = (reason: string): LedgerRead => ({
+    outcome: 'refused',
+    reason: `Lease ${lease.metadata.name}: ${reason}`,
+  })
   const text = lease.metadata.annotations?.[ledgerAnnotation]
   if (text === undefined) return refused(`the annotation ${ledgerAnnotation} is missing`)
   let value: unknown
@@ -53,7 +66,8 @@ export function readLedger(lease: Lease): LedgerRead {
   } catch {
     return refused(`the annotation ${ledgerAnnotation} is no JSON`)
   }
-  if (!isRecord(value) || typeof value['v'] !== 'number') return refused(`the annotation ${ledgerAnnotation} is no ledger`)
+  if (!isRecord(value) || typeof value['v'] !== 'number')
+    return refused(`the annotation ${ledgerAnnotation} is no ledger`)
   if (value['v'] > 1) return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade it`)
   if (!isLedger(value)) return refused(`the annotation ${ledgerAnnotation} is no ledger`)
   return { outcome: 'read', ledger: value }
@@ -67,8 +81,9 @@ export type LedgerQuery = {
 }
 
 /**
- * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. A ledger of another UID is none. Its age
- * does not matter: without a census N stays as it was.
+ * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. A ledger of another UID
+ * is none. Its age does not matter: without a census N stays as it was.
+ * /
  */
 export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedScope {
   const { skyhook, compartment = '' } = query
@@ -82,12 +97,18 @@ export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): Cou
     return { unknown: `no census since the selector changed; the last one was for generation ${ledger.generation}` }
   }
   const scope = ledger.compartments[compartment]
-  if (scope === undefined) return { unknown: `the census has not counted compartment ${JSON.stringify(compartment)} yet` }
+  if (scope === undefined)
+    return { unknown: `the census has not counted compartment ${JSON.stringify(compartment)} yet` }
   return { matched: scope.matched }
 }
 
-/** Agents and waiters of the Skyhook, for spreading requests; the assumption of `defaultFleet` where nothing is known. */
-export function fleetOf(ledgers: readonly Lease[], skyhook: SkyhookIdentity): { readonly agents: number; readonly waiters: number } {
+/**
+ * Agents and waiters of the Skyhook, for spreading requests; the assumption of `defaultFleet` where nothing is known.
+ */
+export function fleetOf(
+  ledgers: readonly Lease[],
+  skyhook: SkyhookIdentity,
+): { readonly agents: number; readonly waiters: number } {
   const lease = ledgers.find(({ metadata }) => metadata.name === ledgerName(skyhook))
   const read = lease === undefined ? undefined : readLedger(lease)
   if (read?.outcome !== 'read' || read.ledger.skyhookUID !== skyhook.uid) return defaultFleet
@@ -100,8 +121,10 @@ export type LedgerWriteOutcome =
   | { readonly outcome: 'conflict' }
 
 /**
- * Writes the ledger over exactly the Lease that was read, or creates it where none was. Two censuses cannot overwrite each other unseen.
- * Its owner is the Skyhook, so that garbage collection takes it with the Skyhook. Throws for everything but a conflict.
+ * Writes the ledger over exactly the Lease that was read, or creates it where none was. Two censuses cannot overwrite
+ * each other unseen. Its owner is the Skyhook, so that garbage collection takes it with the Skyhook. Throws for
+ * everything but a conflict.
+ * /
  */
 export async function writeLedger(
   leases: Leases,
@@ -139,7 +162,8 @@ function ledgerLease(skyhook: SkyhookIdentity, found: Lease | undefined, ledger:
   }
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
 function isLedger(value: Record<string, unknown>): value is Ledger & Record<string, unknown> {

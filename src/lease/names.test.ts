@@ -38,49 +38,78 @@ describe('names that other programs rely on', () => {
 
   test('are found by these selectors', () => {
     expect(scopeSelector(skyhookScope(demo))).toBe('skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment=')
-    expect(scopeSelector(skyhookScope(demo, 'gpu'))).toBe('skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment in (,gpu)')
+    expect(scopeSelector(skyhookScope(demo, 'gpu'))).toBe(
+      'skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment in (,gpu)',
+    )
     expect(scopeSelector(controlPlaneScope)).toBe('skyhook.nvidia.com/scope=control-plane')
   })
 })
 
 describe('whatever Skyhook and compartment are called', () => {
-  const nameArbitrary = fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,51}[a-z0-9])?$/).filter((name) => !/\.[.-]|-\./.test(name))
+  const nameArbitrary = fc
+    .stringMatching(/^[a-z0-9]([a-z0-9.-]{0,51}[a-z0-9])?$/)
+    .filter((name) => !/\.[.-]|-\./.test(name))
   const skyhookArbitrary = fc.record({ name: nameArbitrary, uid: fc.uuid() })
-  const compartmentArbitrary = fc.oneof(fc.string({ maxLength: 300 }), fc.constantFrom('__default__', '', '-', 'a'.repeat(64)))
+  const compartmentArbitrary = fc.oneof(
+    fc.string({ maxLength: 300 }),
+    fc.constantFrom('__default__', '', '-', 'a'.repeat(64)),
+  )
   const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
   const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
 
   test('Lease names and label values are legal', () => {
     fc.assert(
-      fc.property(skyhookArbitrary, compartmentArbitrary, fc.nat(65_535), fc.uuid(), (skyhook, compartment, index, nodeUid) => {
-        const scope = skyhookScope(skyhook, compartment)
-        for (const name of [
-          indexedName(scope, index),
-          indexedName(bootstrapScope(skyhook, compartment), index),
-          nodeSlotName(scope, nodeUid),
-          ledgerName(skyhook),
-        ]) {
-          expect(name).toMatch(subdomain)
-          expect(name.length).toBeLessThanOrEqual(253)
-        }
-        for (const value of Object.values(slotLabels(scope, 'slot'))) {
-          expect(value).toMatch(labelValue)
-          expect(value.length).toBeLessThanOrEqual(63)
-        }
-      }),
+      fc.property(
+        skyhookArbitrary,
+        compartmentArbitrary,
+        fc.nat(65_535),
+        fc.uuid(),
+        (skyhook, compartment, index, nodeUid) => {
+          const scope = skyhookScope(skyhook, compartment)
+          for (const name of [
+            indexedName(scope, index),
+            indexedName(bootstrapScope(skyhook, compartment), index),
+            nodeSlotName(scope, nodeUid),
+            ledgerName(skyhook),
+          ]) {
+            expect(name).toMatch(subdomain)
+            expect(name.length).toBeLessThanOrEqual(253)
+          }
+          for (const value of Object.values(slotLabels(scope, 'slot'))) {
+            expect(value).toMatch(labelValue)
+            expect(value.length).toBeLessThanOrEqual(63)
+          }
+        },
+      ),
     )
   })
 
   test('names read back', () => {
     fc.assert(
-      fc.property(skyhookArbitrary, compartmentArbitrary, fc.nat(65_535), fc.uuid(), (skyhook, compartment, index, nodeUid) => {
-        const scope = skyhookScope(skyhook, compartment)
-        const boot = bootstrapScope(skyhook, compartment)
-        expect(parseName(indexedName(scope, index))).toEqual({ is: 'indexed', kind: 'slot', scope: scope.hash, index })
-        expect(parseName(indexedName(boot, index))).toEqual({ is: 'indexed', kind: 'bootstrap', scope: boot.hash, index })
-        expect(parseName(nodeSlotName(scope, nodeUid))).toMatchObject({ is: 'node', scope: scope.hash })
-        expect(parseName(ledgerName(skyhook))).toMatchObject({ is: 'ledger' })
-      }),
+      fc.property(
+        skyhookArbitrary,
+        compartmentArbitrary,
+        fc.nat(65_535),
+        fc.uuid(),
+        (skyhook, compartment, index, nodeUid) => {
+          const scope = skyhookScope(skyhook, compartment)
+          const boot = bootstrapScope(skyhook, compartment)
+          expect(parseName(indexedName(scope, index))).toEqual({
+            is: 'indexed',
+            kind: 'slot',
+            scope: scope.hash,
+            index,
+          })
+          expect(parseName(indexedName(boot, index))).toEqual({
+            is: 'indexed',
+            kind: 'bootstrap',
+            scope: boot.hash,
+            index,
+          })
+          expect(parseName(nodeSlotName(scope, nodeUid))).toMatchObject({ is: 'node', scope: scope.hash })
+          expect(parseName(ledgerName(skyhook))).toMatchObject({ is: 'ledger' })
+        },
+      ),
     )
   })
 
@@ -95,9 +124,14 @@ describe('whatever Skyhook and compartment are called', () => {
   })
 })
 
-test.each(['node-1', 'demo-9d4d4da5.slot-', 'demo-9d4d4da5.slot-01', 'demo-9d4d4da5.slot--1', 'demo.slot-1', 'skyhookd-census', ''])(
-  '%o is no slot',
-  (name) => {
-    expect(parseName(name)).toBeUndefined()
-  },
-)
+test.each([
+  'node-1',
+  'demo-9d4d4da5.slot-',
+  'demo-9d4d4da5.slot-01',
+  'demo-9d4d4da5.slot--1',
+  'demo.slot-1',
+  'skyhookd-census',
+  '',
+])('%o is no slot', (name) => {
+  expect(parseName(name)).toBeUndefined()
+})

@@ -1,6 +1,8 @@
 /**
- * Names and labels of the Leases that are slots. Everything here is pure, so that every agent, the census and the admission policy
- * come to the same names. Lease names are at most 53 + 1 + 20 + 1 + 8 + 22 characters; label values at most 63.
+ * Names and labels of the Leases that are slots. Everything here is pure, so that every agent, the census and the
+ * admission policy come to the same names. Lease names are at most 53 + 1 + 20 + 1 + 8 + 22 characters; label values at
+ * most 63.
+ * /
  */
 import { createHash } from 'node:crypto'
 
@@ -17,7 +19,10 @@ export const slotKinds: readonly SlotKind[] = ['slot', 'unlimited', 'recovery', 
 
 export type SkyhookIdentity = { readonly name: string; readonly uid: string }
 
-/** One budget: a Skyhook × a compartment, the same for nodes that are just joining (bootstrap), or the control plane of the cluster. */
+/**
+ * One budget: a Skyhook × a compartment, the same for nodes that are just joining (bootstrap), or the control plane of
+ * the cluster.
+ */
 export type Scope = {
   readonly kind: 'slot' | 'bootstrap' | 'control-plane'
   /** Value of the scope label. */
@@ -32,7 +37,10 @@ export function skyhookScope(skyhook: SkyhookIdentity, compartment = ''): Scope 
   return scopeOf('slot', skyhook, compartment, `${skyhook.uid}/${compartment}`)
 }
 
-/** Nodes that carry the runtime-required taint and have nothing to evict cost no capacity and have a budget of their own. */
+/**
+ * Nodes that carry the runtime-required taint and have nothing to evict cost no capacity and have a budget of their
+ * own.
+ */
 export function bootstrapScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
   return scopeOf('bootstrap', skyhook, compartment, `${skyhook.uid}/${compartment}/bootstrap`)
 }
@@ -61,7 +69,10 @@ export function indexedName(scope: Scope, index: number): string {
   return `${scope.namePrefix}.${scope.kind === 'bootstrap' ? 'bootstrap' : 'slot'}-${index}`
 }
 
-/** `<stem>.node-<hash>`: a slot without an index, for work without a limit and for nodes found half changed. One per node and scope. */
+/**
+ * `<stem>.node-<hash>`: a slot without an index, for work without a limit and for nodes found half changed. One per
+ * node and scope.
+ */
 export function nodeSlotName(scope: Scope, nodeUid: string): string {
   return `${scope.namePrefix}.node-${sha256(nodeUid).slice(0, 16)}`
 }
@@ -90,27 +101,43 @@ export function slotLabels(scope: Scope, kind: SlotKind): Record<string, string>
 }
 
 /**
- * Label selector of the one LIST that an admission needs: the compartment's slots, also those of an earlier Skyhook of the same name,
- * which count until their nodes give them back, and the ledger, which has an empty compartment label.
+ * Label selector of the one LIST that an admission needs: the compartment's slots, also those of an earlier Skyhook of
+ * the same name, which count until their nodes give them back, and the ledger, which has an empty compartment label.
+ * /
  */
 export function scopeSelector(scope: Scope): string {
   if (scope.kind === 'control-plane') return `${labelKeys.scope}=${scope.hash}`
   const compartment =
-    scope.labels.compartment === '' ? `${labelKeys.compartment}=` : `${labelKeys.compartment} in (,${scope.labels.compartment})`
+    scope.labels.compartment === ''
+      ? `${labelKeys.compartment}=`
+      : `${labelKeys.compartment} in (,${scope.labels.compartment})`
   return `${labelKeys.name}=${scope.labels.name},${compartment}`
 }
 
 export type ParsedName =
-  | { readonly is: 'indexed'; readonly kind: 'slot' | 'bootstrap' | 'control-plane'; readonly scope: string; readonly index: number }
+  | {
+      readonly is: 'indexed'
+      readonly kind: 'slot' | 'bootstrap' | 'control-plane'
+      readonly scope: string
+      readonly index: number
+    }
   | { readonly is: 'node'; readonly scope: string; readonly nodeHash: string }
   | { readonly is: 'ledger'; readonly shortUid: string }
 
-/** What a Lease's name says; undefined for Leases that are none of ours. Skyhook and compartment stand in the labels. */
+/**
+ * What a Lease's name says; undefined for Leases that are none of ours. Skyhook and compartment stand in the labels.
+ */
 export function parseName(name: string): ParsedName | undefined {
-  if (name === indexedName(controlPlaneScope, 0)) return { is: 'indexed', kind: 'control-plane', scope: controlPlaneScope.hash, index: 0 }
+  if (name === indexedName(controlPlaneScope, 0))
+    return { is: 'indexed', kind: 'control-plane', scope: controlPlaneScope.hash, index: 0 }
   const indexed = /^.+-([0-9a-f]{8})\.(slot|bootstrap)-(0|[1-9]\d{0,8})$/.exec(name)
   if (indexed !== null)
-    return { is: 'indexed', kind: indexed[2] as 'slot' | 'bootstrap', scope: indexed[1] ?? '', index: Number(indexed[3]) }
+    return {
+      is: 'indexed',
+      kind: indexed[2] as 'slot' | 'bootstrap',
+      scope: indexed[1] ?? '',
+      index: Number(indexed[3]),
+    }
   const node = /^.+-([0-9a-f]{8})\.node-([0-9a-f]{16})$/.exec(name)
   if (node !== null) return { is: 'node', scope: node[1] ?? '', nodeHash: node[2] ?? '' }
   const ledger = /^.+-([0-9a-f]{8})\.ledger$/.exec(name)
@@ -120,7 +147,10 @@ export function parseName(name: string): ParsedName | undefined {
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const shortUid = (skyhook: SkyhookIdentity): string => skyhook.uid.replaceAll('-', '').slice(0, 8).toLowerCase()
 
-/** For people reading `kubectl get leases`; which compartment it is, the hash says. Part of a DNS name, so letters, digits and hyphens. */
+/**
+ * For people reading `kubectl get leases`; which compartment it is, the hash says. Part of a DNS name, so letters,
+ * digits and hyphens.
+ */
 function nameSegment(compartment: string): string {
   return trimmed(
     compartment
@@ -131,7 +161,10 @@ function nameSegment(compartment: string): string {
   )
 }
 
-/** Compartment names are free text. One that is no label value is cut to one and marked, so that two never share a value. */
+/**
+ * Compartment names are free text. One that is no label value is cut to one and marked, so that two never share a
+ * value.
+ */
 function labelValue(compartment: string): string {
   if (compartment.length <= 63 && /^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$/.test(compartment)) return compartment
   const readable = trimmed(compartment.replaceAll(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 50), /[A-Za-z0-9]/)

@@ -82,14 +82,18 @@ describe('the pick', () => {
   test('spreads nodes evenly', () => {
     const free = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     const taken = free.map(() => 0)
-    for (let i = 0; i < 5000; i++) taken[pickIndex(free, `0a1b2c3d-0000-4000-8000-${i.toString(16).padStart(12, '0')}`) ?? 0]! += 1
+    for (let i = 0; i < 5000; i++)
+      taken[pickIndex(free, `0a1b2c3d-0000-4000-8000-${i.toString(16).padStart(12, '0')}`) ?? 0]! += 1
     for (const count of taken) expect(count).toBeGreaterThan(400)
   })
 })
 
 describe('the budget', () => {
   const none: CountedScope = { unknown: 'no census yet' }
-  const counted = (matched: number, batch?: { size: number; failedBefore: number }): CountedScope => ({ matched, batch })
+  const counted = (matched: number, batch?: { size: number; failedBefore: number }): CountedScope => ({
+    matched,
+    batch,
+  })
   test.each<{ spec?: Budget; policy?: PolicyBudget; counted: CountedScope; is: Limit }>([
     { counted: none, is: 'unlimited' },
     { spec: {}, counted: none, is: 'unlimited' },
@@ -109,8 +113,16 @@ describe('the budget', () => {
     { policy: { count: 4, hasStrategy: true }, counted: none, is: none as Limit },
     { policy: { count: 4, hasStrategy: true }, counted: counted(50, { size: 2, failedBefore: 1 }), is: 3 },
     { policy: { count: 4, hasStrategy: true }, counted: counted(50, { size: 8, failedBefore: 1 }), is: 4 },
-    { policy: { percent: 20, maxCount: 5, hasStrategy: true }, counted: counted(50, { size: 8, failedBefore: 0 }), is: 5 },
-    { policy: { count: 4, hasStrategy: true }, counted: counted(50), is: { unknown: 'the census has not opened a batch yet' } },
+    {
+      policy: { percent: 20, maxCount: 5, hasStrategy: true },
+      counted: counted(50, { size: 8, failedBefore: 0 }),
+      is: 5,
+    },
+    {
+      policy: { count: 4, hasStrategy: true },
+      counted: counted(50),
+      is: { unknown: 'the census has not opened a batch yet' },
+    },
     { policy: { hasStrategy: false }, counted: counted(50), is: { unknown: 'the policy names no budget' } },
   ])('spec $spec, policy $policy, counted $counted: $is', ({ spec, policy, counted, is }) => {
     expect(effectiveLimit(spec, policy, counted)).toEqual(is)

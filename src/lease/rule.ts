@@ -1,18 +1,27 @@
 /**
  * Admission of slots. A slot is a numbered Lease; its number is the only thing nodes have to agree on.
  *
- * Invariant: an admission from a LIST taken after the last change of the limit leaves no more holders than the limit, also when the
- * limit has just fallen, also beside slots that were never admitted (test/model/admission.test.ts walks every interleaving).
+ * Invariant: an admission from a LIST taken after the last change of the limit leaves no more holders than the limit,
+ * also when the limit has just fallen, also beside slots that were never admitted (test/model/admission.test.ts walks
+ * every interleaving).
  *
- * Why: let A be the holders admitted by the rule since the limit changed, B the others that still hold, j the largest index in A.
- * A's indices are distinct, at most j, and none of them is used by B, so |A| ≤ j + 1 − |B at or below j|. The owner of j saw B's slots
- * above j held, so j + |B above j| < limit. Together: |A| + |B| ≤ j + 1 + |B above j| ≤ limit.
+ * Why: let A be the holders admitted by the rule since the limit changed, B the others that still hold, j the largest
+ * index in A. A's indices are distinct, at most j, and none of them is used by B, so |A| ≤ j + 1 − |B at or below j|.
+ * The owner of j saw B's slots above j held, so j + |B above j| < limit. Together: |A| + |B| ≤ j + 1 + |B above j| ≤
+ * limit.
+ * /
  */
 
-/** Indices in use, in any order. Slots without an index (recovery, taken without a limit) count as Infinity: above every index. */
+/**
+ * Indices in use, in any order. Slots without an index (recovery, taken without a limit) count as Infinity: above every
+ * index.
+ */
 export type HeldIndices = readonly number[]
 
-/** More slots than any cluster has nodes; keeps the cost of an absurd budget bounded. The same for all agents, so that they agree. */
+/**
+ * More slots than any cluster has nodes; keeps the cost of an absurd budget bounded. The same for all agents, so that
+ * they agree.
+ */
 const maxLimit = 65_536
 
 /** Free indices that a node may take now, ascending; empty exactly when `held` fills the limit. */
@@ -32,14 +41,19 @@ export function admissibleIndices(heldIndices: HeldIndices, limit: number): numb
 }
 
 /**
- * Whether a holder that has begun nothing yet may keep its slot under the limit of now; else it yields. `others` without its own slot.
- * A slot without an index (Infinity) stands for capacity that is gone already: it never qualifies, and its holder never asks.
+ * Whether a holder that has begun nothing yet may keep its slot under the limit of now; else it yields. `others`
+ * without its own slot. A slot without an index (Infinity) stands for capacity that is gone already: it never
+ * qualifies, and its holder never asks.
+ * /
  */
 export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, limit: number): boolean {
   return ownIndex + otherIndices.filter((other) => other > ownIndex).length < limit
 }
 
-/** Spreads racing nodes over the free indices; the same node tries the same one again as long as the free ones stay the same. */
+/**
+ * Spreads racing nodes over the free indices; the same node tries the same one again as long as the free ones stay the
+ * same.
+ */
 export function pickIndex(free: readonly number[], nodeUid: string): number | undefined {
   return free[fnv1a(nodeUid) % free.length]
 }
@@ -54,7 +68,10 @@ export type Budget = {
 /** `hasStrategy`: nodes go in batches, so the ceiling alone does not say how many may start. */
 export type PolicyBudget = Budget & { readonly hasStrategy: boolean }
 
-/** What the census published for this scope, or why that cannot be used: absent, of another Skyhook, counted for an older spec. */
+/**
+ * What the census published for this scope, or why that cannot be used: absent, of another Skyhook, counted for an
+ * older spec.
+ */
 export type CountedScope =
   | { readonly matched: number; readonly batch?: { readonly size: number; readonly failedBefore: number } | undefined }
   | { readonly unknown: string }
@@ -62,13 +79,20 @@ export type CountedScope =
 export type Limit = number | 'unlimited' | { readonly unknown: string }
 
 /**
- * How many nodes of the scope may be out at once. No budget at all = 'unlimited'; count as it is (0: nobody starts); percent of the
- * matched nodes, rounded down but at least 1 (0 %: nobody), at most `maxCount`. A policy's budget replaces the Skyhook's own; with a
- * strategy the limit is also at most the batch plus the slots that failed in earlier batches. What needs the census is unknown without it.
+ * How many nodes of the scope may be out at once. No budget at all = 'unlimited'; count as it is (0: nobody starts);
+ * percent of the matched nodes, rounded down but at least 1 (0 %: nobody), at most `maxCount`. A policy's budget
+ * replaces the Skyhook's own; with a strategy the limit is also at most the batch plus the slots that failed in earlier
+ * batches. What needs the census is unknown without it.
+ * /
  */
-export function effectiveLimit(spec: Budget | undefined, policy: PolicyBudget | undefined, counted: CountedScope): Limit {
+export function effectiveLimit(
+  spec: Budget | undefined,
+  policy: PolicyBudget | undefined,
+  counted: CountedScope,
+): Limit {
   const { count, percent, maxCount = Infinity } = policy ?? spec ?? {}
-  if (percent === undefined && count === undefined) return policy === undefined ? 'unlimited' : { unknown: 'the policy names no budget' }
+  if (percent === undefined && count === undefined)
+    return policy === undefined ? 'unlimited' : { unknown: 'the policy names no budget' }
   if (count === 0 || percent === 0) return 0
 
   const needsCensus = count === undefined || policy?.hasStrategy === true
@@ -79,7 +103,10 @@ export function effectiveLimit(spec: Budget | undefined, policy: PolicyBudget | 
   return Math.min(ceiling, counted.batch.size + counted.batch.failedBefore)
 }
 
-/** max(1, floor(percent · nodes / 100)) in integers: a floating quotient can land just below the whole number it should be. */
+/**
+ * max(1, floor(percent · nodes / 100)) in integers: a floating quotient can land just below the whole number it should
+ * be.
+ */
 function percentOf(percent: number, nodes: number): number {
   const hundredths = percent * nodes
   return Math.max(1, (hundredths - (hundredths % 100)) / 100)

@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto'
 import type { LabelSelector } from '../schemas/kubernetes.ts'
 
 /**
- * 16 hex digits that are equal for selectors that select the same by their form: order of labels, requirements and values does not
- * matter, absent and empty are one. The ledger carries it, so that nobody takes a percentage of nodes that another selector matched.
+ * 16 hex digits that are equal for selectors that select the same by their form: order of labels, requirements and
+ * values does not matter, absent and empty are one. The ledger carries it, so that nobody takes a percentage of nodes
+ * that another selector matched.
+ * /
  */
 export function selectorHash(selector: LabelSelector | undefined): string {
   const labels = Object.entries(selector?.matchLabels ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))

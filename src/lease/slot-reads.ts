@@ -1,4 +1,7 @@
-/** Reads of slots. Always consistent: without a resourceVersion a LIST shows every write acknowledged before it, whoever made it. */
+/**
+ * Reads of slots. Always consistent: without a resourceVersion a LIST shows every write acknowledged before it, whoever
+ * made it.
+ */
 import { isNotFound } from '../kube/errors.ts'
 import { listAll } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
@@ -8,10 +11,15 @@ import { countsTowards, isHeldBy, readSlot, type Lease, type NodeIdentity, type 
 /** The Leases of the agent's namespace. */
 export type Leases = { readonly transport: KubeTransport; readonly namespace: string; readonly nowMs?: () => number }
 
-export type ScopeListing = { readonly slots: readonly Slot[]; readonly ledgers: readonly Lease[]; readonly resourceVersion: string }
+export type ScopeListing = {
+  readonly slots: readonly Slot[]
+  readonly ledgers: readonly Lease[]
+  readonly resourceVersion: string
+}
 
 /** Path of the Leases. */
-export const leasesPathOf = ({ namespace }: Leases): string => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
+export const leasesPathOf = ({ namespace }: Leases): string =>
+  `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
 
 /** All slots that count in the scope, and the Skyhook's ledger, in one consistent LIST. */
 export async function listScope(leases: Leases, scope: Scope, signal?: AbortSignal): Promise<ScopeListing> {
@@ -21,13 +29,21 @@ export async function listScope(leases: Leases, scope: Scope, signal?: AbortSign
 }
 
 /**
- * The slots this node holds, whatever the Skyhook: what a starting agent goes on from. `former` are those of an earlier registration of
- * the node under its name, which garbage collection is about to take.
+ * The slots this node holds, whatever the Skyhook: what a starting agent goes on from. `former` are those of an earlier
+ * registration of the node under its name, which garbage collection is about to take.
+ * /
  */
-export async function listOwnSlots(leases: Leases, node: NodeIdentity, signal?: AbortSignal): Promise<{ own: Slot[]; former: Slot[] }> {
+export async function listOwnSlots(
+  leases: Leases,
+  node: NodeIdentity,
+  signal?: AbortSignal,
+): Promise<{ own: Slot[]; former: Slot[] }> {
   const { slots } = await listLeases(leases, labelKeys.slotKind, signal)
   const ownSlots = slots.filter(({ holder }) => holder === node.name)
-  return { own: ownSlots.filter((slot) => isHeldBy(slot, node)), former: ownSlots.filter((slot) => !isHeldBy(slot, node)) }
+  return {
+    own: ownSlots.filter((slot) => isHeldBy(slot, node)),
+    former: ownSlots.filter((slot) => !isHeldBy(slot, node)),
+  }
 }
 
 export type SlotObservation =

@@ -2,7 +2,17 @@
 import type { KubeObject } from '../kube/objects.ts'
 import type { ObjectMeta, OwnerReference } from '../schemas/kubernetes.ts'
 import type { SlotPhase } from '../schemas/skyhook.ts'
-import { indexedName, labelKeys, nodeSlotName, parseName, keyPrefix, slotKinds, slotLabels, type Scope, type SlotKind } from './names.ts'
+import {
+  indexedName,
+  labelKeys,
+  nodeSlotName,
+  parseName,
+  keyPrefix,
+  slotKinds,
+  slotLabels,
+  type Scope,
+  type SlotKind,
+} from './names.ts'
 
 export type NodeIdentity = { readonly name: string; readonly uid: string; readonly bootId: string }
 
@@ -53,13 +63,18 @@ export type Slot = {
   readonly lease: Lease
 }
 
-/** Renewals come every 60 s: two may fail before anybody worries. A reboot may take firmware, disks and a slow network. */
+/**
+ * Renewals come every 60 s: two may fail before anybody worries. A reboot may take firmware, disks and a slow network.
+ */
 const defaultLeaseSeconds = 120
 const rebootLeaseSeconds = 1800
 
 const annotation = (name: string): string => `${keyPrefix}/${name}`
 
-/** The slot in a Lease; undefined for Leases that are none. Whatever carries the label of a slot counts as one, readable or not. */
+/**
+ * The slot in a Lease; undefined for Leases that are none. Whatever carries the label of a slot counts as one, readable
+ * or not.
+ */
 export function readSlot(lease: Lease): Slot | undefined {
   const { metadata, spec } = lease
   const kindLabel = metadata.labels?.[labelKeys.slotKind]
@@ -86,14 +101,18 @@ export function readSlot(lease: Lease): Slot | undefined {
   }
 }
 
-export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean => slot.holder === node.name && slot.nodeUid === node.uid
+export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean =>
+  slot.holder === node.name && slot.nodeUid === node.uid
 
 /**
- * Indices in use in the scope, as the admission rule wants them. Slots of an earlier Skyhook of the same name and compartment have
- * indices of another numbering: they count above every index until their nodes give them back.
+ * Indices in use in the scope, as the admission rule wants them. Slots of an earlier Skyhook of the same name and
+ * compartment have indices of another numbering: they count above every index until their nodes give them back.
+ * /
  */
 export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
-  return slots.filter((slot) => countsTowards(slot, scope)).map((slot) => (slot.scope === scope.hash ? slot.index : Infinity))
+  return slots
+    .filter((slot) => countsTowards(slot, scope))
+    .map((slot) => (slot.scope === scope.hash ? slot.index : Infinity))
 }
 
 /** Whether the slot takes capacity from the scope. */
@@ -103,7 +122,9 @@ export function countsTowards(slot: Slot, scope: Scope): boolean {
   return (slot.kind === 'bootstrap') === (scope.kind === 'bootstrap')
 }
 
-/** A new slot. Exactly one owner, the Node by its uid: its garbage collection frees the slot of a node that is deleted. */
+/**
+ * A new slot. Exactly one owner, the Node by its uid: its garbage collection frees the slot of a node that is deleted.
+ */
 export function newLease(
   scope: Scope,
   target: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
@@ -130,7 +151,10 @@ export function newLease(
   }
 }
 
-/** The same slot with its progress. Keeps uid and resourceVersion: a PUT without the uid would create a slot that was deleted meanwhile. */
+/**
+ * The same slot with its progress. Keeps uid and resourceVersion: a PUT without the uid would create a slot that was
+ * deleted meanwhile.
+ */
 export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgress, nowMs: number): Lease {
   const { metadata, spec } = slot.lease
   return {
@@ -140,7 +164,10 @@ export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgr
   }
 }
 
-function annotationsOf(node: NodeIdentity, { phase, generation, epoch, packages }: SlotProgress): Record<string, string> {
+function annotationsOf(
+  node: NodeIdentity,
+  { phase, generation, epoch, packages }: SlotProgress,
+): Record<string, string> {
   return {
     [annotation('phase')]: phase,
     [annotation('generation')]: String(generation),

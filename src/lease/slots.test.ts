@@ -20,7 +20,11 @@ let leases: Leases
 
 beforeEach(async () => {
   server = await startFakeApiServer([leasesPath])
-  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test', rate: false })
+  transport = createKubeTransport({
+    credentials: staticCredentials({ server: server.url }),
+    version: 'test',
+    rate: false,
+  })
   leases = { transport, namespace: 'skyhook', nowMs: () => Date.UTC(2026, 10, 20, 13, 0, 0, 123) }
 })
 
@@ -29,8 +33,16 @@ afterEach(async () => {
   await server.stop()
 })
 
-const node = (number: number): NodeIdentity => ({ name: `node-${number}`, uid: `uid-of-node-${number}`, bootId: `boot-${number}` })
-const request = (number: number, limit: Limit, progress: SlotProgress = { ...working, phase: 'preparing' }): SlotRequest => ({
+const node = (number: number): NodeIdentity => ({
+  name: `node-${number}`,
+  uid: `uid-of-node-${number}`,
+  bootId: `boot-${number}`,
+})
+const request = (
+  number: number,
+  limit: Limit,
+  progress: SlotProgress = { ...working, phase: 'preparing' },
+): SlotRequest => ({
   scope,
   node: node(number),
   progress,
@@ -76,7 +88,11 @@ describe('asking for a slot', () => {
   test('again returns the same slot and writes nothing', async () => {
     const slot = await acquireHeld(1, 2)
     const from = server.requests.length
-    expect(await acquire(leases, request(1, 2))).toMatchObject({ outcome: 'held', isNew: false, slot: { uid: slot.uid } })
+    expect(await acquire(leases, request(1, 2))).toMatchObject({
+      outcome: 'held',
+      isNew: false,
+      slot: { uid: slot.uid },
+    })
     expect(writesSince(from)).toEqual(['GET '])
   })
 
@@ -106,7 +122,9 @@ describe('asking for a slot', () => {
   })
 
   test('the ledger comes with the same LIST, and its epoch is written into the slot', async () => {
-    server.put(leasesPath, { metadata: { name: ledgerName(demo), labels: ledgerLabels(demo), annotations: { n: '5' } } })
+    server.put(leasesPath, {
+      metadata: { name: ledgerName(demo), labels: ledgerLabels(demo), annotations: { n: '5' } },
+    })
     const ledgerNames: string[] = []
     const got = await acquire(leases, {
       ...request(1, 1),
@@ -129,7 +147,9 @@ describe('asking for a slot', () => {
   })
 
   test('a slot that nobody can read counts', async () => {
-    server.put(leasesPath, { metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot'), [labelKeys.slotKind]: 'future' } } })
+    server.put(leasesPath, {
+      metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot'), [labelKeys.slotKind]: 'future' } },
+    })
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'waiting' })
   })
 })
@@ -137,7 +157,10 @@ describe('asking for a slot', () => {
 describe('when the answer to the CREATE is not a plain yes', () => {
   test('another node was faster: lost', async () => {
     server.fault(isPost, { kind: 'status', status: 409, reason: 'AlreadyExists' })
-    expect(await acquire(leases, request(1, 1))).toEqual({ outcome: 'lost', reason: `another node took ${indexedName(scope, 0)}` })
+    expect(await acquire(leases, request(1, 1))).toEqual({
+      outcome: 'lost',
+      reason: `another node took ${indexedName(scope, 0)}`,
+    })
   })
 
   test('answer lost, slot created: looks and holds it', async () => {
@@ -170,7 +193,10 @@ describe('when the answer to the CREATE is not a plain yes', () => {
 
   test('a CREATE that came through late is given back beside the slot in hand', async () => {
     const slot = await acquireHeld(1, 3)
-    server.put(leasesPath, { ...structuredClone(lease(slot)), metadata: { ...lease(slot)?.metadata, name: indexedName(scope, 1) + '0' } })
+    server.put(leasesPath, {
+      ...structuredClone(lease(slot)),
+      metadata: { ...lease(slot)?.metadata, name: indexedName(scope, 1) + '0' },
+    })
     expect(await acquire(leases, request(1, 3))).toMatchObject({ outcome: 'held', slot: { uid: slot.uid } })
     expect((await listScope(leases, scope)).slots).toHaveLength(1)
   })
@@ -183,7 +209,9 @@ describe('reporting progress', () => {
     const renewed = await renew(leases, slot, node(1), { ...working, phase: 'rebooting' })
     expect(renewed).toMatchObject({ outcome: 'held', slot: { phase: 'rebooting' } })
     expect(writesSince(from)).toEqual([`PUT /${slot.name}`])
-    expect(server.requests.at(-1)?.body).toMatchObject({ metadata: { uid: slot.uid, resourceVersion: slot.resourceVersion } })
+    expect(server.requests.at(-1)?.body).toMatchObject({
+      metadata: { uid: slot.uid, resourceVersion: slot.resourceVersion },
+    })
     expect(lease(slot)).toMatchObject({ spec: { leaseDurationSeconds: 1800 } })
   })
 
@@ -192,7 +220,10 @@ describe('reporting progress', () => {
     const existing = lease(slot) as FakeObject
     server.put(leasesPath, {
       ...existing,
-      metadata: { ...existing.metadata, annotations: { ...(existing.metadata['annotations'] as object), note: 'mine' } },
+      metadata: {
+        ...existing.metadata,
+        annotations: { ...(existing.metadata['annotations'] as object), note: 'mine' },
+      },
     })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held', slot: { phase: 'working' } })
     expect(lease(slot)).toMatchObject({ metadata: { annotations: { note: 'mine' } } })
@@ -208,7 +239,10 @@ describe('reporting progress', () => {
   test('never creates a slot that was deleted', async () => {
     const slot = await acquireHeld(1, 1)
     server.remove(leasesPath, slot.name)
-    expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'lost', reason: `Lease ${slot.name} was deleted` })
+    expect(await renew(leases, slot, node(1), working)).toMatchObject({
+      outcome: 'lost',
+      reason: `Lease ${slot.name} was deleted`,
+    })
     expect(lease(slot)).toBeUndefined()
   })
 
@@ -217,7 +251,10 @@ describe('reporting progress', () => {
     server.remove(leasesPath, slot.name)
     const theirs = await acquireHeld(2, 1)
     expect(theirs.name).toBe(slot.name)
-    expect(await renew(leases, slot, node(1), working)).toEqual({ outcome: 'lost', reason: `Lease ${slot.name} is held by node-2 now` })
+    expect(await renew(leases, slot, node(1), working)).toEqual({
+      outcome: 'lost',
+      reason: `Lease ${slot.name} is held by node-2 now`,
+    })
     server.remove(leasesPath, slot.name)
     await acquireHeld(1, 1)
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'lost' })
@@ -248,7 +285,9 @@ describe('right before the first step', () => {
     ['its batch is over', { limit: 5, epoch: 2 }],
   ])('yields when %s', async (_, admission) => {
     const slot = await acquireHeld(1, 1)
-    expect(await confirm(leases, slot, { ...request(1, 1), admissionFrom: () => admission })).toMatchObject({ outcome: 'yield' })
+    expect(await confirm(leases, slot, { ...request(1, 1), admissionFrom: () => admission })).toMatchObject({
+      outcome: 'yield',
+    })
   })
 
   test('a slot that a person deleted is lost; a failing LIST leaves it open', async () => {
@@ -264,7 +303,9 @@ describe('giving it back', () => {
   test('deletes exactly this slot', async () => {
     const slot = await acquireHeld(1, 1)
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
-    expect(server.requests.at(-1)?.body).toMatchObject({ preconditions: { uid: slot.uid, resourceVersion: slot.resourceVersion } })
+    expect(server.requests.at(-1)?.body).toMatchObject({
+      preconditions: { uid: slot.uid, resourceVersion: slot.resourceVersion },
+    })
     expect(lease(slot)).toBeUndefined()
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
   })
@@ -280,7 +321,10 @@ describe('giving it back', () => {
     const slot = await acquireHeld(1, 1)
     server.remove(leasesPath, slot.name)
     await acquireHeld(2, 1)
-    expect(await release(leases, slot, node(1))).toEqual({ outcome: 'lost', reason: `Lease ${slot.name} is held by node-2 now` })
+    expect(await release(leases, slot, node(1))).toEqual({
+      outcome: 'lost',
+      reason: `Lease ${slot.name} is held by node-2 now`,
+    })
     expect(lease(slot)).toBeDefined()
   })
 
@@ -329,46 +373,59 @@ describe('a node that is already disrupted', () => {
 })
 
 test('whatever is lost, cut or refused: the budget holds, and who says "held" has a Lease', async () => {
-  const faultArbitrary = fc.constantFrom({ kind: 'lose-answer' }, { kind: 'reset' }, { kind: 'cut' }, { kind: 'status', status: 500 }, {
-    kind: 'status',
-    status: 429,
-  } as const)
+  const faultArbitrary = fc.constantFrom(
+    { kind: 'lose-answer' },
+    { kind: 'reset' },
+    { kind: 'cut' },
+    { kind: 'status', status: 500 },
+    {
+      kind: 'status',
+      status: 429,
+    } as const,
+  )
   const actionArbitrary = fc.record({
     verb: fc.constantFrom('acquire', 'acquire', 'renew', 'release'),
     nodes: fc.uniqueArray(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 3 }),
-    fault: fc.option(fc.record({ fault: faultArbitrary, method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE') }), { nil: undefined }),
+    fault: fc.option(fc.record({ fault: faultArbitrary, method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE') }), {
+      nil: undefined,
+    }),
   })
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(actionArbitrary, { maxLength: 25 }), async (limit, actions) => {
-      for (const { name } of (await listScope(leases, scope)).slots) server.remove(leasesPath, name)
-      const heldByNode = new Map<number, Slot>()
-      for (const { verb, nodes, fault } of actions) {
-        let isInjected = fault === undefined
-        if (fault !== undefined) server.fault(({ method }) => !isInjected && (isInjected = method === fault.method), fault.fault as never)
-        await Promise.all(
-          nodes.map(async (number) => {
-            const ownSlot = heldByNode.get(number)
-            if (verb === 'acquire') {
-              const got = await acquire(leases, request(number, limit))
-              if (got.outcome === 'held') heldByNode.set(number, got.slot)
-            } else if (ownSlot !== undefined && verb === 'renew') {
-              const got = await renew(leases, ownSlot, node(number), working)
-              expect(got.outcome).not.toBe('lost') // nobody takes a slot from anybody
-              if (got.outcome === 'held') heldByNode.set(number, got.slot)
-            } else if (ownSlot !== undefined) {
-              const got = await release(leases, ownSlot, node(number))
-              expect(got.outcome).not.toBe('lost')
-              if (got.outcome === 'released') heldByNode.delete(number)
-            }
-          }),
-        )
-        isInjected = true
-        const { slots } = await listScope(leases, scope)
-        expect(slots.length).toBeLessThanOrEqual(limit)
-        for (const [number, slot] of heldByNode)
-          expect(slots.some(({ uid, holder }) => uid === slot.uid && holder === `node-${number}`)).toBe(true)
-      }
-    }),
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 3 }),
+      fc.array(actionArbitrary, { maxLength: 25 }),
+      async (limit, actions) => {
+        for (const { name } of (await listScope(leases, scope)).slots) server.remove(leasesPath, name)
+        const heldByNode = new Map<number, Slot>()
+        for (const { verb, nodes, fault } of actions) {
+          let isInjected = fault === undefined
+          if (fault !== undefined)
+            server.fault(({ method }) => !isInjected && (isInjected = method === fault.method), fault.fault as never)
+          await Promise.all(
+            nodes.map(async (number) => {
+              const ownSlot = heldByNode.get(number)
+              if (verb === 'acquire') {
+                const got = await acquire(leases, request(number, limit))
+                if (got.outcome === 'held') heldByNode.set(number, got.slot)
+              } else if (ownSlot !== undefined && verb === 'renew') {
+                const got = await renew(leases, ownSlot, node(number), working)
+                expect(got.outcome).not.toBe('lost') // nobody takes a slot from anybody
+                if (got.outcome === 'held') heldByNode.set(number, got.slot)
+              } else if (ownSlot !== undefined) {
+                const got = await release(leases, ownSlot, node(number))
+                expect(got.outcome).not.toBe('lost')
+                if (got.outcome === 'released') heldByNode.delete(number)
+              }
+            }),
+          )
+          isInjected = true
+          const { slots } = await listScope(leases, scope)
+          expect(slots.length).toBeLessThanOrEqual(limit)
+          for (const [number, slot] of heldByNode)
+            expect(slots.some(({ uid, holder }) => uid === slot.uid && holder === `node-${number}`)).toBe(true)
+        }
+      },
+    ),
     { numRuns: 60 },
   )
 })

@@ -1,8 +1,10 @@
 /**
- * The requests of the slot protocol. None of them waits or repeats in the background: each returns what became known, and the loop
- * decides. A cache is never read: an admission on old news would break the budget.
+ * The requests of the slot protocol. None of them waits or repeats in the background: each returns what became known,
+ * and the loop decides. A cache is never read: an admission on old news would break the budget.
  *
- * Time frees nothing here. A slot ends because its node deletes it, because the Node object is gone, or because a person deletes it.
+ * Time frees nothing here. A slot ends because its node deletes it, because the Node object is gone, or because a
+ * person deletes it.
+ * /
  */
 import { isAlreadyExists, isConflict, isNotFound, isTransient, isUnknownOutcome } from '../kube/errors.ts'
 import type { Scope } from './names.ts'
@@ -57,14 +59,18 @@ export type ReleaseOutcome =
   | { readonly outcome: 'lost'; readonly reason: string }
   | { readonly outcome: 'unknown'; readonly error: unknown }
 
-/** Conflicts with writers that are not ours (a person's annotation) are few: more than this is a fight and worth telling. */
+/**
+ * Conflicts with writers that are not ours (a person's annotation) are few: more than this is a fight and worth
+ * telling.
+ */
 const maxConflicts = 5
 
 const nowOf = ({ nowMs = Date.now }: Leases): number => nowMs()
 
 /**
- * Asks for one slot of the scope. Safe to repeat: a slot that is already ours is returned as it is. The Node's uid must be the one of
- * now, or garbage collection takes the slot away again.
+ * Asks for one slot of the scope. Safe to repeat: a slot that is already ours is returned as it is. The Node's uid must
+ * be the one of now, or garbage collection takes the slot away again.
+ * /
  */
 export async function acquire(leases: Leases, request: SlotRequest, signal?: AbortSignal): Promise<AcquireOutcome> {
   const { scope, node, progress, admissionFrom } = request
@@ -77,21 +83,28 @@ export async function acquire(leases: Leases, request: SlotRequest, signal?: Abo
   }
   const [ownSlot, ...duplicates] = ownSlots(listing.slots, scope, node)
   if (ownSlot !== undefined)
-    return (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot: ownSlot, isNew: false }
+    return (
+      (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot: ownSlot, isNew: false }
+    )
 
   const { limit, epoch } = admissionFrom(listing.ledgers)
   if (typeof limit === 'object')
     return { outcome: 'waiting', reason: `budget unknown: ${limit.unknown}`, holders: holdersOf(listing.slots) }
-  if (limit === 'unlimited') return await create(leases, { scope, node, progress: { ...progress, epoch } }, { kind: 'unlimited' }, signal)
+  if (limit === 'unlimited')
+    return await create(leases, { scope, node, progress: { ...progress, epoch } }, { kind: 'unlimited' }, signal)
   const index = pickIndex(admissibleIndices(heldIndices(listing.slots, scope), limit), node.uid)
   if (index === undefined) {
-    const reason = limit === 0 ? 'the budget is 0: no node may start' : `${listing.slots.length} of ${limit} slots are held`
+    const reason =
+      limit === 0 ? 'the budget is 0: no node may start' : `${listing.slots.length} of ${limit} slots are held`
     return { outcome: 'waiting', reason, holders: holdersOf(listing.slots) }
   }
   return await create(leases, { scope, node, progress: { ...progress, epoch } }, { index }, signal)
 }
 
-/** Takes a slot without asking for room: for a node that is already disrupted, whose capacity is gone whether we count it or not. */
+/**
+ * Takes a slot without asking for room: for a node that is already disrupted, whose capacity is gone whether we count
+ * it or not.
+ */
 export async function createRecoverySlot(
   leases: Leases,
   request: Omit<SlotRequest, 'admissionFrom'>,
@@ -100,8 +113,16 @@ export async function createRecoverySlot(
   return await create(leases, request, { kind: 'recovery' }, signal)
 }
 
-/** Right before the first step: is the slot still ours, and would it still be granted? From then on a holder only goes forward. */
-export async function confirm(leases: Leases, slot: Slot, request: SlotRequest, signal?: AbortSignal): Promise<ConfirmOutcome> {
+/**
+ * Right before the first step: is the slot still ours, and would it still be granted? From then on a holder only goes
+ * forward.
+ */
+export async function confirm(
+  leases: Leases,
+  slot: Slot,
+  request: SlotRequest,
+  signal?: AbortSignal,
+): Promise<ConfirmOutcome> {
   const { scope, node, admissionFrom } = request
   let listing: ScopeListing
   try {
@@ -111,23 +132,32 @@ export async function confirm(leases: Leases, slot: Slot, request: SlotRequest, 
     return { outcome: 'unknown', error }
   }
   const ownSlot = listing.slots.find(({ uid }) => uid === slot.uid)
-  if (ownSlot === undefined || !isHeldBy(ownSlot, node)) return { outcome: 'lost', reason: `Lease ${slot.name} is gone` }
+  if (ownSlot === undefined || !isHeldBy(ownSlot, node))
+    return { outcome: 'lost', reason: `Lease ${slot.name} is gone` }
   const duplicates = ownSlots(listing.slots, scope, node).filter(({ uid }) => uid !== ownSlot.uid)
   const releaseError = await releaseDuplicates(leases, duplicates, node, signal)
   if (releaseError !== undefined) return releaseError
   const { limit, epoch } = admissionFrom(listing.ledgers)
   if (typeof limit === 'object') return { outcome: 'yield', slot: ownSlot, reason: `budget unknown: ${limit.unknown}` }
-  if (epoch !== undefined && epoch !== ownSlot.epoch) return { outcome: 'yield', slot: ownSlot, reason: `batch ${ownSlot.epoch} is over` }
+  if (epoch !== undefined && epoch !== ownSlot.epoch)
+    return { outcome: 'yield', slot: ownSlot, reason: `batch ${ownSlot.epoch} is over` }
   if (limit === 'unlimited') return { outcome: 'held', slot: ownSlot }
   const others = heldIndices(
     listing.slots.filter((other) => other !== ownSlot && !duplicates.includes(other)),
     scope,
   )
   if (isStillAdmissible(ownSlot.index, others, limit)) return { outcome: 'held', slot: ownSlot }
-  return { outcome: 'yield', slot: ownSlot, reason: `the budget fell to ${limit} while ${others.length + 1} slots were held` }
+  return {
+    outcome: 'yield',
+    slot: ownSlot,
+    reason: `the budget fell to ${limit} while ${others.length + 1} slots were held`,
+  }
 }
 
-/** Reports progress, and proves that the slot is still ours. Only `held` allows what comes next; `unknown` may be repeated. */
+/**
+ * Reports progress, and proves that the slot is still ours. Only `held` allows what comes next; `unknown` may be
+ * repeated.
+ */
 export async function renew(
   leases: Leases,
   slot: Slot,
@@ -153,7 +183,12 @@ export async function renew(
 }
 
 /** Gives the slot back, exactly this one. Safe to repeat. */
-export async function release(leases: Leases, slot: Slot, node: NodeIdentity, signal?: AbortSignal): Promise<ReleaseOutcome> {
+export async function release(
+  leases: Leases,
+  slot: Slot,
+  node: NodeIdentity,
+  signal?: AbortSignal,
+): Promise<ReleaseOutcome> {
   let current = slot
   for (let attempt = 0; ; attempt++) {
     let failure: unknown
@@ -165,12 +200,14 @@ export async function release(leases: Leases, slot: Slot, node: NodeIdentity, si
     } catch (error) {
       signal?.throwIfAborted()
       if (isNotFound(error)) return { outcome: 'released' }
-      if ((!isConflict(error) && !isUnknownOutcome(error)) || attempt >= maxConflicts) return { outcome: 'unknown', error }
+      if ((!isConflict(error) && !isUnknownOutcome(error)) || attempt >= maxConflicts)
+        return { outcome: 'unknown', error }
       failure = error
     }
     const observed = await observeSlot(leases, slot, node, signal)
     if (observed.is === 'unknown') return { outcome: 'unknown', error: failure }
-    if (observed.is === 'gone' || (observed.is === 'foreign' && isUnknownOutcome(failure))) return { outcome: 'released' }
+    if (observed.is === 'gone' || (observed.is === 'foreign' && isUnknownOutcome(failure)))
+      return { outcome: 'released' }
     if (observed.is === 'foreign') return { outcome: 'lost', reason: observed.reason }
     current = observed.slot
   }
@@ -190,7 +227,8 @@ async function create(
     failure = new Error('the server answered the CREATE of a slot with something else')
   } catch (error) {
     signal?.throwIfAborted()
-    if (isAlreadyExists(error) && 'index' in target) return { outcome: 'lost', reason: `another node took ${body.metadata.name}` }
+    if (isAlreadyExists(error) && 'index' in target)
+      return { outcome: 'lost', reason: `another node took ${body.metadata.name}` }
     if (!isAlreadyExists(error) && !isTransient(error)) {
       return {
         outcome: 'waiting',
@@ -206,7 +244,10 @@ async function create(
   return { outcome: 'unknown', error: failure }
 }
 
-/** A CREATE that was given up as unanswered may come through late, beside the slot taken meanwhile: it would count a second time. */
+/**
+ * A CREATE that was given up as unanswered may come through late, beside the slot taken meanwhile: it would count a
+ * second time.
+ */
 async function releaseDuplicates(
   leases: Leases,
   duplicates: readonly Slot[],
@@ -222,7 +263,9 @@ async function releaseDuplicates(
 
 /** Our slots of the scope, the one to keep first. */
 function ownSlots(slots: readonly Slot[], scope: Scope, node: NodeIdentity): Slot[] {
-  return slots.filter((slot) => slot.scope === scope.hash && isHeldBy(slot, node)).toSorted((a, b) => a.index - b.index || 0)
+  return slots
+    .filter((slot) => slot.scope === scope.hash && isHeldBy(slot, node))
+    .toSorted((a, b) => a.index - b.index || 0)
 }
 
 const holdersOf = (slots: readonly Slot[]): string[] => [...new Set(slots.map(({ holder }) => holder))].toSorted()

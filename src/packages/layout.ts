@@ -24,7 +24,10 @@ export const stateDir = (folders: HostFolders, skyhook: string): string => `${fo
 export const logDir = (folders: HostFolders, skyhook: string): string => `${folders.agentLogRoot}/${skyhook}`
 
 /** The package's content with its configuration: SKYHOOK_DIR, and the folder that steps run in. */
-export function copyDir(folders: HostFolders, { skyhook, skyhookUid, generation, name, version }: PackageInstance): string {
+export function copyDir(
+  folders: HostFolders,
+  { skyhook, skyhookUid, generation, name, version }: PackageInstance,
+): string {
   return `${stateDir(folders, skyhook)}/${name}-${version}-${skyhookUid}-${generation}`
 }
 

@@ -1,4 +1,7 @@
-/** Keys that the agent writes to or reads from Kubernetes objects. The operator's stay as they are: other tools read them. */
+/**
+ * Keys that the agent writes to or reads from Kubernetes objects. The operator's stay as they are: other tools read
+ * them.
+ */
 export const prefix = 'skyhook.nvidia.com'
 
 export const nodeStateKey = (skyhook: string): string => `${prefix}/nodeState_${skyhook}`

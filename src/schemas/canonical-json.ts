@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 
-/** JSON with sorted keys and no blanks; what is empty or absent is left out, so both hash alike. Arrays keep their order. */
+/**
+ * JSON with sorted keys and no blanks; what is empty or absent is left out, so both hash alike. Arrays keep their
+ * order.
+ */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(compact(value)) ?? 'null'
 }

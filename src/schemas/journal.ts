@@ -27,7 +27,9 @@ export const openSteps = (journal: Journal): StepAttempt[] => Object.values(jour
 
 export const openStepsOf = ({ packages, canceling = [] }: SkyhookRecord): StepAttempt[] => [
   ...canceling,
-  ...Object.values(packages).flatMap(({ attempt }) => attempt?.steps.filter(({ result }) => result === undefined) ?? []),
+  ...Object.values(packages).flatMap(
+    ({ attempt }) => attempt?.steps.filter(({ result }) => result === undefined) ?? [],
+  ),
 ]
 
 export type SkyhookRecord = {
@@ -49,7 +51,10 @@ export type SkyhookRecord = {
   readonly priorReboots?: Readonly<Record<string, number>>
   /** Steps that the agent itself guards against repetition, keyed by stages/flags; value = time in ms. */
   readonly flags: Readonly<Record<string, number>>
-  /** Steps under way whose work is not wanted any more: they are stopped, and nothing of their package starts before they have ended. */
+  /**
+   * Steps under way whose work is not wanted any more: they are stopped, and nothing of their package starts before
+   * they have ended.
+   */
   readonly canceling?: readonly CanceledStep[]
   /** The interrupt under way or just done, see stages/interrupt/merge.ts. */
   readonly interrupt?: InterruptRun
@@ -60,7 +65,10 @@ export type SkyhookRecord = {
     readonly untilMs?: number
     readonly reason?: { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
   }
-  /** A person's edit of nodeState that was dealt with: `<rev of the companion>/<hash of the text>`, or `…/removed` for a reset. */
+  /**
+   * A person's edit of nodeState that was dealt with: `<rev of the companion>/<hash of the text>`, or `…/removed` for a
+   * reset.
+   */
   readonly edit?: string
   /** What is, or is about to be, on the Node: the base that a person's edit is compared with. */
   readonly published?: Published
@@ -80,7 +88,9 @@ export type Lifecycle = {
   readonly startedAtMs: number
   /** Generation of the Skyhook when the work began. */
   readonly generation: number
-  /** Set once an interrupt other than noop ran: the node must show Ready of this boot before it goes back to service. */
+  /**
+   * Set once an interrupt other than noop ran: the node must show Ready of this boot before it goes back to service.
+   */
   readonly interruptedAtMs?: number
   /** The interrupt restarted the kubelet or the container runtime: Ready must hold for a while to be believed. */
   readonly restartedRuntime?: boolean
@@ -110,13 +120,16 @@ export type PackageRecord = {
   /** Another version took its place without uninstalling it (uninstall policy): shown, and never worked on. */
   readonly retained?: boolean
   /**
-   * The interrupt that this package owes before it is complete. With `when: required` because the package said so alone: a boot since
-   * then is as good as the interrupt.
+   * The interrupt that this package owes before it is complete. With `when: required` because the package said so
+   * alone: a boot since then is as good as the interrupt.
+   * /
    */
   readonly pendingInterrupt?: Interrupt & { readonly alsoRestartAllServices?: boolean }
   /** The interrupt that was made for it last. */
   readonly lastInterrupt?: Interrupt & { readonly alsoRestartAllServices?: boolean }
-  /** What the package said when config had passed, and in which boot; gone with the interrupt. It is not asked again. */
+  /**
+   * What the package said when config had passed, and in which boot; gone with the interrupt. It is not asked again.
+   */
   readonly interruptRequirement?: { readonly required: boolean; readonly bootId: string }
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
   readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }

@@ -35,7 +35,12 @@ export type LabelSelectorRequirement = {
   readonly values?: readonly string[]
 }
 
-export type Taint = { readonly key: string; readonly value?: string; readonly effect: string; readonly timeAdded?: string }
+export type Taint = {
+  readonly key: string
+  readonly value?: string
+  readonly effect: string
+  readonly timeAdded?: string
+}
 
 export type Toleration = {
   readonly key?: string

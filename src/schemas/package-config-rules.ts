@@ -1,9 +1,7 @@
 /** The rules of config.json that a schema cannot say: what steps and modes mean to one another. */
 import { environmentNameProblem, environmentTextProblem } from './environment-variable.ts'
-import { checkOf, stagesWithSteps } from './package-config.ts'
-import type { PackageConfigFile, StepFile } from './package-config.ts'
-import { pointerSegment } from './validation.ts'
-import type { Problem } from './validation.ts'
+import { checkOf, stagesWithSteps, type PackageConfigFile, type StepFile } from './package-config.ts'
+import { pointerSegment, type Problem } from './validation.ts'
 
 type PlacedStep = { readonly mode: string; readonly pointer: string; readonly step: StepFile }
 
@@ -14,13 +12,20 @@ export function ruleProblems(file: PackageConfigFile): Problem[] {
 
 /** What works, but probably not as its author thinks. */
 export function ruleWarnings(file: PackageConfigFile): Problem[] {
-  return [...uncheckedSteps(file), ...repeatedSteps(file), ...placedSteps(file).flatMap(stepWarnings), ...interruptWarning(file)]
+  return [
+    ...uncheckedSteps(file),
+    ...repeatedSteps(file),
+    ...placedSteps(file).flatMap(stepWarnings),
+    ...interruptWarning(file),
+  ]
 }
 
 function placedSteps(file: PackageConfigFile): PlacedStep[] {
   return Object.entries(file.modes)
     .filter(([mode]) => mode !== 'interrupt')
-    .flatMap(([mode, steps]) => (steps as readonly StepFile[]).map((step, index) => ({ mode, pointer: `/modes/${mode}/${index}`, step })))
+    .flatMap(([mode, steps]) =>
+      (steps as readonly StepFile[]).map((step, index) => ({ mode, pointer: `/modes/${mode}/${index}`, step })),
+    )
 }
 
 /** The name is a folder beside these files of the flags folder. */
@@ -28,7 +33,13 @@ function nameProblems(file: PackageConfigFile): Problem[] {
   const value = file.package_name
   const isReserved = value === 'START' || value === 'check_results' || value.endsWith('_ALL_CHECKED')
   return isReserved
-    ? [{ pointer: '/package_name', message: 'is the name of a file in the flags folder; give the package another', value }]
+    ? [
+        {
+          pointer: '/package_name',
+          message: 'is the name of a file in the flags folder; give the package another',
+          value,
+        },
+      ]
     : []
 }
 
@@ -54,7 +65,10 @@ function modeProblems(file: PackageConfigFile): Problem[] {
 function stepProblems({ mode, pointer, step }: PlacedStep): Problem[] {
   const problems: Problem[] = []
   if (step.upgrade_step && mode !== 'upgrade' && mode !== 'upgrade-check') {
-    problems.push({ pointer: `${pointer}/upgrade_step`, message: `can be true in upgrade and upgrade-check only, not in ${mode}` })
+    problems.push({
+      pointer: `${pointer}/upgrade_step`,
+      message: `can be true in upgrade and upgrade-check only, not in ${mode}`,
+    })
   }
   if (step.upgrade_step && step.arguments.length > 0) {
     problems.push({
@@ -114,7 +128,12 @@ function repeatedSteps(file: PackageConfigFile): Problem[] {
         identities.add(identity)
         return []
       }
-      return [{ pointer: `/modes/${mode}/${index}`, message: 'is the same as an earlier step and, with idempotence false, never runs' }]
+      return [
+        {
+          pointer: `/modes/${mode}/${index}`,
+          message: 'is the same as an earlier step and, with idempotence false, never runs',
+        },
+      ]
     })
   })
 }
@@ -123,8 +142,13 @@ function stepWarnings({ pointer, step }: PlacedStep): Problem[] {
   const warnings: Problem[] = []
   const invalidCodes = step.returncodes.filter((code) => code < 0 || code > 255)
   if (invalidCodes.length > 0)
-    warnings.push({ pointer: `${pointer}/returncodes`, message: 'has codes that no process can exit with (0 to 255)', value: invalidCodes })
-  if (!step.on_host) warnings.push({ pointer: `${pointer}/on_host`, message: 'false has no effect: steps always run on the host' })
+    warnings.push({
+      pointer: `${pointer}/returncodes`,
+      message: 'has codes that no process can exit with (0 to 255)',
+      value: invalidCodes,
+    })
+  if (!step.on_host)
+    warnings.push({ pointer: `${pointer}/on_host`, message: 'false has no effect: steps always run on the host' })
   return warnings
 }
 

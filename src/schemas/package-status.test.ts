@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest'
 import { maxMessageLength, parsePackageStatus } from './package-status.ts'
 
-const status = { v: 1, package: 'os-update', bootId: 'boot', message: 'all is well', requests: { run: true, interrupt: false }, facts: {} }
+const status = {
+  v: 1,
+  package: 'os-update',
+  bootId: 'boot',
+  message: 'all is well',
+  requests: { run: true, interrupt: false },
+  facts: {},
+}
 const parse = (change: object) => parsePackageStatus(JSON.stringify({ ...status, ...change }), 'os-update')
 
 test('what is understood, whatever else is in it', () => {
@@ -24,7 +31,11 @@ test.each<[string, object, string]>([
   ['of another package', { package: 'other' }, 'its package is "other" instead of "os-update"'],
   ['without a boot', { bootId: undefined }, 'its bootId is missing'],
   ['without a message', { message: 1 }, 'its message is no text'],
-  ['that requests half', { requests: { run: true } }, 'its requests are not {"run": true or false, "interrupt": true or false}'],
+  [
+    'that requests half',
+    { requests: { run: true } },
+    'its requests are not {"run": true or false, "interrupt": true or false}',
+  ],
   ['that requests nothing readable', { requests: null }, 'its requests are not'],
 ])('one %s is refused', (_, change, problem) => {
   expect(parse(change)).toEqual({ outcome: 'invalid', problem: expect.stringContaining(problem) as string })

@@ -13,7 +13,13 @@ const step = {
   upgrade_step: false,
 }
 const both = { apply: [step], 'apply-check': [step] }
-const base = { schema_version: 'v1', package_name: 'probe', package_version: '1.0.0', expected_config_files: [] as string[], modes: both }
+const base = {
+  schema_version: 'v1',
+  package_name: 'probe',
+  package_version: '1.0.0',
+  expected_config_files: [] as string[],
+  modes: both,
+}
 
 const parse = (change: object) => parsePackageConfig(JSON.stringify({ ...base, ...change }))
 const parseStep = (change: object) => parse({ modes: { apply: [{ ...step, ...change }], 'apply-check': [step] } })
@@ -58,11 +64,23 @@ describe('what the operator refuses is refused, with place and value', () => {
     ['no modes', { modes: {} }, 'config.json /modes: has no step in any mode'],
     ['checks only', { modes: { 'apply-check': [step] } }, 'config.json /modes: has none of apply, config'],
     ['an interrupt only', { modes: { interrupt: [step] } }, 'config.json /modes: has no step in any mode'],
-    ['an action without check', { modes: { config: [step] } }, 'config.json /modes/config-check: has no step although config has'],
-    ['a version of two numbers', { package_version: '1.0' }, 'config.json /package_version = "1.0": must be a semantic version'],
+    [
+      'an action without check',
+      { modes: { config: [step] } },
+      'config.json /modes/config-check: has no step although config has',
+    ],
+    [
+      'a version of two numbers',
+      { package_version: '1.0' },
+      'config.json /package_version = "1.0": must be a semantic version',
+    ],
     ['a version with leading zeros', { package_version: '2024.05.10' }, 'config.json /package_version = "2024.05.10"'],
     ['a version with a v', { package_version: 'v1.0.0' }, 'config.json /package_version'],
-    ['expected files that are no list', { expected_config_files: 'a' }, 'config.json /expected_config_files = "a": must be a list'],
+    [
+      'expected files that are no list',
+      { expected_config_files: 'a' },
+      'config.json /expected_config_files = "a": must be a list',
+    ],
   ])('%s', (_, change, message) => {
     expect(problems(parse(change)).join('\n')).toContain(message)
   })
@@ -71,20 +89,31 @@ describe('what the operator refuses is refused, with place and value', () => {
     ['an unknown key', { retries: 1 }, '/modes/apply/0/retries: is not known; known here: name, path'],
     ['a blank in its name', { name: 'a b' }, '/modes/apply/0/name = "a b": must be letters, digits'],
     ['an accent in its name', { name: 'é' }, '/modes/apply/0/name'],
-    ['no return codes', { returncodes: [] }, '/modes/apply/0/returncodes = []: must be a list of at least one exit code'],
+    [
+      'no return codes',
+      { returncodes: [] },
+      '/modes/apply/0/returncodes = []: must be a list of at least one exit code',
+    ],
     ['true as return code', { returncodes: [true] }, '/modes/apply/0/returncodes/0 = true: must be an integer'],
     ['null as environment', { env: null }, '/modes/apply/0/env = null: must be an object of strings'],
     ['a number in its environment', { env: { A: 1 } }, '/modes/apply/0/env/A = 1: must be a string'],
-    ['upgrade_step in apply', { upgrade_step: true }, '/modes/apply/0/upgrade_step: can be true in upgrade and upgrade-check only'],
+    [
+      'upgrade_step in apply',
+      { upgrade_step: true },
+      '/modes/apply/0/upgrade_step: can be true in upgrade and upgrade-check only',
+    ],
   ])('a step with %s', (_, change, message) => {
     expect(problems(parseStep(change)).join('\n')).toContain(`config.json ${message}`)
   })
 
-  test.each(['name', 'path', 'arguments', 'returncodes', 'on_host', 'idempotence', 'upgrade_step'])('a step without %s', (key) => {
-    expect(problems(parse({ modes: { apply: [without(key)], 'apply-check': [step] } }))).toEqual([
-      `config.json /modes/apply/0/${key}: is missing`,
-    ])
-  })
+  test.each(['name', 'path', 'arguments', 'returncodes', 'on_host', 'idempotence', 'upgrade_step'])(
+    'a step without %s',
+    (key) => {
+      expect(problems(parse({ modes: { apply: [without(key)], 'apply-check': [step] } }))).toEqual([
+        `config.json /modes/apply/0/${key}: is missing`,
+      ])
+    },
+  )
 
   test('an upgrade step with arguments', () => {
     const upgrade = { ...step, upgrade_step: true, arguments: ['x'] }
@@ -99,9 +128,12 @@ describe('what the operator takes and should not', () => {
     expect(problems(parse({ package_name })).join()).toContain('/package_name')
   })
 
-  test.each(['START', 'check_results', 'apply-check_ALL_CHECKED'])('a package named %s would collide with a file', (package_name) => {
-    expect(problems(parse({ package_name })).join()).toContain('flags folder')
-  })
+  test.each(['START', 'check_results', 'apply-check_ALL_CHECKED'])(
+    'a package named %s would collide with a file',
+    (package_name) => {
+      expect(problems(parse({ package_name })).join()).toContain('flags folder')
+    },
+  )
 
   test.each(['', '../run.sh', '/bin/sh', 'a/../../b', 'a/..', 'dir/', 'a\nb'])('a step at %j', (path) => {
     expect(problems(parseStep({ path })).join()).toContain('/modes/apply/0/path')
@@ -151,12 +183,14 @@ test.each(['', '{', 'null', '[]', '"v1"', '\ufeff{}'])('%j is an error, not an e
 })
 
 test('no text and no value in any place makes the parser throw', () => {
-  const anywhere = fc.tuple(fc.constantFrom(...Object.keys(base), ...Object.keys(step)), fc.jsonValue()).map(([key, value]) => {
-    const change = { [key]: value }
-    return key in step
-      ? JSON.stringify({ ...base, modes: { apply: [{ ...step, ...change }], 'apply-check': [step] } })
-      : JSON.stringify({ ...base, ...change })
-  })
+  const anywhere = fc
+    .tuple(fc.constantFrom(...Object.keys(base), ...Object.keys(step)), fc.jsonValue())
+    .map(([key, value]) => {
+      const change = { [key]: value }
+      return key in step
+        ? JSON.stringify({ ...base, modes: { apply: [{ ...step, ...change }], 'apply-check': [step] } })
+        : JSON.stringify({ ...base, ...change })
+    })
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.json(), anywhere), (text) => {
       expect(['valid', 'invalid']).toContain(parsePackageConfig(text).outcome)
@@ -189,7 +223,16 @@ test('the words of the file become those of the code', () => {
         },
       ],
       'apply-check': [
-        { name: 'run', path: 'run.sh', arguments: [], returncodes: [0], onHost: true, env: {}, idempotence: 'step', upgradeStep: false },
+        {
+          name: 'run',
+          path: 'run.sh',
+          arguments: [],
+          returncodes: [0],
+          onHost: true,
+          env: {},
+          idempotence: 'step',
+          upgradeStep: false,
+        },
       ],
     },
   })
@@ -198,7 +241,9 @@ test('the words of the file become those of the code', () => {
 describe('warnings', () => {
   const warnings = (modes: object): string[] => {
     const result = parse({ modes })
-    return result.outcome === 'valid' ? result.warnings.map((problem) => problemText('config.json', problem)) : ['invalid']
+    return result.outcome === 'valid'
+      ? result.warnings.map((problem) => problemText('config.json', problem))
+      : ['invalid']
   }
 
   test.each([
@@ -219,14 +264,18 @@ describe('warnings', () => {
 
   test('a repeated step that its own flag will suppress', () => {
     const once = { ...step, idempotence: false }
-    expect(warnings({ apply: [once, once], 'apply-check': [step] }).join()).toContain('/modes/apply/1: is the same as an earlier step')
+    expect(warnings({ apply: [once, once], 'apply-check': [step] }).join()).toContain(
+      '/modes/apply/1: is the same as an earlier step',
+    )
     expect(warnings({ config: [once, once], 'config-check': [step] })).toEqual([])
   })
 
   test('codes no process has, on_host false, an interrupt mode', () => {
-    const text = warnings({ apply: [{ ...step, returncodes: [0, 256, -1], on_host: false }], 'apply-check': [step], interrupt: [1] }).join(
-      '\n',
-    )
+    const text = warnings({
+      apply: [{ ...step, returncodes: [0, 256, -1], on_host: false }],
+      'apply-check': [step],
+      interrupt: [1],
+    }).join('\n')
     expect(text).toContain('/modes/apply/0/returncodes = [256,-1]')
     expect(text).toContain('/modes/apply/0/on_host: false has no effect')
     expect(text).toContain('/modes/interrupt: is never run')

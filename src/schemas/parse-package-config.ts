@@ -1,17 +1,24 @@
 import { validatePackageConfig } from './generated/package-config-validator.ts'
 import { ruleProblems, ruleWarnings } from './package-config-rules.ts'
-import { checkOf, stagesWithSteps } from './package-config.ts'
-import type { Mode, PackageConfig, PackageConfigFile, Step, StepFile } from './package-config.ts'
-import { schemaProblems } from './validation.ts'
-import type { Problem } from './validation.ts'
+import {
+  checkOf,
+  stagesWithSteps,
+  type Mode,
+  type PackageConfig,
+  type PackageConfigFile,
+  type Step,
+  type StepFile,
+} from './package-config.ts'
+import { schemaProblems, type Problem } from './validation.ts'
 
 export type ParsedPackageConfig =
   | { readonly outcome: 'valid'; readonly config: PackageConfig; readonly warnings: readonly Problem[] }
   | { readonly outcome: 'invalid'; readonly problems: readonly Problem[] }
 
 /**
- * Reads the text of a config.json: syntax, version, schema, then the rules between its parts. Reports every problem found,
- * each with its JSON pointer. Files need not exist: see packages/step/load-package.ts. Never throws.
+ * Reads the text of a config.json: syntax, version, schema, then the rules between its parts. Reports every problem
+ * found, each with its JSON pointer. Files need not exist: see packages/step/load-package.ts. Never throws.
+ * /
  */
 export function parsePackageConfig(text: string): ParsedPackageConfig {
   let document: unknown
@@ -53,7 +60,12 @@ function configOf(file: PackageConfigFile): PackageConfig {
       if (steps) modes[mode] = steps.map(stepOf)
     }
   }
-  return { packageName: file.package_name, packageVersion: file.package_version, expectedConfigFiles: file.expected_config_files, modes }
+  return {
+    packageName: file.package_name,
+    packageVersion: file.package_version,
+    expectedConfigFiles: file.expected_config_files,
+    modes,
+  }
 }
 
 function stepOf(step: StepFile): Step {

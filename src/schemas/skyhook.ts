@@ -25,7 +25,11 @@ export type SkyhookSpec = {
   readonly bootstrap?: { readonly count?: number }
 }
 
-export type InterruptionBudget = { readonly percent?: number | null; readonly count?: number | null; readonly maxCount?: number }
+export type InterruptionBudget = {
+  readonly percent?: number | null
+  readonly count?: number | null
+  readonly maxCount?: number
+}
 
 export type DrainSpec = {
   readonly cordon?: 'early' | 'late'
@@ -73,7 +77,15 @@ export type StageName = 'uninstall' | 'apply' | 'upgrade' | 'config' | 'interrup
 /** State of one package entry on a Node, published. `unknown` is read, never written. */
 export type EntryState = 'complete' | 'in_progress' | 'skipped' | 'erroring' | 'unknown'
 /** Status of one Skyhook on one Node, published as annotation and label. */
-export type NodeStatus = 'unknown' | 'complete' | 'blocked' | 'waiting' | 'disabled' | 'paused' | 'in_progress' | 'erroring'
+export type NodeStatus =
+  | 'unknown'
+  | 'complete'
+  | 'blocked'
+  | 'waiting'
+  | 'disabled'
+  | 'paused'
+  | 'in_progress'
+  | 'erroring'
 /** What the holder of a slot is doing, as its Lease says. */
 export type SlotPhase =
   | 'preparing'

@@ -13,17 +13,26 @@ export type Validate = { (data: unknown): boolean; errors?: readonly ValidationE
 /** What is wrong at one place of a document. `pointer` is a JSON pointer (RFC 6901), empty for the whole document. */
 export type Problem = { readonly pointer: string; readonly message: string; readonly value?: unknown }
 
-/** One problem per violated place, in words made from the schema's own descriptions; the deepest place wins over its parents. */
+/**
+ * One problem per violated place, in words made from the schema's own descriptions; the deepest place wins over its
+ * parents.
+ */
 export function schemaProblems(errors: readonly ValidationError[]): Problem[] {
   return errors.map((error) => {
     const { description } = error.parentSchema ?? {}
     switch (error.keyword) {
       case 'required':
-        return { pointer: `${error.instancePath}/${pointerSegment(String(error.params.missingProperty))}`, message: 'is missing' }
+        return {
+          pointer: `${error.instancePath}/${pointerSegment(String(error.params.missingProperty))}`,
+          message: 'is missing',
+        }
       case 'additionalProperties': {
         const name = String(error.params.additionalProperty)
         const known = Object.keys(error.parentSchema?.properties ?? {})
-        return { pointer: `${error.instancePath}/${pointerSegment(name)}`, message: `is not known; known here: ${known.join(', ')}` }
+        return {
+          pointer: `${error.instancePath}/${pointerSegment(name)}`,
+          message: `is not known; known here: ${known.join(', ')}`,
+        }
       }
       default:
         return { pointer: error.instancePath, message: `must be ${description ?? 'something else'}`, value: error.data }

@@ -35,7 +35,10 @@ describe('a first install', () => {
     expect(node.executedSteps).toEqual([])
     expect(node.status()).toBe('waiting')
     expect(node.reason()).toBe('WaitingForSlot')
-    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ reason: 'WaitingForSlot', message: 'all slots are held' })
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({
+      reason: 'WaitingForSlot',
+      message: 'all slots are held',
+    })
     node.areSlotsGranted = true
     node.settleFor(20_000)
     expect(node.status()).toBe('complete')
@@ -95,7 +98,12 @@ describe('holds', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } }, { 'skyhook.nvidia.com/pause': 'true' })
     node.settleFor(1_000)
-    expect([node.status(), node.reason(), node.executedSteps, node.preparations.size]).toEqual(['paused', 'Paused', [], 0])
+    expect([node.status(), node.reason(), node.executedSteps, node.preparations.size]).toEqual([
+      'paused',
+      'Paused',
+      [],
+      0,
+    ])
   })
 
   test('pause during a step: it ends and is recorded, nothing new starts, the slot stays', () => {
@@ -251,7 +259,10 @@ describe('OVERLAY_ALWAYS_RUN_STEP', () => {
     ['false', 1],
   ])('%s: a guarded step runs %i times', (value, times) => {
     const node = new NodeSimulator()
-    node.images.set('r/pkg:1.0.0', simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('c.sh')] }))
+    node.images.set(
+      'r/pkg:1.0.0',
+      simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('c.sh')] }),
+    )
     node.exitCodes.set('a apply-check', 1)
     node.apply('s', { packages: { a: pkg('1.0.0', { env: [{ name: 'OVERLAY_ALWAYS_RUN_STEP', value }] }) } })
     node.settleFor(1_000)

@@ -2,21 +2,27 @@ import type { Journal, SkyhookRecord } from '../schemas/journal.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
 import { sortByPriority } from './skyhook/priority.ts'
 import type { Action, NodePatch, Plan, StageEvent, TimedReason } from './model/plan.ts'
-import { emptyPatch, isEmptyPatch, nextPublished, removalPatch, nodeShowsComplete, skyhookPatch } from './publish/node-annotations.ts'
+import {
+  emptyPatch,
+  isEmptyPatch,
+  nextPublished,
+  removalPatch,
+  nodeShowsComplete,
+  skyhookPatch,
+} from './publish/node-annotations.ts'
 import { reconcileAnnotations, existingEdit } from './publish/reconcile-annotations.ts'
-import { reasonReportDelayMs } from './model/reasons.ts'
-import type { Reason } from './model/reasons.ts'
+import { reasonReportDelayMs, type Reason } from './model/reasons.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
-import { cordonState } from './drain/drain.ts'
-import type { PodWatch } from './drain/drain.ts'
+import { cordonState, type PodWatch } from './drain/drain.ts'
 import { recordBoot } from './package/reapply-on-boot.ts'
 import { planUnselected, planDeleted } from './skyhook/departure.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from './model/snapshot.ts'
 
 /**
- * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same world
- * gives the same plan, and events only cause it to be asked again.
+ * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same
+ * world gives the same plan, and events only cause it to be asked again.
+ * /
  */
 export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>): Plan {
   const events: StageEvent[] = []
@@ -24,14 +30,19 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   const needed = new Set<string>()
   const reasons = new Map<string, TimedReason>()
   const patches: NodePatch[] = []
-  let requeueAtMs = Number.POSITIVE_INFINITY
+  let requeueAtMs = Infinity
 
   const reconciled = reconcileAnnotations(recordBoot(snapshot.journal, snapshot), snapshot.node)
   events.push(...reconciled.events)
   const records: Record<string, SkyhookRecord> = { ...reconciled.journal.skyhooks }
   const current: Snapshot = { ...snapshot, journal: { ...reconciled.journal, skyhooks: records } } // what is decided for one is seen by the next
 
-  const commit = (name: string, record: SkyhookRecord, timed: TimedReason | undefined, show: 'shown' | 'removed'): void => {
+  const commit = (
+    name: string,
+    record: SkyhookRecord,
+    timed: TimedReason | undefined,
+    show: 'shown' | 'removed',
+  ): void => {
     if (timed) {
       reasons.set(name, timed)
       const reportAtMs = timed.sinceMs + reasonReportDelayMs
@@ -72,7 +83,8 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     for (const key of builder.needed) needed.add(key)
     commit(name, record, timed, 'shown')
     if (isSelected(view, current)) spec.required(view, planned.complete)
-    if (precedingSkyhook === undefined && !planned.complete && blocksLowerPriority(view, current)) precedingSkyhook = name
+    if (precedingSkyhook === undefined && !planned.complete && blocksLowerPriority(view, current))
+      precedingSkyhook = name
   }
 
   if (snapshot.skyhooks.known) {
@@ -90,7 +102,8 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     if (snapshot.slots.known) {
       for (const slot of snapshot.slots.value) {
         const isOwned = present.has(slot.skyhook) ? uids.has(slot.skyhookUid) : slot.skyhook in records
-        if (!isOwned && isFreeOf(current, slot, records[slot.skyhook])) actions.push({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot })
+        if (!isOwned && isFreeOf(current, slot, records[slot.skyhook]))
+          actions.push({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot })
       }
     }
   }
@@ -98,7 +111,8 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   const change = spec.finish()
   patches.push(change.patch)
   const patch = mergePatches(patches)
-  if (!isEmptyPatch(patch)) actions.push({ do: 'publish', key: 'publish', patch, computedFrom: snapshot.node.metadata.resourceVersion })
+  if (!isEmptyPatch(patch))
+    actions.push({ do: 'publish', key: 'publish', patch, computedFrom: snapshot.node.metadata.resourceVersion })
   const journal: Journal = {
     v: 1,
     nodeUid: snapshot.node.metadata.uid,
@@ -123,8 +137,10 @@ function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number)
 }
 
 /**
- * One change of the Node. No request takes spec and conditions together, and the node controller answers a cordon with its taint at once: a
- * second request right behind the first would meet a newer Node. So conditions wait for the decision that sees the spec changed.
+ * One change of the Node. No request takes spec and conditions together, and the node controller answers a cordon with
+ * its taint at once: a second request right behind the first would meet a newer Node. So conditions wait for the
+ * decision that sees the spec changed.
+ * /
  */
 function mergePatches(patches: readonly NodePatch[]): NodePatch {
   const merged = emptyPatch()

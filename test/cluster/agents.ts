@@ -1,6 +1,18 @@
-/** Agents of two nodes as the API server sees them: tokens of pods that run there, with the chart's roles and policies in force. */
+/**
+ * Agents of two nodes as the API server sees them: tokens of pods that run there, with the chart's roles and policies
+ * in force.
+ */
 import { expect } from 'vitest'
-import { installChart, namespace, startChartCluster, until, type Answer, type ChartCluster, type Json, type Send } from './chart-cluster.ts'
+import {
+  installChart,
+  namespace,
+  startChartCluster,
+  until,
+  type Answer,
+  type ChartCluster,
+  type Json,
+  type Send,
+} from './chart-cluster.ts'
 
 export const merge = 'application/merge-patch+json'
 export const strategic = 'application/strategic-merge-patch+json'
@@ -54,7 +66,9 @@ export const skyhook = (name: string, spec: Json = {}): Json => ({
   spec: { packages: { tuning: { version: '1.0.0', image: 'tuning' } }, ...spec },
 })
 
-/** Creates a pod that its node never starts, with the namespace's default ServiceAccount if need be; returns its path. */
+/**
+ * Creates a pod that its node never starts, with the namespace's default ServiceAccount if need be; returns its path.
+ */
 export async function createPod(
   cluster: ChartCluster,
   pod: { name: string; node: NodeName; place: string; labels?: Json },
@@ -62,13 +76,22 @@ export async function createPod(
   const { name, node, place, labels } = pod
   await cluster.admin('POST', `/api/v1/namespaces/${place}/serviceaccounts`, { metadata: { name: 'default' } })
   const spec = { nodeName: node, containers: [{ name: 'c', image: 'none' }] }
-  expect(await cluster.admin('POST', `/api/v1/namespaces/${place}/pods`, { metadata: { name, labels }, spec })).toEqual(allowed)
+  expect(await cluster.admin('POST', `/api/v1/namespaces/${place}/pods`, { metadata: { name, labels }, spec })).toEqual(
+    allowed,
+  )
   return `/api/v1/namespaces/${place}/pods/${name}`
 }
 
 async function agentOf(cluster: ChartCluster, name: NodeName): Promise<{ token: string; uid: string }> {
-  const metadata = { name, labels: { zone: 'one', 'skyhook.nvidia.com/node-type': 'worker' }, annotations: { theirs: 'kept' } }
-  const node = await cluster.admin('POST', nodes, { metadata, spec: { taints: [{ key: 'gpu', effect: 'NoSchedule' }] } })
+  const metadata = {
+    name,
+    labels: { zone: 'one', 'skyhook.nvidia.com/node-type': 'worker' },
+    annotations: { theirs: 'kept' },
+  }
+  const node = await cluster.admin('POST', nodes, {
+    metadata,
+    spec: { taints: [{ key: 'gpu', effect: 'NoSchedule' }] },
+  })
   expect(node).toEqual(allowed)
   const spec = { nodeName: name, serviceAccountName: 'skyhookd', containers: [{ name: 'agent', image: 'none' }] }
   const pod = { metadata: { name: `agent-of-${name}` }, spec }
@@ -78,7 +101,9 @@ async function agentOf(cluster: ChartCluster, name: NodeName): Promise<{ token: 
 }
 
 async function token(cluster: ChartCluster, spec: Json): Promise<string> {
-  const { body } = await cluster.admin('POST', `/api/v1/namespaces/${namespace}/serviceaccounts/skyhookd/token`, { spec })
+  const { body } = await cluster.admin('POST', `/api/v1/namespaces/${namespace}/serviceaccounts/skyhookd/token`, {
+    spec,
+  })
   return String((body['status'] as Json)['token'])
 }
 

@@ -1,4 +1,7 @@
-/** A real control plane for one test file: etcd, kube-apiserver and, where asked for, kube-controller-manager, on loopback ports. */
+/**
+ * A real control plane for one test file: etcd, kube-apiserver and, where asked for, kube-controller-manager, on
+ * loopback ports.
+ */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -54,7 +57,9 @@ export async function startApiServer(options: { readonly controllerManager?: boo
   const launch = (name: string, flags: Readonly<Record<string, string | number | boolean>>): ChildProcess => {
     const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)
     // Dies with us, even if we are killed.
-    const child = spawn('setpriv', ['--pdeathsig', 'KILL', join(bin, name), ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn('setpriv', ['--pdeathsig', 'KILL', join(bin, name), ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     const log = createWriteStream(join(dir, `${name}.log`), { flags: 'a' })
     child.stdout.pipe(log, { end: false })
     child.stderr.pipe(log, { end: false })
@@ -78,7 +83,9 @@ export async function startApiServer(options: { readonly controllerManager?: boo
       if (isUp) return
     }
     killAll()
-    throw new Error(`${what} is not ready; the end of its log:\n${(await readFile(join(dir, `${what}.log`), 'utf8')).slice(-2000)}`)
+    throw new Error(
+      `${what} is not ready; the end of its log:\n${(await readFile(join(dir, `${what}.log`), 'utf8')).slice(-2000)}`,
+    )
   }
 
   const etcdProcess = launch('etcd', {
@@ -203,7 +210,11 @@ async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-function kubeconfigText(server: string, ca: string, user: { readonly certFile: string; readonly keyFile: string }): string {
+function kubeconfigText(
+  server: string,
+  ca: string,
+  user: { readonly certFile: string; readonly keyFile: string },
+): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',

@@ -1,4 +1,7 @@
-/** A real API server with the chart installed, nodes whose agents are played by the test, and the census as a process beside it. */
+/**
+ * A real API server with the chart installed, nodes whose agents are played by the test, and the census as a process
+ * beside it.
+ */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -61,7 +64,9 @@ export type CensusCluster = {
   stop(): Promise<void>
 }
 
-export async function startCensusCluster(options: { readonly controllerManager?: boolean } = {}): Promise<CensusCluster> {
+export async function startCensusCluster(
+  options: { readonly controllerManager?: boolean } = {},
+): Promise<CensusCluster> {
   const cluster = await startChartCluster(options)
   await installChart(cluster)
   const { admin } = cluster.server
@@ -82,7 +87,11 @@ export async function startCensusCluster(options: { readonly controllerManager?:
     void (await admin.json('PATCH', `/api/v1/nodes/${name}`, { body: { metadata }, contentType: mergePatch }))
 
   const setAgent: CensusCluster['setAgent'] = async (node, state) => {
-    const condition = { type: 'Ready', status: state === 'ready' ? 'True' : 'False', lastTransitionTime: new Date().toISOString() }
+    const condition = {
+      type: 'Ready',
+      status: state === 'ready' ? 'True' : 'False',
+      lastTransitionTime: new Date().toISOString(),
+    }
     const body = { status: { phase: 'Running', conditions: [condition] } }
     await admin.json('PATCH', `${podsPath}/agent-of-${node}/status`, { body, contentType: mergePatch })
   }
@@ -92,7 +101,9 @@ export async function startCensusCluster(options: { readonly controllerManager?:
     admin,
     ca,
     async createNode(name, labels = {}) {
-      await admin.json('POST', '/api/v1/nodes', { body: { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } } })
+      await admin.json('POST', '/api/v1/nodes', {
+        body: { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } },
+      })
       const metadata = { name: `agent-of-${name}`, labels: { 'app.kubernetes.io/name': 'skyhookd' } }
       const spec = { nodeName: name, serviceAccountName: 'skyhookd', containers: [{ name: 'agent', image: 'none' }] }
       await admin.json('POST', podsPath, { body: { metadata, spec } })
@@ -119,7 +130,13 @@ export async function startCensusCluster(options: { readonly controllerManager?:
       )
       const rev = (revs.get(`${node} ${skyhook}`) ?? 0) + 1
       revs.set(`${node} ${skyhook}`, rev)
-      const companion = { v: 1, rev, sha256: sha256Hex(state), nodeUID: metadata.uid, ...(applied && { applied: appliedHash(applied) }) }
+      const companion = {
+        v: 1,
+        rev,
+        sha256: sha256Hex(state),
+        nodeUID: metadata.uid,
+        ...(applied && { applied: appliedHash(applied) }),
+      }
       const [reasonCode, message] = reason ?? []
       await patchNode(node, {
         annotations: {
@@ -127,7 +144,9 @@ export async function startCensusCluster(options: { readonly controllerManager?:
           [keys.statusKey(skyhook)]: status,
           [keys.journalKey(skyhook)]: JSON.stringify(companion),
           [keys.reasonKey(skyhook)]:
-            reasonCode === undefined ? null : JSON.stringify({ reason: reasonCode, message, since: new Date().toISOString() }),
+            reasonCode === undefined
+              ? null
+              : JSON.stringify({ reason: reasonCode, message, since: new Date().toISOString() }),
         },
         labels: { [keys.statusKey(skyhook)]: status },
       })
@@ -136,9 +155,11 @@ export async function startCensusCluster(options: { readonly controllerManager?:
       await admin.json<Skyhook>('POST', skyhooksPath, {
         body: { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook', metadata: { name }, spec },
       }),
-    edit: async (name, body) => await admin.json<Skyhook>('PATCH', `${skyhooksPath}/${name}`, { body, contentType: mergePatch }),
+    edit: async (name, body) =>
+      await admin.json<Skyhook>('PATCH', `${skyhooksPath}/${name}`, { body, contentType: mergePatch }),
     get: async (name) => await admin.json<Skyhook>('GET', `${skyhooksPath}/${name}`),
-    status: async (name) => ((await admin.json<Skyhook>('GET', `${skyhooksPath}/${name}`)).status ?? {}) as SkyhookStatus,
+    status: async (name) =>
+      ((await admin.json<Skyhook>('GET', `${skyhooksPath}/${name}`)).status ?? {}) as SkyhookStatus,
     async census(node, { server } = {}) {
       const token = await tokenOf(cluster, `agent-of-${node}`)
       const credentials = server === undefined ? { server: cluster.server.url, ca, token } : { server, token }
@@ -187,7 +208,11 @@ export async function startCensusCluster(options: { readonly controllerManager?:
 
 async function tokenOf(cluster: ChartCluster, pod: string): Promise<string> {
   const spec = { boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: pod } }
-  const { status, message, body } = await cluster.admin('POST', `/api/v1/namespaces/${namespace}/serviceaccounts/skyhookd/token`, { spec })
+  const { status, message, body } = await cluster.admin(
+    'POST',
+    `/api/v1/namespaces/${namespace}/serviceaccounts/skyhookd/token`,
+    { spec },
+  )
   expect([status, message]).toEqual([201, ''])
   return (body['status'] as { token: string }).token
 }
@@ -196,5 +221,8 @@ async function tokenOf(cluster: ChartCluster, pod: string): Promise<string> {
 export async function memoryMb(pid: number): Promise<{ readonly rss: number; readonly private: number }> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
   const kb = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0)
-  return { rss: Math.round(kb('Rss') / 102.4) / 10, private: Math.round((kb('Private_Clean') + kb('Private_Dirty')) / 102.4) / 10 }
+  return {
+    rss: Math.round(kb('Rss') / 102.4) / 10,
+    private: Math.round((kb('Private_Clean') + kb('Private_Dirty')) / 102.4) / 10,
+  }
 }

@@ -1,4 +1,7 @@
-/** What the census does when it is lied to or refused: nothing. On a real API server behind a proxy that answers in its place. */
+/**
+ * What the census does when it is lied to or refused: nothing. On a real API server behind a proxy that answers in its
+ * place.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, test, vi } from 'vitest'
@@ -37,10 +40,17 @@ afterEach(async () => {
 })
 
 const publish = async (node: string, status: string): Promise<void> =>
-  await cluster.publish(node, skyhook.metadata.name, { status, entries: { tuning: 'config/complete' }, applied: skyhookSpec })
+  await cluster.publish(node, skyhook.metadata.name, {
+    status,
+    entries: { tuning: 'config/complete' },
+    applied: skyhookSpec,
+  })
 const status = async (): Promise<SkyhookStatus> => await cluster.status(skyhook.metadata.name)
 const ready = async (word: string, timeout = 45_000): Promise<void> =>
-  await vi.waitFor(async () => expect(conditionOf(await status(), 'Ready')?.status).toBe(word), { timeout, interval: 50 })
+  await vi.waitFor(async () => expect(conditionOf(await status(), 'Ready')?.status).toBe(word), {
+    timeout,
+    interval: 50,
+  })
 
 /** Versions of everything that the census writes. */
 async function written(): Promise<unknown> {
@@ -134,7 +144,10 @@ test('the resource definition removed and made again: no Skyhook, then the new o
   expect(census.deaths).toEqual([])
   await kubectl('create', '-f', join(import.meta.dirname, '../../crds/skyhook.nvidia.com_skyhooks.yaml'))
   await kubectl('wait', '--for=condition=Established', 'crd/skyhooks.skyhook.nvidia.com', '--timeout=30s')
-  skyhook = await vi.waitFor(async () => await cluster.apply(`s${++number}`, skyhookSpec), { timeout: 20_000, interval: 500 })
+  skyhook = await vi.waitFor(async () => await cluster.apply(`s${++number}`, skyhookSpec), {
+    timeout: 20_000,
+    interval: 500,
+  })
   for (const node of nodes) await publish(node, 'complete')
   await ready('True', 60_000)
   expect(census.deaths).toEqual([])

@@ -1,6 +1,7 @@
 /**
- * Every version of every Node and Skyhook, recorded by watches while agents work, people interfere and the census is killed: `Ready` is
- * never true for a spec that a selected node still has work for.
+ * Every version of every Node and Skyhook, recorded by watches while agents work, people interfere and the census is
+ * killed: `Ready` is never true for a spec that a selected node still has work for.
+ * /
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -42,7 +43,13 @@ async function record(signal: AbortSignal): Promise<ObservedNode[]> {
       onChange({ changes }) {
         for (const { type, key, object } of changes) {
           const version = BigInt(object.metadata.resourceVersion)
-          seen.push({ atMs: performance.now(), version, kind, name: key, ...(type !== 'deleted' && { object: structuredClone(object) }) })
+          seen.push({
+            atMs: performance.now(),
+            version,
+            kind,
+            name: key,
+            ...(type !== 'deleted' && { object: structuredClone(object) }),
+          })
         }
       },
       signal,
@@ -51,7 +58,10 @@ async function record(signal: AbortSignal): Promise<ObservedNode[]> {
   return seen
 }
 
-/** An agent in the only respect that matters here: it has work from the moment it decides until it has published that it is done. */
+/**
+ * An agent in the only respect that matters here: it has work from the moment it decides until it has published that it
+ * is done.
+ */
 function simulateAgent(name: string, random: () => number, skyhook: () => Skyhook | undefined, signal: AbortSignal) {
   const busy: { fromMs: number; toMs: number }[] = []
   const between = async (from: number, to: number): Promise<void> => await sleep(from + random() * (to - from))
@@ -70,7 +80,11 @@ function simulateAgent(name: string, random: () => number, skyhook: () => Skyhoo
       const after = skyhook()?.spec ?? spec
       if (appliedHash(after) === appliedHash(spec)) {
         done = appliedHash(spec)
-        await cluster.publish(name, skyhookName, { status: 'complete', entries: { tuning: 'config/complete' }, applied: spec })
+        await cluster.publish(name, skyhookName, {
+          status: 'complete',
+          entries: { tuning: 'config/complete' },
+          applied: spec,
+        })
       }
       work.toMs = performance.now()
     }
@@ -201,17 +215,24 @@ test('Ready never lies, whatever happens', async () => {
     const left = unfinished(shown, nodes)
     if (event.kind === 'Skyhook') {
       readyTimes++
-      // What a node has said is known to the census within a moment of the store; what it has not said yet is known to nobody else.
+      // What a node has said is known to the census within a moment of the store; what it has not said yet is known to
+      // nobody else.
       const older = left.filter(({ atMs }) => event.atMs - atMs > 250)
       lies.push(
-        ...older.map(({ name }) => `Ready at ${event.version} though ${name} had said ${Math.round(event.atMs)} that it is not done`),
+        ...older.map(
+          ({ name }) =>
+            `Ready at ${event.version} though ${name} had said ${Math.round(event.atMs)} that it is not done`,
+        ),
       )
       for (const [name, { busy }] of agents) {
         const unsaid = busy.filter(({ fromMs, toMs }) => fromMs < event.atMs - 30 && toMs > event.atMs + 5)
         const isSelected = nodes.get(name)?.object?.metadata.labels?.['pool'] === 'all'
         if (isSelected) lies.push(...unsaid.map(() => `Ready at ${event.version} while ${name} was at work`))
       }
-    } else slow.push(...left.filter(({ atMs }) => event.atMs - atMs > 4_000).map(({ name }) => `${name} at ${event.version}`))
+    } else
+      slow.push(
+        ...left.filter(({ atMs }) => event.atMs - atMs > 4_000).map(({ name }) => `${name} at ${event.version}`),
+      )
   }
   const ledger = readLedger(await cluster.admin.json<Lease>('GET', `${leasesPath}/${ledgerName(skyhook.metadata)}`))
   console.log(
@@ -223,6 +244,12 @@ test('Ready never lies, whatever happens', async () => {
   expect(kills).toBeGreaterThan(4)
   expect(census.deaths).toHaveLength(kills)
   expect(waitedMs - lastDoneMs).toBeLessThan(1_500)
-  expect(await cluster.status(skyhookName)).toMatchObject({ status: 'complete', completeNodes: agents.has('late') ? '7/7' : '6/6' })
-  expect(ledger).toMatchObject({ outcome: 'read', ledger: { generation: (await cluster.get(skyhookName)).metadata.generation } })
+  expect(await cluster.status(skyhookName)).toMatchObject({
+    status: 'complete',
+    completeNodes: agents.has('late') ? '7/7' : '6/6',
+  })
+  expect(ledger).toMatchObject({
+    outcome: 'read',
+    ledger: { generation: (await cluster.get(skyhookName)).metadata.generation },
+  })
 })

@@ -36,11 +36,18 @@ test('250 nodes: the object stays small, writes keep their pace, the end is told
   await inParallel(250, async (at) => await cluster.createNode(name(at)))
   const census = await cluster.census(name(0))
   await cluster.apply('large', skyhookSpec)
-  await vi.waitFor(async () => expect((await cluster.status('large')).completeNodes).toBe('0/250'), { timeout: 20_000, interval: 50 })
+  await vi.waitFor(async () => expect((await cluster.status('large')).completeNodes).toBe('0/250'), {
+    timeout: 20_000,
+    interval: 50,
+  })
   const begunMs = performance.now()
   await inParallel(250, async (at) => {
     await cluster.publish(name(at), 'large', { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
-    await cluster.publish(name(at), 'large', { status: 'complete', entries: { tuning: 'config/complete' }, applied: skyhookSpec })
+    await cluster.publish(name(at), 'large', {
+      status: 'complete',
+      entries: { tuning: 'config/complete' },
+      applied: skyhookSpec,
+    })
   })
   const doneMs = performance.now()
   await vi.waitFor(async () => expect(conditionOf(await cluster.status('large'), 'Ready')?.status).toBe('True'), {
@@ -75,12 +82,24 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap that a ce
   const { hash, text } = {
     hash: appliedHash(skyhookSpec),
     text: JSON.stringify({
-      'tuning|1.0.0': { name: 'tuning', version: '1.0.0', image: 'registry.example.com/tuning', stage: 'config', state: 'complete' },
+      'tuning|1.0.0': {
+        name: 'tuning',
+        version: '1.0.0',
+        image: 'registry.example.com/tuning',
+        stage: 'config',
+        state: 'complete',
+      },
     }),
   }
   for (let at = 0; at < 5_000; at++) {
     const node = server.put('/api/v1/nodes', { metadata: { name: `node-${at}` } })
-    const companion = JSON.stringify({ v: 1, rev: 9, sha256: sha256Hex(text), nodeUID: node.metadata.uid, applied: hash })
+    const companion = JSON.stringify({
+      v: 1,
+      rev: 9,
+      sha256: sha256Hex(text),
+      nodeUID: node.metadata.uid,
+      applied: hash,
+    })
     const said = names.map((name) => [
       [`skyhook.nvidia.com/nodeState_${name}`, text],
       [`skyhook.nvidia.com/status_${name}`, 'complete'],
@@ -88,7 +107,10 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap that a ce
       [`skyhook.nvidia.com/journal_${name}`, companion],
     ])
     const labels = Object.fromEntries(
-      Array.from({ length: 60 }, (_, label) => [`feature.node.example.com/some-feature-${label}`, `value-${label % 7}`]),
+      Array.from({ length: 60 }, (_, label) => [
+        `feature.node.example.com/some-feature-${label}`,
+        `value-${label % 7}`,
+      ]),
     )
     const annotations = {
       ...Object.fromEntries(said.flat()),
@@ -140,7 +162,9 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap that a ce
   expect(rolled.rss).toBeLessThan(160)
 })
 
-async function runAgainst(server: FakeApiServer): Promise<{ lines: CensusLine[]; pid: () => number; stop: () => Promise<void> }> {
+async function runAgainst(
+  server: FakeApiServer,
+): Promise<{ lines: CensusLine[]; pid: () => number; stop: () => Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), 'skyhookd-census-'))
   const bundle = join(dir, 'census.cjs')
   const entryPoints = [fileURLToPath(new URL('./census-child.ts', import.meta.url))]

@@ -1,4 +1,7 @@
-/** The census as its own process, with the token of an agent, on a real API server with the chart's permissions in force. */
+/**
+ * The census as its own process, with the token of an agent, on a real API server with the chart's permissions in
+ * force.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { conditionOf } from '../../src/census/skyhook-status.ts'
 import { countedScope, readLedger, type Ledger } from '../../src/lease/ledger.ts'
@@ -8,7 +11,14 @@ import { selectorHash } from '../../src/lease/selector-hash.ts'
 import { listScope } from '../../src/lease/slot-reads.ts'
 import type { Lease } from '../../src/lease/slot.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import { leasesPath, memoryMb, namespace, startCensusCluster, type CensusCluster, type RunningCensus } from './census-cluster.ts'
+import {
+  leasesPath,
+  memoryMb,
+  namespace,
+  startCensusCluster,
+  type CensusCluster,
+  type RunningCensus,
+} from './census-cluster.ts'
 
 const nodes = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6']
 const specAt = (version: string, more: SkyhookSpec = {}): SkyhookSpec => ({
@@ -37,7 +47,11 @@ async function apply(spec: SkyhookSpec): Promise<Skyhook> {
 }
 async function publishAll(skyhook: Skyhook, spec: SkyhookSpec, on: readonly string[] = nodes): Promise<void> {
   for (const node of on)
-    await cluster.publish(node, skyhook.metadata.name, { status: 'complete', entries: { tuning: 'config/complete' }, applied: spec })
+    await cluster.publish(node, skyhook.metadata.name, {
+      status: 'complete',
+      entries: { tuning: 'config/complete' },
+      applied: spec,
+    })
 }
 const eventually = async (check: () => unknown, timeout = 10_000): Promise<void> =>
   void (await vi.waitFor(check, { timeout, interval: 30 }))
@@ -65,11 +79,19 @@ describe('a rollout', () => {
       nodeStatus: { n1: 'waiting', n6: 'waiting' },
     })
     await cluster.publish('n2', name, { status: 'in_progress', entries: { tuning: 'apply/in_progress' } })
-    await eventually(async () => expect(await cluster.status(name)).toMatchObject({ status: 'in_progress', nodesInProgress: 1 }))
+    await eventually(async () =>
+      expect(await cluster.status(name)).toMatchObject({ status: 'in_progress', nodesInProgress: 1 }),
+    )
     await publishAll(skyhook, initialSpec)
     await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 1'))
     const done = await cluster.status(name)
-    expect(done).toMatchObject({ status: 'complete', completeNodes: '6/6', nodesReady: 6, nodesInProgress: 0, observedGeneration: 1 })
+    expect(done).toMatchObject({
+      status: 'complete',
+      completeNodes: '6/6',
+      nodesReady: 6,
+      nodesInProgress: 0,
+      observedGeneration: 1,
+    })
     expect(done.nodeState?.['n3']).toMatchObject({ 'tuning|1.0.0': { stage: 'config', state: 'complete' } })
     const columns = await cluster.cluster.server.kubectl('get', 'skyhook', name)
     expect(columns.split('\n')[1]).toMatch(new RegExp(`^${name} +complete +200 +\\S+ +0 +6/6 +tuning:1.0.0`))
@@ -94,9 +116,9 @@ describe('a rollout', () => {
 
     const next = specAt('1.1.0')
     await cluster.edit(name, { spec: next })
-    await expect(cluster.cluster.server.kubectl('wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=2s')).rejects.toThrow(
-      /timed out/,
-    )
+    await expect(
+      cluster.cluster.server.kubectl('wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=2s'),
+    ).rejects.toThrow(/timed out/)
     expect(await conditionText(skyhook, 'Ready')).toBe('False Waiting 2')
     await publishAll(skyhook, next)
     await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 2'))
@@ -131,7 +153,10 @@ describe('a rollout', () => {
         `--field-selector=involvedObject.name=${name}`,
       )
       const told = (JSON.parse(events) as { items: { reason: string; type: string; message: string }[] }).items
-      expect(told.map(({ reason, type }) => `${type} ${reason}`).toSorted()).toEqual(['Warning NodesErroring', 'Warning StepFailed'])
+      expect(told.map(({ reason, type }) => `${type} ${reason}`).toSorted()).toEqual([
+        'Warning NodesErroring',
+        'Warning StepFailed',
+      ])
       expect(told.find(({ reason }) => reason === 'StepFailed')?.message).toMatch(
         /^n1(, n2)?: package tuning 1.0.0: apply.sh ended with 7$/,
       )
@@ -163,7 +188,10 @@ describe('a rollout', () => {
 describe('the ledger', () => {
   test('gives percentages their number, falls at once, rises late, and follows the selector', async () => {
     census = await cluster.census('n1')
-    const spec = specAt('1.0.0', { interruptionBudget: { percent: 34 }, nodeSelectors: { matchLabels: { pool: 'all' } } })
+    const spec = specAt('1.0.0', {
+      interruptionBudget: { percent: 34 },
+      nodeSelectors: { matchLabels: { pool: 'all' } },
+    })
     const skyhook = await apply(spec)
     const limitOf = async (nodeSelectors = spec.nodeSelectors) => {
       const { ledgers } = await listScope({ transport: cluster.admin, namespace }, skyhookScope(skyhook.metadata))
@@ -181,7 +209,10 @@ describe('the ledger', () => {
       compartments: { '': { matched: 6, completed: 0 } },
     })
 
-    await cluster.publish('n2', skyhook.metadata.name, { status: 'waiting', reason: ['WaitingForSlot', '2 of 2 slots are held'] })
+    await cluster.publish('n2', skyhook.metadata.name, {
+      status: 'waiting',
+      reason: ['WaitingForSlot', '2 of 2 slots are held'],
+    })
     await eventually(async () => expect((await ledgerOf(skyhook))?.waiters).toBe(1))
 
     await cluster.label('n6', { pool: 'other' })
@@ -212,7 +243,9 @@ describe('the ledger', () => {
       body,
       contentType: 'application/merge-patch+json',
     })
-    await eventually(async () => expect((await ledgerOf(skyhook))?.compartments).toEqual({ '': { matched: 6, completed: 0 } }))
+    await eventually(async () =>
+      expect((await ledgerOf(skyhook))?.compartments).toEqual({ '': { matched: 6, completed: 0 } }),
+    )
   })
 })
 
@@ -220,7 +253,8 @@ describe('deleting a Skyhook', () => {
   const withUninstall = (enabled: boolean): SkyhookSpec => ({
     packages: { tuning: { version: '1.0.0', image: 'registry.example.com/tuning', uninstall: { enabled } } },
   })
-  const isGone = async (name: string): Promise<void> => await expect(cluster.get(name)).rejects.toMatchObject({ status: 404 })
+  const isGone = async (name: string): Promise<void> =>
+    await expect(cluster.get(name)).rejects.toMatchObject({ status: 404 })
 
   test('waits until every node has uninstalled, where a package asks for it', async () => {
     census = await cluster.census('n1')
@@ -228,12 +262,16 @@ describe('deleting a Skyhook', () => {
     const skyhook = await apply(spec)
     const { name } = skyhook.metadata
     await publishAll(skyhook, spec)
-    await eventually(async () => expect((await cluster.get(name)).metadata.finalizers).toEqual(['skyhook.nvidia.com/skyhook']))
+    await eventually(async () =>
+      expect((await cluster.get(name)).metadata.finalizers).toEqual(['skyhook.nvidia.com/skyhook']),
+    )
     await cluster.admin.json('DELETE', `/apis/skyhook.nvidia.com/v1alpha1/skyhooks/${name}`)
     await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toMatch(/^False Deleting/))
     for (const node of nodes.slice(0, 5)) await cluster.publish(node, name, { status: 'in_progress' })
     await eventually(async () =>
-      expect(conditionOf(await cluster.status(name), 'Ready')?.message).toBe('the Skyhook is being deleted; still to uninstall: n6'),
+      expect(conditionOf(await cluster.status(name), 'Ready')?.message).toBe(
+        'the Skyhook is being deleted; still to uninstall: n6',
+      ),
     )
     await new Promise((resolve) => setTimeout(resolve, 2_500))
     expect((await cluster.get(name)).metadata.finalizers).toHaveLength(1)
@@ -251,7 +289,12 @@ describe('deleting a Skyhook', () => {
     await cluster.edit(name, { metadata: { annotations: { 'skyhook.nvidia.com/pause': 'true' } } })
     await cluster.admin.json('DELETE', `/apis/skyhook.nvidia.com/v1alpha1/skyhooks/${name}`)
     await eventually(async () => expect(await conditionText(skyhook, 'Stalled')).toMatch(/^True DeletionBlocked/))
-    const events = await cluster.cluster.server.kubectl('get', 'events', '-A', `--field-selector=involvedObject.name=${name}`)
+    const events = await cluster.cluster.server.kubectl(
+      'get',
+      'events',
+      '-A',
+      `--field-selector=involvedObject.name=${name}`,
+    )
     expect(events).toContain('DeletionBlocked')
     await cluster.edit(name, { metadata: { annotations: { 'skyhook.nvidia.com/pause': null } } })
     await cluster.publish('n1', name, { status: 'in_progress' })
@@ -299,7 +342,13 @@ test('with nothing to do it writes nothing; it ends when its agent does', async 
   await new Promise((resolve) => setTimeout(resolve, 2_000))
   const versions = async (): Promise<string[]> => {
     const line = '{.kind} {.metadata.namespace} {.metadata.name} {.metadata.resourceVersion}'
-    const all = await cluster.cluster.server.kubectl('get', 'skyhooks,leases', '-A', '-o', `jsonpath={range .items[*]}${line}{"\\n"}{end}`)
+    const all = await cluster.cluster.server.kubectl(
+      'get',
+      'skyhooks,leases',
+      '-A',
+      '-o',
+      `jsonpath={range .items[*]}${line}{"\\n"}{end}`,
+    )
     return all.split('\n').filter((one) => !one.startsWith('Lease kube-system ')) // the API server has a Lease of its own
   }
   const before = await versions()

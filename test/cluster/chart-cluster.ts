@@ -79,12 +79,17 @@ export async function installChart(cluster: ChartCluster, ...values: string[]): 
 }
 
 /** Asks until the answer fits, for what the API server takes up a moment after it was written. */
-export async function until<T>(ask: () => Promise<T>, isExpected: (answer: T) => boolean, timeoutMs = 15_000): Promise<T> {
+export async function until<T>(
+  ask: () => Promise<T>,
+  isExpected: (answer: T) => boolean,
+  timeoutMs = 15_000,
+): Promise<T> {
   const end = performance.now() + timeoutMs
   for (;;) {
     const answer = await ask()
     if (isExpected(answer)) return answer
-    if (performance.now() > end) throw new Error(`not within ${timeoutMs} ms; last answer: ${JSON.stringify(answer).slice(0, 500)}`)
+    if (performance.now() > end)
+      throw new Error(`not within ${timeoutMs} ms; last answer: ${JSON.stringify(answer).slice(0, 500)}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }

@@ -1,4 +1,7 @@
-/** The chart as helm and a real API server take it: strictly valid, upgraded and removed without losing anybody's Skyhooks. */
+/**
+ * The chart as helm and a real API server take it: strictly valid, upgraded and removed without losing anybody's
+ * Skyhooks.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -38,7 +41,9 @@ const everything: Json = {
   image: { repository: 'registry.example.com:5000/skyhookd', digest: `sha256:${'0'.repeat(64)}` },
   imagePullSecrets: [{ name: 'one' }],
   imagePullSecret: 'two',
-  registries: [{ host: 'registry.example.com:5000', mirrors: ['mirror.example.com'], caSecret: 'ca', plainHTTP: false }],
+  registries: [
+    { host: 'registry.example.com:5000', mirrors: ['mirror.example.com'], caSecret: 'ca', plainHTTP: false },
+  ],
   proxy: { httpsProxy: 'http://proxy.example.com:3128', noProxy: '10.0.0.0/8' },
   runtimeRequiredTaint: 'example.com/new=yes:NoExecute',
   apiServer: { host: '10.0.0.7', port: 6443 },
@@ -65,7 +70,9 @@ describe('the manifests', () => {
     await cluster.server
       .kubectl('create', 'namespace', namespace)
       .catch((error: unknown) => expect(String(error)).toContain('AlreadyExists'))
-    await expect(cluster.server.kubectl('create', '--dry-run=server', '--validate=strict', '-f', path)).resolves.toContain('daemonset')
+    await expect(
+      cluster.server.kubectl('create', '--dry-run=server', '--validate=strict', '-f', path),
+    ).resolves.toContain('daemonset')
   })
 
   test('carry settings that the agent reads', async () => {
@@ -91,7 +98,9 @@ describe('the manifests', () => {
 
   test('roll the agents when a setting changes, and only then', async () => {
     const checksum = async (values: Json) => {
-      const { spec } = (await rendered('DaemonSet', 'skyhookd', values)) as { spec: { template: { metadata: { annotations: Json } } } }
+      const { spec } = (await rendered('DaemonSet', 'skyhookd', values)) as {
+        spec: { template: { metadata: { annotations: Json } } }
+      }
       return spec.template.metadata.annotations['checksum/settings']
     }
     const before = await checksum({})
@@ -122,14 +131,18 @@ describe('a release', () => {
   const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
   const columns = async () => {
     const { body } = await cluster.admin('GET', `${definitions}/skyhooks.skyhook.nvidia.com`)
-    return (body['spec'] as { versions: [{ additionalPrinterColumns?: unknown[] }] }).versions[0].additionalPrinterColumns
+    return (body['spec'] as { versions: [{ additionalPrinterColumns?: unknown[] }] }).versions[0]
+      .additionalPrinterColumns
   }
 
   test('is installed, and its policies pass the type check of the API server', async () => {
     await installChart(cluster)
     expect(await cluster.admin('POST', skyhooks, skyhook)).toMatchObject({ status: 201 })
     const { body } = await cluster.admin('GET', '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies')
-    const items = body['items'] as { metadata: { name: string }; status?: { typeChecking?: { expressionWarnings?: unknown[] } } }[]
+    const items = body['items'] as {
+      metadata: { name: string }
+      status?: { typeChecking?: { expressionWarnings?: unknown[] } }
+    }[]
     expect(items.map(({ metadata }) => metadata.name)).toContain('skyhookd-own-node')
     expect(items.flatMap(({ status }) => status?.typeChecking?.expressionWarnings ?? [])).toEqual([])
   })
@@ -137,7 +150,9 @@ describe('a release', () => {
   test('upgrades the definitions', async () => {
     const wanted = await columns()
     const older = [{ op: 'remove', path: '/spec/versions/0/additionalPrinterColumns' }]
-    expect(await cluster.admin('PATCH', `${definitions}/skyhooks.skyhook.nvidia.com`, older, 'application/json-patch+json')).toMatchObject({
+    expect(
+      await cluster.admin('PATCH', `${definitions}/skyhooks.skyhook.nvidia.com`, older, 'application/json-patch+json'),
+    ).toMatchObject({
       status: 200,
     })
     await cluster.helm('upgrade', 'skyhookd', chart, '--set', 'logLevel=debug', '--force-conflicts')
@@ -147,7 +162,9 @@ describe('a release', () => {
   test('leaves definitions and Skyhooks behind when it is removed, and finds them again', async () => {
     await cluster.helm('uninstall', 'skyhookd')
     expect(await cluster.admin('GET', `${skyhooks}/kept`)).toMatchObject({ status: 200 })
-    expect(await cluster.admin('GET', `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`)).toMatchObject({ status: 404 })
+    expect(await cluster.admin('GET', `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`)).toMatchObject({
+      status: 404,
+    })
     await installChart(cluster)
     expect(await cluster.admin('GET', `${skyhooks}/kept`)).toMatchObject({ status: 200 })
     await cluster.helm('uninstall', 'skyhookd')
@@ -166,7 +183,9 @@ describe('a release', () => {
 
     await cluster.helm('install', 'skyhookd', chart, '--take-ownership', '--force-conflicts')
     expect(await cluster.admin('GET', `${skyhooks}/kept`)).toMatchObject({ status: 200 })
-    expect(await cluster.admin('POST', skyhooks, { ...skyhook, metadata: { name: 'new' } })).toMatchObject({ status: 201 })
+    expect(await cluster.admin('POST', skyhooks, { ...skyhook, metadata: { name: 'new' } })).toMatchObject({
+      status: 201,
+    })
 
     const plain = [{ op: 'replace', path: '/spec/conversion', value: { strategy: 'None' } }]
     const path = `${definitions}/skyhooks.skyhook.nvidia.com`

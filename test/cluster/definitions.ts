@@ -40,4 +40,5 @@ export const manyPackages = (count: number, fields: Json = {}): Json => ({
     ]),
   ),
 })
-export const manyKeys = (count: number): Json => Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, '']))
+export const manyKeys = (count: number): Json =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, '']))

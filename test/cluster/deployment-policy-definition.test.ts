@@ -25,8 +25,15 @@ describe('a DeploymentPolicy', () => {
     })
     expect(body['spec']).toEqual({
       resetBatchStateOnCompletion: false,
-      default: { budget: { count: 1 }, strategy: { linear: { initialBatch: 1, batchThreshold: 100, safetyLimit: 50, delta: 1 } } },
-      compartments: [group('a', { strategy: { exponential: { initialBatch: 2, batchThreshold: 100, safetyLimit: 50, growthFactor: 2 } } })],
+      default: {
+        budget: { count: 1 },
+        strategy: { linear: { initialBatch: 1, batchThreshold: 100, safetyLimit: 50, delta: 1 } },
+      },
+      compartments: [
+        group('a', {
+          strategy: { exponential: { initialBatch: 2, batchThreshold: 100, safetyLimit: 50, growthFactor: 2 } },
+        }),
+      ],
     })
   })
 
@@ -37,7 +44,11 @@ describe('a DeploymentPolicy', () => {
       { default: { ...pace, budget: { percent: 1, count: 1 } } },
       'spec.default.budget: Invalid value: give exactly one of percent and count',
     ],
-    ['neither percent nor count', { default: { ...pace, budget: {} } }, 'spec.default.budget: Invalid value: give exactly one'],
+    [
+      'neither percent nor count',
+      { default: { ...pace, budget: {} } },
+      'spec.default.budget: Invalid value: give exactly one',
+    ],
     ['a budget of nobody', { default: { ...pace, budget: { count: 0 } } }, 'spec.default.budget.count'],
     [
       'two strategies',

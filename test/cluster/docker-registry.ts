@@ -64,6 +64,7 @@ export async function startDockerRegistry(): Promise<DockerRegistry> {
 
 /** The sandbox's own, from the cache, fetched by it when missing. */
 function registryProgram(): string {
-  const script = 'set -e; for file in common machine base; do . "$0/$file.sh"; done; fetch_registry; echo "$REGISTRY_PROGRAM"'
+  const script =
+    'set -e; for file in common machine base; do . "$0/$file.sh"; done; fetch_registry; echo "$REGISTRY_PROGRAM"'
   return execFileSync('bash', ['-c', script, join(import.meta.dirname, '../sandbox')], { encoding: 'utf8' }).trim()
 }

@@ -14,7 +14,8 @@ const { identity, candidates, ...credentials } = JSON.parse(process.env['CANDIDA
 const transport = createKubeTransport({ credentials: staticCredentials(credentials), version: 'test' })
 const stopping = new AbortController()
 process.once('SIGTERM', () => stopping.abort(new Error('SIGTERM')))
-const emit = (what: string, why = ''): void => void process.stdout.write(`${JSON.stringify({ what, why, atMs: Date.now() })}\n`)
+const emit = (what: string, why = ''): void =>
+  void process.stdout.write(`${JSON.stringify({ what, why, atMs: Date.now() })}\n`)
 
 const election = startElection(
   { transport, namespace: 'default' },

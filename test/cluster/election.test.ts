@@ -45,7 +45,8 @@ async function campaign(name: string): Promise<Candidate> {
     candidate.isGone = true
   })
   void (async () => {
-    for await (const line of readLines(child.stdout)) candidate.reports.push(JSON.parse(line) as Candidate['reports'][number])
+    for await (const line of readLines(child.stdout))
+      candidate.reports.push(JSON.parse(line) as Candidate['reports'][number])
   })().catch(() => {})
   candidates.push(candidate)
   await vi.waitFor(() => expect(candidate.reports).not.toEqual([]), { timeout: 10_000, interval: 20 })

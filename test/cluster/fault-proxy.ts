@@ -1,4 +1,7 @@
-/** A proxy before a real API server that can answer in its place: refusals, errors and empty lists, for one kind or for all. */
+/**
+ * A proxy before a real API server that can answer in its place: refusals, errors and empty lists, for one kind or for
+ * all.
+ */
 import { createServer, request as plainRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -26,10 +29,13 @@ export async function startFaultProxy(target: string, ca: string): Promise<Fault
     if (fault === undefined) return forward(incoming, answer, target, agent)
     incoming.resume()
     answer.setHeader('content-type', 'application/json')
-    if (fault === 'empty-list') return void answer.end(JSON.stringify({ kind: 'List', metadata: { resourceVersion: '1' }, items: [] }))
+    if (fault === 'empty-list')
+      return void answer.end(JSON.stringify({ kind: 'List', metadata: { resourceVersion: '1' }, items: [] }))
     const { status, reason = 'Unknown' } = fault
     answer.statusCode = status
-    answer.end(JSON.stringify({ kind: 'Status', status: 'Failure', code: status, reason, message: `injected ${status}` }))
+    answer.end(
+      JSON.stringify({ kind: 'Status', status: 'Failure', code: status, reason, message: `injected ${status}` }),
+    )
   })
   server.on('connection', (socket) => {
     sockets.add(socket)

@@ -1,6 +1,9 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
-/** A TCP gate before a server: while it is shut, connections through it are broken and new ones refused, as behind a cut cable. */
+/**
+ * A TCP gate before a server: while it is shut, connections through it are broken and new ones refused, as behind a cut
+ * cable.
+ */
 export type Gate = { readonly port: number; shut(): void; open(): void; close(): Promise<void> }
 
 export async function openGate(target: number): Promise<Gate> {

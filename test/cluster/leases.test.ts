@@ -5,7 +5,15 @@ import type { KubeObject } from '../../src/kube/objects.ts'
 import { indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../src/lease/names.ts'
 import { listOwnSlots, listScope, type Leases } from '../../src/lease/slot-reads.ts'
 import type { NodeIdentity, SlotProgress, Slot } from '../../src/lease/slot.ts'
-import { acquire, createRecoverySlot, confirm, release, renew, type AcquireOutcome, type SlotRequest } from '../../src/lease/slots.ts'
+import {
+  acquire,
+  createRecoverySlot,
+  confirm,
+  release,
+  renew,
+  type AcquireOutcome,
+  type SlotRequest,
+} from '../../src/lease/slots.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
@@ -26,7 +34,8 @@ async function createNode(name: string): Promise<NodeIdentity> {
   })
   return { name, uid: node.metadata.uid, bootId: randomUUID() }
 }
-const scopeOfTest = (): ReturnType<typeof skyhookScope> => skyhookScope({ name: `s-${randomUUID().slice(0, 8)}`, uid: randomUUID() })
+const scopeOfTest = (): ReturnType<typeof skyhookScope> =>
+  skyhookScope({ name: `s-${randomUUID().slice(0, 8)}`, uid: randomUUID() })
 const request = (scope: SlotRequest['scope'], node: NodeIdentity, limit: number): SlotRequest => ({
   scope,
   node,
@@ -61,8 +70,15 @@ describe('one slot', () => {
   })
 
   test('a PUT without the uid would have done so: why the uid is always sent', async () => {
-    const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'raised', resourceVersion: '7' }, spec: {} }
-    expect(await cluster.admin.json('PUT', `${leasesPath}/raised`, { body })).toMatchObject({ metadata: { name: 'raised' } })
+    const body = {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'raised', resourceVersion: '7' },
+      spec: {},
+    }
+    expect(await cluster.admin.json('PUT', `${leasesPath}/raised`, { body })).toMatchObject({
+      metadata: { name: 'raised' },
+    })
     await cluster.admin.json('DELETE', `${leasesPath}/raised`)
   })
 
@@ -109,7 +125,10 @@ describe('garbage collection', () => {
     slotOf(await acquire(leases, request(scope, node, 1)))
     await cluster.kubectl('delete', 'node', 'n-again')
     const reborn = await createNode('n-again')
-    expect(await createRecoverySlot(leases, request(scope, reborn, 1))).toMatchObject({ outcome: 'held', slot: { kind: 'recovery' } })
+    expect(await createRecoverySlot(leases, request(scope, reborn, 1))).toMatchObject({
+      outcome: 'held',
+      slot: { kind: 'recovery' },
+    })
     await vi.waitFor(async () => expect((await listScope(leases, scope)).slots).toMatchObject([{ kind: 'recovery' }]), {
       timeout: 10_000,
       interval: 50,
@@ -129,7 +148,8 @@ describe('garbage collection', () => {
 test('the selector finds the ledger and the slots of the compartment in one LIST, and nothing else', async () => {
   const skyhook = { name: `s-${randomUUID().slice(0, 8)}`, uid: randomUUID() }
   const node = await createNode('n-ledger')
-  for (const compartment of ['', '__default__', 'gpu nodes']) await acquire(leases, request(skyhookScope(skyhook, compartment), node, 1))
+  for (const compartment of ['', '__default__', 'gpu nodes'])
+    await acquire(leases, request(skyhookScope(skyhook, compartment), node, 1))
   await cluster.admin.json('POST', leasesPath, {
     body: {
       apiVersion: 'coordination.k8s.io/v1',

@@ -23,5 +23,7 @@ test('a ledger goes with its Skyhook, and one of the same name gets its own', as
   await cluster.admin.json('DELETE', '/apis/skyhook.nvidia.com/v1alpha1/skyhooks/twice')
   const second = await cluster.apply('twice', spec)
   await vi.waitFor(async () => expect(await exists(ledger)).toBe(false), { timeout: 60_000, interval: 100 })
-  await vi.waitFor(async () => expect(await exists(`${leasesPath}/${ledgerName(second.metadata)}`)).toBe(true), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await exists(`${leasesPath}/${ledgerName(second.metadata)}`)).toBe(true), {
+    timeout: 10_000,
+  })
 })

@@ -14,7 +14,9 @@ afterAll(async () => await agents?.cluster.stop())
 
 describe('an agent on its own Node', () => {
   const own = `${nodes}/node-a`
-  const condition = (type: string) => ({ status: { conditions: [{ type, status: 'True', reason: 'Incomplete', message: 'm' }] } })
+  const condition = (type: string) => ({
+    status: { conditions: [{ type, status: 'True', reason: 'Incomplete', message: 'm' }] },
+  })
 
   test.each<[string, string, unknown, string?]>([
     ['cordons and uncordons', own, { spec: { unschedulable: true } }],
@@ -22,24 +24,45 @@ describe('an agent on its own Node', () => {
     [
       'publishes its state',
       own,
-      { metadata: { annotations: { 'skyhook.nvidia.com/nodeState_demo': '{}', 'skyhook.nvidia.com/reason_demo': '{}' } } },
+      {
+        metadata: {
+          annotations: { 'skyhook.nvidia.com/nodeState_demo': '{}', 'skyhook.nvidia.com/reason_demo': '{}' },
+        },
+      },
     ],
-    ['removes an annotation of its own', own, { metadata: { annotations: { 'skyhook.nvidia.com/reason_demo': null } } }],
+    [
+      'removes an annotation of its own',
+      own,
+      { metadata: { annotations: { 'skyhook.nvidia.com/reason_demo': null } } },
+    ],
     [
       'keeps autoscalers off',
       own,
       {
         metadata: {
-          annotations: { 'cluster-autoscaler.kubernetes.io/scale-down-disabled': 'true', 'karpenter.sh/do-not-disrupt': 'true' },
+          annotations: {
+            'cluster-autoscaler.kubernetes.io/scale-down-disabled': 'true',
+            'karpenter.sh/do-not-disrupt': 'true',
+          },
         },
       },
     ],
-    ['lets autoscalers in again', own, { metadata: { annotations: { 'cluster-autoscaler.kubernetes.io/scale-down-disabled': null } } }],
+    [
+      'lets autoscalers in again',
+      own,
+      { metadata: { annotations: { 'cluster-autoscaler.kubernetes.io/scale-down-disabled': null } } },
+    ],
     ['sets its status label', own, { metadata: { labels: { 'skyhook.nvidia.com/status_demo': 'complete' } } }],
     [
       'sets the runtime-required taint',
       own,
-      [{ op: 'add', path: '/spec/taints/0', value: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } }],
+      [
+        {
+          op: 'add',
+          path: '/spec/taints/0',
+          value: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
+        },
+      ],
       'application/json-patch+json',
     ],
     ['lifts it', own, [{ op: 'remove', path: '/spec/taints/0' }], 'application/json-patch+json'],
@@ -66,8 +89,18 @@ describe('an agent on its own Node', () => {
   })
 
   test.each<[string, string, unknown, RegExp, string?]>([
-    ['a foreign annotation', own, { metadata: { annotations: { other: 'x' } } }, /node-a may not change annotations other;/],
-    ['the value of a foreign annotation', own, { metadata: { annotations: { theirs: 'changed' } } }, /annotations theirs;/],
+    [
+      'a foreign annotation',
+      own,
+      { metadata: { annotations: { other: 'x' } } },
+      /node-a may not change annotations other;/,
+    ],
+    [
+      'the value of a foreign annotation',
+      own,
+      { metadata: { annotations: { theirs: 'changed' } } },
+      /annotations theirs;/,
+    ],
     ['away a foreign annotation', own, { metadata: { annotations: { theirs: null } } }, /annotations theirs;/],
     [
       'a label that others select by',
@@ -84,7 +117,12 @@ describe('an agent on its own Node', () => {
       /may not change metadata.ownerReferences/,
     ],
     ['the provider id', own, { spec: { providerID: 'cloud://1' } }, /may not change spec.providerID/],
-    ['the pod network', own, { spec: { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'] } }, /may not change spec.podCIDR/],
+    [
+      'the pod network',
+      own,
+      { spec: { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'] } },
+      /may not change spec.podCIDR/,
+    ],
     [
       'a foreign taint',
       own,
@@ -117,22 +155,34 @@ describe('an agent on its own Node', () => {
     ['its Node', 'DELETE', own, undefined],
     ['all Nodes', 'DELETE', nodes, undefined],
   ])('neither creates nor deletes: %s', async (_, method, path, body) => {
-    expect(await agents.a(method, path, body)).toEqual(refused(/forbidden: User "system:serviceaccount:skyhook:skyhookd" cannot/))
+    expect(await agents.a(method, path, body)).toEqual(
+      refused(/forbidden: User "system:serviceaccount:skyhook:skyhookd" cannot/),
+    )
   })
 })
 
 describe("another node's Node", () => {
   test.each<[string, string, unknown]>([
     ['the cordon', `${nodes}/node-b`, { spec: { unschedulable: true } }],
-    ['an annotation of ours', `${nodes}/node-b`, { metadata: { annotations: { 'skyhook.nvidia.com/nodeState_demo': '{}' } } }],
+    [
+      'an annotation of ours',
+      `${nodes}/node-b`,
+      { metadata: { annotations: { 'skyhook.nvidia.com/nodeState_demo': '{}' } } },
+    ],
     ['the status label', `${nodes}/node-b`, { metadata: { labels: { 'skyhook.nvidia.com/status_demo': 'complete' } } }],
     [
       'a condition of ours',
       `${nodes}/node-b/status`,
-      { status: { conditions: [{ type: 'skyhook.nvidia.com/demo/NotReady', status: 'True', reason: 'r', message: 'm' }] } },
+      {
+        status: {
+          conditions: [{ type: 'skyhook.nvidia.com/demo/NotReady', status: 'True', reason: 'r', message: 'm' }],
+        },
+      },
     ],
   ])('keeps %s', async (_, path, patch) => {
-    expect(await agents.a('PATCH', path, patch, strategic)).toEqual(refused('the agent of node node-a may not change node node-b'))
+    expect(await agents.a('PATCH', path, patch, strategic)).toEqual(
+      refused('the agent of node node-a may not change node node-b'),
+    )
   })
 
   test('may be read', async () => {
@@ -142,7 +192,11 @@ describe("another node's Node", () => {
 
 test("the agents' own way of writing is allowed: annotations, label, cordon, taint and conditions together", async () => {
   const { ca } = await agents.cluster.server.credentials.current()
-  const credentials = staticCredentials({ server: agents.cluster.server.url, ca: ca ?? '', token: agents.tokens['node-b'] })
+  const credentials = staticCredentials({
+    server: agents.cluster.server.url,
+    ca: ca ?? '',
+    token: agents.tokens['node-b'],
+  })
   const transport = createKubeTransport({ credentials, version: 'test', rate: false })
   try {
     const node = await transport.json<KubeObject & { spec: { taints: WritableTaint[] } }>('GET', `${nodes}/node-b`)

@@ -65,11 +65,17 @@ describe('one PATCH of the status', () => {
       conditions: [ours],
     })
     const after = await read()
-    expect(written).toEqual({ outcome: 'written', resourceVersion: after.metadata.resourceVersion, uid: after.metadata.uid })
+    expect(written).toEqual({
+      outcome: 'written',
+      resourceVersion: after.metadata.resourceVersion,
+      uid: after.metadata.uid,
+    })
     expect(after.metadata.annotations).toEqual({ theirs: '1', 'skyhook.nvidia.com/status_demo': 'in_progress' })
     expect(after.metadata.labels).toEqual({ theirs: '1', 'skyhook.nvidia.com/status_demo': 'in_progress' })
     expect(after.status.conditions).toHaveLength(2)
-    expect(after.status.conditions).toEqual(expect.arrayContaining([expect.objectContaining(ready), expect.objectContaining(ours)]))
+    expect(after.status.conditions).toEqual(
+      expect.arrayContaining([expect.objectContaining(ready), expect.objectContaining(ours)]),
+    )
     expect(after.spec).toEqual(before.spec)
   })
 
@@ -116,12 +122,15 @@ describe('one PATCH of the node', () => {
 test.each<[string, Omit<NodePatchRequest, 'resourceVersion'>]>([
   ['status', { annotations: { ours: '1' }, conditions: [ours] }],
   ['node', { annotations: { ours: '1' }, unschedulable: true }],
-])('a version that is old by one write of somebody else is a conflict on the %s, and nothing is written', async (_, patch) => {
-  const { resourceVersion } = (await read()).metadata
-  await cluster.kubectl('annotate', 'node', name, 'heartbeat=1')
-  expect(await patchNode(cluster.admin, name, { resourceVersion, ...patch })).toEqual({ outcome: 'conflict' })
-  expect((await read()).metadata.annotations).not.toHaveProperty('ours')
-})
+])(
+  'a version that is old by one write of somebody else is a conflict on the %s, and nothing is written',
+  async (_, patch) => {
+    const { resourceVersion } = (await read()).metadata
+    await cluster.kubectl('annotate', 'node', name, 'heartbeat=1')
+    expect(await patchNode(cluster.admin, name, { resourceVersion, ...patch })).toEqual({ outcome: 'conflict' })
+    expect((await read()).metadata.annotations).not.toHaveProperty('ours')
+  },
+)
 
 test('a change that changes nothing leaves the version as it is', async () => {
   const { resourceVersion } = (await read()).metadata
@@ -156,11 +165,20 @@ test('Events stand in kubectl get events and in kubectl describe node, with thei
   await vi.waitFor(
     async () =>
       expect(
-        await cluster.kubectl('get', 'events', '-n', 'default', '-o', 'jsonpath={range .items[*]}{.reason} {.count}{"\\n"}{end}'),
+        await cluster.kubectl(
+          'get',
+          'events',
+          '-n',
+          'default',
+          '-o',
+          'jsonpath={range .items[*]}{.reason} {.count}{"\\n"}{end}',
+        ),
       ).toContain('StepFailed 3'),
     { timeout: 10_000, interval: 50 },
   )
-  expect(await cluster.kubectl('describe', 'node', name)).toMatch(/Warning\s+StepFailed\s+.*x3.*skyhookd.*apply\.sh exited with 3/)
+  expect(await cluster.kubectl('describe', 'node', name)).toMatch(
+    /Warning\s+StepFailed\s+.*x3.*skyhookd.*apply\.sh exited with 3/,
+  )
   expect(events.dropped()).toBe(0)
   abort.abort()
 })

@@ -10,7 +10,11 @@ export type Authority = {
   readonly dir: string
   readonly caFile: string
   /** Writes `<name>.crt` and `<name>.key`. */
-  issue(name: string, subject: string, extensions: string): Promise<{ readonly certFile: string; readonly keyFile: string }>
+  issue(
+    name: string,
+    subject: string,
+    extensions: string,
+  ): Promise<{ readonly certFile: string; readonly keyFile: string }>
   /** A key pair to sign ServiceAccount tokens with. */
   signingKey(): Promise<{ readonly keyFile: string; readonly publicFile: string }>
 }

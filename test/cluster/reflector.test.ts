@@ -75,7 +75,8 @@ async function installWidgets(): Promise<void> {
   await cluster.admin.json('POST', crdsPath, { body: widgetCrd })
   await eventually(async () => await cluster.admin.json('GET', widgetsPath))
 }
-const eventually = async (check: () => unknown): Promise<void> => void (await vi.waitFor(check, { timeout: 30_000, interval: 20 }))
+const eventually = async (check: () => unknown): Promise<void> =>
+  void (await vi.waitFor(check, { timeout: 30_000, interval: 20 }))
 const widget = (name: string): unknown => ({
   apiVersion: 'test.skyhookd/v1',
   kind: 'Widget',
@@ -109,17 +110,26 @@ describe('a custom resource by its metadata', () => {
     const reflector = reflect({ metadataOnly: true })
     await reflector.synced
     const before = reflector.store.get('a')
-    expect(Object.keys(before ?? {}).toSorted()).toEqual(['apiVersion', 'kind', 'metadata'].filter((key) => key in (before ?? {})))
+    expect(Object.keys(before ?? {}).toSorted()).toEqual(
+      ['apiVersion', 'kind', 'metadata'].filter((key) => key in (before ?? {})),
+    )
     expect(before?.metadata).not.toHaveProperty('managedFields')
 
     const contentType = 'application/merge-patch+json'
-    await cluster.admin.json('PATCH', `${widgetsPath}/a/status`, { body: { status: { nodes: 'x'.repeat(50_000) } }, contentType })
-    await eventually(() => expect(reflector.store.get('a')?.metadata.resourceVersion).not.toBe(before?.metadata.resourceVersion))
+    await cluster.admin.json('PATCH', `${widgetsPath}/a/status`, {
+      body: { status: { nodes: 'x'.repeat(50_000) } },
+      contentType,
+    })
+    await eventually(() =>
+      expect(reflector.store.get('a')?.metadata.resourceVersion).not.toBe(before?.metadata.resourceVersion),
+    )
     expect(reflector.store.get('a')?.metadata.generation).toBe(before?.metadata.generation)
     expect(reflector.store.get('a')).not.toHaveProperty('status')
 
     await cluster.admin.json('PATCH', `${widgetsPath}/a`, { body: { spec: { size: 2 } }, contentType })
-    await eventually(() => expect(reflector.store.get('a')?.metadata.generation).toBe((before?.metadata.generation ?? 0) + 1))
+    await eventually(() =>
+      expect(reflector.store.get('a')?.metadata.generation).toBe((before?.metadata.generation ?? 0) + 1),
+    )
   })
 
   test('pages of a long list', async () => {
@@ -211,7 +221,11 @@ describe('an API server that is killed and comes back', () => {
     await create('a')
     gate.open()
     await eventually(() => expect(reflector.store.get('a')?.metadata.uid).not.toBe(before))
-    expect(updates.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual(['added a', 'deleted a', 'added a'])
+    expect(updates.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual([
+      'added a',
+      'deleted a',
+      'added a',
+    ])
   })
 })
 
@@ -242,9 +256,17 @@ test('without the right to list: unknown with the words of the server; granted: 
     timing: { backoff: () => 100 },
   })
   reflectors.push(reflector)
-  await eventually(() => expect(reflector.state()).toMatchObject({ state: 'unknown', lastError: { error: { reason: 'Forbidden' } } }))
+  await eventually(() =>
+    expect(reflector.state()).toMatchObject({ state: 'unknown', lastError: { error: { reason: 'Forbidden' } } }),
+  )
   await cluster.kubectl('create', 'clusterrole', 'watcher', '--verb=list,watch', '--resource=widgets.test.skyhookd')
-  await cluster.kubectl('create', 'clusterrolebinding', 'watcher', '--clusterrole=watcher', '--serviceaccount=default:watcher')
+  await cluster.kubectl(
+    'create',
+    'clusterrolebinding',
+    'watcher',
+    '--clusterrole=watcher',
+    '--serviceaccount=default:watcher',
+  )
   await reflector.synced
   expect(names(reflector)).toEqual(['a'])
   expect(updates.flatMap(({ changes }) => changes).every(({ type }) => type === 'added')).toBe(true)

@@ -56,19 +56,26 @@ function settings(
   ca: string | undefined = registry.ca,
 ): RegistrySettings {
   const auth = login && Buffer.from(`${login.username}:${login.password}`).toString('base64')
-  const credentials = auth === undefined ? [] : parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { auth } } }), 'test')
+  const credentials =
+    auth === undefined ? [] : parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { auth } } }), 'test')
   return { credentials, sources: hostKnowing(ca) }
 }
 
 const source = new URL('../../src/packages/store/unpack-child.ts', import.meta.url).href
-const command: [string, ...string[]] = [process.execPath, '-e', `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`]
+const command: [string, ...string[]] = [
+  process.execPath,
+  '-e',
+  `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`,
+]
 
 async function ensure(
   name: string,
   use: RegistrySettings = settings(),
   folder = mkdtempSync(join(tempFolder, 'images-')),
 ): Promise<StoredImage> {
-  const store = openImageStore(folder, { unpack: (request, aborted) => unpackInChild(request, { signal: aborted, command }) })
+  const store = openImageStore(folder, {
+    unpack: (request, aborted) => unpackInChild(request, { signal: aborted, command }),
+  })
   return await store.ensureImage(parseReference(`${registry.host}/${name}`), { registry: use, signal })
 }
 
@@ -95,11 +102,17 @@ describe('a registry with TLS and login', () => {
     expect(readFileSync(join(image.path, 'config.json'), 'utf8')).toBe('{"schema_version":"v1"}')
     expect(statSync(join(image.path, 'skyhook_dir/apply.sh')).mode & 0o777).toBe(0o755)
     expect(await ensure('team/shell:1.1', settings(), folder)).toEqual({ ...image, isNew: false })
-    expect(await ensure(`team/shell@${image.digest}`, settings(undefined, undefined), folder)).toEqual({ ...image, isNew: false })
+    expect(await ensure(`team/shell@${image.digest}`, settings(undefined, undefined), folder)).toEqual({
+      ...image,
+      isNew: false,
+    })
   })
 
   test('takes an index of two architectures', async () => {
-    const layer = await writeLayer(await readFolder(join(tempFolder, 'package'), 'skyhook-package'), join(tempFolder, 'layer'))
+    const layer = await writeLayer(
+      await readFolder(join(tempFolder, 'package'), 'skyhook-package'),
+      join(tempFolder, 'layer'),
+    )
     const images = ['amd64', 'arm64'].map((architecture) => buildImage([layer], { architecture }))
     const client = createRegistryClient(settings())
     try {

@@ -22,8 +22,16 @@ beforeAll(async () => {
   const make = async (): Promise<Pair> => {
     const folder = await mkdtemp(join(dir, 'ca-'))
     const pki = await createAuthority(folder)
-    const { certFile, keyFile } = await pki.issue('server', '/CN=server', 'extendedKeyUsage=serverAuth\nsubjectAltName=IP:127.0.0.1\n')
-    return { ca: await readFile(pki.caFile, 'utf8'), cert: await readFile(certFile, 'utf8'), key: await readFile(keyFile, 'utf8') }
+    const { certFile, keyFile } = await pki.issue(
+      'server',
+      '/CN=server',
+      'extendedKeyUsage=serverAuth\nsubjectAltName=IP:127.0.0.1\n',
+    )
+    return {
+      ca: await readFile(pki.caFile, 'utf8'),
+      cert: await readFile(certFile, 'utf8'),
+      key: await readFile(keyFile, 'utf8'),
+    }
   }
   pairs = { old: await make(), new: await make() }
 })
@@ -44,7 +52,10 @@ async function start(token: string): Promise<void> {
     response.end(request.url === '/watch' ? undefined : '{"answer":42}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const env = { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String((server.address() as AddressInfo).port) }
+  const env = {
+    KUBERNETES_SERVICE_HOST: '127.0.0.1',
+    KUBERNETES_SERVICE_PORT: String((server.address() as AddressInfo).port),
+  }
   facts = []
   transport = createKubeTransport({
     credentials: inClusterCredentials({ env, dir }),
@@ -74,7 +85,10 @@ test('a server certificate of a new CA is trusted as soon as the CA file has cha
   server.setSecureContext({ cert: pairs.new.cert, key: pairs.new.key })
   server.closeAllConnections()
   await new Promise((resolve) => setTimeout(resolve, 50)) // until the kept-alive connection has noticed
-  await expect(transport.json('POST', '/', { body: {} })).rejects.toMatchObject({ name: 'NoResponseError', mayHaveBeenSent: false })
+  await expect(transport.json('POST', '/', { body: {} })).rejects.toMatchObject({
+    name: 'NoResponseError',
+    mayHaveBeenSent: false,
+  })
   await writeFile(join(dir, 'ca.crt'), pairs.new.ca)
   expect(await transport.json('POST', '/', { body: {} })).toEqual({ answer: 42 })
 })

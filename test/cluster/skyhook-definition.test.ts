@@ -14,7 +14,10 @@ afterAll(async () => await definitions?.cluster.stop())
 describe('a Skyhook is taken', () => {
   test.each<[string, Json]>([
     ['with nothing in it', {}],
-    ['with one package and its scripts', withPackage({ configMap: { 'apply.sh': 'echo', 'apply_check.sh': 'test -s /x' } })],
+    [
+      'with one package and its scripts',
+      withPackage({ configMap: { 'apply.sh': 'echo', 'apply_check.sh': 'test -s /x' } }),
+    ],
     [
       'with calendar versions, dependencies, interrupts, tolerations and a percent',
       {
@@ -124,9 +127,12 @@ describe('a Skyhook is taken', () => {
     expect(await definitions.create('skyhooks', spec)).toMatchObject({ status: 201, message: '' })
   })
 
-  test.each(['1', '1.2', 'v1.2.3', '2024.05.10', '2024.05.10-test', '1.2-rc.1', '0.0.0'])('with version %s', async (version) => {
-    expect(await definitions.create('skyhooks', withPackage({ version }))).toMatchObject({ status: 201 })
-  })
+  test.each(['1', '1.2', 'v1.2.3', '2024.05.10', '2024.05.10-test', '1.2-rc.1', '0.0.0'])(
+    'with version %s',
+    async (version) => {
+      expect(await definitions.create('skyhooks', withPackage({ version }))).toMatchObject({ status: 201 })
+    },
+  )
 
   test('with a name of 53 characters', async () => {
     expect(await definitions.create('skyhooks', {}, 'n'.repeat(53))).toMatchObject({ status: 201 })
@@ -135,7 +141,12 @@ describe('a Skyhook is taken', () => {
 
 describe('the status', () => {
   test('is written on its own, shown in columns, and costs one managed field per map of nodes', async () => {
-    const object = { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook', metadata: { name: 'shown' }, spec: withPackage({}) }
+    const object = {
+      apiVersion: 'skyhook.nvidia.com/v1alpha1',
+      kind: 'Skyhook',
+      metadata: { name: 'shown' },
+      spec: withPackage({}),
+    }
     expect(await definitions.cluster.admin('POST', skyhooks, object)).toMatchObject({ status: 201 })
     const entry = { name: 'tuning', version: '1.1.0', image: 'i', stage: 'config', state: 'complete' }
     const status = {
@@ -147,7 +158,9 @@ describe('the status', () => {
       nodeState: { 'node-1': { 'tuning|1.1.0': entry }, 'node-2': { 'tuning|1.1.0': entry } },
       nodeStatus: { 'node-1': 'complete', 'node-2': 'complete' },
       configUpdates: { tuning: ['a.sh'] },
-      compartmentStatuses: { __default__: { matched: 2, ceiling: 1, batchState: { currentBatch: 2, completedNodes: 2 } } },
+      compartmentStatuses: {
+        __default__: { matched: 2, ceiling: 1, batchState: { currentBatch: 2, completedNodes: 2 } },
+      },
       nodesSelected: 2,
       nodesUpdated: 2,
       nodesReady: 2,
@@ -185,9 +198,16 @@ describe('the status', () => {
     await definitions.cluster.server.kubectl('wait', '--for=condition=Ready', 'skyhook/shown', '--timeout=1s')
 
     const { body } = await definitions.cluster.admin('GET', `${skyhooks}/shown`)
-    const { managedFields } = body['metadata'] as { managedFields: { subresource?: string; fieldsV1: { 'f:status': Json } }[] }
+    const { managedFields } = body['metadata'] as {
+      managedFields: { subresource?: string; fieldsV1: { 'f:status': Json } }[]
+    }
     const owned = managedFields.find(({ subresource }) => subresource === 'status')?.fieldsV1['f:status']
-    expect(owned).toMatchObject({ 'f:nodeState': {}, 'f:nodeStatus': {}, 'f:configUpdates': {}, 'f:compartmentStatuses': {} })
+    expect(owned).toMatchObject({
+      'f:nodeState': {},
+      'f:nodeStatus': {},
+      'f:configUpdates': {},
+      'f:compartmentStatuses': {},
+    })
     expect(JSON.stringify(owned)).not.toContain('node-1')
   })
 })

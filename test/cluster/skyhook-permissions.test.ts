@@ -22,14 +22,22 @@ describe('a Skyhook', () => {
   })
 
   test.each<[string, unknown, RegExp]>([
-    ['another package image', { spec: { packages: { tuning: { image: 'evil' } } } }, /node-a may not change the spec of Skyhook demo/],
+    [
+      'another package image',
+      { spec: { packages: { tuning: { image: 'evil' } } } },
+      /node-a may not change the spec of Skyhook demo/,
+    ],
     ['another budget', { spec: { interruptionBudget: { count: 99 } } }, /may not change the spec/],
     [
       'a pause',
       { metadata: { annotations: { 'skyhook.nvidia.com/pause': 'true' } } },
       /annotations skyhook.nvidia.com\/pause of Skyhook demo/,
     ],
-    ['a foreign annotation away', { metadata: { annotations: { theirs: null } } }, /annotations theirs of Skyhook demo/],
+    [
+      'a foreign annotation away',
+      { metadata: { annotations: { theirs: null } } },
+      /annotations theirs of Skyhook demo/,
+    ],
     ['a label', { metadata: { labels: { team: 'other' } } }, /may not change metadata.labels of Skyhook demo/],
     [
       'an owner',
@@ -67,7 +75,9 @@ test('a DeploymentPolicy is deleted only when no Skyhook names it', async () => 
       spec,
     }),
   ).toEqual(allowed)
-  expect(await agents.cluster.admin('POST', skyhooks, skyhook('paced', { deploymentPolicy: 'careful' }))).toEqual(allowed)
+  expect(await agents.cluster.admin('POST', skyhooks, skyhook('paced', { deploymentPolicy: 'careful' }))).toEqual(
+    allowed,
+  )
   const remove = (dry = '') => agents.cluster.admin('DELETE', `${policies}/careful${dry}`)
 
   expect(
@@ -77,7 +87,9 @@ test('a DeploymentPolicy is deleted only when no Skyhook names it', async () => 
     ),
   ).toEqual(refused('DeploymentPolicy careful is in use by Skyhook paced; change spec.deploymentPolicy there first'))
 
-  expect(await agents.cluster.admin('PATCH', `${skyhooks}/paced`, { spec: { deploymentPolicy: null } }, merge)).toEqual(allowed)
+  expect(await agents.cluster.admin('PATCH', `${skyhooks}/paced`, { spec: { deploymentPolicy: null } }, merge)).toEqual(
+    allowed,
+  )
   expect(
     await until(
       () => remove(),

@@ -89,7 +89,11 @@ describe('a Skyhook is refused', () => {
       withPackage({ rerunOnRequest: { minInterval: '59s' } }),
       'spec.packages[tuning].rerunOnRequest.minInterval: Invalid value: "59s": must be at least 1m, such as 24h',
     ],
-    ['a limit in days', withPackage({ rerunOnRequest: { minInterval: '1d' } }), 'spec.packages.tuning.rerunOnRequest.minInterval'],
+    [
+      'a limit in days',
+      withPackage({ rerunOnRequest: { minInterval: '1d' } }),
+      'spec.packages.tuning.rerunOnRequest.minInterval',
+    ],
     [
       'a dependency that is no package',
       withPackage({ dependsOn: { other: '1' } }),
@@ -120,7 +124,11 @@ describe('a Skyhook is refused', () => {
       withPackage({ configMap: { axsh: '' }, configInterrupts: { '*.sh': { type: 'noop' } } }),
       'configMap has no key for ["*.sh"]',
     ],
-    ['configInterrupts without configMap', withPackage({ configInterrupts: { '*': { type: 'noop' } } }), 'configMap has no key for ["*"]'],
+    [
+      'configInterrupts without configMap',
+      withPackage({ configInterrupts: { '*': { type: 'noop' } } }),
+      'configMap has no key for ["*"]',
+    ],
     [
       'a configMap key that leaves its folder',
       withPackage({ configMap: { '../passwd': '' } }),
@@ -164,7 +172,11 @@ describe('a Skyhook is refused', () => {
       withPackage({ resources: { cpuRequest: '-1', cpuLimit: '1', memoryRequest: '1', memoryLimit: '1' } }),
       'spec.packages.tuning.resources: below zero',
     ],
-    ['resources that are no quantity', withPackage({ resources: { cpuRequest: 'much' } }), 'spec.packages.tuning.resources.cpuRequest'],
+    [
+      'resources that are no quantity',
+      withPackage({ resources: { cpuRequest: 'much' } }),
+      'spec.packages.tuning.resources.cpuRequest',
+    ],
     ['a duration without unit', withPackage({ gracefulShutdown: '30' }), 'spec.packages.tuning.gracefulShutdown'],
     ['a negative duration', withPackage({ stageTimeout: '-5s' }), 'spec.packages.tuning.stageTimeout'],
     [
@@ -192,7 +204,11 @@ describe('a Skyhook is refused', () => {
       { nodeSelectors: { matchLabels: { 'a b': 'c' } } },
       'spec.nodeSelectors.matchLabels: Invalid value: no label key: ["a b"]',
     ],
-    ['a label value with a blank', { nodeSelectors: { matchLabels: { a: 'b c' } } }, 'spec.nodeSelectors.matchLabels.a'],
+    [
+      'a label value with a blank',
+      { nodeSelectors: { matchLabels: { a: 'b c' } } },
+      'spec.nodeSelectors.matchLabels.a',
+    ],
     [
       'a toleration of nothing',
       { additionalTolerations: [{ effect: 'NoSchedule' }] },

@@ -2,8 +2,22 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { staticCredentials } from '../../src/kube/credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
-import { bootstrapScope, controlPlaneScope, ledgerLabels, ledgerName, skyhookScope, type Scope } from '../../src/lease/names.ts'
-import { acquire, createRecoverySlot, release, renew, type AcquireOutcome, type SlotRequest } from '../../src/lease/slots.ts'
+import {
+  bootstrapScope,
+  controlPlaneScope,
+  ledgerLabels,
+  ledgerName,
+  skyhookScope,
+  type Scope,
+} from '../../src/lease/names.ts'
+import {
+  acquire,
+  createRecoverySlot,
+  release,
+  renew,
+  type AcquireOutcome,
+  type SlotRequest,
+} from '../../src/lease/slots.ts'
 import { allowed, leases, merge, refused, startAgents, type Agents, type NodeName } from './agents.ts'
 import { namespace, type Json } from './chart-cluster.ts'
 
@@ -39,7 +53,10 @@ describe('slots', () => {
   })
   const slot = (index: number) => `demo-${scope}.slot-${index}`
   /** The body of a PUT: what is stored, changed. */
-  async function stored(name: string, change: (lease: { metadata: Json & { labels: Json }; spec: Json }) => void): Promise<unknown> {
+  async function stored(
+    name: string,
+    change: (lease: { metadata: Json & { labels: Json }; spec: Json }) => void,
+  ): Promise<unknown> {
     const { body } = await agents.cluster.admin('GET', `${leases}/${name}`)
     change(body as { metadata: Json & { labels: Json }; spec: Json })
     return body
@@ -47,7 +64,12 @@ describe('slots', () => {
 
   test.each([
     ['a slot', slot(0), 'slot', {}],
-    ['a slot of a compartment', `demo.gpu-nodes-${scope}.slot-12`, 'slot', { labels: { 'skyhook.nvidia.com/compartment': 'GPU_nodes' } }],
+    [
+      'a slot of a compartment',
+      `demo.gpu-nodes-${scope}.slot-12`,
+      'slot',
+      { labels: { 'skyhook.nvidia.com/compartment': 'GPU_nodes' } },
+    ],
     ['a slot without limit', `demo-${scope}.node-0123456789abcdef`, 'unlimited', {}],
     ['a recovery slot', `demo-${scope}.node-fedcba9876543210`, 'recovery', {}],
     ['a bootstrap slot', `demo-${scope}.bootstrap-3`, 'bootstrap', {}],
@@ -55,7 +77,11 @@ describe('slots', () => {
   ])('%s is created, renewed and given back by its node', async (_, name, kind, change) => {
     expect(await agents.a('POST', leases, lease(name, kind, 'node-a', change))).toEqual(allowed)
     expect(
-      await agents.a('PUT', `${leases}/${name}`, await stored(name, ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 1800 }))),
+      await agents.a(
+        'PUT',
+        `${leases}/${name}`,
+        await stored(name, ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 1800 })),
+      ),
     ).toEqual(allowed)
     expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(allowed)
   })
@@ -66,13 +92,26 @@ describe('slots', () => {
       () => lease(slot(1), 'slot', 'node-b', { owner: 'node-a' }),
       /node node-a may not write slot demo-0a1b2c3d.slot-1 for node node-b/,
     ],
-    ['another owner', () => lease(slot(1), 'slot', 'node-a', { owner: 'node-b' }), /exactly one owner, Node node-a, and not Node node-b/],
-    ['no owner', () => lease(slot(1), 'slot', 'node-a', { owners: [] }), /exactly one owner, Node node-a, and not none/],
+    [
+      'another owner',
+      () => lease(slot(1), 'slot', 'node-a', { owner: 'node-b' }),
+      /exactly one owner, Node node-a, and not Node node-b/,
+    ],
+    [
+      'no owner',
+      () => lease(slot(1), 'slot', 'node-a', { owners: [] }),
+      /exactly one owner, Node node-a, and not none/,
+    ],
     [
       'two owners',
       () =>
         lease(slot(1), 'slot', 'node-a', {
-          owners: (['node-a', 'node-b'] as const).map((name) => ({ apiVersion: 'v1', kind: 'Node', name, uid: agents.uids[name] })),
+          owners: (['node-a', 'node-b'] as const).map((name) => ({
+            apiVersion: 'v1',
+            kind: 'Node',
+            name,
+            uid: agents.uids[name],
+          })),
         }),
       /exactly one owner/,
     ],
@@ -83,7 +122,10 @@ describe('slots', () => {
     ['an unknown kind', () => lease(slot(1), 'ledger', 'node-a'), /slot-kind=ledger/],
     [
       'no labels',
-      () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/name': undefined, 'skyhook.nvidia.com/scope': undefined } }),
+      () =>
+        lease(slot(1), 'slot', 'node-a', {
+          labels: { 'skyhook.nvidia.com/name': undefined, 'skyhook.nvidia.com/scope': undefined },
+        }),
       /is no slot/,
     ],
   ])('none is created with %s', async (_, body, words) => {
@@ -127,7 +169,9 @@ describe('slots', () => {
 
   test('are not hidden in another scope', async () => {
     expect(await agents.a('POST', leases, lease(slot(3), 'slot', 'node-a'))).toEqual(allowed)
-    const body = await stored(slot(3), ({ metadata }) => Object.assign(metadata.labels, { 'skyhook.nvidia.com/compartment': 'gpu' }))
+    const body = await stored(slot(3), ({ metadata }) =>
+      Object.assign(metadata.labels, { 'skyhook.nvidia.com/compartment': 'gpu' }),
+    )
     expect(await agents.a('PUT', `${leases}/${slot(3)}`, body)).toEqual(refused('may not move slot'))
   })
 
@@ -136,18 +180,24 @@ describe('slots', () => {
     ['removed by the dozen', 'DELETE', leases],
     ["looked for in the nodes' own namespace", 'GET', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'],
   ])('are not %s', async (_, method, path) => {
-    expect(await agents.a(method, path, method === 'PATCH' ? { spec: { leaseDurationSeconds: 1 } } : undefined, merge)).toEqual(
-      refused(/cannot/),
-    )
+    expect(
+      await agents.a(method, path, method === 'PATCH' ? { spec: { leaseDurationSeconds: 1 } } : undefined, merge),
+    ).toEqual(refused(/cannot/))
   })
 
   test.each([
     ['the ledger', ledgerName(counted), ledgerLabels(counted)],
     ['the census election', 'skyhookd-census', {}],
   ])('%s is written by whoever is elected', async (_, name, labels) => {
-    expect(await agents.a('POST', leases, { metadata: { name, labels }, spec: { holderIdentity: 'node-a' } })).toEqual(allowed)
+    expect(await agents.a('POST', leases, { metadata: { name, labels }, spec: { holderIdentity: 'node-a' } })).toEqual(
+      allowed,
+    )
     expect(
-      await agents.b('PUT', `${leases}/${name}`, await stored(name, ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' }))),
+      await agents.b(
+        'PUT',
+        `${leases}/${name}`,
+        await stored(name, ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' })),
+      ),
     ).toEqual(allowed)
     expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(allowed)
   })
@@ -158,16 +208,23 @@ describe("the agents' own way to a slot", () => {
 
   async function takeAndReturn(scope: Scope, take: 'acquire' | 'adopt'): Promise<void> {
     const { ca } = await agents.cluster.server.credentials.current()
-    const credentials = staticCredentials({ server: agents.cluster.server.url, ca: ca ?? '', token: agents.tokens['node-a'] })
+    const credentials = staticCredentials({
+      server: agents.cluster.server.url,
+      ca: ca ?? '',
+      token: agents.tokens['node-a'],
+    })
     const transport = createKubeTransport({ credentials, version: 'test', rate: false })
     const port = { transport, namespace }
     const node = { name: 'node-a', uid: agents.uids['node-a'], bootId: 'boot' }
     const progress = { phase: 'working', generation: 1, packages: ['tuning:1.0.0'] } as const
     const request: SlotRequest = { scope, node, progress, admissionFrom: () => ({ limit: 1 }) }
     try {
-      const acquired: AcquireOutcome = take === 'acquire' ? await acquire(port, request) : await createRecoverySlot(port, request)
+      const acquired: AcquireOutcome =
+        take === 'acquire' ? await acquire(port, request) : await createRecoverySlot(port, request)
       if (acquired.outcome !== 'held') expect.unreachable(JSON.stringify(acquired))
-      expect(await renew(port, acquired.slot, node, { ...progress, phase: 'rebooting' })).toMatchObject({ outcome: 'held' })
+      expect(await renew(port, acquired.slot, node, { ...progress, phase: 'rebooting' })).toMatchObject({
+        outcome: 'held',
+      })
       expect(await release(port, acquired.slot, node)).toEqual({ outcome: 'released' })
     } finally {
       transport.close()

@@ -1,6 +1,17 @@
 /** What limits a token outside the pod it was made for, and with rights nobody meant to give, on a real API server. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { allowed, createPod, leases, merge, nodes, refused, skyhook, skyhooks, startAgents, type Agents } from './agents.ts'
+import {
+  allowed,
+  createPod,
+  leases,
+  merge,
+  nodes,
+  refused,
+  skyhook,
+  skyhooks,
+  startAgents,
+  type Agents,
+} from './agents.ts'
 import { namespace, until } from './chart-cluster.ts'
 
 let agents: Agents
@@ -14,22 +25,31 @@ describe('pods', () => {
 
   test('a package pod of the original operator is deleted on the own node', async () => {
     expect(
-      await agents.a('DELETE', await createPod(agents.cluster, { place: namespace, name: 'old-a', node: 'node-a', labels: ours })),
+      await agents.a(
+        'DELETE',
+        await createPod(agents.cluster, { place: namespace, name: 'old-a', node: 'node-a', labels: ours }),
+      ),
     ).toEqual(allowed)
   })
 
   test('none is deleted on another node', async () => {
     expect(
-      await agents.a('DELETE', await createPod(agents.cluster, { place: namespace, name: 'old-b', node: 'node-b', labels: ours })),
+      await agents.a(
+        'DELETE',
+        await createPod(agents.cluster, { place: namespace, name: 'old-b', node: 'node-b', labels: ours }),
+      ),
     ).toEqual(refused('node node-a may not delete pod old-b, which is on node node-b'))
   })
 
   test('no other pod is deleted', async () => {
-    expect(await agents.a('DELETE', await createPod(agents.cluster, { place: namespace, name: 'shop', node: 'node-a' }))).toEqual(
-      refused('only package pods'),
-    )
     expect(
-      await agents.a('DELETE', await createPod(agents.cluster, { place: 'default', name: 'shop', node: 'node-a', labels: ours })),
+      await agents.a('DELETE', await createPod(agents.cluster, { place: namespace, name: 'shop', node: 'node-a' })),
+    ).toEqual(refused('only package pods'))
+    expect(
+      await agents.a(
+        'DELETE',
+        await createPod(agents.cluster, { place: 'default', name: 'shop', node: 'node-a', labels: ours }),
+      ),
     ).toEqual(refused(/cannot delete resource "pods"/))
   })
 
@@ -38,7 +58,9 @@ describe('pods', () => {
     const pod = await createPod(agents.cluster, { place: 'default', name: 'evicted', node: 'node-a' })
     const system = await createPod(agents.cluster, { place: 'kube-system', name: 'evicted', node: 'node-a' })
     expect(await agents.a('POST', `${pod}/eviction`, eviction)).toEqual(allowed)
-    expect(await agents.a('POST', `${system}/eviction`, eviction)).toEqual(refused('may not evict from namespace kube-system'))
+    expect(await agents.a('POST', `${system}/eviction`, eviction)).toEqual(
+      refused('may not evict from namespace kube-system'),
+    )
   })
 })
 
@@ -67,7 +89,11 @@ describe('with rights that the chart does not give', () => {
   beforeAll(async () => {
     const metadata = {
       name: slotOfB,
-      labels: { 'skyhook.nvidia.com/name': 'demo', 'skyhook.nvidia.com/scope': '0a1b2c3d', 'skyhook.nvidia.com/slot-kind': 'slot' },
+      labels: {
+        'skyhook.nvidia.com/name': 'demo',
+        'skyhook.nvidia.com/scope': '0a1b2c3d',
+        'skyhook.nvidia.com/slot-kind': 'slot',
+      },
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'node-b', uid: agents.uids['node-b'] }],
     }
     expect(await agents.b('POST', leases, { metadata, spec: { holderIdentity: 'node-b' } })).toEqual(allowed)
@@ -98,7 +124,13 @@ describe('with rights that the chart does not give', () => {
     ],
     ['create a Skyhook', 'POST', skyhooks, skyhook('new'), /neither create nor delete skyhooks/],
     ['delete a Skyhook', 'DELETE', `${skyhooks}/demo`, undefined, /neither create nor delete skyhooks/],
-    ["patch another node's slot", 'PATCH', `${leases}/${slotOfB}`, { spec: { holderIdentity: 'node-a' } }, /held by node node-b/],
+    [
+      "patch another node's slot",
+      'PATCH',
+      `${leases}/${slotOfB}`,
+      { spec: { holderIdentity: 'node-a' } },
+      /held by node node-b/,
+    ],
     ["remove everybody's slots", 'DELETE', leases, undefined, /held by node node-b/],
   ])('an agent still does not %s', async (_, method, path, body, words) => {
     expect(await agents.a(method, path, body, method === 'PATCH' ? merge : undefined)).toEqual(refused(words))

@@ -1,7 +1,6 @@
 /** What the rows share: the cluster, the journal package, and what "complete" means in all of them. */
 import { afterEach, beforeAll, expect } from 'vitest'
-import type { SkyhookStatus } from '../../src/census/skyhook-status.ts'
-import { conditionOf } from '../../src/census/skyhook-status.ts'
+import { type SkyhookStatus, conditionOf } from '../../src/census/skyhook-status.ts'
 import { apiLevel, cordonKey, cordonedBeforeKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode, Taint } from '../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec, Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
@@ -79,7 +78,12 @@ export function useConformance(): Conformance {
 }
 
 /** A Skyhook for the nodes that another one of the same row selects. */
-export const sharingNodesOf = (other: string, name: string, spec: SkyhookSpec, annotations: Record<string, string> = {}): Manifest => {
+export const sharingNodesOf = (
+  other: string,
+  name: string,
+  spec: SkyhookSpec,
+  annotations: Record<string, string> = {},
+): Manifest => {
   const made = manifest(name, { ...spec })
   return {
     ...made,
@@ -92,8 +96,10 @@ export const service = (...services: readonly string[]): Interrupt => ({ type: '
 export const reboot: Interrupt = { type: 'reboot' }
 
 export const skyhookOf = (view: View, name: string): Skyhook | undefined => view.skyhooks.get(name)
-export const statusOf = (view: View, name: string): SkyhookStatus => (skyhookOf(view, name)?.status ?? {}) as SkyhookStatus
-export const nodeOf = (view: View, node: NodeName, skyhook: string): PublishedState => publishedState(view.nodes.get(node), skyhook)
+export const statusOf = (view: View, name: string): SkyhookStatus =>
+  (skyhookOf(view, name)?.status ?? {}) as SkyhookStatus
+export const nodeOf = (view: View, node: NodeName, skyhook: string): PublishedState =>
+  publishedState(view.nodes.get(node), skyhook)
 
 /** `config/complete` and the like of one entry of nodeState. */
 export function entryOf(view: View, node: NodeName, skyhook: string, key: string): string {
@@ -109,15 +115,19 @@ export async function awaitReady({ api, history }: Cluster, skyhook: string, wit
     (view) => {
       const status = statusOf(view, skyhook)
       const ready = conditionOf(status, 'Ready')
-      return ready?.status === 'True' && ready.observedGeneration === metadata.generation && status.status === 'complete'
+      return (
+        ready?.status === 'True' && ready.observedGeneration === metadata.generation && status.status === 'complete'
+      )
     },
     withinMs,
   )
 }
 
 /**
- * The "standard completion" of the rows, for the newest generation: what Node and Skyhook have to show once the packages are at these
- * stages (`name|version` → stage), and that nobody worked without a slot on the way. Lists of taints are never compared whole.
+ * The "standard completion" of the rows, for the newest generation: what Node and Skyhook have to show once the
+ * packages are at these stages (`name|version` → stage), and that nobody worked without a slot on the way. Lists of
+ * taints are never compared whole.
+ * /
  */
 export async function expectComplete(
   cluster: Conformance,
@@ -136,8 +146,16 @@ export async function expectComplete(
       return [key, { name, version, image, ...(containerSHA && { containerSHA }), stage, state: 'complete' }]
     }),
   )
-  const complete = { status: 'complete', label: 'complete', version: apiLevel, notReady: 'False Complete', erroring: 'False Not Erroring' }
-  await history.eventually('the conditions of the nodes follow', (view) => nodes.every((name) => isSettled(nodeOf(view, name, skyhook))))
+  const complete = {
+    status: 'complete',
+    label: 'complete',
+    version: apiLevel,
+    notReady: 'False Complete',
+    erroring: 'False Not Erroring',
+  }
+  await history.eventually('the conditions of the nodes follow', (view) =>
+    nodes.every((name) => isSettled(nodeOf(view, name, skyhook))),
+  )
   for (const name of nodes) {
     const node = history.now.nodes.get(name)
     expect({ name, ...publishedState(node, skyhook) }).toMatchObject({ name, ...complete, reason: undefined })
@@ -165,7 +183,8 @@ export async function expectComplete(
 }
 
 /** Conditions are written by a request of their own, after the one that completes. */
-const isSettled = ({ notReady, erroring }: PublishedState): boolean => notReady === 'False Complete' && erroring === 'False Not Erroring'
+const isSettled = ({ notReady, erroring }: PublishedState): boolean =>
+  notReady === 'False Complete' && erroring === 'False Not Erroring'
 
 /** For `never`: a node that calls itself blocked or failing, which a reboot of its own must not make it do. */
 export const failureOf =

@@ -49,7 +49,9 @@ test(row('C38'), async () => {
 test(row('C39'), async () => {
   const name = uniqueName('reap')
   const host = cluster.host(node)
-  const older = ['2020-01-01-000000', '2020-01-02-000000', '2020-01-03-000000'].map((at) => `shellscript_run.sh-${at}.log`)
+  const older = ['2020-01-01-000000', '2020-01-02-000000', '2020-01-03-000000'].map(
+    (at) => `shellscript_run.sh-${at}.log`,
+  )
   await host.exec('mkdir', '-p', logFolder(name))
   for (const file of older) await host.write(`${logFolder(name)}/${file}`, 'old\n')
   const tries = `/var/tmp/${name}.tries`

@@ -5,14 +5,25 @@ import { cordonKey } from '../../src/schemas/annotations.ts'
 import { uniqueName } from '../e2e/cluster.ts'
 import type { View } from '../e2e/moments.ts'
 import { releaseFileOf, manifest } from '../e2e/skyhooks.ts'
-import { entryOf, expectComplete, nodeOf, reboot, service, skyhookOf, statusOf, failureOf, useConformance } from './conformance.ts'
+import {
+  entryOf,
+  expectComplete,
+  nodeOf,
+  reboot,
+  service,
+  skyhookOf,
+  statusOf,
+  failureOf,
+  useConformance,
+} from './conformance.ts'
 import { modesOf, recordService, summarize, startsOf, withChecks } from './journal-lines.ts'
 import { deletePod, isRunning, isThere, isUntouched, startPod } from './pods.ts'
 import { row } from './rows.ts'
 
 const cluster = useConformance()
 const node = 'node-1'
-const env = (variables: Readonly<Record<string, string>>) => Object.entries(variables).map(([name, value]) => ({ name, value }))
+const env = (variables: Readonly<Record<string, string>>) =>
+  Object.entries(variables).map(([name, value]) => ({ name, value }))
 const isCordoned = (view: View, name: string): boolean => {
   const { spec, metadata } = view.nodes.get(node) ?? {}
   return spec?.unschedulable === true && metadata?.annotations?.[cordonKey(name)] === 'true'
@@ -22,7 +33,9 @@ const isCordoned = (view: View, name: string): boolean => {
 async function interruptFlags(name: string): Promise<string[]> {
   const host = cluster.host(node)
   const folder = `/var/lib/skyhook/${name}/interrupts/flags`
-  const found = (await host.list(folder)).map(async (id) => `${id.split('_')[1]}: ${(await host.list(`${folder}/${id}`)).join(', ')}`)
+  const found = (await host.list(folder)).map(
+    async (id) => `${id.split('_')[1]}: ${(await host.list(`${folder}/${id}`)).join(', ')}`,
+  )
   return (await Promise.all(found)).sort()
 }
 
@@ -43,7 +56,10 @@ test(row('C09'), async () => {
           configInterrupts: { 'game.properties': service(rsyslog) },
           env: wait,
         }),
-        baxter: cluster.pack('3.2.1', { configMap: first, configInterrupts: { 'game.properties': service(rsyslog, cron) } }),
+        baxter: cluster.pack('3.2.1', {
+          configMap: first,
+          configInterrupts: { 'game.properties': service(rsyslog, cron) },
+        }),
       },
     }),
     node,
@@ -56,17 +72,26 @@ test(row('C09'), async () => {
   expect(nodeOf(cluster.history.now, node, name)).toMatchObject({ status: 'in_progress', notReady: 'True Incomplete' })
   await cluster.history.never('work with an interrupt before the cordon', (moment) => {
     const begun = ['spencer|3.2.3', 'dexter|1.2.3'].filter((key) => entryOf(moment, node, name, key) !== 'absent')
-    return begun.length > 0 && nodeOf(moment, node, name).status !== 'complete' && !isCordoned(moment, name) && begun.join()
+    return (
+      begun.length > 0 && nodeOf(moment, node, name).status !== 'complete' && !isCordoned(moment, name) && begun.join()
+    )
   })
 
   // a change while the others still run
-  await cluster.history.eventually('baxter is done', (view) => entryOf(view, node, name, 'baxter|3.2.1') === 'config/complete')
+  await cluster.history.eventually(
+    'baxter is done',
+    (view) => entryOf(view, node, name, 'baxter|3.2.1') === 'config/complete',
+  )
   const boot = await host.bootId()
   const second = { ...first, 'game.properties': 'lives=2\n' }
   await cluster.edit(name, { packages: { baxter: { configMap: second } } })
   await host.awaitLine('/var/log/skyhook-journal', `${name} baxter 3.2.1 config-check`)
   await host.write(releaseFileOf(name), '')
-  const interrupted = { 'baxter|3.2.1': 'post-interrupt', 'dexter|1.2.3': 'post-interrupt', 'spencer|3.2.3': 'post-interrupt' }
+  const interrupted = {
+    'baxter|3.2.1': 'post-interrupt',
+    'dexter|1.2.3': 'post-interrupt',
+    'spencer|3.2.3': 'post-interrupt',
+  }
   await expectComplete(cluster, name, interrupted, [node], 120_000)
   expect(await host.bootId()).not.toBe(boot)
   const lines = await cluster.lines(node, name)
@@ -74,7 +99,10 @@ test(row('C09'), async () => {
   expect(modesOf(lines, 'dexter')).toEqual(withChecks('apply', 'config', 'post-interrupt'))
   expect(startsOf(lines)).toEqual([]) // the one reboot covers the services
 
-  const added = async (change: Readonly<Record<string, object>>, stages: Readonly<Record<string, string>>): Promise<string[]> => {
+  const added = async (
+    change: Readonly<Record<string, object>>,
+    stages: Readonly<Record<string, string>>,
+  ): Promise<string[]> => {
     const before = (await cluster.lines(node, name)).length
     await cluster.edit(name, { packages: change })
     await expectComplete(cluster, name, stages)
@@ -96,7 +124,9 @@ test(row('C09'), async () => {
     { dexter: { configMap: fourth }, baxter: { configMap: fourth } },
     { ...interrupted, 'baxter|3.2.1': 'config', 'dexter|1.2.3': 'config' },
   )
-  expect(uiChanged.toSorted()).toEqual(['baxter', 'dexter'].flatMap((of) => withChecks('config').map((mode) => `${of} ${mode}`)))
+  expect(uiChanged.toSorted()).toEqual(
+    ['baxter', 'dexter'].flatMap((of) => withChecks('config').map((mode) => `${of} ${mode}`)),
+  )
 
   const fifth = { ...fourth, 'game.properties': 'lives=0\n' }
   const globbed: Partial<PackageSpec> = { configMap: fifth, configInterrupts: { '*.properties': service(rsyslog) } }
@@ -162,7 +192,10 @@ test(row('C10'), async () => {
   await cluster.history.never(
     'somebody moved while the protected pod ran',
     (moment) =>
-      isRunning(moment, important) && !isUntouched(moment, ordinary) && isThere(moment, ordinary) && 'the ordinary pod was told to go',
+      isRunning(moment, important) &&
+      !isUntouched(moment, ordinary) &&
+      isThere(moment, ordinary) &&
+      'the ordinary pod was told to go',
   )
   await cluster.history.before(
     ['cordoned', (view) => isCordoned(view, name)],
@@ -176,13 +209,17 @@ test(row('C10'), async () => {
   await cluster.history.never('in trouble', failureOf(node, name))
   const lines = await cluster.lines(node, name)
   expect(startsOf(lines)).toEqual(['rsyslog']) // john's is covered by the reboot, baxter's comes after it
-  expect((await interruptFlags(name)).filter((flag) => flag.startsWith('dexter'))).toEqual(['dexter: node_restart_0.complete'])
+  expect((await interruptFlags(name)).filter((flag) => flag.startsWith('dexter'))).toEqual([
+    'dexter: node_restart_0.complete',
+  ])
 })
 
 test(row('C11'), async () => {
   const name = uniqueName('grouping')
   const host = cluster.host(node)
-  const [cron, containerd, foobar] = await Promise.all(['cron', 'containerd', 'foobar'].map((one) => recordService(host, name, one)))
+  const [cron, containerd, foobar] = await Promise.all(
+    ['cron', 'containerd', 'foobar'].map((one) => recordService(host, name, one)),
+  )
   await cluster.taint(node, { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' })
   await cluster.apply(
     manifest(name, {

@@ -1,6 +1,7 @@
 /**
- * The journal package under every version that a row names. Its config.json says the version of its tag, so that upgrades can tell; a tag
- * may leave out the last number, config.json may not.
+ * The journal package under every version that a row names. Its config.json says the version of its tag, so that
+ * upgrades can tell; a tag may leave out the last number, config.json may not.
+ * /
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +19,8 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
 
 export const repository = 'test/journal'
 
-const versions = '1.2 1.2.3 1.2.5 1.2.6 1.3.2 2.0.0 2.0.1 2.1.4 2.3.1-test 2024.7.7-test 3.2.1 3.2.3 3.3 5.4.3 6.2.0'.split(' ')
+const versions =
+  '1.2 1.2.3 1.2.5 1.2.6 1.3.2 2.0.0 2.0.1 2.1.4 2.3.1-test 2024.7.7-test 3.2.1 3.2.3 3.3 5.4.3 6.2.0'.split(' ')
 
 const folder = join(import.meta.dirname, '..', 'fixtures', 'packages', 'journal')
 const pushMs = 60_000
@@ -35,7 +37,12 @@ export async function pushJournalPackages(box: Sandbox): Promise<Readonly<Record
     for (const version of versions) {
       const layer = await writeLayer(await entriesOf(version), join(work, `${version}.tar.gz`))
       const image = buildImage([layer], { architecture: ociArchitecture() })
-      digests[version] = await pushImages(client, { host, repository, tag: version }, [image], AbortSignal.timeout(pushMs))
+      digests[version] = await pushImages(
+        client,
+        { host, repository, tag: version },
+        [image],
+        AbortSignal.timeout(pushMs),
+      )
     }
     writeFileSync(done, JSON.stringify(digests))
     return digests
@@ -54,14 +61,20 @@ function registryClient({
   const login = { auths: { [host]: { username: REGISTRY_USER, password: REGISTRY_PASSWORD } } }
   return createRegistryClient({
     credentials: parseDockerConfig(JSON.stringify(login), 'the sandbox'),
-    sources: { files: hostFiles(createHostRoot('/')), certsDirectory: undefined, rules: [{ host, ca: readFileSync(REGISTRY_CA, 'utf8') }] },
+    sources: {
+      files: hostFiles(createHostRoot('/')),
+      certsDirectory: undefined,
+      rules: [{ host, ca: readFileSync(REGISTRY_CA, 'utf8') }],
+    },
     proxy: {},
   })
 }
 
 async function entriesOf(version: string): Promise<LayerEntry[]> {
   const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as object
-  const versioned = Buffer.from(JSON.stringify({ ...config, package_version: /^\d+\.\d+$/.test(version) ? `${version}.0` : version }))
+  const versioned = Buffer.from(
+    JSON.stringify({ ...config, package_version: /^\d+\.\d+$/.test(version) ? `${version}.0` : version }),
+  )
   const others = (await readFolder(folder, packageFolder)).filter(({ path }) => !path.endsWith('config.json'))
   return [
     { kind: 'folder', path: packageFolder, mode: 0o755 },

@@ -3,7 +3,10 @@ import type { Host } from '../e2e/host.ts'
 
 export const journalFile = '/var/log/skyhook-journal'
 
-/** One step that began (or was told to end: argument SIGTERM), or one start of a recorded service (package = service, mode = `started`). */
+/**
+ * One step that began (or was told to end: argument SIGTERM), or one start of a recorded service (package = service,
+ * mode = `started`).
+ */
 export type Line = {
   readonly atMs: number
   readonly package: string
@@ -40,10 +43,12 @@ export const summarize = (lines: readonly Line[]): string[] => lines.map(({ pack
 export const ofPackage = (lines: readonly Line[], name: string): Line[] => lines.filter((line) => line.package === name)
 
 /** Modes of one package, in order. */
-export const modesOf = (lines: readonly Line[], name: string): string[] => ofPackage(lines, name).map(({ mode }) => mode)
+export const modesOf = (lines: readonly Line[], name: string): string[] =>
+  ofPackage(lines, name).map(({ mode }) => mode)
 
 /** The modes of stages, each with its check. */
-export const withChecks = (...stages: readonly string[]): string[] => stages.flatMap((stage) => [stage, `${stage}-check`])
+export const withChecks = (...stages: readonly string[]): string[] =>
+  stages.flatMap((stage) => [stage, `${stage}-check`])
 
 /** When a package wrote its first line of a mode; throws where it wrote none. */
 export function startTimeOf(lines: readonly Line[], name: string, mode: string): number {
@@ -53,13 +58,17 @@ export function startTimeOf(lines: readonly Line[], name: string, mode: string):
 }
 
 /**
- * A service of the host that writes a line each time it is started: what an interrupt restarts is a fact in the same journal. Its name
- * is `<skyhook>-<name>`, so that Skyhooks do not meet.
+ * A service of the host that writes a line each time it is started: what an interrupt restarts is a fact in the same
+ * journal. Its name is `<skyhook>-<name>`, so that Skyhooks do not meet.
+ * /
  */
 export async function recordService(host: Host, skyhook: string, name: string): Promise<string> {
   const unit = `${skyhook}-${name}`
   const start = `echo "$$(date +%%s.%%N) ${skyhook} ${name} - started ${unit}" >>${journalFile}`
-  await host.write(`/etc/systemd/system/${unit}.service`, `[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c '${start}'\n`)
+  await host.write(
+    `/etc/systemd/system/${unit}.service`,
+    `[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c '${start}'\n`,
+  )
   await host.exec('systemctl', 'daemon-reload')
   return unit
 }

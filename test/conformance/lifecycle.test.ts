@@ -12,7 +12,8 @@ import { row } from './rows.ts'
 const cluster = useConformance()
 const node = 'node-1'
 const game = { 'game.properties': 'lives=3\n', 'ui.properties': 'color=red\n' }
-const env = (variables: Readonly<Record<string, string>>) => Object.entries(variables).map(([name, value]) => ({ name, value }))
+const env = (variables: Readonly<Record<string, string>>) =>
+  Object.entries(variables).map(([name, value]) => ({ name, value }))
 
 test(row('C01'), async () => {
   const name = uniqueName('simple')
@@ -53,7 +54,10 @@ test(row('C01'), async () => {
   expect(await host.read(`${folder}/configmaps/game.properties`)).toBe(game['game.properties'])
   expect(await host.list(`${folder}/node-metadata`)).toEqual(['annotations.json', 'labels.json', 'packages.json'])
   const packages = JSON.parse((await host.read(`${folder}/node-metadata/packages.json`)) ?? '') as unknown
-  expect(packages).toMatchObject({ agentVersion: expect.any(String) as string, packages: { dexter: { version: '1.2.3' } } })
+  expect(packages).toMatchObject({
+    agentVersion: expect.any(String) as string,
+    packages: { dexter: { version: '1.2.3' } },
+  })
 })
 
 test(row('C02'), async () => {
@@ -71,7 +75,11 @@ test(row('C02'), async () => {
   await cluster.edit(name, {
     packages: { baxter: cluster.pack('2.3.1-test', { configMap: game }), 'jackie-chan': cluster.pack('2024.7.7-test') },
   })
-  await expectComplete(cluster, name, { ...complete, 'baxter|2.3.1-test': 'config', 'jackie-chan|2024.7.7-test': 'config' })
+  await expectComplete(cluster, name, {
+    ...complete,
+    'baxter|2.3.1-test': 'config',
+    'jackie-chan|2024.7.7-test': 'config',
+  })
   const added = (await cluster.lines(node, name)).slice(before.length)
   expect([...new Set(added.map((line) => line.package))].sort()).toEqual(['baxter', 'jackie-chan'])
   for (const of of ['baxter', 'jackie-chan']) expect(modesOf(added, of)).toEqual(withChecks('apply', 'config'))
@@ -117,7 +125,10 @@ test(row('C04'), async () => {
     label: 'erroring',
     notReady: 'True Incomplete',
     erroring: 'True Package(s) Erroring or Unknown',
-    state: { 'dexter|1.2.3': { stage: 'config', state: 'complete' }, 'failure|1.2.3': { stage: 'apply', state: 'erroring' } },
+    state: {
+      'dexter|1.2.3': { stage: 'config', state: 'complete' },
+      'failure|1.2.3': { stage: 'apply', state: 'erroring' },
+    },
     reason: { reason: 'StepFailed', message: expect.stringContaining('exited 2') as string },
   })
   await cluster.history.eventually('the Skyhook tells it', (view) => statusOf(view, name).status === 'erroring')
@@ -135,7 +146,10 @@ test(row('C04'), async () => {
 test(row('C06'), async () => {
   const name = uniqueName('cleanup')
   const nodes = ['node-1', 'node-2'] as const
-  const packages = { aa: cluster.pack('1.2.3'), bb: cluster.pack('1.2', { dependsOn: { aa: '1.2.3' }, configMap: { motd: 'hello' } }) }
+  const packages = {
+    aa: cluster.pack('1.2.3'),
+    bb: cluster.pack('1.2', { dependsOn: { aa: '1.2.3' }, configMap: { motd: 'hello' } }),
+  }
   await cluster.apply(manifest(name, { packages }), ...nodes)
   const complete = { 'aa|1.2.3': 'config', 'bb|1.2': 'config' }
   await expectComplete(cluster, name, complete, nodes)
@@ -155,7 +169,10 @@ test(row('C06'), async () => {
 
   const before = await cluster.lines('node-1', name)
   await patch(cluster.api, `${paths.nodes}/node-1`, { metadata: { annotations: { [nodeStateKey(name)]: null } } })
-  await cluster.history.eventually('bb fails in apply', (view) => entryOf(view, 'node-1', name, 'bb|1.2') === 'apply/erroring')
+  await cluster.history.eventually(
+    'bb fails in apply',
+    (view) => entryOf(view, 'node-1', name, 'bb|1.2') === 'apply/erroring',
+  )
   expect(entryOf(cluster.history.now, 'node-1', name, 'aa|1.2.3')).toBe('config/complete')
   expect(entryOf(cluster.history.now, 'node-2', name, 'bb|1.2')).toBe('config/erroring')
   expect(summarize((await cluster.lines('node-1', name)).slice(before.length)).slice(0, 5)).toEqual([
@@ -169,7 +186,10 @@ test(row('C06'), async () => {
 
   // a step that is to end gets SIGTERM, and SIGKILL only after its time
   const slow = uniqueName('graceful')
-  const stubborn = cluster.pack('1.2.3', { gracefulShutdown: '2s', env: env({ APPLY_SLEEP: '60', APPLY_STUBBORN: 'true' }) })
+  const stubborn = cluster.pack('1.2.3', {
+    gracefulShutdown: '2s',
+    env: env({ APPLY_SLEEP: '60', APPLY_STUBBORN: 'true' }),
+  })
   await cluster.apply(manifest(slow, { packages: { slow: stubborn } }), 'node-3')
   await cluster.host('node-3').awaitLine(journalFile, `${slow} slow 1.2.3 apply journal.sh`)
   await sleep(300) // its trap stands

@@ -14,7 +14,8 @@ import { row } from './rows.ts'
 
 const cluster = useConformance()
 const blocking: Taint = { key: 'test-block', effect: 'NoSchedule' }
-const keysOf = (view: View, node: NodeName): string[] => (view.nodes.get(node)?.spec?.taints ?? []).map(({ key }) => key)
+const keysOf = (view: View, node: NodeName): string[] =>
+  (view.nodes.get(node)?.spec?.taints ?? []).map(({ key }) => key)
 
 test(row('C17'), async () => {
   const nodes = ['node-1', 'node-2'] as const
@@ -42,7 +43,10 @@ test(row('C17'), async () => {
   )
   await cluster.history.eventually(
     'the Skyhooks tell it',
-    (view) => statusOf(view, zzz).status === 'blocked' && statusOf(view, b).status === 'paused' && statusOf(view, d).status === 'disabled',
+    (view) =>
+      statusOf(view, zzz).status === 'blocked' &&
+      statusOf(view, b).status === 'paused' &&
+      statusOf(view, d).status === 'disabled',
   )
 
   await patch(cluster.api, `${paths.skyhooks}/${b}`, { metadata: { annotations: { [pauseKey]: null } } })
@@ -61,10 +65,13 @@ test(row('C17'), async () => {
     })
   }
   expect(
-    await cluster.history.first((view) => status(view, 'node-1', b) === 'in_progress' && status(view, 'node-1', c) === 'waiting'),
+    await cluster.history.first(
+      (view) => status(view, 'node-1', b) === 'in_progress' && status(view, 'node-1', c) === 'waiting',
+    ),
   ).toBeDefined()
   // order is a node's own matter: one was at the second while the other had not finished the first
-  const ahead = (view: View): boolean => status(view, 'node-1', zzz) === 'complete' && status(view, 'node-2', zzz) !== 'complete'
+  const ahead = (view: View): boolean =>
+    status(view, 'node-1', zzz) === 'complete' && status(view, 'node-2', zzz) !== 'complete'
   expect(await cluster.history.first(ahead)).toBeDefined()
 })
 
@@ -126,7 +133,9 @@ test(row('C21'), async () => {
   await expectComplete(cluster, name, { 'test-pkg|6.2.0': 'config' }, nodeNames)
   await cluster.history.never('more slots than the budget', overBudget(name, 2))
   await cluster.history.never('more nodes at work than the budget', (moment) => {
-    const busy = nodeNames.filter((node) => ['in_progress', 'erroring'].includes(nodeOf(moment, node, name).status ?? ''))
+    const busy = nodeNames.filter((node) =>
+      ['in_progress', 'erroring'].includes(nodeOf(moment, node, name).status ?? ''),
+    )
     return busy.length > 2 && busy.join()
   })
 })

@@ -48,6 +48,8 @@ describe('what is printed', () => {
   })
 
   test('counts a row that was not run as failed', () => {
-    expect(tableOf(all.filter(({ title }) => !title.startsWith('C03'))).lines.at(-1)).toBe(`${passed - 1} passed, 1 failed`)
+    expect(tableOf(all.filter(({ title }) => !title.startsWith('C03'))).lines.at(-1)).toBe(
+      `${passed - 1} passed, 1 failed`,
+    )
   })
 })

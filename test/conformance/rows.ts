@@ -1,10 +1,14 @@
 /**
- * The scenarios of the original operator's own test suites (C) and of its later releases (N), one row each, and what became of them here.
- * A row that needs a part that does not exist yet is pending; one whose subject this design does not have, or that is answered otherwise
- * on purpose (docs/compatibility.md), differs.
+ * The scenarios of the original operator's own test suites (C) and of its later releases (N), one row each, and what
+ * became of them here. A row that needs a part that does not exist yet is pending; one whose subject this design does
+ * not have, or that is answered otherwise on purpose (docs/compatibility.md), differs.
+ * /
  */
 
-/** What a scenario is about: objects of the API alone, also evidence by package pods, files of the host, pods themselves, the chart. */
+/**
+ * What a scenario is about: objects of the API alone, also evidence by package pods, files of the host, pods
+ * themselves, the chart.
+ */
 export type RowClass = 'API' | 'MIX' | 'host' | 'POD' | 'DEPLOY' | 'none'
 
 export type Row = {
@@ -31,7 +35,8 @@ export const rows: readonly Row[] = [
     id: 'C01',
     name: 'skyhook/simple-skyhook',
     class: 'MIX',
-    claim: 'three packages run in the order of their dependencies, by version whatever the tag says, within their limits',
+    claim:
+      'three packages run in the order of their dependencies, by version whatever the tag says, within their limits',
     status: 'tested',
     apart: `${metrics}; ${configMaps}; a LimitRange has nothing to limit`,
   },
@@ -62,7 +67,8 @@ export const rows: readonly Row[] = [
     id: 'C06',
     name: 'skyhook/cleanup-pods',
     class: 'MIX',
-    claim: 'a configuration change runs config alone; a wiped annotation restarts that node alone; a step gets its time to end',
+    claim:
+      'a configuration change runs config alone; a wiped annotation restarts that node alone; a step gets its time to end',
     status: 'tested',
   },
   {
@@ -70,7 +76,10 @@ export const rows: readonly Row[] = [
     name: 'skyhook/pod-finalizer',
     class: 'POD',
     claim: 'a package pod that nobody asked for is written to the node',
-    status: { differs: 'there are no package pods; the host keeps what was done in its own journal, a forged pod changes nothing' },
+    status: {
+      differs:
+        'there are no package pods; the host keeps what was done in its own journal, a forged pod changes nothing',
+    },
   },
   {
     id: 'C08',
@@ -92,9 +101,11 @@ export const rows: readonly Row[] = [
     id: 'C10',
     name: 'skyhook/interrupt',
     class: 'MIX',
-    claim: 'cordon first; protected pods are waited for, ordinary ones leave only then; packages without interrupt are not held back',
+    claim:
+      'cordon first; protected pods are waited for, ordinary ones leave only then; packages without interrupt are not held back',
     status: 'tested',
-    apart: 'work begins when the containers of the ordinary pod have ended; agentImageOverride is accepted without effect',
+    apart:
+      'work begins when the containers of the ordinary pod have ended; agentImageOverride is accepted without effect',
   },
   {
     id: 'C11',
@@ -165,7 +176,13 @@ export const rows: readonly Row[] = [
     status: 'tested',
     apart: `3 nodes and a budget of 2 instead of 6 and 3; ${metrics}; compartmentStatuses come with DeploymentPolicies`,
   },
-  { id: 'C22', name: 'deployment-policy/linear-strategy', class: 'API', claim: 'batches grow by delta', status: { pending: policies } },
+  {
+    id: 'C22',
+    name: 'deployment-policy/linear-strategy',
+    class: 'API',
+    claim: 'batches grow by delta',
+    status: { pending: policies },
+  },
   {
     id: 'C23',
     name: 'deployment-policy/multi-compartment',
@@ -180,8 +197,20 @@ export const rows: readonly Row[] = [
     claim: 'batch state starts over on completion, where asked',
     status: { pending: policies },
   },
-  { id: 'C26', name: 'cli/lifecycle', class: 'API', claim: 'pause, resume, disable, enable', status: { pending: plugin } },
-  { id: 'C27', name: 'cli/node', class: 'API', claim: 'node list, status, ignore, unignore, reset', status: { pending: plugin } },
+  {
+    id: 'C26',
+    name: 'cli/lifecycle',
+    class: 'API',
+    claim: 'pause, resume, disable, enable',
+    status: { pending: plugin },
+  },
+  {
+    id: 'C27',
+    name: 'cli/node',
+    class: 'API',
+    claim: 'node list, status, ignore, unignore, reset',
+    status: { pending: plugin },
+  },
   { id: 'C28', name: 'cli/package', class: 'MIX', claim: 'package status, logs, rerun', status: { pending: plugin } },
   {
     id: 'C30',
@@ -190,16 +219,36 @@ export const rows: readonly Row[] = [
     claim: 'deployment-policy reset',
     status: { pending: `${plugin}; ${policies}` },
   },
-  { id: 'C31', name: 'helm/helm-chart-test', class: 'DEPLOY', claim: 'install, schedule, uninstall', status: { pending: chart } },
-  { id: 'C32', name: 'helm/helm-node-affinity-test', class: 'DEPLOY', claim: 'affinity of the operator', status: { pending: chart } },
+  {
+    id: 'C31',
+    name: 'helm/helm-chart-test',
+    class: 'DEPLOY',
+    claim: 'install, schedule, uninstall',
+    status: { pending: chart },
+  },
+  {
+    id: 'C32',
+    name: 'helm/helm-node-affinity-test',
+    class: 'DEPLOY',
+    claim: 'affinity of the operator',
+    status: { pending: chart },
+  },
   {
     id: 'C33',
     name: 'helm/helm-scale-test',
     class: 'DEPLOY',
     claim: 'limits of the operator by estimated nodes and packages',
-    status: { differs: 'no central process grows with the fleet; the footprint per node is measured by `make measure`' },
+    status: {
+      differs: 'no central process grows with the fleet; the footprint per node is measured by `make measure`',
+    },
   },
-  { id: 'C34', name: 'helm/helm-template-test', class: 'DEPLOY', claim: 'values of the chart', status: { pending: chart } },
+  {
+    id: 'C34',
+    name: 'helm/helm-template-test',
+    class: 'DEPLOY',
+    claim: 'values of the chart',
+    status: { pending: chart },
+  },
   {
     id: 'C35',
     name: 'helm/helm-webhook-test',
@@ -311,7 +360,9 @@ export const rows: readonly Row[] = [
     name: 'skyhook/strict-order (rewritten)',
     class: 'API',
     claim: 'sequencing: all, and nodeOrderOffset',
-    status: { differs: 'spec.sequencing came after v0.15; order is per node, as `sequencing: node`, and tested by C17' },
+    status: {
+      differs: 'spec.sequencing came after v0.15; order is per node, as `sequencing: node`, and tested by C17',
+    },
   },
   {
     id: 'N14',

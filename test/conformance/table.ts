@@ -1,6 +1,7 @@
 /**
- * Prints the table of scenarios row by row from the JSON report of a run: `node test/conformance/table.ts REPORT`. Ends with
- * `N passed, N failed`; fails when a row failed or a row that has a test was not run.
+ * Prints the table of scenarios row by row from the JSON report of a run: `node test/conformance/table.ts REPORT`. Ends
+ * with `N passed, N failed`; fails when a row failed or a row that has a test was not run.
+ * /
  */
 import { readFileSync } from 'node:fs'
 import { rows, type Row } from './rows.ts'
@@ -9,11 +10,17 @@ type Assertion = { readonly title: string; readonly status: string; readonly dur
 type Report = { readonly testResults: readonly { readonly assertionResults: readonly Assertion[] }[] }
 
 /** `not run` is a failure: a row must not vanish with a file that could not be loaded. */
-type Outcome = { readonly result: 'passed' | 'failed' | 'not run' | 'pending' | 'differs'; readonly ms?: number; readonly note?: string }
+type Outcome = {
+  readonly result: 'passed' | 'failed' | 'not run' | 'pending' | 'differs'
+  readonly ms?: number
+  readonly note?: string
+}
 
 export function outcomeOf(row: Row, assertions: readonly Assertion[]): Outcome {
   if (row.status !== 'tested') {
-    return 'pending' in row.status ? { result: 'pending', note: row.status.pending } : { result: 'differs', note: row.status.differs }
+    return 'pending' in row.status
+      ? { result: 'pending', note: row.status.pending }
+      : { result: 'differs', note: row.status.differs }
   }
   const own = assertions.find(({ title }) => title.startsWith(`${row.id} `))
   if (!own || !['passed', 'failed'].includes(own.status)) return { result: 'not run' }
@@ -24,7 +31,10 @@ export function outcomeOf(row: Row, assertions: readonly Assertion[]): Outcome {
   }
 }
 
-export function tableOf(assertions: readonly Assertion[]): { readonly lines: readonly string[]; readonly failed: number } {
+export function tableOf(assertions: readonly Assertion[]): {
+  readonly lines: readonly string[]
+  readonly failed: number
+} {
   const outcomes = rows.map((row) => ({ row, outcome: outcomeOf(row, assertions) }))
   const width = Math.max(...rows.map(({ name }) => name.length))
   const lines = outcomes.map(({ row, outcome: { result, ms, note } }) => {
@@ -36,7 +46,12 @@ export function tableOf(assertions: readonly Assertion[]): { readonly lines: rea
     outcomes.filter(({ outcome }) => results.includes(outcome.result)).length
   const failed = count('failed', 'not run')
   return {
-    lines: [...lines, '', `${count('pending')} pending, ${count('differs')} differ`, `${count('passed')} passed, ${failed} failed`],
+    lines: [
+      ...lines,
+      '',
+      `${count('pending')} pending, ${count('differs')} differ`,
+      `${count('passed')} passed, ${failed} failed`,
+    ],
     failed,
   }
 }

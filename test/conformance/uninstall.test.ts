@@ -15,7 +15,8 @@ const cluster = useConformance()
 const node: NodeName = 'node-3'
 const enabled = { enabled: true }
 const isGone = (view: View, name: string): boolean => skyhookOf(view, name) === undefined
-const askToDelete = async (name: string): Promise<unknown> => await ignoreNotFound(cluster.api, 'DELETE', `${paths.skyhooks}/${name}`)
+const askToDelete = async (name: string): Promise<unknown> =>
+  await ignoreNotFound(cluster.api, 'DELETE', `${paths.skyhooks}/${name}`)
 
 test(row('N01'), async () => {
   const name = uniqueName('explicit')
@@ -43,7 +44,10 @@ test(row('N01'), async () => {
 
 test(row('N02'), async () => {
   const name = uniqueName('mixed')
-  const packages = { inn: cluster.pack('1.2.3', { uninstall: enabled }), out: cluster.pack('3.2.3', { uninstall: { enabled: false } }) }
+  const packages = {
+    inn: cluster.pack('1.2.3', { uninstall: enabled }),
+    out: cluster.pack('3.2.3', { uninstall: { enabled: false } }),
+  }
   await cluster.apply(manifest(name, { packages }), node)
   await expectComplete(cluster, name, { 'inn|1.2.3': 'config', 'out|3.2.3': 'config' }, [node])
   await cluster.edit(name, { packages: { inn: null, out: null } })
@@ -71,8 +75,14 @@ test(row('N03'), async () => {
   expect(modesOf(lines, 'other')).toEqual(withChecks('apply', 'config'))
 })
 
-/** Deletes a Skyhook that has to uninstall while an annotation holds it, looks around, then takes the annotation away. */
-async function deleteHeld(name: string, annotation: string, meanwhile: () => Promise<void> = async () => undefined): Promise<void> {
+/**
+ * Deletes a Skyhook that has to uninstall while an annotation holds it, looks around, then takes the annotation away.
+ */
+async function deleteHeld(
+  name: string,
+  annotation: string,
+  meanwhile: () => Promise<void> = async () => undefined,
+): Promise<void> {
   await cluster.apply(manifest(name, { packages: { inn: cluster.pack('1.2.3', { uninstall: enabled }) } }), node)
   await expectComplete(cluster, name, { 'inn|1.2.3': 'config' }, [node])
   await patch(cluster.api, `${paths.skyhooks}/${name}`, { metadata: { annotations: { [annotation]: 'true' } } })
@@ -94,7 +104,8 @@ test(row('N07'), async () => {
   await deleteHeld(name, pauseKey, async () => {
     const isTold = ({ events }: View): boolean =>
       [...events.values()].some(
-        ({ involvedObject, type, reason }) => involvedObject?.name === name && type === 'Warning' && reason === 'DeletionBlocked',
+        ({ involvedObject, type, reason }) =>
+          involvedObject?.name === name && type === 'Warning' && reason === 'DeletionBlocked',
       )
     await cluster.history.eventually('a Warning tells it', isTold, 120_000) // Events have a pace, and all rows before had some
   })

@@ -6,7 +6,17 @@ import { deleteAgent } from '../e2e/agents.ts'
 import { patch, paths } from '../e2e/kube.ts'
 import { manifest, traces } from '../e2e/skyhooks.ts'
 import { slotsOf } from '../e2e/slots.ts'
-import { entryOf, expectComplete, nodeOf, reboot, service, skyhookOf, statusOf, failureOf, useConformance } from './conformance.ts'
+import {
+  entryOf,
+  expectComplete,
+  nodeOf,
+  reboot,
+  service,
+  skyhookOf,
+  statusOf,
+  failureOf,
+  useConformance,
+} from './conformance.ts'
 import { modesOf, ofPackage, recordService, summarize, startsOf, withChecks } from './journal-lines.ts'
 import { row } from './rows.ts'
 
@@ -40,7 +50,13 @@ test(row('C12'), async () => {
       nullptr: { version: '2.0.1', configMap: { motd: 'bye' } },
     },
   })
-  await expectComplete(cluster, name, { 'dogs|1.2.5': 'post-interrupt', 'nullptr|2.0.1': 'post-interrupt' }, [node], 120_000)
+  await expectComplete(
+    cluster,
+    name,
+    { 'dogs|1.2.5': 'post-interrupt', 'nullptr|2.0.1': 'post-interrupt' },
+    [node],
+    120_000,
+  )
   const lines = (await cluster.lines(node, name)).slice(before)
   expect(ofPackage(lines, 'dogs').map(({ version, mode }) => `${version} ${mode}`)).toEqual([
     ...withChecks('uninstall').map((mode) => `1.2.6 ${mode}`),
@@ -81,7 +97,10 @@ test(row('C13'), async () => {
   expect(publishedState && traces(publishedState, name)).toEqual([])
   expect(publishedState?.spec?.unschedulable ?? false).toBe(false)
   expect(slotsOf(now, name)).toEqual([])
-  await cluster.history.eventually('no Lease names it', ({ leases }) => ![...leases.keys()].some((lease) => lease.startsWith(`${name}-`)))
+  await cluster.history.eventually(
+    'no Lease names it',
+    ({ leases }) => ![...leases.keys()].some((lease) => lease.startsWith(`${name}-`)),
+  )
   expect(await cluster.lines(node, name)).toEqual(before) // nothing opted into being uninstalled
 })
 
@@ -143,10 +162,17 @@ test(row('N14'), async () => {
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages }), ...nodes)
   await cluster.sandbox.kubectl(['wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=60s'])
   await expectComplete(cluster, name, { 'dexter|1.2.3': 'config' }, nodes)
-  expect(summarize(await cluster.lines(node, name))).toEqual(withChecks('apply', 'config').map((mode) => `dexter ${mode}`))
+  expect(summarize(await cluster.lines(node, name))).toEqual(
+    withChecks('apply', 'config').map((mode) => `dexter ${mode}`),
+  )
   await cluster.history.never('Ready before all nodes are complete', (moment) => {
     const ready = statusOf(moment, name).conditions?.find(({ type }) => type === 'Ready')
     const incomplete = nodes.filter((one) => nodeOf(moment, one, name).status !== 'complete')
-    return skyhookOf(moment, name) !== undefined && ready?.status === 'True' && incomplete.length > 0 && `${incomplete.join()} not complete`
+    return (
+      skyhookOf(moment, name) !== undefined &&
+      ready?.status === 'True' &&
+      incomplete.length > 0 &&
+      `${incomplete.join()} not complete`
+    )
   })
 })

@@ -1,4 +1,7 @@
-/** Agents that go away in the middle of a step: the step is the host's, and the next agent picks up where the last one was. */
+/**
+ * Agents that go away in the middle of a step: the step is the host's, and the next agent picks up where the last one
+ * was.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { deleteAgent, killAgent, rollAgents, withoutAgents } from './agents.ts'
 import { uniqueName, useCluster, type NodeName } from './cluster.ts'
@@ -22,39 +25,63 @@ const cluster = useCluster()
 async function startUntilWaiting(node: NodeName, mode: keyof Scripts): Promise<WaitingStep> {
   const name = uniqueName('restart')
   onTestFinished(async () => await cluster.remove(name))
-  await cluster.apply(manifest(name, { packages: { work: shellscript(cluster.registry, journaled(name, mode)) } }), node)
+  await cluster.apply(
+    manifest(name, { packages: { work: shellscript(cluster.registry, journaled(name, mode)) } }),
+    node,
+  )
   await cluster.host(node).awaitLine(journalOf(name), `${mode} begins`)
   return { name, node, mode, lease: slotsOf(cluster.history.now, name)[0]?.uid }
 }
 
-type WaitingStep = { readonly name: string; readonly node: NodeName; readonly mode: keyof Scripts; readonly lease: string | undefined }
+type WaitingStep = {
+  readonly name: string
+  readonly node: NodeName
+  readonly mode: keyof Scripts
+  readonly lease: string | undefined
+}
 
-const journal = async ({ name, node }: WaitingStep): Promise<string[]> => withoutTimes(await cluster.host(node).lines(journalOf(name)))
+const journal = async ({ name, node }: WaitingStep): Promise<string[]> =>
+  withoutTimes(await cluster.host(node).lines(journalOf(name)))
 
 const runningSteps = async (node: NodeName): Promise<string> =>
-  await cluster.host(node).exec('systemctl', 'list-units', '--plain', '--no-legend', '--state=activating,active', 'skyhookd-*')
+  await cluster
+    .host(node)
+    .exec('systemctl', 'list-units', '--plain', '--no-legend', '--state=activating,active', 'skyhookd-*')
 
 test.each<[string, (nodes: readonly NodeName[]) => Promise<unknown>]>([
   ['is deleted', async (nodes) => await Promise.all(nodes.map((node) => deleteAgent(cluster, node)))],
   ['is killed', async (nodes) => await Promise.all(nodes.map((node) => killAgent(cluster, node)))],
   ['is replaced by another image', async () => await rollAgents(cluster)],
-])('an agent that %s during a step leaves it running; its end is picked up and nothing runs twice', async (_, disturb) => {
-  const steps = await Promise.all([startUntilWaiting('node-1', 'apply'), startUntilWaiting('node-2', 'config_check')])
-  await disturb(['node-1', 'node-2'])
-  for (const step of steps) {
-    expect((await journal(step)).at(-1)).toBe(`${step.mode} begins`) // still the same one, still waiting
-    expect(slotsOf(cluster.history.now, step.name)).toMatchObject([{ uid: step.lease, holder: step.node }])
-    await cluster.host(step.node).write(releaseFileOf(step.name), '')
-    await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(step.node), step.name).status === 'complete')
-    expect(await journal(step)).toEqual(onceEach('apply', 'apply_check', 'config', 'config_check'))
-    expect(publishedState(cluster.history.now.nodes.get(step.node), step.name).state['work|1.1.0']).not.toHaveProperty('restarts')
-  }
-})
+])(
+  'an agent that %s during a step leaves it running; its end is picked up and nothing runs twice',
+  async (_, disturb) => {
+    const steps = await Promise.all([startUntilWaiting('node-1', 'apply'), startUntilWaiting('node-2', 'config_check')])
+    await disturb(['node-1', 'node-2'])
+    for (const step of steps) {
+      expect((await journal(step)).at(-1)).toBe(`${step.mode} begins`) // still the same one, still waiting
+      expect(slotsOf(cluster.history.now, step.name)).toMatchObject([{ uid: step.lease, holder: step.node }])
+      await cluster.host(step.node).write(releaseFileOf(step.name), '')
+      await cluster.history.eventually(
+        'it is complete',
+        ({ nodes }) => publishedState(nodes.get(step.node), step.name).status === 'complete',
+      )
+      expect(await journal(step)).toEqual(onceEach('apply', 'apply_check', 'config', 'config_check'))
+      expect(
+        publishedState(cluster.history.now.nodes.get(step.node), step.name).state['work|1.1.0'],
+      ).not.toHaveProperty('restarts')
+    }
+  },
+)
 
 describe('a step that ends while there is no agent', () => {
   test.each([
     ['well', 'exit 0', 'complete', undefined],
-    ['badly', 'echo "no more room" >&2; exit 3', 'erroring', expect.stringMatching(/exited 3, expected 0: no more room/) as string],
+    [
+      'badly',
+      'echo "no more room" >&2; exit 3',
+      'erroring',
+      expect.stringMatching(/exited 3, expected 0: no more room/) as string,
+    ],
   ])('%s: is known to the next one', async (_, end, status, message) => {
     const node = 'node-2'
     const name = uniqueName('absent')
@@ -99,10 +126,16 @@ describe('an agent that goes away between two services of an interrupt', () => {
       await shop.pod('training', node, { tolerations: [{ operator: 'Exists' }] })
       await cluster.host(node).write(releaseFileOf(name), '')
     })
-    await cluster.history.eventually('it waits', ({ nodes }) => publishedState(nodes.get(node), name).reason?.reason === 'ProtectedPods')
+    await cluster.history.eventually(
+      'it waits',
+      ({ nodes }) => publishedState(nodes.get(node), name).reason?.reason === 'ProtectedPods',
+    )
     expect(await cluster.host(node).lines(journalOf(name))).toEqual([first])
     await shop.endPod('training')
-    await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete')
+    await cluster.history.eventually(
+      'it is complete',
+      ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete',
+    )
     expect(await cluster.host(node).lines(journalOf(name))).toEqual([first, first, second])
   })
 })

@@ -7,7 +7,9 @@ import type { Pod, View } from './moments.ts'
 const namespace = 'skyhook'
 const daemonSet = `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`
 const isAgent = ({ metadata }: Pod): boolean =>
-  metadata.namespace === namespace && metadata.labels?.['app.kubernetes.io/name'] === 'skyhookd' && metadata.deletionTimestamp === undefined
+  metadata.namespace === namespace &&
+  metadata.labels?.['app.kubernetes.io/name'] === 'skyhookd' &&
+  metadata.deletionTimestamp === undefined
 /** Its startup probe passed. It is Ready up to twenty seconds later, when the kubelet asks next. */
 const isStarted = ({ status }: Pod): boolean =>
   (status as { containerStatuses?: { started?: boolean }[] } | undefined)?.containerStatuses?.[0]?.started === true
@@ -34,16 +36,23 @@ export async function deleteAgent({ api, history }: Cluster, node: NodeName): Pr
   })
 }
 
-/** Kills the agent's process as the kernel does when memory runs out, and waits until the kubelet has started it again. */
+/**
+ * Kills the agent's process as the kernel does when memory runs out, and waits until the kubelet has started it again.
+ */
 export async function killAgent(cluster: Cluster, node: NodeName): Promise<void> {
   const { history } = cluster
   const restarts = (view: View): number => {
-    const { containerStatuses } = (agentOn(view, node)?.status ?? {}) as { containerStatuses?: { restartCount: number }[] }
+    const { containerStatuses } = (agentOn(view, node)?.status ?? {}) as {
+      containerStatuses?: { restartCount: number }[]
+    }
     return containerStatuses?.[0]?.restartCount ?? 0
   }
   const before = restarts(history.now)
   await cluster.host(node).exec('pkill', '-KILL', '-f', 'skyhookd.cjs agent')
-  await history.eventually(`the agent on ${node} was started again`, (view) => restarts(view) > before && startedAgents(view).has(node))
+  await history.eventually(
+    `the agent on ${node} was started again`,
+    (view) => restarts(view) > before && startedAgents(view).has(node),
+  )
 }
 
 /** Rolls all agents to a new image, built from the working tree, and waits until they are at work. */
@@ -63,7 +72,10 @@ export async function withoutAgents({ api, history }: Cluster, task: () => Promi
     await patch(api, daemonSet, { spec: { template: { spec: { nodeSelector: { 'example.com/nowhere': selector } } } } })
   await allow('true')
   try {
-    await history.eventually('no agent runs', (view) => ![...view.pods.values()].some(({ metadata }) => metadata.namespace === namespace))
+    await history.eventually(
+      'no agent runs',
+      (view) => ![...view.pods.values()].some(({ metadata }) => metadata.namespace === namespace),
+    )
     await task()
   } finally {
     await allow(null)
@@ -75,7 +87,15 @@ export async function withoutAgents({ api, history }: Cluster, task: () => Promi
 export async function agentLogs(sandbox: Sandbox): Promise<string> {
   const selector = ['-l', 'app.kubernetes.io/name=skyhookd']
   try {
-    return await sandbox.kubectl(['-n', namespace, 'logs', ...selector, '--prefix', '--tail=60', '--max-log-requests=20'])
+    return await sandbox.kubectl([
+      '-n',
+      namespace,
+      'logs',
+      ...selector,
+      '--prefix',
+      '--tail=60',
+      '--max-log-requests=20',
+    ])
   } catch (error) {
     return String(error)
   }

@@ -1,4 +1,6 @@
-/** The annotation is a control: removing it is a reset, editing it a rerun, whether an agent looks on or comes later. */
+/**
+ * The annotation is a control: removing it is a reset, editing it a rerun, whether an agent looks on or comes later.
+ */
 import { describe, expect, test } from 'vitest'
 import { nodeStateKey, type NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
@@ -8,7 +10,16 @@ import { patch, paths } from './kube.ts'
 import { lockNodes, type OnTestFinished } from './node-locks.ts'
 import type { View } from './moments.ts'
 import { isCompleteOn, isCordoned, hasEvent } from './node-availability.ts'
-import { journaled, journalOf, releaseFileOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
+import {
+  journaled,
+  journalOf,
+  releaseFileOf,
+  manifest,
+  onceEach,
+  shellscript,
+  publishedState,
+  withoutTimes,
+} from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -23,11 +34,15 @@ async function completed(onTestFinished: OnTestFinished, node: NodeName) {
   const name = uniqueName('edit')
   onTestFinished(async () => await cluster.remove(name))
   const pkg = (of: string, more = {}) => shellscript(cluster.registry, journaled(`${name}-${of}`), more)
-  const packages = { first: pkg('first', { interrupt: { type: 'service', services: ['foobar'] } }), second: pkg('second') }
+  const packages = {
+    first: pkg('first', { interrupt: { type: 'service', services: ['foobar'] } }),
+    second: pkg('second'),
+  }
   await cluster.apply(manifest(name, { packages }), node)
   const isDone = (view: View): boolean => isCompleteOn(view, name, [node]) && slotsOf(view, name).length === 0
   await cluster.history.eventually('it is complete', isDone)
-  const journal = async (of: string): Promise<string[]> => withoutTimes(await cluster.host(node).lines(journalOf(`${name}-${of}`)))
+  const journal = async (of: string): Promise<string[]> =>
+    withoutTimes(await cluster.host(node).lines(journalOf(`${name}-${of}`)))
   return {
     name,
     journals: async () => ({ first: await journal('first'), second: await journal('second') }),
@@ -49,18 +64,25 @@ async function completed(onTestFinished: OnTestFinished, node: NodeName) {
         'it is complete again, and shows all of it',
         (view) => {
           const { state } = publishedState(view.nodes.get(node), name)
-          return isDone(view) && state['first|1.1.0']?.stage === 'post-interrupt' && state['second|1.1.0']?.state === 'complete'
+          return (
+            isDone(view) &&
+            state['first|1.1.0']?.stage === 'post-interrupt' &&
+            state['second|1.1.0']?.state === 'complete'
+          )
         },
         60_000,
       )
       expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
     },
     told: async (reason: string, ...fragments: readonly string[]): Promise<void> =>
-      void (await cluster.history.eventually(`the Event ${reason}`, (view) => hasEvent(view, node, reason, name, ...fragments))),
+      void (await cluster.history.eventually(`the Event ${reason}`, (view) =>
+        hasEvent(view, node, reason, name, ...fragments),
+      )),
   }
 }
 
-const without = (state: State, key: string): State => Object.fromEntries(Object.entries(state).filter(([entry]) => entry !== key))
+const without = (state: State, key: string): State =>
+  Object.fromEntries(Object.entries(state).filter(([entry]) => entry !== key))
 
 describe.concurrent('while the agent looks on', () => {
   test('removing the annotation starts everything over, its interrupt included', async ({ onTestFinished }) => {
@@ -79,12 +101,17 @@ describe.concurrent('while the agent looks on', () => {
     expect(await journals()).toEqual({ first: withInterrupt, second: [...once, ...once] })
   })
 
-  test('setting a stage reruns the package from there; what makes no sense is undone, and said', async ({ onTestFinished }) => {
+  test('setting a stage reruns the package from there; what makes no sense is undone, and said', async ({
+    onTestFinished,
+  }) => {
     const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-3')
     await edit((state) => {
       const [first, second] = [state['first|1.1.0'], state['second|1.1.0']]
       if (!first || !second) throw new Error('an entry is missing')
-      return { 'first|1.1.0': { ...first, stage: 'interrupt', state: 'in_progress' }, 'second|1.1.0': { ...second, stage: 'lunch' } }
+      return {
+        'first|1.1.0': { ...first, stage: 'interrupt', state: 'in_progress' },
+        'second|1.1.0': { ...second, stage: 'lunch' },
+      }
     })
     await told('PackageRerun', 'first')
     await told('EditIgnored', 'lunch')
@@ -93,7 +120,9 @@ describe.concurrent('while the agent looks on', () => {
   })
 })
 
-test('removing the annotation while a step runs stops that step and starts over under the same slot', async ({ onTestFinished }) => {
+test('removing the annotation while a step runs stops that step and starts over under the same slot', async ({
+  onTestFinished,
+}) => {
   const node = 'node-3'
   const name = uniqueName('edit')
   const host = cluster.host(node)
@@ -103,12 +132,21 @@ test('removing the annotation while a step runs stops that step and starts over 
   await host.awaitLine(journalOf(name), 'config begins')
   await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations: { [nodeStateKey(name)]: null } } })
   await cluster.history.eventually('the Event SkyhookReset', (view) => hasEvent(view, node, 'SkyhookReset', name))
-  const begun = async (): Promise<number> => (await host.lines(journalOf(name))).filter((line) => line.endsWith('config begins')).length
+  const begun = async (): Promise<number> =>
+    (await host.lines(journalOf(name))).filter((line) => line.endsWith('config begins')).length
   await expect.poll(begun, { timeout: 20_000 }).toBe(2)
   await host.write(releaseFileOf(name), '')
-  await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]) && slotsOf(view, name).length === 0)
+  await cluster.history.eventually(
+    'it is complete',
+    (view) => isCompleteOn(view, name, [node]) && slotsOf(view, name).length === 0,
+  )
   const half = [...onceEach('apply', 'apply_check'), 'config begins']
-  expect(withoutTimes(await host.lines(journalOf(name)))).toEqual([...half, ...half, 'config ends', ...onceEach('config_check')])
+  expect(withoutTimes(await host.lines(journalOf(name)))).toEqual([
+    ...half,
+    ...half,
+    'config ends',
+    ...onceEach('config_check'),
+  ])
   const slots = await cluster.history.values((view) => slotsOf(view, name)[0]?.uid)
   expect(slots.filter((uid) => uid !== undefined)).toHaveLength(1)
 })

@@ -1,8 +1,18 @@
-/** Three nodes full of pods and a budget of one: what must never be seen while they are drained and their service is restarted. */
+/**
+ * Three nodes full of pods and a budget of one: what must never be seen while they are drained and their service is
+ * restarted.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nodeNames, uniqueName, useCluster } from './cluster.ts'
 import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned, exceedsOutOfService, serviceStates, hasEvent, uncordonedStates } from './node-availability.ts'
+import {
+  isCompleteOn,
+  isCordoned,
+  exceedsOutOfService,
+  serviceStates,
+  hasEvent,
+  uncordonedStates,
+} from './node-availability.ts'
 import { manifest, shellscript, publishedState } from './skyhooks.ts'
 import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
 import { createWorkloads, tooFewReady, type Workloads } from './workloads.ts'
@@ -28,7 +38,11 @@ describe('three nodes with pods that have to move and one that must not be inter
         interruptionBudget: { count: 1 },
         podNonInterruptLabels: { matchLabels: { workload: 'never-interrupt' } },
         packages: {
-          work: shellscript(cluster.registry, { apply: 'sleep 0.3' }, { interrupt: { type: 'service', services: ['foobar'] } }),
+          work: shellscript(
+            cluster.registry,
+            { apply: 'sleep 0.3' },
+            { interrupt: { type: 'service', services: ['foobar'] } },
+          ),
         },
       }),
       ...nodeNames,
@@ -49,7 +63,11 @@ describe('three nodes with pods that have to move and one that must not be inter
       reason: { message: expect.stringContaining(`${name}/training`) as string },
     })
     expect(isCordoned(node)).toBe(true)
-    await cluster.history.eventually('an Event names it', (view) => hasEvent(view, busy, 'ProtectedPods', name, `${name}/training`), 10_000)
+    await cluster.history.eventually(
+      'an Event names it',
+      (view) => hasEvent(view, busy, 'ProtectedPods', name, `${name}/training`),
+      10_000,
+    )
     expect(shop.pods(cluster.history.now, 'cart').some(({ spec }) => spec?.nodeName === busy)).toBe(true) // nobody is evicted in vain
   })
 
@@ -74,7 +92,9 @@ describe('three nodes with pods that have to move and one that must not be inter
   })
 
   test('never was the protected pod touched, nor anything done on its node while it ran', async () => {
-    const lives = await cluster.history.values((view) => shop.pods(view, 'training').map(({ metadata }) => metadata.uid)[0])
+    const lives = await cluster.history.values(
+      (view) => shop.pods(view, 'training').map(({ metadata }) => metadata.uid)[0],
+    )
     expect(lives.filter((uid) => uid !== undefined)).toEqual([trainingUid])
     await cluster.history.never('work beside the protected pod', (view) => {
       const state = Object.keys(publishedState(view.nodes.get(busy), name).state)

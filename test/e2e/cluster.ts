@@ -45,11 +45,16 @@ const fixtureImages = [
 const bootMs = 300_000
 
 /** A sandbox beside the shared one, for what that one is not made for; it goes with the file. */
-export type DedicatedSandbox = { readonly name: string; readonly nodes: number; readonly env: Readonly<Record<string, string>> }
+export type DedicatedSandbox = {
+  readonly name: string
+  readonly nodes: number
+  readonly env: Readonly<Record<string, string>>
+}
 
 /**
- * The shared cluster, or one aside, for the whole file: its fields are there once the file's tests run. Prints what one needs after a failure, and
- * removes what the file applied.
+ * The shared cluster, or one aside, for the whole file: its fields are there once the file's tests run. Prints what one
+ * needs after a failure, and removes what the file applied.
+ * /
  */
 export function useCluster(dedicated?: DedicatedSandbox): Cluster {
   const cluster = {} as Cluster
@@ -66,7 +71,8 @@ export function useCluster(dedicated?: DedicatedSandbox): Cluster {
     }
   }, bootMs)
   afterEach(async ({ task }) => {
-    if (task.result?.state === 'fail') console.error(`${task.name}: the agents said\n${await agentLogs(cluster.sandbox)}`)
+    if (task.result?.state === 'fail')
+      console.error(`${task.name}: the agents said\n${await agentLogs(cluster.sandbox)}`)
   })
   afterAll(async () => await close())
   return cluster
@@ -94,7 +100,9 @@ async function open(box: Sandbox): Promise<{ cluster: Cluster; close: () => Prom
     async apply(manifest, ...nodes) {
       const { name } = manifest.metadata
       applied.add(name)
-      await Promise.all(nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: name } } })))
+      await Promise.all(
+        nodes.map((node) => patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: name } } })),
+      )
       const path = `${paths.skyhooks}/${name}`
       return (await ignoreNotFound(api, 'GET', path))
         ? await patch(api, path, manifest)
@@ -108,7 +116,9 @@ async function open(box: Sandbox): Promise<{ cluster: Cluster; close: () => Prom
         return ![...nodes.values()].some(shows) && ![...leases.keys()].some((lease) => lease.startsWith(`${skyhook}-`))
       })
       applied.delete(skyhook)
-      const labelled = [...history.now.nodes.values()].filter(({ metadata }) => metadata.labels?.[selectorLabel] === skyhook)
+      const labelled = [...history.now.nodes.values()].filter(
+        ({ metadata }) => metadata.labels?.[selectorLabel] === skyhook,
+      )
       for (const { metadata } of labelled)
         await patch(api, `${paths.nodes}/${metadata.name}`, { metadata: { labels: { [selectorLabel]: null } } })
     },
@@ -128,7 +138,9 @@ async function pushFixtures(box: Sandbox): Promise<void> {
   const done = join(box.folder, 'fixtures-pushed')
   const names = fixtureImages.map(([, name]) => name).join('\n')
   if (existsSync(done) && readFileSync(done, 'utf8') === names) return
-  await Promise.all(fixtureImages.map(async ([folder, name]) => await box.must(['push', join(fixturePackages, folder), name])))
+  await Promise.all(
+    fixtureImages.map(async ([folder, name]) => await box.must(['push', join(fixturePackages, folder), name])),
+  )
   writeFileSync(done, names)
 }
 

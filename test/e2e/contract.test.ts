@@ -1,4 +1,7 @@
-/** What packages rely on, on a real host: what a step is given, where its files and logs are, what an uninstall takes away again. */
+/**
+ * What packages rely on, on a real host: what a step is given, where its files and logs are, what an uninstall takes
+ * away again.
+ */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +16,11 @@ import { manifest, shellscript, publishedState } from './skyhooks.ts'
 const cluster = useCluster()
 const state = '/var/lib/skyhook'
 
-async function start(node: NodeName, packages: Record<string, PackageSpec>, onTestFinished: OnTestFinished): Promise<string> {
+async function start(
+  node: NodeName,
+  packages: Record<string, PackageSpec>,
+  onTestFinished: OnTestFinished,
+): Promise<string> {
   const name = uniqueName('contract')
   onTestFinished(async () => await cluster.remove(name))
   await cluster.apply(manifest(name, { packages }), node)
@@ -67,7 +74,13 @@ function writeCurious(folder: string, version: string, out: string): void {
     upgrade: [step('upgrade', [], { upgrade_step: true })],
     'upgrade-check': [step('check', [])],
   }
-  const config = { schema_version: 'v1', package_name: 'curious', package_version: version, expected_config_files: [], modes }
+  const config = {
+    schema_version: 'v1',
+    package_name: 'curious',
+    package_version: version,
+    expected_config_files: [],
+    modes,
+  }
   writeFileSync(join(folder, 'config.json'), JSON.stringify(config))
   const script = (mode: string): string => `#!/bin/bash
     { printf 'arguments='; printf '[%s]' "$@"; echo; echo "cwd=$PWD"; echo "user=$(id -u)"
@@ -79,7 +92,10 @@ function writeCurious(folder: string, version: string, out: string): void {
 }
 
 describe.concurrent('a package', () => {
-  test('puts its root_dir over the host’s root, and an uninstall takes away what nobody changed', async ({ onTestFinished, expect }) => {
+  test('puts its root_dir over the host’s root, and an uninstall takes away what nobody changed', async ({
+    onTestFinished,
+    expect,
+  }) => {
     const node = 'node-1'
     await lockNodes(onTestFinished, node)
     const image = `test/${uniqueName('rooted')}`
@@ -101,11 +117,9 @@ describe.concurrent('a package', () => {
     const name = await start(node, { work: at('2.0.0') }, onTestFinished)
     await completes(node, name)
     expect(await list()).toEqual(['both', 'edited', 'link', 'of-2.0.0'])
-    expect((await host.exec('stat', '-c', '%a %F', file('both'), file('link'), '/tmp')).split('\n').slice(0, 3)).toEqual([
-      '640 regular file',
-      '777 symbolic link',
-      '1777 directory',
-    ])
+    expect(
+      (await host.exec('stat', '-c', '%a %F', file('both'), file('link'), '/tmp')).split('\n').slice(0, 3),
+    ).toEqual(['640 regular file', '777 symbolic link', '1777 directory'])
 
     await change(node, name, { work: at('1.0.0') }) // uninstall of the one, apply of the other
     expect(await list()).toEqual(['both', 'edited', 'link', 'of-1.0.0'])
@@ -121,7 +135,9 @@ describe.concurrent('a package', () => {
     await lockNodes(onTestFinished, node)
     const image = `test/${uniqueName('changed')}`
     for (const version of ['1.0.0', '1.1.0', '1.2.0'])
-      await pushImage(`${image}:${version}`, (folder) => writeFileSync(join(folder, 'unlike-any-other'), `${image} ${version}`))
+      await pushImage(`${image}:${version}`, (folder) =>
+        writeFileSync(join(folder, 'unlike-any-other'), `${image} ${version}`),
+      )
     const host = cluster.host(node)
     const images = async (): Promise<string[]> => await host.list(`${state}/.agent/images`)
     const at = (version: string, word: string): PackageSpec => ({
@@ -139,7 +155,8 @@ describe.concurrent('a package', () => {
       ['1.2.0', 'c'],
     ] as const)
       await change(node, name, { work: at(version, word) })
-    const copies = async (): Promise<number> => (await host.list(`${state}/${name}`)).filter((found) => found.startsWith('work-')).length
+    const copies = async (): Promise<number> =>
+      (await host.list(`${state}/${name}`)).filter((found) => found.startsWith('work-')).length
     await expect.poll(copies, { timeout: 20_000 }).toBe(1)
     await expect.poll(async () => (await images()).length, { timeout: 20_000 }).toBeLessThanOrEqual(before.length)
   })
@@ -157,7 +174,10 @@ describe.concurrent('a package', () => {
       ln -s ${moved}/log /var/log/skyhook/${name}; ln -s ${moved}/state ${state}/${name}`,
     )
     onTestFinished(async () => await cluster.remove(name))
-    await cluster.apply(manifest(name, { packages: { work: shellscript(cluster.registry, { apply: 'echo said; pwd -P' }) } }), node)
+    await cluster.apply(
+      manifest(name, { packages: { work: shellscript(cluster.registry, { apply: 'echo said; pwd -P' }) } }),
+      node,
+    )
     await completes(node, name)
     const folder = `${moved}/log/shellscript/1.1.0`
     const logs = (await host.list(folder)).filter((file) => file.endsWith('.log'))
@@ -178,7 +198,8 @@ describe.concurrent('a step', () => {
     const image = `test/${uniqueName('curious')}`
     const out = `/var/tmp/${uniqueName('curious')}`
     onTestFinished(async () => await host.remove(out))
-    for (const version of ['1.0.0', '2.0.0']) await pushImage(`${image}:${version}`, (folder) => writeCurious(folder, version, out))
+    for (const version of ['1.0.0', '2.0.0'])
+      await pushImage(`${image}:${version}`, (folder) => writeCurious(folder, version, out))
     const env = [
       { name: 'GREETING', value: 'two\nlines and $$(NODE)' },
       { name: 'NODE', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
@@ -190,8 +211,11 @@ describe.concurrent('a step', () => {
     const name = await start(node, { work: at('1.0.0') }, onTestFinished)
     await completes(node, name)
     const said = async (mode: string): Promise<Record<string, string>> =>
-      Object.fromEntries((await host.lines(`${out}.${mode}`)).map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string]))
-    const uid = (await ignoreNotFound<{ metadata: { uid: string } }>(cluster.api, 'GET', `${paths.skyhooks}/${name}`))?.metadata.uid
+      Object.fromEntries(
+        (await host.lines(`${out}.${mode}`)).map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string]),
+      )
+    const uid = (await ignoreNotFound<{ metadata: { uid: string } }>(cluster.api, 'GET', `${paths.skyhooks}/${name}`))
+      ?.metadata.uid
     const dir = `${state}/${name}/work-1.0.0-${uid}-1`
     const apply = await said('apply')
     expect(apply).toMatchObject({
@@ -213,7 +237,11 @@ describe.concurrent('a step', () => {
     expect(Object.keys(apply).filter((key) => /KUBERNETES|POD_|NODE_NAME/.test(key))).toEqual([]) // nothing of the agent's own
 
     await change(node, name, { work: at('2.0.0') })
-    expect(await said('upgrade')).toMatchObject({ arguments: '[1.0.0][2.0.0]', PREVIOUS_VERSION: '1.0.0', CURRENT_VERSION: '2.0.0' })
+    expect(await said('upgrade')).toMatchObject({
+      arguments: '[1.0.0][2.0.0]',
+      PREVIOUS_VERSION: '1.0.0',
+      CURRENT_VERSION: '2.0.0',
+    })
   })
 
   test('that runs longer than stageTimeout is ended, with its children, and says so', async ({ onTestFinished }) => {
@@ -221,10 +249,16 @@ describe.concurrent('a step', () => {
     await lockNodes(onTestFinished, node)
     const host = cluster.host(node)
     const mark = `30${Math.floor(Math.random() * 1e6)}`
-    const work = shellscript(cluster.registry, { apply: `sleep ${mark} & sleep ${mark}` }, { stageTimeout: '2s', gracefulShutdown: '1s' })
+    const work = shellscript(
+      cluster.registry,
+      { apply: `sleep ${mark} & sleep ${mark}` },
+      { stageTimeout: '2s', gracefulShutdown: '1s' },
+    )
     const name = await start(node, { work }, onTestFinished)
     const told = (): string => publishedState(cluster.history.now.nodes.get(node), name).reason?.message ?? ''
-    await cluster.history.eventually('the reason says it', () => told().includes("ran longer than the package's stageTimeout"))
+    await cluster.history.eventually('the reason says it', () =>
+      told().includes("ran longer than the package's stageTimeout"),
+    )
     expect(await host.exec('sh', '-c', `pgrep -fc 'sleep ${mark}' || true`)).toMatch(/^[01]\n$/) // pgrep's own shell
     await cluster.edit(name, { packages: { work: { configMap: { 'apply.sh': 'true' }, stageTimeout: '1m' } } })
     await completes(node, name)
@@ -237,8 +271,17 @@ describe.concurrent('a step', () => {
     const work = shellscript(cluster.registry, { apply: `echo done; echo beware >&2`, config: many })
     const name = await start(node, { work }, onTestFinished)
     await completes(node, name)
-    const log = await cluster.sandbox.kubectl(['-n', 'skyhook', 'logs', '-l', 'app.kubernetes.io/name=skyhookd', '--tail=-1'])
-    const lines = log.split('\n').flatMap((line) => (line.includes(`"${name}"`) ? [JSON.parse(line) as Record<string, unknown>] : []))
+    const log = await cluster.sandbox.kubectl([
+      '-n',
+      'skyhook',
+      'logs',
+      '-l',
+      'app.kubernetes.io/name=skyhookd',
+      '--tail=-1',
+    ])
+    const lines = log
+      .split('\n')
+      .flatMap((line) => (line.includes(`"${name}"`) ? [JSON.parse(line) as Record<string, unknown>] : []))
     const of = { skyhook: name, package: 'work', version: '1.1.0', step: 'shellscript_run.sh', node }
     expect(lines).toContainEqual(expect.objectContaining({ ...of, mode: 'apply', stream: 'stdout', message: 'done' }))
     expect(lines).toContainEqual(expect.objectContaining({ ...of, mode: 'apply', stream: 'stderr', message: 'beware' }))
@@ -267,15 +310,17 @@ describe.concurrent('a step', () => {
       (publishedState(nodes.get(node), name).reason?.message ?? '').includes('the token is ***'),
     )
     await cluster.history.eventually('an Event says it', ({ events }) =>
-      [...events.values()].some(({ message }) => message?.includes(name) === true && message.includes('the token is ***')),
+      [...events.values()].some(
+        ({ message }) => message?.includes(name) === true && message.includes('the token is ***'),
+      ),
     )
     await cluster.history.never('the secret in an Event or on a Node', (view) => {
       const shows = (object: object): boolean => JSON.stringify(object).includes(value)
       return [...view.events.values(), ...view.nodes.values()].some(shows) && 'there it is'
     })
-    expect(await cluster.sandbox.kubectl(['-n', 'skyhook', 'logs', '-l', 'app.kubernetes.io/name=skyhookd', '--tail=-1'])).not.toContain(
-      value,
-    )
+    expect(
+      await cluster.sandbox.kubectl(['-n', 'skyhook', 'logs', '-l', 'app.kubernetes.io/name=skyhookd', '--tail=-1']),
+    ).not.toContain(value)
     expect(await host.exec('sh', '-c', `grep -rl ${value} ${state} /etc /run/skyhook 2>/dev/null || true`)).toBe('')
   })
 })

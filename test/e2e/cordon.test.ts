@@ -15,7 +15,11 @@ const keepOff = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpen
 /** Calls to the API server under a name of one's own, as an administrator's tool makes them. */
 async function asAdministrator(node: NodeName, body: object, fieldManager: string): Promise<void> {
   const { api } = cluster
-  await api.json('PATCH', `${paths.nodes}/${node}`, { body, contentType: 'application/merge-patch+json', query: { fieldManager } })
+  await api.json('PATCH', `${paths.nodes}/${node}`, {
+    body,
+    contentType: 'application/merge-patch+json',
+    query: { fieldManager },
+  })
 }
 
 /** A Skyhook that holds the node drained until `leave` is called; returns once it does. */
@@ -24,7 +28,10 @@ async function nodeWithSlot(node: NodeName, onTestFinished: OnTestFinished) {
   onTestFinished(async () => {
     await cluster.remove(name)
     const marks = { [keepCordonedKey]: null }
-    await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations: marks }, spec: { unschedulable: null } })
+    await patch(cluster.api, `${paths.nodes}/${node}`, {
+      metadata: { annotations: marks },
+      spec: { unschedulable: null },
+    })
   })
   const interrupt = { type: 'service', services: ['foobar'] } as const
   const work = shellscript(cluster.registry, journaled(name, 'apply'), { interrupt })
@@ -41,7 +48,8 @@ async function nodeWithSlot(node: NodeName, onTestFinished: OnTestFinished) {
   }
 }
 
-const annotation = (node: KubernetesNode | undefined, key: string): string | undefined => node?.metadata.annotations?.[key]
+const annotation = (node: KubernetesNode | undefined, key: string): string | undefined =>
+  node?.metadata.annotations?.[key]
 
 describe.concurrent('a node', () => {
   test('that an administrator cordoned before stays cordoned, and loses our marks', async ({ onTestFinished }) => {
@@ -64,7 +72,10 @@ describe.concurrent('a node', () => {
     await asAdministrator(node, { spec: { unschedulable: true } }, 'kubectl')
     const { name, now, leave } = await nodeWithSlot(node, onTestFinished)
     await asAdministrator(node, { spec: { unschedulable: false } }, 'fleet-console')
-    await cluster.history.eventually('it is cordoned again', () => isCordoned(now()) && annotation(now(), cordonedBeforeKey) === 'false')
+    await cluster.history.eventually(
+      'it is cordoned again',
+      () => isCordoned(now()) && annotation(now(), cordonedBeforeKey) === 'false',
+    )
     const told = `somebody uncordoned the node while Skyhook ${name} holds it` // Kubernetes does not record who
     await cluster.history.eventually('an Event tells it', (view) => hasEvent(view, node, 'CordonChanged', told))
     await leave()
@@ -75,7 +86,9 @@ describe.concurrent('a node', () => {
     expect(changes.map(({ count = 1 }) => count)).toEqual([1])
   })
 
-  test('that an administrator marks to be kept stays cordoned, though it was schedulable before', async ({ onTestFinished }) => {
+  test('that an administrator marks to be kept stays cordoned, though it was schedulable before', async ({
+    onTestFinished,
+  }) => {
     const node = 'node-3'
     await asAdministrator(node, { metadata: { annotations: { 'karpenter.sh/do-not-disrupt': 'false' } } }, 'kubectl')
     const { now, leave } = await nodeWithSlot(node, onTestFinished)

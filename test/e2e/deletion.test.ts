@@ -1,4 +1,6 @@
-/** A Skyhook that is deleted: what is uninstalled with it, what stays, and that nothing of it is left on the cluster. */
+/**
+ * A Skyhook that is deleted: what is uninstalled with it, what stays, and that nothing of it is left on the cluster.
+ */
 import { describe, expect, test } from 'vitest'
 import { finalizerName } from '../../src/census/finalizer.ts'
 import { nodeNames, uniqueName, useCluster } from './cluster.ts'
@@ -43,6 +45,8 @@ describe('deleting a Skyhook', () => {
     await installed(name, undefined)
     await cluster.remove(name)
     expect(await uninstalls(name)).toEqual([0, 0, 0])
-    expect(await cluster.history.first(({ skyhooks }) => (skyhooks.get(name)?.metadata.finalizers ?? []).length > 0)).toBeUndefined()
+    expect(
+      await cluster.history.first(({ skyhooks }) => (skyhooks.get(name)?.metadata.finalizers ?? []).length > 0),
+    ).toBeUndefined()
   })
 })

@@ -6,7 +6,16 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { fixturePackages, uniqueName, useCluster } from './cluster.ts'
 import { isCompleteOn } from './node-availability.ts'
-import { journalOf, journaled, releaseFileOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
+import {
+  journalOf,
+  journaled,
+  releaseFileOf,
+  manifest,
+  onceEach,
+  shellscript,
+  publishedState,
+  withoutTimes,
+} from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -18,7 +27,9 @@ let name: string
 const onHost = async (script: string): Promise<string> => await cluster.host(node).exec('sh', '-ec', script)
 /** The disk has so much room from now on. */
 const leaveFreeSpace = async (kilobytes: number): Promise<unknown> =>
-  await onHost(`mount -o remount,size=$(($(df -k --output=used ${smallDisk} | tail -n 1) + ${kilobytes}))k ${smallDisk}`)
+  await onHost(
+    `mount -o remount,size=$(($(df -k --output=used ${smallDisk} | tail -n 1) + ${kilobytes}))k ${smallDisk}`,
+  )
 const reason = () => publishedState(cluster.history.now.nodes.get(node), name).reason
 
 async function apply(work: PackageSpec): Promise<void> {
@@ -50,7 +61,9 @@ afterEach(async () => {
 })
 afterAll(
   async () =>
-    await onHost(`umount --lazy ${folder}; cp ${smallDisk}/.agent/journal.json ${folder}/.agent/journal.json; umount --lazy ${smallDisk}`),
+    await onHost(
+      `umount --lazy ${folder}; cp ${smallDisk}/.agent/journal.json ${folder}/.agent/journal.json; umount --lazy ${smallDisk}`,
+    ),
 )
 
 describe('a host without room', () => {
@@ -62,10 +75,16 @@ describe('a host without room', () => {
     rmSync(large, { recursive: true })
 
     await leaveFreeSpace(200)
-    await apply({ version: '1.0.0', image: `${cluster.registry}/test/${name}`, configMap: { 'apply.sh': `echo x >>${journalOf(name)}` } })
+    await apply({
+      version: '1.0.0',
+      image: `${cluster.registry}/test/${name}`,
+      configMap: { 'apply.sh': `echo x >>${journalOf(name)}` },
+    })
     await expectReported('HostUnusable', `test/${name}:1.0.0 cannot be stored on the host: ENOSPC`)
     expect(reason()?.message).toContain(`Is there room below ${folder}/.agent/images?`)
-    await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
+    await cluster.history.never('a slot for nothing', (view) =>
+      slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
+    )
 
     await leaveFreeSpace(600)
     await expectReported('HostUnusable', 'its files cannot be written (ENOSPC')

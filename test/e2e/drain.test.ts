@@ -35,7 +35,8 @@ async function scene(onTestFinished: OnTestFinished, node: NodeName, ...others: 
     await cluster.remove(name)
     await shop.remove()
   })
-  const reason = (view = cluster.history.now): PublishedReason | undefined => publishedState(view.nodes.get(node), name).reason
+  const reason = (view = cluster.history.now): PublishedReason | undefined =>
+    publishedState(view.nodes.get(node), name).reason
   return {
     name,
     node,
@@ -70,7 +71,11 @@ describe.concurrent('a pod that does not go', () => {
     await shop.budget('at-least-one', 'cart', 1)
     const cart = uidOf('cart')
     await apply({ packages: { work: interrupting(), quiet: shellscript(cluster.registry, {}) } })
-    await history.eventually('the reason names it', says(`pod ${name}/cart`, `PDB ${name}/at-least-one`, 'needs 1', 'has 1'), maxReactionMs)
+    await history.eventually(
+      'the reason names it',
+      says(`pod ${name}/cart`, `PDB ${name}/at-least-one`, 'needs 1', 'has 1'),
+      maxReactionMs,
+    )
     await history.eventually(
       'an Event names it',
       (view) => hasEvent(view, node, 'DrainBlocked', name, `${name}/cart`, 'at-least-one'),
@@ -102,7 +107,9 @@ describe.concurrent('a pod that does not go', () => {
     await cluster.history.eventually('the node is complete', isComplete, 15_000)
   })
 
-  test('at once is waited for as long as it runs; one that tolerates the cordon is left alone', async ({ onTestFinished }) => {
+  test('at once is waited for as long as it runs; one that tolerates the cordon is left alone', async ({
+    onTestFinished,
+  }) => {
     const { name, node, shop, apply, says, isComplete, uidOf } = await scene(onTestFinished, 'node-3')
     await shop.pod('slow', node, { arguments: ['stubborn'], graceSeconds: 4 })
     await shop.pod('tolerant', node, { tolerations: [{ operator: 'Exists' }] })
@@ -132,7 +139,11 @@ describe.concurrent('a node that cannot be drained', () => {
     await apply({ drain }, other)
     await history.eventually('the other node is complete', (view) => isCompleteOn(view, name, [other]), 20_000)
     const now = history.now.nodes.get(node)
-    expect(publishedState(now, name)).toMatchObject({ status: 'waiting', state: {}, reason: { reason: 'DrainBlocked' } })
+    expect(publishedState(now, name)).toMatchObject({
+      status: 'waiting',
+      state: {},
+      reason: { reason: 'DrainBlocked' },
+    })
     expect(reason()?.message).toContain(`${name}/cart`)
     expect(isCordoned(now)).toBe(false)
   })
@@ -153,13 +164,17 @@ describe.concurrent('a node that cannot be drained', () => {
     expect(publishedState(history.now.nodes.get(node), name).status).toBe('waiting')
     const cordoned = ({ nodes }: View): boolean => isCordoned(nodes.get(node))
     await history.never('a slot given back while cordoned', (view) =>
-      cordoned(view) && publishedState(view.nodes.get(node), name).status !== undefined && slotsOf(view, name).length === 0
+      cordoned(view) &&
+      publishedState(view.nodes.get(node), name).status !== undefined &&
+      slotsOf(view, name).length === 0
         ? 'no slot'
         : undefined,
     )
   })
 
-  test('past its deadline deletes nothing without the right to, and says what it would take', async ({ onTestFinished }) => {
+  test('past its deadline deletes nothing without the right to, and says what it would take', async ({
+    onTestFinished,
+  }) => {
     const { name, node, shop, apply, says, uidOf } = await scene(onTestFinished, 'node-2')
     await shop.pod('cart', node)
     await shop.budget('at-least-one', 'cart', 1)

@@ -1,4 +1,7 @@
-/** A host that was installed anew under its old name: everything is done again, but what it was rebooted for stays rebooted for. */
+/**
+ * A host that was installed anew under its old name: everything is done again, but what it was rebooted for stays
+ * rebooted for.
+ */
 import { expect, test } from 'vitest'
 import { uniqueName, useCluster } from './cluster.ts'
 import { isCompleteOn, isCordoned, serviceStates, hasEvent } from './node-availability.ts'

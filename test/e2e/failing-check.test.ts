@@ -51,8 +51,19 @@ describe('a check that fails', () => {
   })
 
   test('is tried again, its stage from the first step; after three times the slot says so and stays', async () => {
-    await cluster.history.eventually('the slot says failed', (view) => slotsOf(view, name)[0]?.phase === 'failed', 30_000)
-    expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual(['apply', 'check', 'apply', 'check', 'apply', 'check'])
+    await cluster.history.eventually(
+      'the slot says failed',
+      (view) => slotsOf(view, name)[0]?.phase === 'failed',
+      30_000,
+    )
+    expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual([
+      'apply',
+      'check',
+      'apply',
+      'check',
+      'apply',
+      'check',
+    ])
     expect(now().state['limits|1.1.0']?.restarts).toBe(3)
     const times = (await cluster.host(node).lines(journalOf(name)))
       .filter((line) => line.endsWith('apply'))
@@ -65,14 +76,21 @@ describe('a check that fails', () => {
     const held = slotsOf(cluster.history.now, name)[0]?.uid
     const corrected = shellscript(cluster.registry, { ...scripts, apply_check: log('corrected check') })
     await cluster.edit(name, { packages: { limits: corrected } })
-    await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete', 5_000)
+    await cluster.history.eventually(
+      'it is complete',
+      ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete',
+      5_000,
+    )
     await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
     expect(now()).toMatchObject({
       erroring: 'False Not Erroring',
       reason: undefined,
       state: { 'limits|1.1.0': { stage: 'config', state: 'complete' } },
     })
-    expect(withoutTimes(await cluster.host(node).lines(journalOf(name))).slice(-2)).toEqual(['apply', 'corrected check'])
+    expect(withoutTimes(await cluster.host(node).lines(journalOf(name))).slice(-2)).toEqual([
+      'apply',
+      'corrected check',
+    ])
     const slots = await cluster.history.values((view) => slotsOf(view, name)[0]?.uid)
     expect(slots.filter((uid) => uid !== undefined)).toEqual([held]) // one slot from the first step to the end
   })

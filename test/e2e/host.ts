@@ -46,7 +46,9 @@ export function hostOf(sandbox: Sandbox, name: string): Host {
         const lines = await host.lines(path).catch((error: unknown) => [String(error)])
         if (lines.some((line) => line.includes(text))) return
         if (Date.now() > end)
-          throw new Error(`no line with ${JSON.stringify(text)} in ${path} of ${name} within ${withinMs} ms: ${JSON.stringify(lines)}`)
+          throw new Error(
+            `no line with ${JSON.stringify(text)} in ${path} of ${name} within ${withinMs} ms: ${JSON.stringify(lines)}`,
+          )
       }
     },
     bootId: async () => ((await host.read('/proc/sys/kernel/random/boot_id')) ?? '').trim(),

@@ -6,8 +6,12 @@ import { isNotFound } from '../../src/kube/errors.ts'
 import { createKubeTransport, type Method, type KubeTransport } from '../../src/kube/transport.ts'
 
 type KubeConfig = {
-  readonly clusters: readonly [{ readonly cluster: { readonly server: string; readonly 'certificate-authority-data': string } }]
-  readonly users: readonly [{ readonly user: { readonly 'client-certificate-data': string; readonly 'client-key-data': string } }]
+  readonly clusters: readonly [
+    { readonly cluster: { readonly server: string; readonly 'certificate-authority-data': string } },
+  ]
+  readonly users: readonly [
+    { readonly user: { readonly 'client-certificate-data': string; readonly 'client-key-data': string } },
+  ]
 }
 
 export const paths = {

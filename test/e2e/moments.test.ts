@@ -1,9 +1,16 @@
-/** The oracle itself: a state that lasted for one version only must not escape it, in whatever order the watches brought the news. */
+/**
+ * The oracle itself: a state that lasted for one version only must not escape it, in whatever order the watches brought
+ * the news.
+ */
 import { describe, expect, test } from 'vitest'
 import { emptyView, moments, type Version } from './moments.ts'
 import { overBudget } from './slots.ts'
 
-const metadata = (name: string, resourceVersion: number) => ({ name, uid: name, resourceVersion: String(resourceVersion) })
+const metadata = (name: string, resourceVersion: number) => ({
+  name,
+  uid: name,
+  resourceVersion: String(resourceVersion),
+})
 const labels = { 'skyhook.nvidia.com/name': 'demo', 'skyhook.nvidia.com/slot-kind': 'slot' }
 
 function slot(type: Version['type'], index: number, resourceVersion: number): Version {
@@ -30,11 +37,16 @@ describe('two slots at once', () => {
 })
 
 test('a moment shows every kind as it was then', () => {
-  const node: Version = { kind: 'nodes', type: 'ADDED', object: { metadata: metadata('node-0', 2) }, resourceVersion: 2, atMs: 0 }
-  const seen = [...moments(emptyView(), [node, slot('ADDED', 0, 1), slot('DELETED', 0, 3)])].map(({ nodes, leases }) => [
-    nodes.size,
-    leases.size,
-  ])
+  const node: Version = {
+    kind: 'nodes',
+    type: 'ADDED',
+    object: { metadata: metadata('node-0', 2) },
+    resourceVersion: 2,
+    atMs: 0,
+  }
+  const seen = [...moments(emptyView(), [node, slot('ADDED', 0, 1), slot('DELETED', 0, 3)])].map(
+    ({ nodes, leases }) => [nodes.size, leases.size],
+  )
   expect(seen).toEqual([
     [0, 1],
     [1, 1],

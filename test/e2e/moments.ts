@@ -1,6 +1,7 @@
 /**
- * What a cluster looked like after each change, in the order in which the changes happened. Watches of different kinds arrive in any
- * order; resourceVersions come from one counter of etcd, so they tell the true one.
+ * What a cluster looked like after each change, in the order in which the changes happened. Watches of different kinds
+ * arrive in any order; resourceVersions come from one counter of etcd, so they tell the true one.
+ * /
  */
 import type { Lease } from '../../src/lease/slot.ts'
 import type { KubernetesNode, ObjectMeta } from '../../src/schemas/kubernetes.ts'
@@ -50,7 +51,13 @@ export type View = { readonly [K in Kind]: ReadonlyMap<string, Objects[K]> }
 /** A state and the change that led to it. */
 export type Moment = View & { readonly change: Version }
 
-export const emptyView = (): View => ({ nodes: new Map(), leases: new Map(), skyhooks: new Map(), pods: new Map(), events: new Map() })
+export const emptyView = (): View => ({
+  nodes: new Map(),
+  leases: new Map(),
+  skyhooks: new Map(),
+  pods: new Map(),
+  events: new Map(),
+})
 
 export function keyOf({ kind, object: { metadata } }: Pick<Version, 'kind' | 'object'>): string {
   return kind === 'pods' || kind === 'events' ? `${metadata.namespace}/${metadata.name}` : metadata.name

@@ -28,7 +28,9 @@ export const isCompleteOn = ({ nodes }: View, skyhook: string, names: readonly s
 export function hasEvent({ events }: View, node: string, reason: string, ...fragments: readonly string[]): boolean {
   return [...events.values()].some(
     (event) =>
-      event.involvedObject?.name === node && event.reason === reason && fragments.every((word) => event.message?.includes(word) === true),
+      event.involvedObject?.name === node &&
+      event.reason === reason &&
+      fragments.every((word) => event.message?.includes(word) === true),
   )
 }
 

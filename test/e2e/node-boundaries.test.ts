@@ -18,13 +18,23 @@ let slot: Lease
 /** The slot of the other node is held while a step waits. */
 beforeAll(async () => {
   await cluster.apply(
-    manifest(name, { interruptionBudget: { count: 1 }, packages: { work: shellscript(cluster.registry, journaled(name, 'apply')) } }),
+    manifest(name, {
+      interruptionBudget: { count: 1 },
+      packages: { work: shellscript(cluster.registry, journaled(name, 'apply')) },
+    }),
     other,
   )
   await cluster.host(other).awaitLine(journalOf(name), 'apply begins')
   slot = slotsOf(cluster.history.now, name)[0]?.lease as Lease
   const pod = agentOn(cluster.history.now, own)?.metadata
-  const bound = ['--bound-object-kind', 'Pod', '--bound-object-name', pod?.name ?? '', '--bound-object-uid', pod?.uid ?? '']
+  const bound = [
+    '--bound-object-kind',
+    'Pod',
+    '--bound-object-name',
+    pod?.name ?? '',
+    '--bound-object-uid',
+    pod?.uid ?? '',
+  ]
   const token = await cluster.sandbox.kubectl(['-n', 'skyhook', 'create', 'token', 'skyhookd', ...bound])
   thief = tokenTransport(cluster.kubeconfig, token.trim())
 })
@@ -53,13 +63,25 @@ describe('the token of the agent of one node', () => {
   test.each<[string, () => Parameters<typeof attempt>]>([
     ['says on another Node that it is complete', () => ['PATCH', `${paths.nodes}/${other}`, annotated('complete')]],
     ['cordons another Node', () => ['PATCH', `${paths.nodes}/${other}`, { spec: { unschedulable: true } }]],
-    ['changes the status of another Node', () => ['PATCH', `${paths.nodes}/${other}/status`, { status: { conditions: [] } }]],
+    [
+      'changes the status of another Node',
+      () => ['PATCH', `${paths.nodes}/${other}/status`, { status: { conditions: [] } }],
+    ],
     ["takes another node's slot by a patch", () => ['PATCH', `${paths.leases}/${slot.metadata.name}`, stolenSlot()]],
-    ["takes another node's slot by a PUT", () => ['PUT', `${paths.leases}/${slot.metadata.name}`, { ...slot, ...stolenSlot() }]],
+    [
+      "takes another node's slot by a PUT",
+      () => ['PUT', `${paths.leases}/${slot.metadata.name}`, { ...slot, ...stolenSlot() }],
+    ],
     ["frees another node's slot", () => ['DELETE', `${paths.leases}/${slot.metadata.name}`]],
     ['takes a slot in the name of another node', () => ['POST', paths.leases, forgedSlot(slot)]],
-    ["changes a Skyhook's packages", () => ['PATCH', `${paths.skyhooks}/${name}`, { spec: { packages: { work: { version: '6.6.6' } } } }]],
-    ["changes a Skyhook's budget", () => ['PATCH', `${paths.skyhooks}/${name}`, { spec: { interruptionBudget: { count: 99 } } }]],
+    [
+      "changes a Skyhook's packages",
+      () => ['PATCH', `${paths.skyhooks}/${name}`, { spec: { packages: { work: { version: '6.6.6' } } } }],
+    ],
+    [
+      "changes a Skyhook's budget",
+      () => ['PATCH', `${paths.skyhooks}/${name}`, { spec: { interruptionBudget: { count: 99 } } }],
+    ],
     ['deletes a Skyhook', () => ['DELETE', `${paths.skyhooks}/${name}`]],
     ['creates a Skyhook', () => ['POST', paths.skyhooks, manifest(`${name}-2`, { packages: {} })]],
   ])('is refused when it %s', async (_, request) => {
@@ -68,7 +90,10 @@ describe('the token of the agent of one node', () => {
 
   test('and the work of the other node goes to its end', async () => {
     await cluster.host(other).write(releaseFileOf(name), '')
-    await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(other), name).status === 'complete')
+    await cluster.history.eventually(
+      'it is complete',
+      ({ nodes }) => publishedState(nodes.get(other), name).status === 'complete',
+    )
   })
 })
 

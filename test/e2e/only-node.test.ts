@@ -9,7 +9,9 @@ import { createWorkloads, isReady } from './workloads.ts'
 const cluster = useCluster({ name: 'only', nodes: 1, env: { KUBELET_SHUTDOWN_GRACE: '10s' } })
 const node = 'node-1'
 
-test('reboots though its pods have nowhere to go: they end in order, and run again afterwards', async ({ onTestFinished }) => {
+test('reboots though its pods have nowhere to go: they end in order, and run again afterwards', async ({
+  onTestFinished,
+}) => {
   const name = uniqueName('only')
   const { history } = cluster
   const host = cluster.host(node)
@@ -37,7 +39,9 @@ test('reboots though its pods have nowhere to go: they end in order, and run aga
   await history.eventually('the pods run again', (view) => shop.pods(view, 'cart').some(isReady))
   await history.never('an eviction', (view) => {
     const pod = shop.pods(view, 'cart').find(({ metadata }) => metadata.uid === cart)
-    const evicted = pod?.status?.conditions?.some(({ type, reason }) => type === 'DisruptionTarget' && reason === 'EvictionByEvictionAPI')
+    const evicted = pod?.status?.conditions?.some(
+      ({ type, reason }) => type === 'DisruptionTarget' && reason === 'EvictionByEvictionAPI',
+    )
     return evicted === true && 'cart was evicted'
   })
 })

@@ -1,4 +1,7 @@
-/** Updates of the host, rolled out by the agent: a node leaves service only when the system says that it has to be rebooted. */
+/**
+ * Updates of the host, rolled out by the agent: a node leaves service only when the system says that it has to be
+ * rebooted.
+ */
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { packageCondition } from '../../src/schemas/annotations.ts'
@@ -31,7 +34,11 @@ const isOutOfService = async (): Promise<boolean> =>
 
 let before: string
 beforeAll(async () => {
-  await cluster.sandbox.must(['push', join(import.meta.dirname, '../../packages/os-update'), 'packages/os-update:1.0.0'])
+  await cluster.sandbox.must([
+    'push',
+    join(import.meta.dirname, '../../packages/os-update'),
+    'packages/os-update:1.0.0',
+  ])
   before = await cluster.host(node).bootId()
   await buildPackages(cluster.host(node), '/srv/old', [
     { name: 'plain', version: '1.0' },
@@ -64,10 +71,16 @@ test('an update that needs no reboot is installed while the node stays in servic
 
 test('one that needs it is installed as soon as the host finds it, and the drained node is rebooted once', async () => {
   const needsReboot = 'touch /run/reboot-required; echo kernel >>/run/reboot-required.pkgs'
-  await publishPackages(cluster.host(node), { 'second-security': [{ name: 'kernel', version: '1.1', postinst: needsReboot }] })
+  await publishPackages(cluster.host(node), {
+    'second-security': [{ name: 'kernel', version: '1.1', postinst: needsReboot }],
+  })
   expect(await isOutOfService()).toBe(false)
   await sh(`systemctl start ${checkNow}`) // as its timer does every six hours
-  await cluster.history.eventually('config runs again', ({ nodes }) => publishedState(nodes.get(node), name).status !== 'complete', 20_000)
+  await cluster.history.eventually(
+    'config runs again',
+    ({ nodes }) => publishedState(nodes.get(node), name).status !== 'complete',
+    20_000,
+  )
   await complete(60_000)
   expect(await versions()).toBe('kernel 1.1, plain 1.1,')
   expect(publishedState(cluster.history.now.nodes.get(node), name)).toMatchObject({
@@ -75,15 +88,21 @@ test('one that needs it is installed as soon as the host finds it, and the drain
     companion: { reboots: expect.anything() as unknown },
   })
   expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
-  await expect.poll(statusMessage).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
+  await expect
+    .poll(statusMessage)
+    .toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
 
   const states = await serviceStates(cluster.history, node)
   const after = await cluster.host(node).bootId()
   expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, after])
   expect(uncordonedStates(states)).toEqual([{ cordoned: false, ready: true, bootId: after }])
   expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
-  await cluster.history.eventually('the Event is told', (view) => hasEvent(view, node, 'InterruptCompleted', name, 'reboot'))
-  await cluster.history.eventually('the Event is told', (view) => hasEvent(view, node, 'InterruptRequired', name, 'a reboot is required'))
+  await cluster.history.eventually('the Event is told', (view) =>
+    hasEvent(view, node, 'InterruptCompleted', name, 'reboot'),
+  )
+  await cluster.history.eventually('the Event is told', (view) =>
+    hasEvent(view, node, 'InterruptRequired', name, 'a reboot is required'),
+  )
 })
 
 test('nothing of it stays but the updates', async () => {

@@ -22,17 +22,24 @@ describe('a budget of 34 percent of six nodes', () => {
 
   const select = async (node: string, selected: boolean): Promise<unknown> =>
     await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: selected ? name : null } } })
-  const isComplete = (view: View, node: string): boolean => publishedState(view.nodes.get(node), name).status === 'complete'
+  const isComplete = (view: View, node: string): boolean =>
+    publishedState(view.nodes.get(node), name).status === 'complete'
 
   beforeAll(async () => {
     await box.must(['up', '6'])
-    await box.must(['push', join(import.meta.dirname, '..', 'fixtures', 'packages', 'shellscript'), 'skyhook-packages/shellscript:1.1.0'])
+    await box.must([
+      'push',
+      join(import.meta.dirname, '..', 'fixtures', 'packages', 'shellscript'),
+      'skyhook-packages/shellscript:1.1.0',
+    ])
     const { KUBECONFIG = '', REGISTRY = '' } = box.env()
     api = adminTransport(KUBECONFIG)
     history = await record(api)
     for (const node of nodes) await select(node, true)
     const slow = shellscript(REGISTRY, { apply: 'sleep 2' }, { interrupt: { type: 'noop' } })
-    await api.json('POST', paths.skyhooks, { body: manifest(name, { interruptionBudget: { percent: 34 }, packages: { slow } }) })
+    await api.json('POST', paths.skyhooks, {
+      body: manifest(name, { interruptionBudget: { percent: 34 }, packages: { slow } }),
+    })
     await history.eventually('two work at once', (view) => slotsOf(view, name).length === 2, 60_000)
     await select('node-6', false) // one leaves the selector,
     await api.json('DELETE', `${paths.nodes}/node-5`) // one leaves the cluster,
@@ -57,7 +64,9 @@ describe('a budget of 34 percent of six nodes', () => {
   test('never has more than two out, cordoned or holding a slot', async () => {
     await history.never('more than two slots', overBudget(name, 2))
     await history.never('more than two cordoned', (moment) => {
-      const out = [...moment.nodes.values()].filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name)
+      const out = [...moment.nodes.values()]
+        .filter(({ spec }) => spec?.unschedulable === true)
+        .map(({ metadata }) => metadata.name)
       return out.length > 2 ? out.join(', ') : undefined
     })
   })
@@ -72,7 +81,8 @@ describe('a budget of 34 percent of six nodes', () => {
     await patch(api, `${paths.skyhooks}/${name}`, { spec: { packages: { another: slow } } })
     await history.eventually(
       'somebody works again',
-      (view) => slotsOf(view, name).length > 0 && [...view.nodes.values()].some(({ spec }) => spec?.unschedulable === true),
+      (view) =>
+        slotsOf(view, name).length > 0 && [...view.nodes.values()].some(({ spec }) => spec?.unschedulable === true),
     )
     await api.json('DELETE', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/skyhooks.skyhook.nvidia.com')
     const isClean = await eventuallyClean(api)
@@ -80,7 +90,10 @@ describe('a budget of 34 percent of six nodes', () => {
   })
 })
 
-/** What is left of Skyhooks on the cluster, once it does not change for the better any more; read by LISTs: the recording ends with its kind. */
+/**
+ * What is left of Skyhooks on the cluster, once it does not change for the better any more; read by LISTs: the
+ * recording ends with its kind.
+ */
 async function eventuallyClean(api: KubeTransport): Promise<{ cordoned: string[]; marked: string[]; slots: string[] }> {
   for (const deadlineMs = Date.now() + 45_000; ; ) {
     const { items } = await api.json<{ items: KubernetesNode[] }>('GET', paths.nodes)

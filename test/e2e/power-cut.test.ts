@@ -1,7 +1,18 @@
-/** The power goes off in the middle of a step. Nobody can know how far it came, so it is said and the step is repeated. */
+/**
+ * The power goes off in the middle of a step. Nobody can know how far it came, so it is said and the step is repeated.
+ */
 import { expect, test } from 'vitest'
 import { uniqueName, useCluster } from './cluster.ts'
-import { journaled, journalOf, releaseFileOf, manifest, onceEach, shellscript, publishedState, withoutTimes } from './skyhooks.ts'
+import {
+  journaled,
+  journalOf,
+  releaseFileOf,
+  manifest,
+  onceEach,
+  shellscript,
+  publishedState,
+  withoutTimes,
+} from './skyhooks.ts'
 import { slotsOf } from './slots.ts'
 
 const cluster = useCluster()
@@ -11,7 +22,10 @@ test('a power cut during a step ends in a complete node, with that step alone re
   const name = uniqueName('power')
   const host = cluster.host(node)
   await cluster.apply(
-    manifest(name, { interruptionBudget: { count: 1 }, packages: { work: shellscript(cluster.registry, journaled(name, 'config')) } }),
+    manifest(name, {
+      interruptionBudget: { count: 1 },
+      packages: { work: shellscript(cluster.registry, journaled(name, 'config')) },
+    }),
     node,
   )
   await host.awaitLine(journalOf(name), 'config begins')
@@ -22,7 +36,11 @@ test('a power cut during a step ends in a complete node, with that step alone re
   expect(await host.bootId()).not.toBe(boot)
 
   await host.write(releaseFileOf(name), '')
-  await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete', 60_000)
+  await cluster.history.eventually(
+    'it is complete',
+    ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete',
+    60_000,
+  )
   expect(withoutTimes(await host.lines(journalOf(name)))).toEqual([
     ...onceEach('apply', 'apply_check'),
     'config begins', // and then it was dark
@@ -31,7 +49,9 @@ test('a power cut during a step ends in a complete node, with that step alone re
   await cluster.history.eventually('an Event says that the outcome was unknown', ({ events }) =>
     [...events.values()].some(
       ({ reason, message }) =>
-        reason === 'StepOutcomeUnknown' && message?.includes(name) === true && message.includes('config shellscript_run.sh'),
+        reason === 'StepOutcomeUnknown' &&
+        message?.includes(name) === true &&
+        message.includes('config shellscript_run.sh'),
     ),
   )
   await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)

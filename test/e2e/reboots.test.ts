@@ -33,7 +33,8 @@ async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting
     name,
     host,
     before,
-    begins: async (mode: keyof Scripts): Promise<void> => await host.awaitLine(journalOf(name), `${mode} begins`, bootsWithinMs),
+    begins: async (mode: keyof Scripts): Promise<void> =>
+      await host.awaitLine(journalOf(name), `${mode} begins`, bootsWithinMs),
     mayGoOn: async (): Promise<void> => await host.write(releaseFileOf(name), ''),
     complete: async (): Promise<void> => {
       await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), bootsWithinMs)
@@ -45,7 +46,8 @@ async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting
       const ids = (await serviceStates(cluster.history, node)).map(({ bootId }) => bootId)
       return [...new Set(ids.slice(ids.indexOf(before)))]
     },
-    reboots: (): number[] => Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {}),
+    reboots: (): number[] =>
+      Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {}),
     /** The state in which it went back to service. */
     back: async () => uncordonedStates(await serviceStates(cluster.history, node)).at(-1),
   }
@@ -72,7 +74,10 @@ describe.concurrent('a reboot happens once, and every step once', () => {
   test('when the agent is killed at the moment in which it asks for it', async ({ onTestFinished }) => {
     const node = 'node-3'
     const work = await rebooting(onTestFinished, node)
-    await cluster.history.eventually('the reboot is announced', (view) => slotsOf(view, work.name)[0]?.phase === 'rebooting')
+    await cluster.history.eventually(
+      'the reboot is announced',
+      (view) => slotsOf(view, work.name)[0]?.phase === 'rebooting',
+    )
     await cluster.sandbox.run(['exec', node, '--', 'pkill', '-KILL', '-f', 'skyhookd.cjs agent']) // the host may be down already
     await work.complete()
     expect(await work.journal()).toEqual(allSteps)
@@ -103,8 +108,15 @@ test('a host whose power fails while it is drained boots, repeats the step, rebo
   const slots = await cluster.history.values((view) => slotsOf(view, work.name)[0]?.uid)
   expect(slots.filter((uid) => uid !== undefined)).toEqual([slot])
   await cluster.history.never('schedulable meanwhile', (view) => {
-    const isHeld = slotsOf(view, work.name).length > 0 && Object.keys(publishedState(view.nodes.get(node), work.name).state).length > 0
-    return isHeld && !isCordoned(view.nodes.get(node)) && publishedState(view.nodes.get(node), work.name).status !== 'complete' && 'it was'
+    const isHeld =
+      slotsOf(view, work.name).length > 0 &&
+      Object.keys(publishedState(view.nodes.get(node), work.name).state).length > 0
+    return (
+      isHeld &&
+      !isCordoned(view.nodes.get(node)) &&
+      publishedState(view.nodes.get(node), work.name).status !== 'complete' &&
+      'it was'
+    )
   })
 })
 
@@ -125,7 +137,8 @@ test('of three nodes only the one that needs a reboot leaves service, also when 
   const interrupt = { type: 'reboot', when: 'required' } as const
   const work = shellscript(cluster.registry, { ...scripts, config: `${scripts.config}\n${says}` }, { interrupt })
   await cluster.apply(manifest(name, { interruptionBudget: { count: 3 }, packages: { work } }), ...nodeNames)
-  for (const node of nodeNames) await cluster.host(node).awaitLine(journalOf(name), 'config_check begins', bootsWithinMs)
+  for (const node of nodeNames)
+    await cluster.host(node).awaitLine(journalOf(name), 'config_check begins', bootsWithinMs)
   await killAgent(cluster, 'node-2')
   for (const node of nodeNames) await cluster.host(node).write(releaseFileOf(name), '')
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, nodeNames), bootsWithinMs)

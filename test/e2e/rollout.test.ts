@@ -1,4 +1,7 @@
-/** A package rolled out to three nodes, one at a time: what the cluster sees meanwhile, and what it leaves on Nodes and hosts. */
+/**
+ * A package rolled out to three nodes, one at a time: what the cluster sees meanwhile, and what it leaves on Nodes and
+ * hosts.
+ */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
 import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
@@ -9,12 +12,15 @@ import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
 const cluster = useCluster()
 const demo = uniqueName('demo')
 const greeting = '/etc/skyhook-greeting'
-const isComplete = ({ nodes }: View, name: NodeName): boolean => publishedState(nodes.get(name), demo).status === 'complete'
+const isComplete = ({ nodes }: View, name: NodeName): boolean =>
+  publishedState(nodes.get(name), demo).status === 'complete'
 
 describe('a Skyhook for three nodes with budget 1', () => {
   beforeAll(async () => {
     await cluster.apply(fixture('demo.yaml', demo, cluster.registry), ...nodeNames)
-    await cluster.history.eventually('every node is complete', (view) => nodeNames.every((name) => isComplete(view, name)))
+    await cluster.history.eventually('every node is complete', (view) =>
+      nodeNames.every((name) => isComplete(view, name)),
+    )
     await cluster.history.eventually('every slot was given back', (view) => slotsOf(view, demo).length === 0)
   })
 
@@ -85,7 +91,9 @@ describe('a Skyhook for three nodes with budget 1', () => {
         .filter(({ involvedObject, message }) => involvedObject?.name === name && message?.includes(demo))
         .map(({ reason }) => reason)
     await cluster.history.eventually('the Events are there', (view) =>
-      nodeNames.every((name) => ['SkyhookStarted', 'SkyhookCompleted'].every((reason) => reasons(view, name).includes(reason))),
+      nodeNames.every((name) =>
+        ['SkyhookStarted', 'SkyhookCompleted'].every((reason) => reasons(view, name).includes(reason)),
+      ),
     )
   })
 
@@ -147,11 +155,16 @@ describe('a budget of 2 for three nodes', () => {
     )
     expect(publishedState(cluster.history.now.nodes.get(third), name)).toMatchObject({
       status: 'waiting',
-      reason: { reason: 'WaitingForSlot', message: expect.stringMatching(/^2 of 2 slots are held: node-\d, node-\d$/) as string },
+      reason: {
+        reason: 'WaitingForSlot',
+        message: expect.stringMatching(/^2 of 2 slots are held: node-\d, node-\d$/) as string,
+      },
     })
     expect(await cluster.host(third).exists(`/var/lib/skyhook/${name}`)).toBe(false)
     // the oracle is not blind: under a budget of 1 this would have been a fault
-    await expect(cluster.history.never('two nodes at once', overBudget(name, 1))).rejects.toThrow(/slots held by node-\d and node-\d/)
+    await expect(cluster.history.never('two nodes at once', overBudget(name, 1))).rejects.toThrow(
+      /slots held by node-\d and node-\d/,
+    )
   })
 
   test('gives the third its turn as soon as one is done', async () => {

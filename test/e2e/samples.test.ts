@@ -1,9 +1,19 @@
-/** The samples that interrupt: to their end on three nodes, with ordinary pods that have to move and hosts that really boot. */
+/**
+ * The samples that interrupt: to their end on three nodes, with ordinary pods that have to move and hosts that really
+ * boot.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Taint } from '../../src/schemas/kubernetes.ts'
 import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, paths } from './kube.ts'
-import { isCompleteOn, isCordoned, exceedsOutOfService, serviceStates, hasEvent, uncordonedStates } from './node-availability.ts'
+import {
+  isCompleteOn,
+  isCordoned,
+  exceedsOutOfService,
+  serviceStates,
+  hasEvent,
+  uncordonedStates,
+} from './node-availability.ts'
 import { fixture, publishedState } from './skyhooks.ts'
 import { overBudget, slotsOf, workWithoutSlot } from './slots.ts'
 import { createWorkloads, tooFewReady, type Workloads } from './workloads.ts'
@@ -25,7 +35,9 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
   const name = uniqueName('rollout')
   let shop: Workloads
   const startsOfCron = async (node: NodeName): Promise<number> =>
-    (await cluster.host(node).exec('journalctl', '-u', 'cron', '-o', 'cat')).split('\n').filter((line) => line.startsWith('Started')).length
+    (await cluster.host(node).exec('journalctl', '-u', 'cron', '-o', 'cat'))
+      .split('\n')
+      .filter((line) => line.startsWith('Started')).length
   const started = new Map<NodeName, number>()
 
   beforeAll(async () => {
@@ -63,17 +75,22 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
     await cluster.history.never('a violated budget', tooFewReady(shop, 'cart', 2))
   })
 
-  test.each(nodeNames)('restarted the service on %s once, after it had installed and before it looked', async (node) => {
-    expect(await startsOfCron(node)).toBe((started.get(node) ?? 0) + 1)
-    expect(await cluster.host(node).lines('/etc/bcp/applied')).toHaveLength(1)
-    expect(await cluster.host(node).read('/etc/bcp/csp')).toBe('azure\n')
-    expect(await cluster.host(node).read('/etc/nvssh/roles.conf')).toBe('AllowGroups admins\n')
-    expect(await cluster.host(node).read('/etc/bcp/interrupted')).toBe(`${await cluster.host(node).bootId()}\n`)
-    expect(hasEvent(cluster.history.now, node, 'InterruptCompleted', name, 'service cron')).toBe(true)
-  })
+  test.each(nodeNames)(
+    'restarted the service on %s once, after it had installed and before it looked',
+    async (node) => {
+      expect(await startsOfCron(node)).toBe((started.get(node) ?? 0) + 1)
+      expect(await cluster.host(node).lines('/etc/bcp/applied')).toHaveLength(1)
+      expect(await cluster.host(node).read('/etc/bcp/csp')).toBe('azure\n')
+      expect(await cluster.host(node).read('/etc/nvssh/roles.conf')).toBe('AllowGroups admins\n')
+      expect(await cluster.host(node).read('/etc/bcp/interrupted')).toBe(`${await cluster.host(node).bootId()}\n`)
+      expect(hasEvent(cluster.history.now, node, 'InterruptCompleted', name, 'service cron')).toBe(true)
+    },
+  )
 
   test('restarts it again for a changed key of the configuration, one node at a time', async () => {
-    await cluster.edit(name, { packages: { nvssh: { configMap: { 'nvssh_vars.sh': 'allowed_roles=admins,owners\n' } } } })
+    await cluster.edit(name, {
+      packages: { nvssh: { configMap: { 'nvssh_vars.sh': 'allowed_roles=admins,owners\n' } } },
+    })
     const changed = async (): Promise<string[]> =>
       await Promise.all(nodeNames.map(async (node) => (await cluster.host(node).read('/etc/nvssh/roles.conf')) ?? ''))
     await expect.poll(changed, { timeout: 30_000 }).toEqual(nodeNames.map(() => 'AllowGroups admins owners\n'))
@@ -125,7 +142,9 @@ describe('runtime-required.yaml: a reboot before any pod may come', () => {
     expect(now).not.toBe(before)
     expect(uncordonedStates(states).at(-1)).toEqual({ cordoned: false, ready: true, bootId: now })
     expect(await cluster.host(node).read('/var/tmp/baseline-applied-in')).toBe(`${before}\n`) // applied before the boot, not again after it
-    expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
+    expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([
+      1,
+    ])
     expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
   })
 
@@ -133,8 +152,11 @@ describe('runtime-required.yaml: a reboot before any pod may come', () => {
     for (const node of nodeNames) expect(isTainted(node, taint.key)).toBe(false)
     const complete = new Set<string>()
     await cluster.history.never('a pod before the node was complete', (moment) => {
-      for (const node of nodeNames) if (publishedState(moment.nodes.get(node), name).status === 'complete') complete.add(node)
-      const early = shop.pods(moment, 'early').find(({ spec }) => spec?.nodeName !== undefined && !complete.has(spec.nodeName))
+      for (const node of nodeNames)
+        if (publishedState(moment.nodes.get(node), name).status === 'complete') complete.add(node)
+      const early = shop
+        .pods(moment, 'early')
+        .find(({ spec }) => spec?.nodeName !== undefined && !complete.has(spec.nodeName))
       return early && `${early.metadata.name} is on ${early.spec?.nodeName}`
     })
   })

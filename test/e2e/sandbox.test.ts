@@ -89,7 +89,9 @@ describe('a node', () => {
     await firstSandbox.kubectl(['apply', '-f', '-'], pulling(image))
     await firstSandbox.kubectl(['wait', '--for=condition=Ready', 'pod/pulling', '--timeout=30s'])
     const curl = (...more: string[]) =>
-      execFileSync('curl', ['-s', '--cacert', `${REGISTRY_CA}`, ...more, `https://${REGISTRY}/v2/_catalog`], { encoding: 'utf8' })
+      execFileSync('curl', ['-s', '--cacert', `${REGISTRY_CA}`, ...more, `https://${REGISTRY}/v2/_catalog`], {
+        encoding: 'utf8',
+      })
     expect(curl('-u', login)).toContain('test/workload')
     expect(curl()).toContain('UNAUTHORIZED')
   })
@@ -99,9 +101,9 @@ describe('a node', () => {
     await firstSandbox.must(['exec', 'node-1', '--', 'sh', '-c', 'echo kept >/var/kept; echo lost >/run/lost'])
     await firstSandbox.must(['reboot', 'node-1'])
     await eventually(async () => (await bootIdOf('node-1')) !== before)
-    expect(await firstSandbox.must(['exec', 'node-1', '--', 'sh', '-c', 'cat /var/kept; ls /run/lost 2>&1 || true'])).toMatch(
-      /^kept\n.*No such file/,
-    )
+    expect(
+      await firstSandbox.must(['exec', 'node-1', '--', 'sh', '-c', 'cat /var/kept; ls /run/lost 2>&1 || true']),
+    ).toMatch(/^kept\n.*No such file/)
     await eventually(async () => (await restartsOf(pod)) === 1)
     expect(await bootIdOf('node-1')).toBe(
       (await firstSandbox.must(['exec', 'node-1', '--', 'cat', '/proc/sys/kernel/random/boot_id'])).trim(),
@@ -110,7 +112,9 @@ describe('a node', () => {
 
   test('is not held up in its reboot by a command that an administrator left running on it', async () => {
     const command = secondSandbox.run(['exec', 'node-1', '--', 'sleep', '1000'])
-    await eventually(async () => (await secondSandbox.run(['exec', 'node-1', '--', 'pgrep', '-f', 'sleep 1000'])).status === 0)
+    await eventually(
+      async () => (await secondSandbox.run(['exec', 'node-1', '--', 'pgrep', '-f', 'sleep 1000'])).status === 0,
+    )
     const began = Date.now()
     await secondSandbox.must(['reboot', 'node-1'])
     expect(Date.now() - began).toBeLessThan(20_000) // 5 s of it: systemd waits that long for a process that is not its child
@@ -130,7 +134,10 @@ describe('a node', () => {
     const before = await bootIdOf('node-2')
     await firstSandbox.must(['exec', 'node-2', '--', 'sh', '-c', 'echo kept >/var/kept'])
     await firstSandbox.must(['crash', 'node-2'])
-    expect(await firstSandbox.run(['leader', 'node-2'])).toMatchObject({ status: 1, stderr: 'sandbox: node-2 is off\n' })
+    expect(await firstSandbox.run(['leader', 'node-2'])).toMatchObject({
+      status: 1,
+      stderr: 'sandbox: node-2 is off\n',
+    })
     await firstSandbox.must(['start', 'node-2'])
     expect(await firstSandbox.must(['exec', 'node-2', '--', 'cat', '/var/kept'])).toBe('kept\n')
     await eventually(async () => (await bootIdOf('node-2')) !== before && (await isReady('node-2')))
@@ -157,11 +164,16 @@ describe('a node', () => {
 })
 
 describe('the control plane', () => {
-  test.each(['etcd', 'apiserver', 'kcm'])('keeps its objects when %s is killed and started again', async (component) => {
-    await firstSandbox.kubectl(['create', 'configmap', `before-${component}`])
-    await firstSandbox.must(['restart', component])
-    expect(await firstSandbox.kubectl(['get', 'configmap', `before-${component}`, '-o', 'name'])).toBe(`configmap/before-${component}\n`)
-  })
+  test.each(['etcd', 'apiserver', 'kcm'])(
+    'keeps its objects when %s is killed and started again',
+    async (component) => {
+      await firstSandbox.kubectl(['create', 'configmap', `before-${component}`])
+      await firstSandbox.must(['restart', component])
+      expect(await firstSandbox.kubectl(['get', 'configmap', `before-${component}`, '-o', 'name'])).toBe(
+        `configmap/before-${component}\n`,
+      )
+    },
+  )
 
   test('answers nothing while it is paused', async () => {
     await firstSandbox.must(['pause', 'apiserver'])
@@ -171,7 +183,14 @@ describe('the control plane', () => {
   })
 
   test('writes down who asked for what, once per request', async () => {
-    await firstSandbox.kubectl(['get', 'configmap', 'never-made', '--ignore-not-found', '--as=somebody', '--as-group=system:masters'])
+    await firstSandbox.kubectl([
+      'get',
+      'configmap',
+      'never-made',
+      '--ignore-not-found',
+      '--as=somebody',
+      '--as-group=system:masters',
+    ])
     const lines = readFileSync(`${firstSandbox.folder}/control-plane/audit.log`, 'utf8').split('\n')
     expect(lines.filter((line) => line.includes('configmaps/never-made'))).toHaveLength(1)
     expect(lines.filter((line) => line.includes('"system:node:'))).toHaveLength(0)
@@ -181,7 +200,15 @@ describe('the control plane', () => {
 test('base disks that no sandbox used for a month go, those in use and all else stay', () => {
   const cache = mkdtempSync(join(tmpdir(), 'cache-'))
   const old = new Date(Date.now() - 40 * 86_400_000)
-  for (const name of ['base-b-1', 'base-b-1-packages-2', 'base-b-2', 'base-b-2-packages-3', 'base-b-4.partial', 'bin', 'base-b-5'])
+  for (const name of [
+    'base-b-1',
+    'base-b-1-packages-2',
+    'base-b-2',
+    'base-b-2-packages-3',
+    'base-b-4.partial',
+    'bin',
+    'base-b-5',
+  ])
     mkdirSync(join(cache, name, 'etc'), { recursive: true })
   for (const name of readdirSync(cache)) if (name !== 'base-b-5') utimesSync(join(cache, name), old, old)
   const script = join(import.meta.dirname, '../sandbox/cluster.sh')
@@ -217,7 +244,8 @@ describe('two sandboxes with equal node names', () => {
 /** Whatever of the sandbox this machine knows: namespaces, cgroups, mounts, processes, folders. */
 function traces(of: Sandbox): string[] {
   const name = new RegExp(`(^|/)skyhookd[.]${of.name}-[0-9a-f]{4}([.]|$)`)
-  const list = (command: string): string[] => execFileSync('sh', ['-c', `${command} 2>/dev/null || true`], { encoding: 'utf8' }).split('\n')
+  const list = (command: string): string[] =>
+    execFileSync('sh', ['-c', `${command} 2>/dev/null || true`], { encoding: 'utf8' }).split('\n')
   return [
     ...list('ls /run/netns').filter((line) => name.test(line)),
     ...list('find /sys/fs/cgroup -type d').filter((line) => name.test(line)),
@@ -246,7 +274,15 @@ async function bootIdOf(node: string): Promise<string> {
 }
 
 async function isReady(node: string): Promise<boolean> {
-  return (await firstSandbox.kubectl(['get', 'node', node, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'])) === 'True'
+  return (
+    (await firstSandbox.kubectl([
+      'get',
+      'node',
+      node,
+      '-o',
+      'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
+    ])) === 'True'
+  )
 }
 
 async function podOn(node: string): Promise<string> {
@@ -263,7 +299,9 @@ async function podOn(node: string): Promise<string> {
 }
 
 async function restartsOf(pod: string): Promise<number> {
-  return Number(await firstSandbox.kubectl(['get', 'pod', pod, '-o', 'jsonpath={.status.containerStatuses[0].restartCount}']))
+  return Number(
+    await firstSandbox.kubectl(['get', 'pod', pod, '-o', 'jsonpath={.status.containerStatuses[0].restartCount}']),
+  )
 }
 
 async function eventually(check: () => Promise<boolean>, limitMs = 40_000): Promise<void> {

@@ -1,4 +1,6 @@
-/** Services that are restarted as interrupts: those that the agent itself stands on, and those that do not come back. */
+/**
+ * Services that are restarted as interrupts: those that the agent itself stands on, and those that do not come back.
+ */
 import { describe, expect, test } from 'vitest'
 import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
@@ -14,9 +16,14 @@ const restarting = (...services: string[]): Interrupt => ({ type: 'service', ser
 const pkg = (interrupt: Interrupt, scripts: Parameters<typeof shellscript>[1] = {}): PackageSpec =>
   shellscript(cluster.registry, scripts, { interrupt })
 
-const isInterrupted = (entry: NodeStateEntry | undefined): boolean => entry?.stage === 'post-interrupt' && entry.state === 'complete'
+const isInterrupted = (entry: NodeStateEntry | undefined): boolean =>
+  entry?.stage === 'post-interrupt' && entry.state === 'complete'
 
-async function apply(node: NodeName, packages: Record<string, PackageSpec>, onTestFinished: OnTestFinished): Promise<string> {
+async function apply(
+  node: NodeName,
+  packages: Record<string, PackageSpec>,
+  onTestFinished: OnTestFinished,
+): Promise<string> {
   await lockNodes(onTestFinished, node)
   const name = uniqueName('service')
   onTestFinished(async () => await cluster.remove(name))
@@ -45,18 +52,23 @@ describe.concurrent('a service that the agent stands on', () => {
     await cluster.apply(manifest(name, { packages: { work: pkg(restarting(unit), { post_interrupt: after }) } }), node)
     await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 60_000)
     expect(await startsOf(node, unit)).toBe(before + 1)
-    await cluster.history.eventually('the Event is told', (view) => hasEvent(view, node, 'InterruptCompleted', name, 'service'))
+    await cluster.history.eventually('the Event is told', (view) =>
+      hasEvent(view, node, 'InterruptCompleted', name, 'service'),
+    )
     expect(uncordonedStates(await serviceStates(cluster.history, node)).at(-1)).toMatchObject({ ready: true })
     const [atMs, ...again] = await cluster.host(node).lines(journalOf(name))
     expect(again).toEqual([])
-    const uncordoned = await cluster.history.first(({ nodes }) => isCompleteOn({ ...cluster.history.now, nodes }, name, [node]))
+    const uncordoned = await cluster.history.first(({ nodes }) =>
+      isCompleteOn({ ...cluster.history.now, nodes }, name, [node]),
+    )
     expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000) // Ready has to hold after these
     expect(startedAgents(cluster.history.now).get(node)).toBe(agent)
   })
 })
 
 describe.concurrent('a service that cannot be restarted', () => {
-  const mayfly = (unit: string): string => `printf '[Service]\\nExecStart=/bin/sh -c "sleep 0.1; exit 7"\\n' >/etc/systemd/system/${unit}`
+  const mayfly = (unit: string): string =>
+    `printf '[Service]\\nExecStart=/bin/sh -c "sleep 0.1; exit 7"\\n' >/etc/systemd/system/${unit}`
 
   test('because it dies right after its start was done fails its package, which says how it ended; it completes once mended', async ({
     onTestFinished,
@@ -91,7 +103,11 @@ describe.concurrent('a service that cannot be restarted', () => {
     onTestFinished,
   }) => {
     const node = 'node-2'
-    const name = await apply(node, { wrong: pkg(restarting('foobra')), right: pkg(restarting('foobar')) }, onTestFinished)
+    const name = await apply(
+      node,
+      { wrong: pkg(restarting('foobra')), right: pkg(restarting('foobar')) },
+      onTestFinished,
+    )
     await cluster.history.eventually(
       'the reason names it',
       ({ nodes }) => publishedState(nodes.get(node), name).reason?.message.includes('foobra') === true,
@@ -107,7 +123,10 @@ describe.concurrent('a service that cannot be restarted', () => {
     )
     expect(publishedState(cluster.history.now.nodes.get(node), name)).toMatchObject({
       status: 'erroring',
-      state: { 'wrong|1.1.0': { stage: 'interrupt', state: 'erroring' }, 'right|1.1.0': { stage: 'post-interrupt', state: 'complete' } },
+      state: {
+        'wrong|1.1.0': { stage: 'interrupt', state: 'erroring' },
+        'right|1.1.0': { stage: 'post-interrupt', state: 'complete' },
+      },
     })
     expect(slotsOf(cluster.history.now, name)).toHaveLength(1)
     await cluster.edit(name, { packages: { wrong: { interrupt: restarting('foobar') } } })

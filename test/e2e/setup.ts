@@ -1,9 +1,10 @@
 /**
- * Global set-up of the tests on real parts. The end-to-end files share one sandbox, booted by the first file that asks for it
- * (cluster.ts); here it gets its name, and here it goes, however the run ends. A run that was killed leaves a sandbox behind,
- * which the next run removes.
+ * Global set-up of the tests on real parts. The end-to-end files share one sandbox, booted by the first file that asks
+ * for it (cluster.ts); here it gets its name, and here it goes, however the run ends. A run that was killed leaves a
+ * sandbox behind, which the next run removes.
  *
  * `E2E_SANDBOX=name` uses that sandbox instead, boots it if it is not up, and leaves it up: for working on a test.
+ * /
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -30,7 +31,10 @@ export function teardown(): void {
 }
 
 function down(name: string): void {
-  spawnSync(join(repository, 'bin/sandbox'), ['down'], { env: { ...process.env, SANDBOX: name }, stdio: ['ignore', 'ignore', 'inherit'] })
+  spawnSync(join(repository, 'bin/sandbox'), ['down'], {
+    env: { ...process.env, SANDBOX: name },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
 }
 
 const sandboxes = (): string[] => readdirSync(repository).flatMap((entry) => /^\.sandbox-(.+)$/.exec(entry)?.[1] ?? [])

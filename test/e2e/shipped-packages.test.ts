@@ -16,7 +16,11 @@ const complete = async (): Promise<void> => {
 
 beforeAll(async () => {
   for (const [folder, version] of Object.entries(versions))
-    await cluster.sandbox.must(['push', join(import.meta.dirname, '../../packages', folder), `packages/${folder}:${version}`])
+    await cluster.sandbox.must([
+      'push',
+      join(import.meta.dirname, '../../packages', folder),
+      `packages/${folder}:${version}`,
+    ])
 })
 
 test('a script, kernel settings and a tuned profile come by one Skyhook and go without a trace', async () => {
@@ -35,7 +39,10 @@ test('a script, kernel settings and a tuned profile come by one Skyhook and go w
     }),
     kernel: pack('tuning', { 'sysctl.conf': '# of a test\nvm.swappiness = 13\n' }),
     profile: {
-      ...pack('tuned', { tuned_profile: 'shipped', shipped: '[main]\nsummary=For a test\n[sysctl]\nvm.dirty_ratio=17\n' }),
+      ...pack('tuned', {
+        tuned_profile: 'shipped',
+        shipped: '[main]\nsummary=For a test\n[sysctl]\nvm.dirty_ratio=17\n',
+      }),
       dependsOn: { kernel: versions.tuning },
     },
     stays: pack('shellscript', {}),
@@ -43,9 +50,9 @@ test('a script, kernel settings and a tuned profile come by one Skyhook and go w
   const note = { ...packages.note, env: [{ name: 'NOTE', value: 'here' }] }
   await cluster.apply(manifest(name, { packages: { ...packages, note } }), node)
   await complete()
-  expect(await sh('echo $(cat /etc/shipped-note) $(sysctl -n vm.swappiness) $(sysctl -n vm.dirty_ratio); tuned-adm active')).toBe(
-    'here 13 17\nCurrent active profile: shipped',
-  )
+  expect(
+    await sh('echo $(cat /etc/shipped-note) $(sysctl -n vm.swappiness) $(sysctl -n vm.dirty_ratio); tuned-adm active'),
+  ).toBe('here 13 17\nCurrent active profile: shipped')
 
   await cluster.edit(name, { packages: { note: null, kernel: null, profile: null } })
   await cluster.history.eventually(
@@ -54,6 +61,8 @@ test('a script, kernel settings and a tuned profile come by one Skyhook and go w
     60_000,
   )
   await complete()
-  expect(await sh('ls -d /etc/shipped-note /etc/sysctl.d/*kernel-tuning* /etc/tuned/shipped 2>/dev/null || echo none')).toBe('none')
+  expect(
+    await sh('ls -d /etc/shipped-note /etc/sysctl.d/*kernel-tuning* /etc/tuned/shipped 2>/dev/null || echo none'),
+  ).toBe('none')
   expect(await sh('sysctl -n vm.swappiness; tuned-adm active || true')).toBe(before)
 })

@@ -33,7 +33,14 @@ export function manifest(name: string, spec: SkyhookSpec): Manifest {
 
 export type Scripts = Partial<
   Record<
-    'apply' | 'apply_check' | 'config' | 'config_check' | 'post_interrupt' | 'post_interrupt_check' | 'uninstall' | 'uninstall_check',
+    | 'apply'
+    | 'apply_check'
+    | 'config'
+    | 'config_check'
+    | 'post_interrupt'
+    | 'post_interrupt_check'
+    | 'uninstall'
+    | 'uninstall_check',
     string
   >
 >
@@ -49,8 +56,10 @@ export const journalOf = (name: string): string => `/var/tmp/${name}.journal`
 export const releaseFileOf = (name: string): string => `/var/tmp/${name}.go`
 
 /**
- * Scripts of all modes but uninstall's that write `<seconds> <mode> begins` and `… ends` to the host's journal: what ran, how often and when are
- * facts on disk. `waiting` names the mode that goes on only once the file `releaseFileOf(name)` exists.
+ * Scripts of all modes but uninstall's that write `<seconds> <mode> begins` and `… ends` to the host's journal: what
+ * ran, how often and when are facts on disk. `waiting` names the mode that goes on only once the file
+ * `releaseFileOf(name)` exists.
+ * /
  */
 export function journaled(name: string, waiting?: keyof Scripts): Scripts {
   const script = (mode: keyof Scripts): string =>
@@ -66,7 +75,8 @@ export function journaled(name: string, waiting?: keyof Scripts): Scripts {
 /** Lines of such a journal without their times. */
 export const withoutTimes = (lines: readonly string[]): string[] => lines.map((line) => line.replace(/^\S+ /, ''))
 
-export const onceEach = (...modes: (keyof Scripts)[]): string[] => modes.flatMap((mode) => [`${mode} begins`, `${mode} ends`])
+export const onceEach = (...modes: (keyof Scripts)[]): string[] =>
+  modes.flatMap((mode) => [`${mode} begins`, `${mode} ends`])
 
 export type PublishedState = {
   readonly status: string | undefined
@@ -105,6 +115,10 @@ export function publishedState(node: KubernetesNode | undefined, skyhook: string
 /** Keys of annotations, labels and conditions that mention the Skyhook. */
 export function traces(node: KubernetesNode, skyhook: string): string[] {
   const { annotations = {}, labels = {} } = node.metadata
-  const names = [...Object.keys(annotations), ...Object.keys(labels), ...(node.status?.conditions ?? []).map(({ type }) => type)]
+  const names = [
+    ...Object.keys(annotations),
+    ...Object.keys(labels),
+    ...(node.status?.conditions ?? []).map(({ type }) => type),
+  ]
   return names.filter((key) => key.endsWith(`_${skyhook}`) || key.includes(`/${skyhook}/`))
 }

@@ -15,7 +15,9 @@ export function slotsOf({ leases }: View, skyhook: string): Slot[] {
 export function overBudget(skyhook: string, budget: number): (moment: Moment) => string | undefined {
   return (moment) => {
     const heldSlots = slotsOf(moment, skyhook)
-    return heldSlots.length > budget ? `slots held by ${heldSlots.map(({ holder }) => holder).join(' and ')}` : undefined
+    return heldSlots.length > budget
+      ? `slots held by ${heldSlots.map(({ holder }) => holder).join(' and ')}`
+      : undefined
   }
 }
 

@@ -26,7 +26,10 @@ function unfinished({ nodes }: View, skyhook: Skyhook | undefined): string[] {
   const wanted = skyhook && appliedHash(skyhook.spec)
   return [...nodes.values()]
     .filter(({ metadata }) => metadata.labels?.[selectorLabel] === name)
-    .filter((node) => publishedState(node, name).status !== 'complete' || publishedState(node, name).companion?.applied !== wanted)
+    .filter(
+      (node) =>
+        publishedState(node, name).status !== 'complete' || publishedState(node, name).companion?.applied !== wanted,
+    )
     .map(({ metadata }) => metadata.name)
 }
 
@@ -38,7 +41,9 @@ const contradiction = (moment: Moment): string | undefined => {
 
 const killCensus = async (): Promise<void> => {
   await Promise.all(
-    nodeNames.map(async (node) => await cluster.host(node).exec('sh', '-c', 'pkill -KILL -f "skyhookd.cjs censu[s]" || true')),
+    nodeNames.map(
+      async (node) => await cluster.host(node).exec('sh', '-c', 'pkill -KILL -f "skyhookd.cjs censu[s]" || true'),
+    ),
   )
 }
 
@@ -47,14 +52,19 @@ describe('the status of a Skyhook', () => {
     shellscript(cluster.registry, { ...journaled(name), config: `echo ${generation} >/var/tmp/${name}.config` })
 
   beforeAll(async () => {
-    await cluster.apply(manifest(name, { interruptionBudget: { percent: 67 }, packages: { greeting: packageOf(1) } }), ...nodeNames)
+    await cluster.apply(
+      manifest(name, { interruptionBudget: { percent: 67 }, packages: { greeting: packageOf(1) } }),
+      ...nodeNames,
+    )
     await cluster.history.eventually('Ready for the first time', (view) => isReady(skyhookIn(view)))
   })
 
   test('is Ready within 1.5 s after the last node is done', async () => {
     const done = await cluster.history.first(
       (moment) =>
-        skyhookIn(moment) !== undefined && unfinished(moment, skyhookIn(moment)).length === 0 && moment.nodes.size === nodeNames.length,
+        skyhookIn(moment) !== undefined &&
+        unfinished(moment, skyhookIn(moment)).length === 0 &&
+        moment.nodes.size === nodeNames.length,
     )
     const ready = await cluster.history.first((moment) => isReady(skyhookIn(moment)))
     expect((ready?.atMs ?? 0) - (done?.atMs ?? 0)).toBeLessThan(1_500)
@@ -73,7 +83,9 @@ describe('the status of a Skyhook', () => {
   })
 
   test('satisfies kubectl wait', async () => {
-    expect(await cluster.sandbox.kubectl(['wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=10s'])).toContain('condition met')
+    expect(
+      await cluster.sandbox.kubectl(['wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=10s']),
+    ).toContain('condition met')
   })
 
   test('is never Ready while a selected node has work, through edits, killed agents and a census that dies every few seconds', async () => {

@@ -1,4 +1,7 @@
-/** Packages that cannot be used are found out before anything is disrupted: each says why on the Node, and none takes a slot. */
+/**
+ * Packages that cannot be used are found out before anything is disrupted: each says why on the Node, and none takes a
+ * slot.
+ */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,10 +18,14 @@ const pullSecret = '/api/v1/namespaces/skyhook/secrets/registry'
 const absentDigest = `sha256:${'0'.repeat(64)}`
 let name: string
 
-const validPackage = (more: Partial<PackageSpec> = {}): PackageSpec => shellscript(cluster.registry, { apply: 'true' }, more)
+const validPackage = (more: Partial<PackageSpec> = {}): PackageSpec =>
+  shellscript(cluster.registry, { apply: 'true' }, more)
 const from = (image: string): PackageSpec => ({ version: '1.0.0', image: `${cluster.registry}/${image}` })
 
-/** Applies it and returns the reason that the node shows, having checked that no slot was ever held and nothing came to the host. */
+/**
+ * Applies it and returns the reason that the node shows, having checked that no slot was ever held and nothing came to
+ * the host.
+ */
 async function reasonFor(work: PackageSpec): Promise<{ reason: string; message: string; status: string | undefined }> {
   name = uniqueName('unusable')
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), node)
@@ -26,14 +33,20 @@ async function reasonFor(work: PackageSpec): Promise<{ reason: string; message: 
     const { reason } = publishedState(nodes.get(node), name)
     return reason !== undefined && reason.reason !== 'Preparing'
   })
-  await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
+  await cluster.history.never('a slot for nothing', (view) =>
+    slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
+  )
   expect(await cluster.host(node).exists(`/var/lib/skyhook/${name}`)).toBe(false)
   const { reason, status } = publishedState(cluster.history.now.nodes.get(node), name)
   return { reason: reason?.reason ?? '', message: reason?.message ?? '', status }
 }
 
 const completes = async (): Promise<void> => {
-  await cluster.history.eventually('it is complete', ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete', 30_000)
+  await cluster.history.eventually(
+    'it is complete',
+    ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete',
+    30_000,
+  )
 }
 
 /** An edit of the package is enough. */
@@ -48,7 +61,13 @@ const push = async (folder: string, image: string): Promise<unknown> =>
 /** Where the registry keeps some bytes. */
 const blob = (digest: string): string => {
   const hex = digest.replace('sha256:', '')
-  return join(cluster.sandbox.folder, 'control-plane/registry/data/docker/registry/v2/blobs/sha256', hex.slice(0, 2), hex, 'data')
+  return join(
+    cluster.sandbox.folder,
+    'control-plane/registry/data/docker/registry/v2/blobs/sha256',
+    hex.slice(0, 2),
+    hex,
+    'data',
+  )
 }
 
 afterEach(async () => await cluster.remove(name))
@@ -68,7 +87,9 @@ describe('a package', () => {
   test('whose digest the registry does not have', async () => {
     expect(await reasonFor(validPackage({ containerSHA: absentDigest }))).toEqual({
       reason: 'ImagePull',
-      message: expect.stringMatching(/shellscript@sha256:0{64}.*manifest unknown.*Is containerSHA the digest/is) as string,
+      message: expect.stringMatching(
+        /shellscript@sha256:0{64}.*manifest unknown.*Is containerSHA the digest/is,
+      ) as string,
       status: 'waiting',
     })
     await recoversAfter({ containerSHA: null })
@@ -86,7 +107,8 @@ describe('a package', () => {
   test('for which there are no credentials, until there are', async () => {
     const secret = await ignoreNotFound<{ data: Record<string, string> }>(cluster.api, 'GET', pullSecret)
     const nobody = { auths: { 'registry.example.com': { auth: Buffer.from('nobody:nothing').toString('base64') } } }
-    const put = async (text: string): Promise<unknown> => await patch(cluster.api, pullSecret, { data: { '.dockerconfigjson': text } })
+    const put = async (text: string): Promise<unknown> =>
+      await patch(cluster.api, pullSecret, { data: { '.dockerconfigjson': text } })
     await put(Buffer.from(JSON.stringify(nobody)).toString('base64'))
     try {
       expect(await reasonFor(validPackage({ version: '9.9.8' }))).toEqual({
@@ -103,7 +125,9 @@ describe('a package', () => {
   test('whose config.json is wrong', async () => {
     expect(await reasonFor(from('test/broken-config'))).toEqual({
       reason: 'InvalidPackage',
-      message: expect.stringMatching(/test\/broken-config:1\.0\.0.*config\.json.*\/modes\/apply\/0\/returncodes/s) as string,
+      message: expect.stringMatching(
+        /test\/broken-config:1\.0\.0.*config\.json.*\/modes\/apply\/0\/returncodes/s,
+      ) as string,
       status: 'erroring',
     })
     await recoversAfter(validPackage())
@@ -139,7 +163,9 @@ describe('a package', () => {
     writeFileSync(join(folder, 'unlike-any-other'), image) // registries keep equal layers once
     const manifestDigest = (await cluster.sandbox.must(['push', folder, `${image}:1.0.0`])).trim().split('@')[1] ?? ''
     rmSync(folder, { recursive: true })
-    const { layers } = JSON.parse(readFileSync(blob(manifestDigest), 'utf8')) as { layers: { digest: string; size: number }[] }
+    const { layers } = JSON.parse(readFileSync(blob(manifestDigest), 'utf8')) as {
+      layers: { digest: string; size: number }[]
+    }
     const layer = blob(layers[0]?.digest ?? '')
     const right = readFileSync(layer)
     writeFileSync(layer, Buffer.alloc(right.length, 'x'))

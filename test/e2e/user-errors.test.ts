@@ -1,4 +1,7 @@
-/** Mistakes in a Skyhook that only show at work: each is told on the Node with what, where and how to mend it, and mending it is enough. */
+/**
+ * Mistakes in a Skyhook that only show at work: each is told on the Node with what, where and how to mend it, and
+ * mending it is enough.
+ */
 import { describe, expect, test } from 'vitest'
 import type { EnvVar } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
@@ -15,7 +18,11 @@ const configMaps = '/api/v1/namespaces/skyhook/configmaps'
 /** Longer than the first two pauses between attempts. */
 const retriedMs = 30_000
 
-async function apply(packages: Record<string, PackageSpec>, node: NodeName, onTestFinished: OnTestFinished): Promise<string> {
+async function apply(
+  packages: Record<string, PackageSpec>,
+  node: NodeName,
+  onTestFinished: OnTestFinished,
+): Promise<string> {
   const name = uniqueName('mistake')
   onTestFinished(async () => await cluster.remove(name))
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages }), node)
@@ -23,7 +30,12 @@ async function apply(packages: Record<string, PackageSpec>, node: NodeName, onTe
 }
 
 /** What the node shows once it gives this reason. */
-async function expectReported(node: NodeName, name: string, reason: string, ...fragments: readonly string[]): Promise<PublishedState> {
+async function expectReported(
+  node: NodeName,
+  name: string,
+  reason: string,
+  ...fragments: readonly string[]
+): Promise<PublishedState> {
   const now = (): PublishedState => publishedState(cluster.history.now.nodes.get(node), name)
   await cluster.history.eventually(`the reason of ${name} is ${reason} with ${fragments.join(', ')}`, () => {
     const told = now().reason
@@ -42,7 +54,8 @@ async function create(path: string, name: string, content: object, onTestFinishe
   await cluster.api.json('POST', path, { body: { metadata: { name }, ...content } })
 }
 
-const withEnv = (env: readonly EnvVar[]): PackageSpec => shellscript(cluster.registry, { apply: 'test "$WORD" = right' }, { env })
+const withEnv = (env: readonly EnvVar[]): PackageSpec =>
+  shellscript(cluster.registry, { apply: 'test "$WORD" = right' }, { env })
 
 describe.concurrent('a value', () => {
   test('from a Secret that is not there, then lacks the key: named, tried again, found', async ({ onTestFinished }) => {
@@ -57,9 +70,16 @@ describe.concurrent('a value', () => {
         message: `package work: env WORD needs Secret skyhook/${secret}, which does not exist: create what is missing, or mark the reference optional in the package's env`,
       },
     })
-    await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
+    await cluster.history.never('a slot for nothing', (view) =>
+      slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
+    )
     await create(secrets, secret, { stringData: { other: 'x' } }, onTestFinished)
-    await expectReported(node, name, 'ReferenceMissing', `env WORD needs key "word" of Secret skyhook/${secret}, which has no such key`)
+    await expectReported(
+      node,
+      name,
+      'ReferenceMissing',
+      `env WORD needs key "word" of Secret skyhook/${secret}, which has no such key`,
+    )
     await patch(cluster.api, `${secrets}/${secret}`, { stringData: { word: 'right' } })
     await completes(node, name)
   })
@@ -71,7 +91,9 @@ describe.concurrent('a value', () => {
     const work = withEnv([{ name: 'WORD', valueFrom: { configMapKeyRef: { name: configMap, key: 'word' } } }])
     const name = await apply({ work }, node, onTestFinished)
     const { reason } = await expectReported(node, name, 'ReferenceMissing')
-    expect(reason?.message).toContain(`env WORD needs ConfigMap skyhook/${configMap}, which does not exist: create what is missing`)
+    expect(reason?.message).toContain(
+      `env WORD needs ConfigMap skyhook/${configMap}, which does not exist: create what is missing`,
+    )
     await create(configMaps, configMap, { data: { word: 'right' } }, onTestFinished)
     await completes(node, name)
   })
@@ -84,7 +106,9 @@ describe.concurrent('a package', () => {
     ...more,
   })
 
-  test('that lacks a variable and a file of its own: both are named, one after the other', async ({ onTestFinished }) => {
+  test('that lacks a variable and a file of its own: both are named, one after the other', async ({
+    onTestFinished,
+  }) => {
     const node = 'node-3'
     await lockNodes(onTestFinished, node)
     const name = await apply({ work: wanting({}) }, node, onTestFinished)
@@ -101,7 +125,9 @@ describe.concurrent('a package', () => {
     await completes(node, name)
   })
 
-  test('in a circle of dependencies blocks its Skyhook alone, before anything is fetched', async ({ onTestFinished }) => {
+  test('in a circle of dependencies blocks its Skyhook alone, before anything is fetched', async ({
+    onTestFinished,
+  }) => {
     const node = 'node-1'
     await lockNodes(onTestFinished, node)
     const from = (more: Partial<PackageSpec>): PackageSpec => shellscript(cluster.registry, { apply: 'true' }, more)
@@ -116,9 +142,13 @@ describe.concurrent('a package', () => {
       reason: { message: 'packages.one.dependsOn: cycle one -> three -> two -> one; take one of these out' },
     })
     const other = await apply({ work: from({}) }, node, onTestFinished)
-    await patch(cluster.api, `/api/v1/nodes/${node}`, { metadata: { labels: { 'skyhook.nvidia.com/test-node': other } } })
+    await patch(cluster.api, `/api/v1/nodes/${node}`, {
+      metadata: { labels: { 'skyhook.nvidia.com/test-node': other } },
+    })
     await completes(node, other)
-    await patch(cluster.api, `/api/v1/nodes/${node}`, { metadata: { labels: { 'skyhook.nvidia.com/test-node': name } } })
+    await patch(cluster.api, `/api/v1/nodes/${node}`, {
+      metadata: { labels: { 'skyhook.nvidia.com/test-node': name } },
+    })
     await cluster.edit(name, { packages: { one: { dependsOn: null } } })
     await completes(node, name)
   })
@@ -146,7 +176,9 @@ describe('a host', () => {
     expect(reason?.message).toBe(
       `${folder} is on ${folder}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`,
     )
-    await cluster.history.never('a slot for nothing', (view) => (slotsOf(view, name).length > 0 ? 'a slot is held' : undefined))
+    await cluster.history.never('a slot for nothing', (view) =>
+      slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
+    )
     await unmount()
     await completes(node, name)
   })

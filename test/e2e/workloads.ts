@@ -12,7 +12,9 @@ export type PodOptions = {
 
 export type Workloads = {
   readonly namespace: string
-  /** A Deployment whose pods carry the label `app=<name>`, spread over the nodes; returns when all of them are Ready. */
+  /**
+   * A Deployment whose pods carry the label `app=<name>`, spread over the nodes; returns when all of them are Ready.
+   */
   deploy(name: string, replicas: number, options?: PodOptions): Promise<void>
   /** A pod that belongs to nobody, on this node, with the label `app=<name>`; returns when it is Ready. */
   pod(name: string, node: NodeName, options?: PodOptions): Promise<void>
@@ -27,7 +29,10 @@ export type Workloads = {
   remove(): Promise<void>
 }
 
-type Budget = { readonly metadata: { readonly generation: number }; readonly status?: { readonly observedGeneration?: number } }
+type Budget = {
+  readonly metadata: { readonly generation: number }
+  readonly status?: { readonly observedGeneration?: number }
+}
 
 /** Pods come from far away under load. */
 const startsWithinMs = 60_000
@@ -72,7 +77,9 @@ export async function createWorkloads({ api, history }: Cluster, namespace: stri
     },
     async budget(name, app, minAvailable) {
       const spec = { minAvailable, selector: { matchLabels: { app } } }
-      await api.json('POST', policy, { body: { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name }, spec } })
+      await api.json('POST', policy, {
+        body: { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name }, spec },
+      })
       await counted(name)
     },
     async allow(budget, minAvailable) {
@@ -103,7 +110,11 @@ export async function createWorkloads({ api, history }: Cluster, namespace: stri
 }
 
 /** For `never`: fewer Ready pods than a budget demands, once there were enough. */
-export function tooFewReady(workloads: Workloads, app: string, minAvailable: number): (moment: Moment) => string | undefined {
+export function tooFewReady(
+  workloads: Workloads,
+  app: string,
+  minAvailable: number,
+): (moment: Moment) => string | undefined {
   let began = false
   return (moment) => {
     const ready = workloads.pods(moment, app).filter(isReady).length

@@ -1,11 +1,17 @@
-/** The agent's process on one node, and the orders it takes at its crash points (src/daemon/runtime/failpoint-orders.ts). */
+/**
+ * The agent's process on one node, and the orders it takes at its crash points
+ * (src/daemon/runtime/failpoint-orders.ts).
+ */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
-/** In the kubelet's folder: it belongs to this machine, so no power cut takes it and writing it syncs nothing of the host. */
+/**
+ * In the kubelet's folder: it belongs to this machine, so no power cut takes it and writing it syncs nothing of the
+ * host.
+ */
 export const failpointFile = '/var/lib/kubelet/crash-orders'
 
 export type AgentProcess = {
@@ -48,8 +54,12 @@ export function agentProcess(box: Sandbox, node: string): AgentProcess {
 function processesOf({ name, folder }: Sandbox, node: string): number[] {
   const id = `${name}-${createHash('md5').update(folder).digest('hex').slice(0, 4)}`
   const group = `/sys/fs/cgroup/systemd/skyhookd.${id}/hosts/${node}`
-  const folders = readdirSync(group, { recursive: true, withFileTypes: true }).filter((entry) => entry.name === 'cgroup.procs')
-  return folders.flatMap(({ parentPath, name: procs }) => readIfExists(join(parentPath, procs)).split('\n').filter(Boolean).map(Number))
+  const folders = readdirSync(group, { recursive: true, withFileTypes: true }).filter(
+    (entry) => entry.name === 'cgroup.procs',
+  )
+  return folders.flatMap(({ parentPath, name: procs }) =>
+    readIfExists(join(parentPath, procs)).split('\n').filter(Boolean).map(Number),
+  )
 }
 
 const isAgent = (pid: number): boolean => /skyhookd\.cjs\0agent\0/.test(readIfExists(`/proc/${pid}/cmdline`))
@@ -63,7 +73,11 @@ function readIfExists(path: string): string {
 }
 
 /** Polls: the file system of another host sends no news. False when the time is over. */
-export async function waitUntil(timeoutMs: number, condition: () => boolean | Promise<boolean>, pollMs = 25): Promise<boolean> {
+export async function waitUntil(
+  timeoutMs: number,
+  condition: () => boolean | Promise<boolean>,
+  pollMs = 25,
+): Promise<boolean> {
   for (const endMs = Date.now() + timeoutMs; Date.now() < endMs; await sleep(pollMs)) if (await condition()) return true
   return await condition()
 }

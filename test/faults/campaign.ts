@@ -1,6 +1,7 @@
 /**
- * `make faults`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are those that an
- * undisturbed run passes; each meets each fault. Ends with `N passed, N failed`.
+ * `make faults`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are
+ * those that an undisturbed run passes; each meets each fault. Ends with `N passed, N failed`.
+ * /
  */
 import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -39,7 +40,11 @@ function log(text: string): void {
 }
 
 /** Each workload undisturbed, twice: what differs between the two would be blamed on faults later. */
-async function recordBaseline({ runners }: FaultCluster, trials: Trials, names: readonly WorkloadName[]): Promise<Expected> {
+async function recordBaseline(
+  { runners }: FaultCluster,
+  trials: Trials,
+  names: readonly WorkloadName[],
+): Promise<Expected> {
   const expected: Partial<Record<WorkloadName, Expected[WorkloadName]>> = {}
   for (const workload of names) {
     const outcomes: Outcome[] = []
@@ -55,7 +60,8 @@ async function recordBaseline({ runners }: FaultCluster, trials: Trials, names: 
     }
     const [one, other] = outcomes as [Outcome, Outcome]
     const deviations = deviationsOf(one, other, false)
-    if (deviations.length > 0) throw new Error(`two undisturbed runs of ${workload} end differently: ${deviations.join('; ')}`)
+    if (deviations.length > 0)
+      throw new Error(`two undisturbed runs of ${workload} end differently: ${deviations.join('; ')}`)
     if (one.boots !== workloads[workload].boots) throw new Error(`${workload}: the host booted ${one.boots} times`)
     expected[workload] = { points, outcome: one }
     log(`${workload} (${workloads[workload].what}): ${one.lines.length} steps, ${points.length} crash points`)
@@ -63,8 +69,16 @@ async function recordBaseline({ runners }: FaultCluster, trials: Trials, names: 
   return expected as Expected
 }
 
-/** Power cuts right after the journal was written, with an agent that did not wait for the disk: one of them at least must show. */
-async function isNoFsyncDetected(cluster: FaultCluster, trials: Trials, expected: Expected, workload: WorkloadName): Promise<boolean> {
+/**
+ * Power cuts right after the journal was written, with an agent that did not wait for the disk: one of them at least
+ * must show.
+ */
+async function isNoFsyncDetected(
+  cluster: FaultCluster,
+  trials: Trials,
+  expected: Expected,
+  workload: WorkloadName,
+): Promise<boolean> {
   log('the same agent without the fsync of its journal:')
   const restoreAgent = await installNoFsyncAgent(cluster.box)
   const points = expected[workload].points.filter((point) => point.startsWith('fsync:agent/#'))
@@ -72,7 +86,9 @@ async function isNoFsyncDetected(cluster: FaultCluster, trials: Trials, expected
     for (const point of sample(points, controlAttempts, 1)) {
       const one: Case = { workload, fault: 'power cut', point }
       const { verdict, why, durationMs } = await trials.single(cluster.runners[0] as Runner, one, expected)
-      log(`${verdict === 'failed' ? 'it shows' : 'unnoticed'}: ${workload}, power cut at ${point} (${(durationMs / 1000).toFixed(1)} s)`)
+      log(
+        `${verdict === 'failed' ? 'it shows' : 'unnoticed'}: ${workload}, power cut at ${point} (${(durationMs / 1000).toFixed(1)} s)`,
+      )
       for (const reason of why) log(`      ${reason}`)
       if (verdict === 'failed') return true
     }
@@ -118,7 +134,10 @@ async function main(): Promise<number> {
   const perFault = new Map<FaultName, number>()
   try {
     const expected = await recordBaseline(cluster, trials, names)
-    const points = Object.fromEntries(names.map((name) => [name, expected[name].points])) as Record<WorkloadName, readonly string[]>
+    const points = Object.fromEntries(names.map((name) => [name, expected[name].points])) as Record<
+      WorkloadName,
+      readonly string[]
+    >
     if (values.list) {
       for (const name of names) console.log(`${name}: ${points[name].join(' ')}`)
       return 0
@@ -143,12 +162,14 @@ async function main(): Promise<number> {
     }
     const minutes = values.minutes === undefined ? undefined : Number(values.minutes)
     await runSchedule(cases, { environment: { cluster, trials }, openSecondCluster, minutes, expected, report })
-    if (only.point === undefined) isControlDetected = await isNoFsyncDetected(cluster, trials, expected, names[0] as WorkloadName)
+    if (only.point === undefined)
+      isControlDetected = await isNoFsyncDetected(cluster, trials, expected, names[0] as WorkloadName)
   } finally {
     for (const each of clusters) await each.close()
   }
   for (const fault of faultNames) log(`${fault}: ${perFault.get(fault) ?? 0} points passed`)
-  if (count['not met'] > 0) log(`${count['not met']} points were not met in their run: the agent joined two writes, or made one more`)
+  if (count['not met'] > 0)
+    log(`${count['not met']} points were not met in their run: the agent joined two writes, or made one more`)
   if (isControlDetected === false)
     log('failed: an agent that does not wait for the disk was not found out, so the power cuts above prove nothing')
   const failed = count.failed + (isControlDetected === false ? 1 : 0)

@@ -1,4 +1,7 @@
-/** The sandbox of the fault campaign: hosts whose power cuts lose what was not synced, agents that take orders at their crash points. */
+/**
+ * The sandbox of the fault campaign: hosts whose power cuts lose what was not synced, agents that take orders at their
+ * crash points.
+ */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { KubeTransport } from '../../src/kube/transport.ts'
@@ -24,11 +27,27 @@ export type FaultCluster = {
 /** `keep` leaves the sandbox up; one that is up is used. */
 export async function openFaultCluster(name: string, runnerCount: number, keep: boolean): Promise<FaultCluster> {
   const box = sandbox(name)
-  if (!existsSync(join(box.folder, 'env'))) await box.must(['up', String(runnerCount + 1)], { env: { DISK_MIB: String(diskMib) } })
+  if (!existsSync(join(box.folder, 'env')))
+    await box.must(['up', String(runnerCount + 1)], { env: { DISK_MIB: String(diskMib) } })
   const { KUBECONFIG = '', REGISTRY = '' } = box.env()
   const api = adminTransport(KUBECONFIG)
-  await box.kubectl(['-n', 'skyhook', 'set', 'env', '--field-manager=helm', 'daemonset/skyhookd', `SKYHOOKD_FAILPOINT=@${failpointFile}`])
-  await box.kubectl(['-n', 'skyhook', 'rollout', 'status', 'daemonset/skyhookd', `--timeout=${installTimeoutMs / 1000}s`])
+  await box.kubectl([
+    '-n',
+    'skyhook',
+    'set',
+    'env',
+    '--field-manager=helm',
+    'daemonset/skyhookd',
+    `SKYHOOKD_FAILPOINT=@${failpointFile}`,
+  ])
+  await box.kubectl([
+    '-n',
+    'skyhook',
+    'rollout',
+    'status',
+    'daemonset/skyhookd',
+    `--timeout=${installTimeoutMs / 1000}s`,
+  ])
   await pushJournalPackages(box)
   if (!(await ignoreNotFound(api, 'GET', `/api/v1/namespaces/${namespace}`)))
     await api.json('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } })
@@ -61,7 +80,10 @@ async function cleanUpLeftovers(box: Sandbox): Promise<void> {
   await box.kubectl(['-n', namespace, 'delete', 'pods', '--all', '--timeout=60s'])
 }
 
-/** The node whose agent counts for all. It is left in peace: a workload that waits for an election takes a quarter of a minute longer. */
+/**
+ * The node whose agent counts for all. It is left in peace: a workload that waits for an election takes a quarter of a
+ * minute longer.
+ */
 async function censusNode(api: KubeTransport): Promise<string> {
   let holder = ''
   const isElected = async (): Promise<boolean> => {

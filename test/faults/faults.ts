@@ -4,7 +4,14 @@ import { hostOf } from '../e2e/host.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { waitUntil, type AgentProcess } from './agent-process.ts'
 
-export const faultNames = ['agent killed', 'host rebooted', 'power cut', 'bus restarted', 'API server down', 'disk full'] as const
+export const faultNames = [
+  'agent killed',
+  'host rebooted',
+  'power cut',
+  'bus restarted',
+  'API server down',
+  'disk full',
+] as const
 export type FaultName = (typeof faultNames)[number]
 
 /** Ends everything on the host: what only they may do to a workload is known from it. */
@@ -17,11 +24,15 @@ const diskFullMs = 3_000
 export type FaultTarget = { readonly box: Sandbox; readonly node: string; readonly agent: AgentProcess }
 
 /**
- * All but the API server's: that one is everybody's, see `withoutApiServer`.
- * The agent was stopped at its point, or killed by itself. A host that goes down already, because the agent has just asked for it, may
- * refuse what is done to it.
+ * All but the API server's: that one is everybody's, see `withoutApiServer`. The agent was stopped at its point, or
+ * killed by itself. A host that goes down already, because the agent has just asked for it, may refuse what is done to
+ * it.
+ * /
  */
-export async function injectFault(fault: Exclude<FaultName, 'API server down'>, { box, node, agent }: FaultTarget): Promise<void> {
+export async function injectFault(
+  fault: Exclude<FaultName, 'API server down'>,
+  { box, node, agent }: FaultTarget,
+): Promise<void> {
   switch (fault) {
     case 'agent killed':
       return // it did that itself; the kubelet starts it again
@@ -49,7 +60,8 @@ export async function injectFault(fault: Exclude<FaultName, 'API server down'>, 
       await box.run(['exec', node, '--', 'sh', '-c', 'dd if=/dev/zero of=/filler bs=64k 2>/dev/null; true'])
       agent.resume()
       await sleep(diskFullMs)
-      const isEmptied = async (): Promise<boolean> => (await box.run(['exec', node, '--', 'rm', '-f', '/filler'])).status === 0
+      const isEmptied = async (): Promise<boolean> =>
+        (await box.run(['exec', node, '--', 'rm', '-f', '/filler'])).status === 0
       if (!(await waitUntil(30_000, isEmptied))) throw new Error(`the disk of ${node} stays full`)
       return
     }

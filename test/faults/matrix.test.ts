@@ -8,7 +8,10 @@ test('every point meets every fault', () => {
   const cases = allCases(points)
   expect(cases).toHaveLength(4 * faultNames.length)
   expect(new Set(cases.map((one) => JSON.stringify(one))).size).toBe(cases.length)
-  expect(allCases(points, { fault: 'power cut', workload: 'service' }).map(({ point }) => point)).toEqual(['a#1', 'b#1'])
+  expect(allCases(points, { fault: 'power cut', workload: 'service' }).map(({ point }) => point)).toEqual([
+    'a#1',
+    'b#1',
+  ])
 })
 
 test('a log tells what passed, and nothing else', () => {
@@ -17,7 +20,9 @@ test('a log tells what passed, and nothing else', () => {
     '+  81.0 s  5/9 failed: service, power cut at fsync:journal#3 (1.0 s)',
     '+  81.0 s  9 passed, 0 failed',
   ]
-  expect(passedCases(log.join('\n'))).toEqual([{ workload: 'reboot', fault: 'host rebooted', point: 'fsync:interrupts/#2' }])
+  expect(passedCases(log.join('\n'))).toEqual([
+    { workload: 'reboot', fault: 'host rebooted', point: 'fsync:interrupts/#2' },
+  ])
 })
 
 test('a sample is spread over all lives and faults, and another one with a shift', () => {

@@ -20,19 +20,26 @@ export function allCases(points: Readonly<Record<WorkloadName, readonly string[]
   const cases = (Object.entries(points) as [WorkloadName, readonly string[]][]).flatMap(([workload, list]) =>
     faultNames.flatMap((fault) => list.map((point) => ({ workload, point, fault }))),
   )
-  return cases.filter((one) => (Object.keys(only) as (keyof Case)[]).every((key) => only[key] === undefined || one[key] === only[key]))
+  return cases.filter((one) =>
+    (Object.keys(only) as (keyof Case)[]).every((key) => only[key] === undefined || one[key] === only[key]),
+  )
 }
 
 /**
- * `size` of them, spread evenly over lives, faults and time, the same for the same list; `shift` takes neighbours instead, so that
- * samples of different shifts are different.
+ * `size` of them, spread evenly over lives, faults and time, the same for the same list; `shift` takes neighbours
+ * instead, so that samples of different shifts are different.
+ * /
  */
 export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
   if (size >= cases.length) return [...cases]
-  return Array.from({ length: size }, (_, index) => cases[(Math.floor((index * cases.length) / size) + shift) % cases.length] as T)
+  return Array.from(
+    { length: size },
+    (_, index) => cases[(Math.floor((index * cases.length) / size) + shift) % cases.length] as T,
+  )
 }
 
-export const isSameCase = (a: Case, b: Case): boolean => a.workload === b.workload && a.fault === b.fault && a.point === b.point
+export const isSameCase = (a: Case, b: Case): boolean =>
+  a.workload === b.workload && a.fault === b.fault && a.point === b.point
 
 /** A sample and, of those where the agent once failed, the ones that are among the cases. */
 export function sampleWithRegressions(cases: readonly Case[], size: number, shift: number): Case[] {

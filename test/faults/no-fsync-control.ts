@@ -1,6 +1,7 @@
 /**
- * The negative control: an agent that does not wait for its journal to be on disk. A campaign that it survives would show nothing about power
- * cuts.
+ * The negative control: an agent that does not wait for its journal to be on disk. A campaign that it survives would
+ * show nothing about power cuts.
+ * /
  */
 import { execFile } from 'node:child_process'
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,7 +27,8 @@ export async function installNoFsyncAgent(box: Sandbox): Promise<() => Promise<v
   const file = join(folder, 'src', 'host', 'durable.ts')
   let text = readFileSync(file, 'utf8')
   for (const [original, patched] of patches) {
-    if (!text.includes(original)) throw new Error(`src/host/fs/fsync.ts has no "${original}": the negative control would control nothing`)
+    if (!text.includes(original))
+      throw new Error(`src/host/fs/fsync.ts has no "${original}": the negative control would control nothing`)
     text = text.replace(original, patched)
   }
   writeFileSync(file, text)

@@ -23,7 +23,10 @@ export const namespace = 'faults'
 const journalPath = '/var/lib/kubelet/journal'
 const serviceOf = (skyhook: string): string => `recorded@${skyhook}`
 
-/** Longer than anything takes that is not stuck: a step's third repetition, an agent that comes back after its second fall. */
+/**
+ * Longer than anything takes that is not stuck: a step's third repetition, an agent that comes back after its second
+ * fall.
+ */
 const completionTimeoutMs = 90_000
 const cleanUpTimeoutMs = 60_000
 const pollIntervalMs = 500
@@ -47,7 +50,12 @@ export type Runner = {
   cleanUp(restartAgent: boolean): Promise<void>
 }
 
-export type RunnerOptions = { readonly box: Sandbox; readonly api: KubeTransport; readonly node: string; readonly pack: Pack }
+export type RunnerOptions = {
+  readonly box: Sandbox
+  readonly api: KubeTransport
+  readonly node: string
+  readonly pack: Pack
+}
 
 /** Prepares a node for lives. */
 export async function openRunner({ box, api, node, pack }: RunnerOptions): Promise<Runner> {
@@ -65,7 +73,8 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
   let boot = ''
   let boots = 0
 
-  const packed: Pack = (version, more) => pack(version, { env: [{ name: 'JOURNAL_FILE', value: journalPath }], ...more })
+  const packed: Pack = (version, more) =>
+    pack(version, { env: [{ name: 'JOURNAL_FILE', value: journalPath }], ...more })
   const budgeted = (spec: SkyhookSpec): SkyhookSpec => ({ interruptionBudget: { count: 1 }, ...spec })
   const podPath = `/api/v1/namespaces/${namespace}/pods`
   const skyhookPath = (): string => `${paths.skyhooks}/${skyhook}`
@@ -110,13 +119,23 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
 
   async function createPod(): Promise<void> {
     const container = { name: 'workload', image: 'sandbox.local/workload:1', imagePullPolicy: 'Never' }
-    const spec = { nodeName: node, terminationGracePeriodSeconds: 1, automountServiceAccountToken: false, containers: [container] }
+    const spec = {
+      nodeName: node,
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      containers: [container],
+    }
     await api.json('POST', podPath, { body: { metadata: { name: skyhook }, spec } })
-    const runs = async (): Promise<boolean> => (await api.json<Pod>('GET', `${podPath}/${skyhook}`)).status?.phase === 'Running'
+    const runs = async (): Promise<boolean> =>
+      (await api.json<Pod>('GET', `${podPath}/${skyhook}`)).status?.phase === 'Running'
     if (!(await waitUntil(30_000, runs))) throw new Error(`pod ${skyhook} does not run on ${node}`)
   }
 
-  const names = (): Record<string, string> => ({ [skyhook]: 'SKYHOOK', [node]: 'NODE', [box.env()['REGISTRY'] ?? '']: 'REGISTRY' })
+  const names = (): Record<string, string> => ({
+    [skyhook]: 'SKYHOOK',
+    [node]: 'NODE',
+    [box.env()['REGISTRY'] ?? '']: 'REGISTRY',
+  })
 
   async function filesOf(folder: string): Promise<Record<string, string>> {
     const script = `cd ${folder} 2>/dev/null && find . -type f -not -path '*/copies/*' | sort | while read -r f; do echo "=== $f"; cat "$f"; echo; done`
@@ -185,7 +204,10 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
       const at = await readNode()
       return {
         node: JSON.parse(normalize(JSON.stringify(nodeOutcome(at, skyhook)), names())) as Outcome['node'],
-        files: withoutOldCopyDirs(await filesOf(`/var/lib/skyhook/${skyhook}`), Object.values(publishedState(at, skyhook).state)),
+        files: withoutOldCopyDirs(
+          await filesOf(`/var/lib/skyhook/${skyhook}`),
+          Object.values(publishedState(at, skyhook).state),
+        ),
         lines: parseLines(text.split('\n'), skyhook),
         boots,
         unknown: await unknownSteps(),
@@ -204,10 +226,15 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
       await ignoreNotFound(api, 'DELETE', skyhookPath())
       await ignoreNotFound(api, 'DELETE', `${podPath}/${skyhook}`)
       const isGone = async (): Promise<boolean> =>
-        (await ignoreNotFound(api, 'GET', skyhookPath())) === undefined && traces(await readNode(), skyhook).length === 0
+        (await ignoreNotFound(api, 'GET', skyhookPath())) === undefined &&
+        traces(await readNode(), skyhook).length === 0
       if (!(await waitUntil(cleanUpTimeoutMs, isGone, 50))) throw new Error(`${skyhook} does not go from ${node}`)
       await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: null } } })
-      await host.exec('sh', '-c', `rm -rf /var/lib/skyhook/${skyhook} /var/log/skyhook/${skyhook} /var/lib/skyhook/.agent/images/*; sync`)
+      await host.exec(
+        'sh',
+        '-c',
+        `rm -rf /var/lib/skyhook/${skyhook} /var/log/skyhook/${skyhook} /var/lib/skyhook/.agent/images/*; sync`,
+      )
       if (restartAgent) await restart()
     },
   }
@@ -218,12 +245,15 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
       return (await api.json<{ items: Pod[] }>('GET', '/api/v1/namespaces/skyhook/pods', { query })).items
     }
     const old = await agents()
-    for (const { metadata } of old) await ignoreNotFound(api, 'DELETE', `/api/v1/namespaces/skyhook/pods/${metadata.name}`)
+    for (const { metadata } of old)
+      await ignoreNotFound(api, 'DELETE', `/api/v1/namespaces/skyhook/pods/${metadata.name}`)
     const isStarted = async (): Promise<boolean> => {
       const [pod, ...others] = await agents()
       const { containerStatuses } = (pod?.status ?? {}) as { containerStatuses?: { started?: boolean }[] }
       return (
-        others.length === 0 && !old.some(({ metadata }) => metadata.uid === pod?.metadata.uid) && containerStatuses?.[0]?.started === true
+        others.length === 0 &&
+        !old.some(({ metadata }) => metadata.uid === pod?.metadata.uid) &&
+        containerStatuses?.[0]?.started === true
       )
     }
     if (!(await waitUntil(cleanUpTimeoutMs, isStarted, 100))) throw new Error(`no new agent starts on ${node}`)
@@ -231,7 +261,10 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
 }
 
 /** Copy dirs of versions that are no more, and of earlier configurations, go some time after the work. */
-function withoutOldCopyDirs(files: Readonly<Record<string, string>>, present: readonly NodeStateEntry[]): Record<string, string> {
+function withoutOldCopyDirs(
+  files: Readonly<Record<string, string>>,
+  present: readonly NodeStateEntry[],
+): Record<string, string> {
   const generationOf = (path: string, { name, version }: NodeStateEntry): number | undefined => {
     const [, folder, generation] = /^\.\/([^/]+)-UID-(\d+)\//.exec(path) ?? []
     return folder === `${name}-${version}` ? Number(generation) : undefined
@@ -240,7 +273,9 @@ function withoutOldCopyDirs(files: Readonly<Record<string, string>>, present: re
   const isNewest = (path: string, entry: NodeStateEntry): boolean =>
     generationOf(path, entry) === Math.max(...paths.map((other) => generationOf(other, entry) ?? 0))
   const isCopy = (path: string): boolean => /^\.\/[^/]+-UID-\d+\//.test(path)
-  return Object.fromEntries(Object.entries(files).filter(([path]) => !isCopy(path) || present.some((entry) => isNewest(path, entry))))
+  return Object.fromEntries(
+    Object.entries(files).filter(([path]) => !isCopy(path) || present.some((entry) => isNewest(path, entry))),
+  )
 }
 
 /** Without what depends on which of two packages at work was quicker. */

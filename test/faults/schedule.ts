@@ -1,4 +1,6 @@
-/** How the cases are gone through: one by one on each node, or in rounds for the fault that strikes all nodes at once. */
+/**
+ * How the cases are gone through: one by one on each node, or in rounds for the fault that strikes all nodes at once.
+ */
 import type { FaultCluster } from './fault-cluster.ts'
 import { withoutApiServer } from './faults.ts'
 import type { Runner } from './runner.ts'
@@ -27,7 +29,8 @@ const roundsTimeShare = 0.3
 export async function runSchedule(cases: readonly Case[], schedule: ScheduleOptions): Promise<void> {
   const runners = schedule.environment.cluster.runners.length
   const startedMs = Date.now()
-  const isTimeUp = (share: number): boolean => schedule.minutes !== undefined && Date.now() - startedMs > schedule.minutes * 60_000 * share
+  const isTimeUp = (share: number): boolean =>
+    schedule.minutes !== undefined && Date.now() - startedMs > schedule.minutes * 60_000 * share
   const { single, rounds } = split(spread(cases), runners)
   if (rounds.length <= maxInlineRounds || single.length === 0) {
     await runIndividually(schedule, single, () => isTimeUp(1 - roundsTimeShare))
@@ -35,7 +38,9 @@ export async function runSchedule(cases: readonly Case[], schedule: ScheduleOpti
   }
   const onSecondCluster = async (): Promise<void> => {
     const environment = await schedule.openSecondCluster(runners + extraNodes)
-    await runInRounds({ ...schedule, environment }, split(spread(cases), runners + extraNodes).rounds, () => isTimeUp(1))
+    await runInRounds({ ...schedule, environment }, split(spread(cases), runners + extraNodes).rounds, () =>
+      isTimeUp(1),
+    )
   }
   await Promise.all([runIndividually(schedule, single, () => isTimeUp(1)), onSecondCluster()])
 }

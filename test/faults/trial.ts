@@ -7,7 +7,11 @@ import type { WorkloadName } from './workloads.ts'
 import type { Case } from './matrix.ts'
 import { deviationsOf, type Outcome } from './verdict.ts'
 
-export type Result = { readonly verdict: 'passed' | 'failed' | 'not met'; readonly why: readonly string[]; readonly durationMs: number }
+export type Result = {
+  readonly verdict: 'passed' | 'failed' | 'not met'
+  readonly why: readonly string[]
+  readonly durationMs: number
+}
 /** What each workload passes and how it ends when nothing goes wrong. */
 export type Expected = Readonly<Record<WorkloadName, { readonly points: readonly string[]; readonly outcome: Outcome }>>
 
@@ -50,7 +54,10 @@ export function createTrials(box: Sandbox, evidence: string): Trials {
     },
     async judge({ runner, testCase, hasHitPoint, setupError, startedMs }, expected) {
       const hasHostEnded = hasHitPoint && terminatesHost(testCase.fault)
-      const why = setupError === undefined ? await deviationsAtEnd(runner, expected[testCase.workload].outcome, hasHostEnded) : [setupError]
+      const why =
+        setupError === undefined
+          ? await deviationsAtEnd(runner, expected[testCase.workload].outcome, hasHostEnded)
+          : [setupError]
       const verdict = why.length > 0 ? 'failed' : hasHitPoint ? 'passed' : 'not met'
       if (verdict === 'failed') {
         const file = `${evidence}.${runner.node}-${run}`
@@ -64,7 +71,11 @@ export function createTrials(box: Sandbox, evidence: string): Trials {
       const pending = await trials.runToPoint(runner, testCase)
       if (!pending.hasHitPoint) return await trials.judge(pending, expected)
       try {
-        await injectFault(testCase.fault as Exclude<FaultName, 'API server down'>, { box, node: runner.node, agent: runner.agent })
+        await injectFault(testCase.fault as Exclude<FaultName, 'API server down'>, {
+          box,
+          node: runner.node,
+          agent: runner.agent,
+        })
       } catch (error) {
         return await trials.judge({ ...pending, setupError: messageOf(error) }, expected)
       }
@@ -82,7 +93,8 @@ async function deviationsAtEnd(runner: Runner, expected: Outcome, hasHostEnded: 
   try {
     for (;;) {
       const deviations = deviationsOf(await runner.awaitOutcome(), expected, hasHostEnded)
-      if (Date.now() > untilMs || deviations.length === 0 || !deviations.every((fault) => fault.startsWith('files: '))) return deviations
+      if (Date.now() > untilMs || deviations.length === 0 || !deviations.every((fault) => fault.startsWith('files: ')))
+        return deviations
     }
   } catch (error) {
     return [messageOf(error)]

@@ -3,7 +3,14 @@ import type { Line } from '../conformance/journal-lines.ts'
 import { deviationsOf, normalize, type Outcome } from './verdict.ts'
 
 let atMs = 0
-const line = (mode: string, args = ''): Line => ({ atMs: atMs++, package: 'a', version: '1', mode, step: 'journal.sh', args })
+const line = (mode: string, args = ''): Line => ({
+  atMs: atMs++,
+  package: 'a',
+  version: '1',
+  mode,
+  step: 'journal.sh',
+  args,
+})
 const baseline: Outcome = {
   node: { status: 'complete', isCordoned: false },
   files: { './flags/START': '' },
@@ -32,7 +39,9 @@ describe('what a disturbed workload may differ in', () => {
   })
 
   test('a step whose outcome is said to be unknown', () => {
-    expect(deviationsOf(found({ lines: [apply, ...baseline.lines], unknown: [unknownApply] }), baseline, false)).toEqual([])
+    expect(
+      deviationsOf(found({ lines: [apply, ...baseline.lines], unknown: [unknownApply] }), baseline, false),
+    ).toEqual([])
   })
 })
 
@@ -44,11 +53,31 @@ describe('what is a fault', () => {
       false,
       'the Node: status is "erroring", not "complete"',
     ],
-    ['a mark that stays', { node: { ...baseline.node, marks: ['x'] } }, false, 'the Node: marks is ["x"], not undefined'],
+    [
+      'a mark that stays',
+      { node: { ...baseline.node, marks: ['x'] } },
+      false,
+      'the Node: marks is ["x"], not undefined',
+    ],
     ['a file too many', { files: { ...baseline.files, './x.tmp': '' } }, false, 'files: ./x.tmp is "", not undefined'],
-    ['a file with other content', { boots: 1, files: { './flags/START': '\0' } }, true, 'files: ./flags/START is "\\u0000", not ""'],
-    ['a step that never ran', { lines: [apply, started] }, false, 'step: a 1 apply-check journal.sh ran 0 times, not 1'],
-    ['a step that ran again in silence', { lines: [apply, ...baseline.lines] }, false, 'step: a 1 apply journal.sh ran 2 times, not 1'],
+    [
+      'a file with other content',
+      { boots: 1, files: { './flags/START': '\0' } },
+      true,
+      'files: ./flags/START is "\\u0000", not ""',
+    ],
+    [
+      'a step that never ran',
+      { lines: [apply, started] },
+      false,
+      'step: a 1 apply-check journal.sh ran 0 times, not 1',
+    ],
+    [
+      'a step that ran again in silence',
+      { lines: [apply, ...baseline.lines] },
+      false,
+      'step: a 1 apply journal.sh ran 2 times, not 1',
+    ],
     [
       'the same on a host that ended',
       { lines: [apply, ...baseline.lines], boots: 1 },
@@ -61,7 +90,12 @@ describe('what is a fault', () => {
       false,
       'step: a 1 apply-check journal.sh ran 2 times, not 1',
     ],
-    ['a service restarted twice', { lines: [...baseline.lines, started] }, false, 'step: a was started ran 2 times, not 1'],
+    [
+      'a service restarted twice',
+      { lines: [...baseline.lines, started] },
+      false,
+      'step: a was started ran 2 times, not 1',
+    ],
     ['a reboot too many', { boots: 1 }, false, 'the host booted 1 times, not 0'],
     ['no reboot where there must have been one', {}, true, 'the host booted 0 times, not 1'],
   ])('%s', (_, change, hasHostEnded, fault) => {

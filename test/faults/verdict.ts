@@ -46,7 +46,9 @@ export function normalize(text: string, replacements: Readonly<Record<string, st
 const stepOf = ({ package: name, version, mode, step, args }: Line): string =>
   mode === 'started' ? `${name} was started` : [name, version, mode, step, args].join(' ').trim()
 
-/** Everything that is not as it would have been, as sentences. `hasHostEnded`: the fault ended everything on the host. */
+/**
+ * Everything that is not as it would have been, as sentences. `hasHostEnded`: the fault ended everything on the host.
+ */
 export function deviationsOf(found: Outcome, expected: Outcome, hasHostEnded: boolean): string[] {
   return [
     ...differences('the Node', found.node, expected.node),
@@ -56,7 +58,11 @@ export function deviationsOf(found: Outcome, expected: Outcome, hasHostEnded: bo
   ]
 }
 
-function differences(what: string, found: Readonly<Record<string, unknown>>, expected: Readonly<Record<string, unknown>>): string[] {
+function differences(
+  what: string,
+  found: Readonly<Record<string, unknown>>,
+  expected: Readonly<Record<string, unknown>>,
+): string[] {
   return [...new Set([...Object.keys(found), ...Object.keys(expected)])].toSorted().flatMap((key) => {
     const [one, other] = [JSON.stringify(found[key]), JSON.stringify(expected[key])]
     return one === other ? [] : [`${what}: ${key} is ${one}, not ${other}`]
@@ -64,8 +70,9 @@ function differences(what: string, found: Readonly<Record<string, unknown>>, exp
 }
 
 /**
- * No step is missing, and none ran again after it had completed. The one exception: nobody can know how far a step came when the host
- * ended with it, or its outcome could not be written down. That is said, and the step is repeated.
+ * No step is missing, and none ran again after it had completed. The one exception: nobody can know how far a step came
+ * when the host ended with it, or its outcome could not be written down. That is said, and the step is repeated.
+ * /
  */
 function stepDeviations({ lines, unknown }: Outcome, expected: Outcome, hasHostEnded: boolean): string[] {
   const count = (of: readonly Line[]): Map<string, number> => {

@@ -45,14 +45,20 @@ export const workloads: Readonly<Record<WorkloadName, Workload>> = {
     before: (pack, service) => ({
       packages: {
         driver: pack('1.2.3'),
-        tools: pack('1.2', { configMap: { colour: 'blue' }, configInterrupts: { colour: { type: 'service', services: [service] } } }),
+        tools: pack('1.2', {
+          configMap: { colour: 'blue' },
+          configInterrupts: { colour: { type: 'service', services: [service] } },
+        }),
         old: pack('3.2.1'),
       },
     }),
     spec: (pack, service) => ({
       packages: {
         driver: pack('2.0.0'),
-        tools: pack('1.2', { configMap: { colour: 'red' }, configInterrupts: { colour: { type: 'service', services: [service] } } }),
+        tools: pack('1.2', {
+          configMap: { colour: 'red' },
+          configInterrupts: { colour: { type: 'service', services: [service] } },
+        }),
       },
     }),
     removed: ['old'],

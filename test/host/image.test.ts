@@ -33,7 +33,11 @@ afterAll(() => rmSync(tempFolder, { recursive: true }))
 async function build(name: string): Promise<BuiltImage> {
   const workFolder = join(tempFolder, name)
   mkdirSync(workFolder)
-  const [built] = await buildAgentImages({ architectures: [ociArchitecture() as 'amd64' | 'arm64'], isLocked: false, workFolder })
+  const [built] = await buildAgentImages({
+    architectures: [ociArchitecture() as 'amd64' | 'arm64'],
+    isLocked: false,
+    workFolder,
+  })
   if (built === undefined) throw new Error('no image was built')
   return built
 }
@@ -79,7 +83,9 @@ describe("the agent's image", () => {
 
   test('has no shell, nothing to run but Node, nothing that raises rights', () => {
     const programs = filesBelow(root).filter((path) => (statSync(path).mode & 0o111) !== 0)
-    expect(programs.map((path) => path.slice(root.length)).filter((path) => !path.startsWith('/lib/'))).toEqual(['/usr/bin/node'])
+    expect(programs.map((path) => path.slice(root.length)).filter((path) => !path.startsWith('/lib/'))).toEqual([
+      '/usr/bin/node',
+    ])
     expect(filesBelow(root).filter((path) => (statSync(path).mode & 0o7000) !== 0)).toEqual([])
   })
 
@@ -87,7 +93,9 @@ describe("the agent's image", () => {
     const packages = readdirSync(join(root, 'var/lib/dpkg/status.d'))
     expect(packages).toEqual(expect.arrayContaining(['libc6', 'libgcc-s1', 'libstdc++6']))
     expect(readFileSync(join(root, 'var/lib/dpkg/status.d/libc6'), 'utf8')).toMatch(/^Package: libc6\n.*^Version: /ms)
-    expect(readFileSync(join(root, 'usr/share/doc/gcc-12-base/copyright'), 'utf8')).toMatch(/GCC RUNTIME LIBRARY EXCEPTION/i)
+    expect(readFileSync(join(root, 'usr/share/doc/gcc-12-base/copyright'), 'utf8')).toMatch(
+      /GCC RUNTIME LIBRARY EXCEPTION/i,
+    )
     expect(readFileSync(join(root, 'usr/share/doc/skyhookd/THIRD-PARTY-LICENSES'), 'utf8')).toMatch(/^tar-stream /m)
   })
 
@@ -100,7 +108,10 @@ describe("the agent's image", () => {
       )
       registry.addBlob('pkg', readFileSync(file))
       mkdirSync(join(root, 'tmp/work'))
-      const resolvedEndpoints = await readEndpoints(registry.host, fakeSources([{ host: registry.host, ca: fakeCaCert }]))
+      const resolvedEndpoints = await readEndpoints(
+        registry.host,
+        fakeSources([{ host: registry.host, ca: fakeCaCert }]),
+      )
       const job: UnpackJob = {
         registry: { credentials: [], sources: { resolvedEndpoints } },
         reference: { host: registry.host, repository: 'pkg', tag: '1' },
@@ -109,7 +120,9 @@ describe("the agent's image", () => {
         target: '/tmp/unpacked',
       }
       const signal = AbortSignal.timeout(20_000)
-      expect(await unpackInChild(job, { signal, command: ['/usr/sbin/chroot', root, ...entrypoint, 'unpack'] })).toEqual({
+      expect(
+        await unpackInChild(job, { signal, command: ['/usr/sbin/chroot', root, ...entrypoint, 'unpack'] }),
+      ).toEqual({
         entries: 2,
         bytes: 2,
       })

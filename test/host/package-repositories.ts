@@ -1,4 +1,6 @@
-/** Local package repositories on a host: Debian packages without content, in suites of their own, and a host with dnf. */
+/**
+ * Local package repositories on a host: Debian packages without content, in suites of their own, and a host with dnf.
+ */
 import { execFile } from 'node:child_process'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -51,7 +53,10 @@ export async function buildPackages(host: Shell, folder: string, packages: reado
 }
 
 /** Makes a repository per suite, and these the host's only sources. */
-export async function publishPackages(host: Shell, suites: Readonly<Record<string, readonly DummyPackage[]>>): Promise<void> {
+export async function publishPackages(
+  host: Shell,
+  suites: Readonly<Record<string, readonly DummyPackage[]>>,
+): Promise<void> {
   const lines = Object.entries(suites).flatMap(([suite, packages]) => [
     ...packages.map(builtPackages(`/srv/${suite}/pool`)),
     `index /srv/${suite} ${suite}`,
@@ -72,7 +77,10 @@ const builtPackages =
   ({ name, version, depends = '', postinst = '' }: DummyPackage): string =>
     ['build', folder, name, version, depends, postinst].map(shellQuote).join(' ')
 
-/** Path on this machine of an archive (or of a folder with them) for hosts: see package-archive.sh. The first call downloads it. */
+/**
+ * Path on this machine of an archive (or of a folder with them) for hosts: see package-archive.sh. The first call
+ * downloads it.
+ */
 export async function packageArchive(name: 'tuned' | 'grub' | 'dnf'): Promise<string> {
   const { stdout } = await run(join(import.meta.dirname, 'package-archive.sh'), [name])
   return stdout.trim()
@@ -83,7 +91,11 @@ export async function installGrub(host: SystemdHost): Promise<void> {
   const archives = await packageArchive('grub')
   await cp(archives, join(await host.root.resolve('/root'), 'grub'), { recursive: true })
   const install = 'DEBIAN_FRONTEND=noninteractive dpkg --force-unsafe-io -i /root/grub/*.deb'
-  await host.exec('sh', '-c', `${install}; mkdir -p /boot/grub /etc/default/grub.d; echo kernel >/boot/vmlinuz-6.1.0-1-amd64`)
+  await host.exec(
+    'sh',
+    '-c',
+    `${install}; mkdir -p /boot/grub /etc/default/grub.d; echo kernel >/boot/vmlinuz-6.1.0-1-amd64`,
+  )
 }
 
 /** Gives the host dnf and a repository of dummies, whose old versions it installs. */
@@ -91,5 +103,11 @@ export async function installDnf(host: SystemdHost): Promise<void> {
   const archive = await packageArchive('dnf')
   await run('tar', ['-xf', archive, '-C', await host.root.resolve('/')])
   await host.exec('ldconfig')
-  await host.exec('dnf', '-q', '-y', 'install', ...['plain', 'keep', 'both', 'hole', 'linux-firmware'].map((name) => `${name}-1.0`))
+  await host.exec(
+    'dnf',
+    '-q',
+    '-y',
+    'install',
+    ...['plain', 'keep', 'both', 'hole', 'linux-firmware'].map((name) => `${name}-1.0`),
+  )
 }

@@ -1,6 +1,7 @@
 /**
- * Runs stages of a package folder on a host as the daemon does: copy dir, configMap, environment, executability, one unit per
- * step, its observed end. What the daemon adds around that (slots, flags, history, retries) is not here.
+ * Runs stages of a package folder on a host as the daemon does: copy dir, configMap, environment, executability, one
+ * unit per step, its observed end. What the daemon adds around that (slots, flags, history, retries) is not here.
+ * /
  */
 import { randomUUID } from 'node:crypto'
 import { cp, readFile } from 'node:fs/promises'
@@ -97,7 +98,11 @@ export async function preparePackage({
         previousVersion: 'unknown',
       })
       if (composed.outcome === 'missing') throw new Error(`the environment lacks ${composed.variables.join(', ')}`)
-      const unusable = await whyNotExecutable(root, `${scriptsDir(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
+      const unusable = await whyNotExecutable(
+        root,
+        `${scriptsDir(dir)}/${step.path}`,
+        composed.environment['PATH'] ?? '',
+      )
       if (unusable !== undefined) throw new Error(unusable)
       const limits = limitsOf()
       if (limits.outcome === 'invalid') throw new Error(limits.problems.join('; '))
@@ -116,8 +121,11 @@ export async function preparePackage({
         isSelinuxEnforcing: false,
       })
       const end = await agent.run(request)
-      const passed = end.state === 'ended' && end.result.outcome === 'exited' && step.returncodes.includes(end.result.code)
-      const texts = await Promise.all([logs.stdout, logs.stderr].map(async (path) => (await root.readFile(path)).toString()))
+      const passed =
+        end.state === 'ended' && end.result.outcome === 'exited' && step.returncodes.includes(end.result.code)
+      const texts = await Promise.all(
+        [logs.stdout, logs.stderr].map(async (path) => (await root.readFile(path)).toString()),
+      )
       output += texts.join('') + (passed ? '' : `\n${mode} ${step.path}: ${JSON.stringify(end)}\n`)
       await forgetStepUnit(agent.stepHost, attempt)
       ok &&= passed

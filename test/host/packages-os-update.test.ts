@@ -22,7 +22,8 @@ const reboot = async (): Promise<void> => {
   agent.kill()
   agent = startAgent(host)
 }
-const status = async (): Promise<unknown> => JSON.parse((await hostFile(host, '/var/lib/skyhook/host/status/os-update.json')) ?? 'null')
+const status = async (): Promise<unknown> =>
+  JSON.parse((await hostFile(host, '/var/lib/skyhook/host/status/os-update.json')) ?? 'null')
 const timer = 'skyhook-os-update-host-os-update.timer'
 const configured = ['config', 'config-check'] as const
 
@@ -51,7 +52,9 @@ describe('with apt', () => {
   beforeAll(async () => {
     await publishPackages(host, {
       'later-security': [{ name: 'plain', version: '5.0' }],
-      'slow-security': [{ name: 'hole', version: '1.3', postinst: 'test -e /srv/begun || { touch /srv/begun; sleep 60; }' }],
+      'slow-security': [
+        { name: 'hole', version: '1.3', postinst: 'test -e /srv/begun || { touch /srv/begun; sleep 60; }' },
+      ],
       'broken-security': [{ name: 'hole', version: '1.2', postinst: 'test -e /tmp/may-work' }],
     })
     await publishPackages(host, offered)
@@ -90,14 +93,24 @@ describe('with apt', () => {
       bootId: await sh('cat /proc/sys/kernel/random/boot_id'),
       message: '3 updates available, 0 of them for security; 0 to be installed; a reboot is required',
       requests: { run: false, interrupt: true },
-      facts: { updates: { available: 3, security: 0, pending: 0 }, rebootRequired: true, rebootRequiredBy: ['hole'], error: '' },
+      facts: {
+        updates: { available: 3, security: 0, pending: 0 },
+        rebootRequired: true,
+        rebootRequiredBy: ['hole'],
+        error: '',
+      },
     })
-    expect(await steps.modes('post-interrupt', 'post-interrupt-check')).toContain('a reboot is required by hole, and there was none since')
+    expect(await steps.modes('post-interrupt', 'post-interrupt-check')).toContain(
+      'a reboot is required by hole, and there was none since',
+    )
 
     await reboot()
     const afterwards = await osUpdate()
     await afterwards.modes('post-interrupt', 'post-interrupt-check')
-    expect(await status()).toMatchObject({ requests: { run: false, interrupt: false }, facts: { rebootRequired: false } })
+    expect(await status()).toMatchObject({
+      requests: { run: false, interrupt: false },
+      facts: { rebootRequired: false },
+    })
     await sh(needsReboot) // it comes back by itself: no reboot would ever help
     expect(await afterwards.mode('post-interrupt-check')).toMatchObject({
       ok: false,
@@ -143,7 +156,10 @@ describe('with apt', () => {
     const steps = await oldHost()
     await useSuites(host, ['broken-security'])
     expect(await steps.mode('config')).toMatchObject({ ok: false })
-    expect(await steps.mode('config-check')).toMatchObject({ ok: false, output: expect.stringContaining('half installed') as string })
+    expect(await steps.mode('config-check')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining('half installed') as string,
+    })
     await sh('touch /tmp/may-work')
     await steps.modes(...configured)
     expect(await versions()).toEqual({ ...old, hole: '1.2' })
@@ -167,7 +183,10 @@ describe('with apt', () => {
     const steps = await oldHost()
     await useSuites(host, ['stable', 'gone'])
     await sh('sed -i "s/try in 1 2 3 4 5/try in 5/" /var/lib/skyhook/.agent/test-store/os-update/skyhook_dir/apt.sh') // without the patience
-    expect(await steps.mode('config')).toMatchObject({ ok: false, output: expect.stringContaining('apt-get update failed') as string })
+    expect(await steps.mode('config')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining('apt-get update failed') as string,
+    })
   })
 
   test('between its stages a timer looks for updates', async () => {
@@ -183,7 +202,10 @@ describe('with apt', () => {
     })
     expect(await versions()).toMatchObject({ plain: '1.0' }) // it looks, and does nothing
     await sh(`systemctl stop ${timer}`)
-    expect(await steps.mode('config-check')).toMatchObject({ ok: false, output: expect.stringContaining('is not active') as string })
+    expect(await steps.mode('config-check')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining('is not active') as string,
+    })
 
     steps.configure({ check_every: 'never' })
     await steps.modes(...configured)
@@ -196,7 +218,10 @@ describe('with apt', () => {
     [{ manager: 'pacman' }, 'the key manager is "pacman"'],
     [{ check_every: 'often' }, 'the key check_every is "often"'],
   ])('keys that mean nothing are refused: %o', async (configMap, said) => {
-    expect(await (await osUpdate(configMap)).mode('config')).toMatchObject({ ok: false, output: expect.stringContaining(said) as string })
+    expect(await (await osUpdate(configMap)).mode('config')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining(said) as string,
+    })
   })
 
   test('an uninstall leaves the updates and nothing else', async () => {
@@ -233,7 +258,10 @@ describe('with dnf', () => {
     steps.configure({ manager: 'dnf', scope: 'all', hold: 'keep' })
     await steps.modes(...configured)
     expect(await versions()).toBe('both 3.0\nhole 1.1\nkeep 1.0\nlinux-firmware 1.1\nplain 2.0')
-    expect(await status()).toMatchObject({ requests: { interrupt: true }, facts: { rebootRequiredBy: ['linux-firmware'] } })
+    expect(await status()).toMatchObject({
+      requests: { interrupt: true },
+      facts: { rebootRequiredBy: ['linux-firmware'] },
+    })
 
     await reboot()
     const afterwards = await osUpdate({ manager: 'dnf', scope: 'all', allow: 'k*' })
@@ -242,7 +270,10 @@ describe('with dnf', () => {
       output: expect.stringContaining('not installed: keep 2.0-1.noarch') as string,
     })
     await afterwards.modes('post-interrupt', 'post-interrupt-check', ...configured)
-    expect(await status()).toMatchObject({ requests: { run: false, interrupt: false }, facts: { updates: { available: 0 } } })
+    expect(await status()).toMatchObject({
+      requests: { run: false, interrupt: false },
+      facts: { updates: { available: 0 } },
+    })
     await afterwards.modes('uninstall', 'uninstall-check')
   })
 })

@@ -44,7 +44,9 @@ describe('a script decides its stage', () => {
 
   test('without a script: nothing to do', async () => {
     const steps = await shellscript('empty', {})
-    expect(await steps.modes('apply', 'apply-check', 'config', 'config-check')).toContain('the configMap has no config.sh: nothing to do')
+    expect(await steps.modes('apply', 'apply-check', 'config', 'config-check')).toContain(
+      'the configMap has no config.sh: nothing to do',
+    )
   })
 })
 

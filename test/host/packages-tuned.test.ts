@@ -15,10 +15,13 @@ afterAll(async () => {
   await host?.down()
 })
 
-const tuned = async (configMap: Record<string, string> = {}, env: Record<string, string> = {}): Promise<PackageRunner> =>
-  await preparePackage({ host, agent, folder: 'tuned', configMap, env })
+const tuned = async (
+  configMap: Record<string, string> = {},
+  env: Record<string, string> = {},
+): Promise<PackageRunner> => await preparePackage({ host, agent, folder: 'tuned', configMap, env })
 const sh = async (script: string): Promise<string> => (await host.exec('sh', '-c', script)).trim()
-const profile = (finTimeout: number) => `[main]\nsummary=A profile of this test\n[sysctl]\nnet.ipv4.tcp_fin_timeout=${finTimeout}\n`
+const profile = (finTimeout: number) =>
+  `[main]\nsummary=A profile of this test\n[sysctl]\nnet.ipv4.tcp_fin_timeout=${finTimeout}\n`
 const installed = ['apply', 'apply-check'] as const
 const configured = ['config', 'config-check'] as const
 
@@ -42,18 +45,26 @@ describe('on a host that has tuned', () => {
 
     steps.configure({ tuned_profile: 'mine', mine: profile(33) })
     await steps.modes(...configured)
-    expect(await sh('sysctl -n net.ipv4.tcp_fin_timeout; ls -d /etc/tuned/other /etc/tuned/scripts/* 2>/dev/null || true')).toBe('33')
+    expect(
+      await sh('sysctl -n net.ipv4.tcp_fin_timeout; ls -d /etc/tuned/other /etc/tuned/scripts/* 2>/dev/null || true'),
+    ).toBe('33')
 
     steps.configure({})
     expect(await steps.mode('uninstall-check')).toMatchObject({ ok: false })
     await steps.modes('uninstall', 'uninstall-check', 'uninstall', 'uninstall-check')
     expect(await sh('ls -R /etc/tuned; sysctl -n net.ipv4.tcp_fin_timeout')).toBe(before)
-    expect(await sh('tuned-adm active; systemctl is-enabled tuned || true')).toBe('Current active profile: balanced\ndisabled')
+    expect(await sh('tuned-adm active; systemctl is-enabled tuned || true')).toBe(
+      'Current active profile: balanced\ndisabled',
+    )
     await sh('systemctl enable tuned')
   })
 
   test('several profiles at once', async () => {
-    const steps = await tuned({ tuned_profile: 'one two', one: profile(41), two: '[sysctl]\nnet.ipv4.tcp_keepalive_probes=7\n' })
+    const steps = await tuned({
+      tuned_profile: 'one two',
+      one: profile(41),
+      two: '[sysctl]\nnet.ipv4.tcp_keepalive_probes=7\n',
+    })
     await steps.modes(...configured)
     expect(await sh('sysctl -n net.ipv4.tcp_fin_timeout net.ipv4.tcp_keepalive_probes')).toBe('41\n7')
     await steps.modes('uninstall', 'uninstall-check')
@@ -74,7 +85,9 @@ describe('on a host that has tuned', () => {
     await sh('sysctl -w net.ipv4.tcp_fin_timeout=35')
     expect(await strict.mode('config-check')).toMatchObject({
       ok: false,
-      output: expect.stringMatching(/verify: failed.*tcp_fin_timeout[^]*not all settings of mine are in force/) as string,
+      output: expect.stringMatching(
+        /verify: failed.*tcp_fin_timeout[^]*not all settings of mine are in force/,
+      ) as string,
     })
     expect(await patient.mode('config-check')).toMatchObject({ ok: true })
     expect(await patient.mode('post-interrupt-check')).toMatchObject({ ok: false })
@@ -95,10 +108,16 @@ describe('on a host without tuned', () => {
     const list = "dpkg-query -W -f '${db:Status-Abbrev} ${Package}\\n' | grep ^ii"
     const before = await sh(list)
     const steps = await tuned({ tuned_profile: 'mine', mine: profile(36) })
-    expect(await steps.mode('apply-check')).toMatchObject({ ok: false, output: expect.stringContaining('there is no tuned-adm') as string })
+    expect(await steps.mode('apply-check')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining('there is no tuned-adm') as string,
+    })
     await steps.modes(...installed, ...installed, ...configured)
     expect(await hostFile(host, `${steps.stateDir}/kept/tuned/packages-installed`)).toBe('tuned\n')
-    expect(await steps.mode('uninstall-check')).toMatchObject({ ok: false, output: expect.stringContaining('still there') as string })
+    expect(await steps.mode('uninstall-check')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining('still there') as string,
+    })
     await steps.modes('uninstall', 'uninstall-check')
     expect(await sh(list)).toBe(before) // not what was unneeded already
   })

@@ -21,12 +21,19 @@ const tuning = async (lines: readonly string[]): Promise<PackageRunner> =>
 const sh = async (script: string): Promise<string> => (await host.exec('sh', '-c', script)).trim()
 
 /** Of the first entry of the boot menu, after what GRUB puts there itself. */
-const bootArguments = async (): Promise<string> => await sh(`sed -n 's/^.*\\blinux\\s.* ro *//p' /boot/grub/grub.cfg | head -n 1`)
+const bootArguments = async (): Promise<string> =>
+  await sh(`sed -n 's/^.*\\blinux\\s.* ro *//p' /boot/grub/grub.cfg | head -n 1`)
 
 test('arguments get into the boot menu as GRUB has to read them, are compared with the running kernel’s, and go again', async () => {
   await sh('update-grub')
   const before = await bootArguments()
-  const steps = await tuning(['# comment', 'hugepages=16', 'memmap=4G$2G', 'dyndbg="file a.c +p; file $b.c +p"', 'isolcpus=1,3-5'])
+  const steps = await tuning([
+    '# comment',
+    'hugepages=16',
+    'memmap=4G$2G',
+    'dyndbg="file a.c +p; file $b.c +p"',
+    'isolcpus=1,3-5',
+  ])
   await steps.modes('config', 'config-check')
   expect(await bootArguments()).toBe('hugepages=16 memmap=4G\\$2G dyndbg="file a.c +p; file \\$b.c +p" isolcpus=1,3-5')
   await sh('grub-script-check /boot/grub/grub.cfg')

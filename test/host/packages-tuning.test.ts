@@ -32,7 +32,12 @@ describe('sysctl.conf', () => {
   ].join('\n') // and no line break at the end
 
   test('sets each value now and at each boot, and gives all of them back', async () => {
-    const names = ['net.ipv4.tcp_rmem', 'net.ipv4.ip_local_port_range', 'net.ipv4.conf.lo.log_martians', 'net.ipv4.tcp_fin_timeout']
+    const names = [
+      'net.ipv4.tcp_rmem',
+      'net.ipv4.ip_local_port_range',
+      'net.ipv4.conf.lo.log_martians',
+      'net.ipv4.tcp_fin_timeout',
+    ]
     const before = await Promise.all(names.map(sysctl))
     const steps = await tuning('net', { 'sysctl.conf': conf })
     await steps.modes('config', 'config-check', 'post-interrupt-check', 'config')
@@ -63,7 +68,9 @@ describe('sysctl.conf', () => {
 
   test('gives back what it does not name any more', async () => {
     const before = await sysctl('net.ipv4.tcp_keepalive_time')
-    const steps = await tuning('fewer', { 'sysctl.conf': 'net.ipv4.tcp_keepalive_time=1234\nnet.ipv4.tcp_keepalive_probes=5\n' })
+    const steps = await tuning('fewer', {
+      'sysctl.conf': 'net.ipv4.tcp_keepalive_time=1234\nnet.ipv4.tcp_keepalive_probes=5\n',
+    })
     await steps.modes('config')
     steps.configure({ 'sysctl.conf': 'net.ipv4.tcp_keepalive_probes=5\n' })
     await steps.modes('config', 'config-check')
@@ -134,11 +141,16 @@ describe('ulimit.conf', () => {
       await tuning('one', { 'ulimit.conf': '# comment\nnofile = 777 # and here\ncore' }),
       await tuning('other', { 'ulimit.conf': 'nproc=800\n' }),
     ]
-    expect(await one.mode('config')).toMatchObject({ ok: false, output: expect.stringContaining('"core" is not ITEM=NUMBER') as string })
+    expect(await one.mode('config')).toMatchObject({
+      ok: false,
+      output: expect.stringContaining('"core" is not ITEM=NUMBER') as string,
+    })
     one.configure({ 'ulimit.conf': '# comment\nnofile = 777 # and here\nstack=unlimited\n' })
     await one.modes('config', 'config', 'config-check')
     await other.modes('config', 'config-check')
-    expect(await hostFile(host, '/etc/security/limits.d/999-one-tuning.conf')).toContain('* hard nofile 777\n* hard stack unlimited\n')
+    expect(await hostFile(host, '/etc/security/limits.d/999-one-tuning.conf')).toContain(
+      '* hard nofile 777\n* hard stack unlimited\n',
+    )
     expect(await sh('cat /etc/pam.d/common-session* | grep -c pam_limits')).toBe('2')
     expect(await sh('useradd -m somebody; su -s /bin/sh -c "ulimit -Hn" somebody')).toBe('777')
 

@@ -28,7 +28,9 @@ test('a disk that is full refuses a durable file with ENOSPC and keeps the one b
   const { root } = host
   await root.writeFileDurable('/var/lib/skyhook/kept', 'before', 0o644)
   await host.exec('sh', '-c', 'dd if=/dev/zero of=/filler bs=64k 2>/dev/null; true')
-  await expect(root.writeFileDurable('/var/lib/skyhook/kept', randomBytes(1 << 20), 0o644)).rejects.toMatchObject({ code: 'ENOSPC' })
+  await expect(root.writeFileDurable('/var/lib/skyhook/kept', randomBytes(1 << 20), 0o644)).rejects.toMatchObject({
+    code: 'ENOSPC',
+  })
   expect((await root.readFile('/var/lib/skyhook/kept')).toString()).toBe('before')
   await host.exec('rm', '/filler')
   await root.writeFileDurable('/var/lib/skyhook/kept', 'after', 0o644)

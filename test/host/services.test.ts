@@ -24,7 +24,8 @@ let agent: TestAgent
 beforeAll(async () => {
   host = await bootHost()
   agent = startAgent(host)
-  for (const [name, content] of Object.entries(services)) await host.root.writeFile(`/etc/systemd/system/${name}.service`, content, 0o644)
+  for (const [name, content] of Object.entries(services))
+    await host.root.writeFile(`/etc/systemd/system/${name}.service`, content, 0o644)
   await host.exec('ln', '-s', '/dev/null', '/etc/systemd/system/masked.service')
   await agent.units.reload()
 })
@@ -68,7 +69,11 @@ describe('a service of the host', () => {
     ['bad', 'bad-unit', 'bad unit file setting'],
     ['manual', 'refused', 'OnlyByDependency'],
   ])('%s is not', async (name, reason, detail) => {
-    expect(await restart(`${name}.service`)).toMatchObject({ outcome: 'failed', reason, detail: expect.stringContaining(detail) as string })
+    expect(await restart(`${name}.service`)).toMatchObject({
+      outcome: 'failed',
+      reason,
+      detail: expect.stringContaining(detail) as string,
+    })
   })
 
   test('that ends by itself is restarted once it has ended, however often', async () => {
@@ -84,7 +89,11 @@ describe('a service of the host', () => {
     expect(await restart('conditional.service')).toMatchObject({ outcome: 'restarted' })
     await host.exec('rm', '/run/wanted')
     const conditions = expect.stringContaining('one of its conditions does not hold') as string
-    expect(await restart('conditional.service')).toMatchObject({ outcome: 'failed', reason: 'condition', detail: conditions })
+    expect(await restart('conditional.service')).toMatchObject({
+      outcome: 'failed',
+      reason: 'condition',
+      detail: conditions,
+    })
   })
 
   test('that failed too often is tried all the same', async () => {
@@ -101,6 +110,8 @@ describe('a service of the host', () => {
     expect(await restart('dbus.service')).toMatchObject({ outcome: 'unknown' })
     const outcome = await confirmRestart(agent.units, 'dbus.service', before)
     expect(outcome).toEqual({ outcome: 'restarted', invocationId: await invocation('dbus.service') })
-    expect(await confirmRestart(agent.units, 'cron.service', await invocation('cron.service'))).toMatchObject({ outcome: 'not-requested' })
+    expect(await confirmRestart(agent.units, 'cron.service', await invocation('cron.service'))).toMatchObject({
+      outcome: 'not-requested',
+    })
   })
 })

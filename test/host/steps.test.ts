@@ -21,7 +21,8 @@ afterAll(async () => {
   await host?.down()
 })
 
-const output = async (id: string, stream = 'out') => (await host.root.readFile(`/var/log/steps/${id}.${stream}`)).toString()
+const output = async (id: string, stream = 'out') =>
+  (await host.root.readFile(`/var/log/steps/${id}.${stream}`)).toString()
 
 describe('a step that ends', () => {
   test.each([0, 1, 3, 199])('with exit code %i', async (code) => {
@@ -62,14 +63,19 @@ describe('a step that ends', () => {
     await agent.start(tidy)
     await expect.poll(() => output(tidy.id)).toBe('ready\n')
     expect(await Promise.all([plain, tidy].map(({ unit }) => stopStepUnit(agent.stepHost, unit)))).toEqual([true, true])
-    expect(await agent.awaitEnd(plain)).toMatchObject({ source: 'file', result: { outcome: 'killed', signal: 'SIGTERM' } })
+    expect(await agent.awaitEnd(plain)).toMatchObject({
+      source: 'file',
+      result: { outcome: 'killed', signal: 'SIGTERM' },
+    })
     expect(await agent.awaitEnd(tidy)).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
   })
 
   test('one of ten at once', async () => {
     const steps = Array.from({ length: 10 }, (_, code) => shell(`exit ${code}`))
     const ends = await Promise.all(steps.map((step) => agent.run(step)))
-    expect(ends.map((end) => end.state === 'ended' && end.result)).toEqual(steps.map((_, code) => ({ outcome: 'exited', code })))
+    expect(ends.map((end) => end.state === 'ended' && end.result)).toEqual(
+      steps.map((_, code) => ({ outcome: 'exited', code })),
+    )
   })
 })
 
@@ -128,9 +134,20 @@ describe('a step that cannot start', () => {
 })
 
 describe('what a step is given', () => {
-  const text = fc.string({ unit: 'grapheme', maxLength: 30 }).filter((text) => !/[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u.test(text))
+  const text = fc
+    .string({ unit: 'grapheme', maxLength: 30 })
+    .filter((text) => !/[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u.test(text))
   const special = fc.string({
-    unit: fc.constantFrom(...'$"\'\\`;%{}*?#~ \n\t\r=!&|<>()[]'.split(''), '\u0001', 'ä', '😀', '$X', '${Y}', '%n', '$$'),
+    unit: fc.constantFrom(
+      ...'$"\'\\`;%{}*?#~ \n\t\r=!&|<>()[]'.split(''),
+      '\u0001',
+      'ä',
+      '😀',
+      '$X',
+      '${Y}',
+      '%n',
+      '$$',
+    ),
   })
   const nasty = [
     '',
@@ -180,7 +197,11 @@ describe('what a step is given', () => {
       SYSTEMD_EXEC_PID: ___,
       ...received
     } = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
-    expect(received).toEqual({ ...environment, HOME: '/root', PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' })
+    expect(received).toEqual({
+      ...environment,
+      HOME: '/root',
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    })
   })
 
   test('may be as much as the kernel takes, PATH and HOME of its own, and still leaves a record', async () => {
@@ -217,7 +238,12 @@ describe('what a step is given', () => {
   })
 
   test('are limits', async () => {
-    const limits = { memoryMaxBytes: 64 * 2 ** 20, memoryLowBytes: 2 ** 20, cpuQuotaMicrosecondsPerSecond: 500_000, cpuWeight: 50 }
+    const limits = {
+      memoryMaxBytes: 64 * 2 ** 20,
+      memoryLowBytes: 2 ** 20,
+      cpuQuotaMicrosecondsPerSecond: 500_000,
+      cpuWeight: 50,
+    }
     const step = shell('sleep 60', { limits, timeoutMs: 30_000, stopTimeoutMs: 7_000 })
     await agent.start(step)
     const properties = [
@@ -299,7 +325,9 @@ describe('systemd', () => {
   const unknown = { name: 'MemoryZSwapMax', signature: 't', value: 1n }
 
   test('of an older version starts what can do without its unknown properties, and nothing else', async () => {
-    expect(await agent.units.startTransient('optional.service', [...oneshot, { ...unknown, optional: true }])).toMatchObject({
+    expect(
+      await agent.units.startTransient('optional.service', [...oneshot, { ...unknown, optional: true }]),
+    ).toMatchObject({
       outcome: 'started',
     })
     const refused = { outcome: 'refused', error: 'org.freedesktop.DBus.Error.PropertyReadOnly', isUnitNameTaken: false }
@@ -309,7 +337,10 @@ describe('systemd', () => {
 
   test('keeps the name of a unit whose settings do not go together', async () => {
     const impossible = [...oneshot, text('Restart', 'always')]
-    expect(await agent.units.startTransient('burnt.service', impossible)).toMatchObject({ outcome: 'refused', isUnitNameTaken: true })
+    expect(await agent.units.startTransient('burnt.service', impossible)).toMatchObject({
+      outcome: 'refused',
+      isUnitNameTaken: true,
+    })
     expect(await agent.units.startTransient('burnt.service', oneshot)).toEqual({ outcome: 'exists' })
     expect(await observeStepUnit(agent.stepHost, { id: 'burnt', unit: 'burnt.service' })).toMatchObject({
       state: 'ended',
@@ -319,7 +350,9 @@ describe('systemd', () => {
   })
 
   test('refuses a signature that it does not expect, and the name stays free', async () => {
-    expect(await agent.units.startTransient('again.service', [...oneshot, { name: 'UMask', signature: 's', value: '022' }])).toMatchObject({
+    expect(
+      await agent.units.startTransient('again.service', [...oneshot, { name: 'UMask', signature: 's', value: '022' }]),
+    ).toMatchObject({
       outcome: 'refused',
       isUnitNameTaken: false,
     })
@@ -337,10 +370,9 @@ test('an empty step costs a few milliseconds', async () => {
     expect(end).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
     await forgetStepUnit(agent.stepHost, step)
   }
-  const [median, slow] = [0.5, 0.9].map((part) => times.toSorted((a, b) => a - b)[Math.floor(times.length * part)] as number) as [
-    number,
-    number,
-  ]
+  const [median, slow] = [0.5, 0.9].map(
+    (part) => times.toSorted((a, b) => a - b)[Math.floor(times.length * part)] as number,
+  ) as [number, number]
   console.log(`an empty step, start to observed end: median ${median.toFixed(1)} ms, 90 % within ${slow.toFixed(1)} ms`)
   expect(median).toBeLessThan(60) // 10-15 ms on a machine that does nothing else
 })

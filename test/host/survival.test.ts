@@ -28,7 +28,9 @@ function steered(script = '') {
   return {
     ...request,
     began: async () =>
-      await expect.poll(async () => (await host.root.readFile(step.stdoutFile).catch(() => '')).toString()).toBe('began\n'),
+      await expect
+        .poll(async () => (await host.root.readFile(step.stdoutFile).catch(() => '')).toString())
+        .toBe('began\n'),
     go: async () => await host.root.writeFile(`/run/go-${step.id}`, '', 0o644),
   }
 }
@@ -43,7 +45,10 @@ describe('a step outlives its agent', () => {
     agent.kill()
     const next = startAgent(host)
     const observation = await observeStepUnit(next.stepHost, step)
-    expect(observation).toMatchObject({ state: 'running', invocationId: expect.stringMatching(/^[0-9a-f]{32}$/) as string })
+    expect(observation).toMatchObject({
+      state: 'running',
+      invocationId: expect.stringMatching(/^[0-9a-f]{32}$/) as string,
+    })
     const { invocationId } = observation as { invocationId: string }
     await step.go()
     expect(await next.awaitEnd({ ...step, bootId, invocationId })).toMatchObject({ ...exited, bootId, invocationId })
@@ -57,8 +62,14 @@ describe('a step outlives its agent', () => {
     agent.kill()
     await expect.poll(async () => await host.root.stat(`/var/lib/skyhook/.agent/results/${step.id}`)).toBeDefined()
     const next = startAgent(host)
-    expect(await next.awaitEnd({ ...step, bootId })).toMatchObject({ state: 'ended', result: { outcome: 'exited', code }, source: 'file' })
-    expect(await observeStepUnit(next.stepHost, { ...step, bootId: '00000000-0000-0000-0000-000000000000' })).not.toMatchObject({
+    expect(await next.awaitEnd({ ...step, bootId })).toMatchObject({
+      state: 'ended',
+      result: { outcome: 'exited', code },
+      source: 'file',
+    })
+    expect(
+      await observeStepUnit(next.stepHost, { ...step, bootId: '00000000-0000-0000-0000-000000000000' }),
+    ).not.toMatchObject({
       source: 'file',
     })
     next.kill()
@@ -119,7 +130,10 @@ describe('a bus that does not answer', () => {
   test('is given up in time, and answers again later', async () => {
     await agent.units.readState('dbus.service')
     await host.exec('systemctl', 'kill', '--signal=STOP', '--kill-who=main', 'systemd-logind')
-    await expect(listInhibitors(agent.connection, { timeoutMs: 100 })).rejects.toMatchObject({ name: 'NoReplyError', reason: 'timeout' })
+    await expect(listInhibitors(agent.connection, { timeoutMs: 100 })).rejects.toMatchObject({
+      name: 'NoReplyError',
+      reason: 'timeout',
+    })
     expect(await reboot(agent.connection, { timeoutMs: 100 })).toMatchObject({ outcome: 'refused' })
     await host.exec('systemctl', 'kill', '--signal=CONT', '--kill-who=main', 'systemd-logind')
     expect(await listInhibitors(agent.connection)).toEqual([])

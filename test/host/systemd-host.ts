@@ -33,8 +33,10 @@ export type SystemdHost = {
 type Disk = { readonly diskMib?: number; readonly rootOnDisk?: boolean }
 
 /**
- * Boots a host of its own for one test file (1.5 s once the base disk is made). With `diskMib` it has a disk of that size whose power cuts lose
- * what was not synced; `rootOnDisk`: it is the host's `/`, with everything on it (1000 MiB at least).
+ * Boots a host of its own for one test file (1.5 s once the base disk is made). With `diskMib` it has a disk of that
+ * size whose power cuts lose what was not synced; `rootOnDisk`: it is the host's `/`, with everything on it (1000 MiB
+ * at least).
+ * /
  */
 export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<SystemdHost> {
   const disk = { ...(diskMib && { DISK_MIB: String(diskMib) }), ...(rootOnDisk && { ROOT_ON_DISK: '1' }) }
@@ -66,7 +68,8 @@ export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<Syst
     async awaitBoot(oldBootId) {
       for (const deadline = Date.now() + 60_000; Date.now() < deadline; await delay(50)) {
         const leader = (await sandbox('leader', hostName).catch(() => '')).trim()
-        const bootId = leader && (await readFile(`/proc/${leader}/root/proc/sys/kernel/random/boot_id`, 'utf8').catch(() => ''))
+        const bootId =
+          leader && (await readFile(`/proc/${leader}/root/proc/sys/kernel/random/boot_id`, 'utf8').catch(() => ''))
         if (bootId && bootId.trim() !== oldBootId) {
           await sandbox('start', hostName) // it runs already: waits until it is up
           return await attach()
@@ -137,7 +140,10 @@ export function startAgent(host: SystemdHost): TestAgent {
 let count = 0
 
 /** A step of its own name: its output goes to `/var/log/steps/ID.out` and `.err`. */
-export function stepRequest(command: readonly [string, ...string[]], more: Partial<StepUnitRequest> = {}): StepUnitRequest {
+export function stepRequest(
+  command: readonly [string, ...string[]],
+  more: Partial<StepUnitRequest> = {},
+): StepUnitRequest {
   const id = `t${process.pid}-${++count}`
   return {
     id,
@@ -153,4 +159,5 @@ export function stepRequest(command: readonly [string, ...string[]], more: Parti
   }
 }
 
-export const shell = (script: string, more: Partial<StepUnitRequest> = {}) => stepRequest(['/bin/sh', '-c', script], more)
+export const shell = (script: string, more: Partial<StepUnitRequest> = {}) =>
+  stepRequest(['/bin/sh', '-c', script], more)

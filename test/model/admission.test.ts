@@ -1,7 +1,8 @@
 /**
- * Walks every interleaving of nodes that LIST, CREATE and release slots while the budget changes and half-changed hosts take recovery
- * slots, with the rule the agent runs. The same walk must find the counterexample of each rule that looks right and is not: a search
- * that finds nothing anywhere would be worth nothing.
+ * Walks every interleaving of nodes that LIST, CREATE and release slots while the budget changes and half-changed hosts
+ * take recovery slots, with the rule the agent runs. The same walk must find the counterexample of each rule that looks
+ * right and is not: a search that finds nothing anywhere would be worth nothing.
+ * /
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, type HeldIndices } from '../../src/lease/rule.ts'
@@ -30,13 +31,17 @@ type ModelConfig = {
   readonly limits: readonly number[]
   readonly changes: number
   readonly recoveries: number
-  /** A change of the budget or a recovery waits until no LIST is in flight: then the limit of the list is the limit in force. */
+  /**
+   * A change of the budget or a recovery waits until no LIST is in flight: then the limit of the list is the limit in
+   * force.
+   */
   readonly areChangesSerialized: boolean
   /** A recovery slot that a list in flight has not seen may come on top. */
   readonly allowsUnseen?: boolean
 }
 
-const heldIndices = (nodes: readonly ModelNode[]): number[] => nodes.flatMap((node) => (node.is === 'holding' ? [node.index] : []))
+const heldIndices = (nodes: readonly ModelNode[]): number[] =>
+  nodes.flatMap((node) => (node.is === 'holding' ? [node.index] : []))
 
 function* step(rule: Rule, config: ModelConfig, state: State): Generator<Transition<State>> {
   const { nodes, limit } = state
@@ -44,14 +49,25 @@ function* step(rule: Rule, config: ModelConfig, state: State): Generator<Transit
   const free = rule(held, limit)
   const isChangeAllowed = !config.areChangesSerialized || nodes.every(({ is }) => is !== 'listed')
   if (held.length < limit && held.length < nodes.length && free.length === 0) {
-    yield { action: 'a node lists', to: state, violation: `only ${held.length} of ${limit} slots are held and nobody may take one` }
+    yield {
+      action: 'a node lists',
+      to: state,
+      violation: `only ${held.length} of ${limit} slots are held and nobody may take one`,
+    }
   }
   for (const [who, node] of nodes.entries()) {
-    const withNode = (changed: ModelNode, rest: Partial<State> = {}): State => ({ ...state, ...rest, nodes: nodes.with(who, changed) })
+    const withNode = (changed: ModelNode, rest: Partial<State> = {}): State => ({
+      ...state,
+      ...rest,
+      nodes: nodes.with(who, changed),
+    })
     switch (node.is) {
       case 'idle':
         for (const index of free)
-          yield { action: `n${who} lists {${held.join()}} under ${limit}, picks ${index}`, to: withNode({ is: 'listed', index, limit }) }
+          yield {
+            action: `n${who} lists {${held.join()}} under ${limit}, picks ${index}`,
+            to: withNode({ is: 'listed', index, limit }),
+          }
         if (state.recoveriesLeft > 0 && isChangeAllowed) {
           const unseen = state.unseen + (nodes.some(({ is }) => is === 'listed') ? 1 : 0)
           const recoveriesLeft = state.recoveriesLeft - 1
@@ -84,12 +100,16 @@ function* step(rule: Rule, config: ModelConfig, state: State): Generator<Transit
   if (state.changesLeft > 0 && isChangeAllowed) {
     for (const other of config.limits) {
       if (other !== limit)
-        yield { action: `the budget becomes ${other}`, to: { ...state, limit: other, changesLeft: state.changesLeft - 1 } }
+        yield {
+          action: `the budget becomes ${other}`,
+          to: { ...state, limit: other, changesLeft: state.changesLeft - 1 },
+        }
     }
   }
 }
 
-const describeNode = (node: ModelNode): string => (node.is === 'idle' ? '-' : `${node.is[0]}${node.index}/${node.limit}`)
+const describeNode = (node: ModelNode): string =>
+  node.is === 'idle' ? '-' : `${node.is[0]}${node.index}/${node.limit}`
 
 function explore(rule: Rule, config: ModelConfig): SearchResult {
   return search<State>({
@@ -107,14 +127,23 @@ function explore(rule: Rule, config: ModelConfig): SearchResult {
 }
 
 const shrinking: ModelConfig = { nodes: 4, limits: [1, 2, 3, 4], changes: 1, recoveries: 0, areChangesSerialized: true }
-const recovering: ModelConfig = { nodes: 4, limits: [0, 1, 2, 3], changes: 1, recoveries: 2, areChangesSerialized: true }
+const recovering: ModelConfig = {
+  nodes: 4,
+  limits: [0, 1, 2, 3],
+  changes: 1,
+  recoveries: 2,
+  areChangesSerialized: true,
+}
 
 describe('the rule the agent runs', () => {
   test.each<[string, ModelConfig]>([
     ['one change of the budget', shrinking],
     ['two changes', { ...shrinking, changes: 2 }],
     ['five nodes, two changes', { ...shrinking, nodes: 5, limits: [1, 2, 3], changes: 2 }],
-    ['two changes at any moment, against the largest budget in flight', { ...shrinking, changes: 2, areChangesSerialized: false }],
+    [
+      'two changes at any moment, against the largest budget in flight',
+      { ...shrinking, changes: 2, areChangesSerialized: false },
+    ],
     ['recovery slots and a budget down to 0', recovering],
     ['recovery slots, two changes', { ...recovering, changes: 2 }],
     [
@@ -129,7 +158,8 @@ describe('the rule the agent runs', () => {
 })
 
 const indices = (limit: number): number[] => Array.from({ length: limit }, (_, index) => index)
-const freeBelow = (held: HeldIndices, limit: number): number[] => indices(Math.max(0, limit)).filter((index) => !held.includes(index))
+const freeBelow = (held: HeldIndices, limit: number): number[] =>
+  indices(Math.max(0, limit)).filter((index) => !held.includes(index))
 
 /** Each is what a careful person would write first. */
 const mutants: Record<string, { readonly rule: Rule; readonly config: ModelConfig }> = {
@@ -146,7 +176,10 @@ const mutants: Record<string, { readonly rule: Rule; readonly config: ModelConfi
     rule: (held, limit) => freeBelow(held, limit - held.filter((index) => index >= limit).length),
     config: shrinking,
   },
-  'recovery slots left out': { rule: (held, limit) => admissibleIndices(held.filter(Number.isFinite), limit), config: recovering },
+  'recovery slots left out': {
+    rule: (held, limit) => admissibleIndices(held.filter(Number.isFinite), limit),
+    config: recovering,
+  },
   'recovery slots counted as index 0': {
     rule: (held, limit) =>
       admissibleIndices(
@@ -156,7 +189,8 @@ const mutants: Record<string, { readonly rule: Rule; readonly config: ModelConfi
     config: recovering,
   },
   'holders below the index instead of above': {
-    rule: (held, limit) => freeBelow(held, limit).filter((index) => index + held.filter((other) => other < index).length < limit),
+    rule: (held, limit) =>
+      freeBelow(held, limit).filter((index) => index + held.filter((other) => other < index).length < limit),
     config: shrinking,
   },
   'one too few': { rule: (held, limit) => admissibleIndices(held, limit - 1), config: shrinking },
@@ -170,16 +204,29 @@ describe('the search finds what is wrong with', () => {
   })
 
   test('a promise without the exception for recovery slots that appear between LIST and CREATE', () => {
-    const config: ModelConfig = { ...recovering, limits: [1], changes: 0, areChangesSerialized: false, allowsUnseen: false }
-    expect(explore(admissibleIndices, config)).toMatchObject({ outcome: 'violated', violation: '2 holders, the budget allows 1' })
+    const config: ModelConfig = {
+      ...recovering,
+      limits: [1],
+      changes: 0,
+      areChangesSerialized: false,
+      allowsUnseen: false,
+    }
+    expect(explore(admissibleIndices, config)).toMatchObject({
+      outcome: 'violated',
+      violation: '2 holders, the budget allows 1',
+    })
   })
 
   test('the first of them, by the known way', () => {
     expect(explore(freeBelow, { ...shrinking, limits: [1, 2] })).toMatchObject({
       violation: '2 holders, the budget allows 1',
-      path: ['n0 lists {} under 2, picks 1', 'n0 creates 1', 'the budget becomes 1', 'n1 lists {1} under 1, picks 0', 'n1 creates 0'].map(
-        (action) => expect.stringContaining(action.replace(/n\d /, '')) as string,
-      ),
+      path: [
+        'n0 lists {} under 2, picks 1',
+        'n0 creates 1',
+        'the budget becomes 1',
+        'n1 lists {1} under 1, picks 0',
+        'n1 creates 0',
+      ].map((action) => expect.stringContaining(action.replace(/n\d /, '')) as string),
     })
   })
 })
@@ -208,7 +255,10 @@ describe('with a constant budget and no recovery slots', () => {
         }
         for (const index of held) {
           const now = held.filter((other) => other !== index)
-          yield { action: `releases ${index}`, to: { held: now, staleLists: [...new Set([...staleLists, keyOf(now)])] } }
+          yield {
+            action: `releases ${index}`,
+            to: { held: now, staleLists: [...new Set([...staleLists, keyOf(now)])] },
+          }
         }
       },
     })

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { cordonAfterExternalChange, cordonFor, uncordonFor } from '../../src/stages/drain/cordon-ownership.ts'
-import type { CordonChange, CordonState } from '../../src/stages/drain/cordon-ownership.ts'
+import {
+  cordonAfterExternalChange,
+  cordonFor,
+  uncordonFor,
+  type CordonChange,
+  type CordonState,
+} from '../../src/stages/drain/cordon-ownership.ts'
 
 /**
  * Two Skyhooks and an administrator on one node: every interleaving of their writes, breadth first over all states. The
@@ -61,14 +66,25 @@ function next(model: Model, rules: CordonRules): [string, Model][] {
     const without = (list: readonly string[]): string[] => list.filter((item) => item !== name)
     if (model.todo.includes(name)) {
       const cordoned = applyChange(model, rules.cordon(name, stateOf(model)))
-      moves.push([`${name} cordons`, { ...cordoned, todo: without(model.todo), working: [...model.working, name].sort() }])
+      moves.push([
+        `${name} cordons`,
+        { ...cordoned, todo: without(model.todo), working: [...model.working, name].sort() },
+      ])
     }
     if (!model.working.includes(name)) continue
-    if (!model.unschedulable) moves.push([`${name} cordons again`, applyChange(model, rules.cordon(name, stateOf(model)))])
-    else moves.push([`${name} finishes`, { ...applyChange(model, rules.uncordon(name, stateOf(model))), working: without(model.working) }])
+    if (!model.unschedulable)
+      moves.push([`${name} cordons again`, applyChange(model, rules.cordon(name, stateOf(model)))])
+    else
+      moves.push([
+        `${name} finishes`,
+        { ...applyChange(model, rules.uncordon(name, stateOf(model))), working: without(model.working) },
+      ])
   }
   if (model.cordonsLeft > 0 && !model.unschedulable)
-    moves.push(['administrator cordons', { ...model, unschedulable: true, desired: true, cordonsLeft: model.cordonsLeft - 1 }])
+    moves.push([
+      'administrator cordons',
+      { ...model, unschedulable: true, desired: true, cordonsLeft: model.cordonsLeft - 1 },
+    ])
   if (model.uncordonsLeft > 0 && model.unschedulable)
     moves.push([
       'administrator uncordons',
@@ -101,7 +117,8 @@ function search(rules: CordonRules): { readonly states: number; readonly violati
     const isSettled = model.todo.length === 0 && model.working.length === 0 && model.lastSeen === model.unschedulable
     if (isSettled && model.unschedulable !== model.desired && !(model.keep && model.unschedulable))
       return { states: paths.size, violation: `${model.desired ? 'lost' : 'kept'} cordon: ${path}` }
-    if (model.marks.length === 0 && model.before !== null) return { states: paths.size, violation: `memory left behind: ${path}` }
+    if (model.marks.length === 0 && model.before !== null)
+      return { states: paths.size, violation: `memory left behind: ${path}` }
     for (const [move, following] of next(model, rules)) {
       const key = JSON.stringify(following)
       if (paths.has(key)) continue
@@ -134,8 +151,16 @@ describe('cordon ownership', () => {
       },
       'cordon',
     ],
-    ['what was before is forgotten', { uncordon: (name, state) => uncordonFor(name, { ...state, before: false }) }, 'lost cordon'],
-    ['keep-cordoned is not heard', { uncordon: (name, state) => uncordonFor(name, { ...state, keep: false }) }, 'lost cordon'],
+    [
+      'what was before is forgotten',
+      { uncordon: (name, state) => uncordonFor(name, { ...state, before: false }) },
+      'lost cordon',
+    ],
+    [
+      'keep-cordoned is not heard',
+      { uncordon: (name, state) => uncordonFor(name, { ...state, keep: false }) },
+      'lost cordon',
+    ],
     [
       'the first to finish uncordons',
       {

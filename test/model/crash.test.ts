@@ -4,14 +4,19 @@ import { decide } from '../../src/stages/decide.ts'
 import type { StageEvent } from '../../src/stages/model/plan.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
 import { Invariants } from './invariants.ts'
-import { FaultyNode } from './faulty-node.ts'
-import type { Decide } from './faulty-node.ts'
+import { FaultyNode, type Decide } from './faulty-node.ts'
 
 /**
- * Crash at every point: between the journal of any decision and each of its actions the agent, or the host, dies once. The end
- * must be that of the undisturbed life, and a step may run twice only where its outcome was said to be unknown.
+ * Crash at every point: between the journal of any decision and each of its actions the agent, or the host, dies once.
+ * The end must be that of the undisturbed life, and a step may run twice only where its outcome was said to be unknown.
+ * /
  */
-type Crash = { readonly atTurn: number; readonly afterActions: number; readonly of: 'agent' | 'host'; readonly losesWrites: boolean }
+type Crash = {
+  readonly atTurn: number
+  readonly afterActions: number
+  readonly of: 'agent' | 'host'
+  readonly losesWrites: boolean
+}
 
 const specHistories: Readonly<Record<string, readonly SkyhookSpec[]>> = {
   'an install of a chain': [{ packages: { a: pkg('1.0.0'), b: pkg('1.0.0', { dependsOn: { a: '1.0.0' } }) } }],
@@ -30,7 +35,12 @@ const specHistories: Readonly<Record<string, readonly SkyhookSpec[]>> = {
   ],
   'an upgrade, a configuration and a removal': [
     { packages: { a: pkg('1.0.0'), b: pkg('1.0.0', { configMap: { x: '1' } }), c: pkg('1.0.0') } },
-    { packages: { a: pkg('2.0.0'), b: pkg('1.0.0', { configMap: { x: '2' }, configInterrupts: { x: { type: 'reboot' } } }) } },
+    {
+      packages: {
+        a: pkg('2.0.0'),
+        b: pkg('1.0.0', { configMap: { x: '2' }, configInterrupts: { x: { type: 'reboot' } } }),
+      },
+    },
   ],
   'a downgrade': [
     { serial: true, packages: { a: pkg('2.0.0'), b: pkg('1.0.0') } },
@@ -68,7 +78,11 @@ function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[],
       if (node.annotation('status_s') === 'complete' && node.leases.length === 0) break
       node.nowMs += 1_000
     }
-    expect([node.annotation('status_s'), node.leases, node.node.spec?.unschedulable === true]).toEqual(['complete', [], false])
+    expect([node.annotation('status_s'), node.leases, node.node.spec?.unschedulable === true]).toEqual([
+      'complete',
+      [],
+      false,
+    ])
     invariants.isComplete('s', spec)
   }
   const unknown = events.filter(({ type }) => type === 'stepUnknown').length
@@ -114,11 +128,15 @@ describe('wherever the agent or the host dies, the end is the same and nothing r
         return [name, { ...record, packages: Object.fromEntries(packages) as typeof record.packages }]
       })
       return decide(
-        { ...snapshot, journal: { ...snapshot.journal, skyhooks: Object.fromEntries(skyhooks) as typeof snapshot.journal.skyhooks } },
+        {
+          ...snapshot,
+          journal: { ...snapshot.journal, skyhooks: Object.fromEntries(skyhooks) as typeof snapshot.journal.skyhooks },
+        },
         reasons,
       )
     }
-    const outcome = (): string => firstDifference(repeating, specHistories['an install of a chain'] ?? []) ?? 'nothing found'
+    const outcome = (): string =>
+      firstDifference(repeating, specHistories['an install of a chain'] ?? []) ?? 'nothing found'
     let found = ''
     try {
       found = outcome()

@@ -1,30 +1,36 @@
-import type { InterruptRun, Journal } from '../../src/schemas/journal.ts'
-import { emptyJournal } from '../../src/schemas/journal.ts'
+import { type InterruptRun, type Journal, emptyJournal } from '../../src/schemas/journal.ts'
 import type { StatusReadResult } from '../../src/schemas/package-status.ts'
 import type { KubernetesNode, NodeCondition } from '../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { simplePackage } from '../support/node-simulator.ts'
-import type { Action, NodePatch, Plan, StartStep, TimedReason } from '../../src/stages/model/plan.ts'
-import { preparationKey } from '../../src/stages/model/plan.ts'
+import {
+  type Action,
+  type NodePatch,
+  type Plan,
+  type StartStep,
+  type TimedReason,
+  preparationKey,
+} from '../../src/stages/model/plan.ts'
 import type { PodWatch } from '../../src/stages/drain/drain.ts'
-import { groupPods } from '../../src/stages/drain/pods.ts'
-import type { Pod } from '../../src/stages/drain/pods.ts'
-import type {
-  AttemptObservation,
-  Eviction,
-  InterruptObservation,
-  OwnSlot,
-  Preparation,
-  SkyhookView,
-  Snapshot,
-  OnTestFinished,
+import { groupPods, type Pod } from '../../src/stages/drain/pods.ts'
+import {
+  type AttemptObservation,
+  type Eviction,
+  type InterruptObservation,
+  type OwnSlot,
+  type Preparation,
+  type SkyhookView,
+  type Snapshot,
+  type OnTestFinished,
+  known,
+  unknown,
 } from '../../src/stages/model/snapshot.ts'
-import { known, unknown } from '../../src/stages/model/snapshot.ts'
 
 /**
- * A node on which anything may happen between any two effects. Unlike the model beside the stage machine it takes its time
- * (steps, interrupts and evictions are under way until told to end), separates what a host, a cluster and an agent's memory
- * lose when one of them dies, and tells whoever watches of every effect before it happens.
+ * A node on which anything may happen between any two effects. Unlike the model beside the stage machine it takes its
+ * time (steps, interrupts and evictions are under way until told to end), separates what a host, a cluster and an
+ * agent's memory lose when one of them dies, and tells whoever watches of every effect before it happens.
+ * /
  */
 export type Decide = (snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>) => Plan
 
@@ -113,7 +119,11 @@ export class FaultyNode {
     const generation = (this.#generations.get(name) ?? 0) + 1
     this.#generations.set(name, generation)
     const uid = `${name}-${this.#uids.get(name) ?? 1}`
-    this.views.set(name, { metadata: { name, uid, resourceVersion: String(generation), generation, annotations }, spec, stale: false })
+    this.views.set(name, {
+      metadata: { name, uid, resourceVersion: String(generation), generation, annotations },
+      spec,
+      stale: false,
+    })
   }
 
   remove(name: string): void {
@@ -134,7 +144,8 @@ export class FaultyNode {
       preparations: new Map(memory.preparations),
       slots: known(this.leases.map((lease) => this.#slot(lease))),
       slotDenials: new Map(memory.slotDenials),
-      pods: memory.podWatch === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: memory.podWatch }),
+      pods:
+        memory.podWatch === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: memory.podWatch }),
       singleNode: memory.singleNode,
       evictions: new Map(memory.evictions),
       interrupts: new Map(memory.interrupts),
@@ -243,7 +254,10 @@ export class FaultyNode {
 
   label(key: string, value: string | undefined): void {
     const { [key]: _, ...labels } = this.node.metadata.labels ?? {}
-    this.node = { ...this.node, metadata: { ...this.node.metadata, labels: value === undefined ? labels : { ...labels, [key]: value } } }
+    this.node = {
+      ...this.node,
+      metadata: { ...this.node.metadata, labels: value === undefined ? labels : { ...labels, [key]: value } },
+    }
   }
 
   setUnschedulable(unschedulable: boolean): void {
@@ -256,7 +270,9 @@ export class FaultyNode {
 
   /** Steps that run on the host now. */
   running(): StartStep[] {
-    return [...this.units.values()].flatMap(({ action, state }) => (action && state.state === 'running' ? [action] : []))
+    return [...this.units.values()].flatMap(({ action, state }) =>
+      action && state.state === 'running' ? [action] : [],
+    )
   }
 
   #writeStatus({ view, record: { name } }: StartStep): void {
@@ -269,7 +285,11 @@ export class FaultyNode {
     const others = (this.node.status?.conditions ?? []).filter(({ type }) => type !== 'Ready')
     this.node = {
       ...this.node,
-      status: { ...this.node.status, conditions: [...others, { type: 'Ready', status: 'True' }], nodeInfo: { bootID: this.bootId } },
+      status: {
+        ...this.node.status,
+        conditions: [...others, { type: 'Ready', status: 'True' }],
+        nodeInfo: { bootID: this.bootId },
+      },
     }
   }
 
@@ -293,7 +313,11 @@ export class FaultyNode {
       case 'createRecoverySlot': {
         const { name, uid } = action.view.metadata
         if (!this.areSlotsGranted && action.do === 'acquireSlot') {
-          memory.slotDenials.set(name, { message: 'all slots are held', nextRequestAtMs: this.nowMs + 10_000, sinceMs: this.nowMs })
+          memory.slotDenials.set(name, {
+            message: 'all slots are held',
+            nextRequestAtMs: this.nowMs + 10_000,
+            sinceMs: this.nowMs,
+          })
           return false
         }
         const lease = `${uid}.${action.do === 'acquireSlot' ? 'slot-0' : 'node'}`
@@ -311,7 +335,9 @@ export class FaultyNode {
         memory.renewed.set(action.slot.lease, this.nowMs)
         return true
       case 'renewSlot':
-        this.leases = this.leases.map((lease) => (lease.lease === action.slot.lease ? { ...lease, phase: action.phase } : lease))
+        this.leases = this.leases.map((lease) =>
+          lease.lease === action.slot.lease ? { ...lease, phase: action.phase } : lease,
+        )
         memory.renewed.set(action.slot.lease, this.nowMs)
         return true
       case 'releaseSlot':
@@ -323,14 +349,19 @@ export class FaultyNode {
       case 'startStep': {
         if (this.units.has(action.attempt.id)) return false
         this.#observer.stepStarts?.(action, snapshot)
-        this.executedSteps.push(`${action.view.metadata.name} ${action.record.name}|${action.record.version} ${action.attempt.mode}`)
+        this.executedSteps.push(
+          `${action.view.metadata.name} ${action.record.name}|${action.record.version} ${action.attempt.mode}`,
+        )
         this.units.set(action.attempt.id, { action, state: { state: 'running' } })
         return true
       }
       case 'stopStep': {
         const unit = this.units.get(action.step.id)
         if (unit !== undefined && unit.state.state !== 'running') return false
-        this.units.set(action.step.id, { ...unit, state: { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } } })
+        this.units.set(action.step.id, {
+          ...unit,
+          state: { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } },
+        })
         return true
       }
       case 'forgetStep':
@@ -348,7 +379,10 @@ export class FaultyNode {
         return memory.interrupts.delete(action.run.id)
       case 'readStatus': {
         const missing = { state: 'unusable', why: 'there is no such file' } as const
-        memory.requestedStatuses.set(action.requestId, this.statusFiles.get(`${action.skyhook}/${action.package}`) ?? missing)
+        memory.requestedStatuses.set(
+          action.requestId,
+          this.statusFiles.get(`${action.skyhook}/${action.package}`) ?? missing,
+        )
         return true
       }
       case 'interrupt':
@@ -364,7 +398,9 @@ export class FaultyNode {
     }
   }
 
-  /** As the agent's own: looks at pods and slot once more before the first request, and never asks twice for one reboot. */
+  /**
+   * As the agent's own: looks at pods and slot once more before the first request, and never asks twice for one reboot.
+   */
   #interrupt(run: InterruptRun, view: SkyhookView): boolean {
     const { interrupts } = this.memory
     if (interrupts.has(run.id)) return false
@@ -390,7 +426,12 @@ export class FaultyNode {
   #evict(pod: Pod, force: boolean): boolean {
     const { uid, name } = pod.metadata
     if (!force && this.refusingPods.has(name)) {
-      this.memory.evictions.set(uid, { state: 'blocked', message: 'PDB', sinceMs: this.nowMs, retryAtMs: this.nowMs + 5_000 })
+      this.memory.evictions.set(uid, {
+        state: 'blocked',
+        message: 'PDB',
+        sinceMs: this.nowMs,
+        retryAtMs: this.nowMs + 5_000,
+      })
       return true
     }
     this.memory.evictions.set(uid, { state: 'requested' })
@@ -403,9 +444,12 @@ export class FaultyNode {
   #publish(patch: NodePatch): void {
     this.#observer.published?.(patch)
     const hasConditions = patch.conditions.length > 0 || patch.removedConditions.length > 0
-    if (hasConditions && (patch.unschedulable !== undefined || patch.taints)) throw new Error('no request takes spec and conditions')
+    if (hasConditions && (patch.unschedulable !== undefined || patch.taints))
+      throw new Error('no request takes spec and conditions')
     const merged = (before: Readonly<Record<string, string>> = {}, change: Readonly<Record<string, string | null>>) =>
-      Object.fromEntries(Object.entries({ ...before, ...change }).filter((entry): entry is [string, string] => entry[1] !== null))
+      Object.fromEntries(
+        Object.entries({ ...before, ...change }).filter((entry): entry is [string, string] => entry[1] !== null),
+      )
     const types = new Set([...patch.removedConditions, ...patch.conditions.map(({ type }) => type)])
     const kept: NodeCondition[] = (this.node.status?.conditions ?? []).filter(({ type }) => !types.has(type))
     const { metadata, spec, status } = this.node

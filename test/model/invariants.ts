@@ -41,9 +41,15 @@ const isHalfChanged = (entry: PackageRecord): boolean =>
   entry.work !== undefined &&
   entry.retained !== true &&
   entry.state !== 'skipped' &&
-  !(entry.state === 'complete' && (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.pendingInterrupt)))
+  !(
+    entry.state === 'complete' &&
+    (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.pendingInterrupt))
+  )
 
-/** Whole on the host, and in want of nothing but the interrupt that the package asked for: the turn may be given to others. */
+/**
+ * Whole on the host, and in want of nothing but the interrupt that the package asked for: the turn may be given to
+ * others.
+ */
 const needsOnlyInterrupt = ({ stage, state, pendingInterrupt }: PackageRecord): boolean =>
   stage === 'config' && state === 'complete' && pendingInterrupt?.when === 'required'
 
@@ -62,7 +68,10 @@ const allowedPredecessors: Readonly<Record<string, readonly string[]>> = {
   'post-interrupt': ['interrupt'],
 }
 
-/** Watches a node and throws at the first effect that breaks a rule. The rules are written from the outside, by what a person may rely on. */
+/**
+ * Watches a node and throws at the first effect that breaks a rule. The rules are written from the outside, by what a
+ * person may rely on.
+ */
 export class Invariants implements NodeObserver {
   node: FaultyNode | undefined
   readonly host = new Map<string, HostState>()
@@ -105,7 +114,17 @@ export class Invariants implements NodeObserver {
         for (const step of attempt?.steps ?? [])
           if (step.result?.result === 'ok')
             this.#okSteps.add(
-              [skyhook, uid, key, stage, work?.generation, attempt?.startedAtMs, attempt?.number, step.mode, step.index].join(' '),
+              [
+                skyhook,
+                uid,
+                key,
+                stage,
+                work?.generation,
+                attempt?.startedAtMs,
+                attempt?.number,
+                step.mode,
+                step.index,
+              ].join(' '),
             )
   }
 
@@ -114,11 +133,14 @@ export class Invariants implements NodeObserver {
     if (snapshot.skyhooks.known && snapshot.skyhooks.value.length > 1) {
       // an earlier Skyhook learns only in the next decision what a later one began in this; that is all it may take
       const decidedThird = this.#decide({ ...snapshot, journal: again.journal }, again.reasons)
-      if (JSON.stringify(decidedThird.journal) !== JSON.stringify(again.journal)) violate('decided a third time, the journal still differs')
+      if (JSON.stringify(decidedThird.journal) !== JSON.stringify(again.journal))
+        violate('decided a third time, the journal still differs')
       return
     }
     if (JSON.stringify(again.journal) !== JSON.stringify(plan.journal))
-      violate(`decided again, the journal differs: ${JSON.stringify(plan.journal.skyhooks)} then ${JSON.stringify(again.journal.skyhooks)}`)
+      violate(
+        `decided again, the journal differs: ${JSON.stringify(plan.journal.skyhooks)} then ${JSON.stringify(again.journal.skyhooks)}`,
+      )
     const repeatedKeys = ({ actions }: Plan): string[] =>
       actions
         .filter(({ do: what }) => !/^record|^forget/.test(what))
@@ -154,7 +176,8 @@ export class Invariants implements NodeObserver {
         }
       }
       for (const key of this.#completed.keys())
-        if (key.startsWith(`${metadata.name}/`) && !spec.packages?.[key.slice(metadata.name.length + 1)]) this.#completed.delete(key)
+        if (key.startsWith(`${metadata.name}/`) && !spec.packages?.[key.slice(metadata.name.length + 1)])
+          this.#completed.delete(key)
     }
   }
 
@@ -164,7 +187,8 @@ export class Invariants implements NodeObserver {
       for (const [key, entry] of Object.entries(journal.skyhooks[metadata.name]?.packages ?? {})) {
         const after = plan.journal.skyhooks[metadata.name]?.packages[key]
         const wanted = spec.packages?.[entry.name]
-        if (entry.stage !== 'config' || !entry.attempt || !after || !wanted || !pendingIfRequired(entry, wanted)) continue
+        if (entry.stage !== 'config' || !entry.attempt || !after || !wanted || !pendingIfRequired(entry, wanted))
+          continue
         const isAnswered = JSON.stringify(after.interruptRequirement) !== JSON.stringify(entry.interruptRequirement)
         if (after.stage === 'config' && after.state !== 'complete' && !isAnswered) continue
         const hostState = this.host.get(`${metadata.name}/${entry.name}`)
@@ -199,7 +223,9 @@ export class Invariants implements NodeObserver {
     const key = `${name}/${record.name}`
     const what = `${name} ${record.name}|${record.version} ${attempt.mode}`
     const runningSteps = node.running()
-    const slot = snapshot.slots.known ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === view.metadata.uid) : undefined
+    const slot = snapshot.slots.known
+      ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === view.metadata.uid)
+      : undefined
     if (!slot?.confirmed) violate(`${what} runs without a confirmed slot`)
     if (node.interrupting.size > 0) violate(`${what} runs while an interrupt is under way`)
     if (runningSteps.some((other) => other.view.metadata.name === name && other.record.name === record.name))
@@ -239,12 +265,18 @@ export class Invariants implements NodeObserver {
       violate(`${what} runs after ${done ?? 'nothing'}`)
 
     const entryBefore = this.#before?.skyhooks[name]?.packages[`${record.name}|${record.version}`]
-    const isFirstStep = stageAttempt?.number === 1 && stageAttempt.steps.length === 1 && (stageAttempt.repeats ?? 0) === 0
-    if (isFirstStep && (entryBefore === undefined || !isHalfChanged(entryBefore)) && (stage === 'apply' || stage === 'upgrade')) {
+    const isFirstStep =
+      stageAttempt?.number === 1 && stageAttempt.steps.length === 1 && (stageAttempt.repeats ?? 0) === 0
+    if (
+      isFirstStep &&
+      (entryBefore === undefined || !isHalfChanged(entryBefore)) &&
+      (stage === 'apply' || stage === 'upgrade')
+    ) {
       if (isOwed(spec) && !isDrained(snapshot, name, view.spec)) violate(`${what} runs before the node is drained`)
       for (const needed of Object.keys(view.spec.packages?.[record.name]?.dependsOn ?? {})) {
         const wanted = view.spec.packages?.[needed]
-        if (wanted && !this.isDone(`${name}/${needed}`, wanted)) violate(`${what} runs before ${needed}, on which it depends, is complete`)
+        if (wanted && !this.isDone(`${name}/${needed}`, wanted))
+          violate(`${what} runs before ${needed}, on which it depends, is complete`)
       }
     }
     const isRunRequested = stage === 'config' && this.#requestedRuns.delete(key)
@@ -279,7 +311,13 @@ export class Invariants implements NodeObserver {
       generation: record.work?.generation,
       version: stage === 'uninstall' ? before.version : record.version,
       stage: `${stage}…`,
-      ...(isInstall && { configured: false, wasComplete: false, pendingInterrupt: false, installing: true, required: undefined }),
+      ...(isInstall && {
+        configured: false,
+        wasComplete: false,
+        pendingInterrupt: false,
+        installing: true,
+        required: undefined,
+      }),
       ...(stage === 'config' && {
         config,
         env: spec.env ?? [],
@@ -305,7 +343,8 @@ export class Invariants implements NodeObserver {
   #satisfyByBoot(key: string, hostState: HostState, bootId: string): void {
     if (hostState.stage !== 'config' || hostState.required === undefined || hostState.required === bootId) return
     const [skyhook = '', name = ''] = key.split('/')
-    const isOwedAnyway = hostState.installing && isOwed((this.node as FaultyNode).views.get(skyhook)?.spec.packages?.[name])
+    const isOwedAnyway =
+      hostState.installing && isOwed((this.node as FaultyNode).views.get(skyhook)?.spec.packages?.[name])
     hostState.required = undefined
     if (hostState.pendingInterrupt || isOwedAnyway) return
     hostState.installing = false
@@ -322,7 +361,10 @@ export class Invariants implements NodeObserver {
     if (entries.every((entry) => entry?.pendingInterrupt?.when === 'required' && !isRequired(entry.name)))
       violate('an interrupt runs that no package requires')
     const running = node.running()[0]
-    if (running) violate(`an interrupt runs while ${running.view.metadata.name} ${running.record.name} ${running.attempt.mode} runs`)
+    if (running)
+      violate(
+        `an interrupt runs while ${running.view.metadata.name} ${running.record.name} ${running.attempt.mode} runs`,
+      )
     if (node.node.spec?.unschedulable !== true) violate('an interrupt runs without a visible cordon')
   }
 
@@ -354,14 +396,17 @@ export class Invariants implements NodeObserver {
       (entry) => isHalfChanged(entry) && !needsOnlyInterrupt(entry),
     )
     if (hasHalfChanged) violate(`${what} while the host is half changed`)
-    const wasApplied = node.journal.skyhooks[skyhook]?.applied !== undefined && node.memory.reasons.get(skyhook) === undefined
-    if (wasApplied && node.annotation(`status_${skyhook}`) !== 'complete') violate(`${what} before completion is published`)
+    const wasApplied =
+      node.journal.skyhooks[skyhook]?.applied !== undefined && node.memory.reasons.get(skyhook) === undefined
+    if (wasApplied && node.annotation(`status_${skyhook}`) !== 'complete')
+      violate(`${what} before completion is published`)
   }
 
   published({ annotations }: { readonly annotations: Readonly<Record<string, string | null>> }): void {
     const node = this.node as FaultyNode
     for (const [name, { spec }] of node.views) {
-      const shown = (key: string): string | null | undefined => annotations[`skyhook.nvidia.com/${key}`] ?? node.annotation(key)
+      const shown = (key: string): string | null | undefined =>
+        annotations[`skyhook.nvidia.com/${key}`] ?? node.annotation(key)
       const status = shown(`status_${name}`)
       const journal = shown(`journal_${name}`)
       if (status === 'complete' && journal?.includes(`"applied":"${appliedHash(spec)}"`)) this.isComplete(name, spec)
@@ -376,15 +421,22 @@ export class Invariants implements NodeObserver {
     for (const [name, wanted] of Object.entries(spec.packages ?? {})) {
       const key = `${skyhook}/${name}`
       if (!this.isDone(key, wanted))
-        violate(`complete is said, but of ${name} the host has ${JSON.stringify(this.host.get(key))}, not ${JSON.stringify(wanted)}`)
+        violate(
+          `complete is said, but of ${name} the host has ${JSON.stringify(this.host.get(key))}, not ${JSON.stringify(wanted)}`,
+        )
     }
   }
 }
 
-const isOwed = (spec: PackageSpec | undefined): boolean => spec?.interrupt !== undefined && spec.interrupt.when !== 'required'
+const isOwed = (spec: PackageSpec | undefined): boolean =>
+  spec?.interrupt !== undefined && spec.interrupt.when !== 'required'
 
 function isDrained({ node, pods, settings }: Snapshot, skyhook: string, spec: SkyhookSpec): boolean {
-  if (node.spec?.unschedulable !== true || node.metadata.annotations?.[`skyhook.nvidia.com/cordon_${skyhook}`] !== 'true') return false
+  if (
+    node.spec?.unschedulable !== true ||
+    node.metadata.annotations?.[`skyhook.nvidia.com/cordon_${skyhook}`] !== 'true'
+  )
+    return false
   if (!pods.known || pods.value.since !== 'cordoned') return false
   const groups = groupPods(pods.value.pods, spec.podNonInterruptLabels, settings.skipNamespaces)
   return groups.protected.length === 0 && (groups.toDrain.length === 0 || spec.drain?.singleNode === 'skip')

@@ -1,8 +1,7 @@
 import type { Journal, PackageRecord, SkyhookRecord } from '../../src/schemas/journal.ts'
 import { decide } from '../../src/stages/decide.ts'
 import type { Action, Plan } from '../../src/stages/model/plan.ts'
-import type { SkyhookView, Snapshot } from '../../src/stages/model/snapshot.ts'
-import { known } from '../../src/stages/model/snapshot.ts'
+import { type SkyhookView, type Snapshot, known } from '../../src/stages/model/snapshot.ts'
 import type { Decide } from './faulty-node.ts'
 
 /** Decisions that look right and are not: each is ours with one fault, on what it sees or on what it says. */
@@ -23,7 +22,9 @@ const withAllAnswers = (snapshot: Snapshot, interrupt: boolean): Snapshot => ({
   requestedStatuses: new Map(
     [...snapshot.requestedStatuses].map(([requestId, read]) => [
       requestId,
-      read.state === 'read' ? { ...read, status: { ...read.status, requests: { ...read.status.requests, interrupt } } } : read,
+      read.state === 'read'
+        ? { ...read, status: { ...read.status, requests: { ...read.status.requests, interrupt } } }
+        : read,
     ]),
   ),
 })
@@ -33,12 +34,20 @@ const mapViews = (snapshot: Snapshot, change: (view: SkyhookView) => SkyhookView
   skyhooks: snapshot.skyhooks.known ? known(snapshot.skyhooks.value.map(change)) : snapshot.skyhooks,
 })
 
-const mapPackages = (journal: Journal, change: (entry: PackageRecord, record: SkyhookRecord) => PackageRecord): Journal => ({
+const mapPackages = (
+  journal: Journal,
+  change: (entry: PackageRecord, record: SkyhookRecord) => PackageRecord,
+): Journal => ({
   ...journal,
   skyhooks: Object.fromEntries(
     Object.entries(journal.skyhooks).map(([name, record]) => [
       name,
-      { ...record, packages: Object.fromEntries(Object.entries(record.packages).map(([key, entry]) => [key, change(entry, record)])) },
+      {
+        ...record,
+        packages: Object.fromEntries(
+          Object.entries(record.packages).map(([key, entry]) => [key, change(entry, record)]),
+        ),
+      },
     ]),
   ),
 })
@@ -47,7 +56,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'takes a granted slot for a confirmed one': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
-      slots: snapshot.slots.known ? known(snapshot.slots.value.map((slot) => ({ ...slot, confirmed: true }))) : snapshot.slots,
+      slots: snapshot.slots.known
+        ? known(snapshot.slots.value.map((slot) => ({ ...slot, confirmed: true })))
+        : snapshot.slots,
     })),
     expectedViolation: /without a confirmed slot/,
   },
@@ -85,18 +96,24 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     expectedViolation: /on which it depends, is complete/,
   },
   'runs the packages of a serial Skyhook side by side': {
-    mutant: mutateSnapshot((snapshot) => mapViews(snapshot, (view) => ({ ...view, spec: { ...view.spec, serial: false } }))),
+    mutant: mutateSnapshot((snapshot) =>
+      mapViews(snapshot, (view) => ({ ...view, spec: { ...view.spec, serial: false } })),
+    ),
     expectedViolation: /serial/,
   },
   'does not hear a pause': {
-    mutant: mutateSnapshot((snapshot) => mapViews(snapshot, (view) => ({ ...view, metadata: { ...view.metadata, annotations: {} } }))),
+    mutant: mutateSnapshot((snapshot) =>
+      mapViews(snapshot, (view) => ({ ...view, metadata: { ...view.metadata, annotations: {} } })),
+    ),
     expectedViolation: /while paused/,
   },
   'forgets what a step came to': {
     mutant: mutatePlan((plan) => ({
       ...plan,
       journal: mapPackages(plan.journal, (entry) =>
-        entry.attempt && entry.attempt.steps.length > 1 ? { ...entry, attempt: { ...entry.attempt, steps: [] } } : entry,
+        entry.attempt && entry.attempt.steps.length > 1
+          ? { ...entry, attempt: { ...entry.attempt, steps: [] } }
+          : entry,
       ),
     })),
     expectedViolation: /runs again|started twice|differs?|does not settle/,
@@ -111,7 +128,10 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     expectedViolation: /complete is said|never complete|differs?/,
   },
   'forgets the interrupt that is owed': {
-    mutant: mutatePlan((plan) => ({ ...plan, journal: mapPackages(plan.journal, ({ pendingInterrupt: _owes, ...entry }) => entry) })),
+    mutant: mutatePlan((plan) => ({
+      ...plan,
+      journal: mapPackages(plan.journal, ({ pendingInterrupt: _owes, ...entry }) => entry),
+    })),
     expectedViolation: /complete is said|differs?/,
   },
   'takes no for the answer of every package': {
@@ -139,21 +159,29 @@ export const mutants: Readonly<Record<string, Mutant>> = {
       journal: {
         ...snapshot.journal,
         skyhooks: Object.fromEntries(
-          Object.entries(snapshot.journal.skyhooks).map(([name, { interrupt: _interrupt, ...record }]) => [name, record]),
+          Object.entries(snapshot.journal.skyhooks).map(([name, { interrupt: _interrupt, ...record }]) => [
+            name,
+            record,
+          ]),
         ),
       },
     })),
-    expectedViolation: /while an interrupt is under way|an interrupt runs while|differs?|never complete|does not settle/,
+    expectedViolation:
+      /while an interrupt is under way|an interrupt runs while|differs?|never complete|does not settle/,
   },
   'gives the slot back in the very decision that completes': {
     mutant: (snapshot, reasons) => {
       const plan = decide(snapshot, reasons)
       const isDone = (name: string): boolean =>
-        plan.journal.skyhooks[name]?.published?.status === 'complete' && snapshot.journal.skyhooks[name]?.published?.status !== 'complete'
+        plan.journal.skyhooks[name]?.published?.status === 'complete' &&
+        snapshot.journal.skyhooks[name]?.published?.status !== 'complete'
       const done = snapshot.slots.known ? snapshot.slots.value.filter(({ skyhook }) => isDone(skyhook)) : []
       return {
         ...plan,
-        actions: [...done.map((slot): Action => ({ do: 'releaseSlot', key: `slot/${slot.skyhook}`, slot })), ...plan.actions],
+        actions: [
+          ...done.map((slot): Action => ({ do: 'releaseSlot', key: `slot/${slot.skyhook}`, slot })),
+          ...plan.actions,
+        ],
       }
     },
     expectedViolation: /the slot of .* goes before|differs?/,
@@ -177,7 +205,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         metadata: {
           ...snapshot.node.metadata,
           annotations: Object.fromEntries(
-            Object.entries(snapshot.node.metadata.annotations ?? {}).filter(([key]) => key !== 'skyhook.nvidia.com/cordoned-before'),
+            Object.entries(snapshot.node.metadata.annotations ?? {}).filter(
+              ([key]) => key !== 'skyhook.nvidia.com/cordoned-before',
+            ),
           ),
         },
       },
@@ -193,7 +223,10 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         if (!view) return action
         return {
           ...action,
-          patch: { ...action.patch, annotations: { ...action.patch.annotations, 'skyhook.nvidia.com/status_s': 'complete' } },
+          patch: {
+            ...action.patch,
+            annotations: { ...action.patch.annotations, 'skyhook.nvidia.com/status_s': 'complete' },
+          },
         }
       }),
     })),

@@ -6,10 +6,11 @@ import { mutants } from './mutants.ts'
 import type { Decide } from './faulty-node.ts'
 
 /**
- * Random lives of one node: specs change, agent and host die at any point, slots get lost, pods come and refuse to go, people
- * edit, reset, cordon, delete and create again. Every effect is judged as it happens (rules.ts), and in the end, when nothing
- * disturbs any more, the node must come to rest as the last spec wants it. The same search must find the fault in each of the
- * wrong decisions, or its silence would mean nothing.
+ * Random lives of one node: specs change, agent and host die at any point, slots get lost, pods come and refuse to go,
+ * people edit, reset, cordon, delete and create again. Every effect is judged as it happens (rules.ts), and in the end,
+ * when nothing disturbs any more, the node must come to rest as the last spec wants it. The same search must find the
+ * fault in each of the wrong decisions, or its silence would mean nothing.
+ * /
  */
 const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102) // the same lives each time; another seed and more runs look further
 const runs = Number(process.env['SEARCH_RUNS'] ?? 600)
@@ -21,9 +22,13 @@ function search(
   from = seed,
   endOnFailure = false,
 ): string | undefined {
-  const life = fc.property(skyhookSpec(features), fc.array(scenarioEvent(features), { maxLength: 40 }), (spec, scenarioEvents) => {
-    runScenario(decideUnderTest, spec, scenarioEvents)
-  })
+  const life = fc.property(
+    skyhookSpec(features),
+    fc.array(scenarioEvent(features), { maxLength: 40 }),
+    (spec, scenarioEvents) => {
+      runScenario(decideUnderTest, spec, scenarioEvents)
+    },
+  )
   const { failed, counterexample, errorInstance } = fc.check(life, { numRuns, seed: from, endOnFailure })
   return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${from}` : undefined
 }

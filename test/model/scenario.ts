@@ -3,14 +3,18 @@ import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyh
 import type { Pod } from '../../src/stages/drain/pods.ts'
 import { parseState } from '../../src/stages/publish/reconcile-annotations.ts'
 import { Invariants } from './invariants.ts'
-import { FaultyNode } from './faulty-node.ts'
-import type { Decide, Turn } from './faulty-node.ts'
+import { FaultyNode, type Decide, type Turn } from './faulty-node.ts'
 
 /** What can happen to a node, as data: a list of these is a story that a search may shorten. */
 export type ScenarioEvent =
   | ({ readonly kind: 'turns'; readonly times: number } & Turn)
   /** The agent, or the whole host, dies after some actions of a decision. */
-  | { readonly kind: 'death'; readonly of: 'agent' | 'host'; readonly afterActions: number; readonly losesWrites: boolean }
+  | {
+      readonly kind: 'death'
+      readonly of: 'agent' | 'host'
+      readonly afterActions: number
+      readonly losesWrites: boolean
+    }
   | { readonly kind: 'finish' }
   | { readonly kind: 'failure'; readonly of: string }
   /** From now on this package finds an interrupt required, or not. */
@@ -75,7 +79,10 @@ const packageSpec = ({ isKeeping }: Features): fc.Arbitrary<PackageSpec> =>
 export const skyhookSpec = (features: Features = { isKeeping: false }): fc.Arbitrary<SkyhookSpec> =>
   fc
     .record({
-      packages: fc.dictionary(fc.constantFrom('a', 'b', 'c'), packageSpec(features), { maxKeys: 3, noNullPrototype: true }),
+      packages: fc.dictionary(fc.constantFrom('a', 'b', 'c'), packageSpec(features), {
+        maxKeys: 3,
+        noNullPrototype: true,
+      }),
       edges: fc.subarray(['ba', 'ca', 'cb'], { maxLength: 2 }),
       serial: fc.constantFrom(false, false, true),
       protects: fc.boolean(),
@@ -93,7 +100,9 @@ export const skyhookSpec = (features: Features = { isKeeping: false }): fc.Arbit
     .map(({ packages, edges, serial, protects, runtimeRequired, drain }) => {
       const linked = Object.fromEntries(
         Object.entries(packages).map(([name, spec]) => {
-          const needed = edges.filter(([from, to]) => from === name && to !== undefined && packages[to]).map((edge) => edge.charAt(1))
+          const needed = edges
+            .filter(([from, to]) => from === name && to !== undefined && packages[to])
+            .map((edge) => edge.charAt(1))
           const dependsOn = Object.fromEntries(needed.map((other) => [other, packages[other]?.version ?? '']))
           return [name, needed.length === 0 ? spec : { ...spec, dependsOn }]
         }),
@@ -142,7 +151,11 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('wish' as const), of: fc.constantFrom('a', 'b', 'c') }) },
     {
       weight: 2,
-      arbitrary: fc.record({ kind: fc.constant('requirement' as const), of: fc.constantFrom('a', 'b', 'c'), required: fc.boolean() }),
+      arbitrary: fc.record({
+        kind: fc.constant('requirement' as const),
+        of: fc.constantFrom('a', 'b', 'c'),
+        required: fc.boolean(),
+      }),
     },
     {
       weight: 2,
@@ -239,7 +252,8 @@ export class Scenario {
         else node.requiringPackages.delete(scenarioEvent.of)
         return
       case 'wish':
-        if (this.#spec.packages?.[scenarioEvent.of]?.rerunOnRequest) invariants.recordRunRequest(`s/${scenarioEvent.of}`)
+        if (this.#spec.packages?.[scenarioEvent.of]?.rerunOnRequest)
+          invariants.recordRunRequest(`s/${scenarioEvent.of}`)
         node.requestRun('s', scenarioEvent.of)
         return
       case 'time':
@@ -255,7 +269,10 @@ export class Scenario {
         else node.remove('t')
         return
       case 'annotated':
-        this.#annotations = { ...this.#annotations, [`skyhook.nvidia.com/${scenarioEvent.key}`]: String(scenarioEvent.on) }
+        this.#annotations = {
+          ...this.#annotations,
+          [`skyhook.nvidia.com/${scenarioEvent.key}`]: String(scenarioEvent.on),
+        }
         this.#publishSpec()
         return
       case 'labelled':
@@ -315,9 +332,10 @@ export class Scenario {
     while (node.nowMs < endMs) {
       this.settle()
       if (node.finish()) continue
-      const next = node.lastPlan?.requeueAtMs ?? Number.POSITIVE_INFINITY
+      const next = node.lastPlan?.requeueAtMs ?? Infinity
       if (this.#isOver() && next > node.nowMs + 30_000) break
-      if (!this.#isOver() && next > node.nowMs + 2_000 && node.memory.reasons.size === 0) throw new Error('waits without a reason')
+      if (!this.#isOver() && next > node.nowMs + 2_000 && node.memory.reasons.size === 0)
+        throw new Error('waits without a reason')
       node.nowMs = Math.max(node.nowMs + 1, Math.min(next, node.nowMs + 60_000))
     }
     this.#assertEndedWell()
@@ -345,13 +363,21 @@ export class Scenario {
     const annotations = Object.keys(node.node.metadata.annotations ?? {})
     const leftover = annotations.filter((key) => /cordon|keepOff|autoscaler|karpenter/.test(key))
     if (leftover.length > 0) throw new Error(`left behind: ${leftover.join()}`)
-    if ((node.node.spec?.unschedulable === true) !== this.#requestRun) throw new Error(`unschedulable should be ${this.#requestRun}`)
+    if ((node.node.spec?.unschedulable === true) !== this.#requestRun)
+      throw new Error(`unschedulable should be ${this.#requestRun}`)
     const wanted = Object.entries(this.#spec.packages ?? {}).filter(([, { uninstall }]) => uninstall?.apply !== true)
     const expected = wanted.map(([name, { version }]) => `${name}|${version}`).sort()
-    const shown = Object.keys(JSON.parse(node.annotation('nodeState_s') ?? '{}') as object).filter((key) => !this.#isKept(key))
+    const shown = Object.keys(JSON.parse(node.annotation('nodeState_s') ?? '{}') as object).filter(
+      (key) => !this.#isKept(key),
+    )
     if (shown.join() !== expected.join()) throw new Error(`entries ${shown.join()} instead of ${expected.join()}`)
     for (const [key, { forgotten }] of invariants.host)
-      if (!forgotten && key.startsWith('s/') && !wanted.some(([name]) => key === `s/${name}`) && !this.#isKept(key.slice(2)))
+      if (
+        !forgotten &&
+        key.startsWith('s/') &&
+        !wanted.some(([name]) => key === `s/${name}`) &&
+        !this.#isKept(key.slice(2))
+      )
         throw new Error(`${key} was not uninstalled`)
   }
 
@@ -359,7 +385,9 @@ export class Scenario {
   #isKept(key: string): boolean {
     return Object.entries(this.node.journal.skyhooks['s']?.packages ?? {}).some(
       ([other, { uninstall, version, name }]) =>
-        (other === key || name === key) && uninstall?.enabled === false && this.#spec.packages?.[name]?.version !== version,
+        (other === key || name === key) &&
+        uninstall?.enabled === false &&
+        this.#spec.packages?.[name]?.version !== version,
     )
   }
 

@@ -7,14 +7,18 @@ import { FaultyNode, type Decide } from './faulty-node.ts'
 import { mutants } from './mutants.ts'
 
 /**
- * Another spec at every point of a life, and at every point the first one again soon after: whatever was under way, the rules hold
- * (rules.ts) and the node ends complete for the last spec.
+ * Another spec at every point of a life, and at every point the first one again soon after: whatever was under way, the
+ * rules hold (rules.ts) and the node ends complete for the last spec.
+ * /
  */
 const cron = { type: 'service', services: ['cron'] } as const
 
 const a = pkg('1.1.0', { interrupt: cron, configMap: { x: '1' }, configInterrupts: { x: { type: 'reboot' } } })
 const b = pkg('1.0.0', { dependsOn: { a: '>=1.0 <3' } })
-const spec = (packages: Readonly<Record<string, PackageSpec>>, more: Partial<SkyhookSpec> = {}): SkyhookSpec => ({ packages, ...more })
+const spec = (packages: Readonly<Record<string, PackageSpec>>, more: Partial<SkyhookSpec> = {}): SkyhookSpec => ({
+  packages,
+  ...more,
+})
 const initialSpec = spec({ a, b })
 
 const changedSpecs: Readonly<Record<string, SkyhookSpec>> = {
@@ -55,11 +59,18 @@ function runToCompletion(decideUnderTest: Decide, changes: readonly Change[]): n
 }
 
 /** What is broken first when the spec changes to one of these at some turn and, if asked for, back two turns later. */
-function firstViolation(decideUnderTest: Decide, specs: readonly SkyhookSpec[], isReverted: boolean): string | undefined {
+function firstViolation(
+  decideUnderTest: Decide,
+  specs: readonly SkyhookSpec[],
+  isReverted: boolean,
+): string | undefined {
   for (const to of specs)
     for (let atTurn = 1; atTurn <= turns; atTurn++)
       try {
-        runToCompletion(decideUnderTest, [{ atTurn, to }, ...(isReverted ? [{ atTurn: atTurn + 2, to: initialSpec }] : [])])
+        runToCompletion(decideUnderTest, [
+          { atTurn, to },
+          ...(isReverted ? [{ atTurn: atTurn + 2, to: initialSpec }] : []),
+        ])
       } catch (error) {
         return `at turn ${atTurn}: ${String(error)}`
       }
@@ -70,7 +81,11 @@ const turns = runToCompletion(decide, [])
 const timeoutMs = 60_000
 
 describe('whenever the spec changes, the node ends as the last one says and no rule is broken on the way', () => {
-  test.each(Object.entries(changedSpecs))('to %s', (_, to) => expect(firstViolation(decide, [to], false)).toBeUndefined(), timeoutMs)
+  test.each(Object.entries(changedSpecs))(
+    'to %s',
+    (_, to) => expect(firstViolation(decide, [to], false)).toBeUndefined(),
+    timeoutMs,
+  )
   test.each(Object.entries(changedSpecs))(
     'to %s and back',
     (_, to) => expect(firstViolation(decide, [to], true)).toBeUndefined(),

@@ -1,6 +1,8 @@
 /**
- * A package folder becomes an image in a registry: `node test/sandbox/push.ts FOLDER NAME:TAG` pushes it as /skyhook-package of an image
- * of one layer to $REGISTRY/NAME:TAG and prints `$REGISTRY/NAME@sha256:…`. The same folder gives the same digest.
+ * A package folder becomes an image in a registry: `node test/sandbox/push.ts FOLDER NAME:TAG` pushes it as
+ * /skyhook-package of an image of one layer to $REGISTRY/NAME:TAG and prints `$REGISTRY/NAME@sha256:…`. The same folder
+ * gives the same digest.
+ * /
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +24,10 @@ async function pushPackage(folder: string, name: string): Promise<string> {
   const work = mkdtempSync(join(tmpdir(), 'push-'))
   const client = createRegistryClient(registryFromEnvironment(place.host))
   try {
-    const entries: LayerEntry[] = [{ kind: 'folder', path: packageFolder, mode: 0o755 }, ...(await readFolder(folder, packageFolder))]
+    const entries: LayerEntry[] = [
+      { kind: 'folder', path: packageFolder, mode: 0o755 },
+      ...(await readFolder(folder, packageFolder)),
+    ]
     const layer = await writeLayer(entries, join(work, 'layer.tar.gz'))
     const image = buildImage([layer], { architecture: ociArchitecture() })
     const digest = await pushImages(client, { ...place, tag: tag ?? 'latest' }, [image], AbortSignal.timeout(timeoutMs))

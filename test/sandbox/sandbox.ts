@@ -5,7 +5,11 @@ import { join } from 'node:path'
 const repository = join(import.meta.dirname, '..', '..')
 
 export type Finished = { readonly status: number; readonly stdout: string; readonly stderr: string }
-export type RunOptions = { readonly input?: string; readonly env?: Readonly<Record<string, string>>; readonly signal?: AbortSignal }
+export type RunOptions = {
+  readonly input?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+}
 
 /** Handle on one sandbox (test/sandbox/README.md) for tests. Makes nothing by itself. */
 export type Sandbox = {
@@ -33,7 +37,10 @@ export function sandbox(name: string): Sandbox {
     env,
     must: async (args, options) => output(await run(args, options), `bin/sandbox ${args.join(' ')}`),
     kubectl: async (args, input) =>
-      output(await finished('kubectl', args, { env: env(), ...(input === undefined ? {} : { input }) }), `kubectl ${args.join(' ')}`),
+      output(
+        await finished('kubectl', args, { env: env(), ...(input === undefined ? {} : { input }) }),
+        `kubectl ${args.join(' ')}`,
+      ),
   }
 }
 
@@ -66,7 +73,8 @@ function output(result: Finished, what: string): string {
 function readEnv(text: string): Record<string, string> {
   const env: Record<string, string> = {}
   for (const [, key, value, rest] of text.matchAll(/^export (\w+)='([^']*)'(.*)$/gm)) {
-    if (key !== undefined && value !== undefined) env[key] = rest === '' ? value : `${value}:${process.env['PATH'] ?? ''}`
+    if (key !== undefined && value !== undefined)
+      env[key] = rest === '' ? value : `${value}:${process.env['PATH'] ?? ''}`
   }
   return env
 }

@@ -43,11 +43,21 @@ export type NodeReport = {
   readonly companion?: Readonly<Record<string, unknown>>
 }
 
-/** A Node as its agent leaves it; by default complete for the spec above. `status: ''` = the agent has said nothing yet. */
+/**
+ * A Node as its agent leaves it; by default complete for the spec above. `status: ''` = the agent has said nothing yet.
+ */
 export function nodeReporting(name: string, report: NodeReport = {}): CensusNode {
   const { status = 'complete', entries = [entry()], of = spec, uid = `${name}-uid` } = report
-  const stateText = report.stateText ?? JSON.stringify(Object.fromEntries(entries.map((one) => [`${one.name}|${one.version}`, one])))
-  const companion = { v: 1, rev: 4, sha256: sha256Hex(stateText), nodeUID: uid, applied: appliedHash(of), ...report.companion }
+  const stateText =
+    report.stateText ?? JSON.stringify(Object.fromEntries(entries.map((one) => [`${one.name}|${one.version}`, one])))
+  const companion = {
+    v: 1,
+    rev: 4,
+    sha256: sha256Hex(stateText),
+    nodeUID: uid,
+    applied: appliedHash(of),
+    ...report.companion,
+  }
   const all: Record<string, string | undefined> = {
     ...(status !== '' && {
       [keys.nodeStateKey('demo')]: stateText,
@@ -55,11 +65,17 @@ export function nodeReporting(name: string, report: NodeReport = {}): CensusNode
       [keys.journalKey('demo')]: JSON.stringify(companion),
     }),
     ...(report.reason && {
-      [keys.reasonKey('demo')]: JSON.stringify({ reason: report.reason[0], message: report.reason[1], since: '2026-11-20T14:00:00Z' }),
+      [keys.reasonKey('demo')]: JSON.stringify({
+        reason: report.reason[0],
+        message: report.reason[1],
+        since: '2026-11-20T14:00:00Z',
+      }),
     }),
     ...report.annotations,
   }
-  const annotations = Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined))
+  const annotations = Object.fromEntries(
+    Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== undefined),
+  )
   return { name, uid, labels: { 'kubernetes.io/hostname': name, ...report.labels }, annotations }
 }
 

@@ -1,7 +1,8 @@
 /**
- * An API server in this process, for tests of what clients do when a real one misbehaves: plain HTTP on a loopback port, the real
- * one's rules for resourceVersions, uids, selectors, pages and watches, and faults on demand. What the real server does is tested
- * on a real server (`*.test.ts` in this folder); this one only has to be awkward.
+ * An API server in this process, for tests of what clients do when a real one misbehaves: plain HTTP on a loopback
+ * port, the real one's rules for resourceVersions, uids, selectors, pages and watches, and faults on demand. What the
+ * real server does is tested on a real server (`*.test.ts` in this folder); this one only has to be awkward.
+ * /
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -48,7 +49,10 @@ export type FakeApiServer = {
   /** Serves one more collection, for example `/api/v1/nodes`; others answer 404. */
   serve(collection: string): void
   unserve(collection: string): void
-  put(collection: string, object: { metadata: { name: string } & Record<string, unknown> } & Record<string, unknown>): FakeObject
+  put(
+    collection: string,
+    object: { metadata: { name: string } & Record<string, unknown> } & Record<string, unknown>,
+  ): FakeObject
   remove(collection: string, name: string): void
   get(collection: string, name: string): FakeObject | undefined
   /** The next matching requests meet this fault; `times` defaults to 1. */
@@ -92,7 +96,8 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     for (const watcher of watchers) if (watcher.collection === collection) deliver(watcher, event)
   }
   const deliver = (watcher: Watcher, event: FakeEvent): void => {
-    if (event.type !== 'BOOKMARK' && event.type !== 'ERROR' && !selects(watcher.query, event.object as FakeObject)) return
+    if (event.type !== 'BOOKMARK' && event.type !== 'ERROR' && !selects(watcher.query, event.object as FakeObject))
+      return
     watcher.response.write(
       `${JSON.stringify(watcher.metadataOnly ? { ...event, object: metadataOf(event.object as FakeObject) } : event)}\n`,
     )
@@ -103,7 +108,11 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     revision++
     const stored = {
       ...object,
-      metadata: { ...object.metadata, uid: before?.object.metadata.uid ?? randomUUID(), resourceVersion: String(revision) },
+      metadata: {
+        ...object.metadata,
+        uid: before?.object.metadata.uid ?? randomUUID(),
+        resourceVersion: String(revision),
+      },
     }
     items.set(key, { collection, object: stored })
     publish(collection, before === undefined ? 'ADDED' : 'MODIFIED', stored)
@@ -121,25 +130,32 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
 
   const handle = (request: RecordedRequest, response: ServerResponse): void => {
     const { collection, name, subresource } = locate(request.path, served)
-    if (collection === undefined) return replyError(response, 404, 'NotFound', 'the server could not find the requested resource')
+    if (collection === undefined)
+      return replyError(response, 404, 'NotFound', 'the server could not find the requested resource')
     const metadataOnly = request.headers.accept?.includes('as=PartialObjectMetadata') ?? false
-    const answer = (status: number, object: FakeObject): void => reply(response, status, metadataOnly ? metadataOf(object) : object)
+    const answer = (status: number, object: FakeObject): void =>
+      reply(response, status, metadataOnly ? metadataOf(object) : object)
     const found = name === undefined ? undefined : items.get(`${collection}/${name}`)?.object
     const body = request.body as FakeObject
     switch (request.method) {
       case 'GET': {
-        if (name !== undefined) return found === undefined ? replyError(response, 404, 'NotFound', `${name} not found`) : answer(200, found)
+        if (name !== undefined)
+          return found === undefined ? replyError(response, 404, 'NotFound', `${name} not found`) : answer(200, found)
         if (request.query.get('watch') !== null) return openWatch(collection, request, metadataOnly, response)
         return list(collection, request.query, metadataOnly, response)
       }
       case 'POST': {
         if (items.has(`${collection}/${body.metadata.name}`))
           return replyError(response, 409, 'AlreadyExists', `"${body.metadata.name}" already exists`)
-        return answer(201, write(collection, { ...body, metadata: { creationTimestamp: new Date().toISOString(), ...body.metadata } }))
+        return answer(
+          201,
+          write(collection, { ...body, metadata: { creationTimestamp: new Date().toISOString(), ...body.metadata } }),
+        )
       }
       case 'PUT': {
         if (found === undefined) {
-          if (body.metadata.uid) return replyError(response, 409, 'Conflict', 'Precondition failed: UID in precondition')
+          if (body.metadata.uid)
+            return replyError(response, 409, 'Conflict', 'Precondition failed: UID in precondition')
           return answer(201, write(collection, body)) // Leases allow it: a late renewal would create the slot again
         }
         if (body.metadata.uid && body.metadata.uid !== found.metadata.uid)
@@ -160,9 +176,12 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
       case 'DELETE': {
         if (found === undefined || name === undefined) return replyError(response, 404, 'NotFound', `${name} not found`)
         const { uid, resourceVersion } =
-          (request.body as { preconditions?: { uid?: string; resourceVersion?: string } } | undefined)?.preconditions ?? {}
-        const differs = (uid && uid !== found.metadata.uid) || (resourceVersion && resourceVersion !== found.metadata.resourceVersion)
-        if (differs) return replyError(response, 409, 'Conflict', 'the UID or ResourceVersion in the precondition does not match')
+          (request.body as { preconditions?: { uid?: string; resourceVersion?: string } } | undefined)?.preconditions ??
+          {}
+        const differs =
+          (uid && uid !== found.metadata.uid) || (resourceVersion && resourceVersion !== found.metadata.resourceVersion)
+        if (differs)
+          return replyError(response, 409, 'Conflict', 'the UID or ResourceVersion in the precondition does not match')
         return answer(200, erase(collection, name) ?? found)
       }
       default:
@@ -186,9 +205,19 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     })
   }
 
-  const openWatch = (collection: string, { query }: RecordedRequest, metadataOnly: boolean, response: ServerResponse): void => {
+  const openWatch = (
+    collection: string,
+    { query }: RecordedRequest,
+    metadataOnly: boolean,
+    response: ServerResponse,
+  ): void => {
     const from = Number(query.get('resourceVersion'))
-    const gone = { kind: 'Status', code: 410, reason: 'Expired', message: `too old resource version: ${from} (${oldest})` }
+    const gone = {
+      kind: 'Status',
+      code: 410,
+      reason: 'Expired',
+      message: `too old resource version: ${from} (${oldest})`,
+    }
     if (from < oldest && goneAs === 'status') return replyError(response, 410, 'Expired', gone.message)
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
@@ -280,7 +309,10 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     },
     bookmark() {
       for (const watcher of watchers)
-        deliver({ ...watcher, metadataOnly: false }, { type: 'BOOKMARK', object: { metadata: { resourceVersion: String(revision) } } })
+        deliver(
+          { ...watcher, metadataOnly: false },
+          { type: 'BOOKMARK', object: { metadata: { resourceVersion: String(revision) } } },
+        )
     },
     endWatches(how) {
       for (const { response } of watchers) void (how === 'end' ? response.end() : response.socket?.destroy())
@@ -335,7 +367,10 @@ function selects(query: URLSearchParams, object: FakeObject): boolean {
   return (query.get('labelSelector') ?? '').split(/,(?![^(]*\))/).every((part) => {
     const set = /^(\S+) (in|notin) \((.*)\)$/.exec(part)
     if (set !== null)
-      return (labels[set[1] ?? ''] !== undefined && (set[3] ?? '').split(',').includes(labels[set[1] ?? ''] ?? '')) === (set[2] === 'in')
+      return (
+        (labels[set[1] ?? ''] !== undefined && (set[3] ?? '').split(',').includes(labels[set[1] ?? ''] ?? '')) ===
+        (set[2] === 'in')
+      )
     const [key = '', value] = part.split('=')
     return key === '' || (value === undefined ? labels[key] !== undefined : labels[key] === value)
   })
@@ -350,7 +385,10 @@ function patched(before: FakeObject, patch: FakeObject, subresource: string | un
     const old = ((before['status'] as { conditions?: { type: string }[] } | undefined)?.conditions ?? []).filter(
       (one) => !conditions.some((other) => other.type === one.type),
     )
-    merged['status'] = { ...(merged['status'] as object), conditions: [...old, ...conditions.filter((one) => one.$patch !== 'delete')] }
+    merged['status'] = {
+      ...(merged['status'] as object),
+      conditions: [...old, ...conditions.filter((one) => one.$patch !== 'delete')],
+    }
   }
   return merged
 }

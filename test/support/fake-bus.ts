@@ -34,7 +34,13 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
     if (answer === 'silent') return
     const replySerial = message.serial
     if ('error' in answer) {
-      client.send({ type: messageType.error, replySerial, errorName: answer.error, signature: 's', body: [answer.text ?? ''] })
+      client.send({
+        type: messageType.error,
+        replySerial,
+        errorName: answer.error,
+        signature: 's',
+        body: [answer.text ?? ''],
+      })
     } else client.send({ type: messageType.methodReturn, replySerial, ...answer })
   }
 
@@ -57,7 +63,9 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
         greeting = Buffer.concat([greeting, chunk])
         const begin = greeting.indexOf('BEGIN\r\n')
         if (begin < 0 || options.authentication === 'silent') return
-        socket.write(options.authentication === 'rejected' ? 'REJECTED EXTERNAL\r\n' : 'OK 0123456789abcdef0123456789abcdef\r\n')
+        socket.write(
+          options.authentication === 'rejected' ? 'REJECTED EXTERNAL\r\n' : 'OK 0123456789abcdef0123456789abcdef\r\n',
+        )
         authenticated = true
         bytes = greeting.subarray(begin + 'BEGIN\r\n'.length)
       }
@@ -65,7 +73,8 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
         calls.push(message)
         const service = services.get(message.member ?? '')
         if (service) answer(client, message, service({ message, client }))
-        else answer(client, message, { error: 'org.freedesktop.DBus.Error.UnknownMethod', text: `no ${message.member}` })
+        else
+          answer(client, message, { error: 'org.freedesktop.DBus.Error.UnknownMethod', text: `no ${message.member}` })
       }
     })
   })
@@ -77,7 +86,8 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
     calls,
     clients,
     /** The members called so far, without the bus's own. */
-    calledMembers: () => calls.filter(({ destination }) => destination !== 'org.freedesktop.DBus').map(({ member }) => member),
+    calledMembers: () =>
+      calls.filter(({ destination }) => destination !== 'org.freedesktop.DBus').map(({ member }) => member),
     /** What a method answers from now on; the same each time, or made from the call. */
     answers(member: string, service: FakeAnswer | ((call: FakeCall) => FakeAnswer)) {
       services.set(member, typeof service === 'function' ? service : () => service)

@@ -29,7 +29,10 @@ const fixture = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}`
 export const fakeCaCert = fixture('ca.crt')
 
 /** Sources that know nothing of the machine the test runs on. */
-export function fakeSources(rules: readonly RegistryRule[], files: Readonly<Record<string, string>> = {}): EndpointSources {
+export function fakeSources(
+  rules: readonly RegistryRule[],
+  files: Readonly<Record<string, string>> = {},
+): EndpointSources {
   const list = async (path: string) => {
     const names = Object.keys(files)
       .filter((name) => name.startsWith(`${path}/`))
@@ -46,11 +49,18 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
   const requests: FakeRegistry['requests'] = []
   const token = 'token-of-the-fake'
 
-  const refuse = (response: ServerResponse, status: number, code: string, message: string, headers: Record<string, string> = {}) => {
+  const refuse = (
+    response: ServerResponse,
+    status: number,
+    code: string,
+    message: string,
+    headers: Record<string, string> = {},
+  ) => {
     response.writeHead(status, { 'content-type': 'application/json', ...headers })
     response.end(JSON.stringify({ errors: [{ code, message }] }))
   }
-  const basicOf = ({ username, password }: FakeLogin) => `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+  const basicOf = ({ username, password }: FakeLogin) =>
+    `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 
   const isAuthorized = (request: IncomingMessage, response: ServerResponse): boolean => {
     if (login === undefined) return true
@@ -103,7 +113,8 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
       response.writeHead(202, { location: `/v2/${repository}/blobs/uploads/1?state=abc` }).end()
     } else if (kind === 'blobs' && request.method === 'PUT') {
       const digest = url.searchParams.get('digest')
-      if (digest !== digestOf(body)) return refuse(response, 400, 'DIGEST_INVALID', 'provided digest did not match uploaded content')
+      if (digest !== digestOf(body))
+        return refuse(response, 400, 'DIGEST_INVALID', 'provided digest did not match uploaded content')
       blobs.set(`${repository}/${digest}`, body)
       response.writeHead(201).end()
     } else if (kind === 'blobs') {
@@ -135,10 +146,17 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
       blobs.set(`${repository}/${digest}`, bytes)
       return digest
     },
-    addManifest(repository: string, tag: string | undefined, document: object, mediaType = ociManifestType, raw?: Buffer): Digest {
+    addManifest(
+      repository: string,
+      tag: string | undefined,
+      document: object,
+      mediaType = ociManifestType,
+      raw?: Buffer,
+    ): Digest {
       const bytes = raw ?? Buffer.from(JSON.stringify(document))
       const digest = digestOf(bytes)
-      for (const name of [digest, ...(tag === undefined ? [] : [tag])]) manifests.set(`${repository}/${name}`, { bytes, mediaType })
+      for (const name of [digest, ...(tag === undefined ? [] : [tag])])
+        manifests.set(`${repository}/${name}`, { bytes, mediaType })
       return digest
     },
     addImage(repository: string, tag: string | undefined, layer: Buffer): Digest {

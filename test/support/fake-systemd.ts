@@ -21,13 +21,22 @@ export type FakeUnit = {
 export async function startFakeSystemd() {
   const bus = await startFakeBus()
   const units = new Map<string, FakeUnit>()
-  const byPath = (path = '') => units.get(decodeURIComponent(path.slice(path.lastIndexOf('/') + 1).replaceAll('_', '%')))
+  const byPath = (path = '') =>
+    units.get(decodeURIComponent(path.slice(path.lastIndexOf('/') + 1).replaceAll('_', '%')))
   const row = (name: string) => {
     const unit = units.get(name)
-    const { loadState = unit ? 'loaded' : 'not-found', activeState = 'inactive', subState = 'dead', job = 0 } = unit ?? {}
+    const {
+      loadState = unit ? 'loaded' : 'not-found',
+      activeState = 'inactive',
+      subState = 'dead',
+      job = 0,
+    } = unit ?? {}
     return [name, '', loadState, activeState, subState, '', '/org/freedesktop/systemd1/unit/x', job, '', '/']
   }
-  bus.answers('ListUnitsByNames', ({ message }) => ({ signature: 'a(ssssssouso)', body: [(message.body[0] as string[]).map(row)] }))
+  bus.answers('ListUnitsByNames', ({ message }) => ({
+    signature: 'a(ssssssouso)',
+    body: [(message.body[0] as string[]).map(row)],
+  }))
   bus.answers('ListUnitsByPatterns', () => ({ signature: 'a(ssssssouso)', body: [[...units.keys()].map(row)] }))
   bus.answers('Get', ({ message }) => ({
     signature: 'v',

@@ -1,13 +1,23 @@
 /**
- * The history oracle: every version of Nodes, slots, Skyhooks, pods and Events, recorded by watches, and what can be said of all of
- * them. Polling would miss the very states that must never be.
+ * The history oracle: every version of Nodes, slots, Skyhooks, pods and Events, recorded by watches, and what can be
+ * said of all of them. Polling would miss the very states that must never be.
+ * /
  */
 import { listAll } from '../../src/kube/list.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
 import { watchEvents } from '../../src/kube/watch.ts'
 import { paths } from '../e2e/kube.ts'
-import { applyVersion, emptyView, type Kind, keyOf, moments, type Moment, type Version, type View } from '../e2e/moments.ts'
+import {
+  applyVersion,
+  emptyView,
+  type Kind,
+  keyOf,
+  moments,
+  type Moment,
+  type Version,
+  type View,
+} from '../e2e/moments.ts'
 import { timeline } from '../e2e/timeline.ts'
 
 export type Occurrence = { readonly resourceVersion: number; readonly atMs: number }
@@ -16,14 +26,20 @@ export type Predicate = (view: View) => boolean
 export type History = {
   /** As of the last events that arrived. */
   readonly now: View
-  /** Resolves at the first version, from now on, at which it is so; the present state counts. `what` completes "it is … ". */
+  /**
+   * Resolves at the first version, from now on, at which it is so; the present state counts. `what` completes "it is …
+   * ".
+   */
   eventually(what: string, holds: Predicate, withinMs?: number): Promise<Occurrence>
   /** Throws unless at no version since the recording began the predicate found fault; it answers with what is wrong. */
   never(what: string, fault: (moment: Moment) => string | undefined | false): Promise<void>
   /** When it was so for the first time, and undefined where it never was. */
   first(holds: Predicate): Promise<Occurrence | undefined>
   /** Throws unless both were, the one at an earlier version than the other. */
-  before(earlier: readonly [what: string, holds: Predicate], later: readonly [what: string, holds: Predicate]): Promise<void>
+  before(
+    earlier: readonly [what: string, holds: Predicate],
+    later: readonly [what: string, holds: Predicate],
+  ): Promise<void>
   /** Distinct successive values of something, in order. */
   values<T>(of: (view: View) => T): Promise<T[]>
   /** The changes, one per line, for people. */
@@ -53,9 +69,13 @@ export async function record(api: KubeTransport): Promise<History> {
     for (const listener of listeners) listener()
   }
 
-  /** One uninterrupted watch: a gap would make every "never" worthless, so it breaks the record instead of being mended. */
+  /**
+   * One uninterrupted watch: a gap would make every "never" worthless, so it breaks the record instead of being mended.
+   */
   async function follow(kind: Kind): Promise<void> {
-    const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], { transform: (object) => object })
+    const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], {
+      transform: (object) => object,
+    })
     for (const object of items) {
       const initial = versionOf(kind, 'ADDED', object)
       start = applyVersion(start, initial)
@@ -87,15 +107,21 @@ export async function record(api: KubeTransport): Promise<History> {
   /** All that has been acknowledged to anybody before this call is in the record. */
   async function sync(): Promise<void> {
     for (const kind of kinds) {
-      const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], { transform: (object) => object })
-      const listed = new Map(items.map((object) => [keyOf(versionOf(kind, 'ADDED', object)), object.metadata.resourceVersion]))
+      const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], {
+        transform: (object) => object,
+      })
+      const listed = new Map(
+        items.map((object) => [keyOf(versionOf(kind, 'ADDED', object)), object.metadata.resourceVersion]),
+      )
       await until(`the watch of ${kind} has arrived at version ${resourceVersion}`, () => {
         const observed = now[kind]
         const isThere = ([key, version]: [string, string]): boolean =>
           Number(observed.get(key)?.metadata.resourceVersion ?? 0) >= Number(version)
         const isLater = ([key, object]: [string, { metadata: { resourceVersion: string } }]): boolean =>
           listed.has(key) || Number(object.metadata.resourceVersion) > Number(resourceVersion)
-        return [...listed].every((entry) => isThere(entry) || wasDeletedSince(kind, entry)) && [...observed].every(isLater)
+        return (
+          [...listed].every((entry) => isThere(entry) || wasDeletedSince(kind, entry)) && [...observed].every(isLater)
+        )
       })
     }
   }
@@ -103,7 +129,10 @@ export async function record(api: KubeTransport): Promise<History> {
   const wasDeletedSince = (kind: Kind, [key, listed]: readonly [string, string]): boolean =>
     versions.some(
       (version) =>
-        version.kind === kind && version.type === 'DELETED' && keyOf(version) === key && version.resourceVersion > Number(listed),
+        version.kind === kind &&
+        version.type === 'DELETED' &&
+        keyOf(version) === key &&
+        version.resourceVersion > Number(listed),
     )
 
   function until(what: string, holds: () => boolean, withinMs = defaultWithinMs): Promise<Occurrence> {
@@ -143,7 +172,8 @@ export async function record(api: KubeTransport): Promise<History> {
     async never(what, fault) {
       for (const moment of await all()) {
         const found = fault(moment)
-        if (found) throw new Error(`${what}: ${found}, at version ${moment.change.resourceVersion}\n${history.format()}`)
+        if (found)
+          throw new Error(`${what}: ${found}, at version ${moment.change.resourceVersion}\n${history.format()}`)
       }
     },
     async first(holds) {
@@ -156,7 +186,8 @@ export async function record(api: KubeTransport): Promise<History> {
     async before([earlierWhat, earlier], [laterWhat, later]) {
       const [one, other] = [await history.first(earlier), await history.first(later)]
       if (!one || !other) throw new Error(`it never was ${one ? laterWhat : earlierWhat}\n${history.format()}`)
-      if (one.resourceVersion >= other.resourceVersion) throw new Error(`${laterWhat} came before ${earlierWhat}\n${history.format()}`)
+      if (one.resourceVersion >= other.resourceVersion)
+        throw new Error(`${laterWhat} came before ${earlierWhat}\n${history.format()}`)
     },
     async values(of) {
       const found: ReturnType<typeof of>[] = []

@@ -1,16 +1,33 @@
-/** Short words for tests on the node model: a package `a` of the image `r/pkg`, what it runs, pods, and how a node looks. */
+/**
+ * Short words for tests on the node model: a package `a` of the image `r/pkg`, what it runs, pods, and how a node
+ * looks.
+ */
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { NodeSimulator } from './node-simulator.ts'
 import type { Pod } from '../../src/stages/drain/pods.ts'
 
-export const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({ version, image: 'r/pkg', ...change })
+export const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({
+  version,
+  image: 'r/pkg',
+  ...change,
+})
 export const packageWith = (interrupt?: Interrupt, change: Partial<PackageSpec> = {}): PackageSpec =>
   pkg('1.0.0', { ...(interrupt && { interrupt }), ...change })
 export const cron: Interrupt = { type: 'service', services: ['cron'] }
 export const reboot: Interrupt = { type: 'reboot' }
 
-export const install = ['a apply run.sh', 'a apply-check run_check.sh', 'a config run.sh', 'a config-check run_check.sh']
-export const upgrade = ['a upgrade run.sh', 'a upgrade-check run_check.sh', 'a config run.sh', 'a config-check run_check.sh']
+export const install = [
+  'a apply run.sh',
+  'a apply-check run_check.sh',
+  'a config run.sh',
+  'a config-check run_check.sh',
+]
+export const upgrade = [
+  'a upgrade run.sh',
+  'a upgrade-check run_check.sh',
+  'a config run.sh',
+  'a config-check run_check.sh',
+]
 export const uninstall = ['a uninstall run.sh', 'a uninstall-check run_check.sh']
 
 /** A node on which the package is complete. */
@@ -33,4 +50,5 @@ export const isCordoned = (node: NodeSimulator): boolean => node.node.spec?.unsc
 export const cordonMarks = (node: NodeSimulator): string[] =>
   Object.keys(node.node.metadata.annotations ?? {}).filter((key) => /cordon|keepOff|autoscaler|karpenter/.test(key))
 /** What ran in a mode. */
-export const linesOfMode = (node: NodeSimulator, mode: string): string[] => node.executedSteps.filter((line) => line.split(' ')[1] === mode)
+export const linesOfMode = (node: NodeSimulator, mode: string): string[] =>
+  node.executedSteps.filter((line) => line.split(' ')[1] === mode)

@@ -1,27 +1,33 @@
-import type { InterruptRun, Journal } from '../../src/schemas/journal.ts'
-import { emptyJournal } from '../../src/schemas/journal.ts'
+import { type InterruptRun, type Journal, emptyJournal } from '../../src/schemas/journal.ts'
 import type { StatusReadResult } from '../../src/schemas/package-status.ts'
 import type { KubernetesNode, NodeCondition } from '../../src/schemas/kubernetes.ts'
 import type { Mode, PackageConfig, Step } from '../../src/schemas/package-config.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
-import type { Action, PackageImage, Plan, StageEvent, TimedReason } from '../../src/stages/model/plan.ts'
-import { preparationKey } from '../../src/stages/model/plan.ts'
+import {
+  type Action,
+  type PackageImage,
+  type Plan,
+  type StageEvent,
+  type TimedReason,
+  preparationKey,
+} from '../../src/stages/model/plan.ts'
 import type { PodWatch } from '../../src/stages/drain/drain.ts'
 import type { Pod } from '../../src/stages/drain/pods.ts'
-import type {
-  AttemptObservation,
-  Eviction,
-  InterruptObservation,
-  OwnSlot,
-  Preparation,
-  SkyhookView,
-  SlotDenial,
-  StepEnd,
-  Snapshot,
-  OnTestFinished,
+import {
+  type AttemptObservation,
+  type Eviction,
+  type InterruptObservation,
+  type OwnSlot,
+  type Preparation,
+  type SkyhookView,
+  type SlotDenial,
+  type StepEnd,
+  type Snapshot,
+  type OnTestFinished,
+  known,
+  unknown,
 } from '../../src/stages/model/snapshot.ts'
-import { known, unknown } from '../../src/stages/model/snapshot.ts'
 
 /**
  * One node in a test: holds what the world would hold and carries out what `decide` asks for, instantly and faithfully.
@@ -165,7 +171,10 @@ export class NodeSimulator {
 
   /** nodeState in short: `a|1.0.0: config/complete`. */
   state(skyhook = 's'): string[] {
-    const entries = JSON.parse(this.annotation(`nodeState_${skyhook}`) ?? '{}') as Record<string, { stage: string; state: string }>
+    const entries = JSON.parse(this.annotation(`nodeState_${skyhook}`) ?? '{}') as Record<
+      string,
+      { stage: string; state: string }
+    >
     return Object.entries(entries).map(([key, { stage, state }]) => `${key}: ${stage}/${state}`)
   }
 
@@ -209,7 +218,11 @@ export class NodeSimulator {
       case 'createRecoverySlot': {
         const { name, uid } = action.view.metadata
         if (!this.areSlotsGranted && action.do === 'acquireSlot') {
-          this.slotDenials.set(name, { message: 'all slots are held', nextRequestAtMs: this.nowMs + 10_000, sinceMs: this.nowMs })
+          this.slotDenials.set(name, {
+            message: 'all slots are held',
+            nextRequestAtMs: this.nowMs + 10_000,
+            sinceMs: this.nowMs,
+          })
           return false
         }
         this.slotDenials.delete(name)
@@ -242,7 +255,9 @@ export class NodeSimulator {
         const code = this.exitCodes.get(`${action.record.name} ${mode}`) ?? 0
         this.attempts.set(
           action.attempt.id,
-          this.hangingPackages.has(action.record.name) ? { state: 'running' } : { state: 'ended', end: { outcome: 'exited', code } },
+          this.hangingPackages.has(action.record.name)
+            ? { state: 'running' }
+            : { state: 'ended', end: { outcome: 'exited', code } },
         )
         return true
       }
@@ -299,7 +314,11 @@ export class NodeSimulator {
     const others = (this.node.status?.conditions ?? []).filter(({ type }) => type !== 'Ready')
     this.node = {
       ...this.node,
-      status: { ...this.node.status, conditions: [...others, { type: 'Ready', status }], nodeInfo: { bootID: this.bootId } },
+      status: {
+        ...this.node.status,
+        conditions: [...others, { type: 'Ready', status }],
+        nodeInfo: { bootID: this.bootId },
+      },
     }
   }
 
@@ -334,7 +353,12 @@ export class NodeSimulator {
       contentHashes: new Map(),
     }
     const isReferenceMissing = (references?.env ?? []).some(({ name }) => this.missingReferences.has(name))
-    const failed: Preparation = { state: 'failed', reason: 'ReferenceMissing', message: 'it is not there', retryAtMs: this.nowMs + 30_000 }
+    const failed: Preparation = {
+      state: 'failed',
+      reason: 'ReferenceMissing',
+      message: 'it is not there',
+      retryAtMs: this.nowMs + 30_000,
+    }
     this.preparations.set(key, isReferenceMissing ? failed : ready)
     this.preparations.set(preparationKey({ ...image, digest: ready.digest }), ready)
     return true
@@ -350,12 +374,15 @@ export class NodeSimulator {
     if (this.arePatchesDelayed) return false
     this.patches++
     const hasConditions = patch.conditions.length > 0 || patch.removedConditions.length > 0
-    if (hasConditions && (patch.unschedulable !== undefined || patch.taints)) throw new Error('no request takes spec and conditions')
+    if (hasConditions && (patch.unschedulable !== undefined || patch.taints))
+      throw new Error('no request takes spec and conditions')
     const merged = (
       before: Readonly<Record<string, string>> = {},
       change: Readonly<Record<string, string | null>>,
     ): Record<string, string> =>
-      Object.fromEntries(Object.entries({ ...before, ...change }).filter((entry): entry is [string, string] => entry[1] !== null))
+      Object.fromEntries(
+        Object.entries({ ...before, ...change }).filter((entry): entry is [string, string] => entry[1] !== null),
+      )
     const types = new Set([...patch.removedConditions, ...patch.conditions.map(({ type }) => type)])
     const conditions: NodeCondition[] = [
       ...(this.node.status?.conditions ?? []).filter(({ type }) => !types.has(type)),
@@ -398,7 +425,12 @@ export function simplePackage(modes?: Partial<Record<Mode, readonly Step[]>>): P
     [stage, [step('run.sh')]] as const,
     [`${stage}-check`, [step('run_check.sh')]] as const,
   ])
-  return { packageName: 'pkg', packageVersion: '1.0.0', expectedConfigFiles: [], modes: modes ?? Object.fromEntries(every) }
+  return {
+    packageName: 'pkg',
+    packageVersion: '1.0.0',
+    expectedConfigFiles: [],
+    modes: modes ?? Object.fromEntries(every),
+  }
 }
 
 export const guardedStep = (path: string): Step => step(path, { idempotence: 'agent' })

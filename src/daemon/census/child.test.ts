@@ -4,7 +4,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { readCensusLine, readCensusSettings, type CensusLine, type CensusSettings } from '../../census/messages.ts'
 import { createCensusSupervisor, type CensusSupervisor } from './child.ts'
 
-const settings: CensusSettings = { v: 1, version: '1', nodeName: 'n1', podName: 'p1', namespace: 'skyhook', agentPodSelector: 'a=b' }
+const settings: CensusSettings = {
+  v: 1,
+  version: '1',
+  nodeName: 'n1',
+  podName: 'p1',
+  namespace: 'skyhook',
+  agentPodSelector: 'a=b',
+}
 const heartbeat = (nodes: number): string => JSON.stringify({ kind: 'heartbeat', nodes, skyhooks: 0, rssBytes: 1 })
 /** Says how many nodes after it has read its settings, then runs until its stdin ends. */
 const wellBehaved = `process.stdin.once('data', (d) => console.log(${JSON.stringify(heartbeat(7))} + '\\nno line of ours\\n' + JSON.stringify({kind:'log',level:'info',message:JSON.parse(d).nodeName,fields:{}}))).on('end', () => process.exit(0))`
@@ -74,7 +81,10 @@ test('one that dies is started again, and the second death within ten minutes is
   expect([exits, crashLoops]).toEqual([['it ended with code 3'], []])
   nowMs = 9 * 60_000
   await vi.waitFor(
-    () => expect(crashLoops).toEqual(['30 min: the census died twice within ten minutes here, the last time because it ended with code 3']),
+    () =>
+      expect(crashLoops).toEqual([
+        '30 min: the census died twice within ten minutes here, the last time because it ended with code 3',
+      ]),
     { timeout: 5_000 },
   )
   term.abort(new Error('stands back'))
@@ -136,7 +146,10 @@ describe('the lines between them', () => {
     expect(readCensusSettings(JSON.stringify(settings))).toEqual(settings)
   })
 
-  test.each(['', '{', 'null', '7', '{"kind":"other"}', '(node:1) Warning: x'])('%j is no line of the census', (line) => {
-    expect(readCensusLine(line)).toBeUndefined()
-  })
+  test.each(['', '{', 'null', '7', '{"kind":"other"}', '(node:1) Warning: x'])(
+    '%j is no line of the census',
+    (line) => {
+      expect(readCensusLine(line)).toBeUndefined()
+    },
+  )
 })

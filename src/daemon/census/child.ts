@@ -1,4 +1,7 @@
-/** The agent's side of the census: runs it as a child process for the length of a term, so that no agent carries its memory. */
+/**
+ * The agent's side of the census: runs it as a child process for the length of a term, so that no agent carries its
+ * memory.
+ */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { abortableSleep } from '../../kube/retry.ts'
 import { readLines } from '../../kube/watch.ts'
@@ -24,9 +27,10 @@ export type CensusSupervisor = {
 }
 
 /**
- * Limits of the census's heap, in MB: 5,000 nodes with 60 labels and 5 Skyhooks each run within 72, so there is room for twice as many
- * (test/cluster/census-size.test.ts prints what it takes). A small young generation keeps what is resident near what is used. A census that
- * needs more dies alone, and not its agent.
+ * Limits of the census's heap, in MB: 5,000 nodes with 60 labels and 5 Skyhooks each run within 72, so there is room
+ * for twice as many (test/cluster/census-size.test.ts prints what it takes). A small young generation keeps what is
+ * resident near what is used. A census that needs more dies alone, and not its agent.
+ * /
  */
 export const censusFlags = ['--max-old-space-size=128', '--max-semi-space-size=2'] as const
 const restartDelayMs = 1_000
@@ -47,7 +51,9 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
     running = child
     const exited = new Promise<string>((resolve) => {
       child.on('error', (error) => resolve(error.message))
-      child.on('exit', (code, signal) => resolve(signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`))
+      child.on('exit', (code, signal) =>
+        resolve(signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`),
+      )
     })
     let killTimer: NodeJS.Timeout | undefined
     const stop = (): void => {
@@ -88,7 +94,10 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
         deathsMs = [...deathsMs.filter((atMs) => diedMs - atMs < deathWindowMs), diedMs]
         if (deathsMs.length >= 2) {
           deathsMs = []
-          options.onCrashLoop(resignMs, `the census died twice within ten minutes here, the last time because ${exitReason}`)
+          options.onCrashLoop(
+            resignMs,
+            `the census died twice within ten minutes here, the last time because ${exitReason}`,
+          )
         }
         await abortableSleep(restartDelayMs, term).catch(() => {}) // the term ends: so does this loop
       }

@@ -2,13 +2,15 @@ import { defaultAgentPodSelector } from '../../census/messages.ts'
 import { createCensusSupervisor } from './child.ts'
 import { startElection } from '../../lease/election.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
-import { errorField } from '../telemetry/log.ts'
-import type { Log } from '../telemetry/log.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Settings } from '../settings/settings.ts'
 import { version } from '../settings/version.ts'
 
-/** The agent's candidacy for the census: while it is elected, a child process counts for the whole cluster. It grants nothing. */
+/**
+ * The agent's candidacy for the census: while it is elected, a child process counts for the whole cluster. It grants
+ * nothing.
+ */
 export type CensusCampaign = {
   isLeader(): boolean
   /** Resolves after the signal, when the Lease was given back so that another agent takes it at once. */
@@ -34,7 +36,8 @@ export function campaignForCensus(options: {
     },
     onLine(line) {
       if (line.kind === 'log') log[line.level](line.fields, line.message)
-      else if (line.kind === 'requests') for (const { verb, code, count } of line.counts) metrics.apiRequest(verb, code, count)
+      else if (line.kind === 'requests')
+        for (const { verb, code, count } of line.counts) metrics.apiRequest(verb, code, count)
     },
     onExit: (how) => log.warn({ cause: how }, 'census died'),
     onCrashLoop: (resignForMs, why) => {

@@ -1,5 +1,4 @@
-import type { KubeObject, ObjectList } from '../../kube/objects.ts'
-import { metadataOnlyListAccept } from '../../kube/objects.ts'
+import { type KubeObject, type ObjectList, metadataOnlyListAccept } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { State } from '../state/state.ts'
 

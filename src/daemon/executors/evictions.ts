@@ -2,18 +2,21 @@ import { isNotFound } from '../../kube/errors.ts'
 import { evict } from '../../kube/evict.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Pod } from '../../stages/drain/pods.ts'
-import { errorField } from '../telemetry/log.ts'
-import type { Log } from '../telemetry/log.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
 import type { State } from '../state/state.ts'
 
-/** A replacement that is about to be ready frees the budget within a second or two; a budget that stays used is not requested more often than this. */
+/**
+ * A replacement that is about to be ready frees the budget within a second or two; a budget that stays used is not
+ * requested more often than this.
+ */
 const initialRetryMs = 1_000
 const maxRetryMs = 5_000
 const unknownRetryMs = 2_000
 
 /**
- * How long to wait after a refusal where the server does not say: as long as refused already, from 1 s to 5 s, give or take a quarter
- * by `random` (0 to 1).
+ * How long to wait after a refusal where the server does not say: as long as refused already, from 1 s to 5 s, give or
+ * take a quarter by `random` (0 to 1).
+ * /
  */
 export const evictionRetryMs = (refusedForMs: number, random: number): number =>
   Math.min(maxRetryMs, Math.max(initialRetryMs, refusedForMs)) * (0.75 + random / 2)
@@ -66,10 +69,18 @@ export async function evictPod(ports: EvictionPorts, { metadata }: Pod, isForced
   }
 }
 
-async function deletePod(transport: KubeTransport, { namespace, name, uid }: Pod['metadata'], signal: AbortSignal): Promise<void> {
+async function deletePod(
+  transport: KubeTransport,
+  { namespace, name, uid }: Pod['metadata'],
+  signal: AbortSignal,
+): Promise<void> {
   try {
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } }
-    await transport.json('DELETE', `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`, { body, signal })
+    await transport.json(
+      'DELETE',
+      `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`,
+      { body, signal },
+    )
   } catch (error) {
     if (!isNotFound(error)) throw error
   }

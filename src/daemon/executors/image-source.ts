@@ -1,12 +1,9 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { HostFiles } from '../../packages/oci/read/certs-directory.ts'
-import { parseDockerConfig } from '../../packages/oci/read/credentials.ts'
-import type { Credential } from '../../packages/oci/read/credentials.ts'
-import { isDigest } from '../../packages/oci/digest.ts'
-import type { Digest } from '../../packages/oci/digest.ts'
+import { parseDockerConfig, type Credential } from '../../packages/oci/read/credentials.ts'
+import { isDigest, type Digest } from '../../packages/oci/digest.ts'
 import type { RegistryRule } from '../../packages/oci/read/endpoints.ts'
-import { imageErrorCode } from '../../packages/oci/errors.ts'
-import type { ImageErrorCode } from '../../packages/oci/errors.ts'
+import { imageErrorCode, type ImageErrorCode } from '../../packages/oci/errors.ts'
 import { hostFiles } from '../../packages/oci/read/host-files.ts'
 import { packageReference } from '../../packages/oci/reference.ts'
 import type { RegistrySettings } from '../../packages/oci/read/registry.ts'
@@ -14,8 +11,7 @@ import type { ReferencePort } from '../../packages/step/references.ts'
 import { openImageStore } from '../../packages/store/image-store.ts'
 import { unpackInChild } from '../../packages/store/unpack-child.ts'
 import type { PackageImage } from '../../stages/model/plan.ts'
-import { errorField } from '../telemetry/log.ts'
-import type { Log } from '../telemetry/log.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
 import type { Settings } from '../settings/settings.ts'
 
 export type ImageSourcePorts = {
@@ -28,9 +24,16 @@ export type ImageSourcePorts = {
 
 export type FetchOutcome =
   | { readonly outcome: 'fetched'; readonly digest: string }
-  | { readonly outcome: 'failed'; readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable'; readonly message: string }
+  | {
+      readonly outcome: 'failed'
+      readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable'
+      readonly message: string
+    }
 
-/** Package images as this node gets them: the store on the host, and registries with the cluster's logins and authorities. */
+/**
+ * Package images as this node gets them: the store on the host, and registries with the cluster's logins and
+ * authorities.
+ */
 export type ImageSource = {
   fetch(image: PackageImage): Promise<FetchOutcome>
   /** Path on the host. */
@@ -45,7 +48,9 @@ export function createImageSource({ root, settings, references, log, signal }: I
   const store = root
     .mkdirp(folder, 0o700)
     .then(() => root.resolve(folder))
-    .then((path) => openImageStore(path, { unpack: (request, unpackSignal) => unpackInChild(request, { signal: unpackSignal }) }))
+    .then((path) =>
+      openImageStore(path, { unpack: (request, unpackSignal) => unpackInChild(request, { signal: unpackSignal }) }),
+    )
   store.catch(() => undefined) // whoever asks for an image hears of it
 
   const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`
@@ -61,7 +66,8 @@ export function createImageSource({ root, settings, references, log, signal }: I
         if (missing.logins.length + missing.authorities.length > 0)
           log.warn(missing, 'Secrets that the chart names for registries are missing, or hold no login or no authority')
         const storedImage = await (await store).ensureImage(reference, { registry, signal })
-        if (storedImage.isNew) log.info({ image: image.image, version: image.version, digest: storedImage.digest }, 'image fetched')
+        if (storedImage.isNew)
+          log.info({ image: image.image, version: image.version, digest: storedImage.digest }, 'image fetched')
         return { outcome: 'fetched', digest: storedImage.digest }
       } catch (error) {
         signal.throwIfAborted()
@@ -70,7 +76,9 @@ export function createImageSource({ root, settings, references, log, signal }: I
     },
     contentOf,
     async collect(keep) {
-      const removed = await (await store).collect(new Set([...keep].filter((digest): digest is Digest => isDigest(digest))))
+      const removed = await (await store).collect(
+        new Set([...keep].filter((digest): digest is Digest => isDigest(digest))),
+      )
       if (removed.length > 0) log.info({ removed }, 'images removed that nothing needs any more')
     },
   }
@@ -79,7 +87,12 @@ export function createImageSource({ root, settings, references, log, signal }: I
 /** Secrets named in the chart's values that give nothing. */
 type MissingSecrets = { readonly logins: string[]; readonly authorities: string[] }
 
-function fetchFailure({ image, version, digest }: PackageImage, error: unknown, missing: MissingSecrets, folder: string): FetchOutcome {
+function fetchFailure(
+  { image, version, digest }: PackageImage,
+  error: unknown,
+  missing: MissingSecrets,
+  folder: string,
+): FetchOutcome {
   const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
   const code = imageErrorCode(error)
   const { error: detail } = errorField(error)
@@ -99,7 +112,11 @@ function fetchFailure({ image, version, digest }: PackageImage, error: unknown, 
 }
 
 /** What to do, where the registry's words leave that open. */
-function hintFor(code: ImageErrorCode, isByDigest: boolean, { logins, authorities }: MissingSecrets): string | undefined {
+function hintFor(
+  code: ImageErrorCode,
+  isByDigest: boolean,
+  { logins, authorities }: MissingSecrets,
+): string | undefined {
   if (code === 'not-found')
     return isByDigest
       ? 'Is containerSHA the digest of an image of this repository?'

@@ -1,8 +1,13 @@
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import { reboot } from '../../host/systemd/reboot.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { confirmRestart, restartService, serviceUnit } from '../../host/systemd/service-restart.ts'
-import type { RestartFailure, RestartOutcome } from '../../host/systemd/service-restart.ts'
+import {
+  confirmRestart,
+  restartService,
+  serviceUnit,
+  type RestartFailure,
+  type RestartOutcome,
+} from '../../host/systemd/service-restart.ts'
 import type { Units } from '../../host/systemd/units.ts'
 import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
 import { resourceId, stateDir } from '../../packages/layout.ts'
@@ -17,8 +22,9 @@ import type { SlotManager } from '../slots/slot-manager.ts'
 import type { State } from '../state/state.ts'
 
 /**
- * Carries out a merged interrupt that the journal has. What it is about to do to the host is written down first, so that an
- * agent that was killed in the middle asks what became of it instead of doing it again.
+ * Carries out a merged interrupt that the journal has. What it is about to do to the host is written down first, so
+ * that an agent that was killed in the middle asks what became of it instead of doing it again.
+ * /
  */
 export type Interrupter = {
   interrupt(action: Extract<Action, { do: 'interrupt' }>): Promise<void>
@@ -36,7 +42,13 @@ type InterruptProgress = {
 }
 
 /** After their restart the kubelet says Ready before it is. */
-const runtimeUnits = new Set(['kubelet.service', 'containerd.service', 'crio.service', 'docker.service', 'cri-dockerd.service'])
+const runtimeUnits = new Set([
+  'kubelet.service',
+  'containerd.service',
+  'crio.service',
+  'docker.service',
+  'cri-dockerd.service',
+])
 /** What the operator's restartAllServices really does: the kernel settings are read again, no service is restarted. */
 const sysctlUnit = 'systemd-sysctl.service'
 
@@ -80,11 +92,17 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     const { skipNamespaces } = settings.drain
     const pod = blockingPod(await pods.listNow(signal), view.spec, { skipNamespaces, singleNode: state.singleNode })
     if (pod) return `pod ${pod.metadata.namespace}/${pod.metadata.name} is on the node`
-    const isSlotHeld = await slots.report(view.metadata.uid, run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting')
+    const isSlotHeld = await slots.report(
+      view.metadata.uid,
+      run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting',
+    )
     return isSlotHeld ? undefined : 'the slot is not ours any more'
   }
 
-  /** `wasVerified`: just now, by this agent. One that goes on with what another began, or after the bus was away, looks before it asks. */
+  /**
+   * `wasVerified`: just now, by this agent. One that goes on with what another began, or after the bus was away, looks
+   * before it asks.
+   */
   async function restartServices(
     action: InterruptAction,
     progress: InterruptProgress,
@@ -122,7 +140,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
         outcome = await restartService(units, unit, before, { signal })
         if (outcome.outcome === 'unknown') outcome = await confirmRestart(units, unit, before, { signal })
       }
-      if (outcome.outcome === 'not-needed') log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service left alone')
+      if (outcome.outcome === 'not-needed')
+        log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service left alone')
       if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
       if (outcome.outcome === 'not-requested') throw new Error(`${unit}: ${outcome.detail}`) // the bus is away: the same interrupt goes on later
       const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
@@ -185,8 +204,20 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (outcome?.state === 'done' || run.interrupt.type === 'reboot') {
         for (const { name, version, work, pendingInterrupt } of records) {
           if (!work || pendingInterrupt) continue // still owed: it failed for this one
-          const instance = { skyhook, skyhookUid: skyhookUid(state, skyhook), generation: work.generation, name, version }
-          await publishInterruptFlags(root, stateDir(settings, skyhook), resourceId(instance), run.interrupt, Date.now())
+          const instance = {
+            skyhook,
+            skyhookUid: skyhookUid(state, skyhook),
+            generation: work.generation,
+            name,
+            version,
+          }
+          await publishInterruptFlags(
+            root,
+            stateDir(settings, skyhook),
+            resourceId(instance),
+            run.interrupt,
+            Date.now(),
+          )
         }
       }
       await root.remove(progressFile(run))

@@ -3,15 +3,15 @@ import type { HostRoot } from '../../host/fs/host-root.ts'
 import { loadPackage } from '../../packages/step/load-package.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import { formatMissing, resolveReferences } from '../../packages/step/references.ts'
-import type { PackageImage, References } from '../../stages/model/plan.ts'
-import { preparationKey } from '../../stages/model/plan.ts'
+import { type PackageImage, type References, preparationKey } from '../../stages/model/plan.ts'
 import type { Preparation } from '../../stages/model/snapshot.ts'
-import { createImageSource } from './image-source.ts'
-import type { ImageSourcePorts } from './image-source.ts'
+import { createImageSource, type ImageSourcePorts } from './image-source.ts'
 import { errorField } from '../telemetry/log.ts'
 import type { State } from '../state/state.ts'
 
-/** First wait after a failed pull, doubled up to the longest; the registry is asked by every node, so not too eagerly. */
+/**
+ * First wait after a failed pull, doubled up to the longest; the registry is asked by every node, so not too eagerly.
+ */
 const initialRetryMs = 5_000
 const maxRetryMs = 300_000
 
@@ -22,7 +22,10 @@ export type Preparer = {
   prepare(image: PackageImage): Promise<void>
   /** Folder on the host with the content of an image that was prepared before. */
   readonly contentOf: (digest: string) => string
-  /** Removes the content that neither the journal nor a preparation needs; does nothing while something is being prepared. */
+  /**
+   * Removes the content that neither the journal nor a preparation needs; does nothing while something is being
+   * prepared.
+   */
   collect(journal: Journal): Promise<void>
 }
 
@@ -47,10 +50,16 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
     const fetched = await source.fetch(image)
     if (fetched.outcome === 'failed') return recordFailure(key, fetched.reason, fetched.message)
     const loaded = await loadPackage(root, source.contentOf(fetched.digest))
-    if (loaded.outcome === 'invalid') return recordFailure(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
+    if (loaded.outcome === 'invalid')
+      return recordFailure(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
     for (const warning of loaded.warnings)
       log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
-    const ready: Preparation = { state: 'ready', digest: fetched.digest, config: loaded.config, contentHashes: loaded.contentHashes }
+    const ready: Preparation = {
+      state: 'ready',
+      digest: fetched.digest,
+      config: loaded.config,
+      contentHashes: loaded.contentHashes,
+    }
     const { references, ...content } = image
     state.preparations.set(preparationKey({ ...content, digest: fetched.digest }), ready) // begun work asks by digest
     const missing = references && (await findMissing(references))
@@ -61,10 +70,19 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
     }
   }
 
-  async function findMissing({ env, resources }: References): Promise<{ reason: FailureReason; message: string } | undefined> {
+  async function findMissing({
+    env,
+    resources,
+  }: References): Promise<{ reason: FailureReason; message: string } | undefined> {
     const { nodeName, hostIp, namespace } = settings
-    const resolved = await resolveReferences({ env, resources, fields: { nodeName, hostIp, namespace }, port: ports.references })
-    if (resolved.outcome === 'missing') return { reason: 'ReferenceMissing', message: formatMissing(resolved.references) }
+    const resolved = await resolveReferences({
+      env,
+      resources,
+      fields: { nodeName, hostIp, namespace },
+      port: ports.references,
+    })
+    if (resolved.outcome === 'missing')
+      return { reason: 'ReferenceMissing', message: formatMissing(resolved.references) }
     return resolved.outcome === 'invalid' ? { reason: 'InvalidSpec', message: resolved.problems.join('; ') } : undefined
   }
 
@@ -88,7 +106,8 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
           Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : [])),
         ),
       )
-      for (const preparation of state.preparations.values()) if (preparation.state === 'ready') usedDigests.add(preparation.digest)
+      for (const preparation of state.preparations.values())
+        if (preparation.state === 'ready') usedDigests.add(preparation.digest)
       pendingCollection = source
         .collect(usedDigests)
         .catch((error: unknown) => log.warn(errorField(error), 'old images could not be removed'))

@@ -22,7 +22,11 @@ beforeEach(async () => {
   shutdown = new AbortController()
   state = newState(emptyJournal(''), 'boot')
   server.put(nodes, { metadata: { name: 'n' }, spec: {} })
-  source = followNode(transport, 'n', { onNode: (node) => (state.node = node), onFact: () => undefined, signal: shutdown.signal })
+  source = followNode(transport, 'n', {
+    onNode: (node) => (state.node = node),
+    onFact: () => undefined,
+    signal: shutdown.signal,
+  })
   await source.synced
 })
 
@@ -36,7 +40,8 @@ const observedVersion = (): string => state.node?.metadata.resourceVersion ?? ''
 const uncordon = async (computedFrom: string): Promise<void> =>
   await publish(transport, source, state, { ...emptyPatch(), unschedulable: false }, computedFrom, shutdown.signal)
 const patchCount = (): number => server.requests.filter(({ method }) => method === 'PATCH').length
-const isCordoned = (): boolean => (server.get(nodes, 'n')?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
+const isCordoned = (): boolean =>
+  (server.get(nodes, 'n')?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
 
 test('what was computed from the Node of now is written, and seen before it returns', async () => {
   const before = observedVersion()

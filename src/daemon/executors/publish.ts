@@ -1,20 +1,27 @@
-import type { WritableNodeCondition as WrittenCondition, WritableTaint as WrittenTaint } from '../../kube/node-writer.ts'
-import { patchNode } from '../../kube/node-writer.ts'
+import {
+  type WritableNodeCondition as WrittenCondition,
+  type WritableTaint as WrittenTaint,
+  patchNode,
+} from '../../kube/node-writer.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodePatch } from '../../stages/model/plan.ts'
 import type { NodeSource } from '../state/node.ts'
 import type { State } from '../state/state.ts'
 
-/** Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409. */
+/**
+ * Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409.
+ */
 const watchTimeoutMs = 2_000
 /** The node controller answers a cordon within some 20 ms. Without it, the conditions come so much later. */
 const taintTimeoutMs = 200
 
 /**
- * Writes the Node's differences to the version they were computed from. Where the state has a newer Node by now (it changes while the
- * journal is written), nothing is sent: the differences are not to that one, and the decision it has woken computes anew. Returns once the watch shows the result, so
- * that the next decision sees its own writing, and after a cordon also the taint that follows: what is written before that is a conflict.
- * A conflict is ordinary (the kubelet writes too): the next decision computes anew.
+ * Writes the Node's differences to the version they were computed from. Where the state has a newer Node by now (it
+ * changes while the journal is written), nothing is sent: the differences are not to that one, and the decision it has
+ * woken computes anew. Returns once the watch shows the result, so that the next decision sees its own writing, and
+ * after a cordon also the taint that follows: what is written before that is a conflict. A conflict is ordinary (the
+ * kubelet writes too): the next decision computes anew.
+ * /
  */
 export async function publish(
   transport: KubeTransport,

@@ -39,8 +39,15 @@ describe('crash points', () => {
   })
 
   test('record every passage with its number', () => {
-    hitAll(failpointsOf({ SKYHOOKD_FAILPOINT_RECORD: '/record' }), 'bus:RestartUnit', 'bus:RestartUnit', 'api:POST-leases')
-    expect(readFileSync(join(folder, 'record'), 'utf8')).toBe('bus:RestartUnit#1\nbus:RestartUnit#2\napi:POST-leases#1\n')
+    hitAll(
+      failpointsOf({ SKYHOOKD_FAILPOINT_RECORD: '/record' }),
+      'bus:RestartUnit',
+      'bus:RestartUnit',
+      'api:POST-leases',
+    )
+    expect(readFileSync(join(folder, 'record'), 'utf8')).toBe(
+      'bus:RestartUnit#1\nbus:RestartUnit#2\napi:POST-leases#1\n',
+    )
   })
 
   test('take orders from a file while the agent runs, and count anew for each', () => {

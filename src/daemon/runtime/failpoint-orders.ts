@@ -1,4 +1,7 @@
-/** What tests order at crash points (src/host/fs/failpoint.ts). In ordinary life there is no order, and nothing here does anything. */
+/**
+ * What tests order at crash points (src/host/fs/failpoint.ts). In ordinary life there is no order, and nothing here
+ * does anything.
+ */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -7,10 +10,12 @@ import type { KubeTransport } from '../../kube/transport.ts'
  * Passages are counted by name, from 1: `fsync:journal#3` is the third.
  *
  * `SKYHOOKD_FAILPOINT=name#n` kills the agent there with SIGKILL, once in the life of the host.
- * `SKYHOOKD_FAILPOINT=@FILE` takes orders from a file of the host, as long as the agent runs: one line `RUN kill|stop|none name#n`, where
- * `stop` means SIGSTOP. Another run, another count. The file is renamed to FILE.done when it is carried out, and every passage
- * of a run is a line `RUN name#n` of FILE.passed; an agent that is started again in the middle of a run goes on counting there.
- * `SKYHOOKD_FAILPOINT_RECORD=FILE` appends every passage to that file of the host.
+ * `SKYHOOKD_FAILPOINT=@FILE` takes orders from a file of the host, as long as the agent runs: one line `RUN
+ * kill|stop|none name#n`, where `stop` means SIGSTOP. Another run, another count. The file is renamed to FILE.done when
+ * it is carried out, and every passage of a run is a line `RUN name#n` of FILE.passed; an agent that is started again
+ * in the middle of a run goes on counting there. `SKYHOOKD_FAILPOINT_RECORD=FILE` appends every passage to that file of
+ * the host.
+ * /
  */
 export type Failpoints = { hit(name: string): void }
 
@@ -92,7 +97,8 @@ function recordedHits(file: string, run: string): string[] {
 
 function createHitCounter(hits: readonly string[] = []): { next(name: string): string } {
   const counts = new Map<string, number>()
-  for (const hitId of hits) counts.set(hitId.slice(0, hitId.lastIndexOf('#')), Number(hitId.slice(hitId.lastIndexOf('#') + 1)))
+  for (const hitId of hits)
+    counts.set(hitId.slice(0, hitId.lastIndexOf('#')), Number(hitId.slice(hitId.lastIndexOf('#') + 1)))
   return {
     next(name) {
       const count = (counts.get(name) ?? 0) + 1

@@ -7,8 +7,10 @@ const trimIntervalMs = 10_000
 const minSpareBytes = 2 ** 20
 
 /**
- * Gives memory back to the host that the heap keeps without need. V8 does so by itself only when memory is short, and a heap that grew
- * in minutes of work would stay as large for the weeks without any. Until the signal aborts; does not keep the process alive.
+ * Gives memory back to the host that the heap keeps without need. V8 does so by itself only when memory is short, and a
+ * heap that grew in minutes of work would stay as large for the weeks without any. Until the signal aborts; does not
+ * keep the process alive.
+ * /
  */
 export function startHeapTrim(signal: AbortSignal, intervalMs = trimIntervalMs): void {
   let sizeAfterTrimBytes = 0
@@ -22,9 +24,10 @@ export function startHeapTrim(signal: AbortSignal, intervalMs = trimIntervalMs):
 }
 
 /**
- * From here on V8 does without its best compiler, which is for programs that compute: its pages of the program's file and its working memory
- * are some MiB. The next one, which is quick and small, stays: without that one, too, work takes a third longer. Called once what Node ships
- * is loaded: with other flags V8 refuses its compiled form.
+ * From here on V8 does without its best compiler, which is for programs that compute: its pages of the program's file
+ * and its working memory are some MiB. The next one, which is quick and small, stays: without that one, too, work takes
+ * a third longer. Called once what Node ships is loaded: with other flags V8 refuses its compiled form.
+ * /
  */
 export function disableTurboFan(): void {
   setFlagsFromString('--no-opt')

@@ -35,7 +35,10 @@ export type RegistrySetting = {
 export const settingsPath = '/etc/skyhookd/settings.json'
 
 /** Reads and checks the settings; throws one sentence that names the setting. */
-export function readSettings(env: NodeJS.ProcessEnv = process.env, path = env['SKYHOOKD_SETTINGS'] ?? settingsPath): Settings {
+export function readSettings(
+  env: NodeJS.ProcessEnv = process.env,
+  path = env['SKYHOOKD_SETTINGS'] ?? settingsPath,
+): Settings {
   const file = parse(path)
   const record = (key: string): Record<string, unknown> => (isRecord(file[key]) ? file[key] : {})
   const text = (value: unknown, name: string, fallback: string): string => {
@@ -94,7 +97,8 @@ function parse(path: string): Record<string, unknown> {
   return value
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function requiredEnv(env: NodeJS.ProcessEnv, name: string): string {
   const value = env[name]
@@ -103,6 +107,7 @@ function requiredEnv(env: NodeJS.ProcessEnv, name: string): string {
 }
 
 function absolutePath(path: string, name: string): string {
-  if (!path.startsWith('/')) throw new Error(`${name} must be an absolute path on the host, not ${JSON.stringify(path)}`)
+  if (!path.startsWith('/'))
+    throw new Error(`${name} must be an absolute path on the host, not ${JSON.stringify(path)}`)
   return path.replace(/\/+$/, '')
 }

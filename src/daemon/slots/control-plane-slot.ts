@@ -1,20 +1,16 @@
 import type { KubeTransport } from '../../kube/transport.ts'
-import { controlPlaneScope } from '../../lease/names.ts'
-import type { Scope } from '../../lease/names.ts'
-import { admissibleIndices } from '../../lease/rule.ts'
-import type { Limit } from '../../lease/rule.ts'
-import { heldIndices } from '../../lease/slot.ts'
-import type { Lease, NodeIdentity, SlotProgress, Slot } from '../../lease/slot.ts'
-import type { Leases } from '../../lease/slot-reads.ts'
-import { listScope } from '../../lease/slot-reads.ts'
-import { acquire, release } from '../../lease/slots.ts'
-import type { AcquireOutcome } from '../../lease/slots.ts'
+import { controlPlaneScope, type Scope } from '../../lease/names.ts'
+import { admissibleIndices, type Limit } from '../../lease/rule.ts'
+import { heldIndices, type Lease, type NodeIdentity, type SlotProgress, type Slot } from '../../lease/slot.ts'
+import { type Leases, listScope } from '../../lease/slot-reads.ts'
+import { acquire, release, type AcquireOutcome } from '../../lease/slots.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
 /**
- * One control-plane node of the whole cluster may be disturbed at a time, whatever Skyhooks and budgets say: a second slot,
- * taken first and given back last.
+ * One control-plane node of the whole cluster may be disturbed at a time, whatever Skyhooks and budgets say: a second
+ * slot, taken first and given back last.
+ * /
  */
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
@@ -26,7 +22,10 @@ export function needsControlPlaneSlot(node: KubernetesNode | undefined, { spec }
   )
 }
 
-/** The control plane's slot, asked for only where the Skyhook's own scope has room as well: nobody holds the one in vain. */
+/**
+ * The control plane's slot, asked for only where the Skyhook's own scope has room as well: nobody holds the one in
+ * vain.
+ */
 export async function acquireControlPlaneSlot(
   leases: Leases,
   skyhookAdmission: { readonly scope: Scope; readonly limitFrom: (ledgers: readonly Lease[]) => Limit },
@@ -38,14 +37,25 @@ export async function acquireControlPlaneSlot(
   const limit = skyhookAdmission.limitFrom(ledgers)
   if (typeof limit === 'object') return { outcome: 'waiting', reason: `budget unknown: ${limit.unknown}`, holders: [] }
   if (limit !== 'unlimited' && admissibleIndices(heldIndices(slots, skyhookAdmission.scope), limit).length === 0) {
-    return { outcome: 'waiting', reason: `${slots.length} of ${limit} slots are held`, holders: slots.map(({ holder }) => holder) }
+    return {
+      outcome: 'waiting',
+      reason: `${slots.length} of ${limit} slots are held`,
+      holders: slots.map(({ holder }) => holder),
+    }
   }
-  const answer = await acquire(leases, { scope: controlPlaneScope, node, progress, admissionFrom: () => ({ limit: 1 }) }, signal)
+  const answer = await acquire(
+    leases,
+    { scope: controlPlaneScope, node, progress, admissionFrom: () => ({ limit: 1 }) },
+    signal,
+  )
   if (answer.outcome !== 'waiting') return answer
   return { ...answer, reason: 'another control-plane node is being worked on' }
 }
 
-/** Given back only once the API server of this cluster answers: the next control-plane node must not take it down for good. */
+/**
+ * Given back only once the API server of this cluster answers: the next control-plane node must not take it down for
+ * good.
+ */
 export async function releaseControlPlaneSlot(
   transport: KubeTransport,
   leases: Leases,
@@ -56,5 +66,6 @@ export async function releaseControlPlaneSlot(
   const answer = await transport.stream('/readyz', { signal })
   answer.destroy()
   const released = await release(leases, slot, node, signal)
-  if (released.outcome === 'unknown') throw new Error(`slot ${slot.name} could not be given back`, { cause: released.error })
+  if (released.outcome === 'unknown')
+    throw new Error(`slot ${slot.name} could not be given back`, { cause: released.error })
 }

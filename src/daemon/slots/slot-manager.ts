@@ -1,20 +1,14 @@
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
-import type { Skyhook } from '../../schemas/skyhook.ts'
+import type { Skyhook, SlotPhase } from '../../schemas/skyhook.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { skyhookScope } from '../../lease/names.ts'
-import type { Scope } from '../../lease/names.ts'
+import { skyhookScope, type Scope } from '../../lease/names.ts'
 import type { NodeIdentity, SlotProgress, Slot } from '../../lease/slot.ts'
-import type { Leases } from '../../lease/slot-reads.ts'
-import { listOwnSlots } from '../../lease/slot-reads.ts'
-import type { SlotRequest } from '../../lease/slots.ts'
-import { acquire, createRecoverySlot, confirm, release, renew } from '../../lease/slots.ts'
-import type { SlotPhase } from '../../schemas/skyhook.ts'
-import type { OwnSlot, SkyhookView } from '../../stages/model/snapshot.ts'
-import { known } from '../../stages/model/snapshot.ts'
+import { type Leases, listOwnSlots } from '../../lease/slot-reads.ts'
+import { type SlotRequest, acquire, createRecoverySlot, confirm, release, renew } from '../../lease/slots.ts'
+import { type OwnSlot, type SkyhookView, known } from '../../stages/model/snapshot.ts'
 import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
 import { limitOf } from './budget.ts'
-import { errorField } from '../telemetry/log.ts'
-import type { Log } from '../telemetry/log.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
 import { skyhooksPath } from '../state/skyhooks.ts'
 import type { State } from '../state/state.ts'
 
@@ -32,7 +26,14 @@ export type SlotManager = {
   kinds(): readonly { readonly phase: string; readonly kind: string }[]
 }
 
-type HeldSlot = { slot: Slot; skyhook: string; skyhookUid: string; confirmed: boolean; renewedAtMs: number; grantedAtMs: number }
+type HeldSlot = {
+  slot: Slot
+  skyhook: string
+  skyhookUid: string
+  confirmed: boolean
+  renewedAtMs: number
+  grantedAtMs: number
+}
 
 /** ProxiedRequest again at the latest after this, should the news of a freed slot be lost. */
 const maxRetryDelayMs = 30_000
@@ -76,7 +77,14 @@ export function createSlotManager(options: {
   function recordAcquired(slot: Slot, view: SkyhookView, confirmed: boolean): void {
     const { name, uid } = view.metadata
     const nowMs = Date.now()
-    heldSlots.set(slot.name, { slot, skyhook: name, skyhookUid: uid, confirmed, renewedAtMs: nowMs, grantedAtMs: nowMs })
+    heldSlots.set(slot.name, {
+      slot,
+      skyhook: name,
+      skyhookUid: uid,
+      confirmed,
+      renewedAtMs: nowMs,
+      grantedAtMs: nowMs,
+    })
     const pendingRequest = state.slotDenials.get(name)
     options.onAcquired(pendingRequest ? (nowMs - pendingRequest.sinceMs) / 1000 : 0)
     state.slotDenials.delete(name)
@@ -100,7 +108,11 @@ export function createSlotManager(options: {
   function setWaiting(view: SkyhookView, message: string, retryInMs: number): void {
     const { name } = view.metadata
     const nowMs = Date.now()
-    state.slotDenials.set(name, { message, nextRequestAtMs: nowMs + retryInMs, sinceMs: state.slotDenials.get(name)?.sinceMs ?? nowMs })
+    state.slotDenials.set(name, {
+      message,
+      nextRequestAtMs: nowMs + retryInMs,
+      sinceMs: state.slotDenials.get(name)?.sinceMs ?? nowMs,
+    })
   }
 
   return {
@@ -134,7 +146,11 @@ export function createSlotManager(options: {
           signal,
         )
         if (granted.outcome !== 'held')
-          return setWaiting(view, granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason, maxRetryDelayMs)
+          return setWaiting(
+            view,
+            granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason,
+            maxRetryDelayMs,
+          )
         controlPlaneSlot = granted.slot
       }
       const result = await acquire(leases, pendingRequest, signal)
@@ -143,7 +159,9 @@ export function createSlotManager(options: {
           return recordAcquired(result.slot, view, false)
         case 'waiting': {
           const holderList =
-            result.holders.length === 0 ? '' : `: ${result.holders.slice(0, 5).join(', ')}${result.holders.length > 5 ? ', …' : ''}`
+            result.holders.length === 0
+              ? ''
+              : `: ${result.holders.slice(0, 5).join(', ')}${result.holders.length > 5 ? ', …' : ''}`
           await releaseUnusedControlPlane()
           return setWaiting(view, `${result.reason}${holderList}`, maxRetryDelayMs)
         }
@@ -152,17 +170,28 @@ export function createSlotManager(options: {
           return setWaiting(view, result.reason, lostRetryDelayMs)
         case 'unknown':
           log.warn({ skyhook: view.metadata.name, ...errorField(result.error) }, 'no answer to the request for a slot')
-          return setWaiting(view, `the API server did not answer: ${errorField(result.error).error}`, unknownRetryDelayMs)
+          return setWaiting(
+            view,
+            `the API server did not answer: ${errorField(result.error).error}`,
+            unknownRetryDelayMs,
+          )
       }
     },
 
     async createRecovery(view, phase) {
       const result = await createRecoverySlot(leases, request(view, phase), signal)
       if (result.outcome === 'held') {
-        log.warn({ skyhook: view.metadata.name, lease: result.slot.name }, 'half-changed node without a slot: took a recovery slot')
+        log.warn(
+          { skyhook: view.metadata.name, lease: result.slot.name },
+          'half-changed node without a slot: took a recovery slot',
+        )
         return recordAcquired(result.slot, view, true)
       }
-      throw new Error(result.outcome === 'unknown' ? `recovery slot: ${errorField(result.error).error}` : `recovery slot: ${result.reason}`)
+      throw new Error(
+        result.outcome === 'unknown'
+          ? `recovery slot: ${errorField(result.error).error}`
+          : `recovery slot: ${result.reason}`,
+      )
     },
 
     async confirm(own, view) {
@@ -170,15 +199,28 @@ export function createSlotManager(options: {
       if (!entry) return
       // the budget and the pause of this moment count, not those of the watch
       const current = await transport.json<Skyhook>('GET', `${skyhooksPath}/${view.metadata.name}`, { signal })
-      if (current.metadata.uid !== view.metadata.uid || (current.metadata.generation ?? 0) !== (view.metadata.generation ?? 0)) return // the watch brings the news
-      if (current.metadata.annotations?.[pauseKey] === 'true' || current.metadata.annotations?.[disableKey] === 'true') return
-      const result = await confirm(leases, entry.slot, request({ ...view, spec: current.spec ?? {} }, own.phase), signal)
+      if (
+        current.metadata.uid !== view.metadata.uid ||
+        (current.metadata.generation ?? 0) !== (view.metadata.generation ?? 0)
+      )
+        return // the watch brings the news
+      if (current.metadata.annotations?.[pauseKey] === 'true' || current.metadata.annotations?.[disableKey] === 'true')
+        return
+      const result = await confirm(
+        leases,
+        entry.slot,
+        request({ ...view, spec: current.spec ?? {} }, own.phase),
+        signal,
+      )
       switch (result.outcome) {
         case 'held':
           heldSlots.set(own.lease, { ...entry, slot: result.slot, confirmed: true, renewedAtMs: Date.now() })
           return publish()
         case 'yield':
-          log.info({ skyhook: own.skyhook, lease: own.lease, detail: result.reason }, 'slot given back before anything began')
+          log.info(
+            { skyhook: own.skyhook, lease: own.lease, detail: result.reason },
+            'slot given back before anything began',
+          )
           await release(leases, result.slot, node(), signal)
           await releaseUnusedControlPlane(own.lease)
           recordReleased(own.lease)
@@ -194,7 +236,13 @@ export function createSlotManager(options: {
     async renew(own, phase) {
       const entry = heldSlots.get(own.lease)
       if (!entry) return
-      const result = await renew(leases, entry.slot, node(), progress(phase, entry.slot.generation, own.skyhook), signal)
+      const result = await renew(
+        leases,
+        entry.slot,
+        node(),
+        progress(phase, entry.slot.generation, own.skyhook),
+        signal,
+      )
       if (result.outcome === 'held') {
         heldSlots.set(own.lease, { ...entry, slot: result.slot, renewedAtMs: Date.now() })
         return publish()
@@ -217,7 +265,8 @@ export function createSlotManager(options: {
       const entry = heldSlots.get(own.lease)
       if (!entry) return
       const result = await release(leases, entry.slot, node(), signal)
-      if (result.outcome === 'unknown') throw new Error(`slot ${own.lease} could not be given back`, { cause: result.error })
+      if (result.outcome === 'unknown')
+        throw new Error(`slot ${own.lease} could not be given back`, { cause: result.error })
       await releaseUnusedControlPlane(own.lease) // before this one is forgotten: a failure is tried again with it
       recordReleased(own.lease)
     },
@@ -238,7 +287,9 @@ const view = ({ slot, skyhook, skyhookUid, confirmed, renewedAtMs }: HeldSlot): 
 /** Which Skyhook a slot found at start belongs to: the one whose uid hashes to its scope, of those we know. */
 function ownerOf(slot: Slot, state: State): { readonly name: string; readonly uid: string } {
   const candidates = [
-    ...(state.skyhooks.known ? state.skyhooks.value.map(({ metadata }) => ({ name: metadata.name, uid: metadata.uid })) : []),
+    ...(state.skyhooks.known
+      ? state.skyhooks.value.map(({ metadata }) => ({ name: metadata.name, uid: metadata.uid }))
+      : []),
     ...Object.entries(state.journal.skyhooks).map(([name, { uid }]) => ({ name, uid })),
   ]
   const scopeOf = (skyhook: { name: string; uid: string }): Scope => skyhookScope(skyhook)

@@ -1,17 +1,17 @@
 import type { KubeTransport } from '../../kube/transport.ts'
 import { startReflector } from '../../kube/reflector.ts'
 import { labelKeys, scopeSelector, skyhookScope } from '../../lease/names.ts'
-import { admissibleIndices } from '../../lease/rule.ts'
-import type { Limit } from '../../lease/rule.ts'
-import { heldIndices, readSlot } from '../../lease/slot.ts'
-import type { Lease, Slot } from '../../lease/slot.ts'
+import { admissibleIndices, type Limit } from '../../lease/rule.ts'
+import { heldIndices, readSlot, type Lease, type Slot } from '../../lease/slot.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import { limitOf, waitersOf } from './budget.ts'
 import type { State } from '../state/state.ts'
 
 /**
- * While this node waits for a slot of a Skyhook it watches the slots of that scope, so that the next node begins when one is
- * given back and not at the next round of asking. The watch grants nothing: it only says when asking is worth while.
+ * While this node waits for a slot of a Skyhook it watches the slots of that scope, so that the next node begins when
+ * one is given back and not at the next round of asking. The watch grants nothing: it only says when asking is worth
+ * while.
+ * /
  */
 export type SlotWatch = { update(): void }
 

@@ -1,6 +1,5 @@
 import type { KubeObject } from '../../kube/objects.ts'
-import type { Reflector, ReflectorFact } from '../../kube/reflector.ts'
-import { startReflector } from '../../kube/reflector.ts'
+import { type Reflector, type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 
@@ -13,7 +12,10 @@ export type NodeSource = {
   untilChanged(resourceVersion: string, timeoutMs: number): Promise<void>
   /** Resolves when the own Node is seen in this version or a later one, or after `timeoutMs`. */
   untilReached(resourceVersion: string, timeoutMs: number): Promise<void>
-  /** Resolves when the node controller's taint of unschedulable nodes says what the Node's spec says, or after `timeoutMs`. */
+  /**
+   * Resolves when the node controller's taint of unschedulable nodes says what the Node's spec says, or after
+   * `timeoutMs`.
+   */
   untilTaintMatches(timeoutMs: number): Promise<void>
 }
 
@@ -58,7 +60,8 @@ export function followNode(
   return {
     synced: reflector.synced,
     ageMs: () => reflector.ageMs(),
-    untilChanged: (version, timeoutMs) => waitUntil((node) => node === undefined || node.metadata.resourceVersion !== version, timeoutMs),
+    untilChanged: (version, timeoutMs) =>
+      waitUntil((node) => node === undefined || node.metadata.resourceVersion !== version, timeoutMs),
     untilReached: (version, timeoutMs) =>
       waitUntil((node) => node === undefined || isAtLeast(node.metadata.resourceVersion, version), timeoutMs),
     untilTaintMatches: (timeoutMs) =>
@@ -66,7 +69,8 @@ export function followNode(
   }
 }
 
-const isTainted = ({ spec }: NodeObject): boolean => spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/unschedulable') === true
+const isTainted = ({ spec }: NodeObject): boolean =>
+  spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/unschedulable') === true
 
 /** Resource versions of one object grow as decimal numbers; Kubernetes documents them as comparable since 1.35. */
 const isAtLeast = (version: string, minVersion: string): boolean =>
@@ -77,7 +81,10 @@ function stripNode({ apiVersion, kind, metadata, spec, status }: NodeObject): No
     ...(apiVersion && { apiVersion }),
     ...(kind && { kind }),
     metadata,
-    spec: { ...(spec?.unschedulable !== undefined && { unschedulable: spec.unschedulable }), ...(spec?.taints && { taints: spec.taints }) },
+    spec: {
+      ...(spec?.unschedulable !== undefined && { unschedulable: spec.unschedulable }),
+      ...(spec?.taints && { taints: spec.taints }),
+    },
     status: {
       ...(status?.conditions && { conditions: status.conditions }),
       ...(status?.nodeInfo && { nodeInfo: { ...(status.nodeInfo.bootID && { bootID: status.nodeInfo.bootID }) } }),

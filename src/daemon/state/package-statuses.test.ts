@@ -3,15 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createHostRoot } from '../../host/fs/host-root.ts'
-import type { PackageRecord } from '../../schemas/journal.ts'
-import { emptyJournal } from '../../schemas/journal.ts'
+import { type PackageRecord, emptyJournal } from '../../schemas/journal.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
-import { createLog } from '../telemetry/log.ts'
-import type { Log } from '../telemetry/log.ts'
-import { followPackageStatuses } from './package-statuses.ts'
-import type { PackageStatuses } from './package-statuses.ts'
-import { newState } from './state.ts'
-import type { State } from './state.ts'
+import { createLog, type Log } from '../telemetry/log.ts'
+import { followPackageStatuses, type PackageStatuses } from './package-statuses.ts'
+import { newState, type State } from './state.ts'
 
 const work = { digest: 'sha256:1', generation: 1, inputs: '', packageName: 'p', packageVersion: '1.0.0' }
 const entry = (name: string, change: Partial<PackageRecord> = {}): PackageRecord => ({
@@ -41,9 +37,15 @@ beforeEach(async () => {
   state = newState({ ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }, 'boot')
   wakeCount = 0
   warnings.length = 0
-  statuses = followPackageStatuses(createHostRoot(folder), { copyDirRoot: '/', agentLogRoot: '/log' }, state, log, () => {
-    wakeCount += 1
-  })
+  statuses = followPackageStatuses(
+    createHostRoot(folder),
+    { copyDirRoot: '/', agentLogRoot: '/log' },
+    state,
+    log,
+    () => {
+      wakeCount += 1
+    },
+  )
 })
 afterEach(async () => {
   statuses.close()
@@ -56,7 +58,9 @@ const write = async (name: string, message: string): Promise<void> =>
   )
 const messages = (): Record<string, string> =>
   state.statuses.known
-    ? Object.fromEntries([...state.statuses.value].map(([key, read]) => [key, read.state === 'read' ? read.status.message : read.why]))
+    ? Object.fromEntries(
+        [...state.statuses.value].map(([key, read]) => [key, read.state === 'read' ? read.status.message : read.why]),
+      )
     : { unknown: state.statuses.why }
 
 test('nothing is known before the first look, and nothing is there after it', async () => {

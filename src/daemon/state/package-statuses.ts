@@ -5,14 +5,18 @@ import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import { packageStatusKey } from '../../stages/package/run-requests.ts'
 import { known } from '../../stages/model/snapshot.ts'
-import { errorField } from '../telemetry/log.ts'
-import type { Log } from '../telemetry/log.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
 import type { State } from './state.ts'
 
-/** A look costs a folder per Skyhook and a stat per package with a status; what is wished for on a host is never urgent. */
+/**
+ * A look costs a folder per Skyhook and a stat per package with a status; what is wished for on a host is never urgent.
+ */
 const refreshIntervalMs = 10_000
 
-/** What the packages on this host say about themselves: read when a stage asks, and looked at now and then sharingNodesOf. */
+/**
+ * What the packages on this host say about themselves: read when a stage asks, and looked at now and then
+ * sharingNodesOf.
+ */
 export type PackageStatuses = {
   /** Reads the file now, as the answer to one question. */
   readForStage(action: Extract<Action, { do: 'readStatus' }>): Promise<void>
@@ -23,7 +27,13 @@ export type PackageStatuses = {
 
 type CachedStatus = { readonly signature: string; readonly read: StatusReadResult }
 
-export function followPackageStatuses(root: HostRoot, folders: HostFolders, state: State, log: Log, wake: () => void): PackageStatuses {
+export function followPackageStatuses(
+  root: HostRoot,
+  folders: HostFolders,
+  state: State,
+  log: Log,
+  wake: () => void,
+): PackageStatuses {
   let cached: ReadonlyMap<string, CachedStatus> = new Map()
   let refreshing = Promise.resolve()
   let lastReportedError = ''
@@ -41,11 +51,16 @@ export function followPackageStatuses(root: HostRoot, folders: HostFolders, stat
         if (signature === undefined) continue
         current.set(
           key,
-          previous?.signature === signature ? previous : { signature, read: await readPackageStatus(root, folders, skyhook, name) },
+          previous?.signature === signature
+            ? previous
+            : { signature, read: await readPackageStatus(root, folders, skyhook, name) },
         )
       }
     }
-    const isSame = state.statuses.known && current.size === cached.size && [...current].every(([key, one]) => cached.get(key) === one)
+    const isSame =
+      state.statuses.known &&
+      current.size === cached.size &&
+      [...current].every(([key, one]) => cached.get(key) === one)
     cached = current
     if (isSame) return
     state.statuses = known(new Map([...current].map(([key, { read }]) => [key, read])))

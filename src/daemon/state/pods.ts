@@ -64,7 +64,11 @@ export function createPodSource(
     },
 
     async listNow(readSignal) {
-      const { items } = await listAll<PodObject, Pod>(transport, '/api/v1/pods', { query, signal: readSignal, transform: stripPod })
+      const { items } = await listAll<PodObject, Pod>(transport, '/api/v1/pods', {
+        query,
+        signal: readSignal,
+        transform: stripPod,
+      })
       if (currentWatch !== 'no') setPods(items, currentWatch)
       return items
     },
@@ -73,6 +77,9 @@ export function createPodSource(
 
 const stripPod = ({ metadata, spec, status }: PodObject): PodObject => ({
   metadata,
-  spec: { ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }), ...(spec?.tolerations && { tolerations: spec.tolerations }) },
+  spec: {
+    ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }),
+    ...(spec?.tolerations && { tolerations: spec.tolerations }),
+  },
   status: { ...(status?.phase !== undefined && { phase: status.phase }) },
 })

@@ -8,7 +8,10 @@ type Data = { readonly data?: Readonly<Record<string, string>> }
 export function createReferences(transport: KubeTransport, namespace: string): ReferencePort {
   const read = async (plural: string, name: string): Promise<Readonly<Record<string, string>> | undefined> => {
     try {
-      const { data = {} } = await transport.json<Data>('GET', `/api/v1/namespaces/${namespace}/${plural}/${encodeURIComponent(name)}`)
+      const { data = {} } = await transport.json<Data>(
+        'GET',
+        `/api/v1/namespaces/${namespace}/${plural}/${encodeURIComponent(name)}`,
+      )
       return data
     } catch (error) {
       if (isNotFound(error)) return undefined

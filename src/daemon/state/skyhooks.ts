@@ -1,20 +1,19 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import { isNotFound } from '../../kube/errors.ts'
-import type { Reflector, ReflectorFact, ReflectorState } from '../../kube/reflector.ts'
-import { startReflector } from '../../kube/reflector.ts'
+import { type Reflector, type ReflectorFact, type ReflectorState, startReflector } from '../../kube/reflector.ts'
 import { exponentialBackoff, abortableSleep } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
-import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
-import { known, unknown } from '../../stages/model/snapshot.ts'
+import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
 
 export const skyhooksPath = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 
 export type SkyhookSource = { readonly synced: Promise<void>; ageMs(): number }
 
 /**
- * Follows all Skyhooks by their metadata alone, and reads an object when its generation or annotations change: the status
- * of a large rollout, which changes every second, then never travels to the nodes.
+ * Follows all Skyhooks by their metadata alone, and reads an object when its generation or annotations change: the
+ * status of a large rollout, which changes every second, then never travels to the nodes.
+ * /
  */
 export function followSkyhooks(
   transport: KubeTransport,
@@ -63,7 +62,10 @@ export function followSkyhooks(
       try {
         // not older than what the watch showed: an API server that lags behind the one we watch waits until it has it
         const query = { resourceVersion: metadata.resourceVersion }
-        const { status: _, ...object } = await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { query, signal: options.signal })
+        const { status: _, ...object } = await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, {
+          query,
+          signal: options.signal,
+        })
         objects.set(name, object)
         return
       } catch (error) {
@@ -90,4 +92,6 @@ export function followSkyhooks(
 
 /** What was read is the same object at the generation of the metadata seen. Annotations are taken from the metadata. */
 const isCurrent = (object: Skyhook | undefined, metadata: KubeObject['metadata']): boolean =>
-  object !== undefined && object.metadata.uid === metadata.uid && (object.metadata.generation ?? 0) >= (metadata.generation ?? 0)
+  object !== undefined &&
+  object.metadata.uid === metadata.uid &&
+  (object.metadata.generation ?? 0) >= (metadata.generation ?? 0)

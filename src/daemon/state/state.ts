@@ -1,21 +1,21 @@
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
-import type {
-  AttemptObservation,
-  OnTestFinished,
-  Eviction,
-  WatchedPods,
-  InterruptObservation,
-  Known,
-  OwnSlot,
-  Preparation,
-  SkyhookView,
-  SlotDenial,
-  StageSettings,
-  Snapshot,
+import {
+  type AttemptObservation,
+  type OnTestFinished,
+  type Eviction,
+  type WatchedPods,
+  type InterruptObservation,
+  type Known,
+  type OwnSlot,
+  type Preparation,
+  type SkyhookView,
+  type SlotDenial,
+  type StageSettings,
+  type Snapshot,
+  unknown,
 } from '../../stages/model/snapshot.ts'
-import { unknown } from '../../stages/model/snapshot.ts'
 
 /** What the agent knows at this moment. Sources write into it and wake the loop; decisions see a snapshot. */
 export type State = {
@@ -93,5 +93,9 @@ export function snapshotOf(state: State, nowMs: number, settings: StageSettings)
 
 function hostOf({ host, journalError }: State): Snapshot['host'] {
   if (host.state === 'unusable' || journalError === undefined) return host
-  return { state: 'unusable', reason: 'HostUnusable', message: `nothing is begun while the journal cannot be written: ${journalError}` }
+  return {
+    state: 'unusable',
+    reason: 'HostUnusable',
+    message: `nothing is begun while the journal cannot be written: ${journalError}`,
+  }
 }

@@ -1,6 +1,5 @@
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { Server, ServerResponse } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { dirname } from 'node:path'
 import type { Registry } from '@prometheus-io/client'
 import { healthSocket } from './probe.ts'

@@ -9,7 +9,10 @@ export type Log = {
 
 /** JSON lines on stdout, written at once: a worker thread would cost 17 MB of memory in every agent. */
 export function createLog(level: string, base: Readonly<Record<string, string>>): Log {
-  return pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'message' }, pino.destination({ dest: 1, sync: true }))
+  return pino(
+    { level, base, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'message' },
+    pino.destination({ dest: 1, sync: true }),
+  )
 }
 
 /** An error as a log field: its words and those of its causes, without stack unless it is a bug of ours. */

@@ -1,7 +1,9 @@
-import { request } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { request, type IncomingMessage } from 'node:http'
 
-/** Health is asked for by the agent's own binary over this socket in its container: no port on the host's network for it. */
+/**
+ * Health is asked for by the agent's own binary over this socket in its container: no port on the host's network for
+ * it.
+ */
 export const healthSocket = '/tmp/skyhookd-health.sock'
 
 /** The probe: asks the running agent and returns the exit code; what is wrong goes to stderr. */

@@ -8,7 +8,14 @@ export type EventReporter = {
 }
 
 /** Reasons that pass by in every healthy rollout: they stand on the Node, an Event for each would be noise. */
-const suppressedReasons = new Set(['Preparing', 'WaitingForSlot', 'WaitingForPriority', 'WaitingForBatch', 'Soaking', 'RebootPending'])
+const suppressedReasons = new Set([
+  'Preparing',
+  'WaitingForSlot',
+  'WaitingForPriority',
+  'WaitingForBatch',
+  'Soaking',
+  'RebootPending',
+])
 
 /**
  * One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it.
@@ -25,7 +32,8 @@ export function createEventReporter(
   function reportEvent(event: StageEvent): void {
     const { type: _, skyhook, ...fields } = event
     // `message` is the key of the line's own words: two keys of one name, and each reader takes another
-    const line = 'message' in fields ? { skyhook, ...fields, message: undefined, detail: fields.message } : { skyhook, ...fields }
+    const line =
+      'message' in fields ? { skyhook, ...fields, message: undefined, detail: fields.message } : { skyhook, ...fields }
     const record = (kind: 'Normal' | 'Warning', reason: string, message: string): void =>
       recorder.record({ regarding: node, type: kind, reason, message })
     switch (event.type) {
@@ -54,20 +62,32 @@ export function createEventReporter(
         return record('Normal', 'InterruptCompleted', `Skyhook ${skyhook}: ${event.interrupt}`)
       case 'interruptRequired':
         log.info(line, 'the package needs its interrupt')
-        return record('Normal', 'InterruptRequired', `Skyhook ${skyhook}, package ${event.package} needs its interrupt: ${event.message}`)
+        return record(
+          'Normal',
+          'InterruptRequired',
+          `Skyhook ${skyhook}, package ${event.package} needs its interrupt: ${event.message}`,
+        )
       case 'cordonChangedExternally':
         log.warn(line, 'somebody else changed the cordon while we hold it')
         if (!event.unschedulable)
           return record('Warning', 'CordonChanged', `somebody uncordoned the node while Skyhook ${skyhook} holds it`) // nobody records who
         return void findCordoner().then((manager) =>
-          record('Warning', 'CordonChanged', `the node was cordoned by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`),
+          record(
+            'Warning',
+            'CordonChanged',
+            `the node was cordoned by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`,
+          ),
         )
       case 'reset':
         log.info(line, 'reset by removal of the annotation, starting over')
         return record('Normal', 'SkyhookReset', `Skyhook ${skyhook} was reset on this node and starts over`)
       case 'edited':
         log.info(line, 'package restarts after an edit of the annotation')
-        return record('Normal', 'PackageRerun', `Skyhook ${skyhook}, package ${event.package}: restarts after an edit of the annotation`)
+        return record(
+          'Normal',
+          'PackageRerun',
+          `Skyhook ${skyhook}, package ${event.package}: restarts after an edit of the annotation`,
+        )
       case 'editIgnored':
         log.warn(line, 'edit of the annotation ignored')
         return record('Warning', 'EditIgnored', `Skyhook ${skyhook}: ${event.message}`)
@@ -75,10 +95,18 @@ export function createEventReporter(
         return log.info(line, 'state published again')
       case 'startedOver':
         log.warn(line, 'the host has no journal of what the Node shows: starting over')
-        return record('Warning', 'HostStateLost', `Skyhook ${skyhook}: this host remembers nothing of what the Node shows; starting over`)
+        return record(
+          'Warning',
+          'HostStateLost',
+          `Skyhook ${skyhook}: this host remembers nothing of what the Node shows; starting over`,
+        )
       case 'adopted':
         log.info(line, 'work of the original operator adopted')
-        return record('Normal', 'OperatorWorkAdopted', `Skyhook ${skyhook}: the work of the original operator on this node was adopted`)
+        return record(
+          'Normal',
+          'OperatorWorkAdopted',
+          `Skyhook ${skyhook}: the work of the original operator on this node was adopted`,
+        )
       case 'rebootNotRepeated':
         log.info(line, 'reboot not repeated: the host booted for this spec before its disk was lost')
         return record(

@@ -37,7 +37,9 @@ describe('calls', () => {
     await using setup = await connectFakeBus()
     const pendingReplies: (() => void)[] = []
     setup.server.answers('Echo', ({ message, client }) => {
-      pendingReplies.unshift(() => client.send({ type: 2, replySerial: message.serial, signature: 's', body: message.body }))
+      pendingReplies.unshift(() =>
+        client.send({ type: 2, replySerial: message.serial, signature: 's', body: message.body }),
+      )
       if (pendingReplies.length === 3) for (const send of pendingReplies) send()
       return 'silent'
     })
@@ -78,13 +80,17 @@ describe('calls', () => {
     await expect.poll(() => setup.server.calledMembers()).toEqual(['Do'])
     abortController.abort(new Error('enough'))
     expect(await pending).toMatchObject({ reason: 'aborted' })
-    await expect(setup.bus.call({ ...thing, member: 'Do' }, { signal: abortController.signal })).rejects.toThrow('enough')
+    await expect(setup.bus.call({ ...thing, member: 'Do' }, { signal: abortController.signal })).rejects.toThrow(
+      'enough',
+    )
     expect(setup.server.calledMembers()).toEqual(['Do'])
   })
 
   test('with values that do not fit their signature reject and are not sent', async () => {
     await using setup = await connectFakeBus()
-    await expect(setup.bus.call({ ...thing, member: 'Do', signature: 's', body: [7] })).rejects.toThrow('Expected string')
+    await expect(setup.bus.call({ ...thing, member: 'Do', signature: 's', body: [7] })).rejects.toThrow(
+      'Expected string',
+    )
     expect(setup.server.calledMembers()).toEqual([])
   })
 })
@@ -96,7 +102,8 @@ describe('a connection that ends', () => {
     const pending = [1, 2, 3].map(() => failure(setup.bus.call({ ...thing, member: 'Do' })))
     await expect.poll(() => setup.server.calledMembers().length).toBe(3)
     setup.server.hangUpAll()
-    for (const error of await Promise.all(pending)) expect(error).toMatchObject({ name: 'NoReplyError', reason: 'connection-lost' })
+    for (const error of await Promise.all(pending))
+      expect(error).toMatchObject({ name: 'NoReplyError', reason: 'connection-lost' })
     expect((await setup.bus.closed).message).toBe('the bus closed the connection')
     expect(await failure(setup.bus.call({ ...thing, member: 'Do' }))).toBeInstanceOf(NotConnectedError)
   })
@@ -157,23 +164,33 @@ describe('connecting', () => {
 
   test('fails when the bus refuses the authentication', async () => {
     await using server = await startFakeBus({ authentication: 'rejected' })
-    await expect(connectSystemBus({ socketPath: server.socketPath })).rejects.toThrow('refused the authentication: REJECTED')
+    await expect(connectSystemBus({ socketPath: server.socketPath })).rejects.toThrow(
+      'refused the authentication: REJECTED',
+    )
   })
 
   test.each(['authentication', 'Hello'])('fails in time when the bus is silent at the %s', async (where) => {
     await using server = await startFakeBus({ authentication: where === 'authentication' ? 'silent' : 'ok' })
     server.answers('Hello', 'silent')
-    await expect(connectSystemBus({ socketPath: server.socketPath, timeoutMs: 30 })).rejects.toThrow('no answer within 30 ms')
+    await expect(connectSystemBus({ socketPath: server.socketPath, timeoutMs: 30 })).rejects.toThrow(
+      'no answer within 30 ms',
+    )
   })
 
   test('can be given up', async () => {
     await using server = await startFakeBus({ authentication: 'silent' })
-    await expect(connectSystemBus({ socketPath: server.socketPath, signal: AbortSignal.timeout(20) })).rejects.toThrow('timeout')
+    await expect(connectSystemBus({ socketPath: server.socketPath, signal: AbortSignal.timeout(20) })).rejects.toThrow(
+      'timeout',
+    )
   })
 })
 
 describe('signals', () => {
-  const jobs = { sender: 'org.freedesktop.systemd1', interface: 'org.freedesktop.systemd1.Manager', member: 'JobRemoved' }
+  const jobs = {
+    sender: 'org.freedesktop.systemd1',
+    interface: 'org.freedesktop.systemd1.Manager',
+    member: 'JobRemoved',
+  }
 
   test('come to those who asked for them, until they cancel', async () => {
     await using setup = await connectFakeBus()

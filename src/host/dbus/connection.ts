@@ -7,7 +7,14 @@
 import { connect as connectSocket } from 'node:net'
 import { BusError, NoReplyError, NotConnectedError } from './errors.ts'
 import { failpoint } from '../fs/failpoint.ts'
-import { authenticationRequest, type BusMessage, createMessageReader, encodeMessage, messageType, readAuthentication } from './wire.ts'
+import {
+  authenticationRequest,
+  type BusMessage,
+  createMessageReader,
+  encodeMessage,
+  messageType,
+  readAuthentication,
+} from './wire.ts'
 
 export type BusCall = {
   readonly destination: string
@@ -36,8 +43,9 @@ export type SystemBus = {
   readonly closed: Promise<Error>
   /**
    * Calls a method and returns the values of its reply. Rejects with BusError for an error reply, NoReplyError when the
-   * outcome is unknown, NotConnectedError or the codec's error when nothing was sent. Calls are carried out in the order
-   * in which they are made, answers may overtake each other.
+   * outcome is unknown, NotConnectedError or the codec's error when nothing was sent. Calls are carried out in the
+   * order in which they are made, answers may overtake each other.
+   * /
    */
   call(call: BusCall, options?: BusCallOptions): Promise<readonly unknown[]>
   /**
@@ -52,14 +60,21 @@ export type SystemBus = {
 const defaultCallTimeoutMs = 25_000 // what libdbus and sd-bus use
 const defaultConnectTimeoutMs = 5_000
 
-/** Methods that change nothing, or nothing that outlives this connection. Every other one is an order, and a crash point. */
+/**
+ * Methods that change nothing, or nothing that outlives this connection. Every other one is an order, and a crash
+ * point.
+ */
 const effectFreeMethods = new Set(
   `Hello AddMatch RemoveMatch GetNameOwner Subscribe RefUnit UnrefUnit Get GetAll ListUnitsByNames ListUnitsByPatterns ListInhibitors`.split(
     ' ',
   ),
 )
 
-export const busDriver = { destination: 'org.freedesktop.DBus', path: '/org/freedesktop/DBus', interface: 'org.freedesktop.DBus' } as const
+export const busDriver = {
+  destination: 'org.freedesktop.DBus',
+  path: '/org/freedesktop/DBus',
+  interface: 'org.freedesktop.DBus',
+} as const
 
 type PendingCall = { readonly resolve: (body: readonly unknown[]) => void; readonly reject: (error: Error) => void }
 
@@ -83,7 +98,11 @@ export async function connectSystemBus(options: {
     endReason = reason
     socket.destroy()
     for (const call of pendingCalls.values()) {
-      call.reject(new NoReplyError('connection-lost', `the connection to the system bus ended: ${reason.message}`, { cause: reason }))
+      call.reject(
+        new NoReplyError('connection-lost', `the connection to the system bus ended: ${reason.message}`, {
+          cause: reason,
+        }),
+      )
     }
     pendingCalls.clear()
     subscriptions.clear()
@@ -109,9 +128,13 @@ export async function connectSystemBus(options: {
     }
   }
 
-  async function call(request: BusCall, { timeoutMs = defaultCallTimeoutMs, signal }: BusCallOptions = {}): Promise<readonly unknown[]> {
+  async function call(
+    request: BusCall,
+    { timeoutMs = defaultCallTimeoutMs, signal }: BusCallOptions = {},
+  ): Promise<readonly unknown[]> {
     signal?.throwIfAborted()
-    if (endReason) throw new NotConnectedError(`not connected to the system bus: ${endReason.message}`, { cause: endReason })
+    if (endReason)
+      throw new NotConnectedError(`not connected to the system bus: ${endReason.message}`, { cause: endReason })
     lastSerial = lastSerial >= 0xffff_ffff ? 1 : lastSerial + 1
     const serial = lastSerial
     const bytes = encodeMessage({ ...request, body: request.body ?? [], serial })
@@ -120,7 +143,10 @@ export async function connectSystemBus(options: {
       pendingCalls.delete(serial)
       answer.reject(new NoReplyError(reason, message, { cause }))
     }
-    const timer = setTimeout(() => rejectCall('timeout', `${request.member}: no answer within ${timeoutMs} ms`), timeoutMs)
+    const timer = setTimeout(
+      () => rejectCall('timeout', `${request.member}: no answer within ${timeoutMs} ms`),
+      timeoutMs,
+    )
     const onAbort = () => rejectCall('aborted', `${request.member}: given up before the answer`, signal?.reason)
     signal?.addEventListener('abort', onAbort, { once: true })
     pendingCalls.set(serial, answer)
@@ -139,7 +165,8 @@ export async function connectSystemBus(options: {
     const subscription = { match, listener }
     subscriptions.add(subscription)
     const rule = matchRule(match)
-    // Not awaited: the bus works in order, so the rule stands before whatever is called next. Without it we would be deaf.
+    // Not awaited: the bus works in order, so the rule stands before whatever is called next. Without it we would be
+    // deaf.
     call({ ...busDriver, member: 'AddMatch', signature: 's', body: [rule] }).catch((error: unknown) =>
       end(new Error(`cannot subscribe to ${match.member}`, { cause: error })),
     )
@@ -170,7 +197,9 @@ export async function connectSystemBus(options: {
     options.signal?.throwIfAborted()
     const reason = endReason ?? (error as Error)
     end(reason)
-    throw new NotConnectedError(`cannot connect to the system bus at ${options.socketPath}: ${reason.message}`, { cause: reason })
+    throw new NotConnectedError(`cannot connect to the system bus at ${options.socketPath}: ${reason.message}`, {
+      cause: reason,
+    })
   } finally {
     options.signal?.removeEventListener('abort', onAbort)
   }

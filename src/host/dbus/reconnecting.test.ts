@@ -98,7 +98,9 @@ describe('a connection that is kept', () => {
       return 'silent'
     })
     const connection = createBusConnection({ socketPath: server.socketPath, random: () => 1 })
-    await expect(connection.withBus(async () => {}, { timeoutMs: 400 })).rejects.toThrow(/no system bus for 400 ms: cannot connect/)
+    await expect(connection.withBus(async () => {}, { timeoutMs: 400 })).rejects.toThrow(
+      /no system bus for 400 ms: cannot connect/,
+    )
     connection.close()
     expect(connections).toBeGreaterThan(2)
     expect(connections).toBeLessThan(8) // 20, 40, 80, 160, 320 ms apart
@@ -107,8 +109,13 @@ describe('a connection that is kept', () => {
   test('says why there is none, and may be given up', async () => {
     const connection = createBusConnection({ socketPath: '/nonexistent/bus' })
     await expect(connection.withBus(async () => {}, { timeoutMs: 30 })).rejects.toThrow(/ENOENT/)
-    expect(connection.state()).toMatchObject({ state: 'disconnected', why: expect.stringContaining('ENOENT') as string })
-    await expect(connection.withBus(async () => {}, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough')
+    expect(connection.state()).toMatchObject({
+      state: 'disconnected',
+      why: expect.stringContaining('ENOENT') as string,
+    })
+    await expect(
+      connection.withBus(async () => {}, { signal: AbortSignal.abort(new Error('enough')) }),
+    ).rejects.toThrow('enough')
     const waiting = connection.withBus(async () => {})
     connection.close()
     await expect(waiting).rejects.toThrow('closed')

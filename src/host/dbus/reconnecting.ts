@@ -10,9 +10,14 @@ export type BusState =
 export type BusConnection = {
   /**
    * Runs `use` on the present connection, waiting for one if there is none. Never runs it twice: when the connection
-   * ends under it, whether to ask again is a question of what was asked. Rejects with the last reason after `timeoutMs`.
+   * ends under it, whether to ask again is a question of what was asked. Rejects with the last reason after
+   * `timeoutMs`.
+   * /
    */
-  withBus<T>(use: (bus: SystemBus) => Promise<T>, options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<T>
+  withBus<T>(
+    use: (bus: SystemBus) => Promise<T>,
+    options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
+  ): Promise<T>
   /** Subscribes on this connection and on every later one. Signals sent in between are lost: see `onState`. */
   onSignal(match: SignalMatch, listener: (signal: BusSignal) => void): () => void
   /** Runs on every new connection before `withBus` hands it out; a rejection ends that connection. */
@@ -61,7 +66,8 @@ export function createBusConnection(options: {
     }
     const bus = openBus
     try {
-      for (const subscription of subscriptions) subscription.cancel = bus.onSignal(subscription.match, subscription.listener)
+      for (const subscription of subscriptions)
+        subscription.cancel = bus.onSignal(subscription.match, subscription.listener)
       await Promise.all([...preparations].map((prepare) => prepare(bus)))
     } catch (error) {
       openBus = undefined
@@ -98,7 +104,10 @@ export function createBusConnection(options: {
     if (preparedBus) return preparedBus
     const cancellation = Promise.withResolvers<never>()
     const why = () => (state.state === 'disconnected' ? state.why : 'it ended')
-    const timer = setTimeout(() => cancellation.reject(new NotConnectedError(`no system bus for ${timeoutMs} ms: ${why()}`)), timeoutMs)
+    const timer = setTimeout(
+      () => cancellation.reject(new NotConnectedError(`no system bus for ${timeoutMs} ms: ${why()}`)),
+      timeoutMs,
+    )
     const cancelSignal = AbortSignal.any(signal ? [closeController.signal, signal] : [closeController.signal])
     const onAbort = () => cancellation.reject(cancelSignal.reason)
     cancelSignal.addEventListener('abort', onAbort, { once: true })

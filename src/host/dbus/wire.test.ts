@@ -13,7 +13,9 @@ describe('messages', () => {
   })
 
   test('without values have an empty body', () => {
-    expect(createMessageReader()(encodeMessage({ ...call, serial: 1, body: [] }))).toMatchObject([{ member: 'Do', body: [] }])
+    expect(createMessageReader()(encodeMessage({ ...call, serial: 1, body: [] }))).toMatchObject([
+      { member: 'Do', body: [] },
+    ])
   })
 
   test('are found whatever the pieces in which they arrive', () => {
@@ -22,17 +24,23 @@ describe('messages', () => {
       { minLength: 1, maxLength: 6 },
     )
     fc.assert(
-      fc.property(texts, fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 40 }), (texts, sizes) => {
-        const bytes = Buffer.concat(texts.map((text, index) => encodeMessage({ ...call, serial: index + 1, signature: 's', body: [text] })))
-        const read = createMessageReader()
-        const received: unknown[] = []
-        for (let offset = 0, turn = 0; offset < bytes.length; turn++) {
-          const size = sizes[turn % sizes.length] as number
-          received.push(...read(bytes.subarray(offset, offset + size)).map(({ body }) => body[0]))
-          offset += size
-        }
-        expect(received).toEqual(texts)
-      }),
+      fc.property(
+        texts,
+        fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 40 }),
+        (texts, sizes) => {
+          const bytes = Buffer.concat(
+            texts.map((text, index) => encodeMessage({ ...call, serial: index + 1, signature: 's', body: [text] })),
+          )
+          const read = createMessageReader()
+          const received: unknown[] = []
+          for (let offset = 0, turn = 0; offset < bytes.length; turn++) {
+            const size = sizes[turn % sizes.length] as number
+            received.push(...read(bytes.subarray(offset, offset + size)).map(({ body }) => body[0]))
+            offset += size
+          }
+          expect(received).toEqual(texts)
+        },
+      ),
     )
   })
 
@@ -65,6 +73,7 @@ describe('a stream that is not D-Bus', () => {
 describe('the answer to the authentication', () => {
   test('is waited for until its line is whole', () => expect(readAuthentication(Buffer.from('OK 12'))).toBeUndefined())
   test('leaves what follows it', () => expect(readAuthentication(Buffer.from('OK 12\r\nl'))?.toString()).toBe('l'))
-  test('may be a refusal', () => expect(() => readAuthentication(Buffer.from('REJECTED EXTERNAL\r\n'))).toThrow('REJECTED EXTERNAL'))
+  test('may be a refusal', () =>
+    expect(() => readAuthentication(Buffer.from('REJECTED EXTERNAL\r\n'))).toThrow('REJECTED EXTERNAL'))
   test('has to be a line', () => expect(() => readAuthentication(Buffer.alloc(20_000, 'x'))).toThrow('with a line'))
 })

@@ -28,7 +28,17 @@ const fixedHeaderBytes = 16
 const maxMessageBytes = 128 * 1024 * 1024
 const littleEndian = 0x6c
 const bigEndian = 0x42
-const headerFields = ['', 'path', 'interface', 'member', 'errorName', 'replySerial', 'destination', 'sender', 'signature'] as const
+const headerFields = [
+  '',
+  'path',
+  'interface',
+  'member',
+  'errorName',
+  'replySerial',
+  'destination',
+  'sender',
+  'signature',
+] as const
 
 /** Bytes of one message. Throws when a name, a path or a value does not fit the protocol or the signature. */
 export function encodeMessage(message: Omit<BusMessage, 'type'> & { type?: number }): Buffer {
@@ -64,7 +74,8 @@ function messageLength(header: Buffer): number {
   const read = (offset: number) => (endian === littleEndian ? header.readUInt32LE(offset) : header.readUInt32BE(offset))
   const fieldsBytes = Math.ceil(read(12) / 8) * 8
   const length = fixedHeaderBytes + fieldsBytes + read(4)
-  if (length > maxMessageBytes) throw new Error(`the bus announced a message of ${length} bytes, more than the protocol allows`)
+  if (length > maxMessageBytes)
+    throw new Error(`the bus announced a message of ${length} bytes, more than the protocol allows`)
   return length
 }
 
@@ -97,7 +108,9 @@ export function createMessageReader(): (chunk: Buffer) => BusMessage[] {
   }
 }
 
-/** The client's side of EXTERNAL authentication as `uid`, sent at once without waiting for answers to the single lines. */
+/**
+ * The client's side of EXTERNAL authentication as `uid`, sent at once without waiting for answers to the single lines.
+ */
 export function authenticationRequest(uid: number): string {
   return `\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString('hex')}\r\nBEGIN\r\n`
 }
@@ -111,7 +124,8 @@ const maxAuthenticationLineBytes = 16_384
 export function readAuthentication(received: Buffer): Buffer | undefined {
   const end = received.indexOf('\r\n')
   if (end < 0) {
-    if (received.length > maxAuthenticationLineBytes) throw new Error('the bus did not answer the authentication with a line')
+    if (received.length > maxAuthenticationLineBytes)
+      throw new Error('the bus did not answer the authentication with a line')
     return undefined
   }
   const line = received.toString('latin1', 0, end)

@@ -44,7 +44,9 @@ export function syncPathSync(path: string): void {
   failpoint(`fsync:${kindOf(path)}`)
 }
 
-/** `journal`, `history` and the like; `skyhook` for the rest below the agent's folders, `host` for files of the host. */
+/**
+ * `journal`, `history` and the like; `skyhook` for the rest below the agent's folders, `host` for files of the host.
+ */
 export function kindOf(path: string): string {
   const agentFile = /\/\.agent(?:\/([^/]+))?/.exec(path)
   if (agentFile) return (agentFile[1] ?? 'agent').replace(/\.json(\..*)?$/, '')

@@ -31,7 +31,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(outside, { recursive: true }))
 
-const resolveWithin = async (path: string, last?: 'follow' | 'keep') => (await root.resolve(path, last)).slice(mount.length)
+const resolveWithin = async (path: string, last?: 'follow' | 'keep') =>
+  (await root.resolve(path, last)).slice(mount.length)
 
 describe('a path of the host', () => {
   test.each([
@@ -87,7 +88,8 @@ describe('a path of the host', () => {
         async (targets, path) => {
           const tree = mkdtempSync(join(mount, 'tree-'))
           mkdirSync(join(tree, 'a/b'), { recursive: true })
-          for (const [index, place] of ['b', 'a/c', 'a/b/c'].entries()) symlinkSync(targets[index] as string, join(tree, place))
+          for (const [index, place] of ['b', 'a/c', 'a/b/c'].entries())
+            symlinkSync(targets[index] as string, join(tree, place))
           const resolved = await createHostRoot(tree)
             .resolve(`/${path.join('/')}`)
             .catch((error: NodeJS.ErrnoException) => error.code)

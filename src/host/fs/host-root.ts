@@ -4,9 +4,10 @@
  * Invariant: no path leads out of that root. Symbolic links are followed as the host would follow them: the host's
  * `/var/log -> /data/log` means `/host/data/log` here, and `..` stops at the host's root.
  *
- * Node has no openat2(RESOLVE_IN_ROOT), so paths are resolved by hand and used afterwards. In between somebody could put a
- * link where a folder was. All folders used here belong to the host's root, so only root on the host could do that, who
- * has the agent's power already. The last component is opened without following links.
+ * Node has no openat2(RESOLVE_IN_ROOT), so paths are resolved by hand and used afterwards. In between somebody could
+ * put a link where a folder was. All folders used here belong to the host's root, so only root on the host could do
+ * that, who has the agent's power already. The last component is opened without following links.
+ * /
  */
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
@@ -29,7 +30,10 @@ export type HostRoot = {
   writeFileDurable(path: string, data: string | Uint8Array, mode: number): Promise<void>
   /** Replaces the file whole or not at all, without waiting for the disk: for files that a reboot may take. */
   writeFile(path: string, data: string | Uint8Array, mode: number): Promise<void>
-  /** Makes the folder with `mode` and what is missing above it with 0755, on disk when it returns; what exists keeps its mode. */
+  /**
+   * Makes the folder with `mode` and what is missing above it with 0755, on disk when it returns; what exists keeps its
+   * mode.
+   */
   mkdirp(path: string, mode?: number): Promise<void>
   /** Removes a file, a link or a whole folder; nothing there is fine. Links inside are removed, not followed. */
   remove(path: string): Promise<void>
@@ -62,7 +66,8 @@ export function createHostRoot(mountPoint: string): HostRoot {
       if (last === 'keep' && remaining.every((rest) => rest === '' || rest === '.')) continue
       const target = await linkTarget(`${root}/${resolvedParts.join('/')}`)
       if (target === undefined) continue
-      if (++links > maxSymlinks) throw Object.assign(new Error(`ELOOP: too many symbolic links, resolve '${path}'`), { code: 'ELOOP' })
+      if (++links > maxSymlinks)
+        throw Object.assign(new Error(`ELOOP: too many symbolic links, resolve '${path}'`), { code: 'ELOOP' })
       if (target.startsWith('/')) resolvedParts.length = 0
       else resolvedParts.pop()
       remaining.push(...target.split('/').reverse())
@@ -73,7 +78,11 @@ export function createHostRoot(mountPoint: string): HostRoot {
   async function replace(path: string, data: string | Uint8Array, mode: number, durable: boolean): Promise<void> {
     const target = await resolve(path, 'keep')
     const temporary = `${target}.${randomBytes(6).toString('hex')}${temporarySuffix}`
-    const file = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, mode)
+    const file = await open(
+      temporary,
+      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+      mode,
+    )
     try {
       try {
         await file.writeFile(data)
@@ -104,10 +113,14 @@ export function createHostRoot(mountPoint: string): HostRoot {
     writeFile: (path, data, mode) => replace(path, data, mode, false),
     async mkdirp(path, mode = 0o755) {
       const target = await resolve(path)
-      const created = [await mkdir(dirname(target), { recursive: true, mode: 0o755 }), await mkdir(target, { recursive: true, mode })]
+      const created = [
+        await mkdir(dirname(target), { recursive: true, mode: 0o755 }),
+        await mkdir(target, { recursive: true, mode }),
+      ]
       const firstCreated = created.find((folder) => folder !== undefined)
       if (firstCreated === undefined) return
-      for (let folder = target; folder.length >= firstCreated.length; folder = dirname(folder)) await syncFolder(dirname(folder))
+      for (let folder = target; folder.length >= firstCreated.length; folder = dirname(folder))
+        await syncFolder(dirname(folder))
     },
     async remove(path) {
       await rm(await resolve(path, 'keep'), { recursive: true, force: true })

@@ -41,7 +41,10 @@ describe('the journal', () => {
     async (content) => {
       writeFileSync(file, content)
       const journal = open()
-      expect(await journal.read()).toMatchObject({ state: 'unreadable', movedTo: `${defaultJournalPath}.unreadable-1234` })
+      expect(await journal.read()).toMatchObject({
+        state: 'unreadable',
+        movedTo: `${defaultJournalPath}.unreadable-1234`,
+      })
       expect(readFileSync(`${file}.unreadable-1234`, 'utf8')).toBe(content)
       await journal.write({ v: 1, n: 1 })
       expect(await open().read()).toMatchObject({ state: 'read' })
@@ -63,7 +66,10 @@ describe('the journal', () => {
   test('that the disk does not give is neither moved nor written', async () => {
     mkdirSync(file)
     const journal = open()
-    expect(await journal.read()).toMatchObject({ state: 'unreadable', why: expect.stringContaining('EISDIR') as string })
+    expect(await journal.read()).toMatchObject({
+      state: 'unreadable',
+      why: expect.stringContaining('EISDIR') as string,
+    })
     await expect(journal.write({ v: 1, n: 1 })).rejects.toThrow('the journal is not written')
   })
 

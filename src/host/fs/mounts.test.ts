@@ -41,7 +41,10 @@ describe('a folder in which nothing can be executed', () => {
 describe('a folder in which programs run', () => {
   test.each<[string, string[]]>([
     ['on a mount of its own below one that forbids it', [line('/var', 'rw,noexec'), line('/var/lib/skyhook', 'rw')]],
-    ['beside one whose name begins alike', [root, line('/var/lib/sky', 'rw,noexec'), line('/var/lib/skyhook2', 'rw,noexec')]],
+    [
+      'beside one whose name begins alike',
+      [root, line('/var/lib/sky', 'rw,noexec'), line('/var/lib/skyhook2', 'rw,noexec')],
+    ],
     ['hidden by a mount that allows it', [line('/var', 'rw,noexec'), line('/var', 'rw')]],
   ])('%s', async (_, lines) => expect(await why(...lines)).toBeUndefined())
 

@@ -4,7 +4,10 @@ import type { HostRoot } from './host-root.ts'
 /** The init process's, as the host's own `/proc` shows it: an agent in a container has other mounts. */
 const mountInfoPath = '/proc/1/mountinfo'
 
-/** A sentence when files of this folder cannot be executed because of how it is mounted; undefined when they can, or when nobody can tell. */
+/**
+ * A sentence when files of this folder cannot be executed because of how it is mounted; undefined when they can, or
+ * when nobody can tell.
+ */
 export async function whyMountedNoexec(root: HostRoot, folder: string): Promise<string | undefined> {
   const text = await root.readFile(mountInfoPath).catch(() => undefined) // whoever may not read it hears of it from the step
   if (text === undefined) return undefined
@@ -21,13 +24,18 @@ async function hostPath(root: HostRoot, path: string): Promise<string> {
 
 type Mount = { readonly point: string; readonly options: readonly string[] }
 
-/** The mount that a path lies on: the longest mount point above it, and of several on one point the last, which hides the others. */
+/**
+ * The mount that a path lies on: the longest mount point above it, and of several on one point the last, which hides
+ * the others.
+ */
 export function mountOf(text: string, path: string): Mount | undefined {
   let found: Mount | undefined
   for (const line of text.split('\n')) {
     const [, , , , escapedPoint, options] = line.split(' ')
     if (escapedPoint === undefined || options === undefined) continue
-    const point = escapedPoint.replaceAll(/\\(\d{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
+    const point = escapedPoint.replaceAll(/\\(\d{3})/g, (_, digits: string) =>
+      String.fromCharCode(Number.parseInt(digits, 8)),
+    )
     const isAbove = point === '/' || path === point || path.startsWith(`${point}/`)
     if (isAbove && point.length >= (found?.point.length ?? 0)) found = { point, options: options.split(',') }
   }

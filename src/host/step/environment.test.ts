@@ -5,12 +5,17 @@ import { formatEnvironment } from './environment.ts'
 /** How systemd reads a value in double quotes: a backslash takes the next of these characters as it is. */
 const readBack = (content: string) =>
   Object.fromEntries(
-    [...content.matchAll(/^(\w+)="((?:[^"\\]|\\[^])*)"$/gm)].map(([, name, value]) => [name, value?.replace(/\\(["\\$`])/g, '$1')]),
+    [...content.matchAll(/^(\w+)="((?:[^"\\]|\\[^])*)"$/gm)].map(([, name, value]) => [
+      name,
+      value?.replace(/\\(["\\$`])/g, '$1'),
+    ]),
   )
 
 describe('the environment file', () => {
   test('carries any text, line breaks and quotes included', () => {
-    const value = fc.string({ unit: 'grapheme' }).filter((text) => !/[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u.test(text))
+    const value = fc
+      .string({ unit: 'grapheme' })
+      .filter((text) => !/[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u.test(text))
     fc.assert(
       fc.property(value, value, (a, b) => {
         expect(readBack(formatEnvironment({ a, _B2: b }))).toEqual({ a, _B2: b })
@@ -22,14 +27,22 @@ describe('the environment file', () => {
     expect(() => formatEnvironment({ [name]: 'x' })).toThrow('is not a variable name')
   })
 
-  test.each(['\0', '\ufffe', '\u{10ffff}', '\ufdef', '\ud83d'])('refuses the value %j, naming the variable and not the value', (value) => {
-    expect(() => formatEnvironment({ TOKEN: `secret${value}` })).toThrow(/^environment: the value of TOKEN has a character/)
-    expect(() => formatEnvironment({ TOKEN: `secret${value}` })).not.toThrow('secret')
-  })
+  test.each(['\0', '\ufffe', '\u{10ffff}', '\ufdef', '\ud83d'])(
+    'refuses the value %j, naming the variable and not the value',
+    (value) => {
+      expect(() => formatEnvironment({ TOKEN: `secret${value}` })).toThrow(
+        /^environment: the value of TOKEN has a character/,
+      )
+      expect(() => formatEnvironment({ TOKEN: `secret${value}` })).not.toThrow('secret')
+    },
+  )
 
-  test.each(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])('refuses %s, which would falsify the record', (name) => {
-    expect(() => formatEnvironment({ [name]: '0' })).toThrow(`${name} is set by systemd`)
-  })
+  test.each(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])(
+    'refuses %s, which would falsify the record',
+    (name) => {
+      expect(() => formatEnvironment({ [name]: '0' })).toThrow(`${name} is set by systemd`)
+    },
+  )
 
   test('refuses what the kernel refuses', () => {
     expect(() => formatEnvironment({ A: 'x'.repeat(131_069) })).not.toThrow()

@@ -19,16 +19,19 @@ export function formatEnvironment(variables: Readonly<Record<string, string>>): 
   for (const [name, value] of Object.entries(variables)) {
     if (!namePattern.test(name))
       throw new UnitValueError(`environment: ${JSON.stringify(name)} is not a variable name (letters, digits, _)`)
-    if (systemdVariables.has(name)) throw new UnitValueError(`environment: ${name} is set by systemd and cannot be overridden`)
+    if (systemdVariables.has(name))
+      throw new UnitValueError(`environment: ${name} is set by systemd and cannot be overridden`)
     if (refusedCharacters.test(value))
       throw new UnitValueError(
         `environment: the value of ${name} has a character that systemd refuses (NUL, a lone surrogate or a noncharacter)`,
       )
     const bytes = Buffer.byteLength(`${name}=${value}`)
-    if (bytes > maxStringBytes) throw new UnitValueError(`environment: ${name} has ${bytes} bytes, the kernel takes ${maxStringBytes}`)
+    if (bytes > maxStringBytes)
+      throw new UnitValueError(`environment: ${name} has ${bytes} bytes, the kernel takes ${maxStringBytes}`)
     totalBytes += bytes + 1
     content += `${name}="${value.replace(/["\\$`]/g, '\\$&')}"\n`
   }
-  if (totalBytes > maxTotalBytes) throw new UnitValueError(`environment: ${totalBytes} bytes in all, at most ${maxTotalBytes} fit`)
+  if (totalBytes > maxTotalBytes)
+    throw new UnitValueError(`environment: ${totalBytes} bytes in all, at most ${maxTotalBytes} fit`)
   return content
 }

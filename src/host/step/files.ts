@@ -24,7 +24,10 @@ const environmentSuffix = '.env'
 const noteSuffix = '.note'
 
 /** Throws on an id that cannot be the name of a file. */
-export function stepFiles({ agentFolder = '/var/lib/skyhook/.agent', runFolder = '/run/skyhook' }: StepHost, id: string): StepFiles {
+export function stepFiles(
+  { agentFolder = '/var/lib/skyhook/.agent', runFolder = '/run/skyhook' }: StepHost,
+  id: string,
+): StepFiles {
   if (!/^[a-z0-9-]{1,128}$/.test(id)) throw new Error(`${JSON.stringify(id)} is not the id of an attempt`)
   const resultsFolder = `${agentFolder}/results`
   return {
@@ -37,14 +40,18 @@ export function stepFiles({ agentFolder = '/var/lib/skyhook/.agent', runFolder =
   }
 }
 
-/** What was noted when the attempt was started, by this agent or the one before; undefined after it was forgotten, and after a reboot. */
+/**
+ * What was noted when the attempt was started, by this agent or the one before; undefined after it was forgotten, and
+ * after a reboot.
+ */
 export async function readStepNote(host: StepHost, id: string): Promise<string | undefined> {
   return (await host.root.readFile(stepFiles(host, id).note).catch(ignoreEnoent))?.toString()
 }
 
 /**
- * Removes records, environment files and notes of all attempts but those of `keep`: the ones that run or whose result is not yet
- * on record elsewhere.
+ * Removes records, environment files and notes of all attempts but those of `keep`: the ones that run or whose result
+ * is not yet on record elsewhere.
+ * /
  */
 export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>): Promise<void> {
   const { resultsFolder, runFolder } = stepFiles(host, 'any')

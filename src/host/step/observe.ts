@@ -30,7 +30,10 @@ export type StepObservation =
 /** Looks once. Ended only when nothing of the step runs any more, its recorder included. */
 export async function observeStepUnit(host: StepHost, step: StepIdentity): Promise<StepObservation> {
   const { resultsFolder } = stepFiles(host, step.id)
-  const [state, earlyRecord] = await Promise.all([host.units.readState(step.unit), readResultRecord(host.root, resultsFolder, step.id)])
+  const [state, earlyRecord] = await Promise.all([
+    host.units.readState(step.unit),
+    readResultRecord(host.root, resultsFolder, step.id),
+  ])
   if (isLive(state)) {
     await host.units.ref(step.unit) // at once when it is ours already
     return { state: 'running', ...(state.invocationId ? { invocationId: state.invocationId } : {}) }
@@ -50,13 +53,19 @@ export async function observeStepUnit(host: StepHost, step: StepIdentity): Promi
   return await observeWithoutRecord(host, step)
 }
 
-/** The recorder could not write: the disk was full, its folder gone, or the fault that stopped the step stopped it too. */
+/**
+ * The recorder could not write: the disk was full, its folder gone, or the fault that stopped the step stopped it too.
+ */
 async function observeWithoutRecord(host: StepHost, step: StepIdentity): Promise<StepObservation> {
   const unit = await host.units.readSnapshot(step.unit)
   if (isLive(unit)) return { state: 'running', ...(unit.invocationId ? { invocationId: unit.invocationId } : {}) }
   if (unit.loadState === 'not-found') return { state: 'absent' }
   if (!unit.invocationId)
-    return { state: 'ended', source: 'unit', result: { outcome: 'failed-to-start', detail: `the unit never ran (${unit.loadState})` } }
+    return {
+      state: 'ended',
+      source: 'unit',
+      result: { outcome: 'failed-to-start', detail: `the unit never ran (${unit.loadState})` },
+    }
   const result: StepOutcome =
     step.invocationId && step.invocationId !== unit.invocationId
       ? { outcome: 'unknown', detail: `unit ${step.unit} ran again as ${unit.invocationId}` }
@@ -67,6 +76,7 @@ async function observeWithoutRecord(host: StepHost, step: StepIdentity): Promise
 function matchesAttempt(record: StepRecord, step: StepIdentity, invocationOfUnit: string | undefined): boolean {
   const invocationId = invocationOfUnit ?? step.invocationId
   return (
-    (invocationId === undefined || record.invocationId === invocationId) && (step.bootId === undefined || record.bootId === step.bootId)
+    (invocationId === undefined || record.invocationId === invocationId) &&
+    (step.bootId === undefined || record.bootId === step.bootId)
   )
 }

@@ -45,7 +45,10 @@ describe('the recorder', () => {
   test('replaces what an earlier attempt of that name left', async () => {
     writeFileSync(join(folder, 'a1'), 'x'.repeat(5000))
     runRecorder({ ...success, SERVICE_RESULT: 'exit-code', EXIT_STATUS: '3' })
-    expect(await readResultRecord(createHostRoot(folder), '/', 'a1')).toMatchObject({ result: 'exit-code', status: '3' })
+    expect(await readResultRecord(createHostRoot(folder), '/', 'a1')).toMatchObject({
+      result: 'exit-code',
+      status: '3',
+    })
   })
 
   test('is put on the host once, and repaired when it differs', async () => {
@@ -65,15 +68,21 @@ describe('the recorder', () => {
 })
 
 describe('a record', () => {
-  const wholeLine = '{"v":1,"attempt":"a1","result":"success","code":"exited","status":"0","invocation":"i","boot":"b","system":""}\n'
+  const wholeLine =
+    '{"v":1,"attempt":"a1","result":"success","code":"exited","status":"0","invocation":"i","boot":"b","system":""}\n'
 
   test('says whether the host was going down', () => {
-    expect(parseResultRecord(wholeLine.replace('"system":""', '"system":"stopping"'), 'a1')).toMatchObject({ isHostStopping: true })
-    expect(parseResultRecord(wholeLine.replace('"system":""', '"system":"degraded"'), 'a1')).toMatchObject({ isHostStopping: false })
+    expect(parseResultRecord(wholeLine.replace('"system":""', '"system":"stopping"'), 'a1')).toMatchObject({
+      isHostStopping: true,
+    })
+    expect(parseResultRecord(wholeLine.replace('"system":""', '"system":"degraded"'), 'a1')).toMatchObject({
+      isHostStopping: false,
+    })
   })
 
   test('that is cut anywhere does not count', () => {
-    for (let length = 0; length < wholeLine.length; length++) expect(parseResultRecord(wholeLine.slice(0, length), 'a1')).toBeUndefined()
+    for (let length = 0; length < wholeLine.length; length++)
+      expect(parseResultRecord(wholeLine.slice(0, length), 'a1')).toBeUndefined()
   })
 
   test.each([

@@ -1,8 +1,9 @@
 /**
  * The record that a step's unit leaves behind when it ends, whether an agent runs or not.
  *
- * systemd starts the recorder (ExecStopPost) with the result in its environment. It writes one line and syncs it; a line
- * that is cut, or of another boot or invocation, does not count.
+ * systemd starts the recorder (ExecStopPost) with the result in its environment. It writes one line and syncs it; a
+ * line that is cut, or of another boot or invocation, does not count.
+ * /
  */
 import { dirname } from 'node:path'
 import { type HostRoot, ignoreEnoent } from '../fs/host-root.ts'
@@ -17,9 +18,11 @@ export type StepRecord = UnitEnd & {
 }
 
 /**
- * Arguments: folder and attempt. Kept to what is on every host and quick: the step's end waits for it. systemd is asked for
- * its state only after a failure (a process and a call, 5 ms), because only that raises the question of who stopped the step.
- * No temporary file: the reader knows a whole line, so one sync of file and folder does, instead of two and a rename.
+ * Arguments: folder and attempt. Kept to what is on every host and quick: the step's end waits for it. systemd is asked
+ * for its state only after a failure (a process and a call, 5 ms), because only that raises the question of who stopped
+ * the step. No temporary file: the reader knows a whole line, so one sync of file and folder does, instead of two and a
+ * rename.
+ * /
  */
 export const recorderScript = `#!/bin/sh
 # skyhookd: records how a step ended. Started by systemd as ExecStopPost: record-result FOLDER ATTEMPT
@@ -36,7 +39,10 @@ printf '{"v":1,"attempt":"%s","result":"%s","code":"%s","status":"%s","invocatio
 
 /** Puts the recorder and its folder on the host, or repairs them. */
 export async function ensureRecorder(root: HostRoot, path: string, resultsFolder: string): Promise<void> {
-  const [currentScript, resultsStats] = await Promise.all([root.readFile(path).catch(ignoreEnoent), root.stat(resultsFolder)])
+  const [currentScript, resultsStats] = await Promise.all([
+    root.readFile(path).catch(ignoreEnoent),
+    root.stat(resultsFolder),
+  ])
   const isCurrent = currentScript?.toString() === recorderScript
   if (isCurrent && resultsStats) return
   await root.mkdirp(dirname(path), 0o700)
@@ -45,7 +51,11 @@ export async function ensureRecorder(root: HostRoot, path: string, resultsFolder
 }
 
 /** The record of an attempt; undefined when there is none, or none that is whole. */
-export async function readResultRecord(root: HostRoot, resultsFolder: string, attempt: string): Promise<StepRecord | undefined> {
+export async function readResultRecord(
+  root: HostRoot,
+  resultsFolder: string,
+  attempt: string,
+): Promise<StepRecord | undefined> {
   const content = (await root.readFile(`${resultsFolder}/${attempt}`).catch(ignoreEnoent))?.toString()
   return content === undefined ? undefined : parseResultRecord(content, attempt)
 }
@@ -63,7 +73,15 @@ export function parseResultRecord(content: string, attempt: string): StepRecord 
   if (record['v'] !== 1 || record['attempt'] !== attempt) return undefined
   if (typeof result !== 'string' || typeof status !== 'string' || !isCode(code)) return undefined
   if (typeof invocation !== 'string' || typeof boot !== 'string' || invocation === '' || boot === '') return undefined
-  return { attempt, result, code, status, invocationId: invocation, bootId: boot, isHostStopping: system === 'stopping' }
+  return {
+    attempt,
+    result,
+    code,
+    status,
+    invocationId: invocation,
+    bootId: boot,
+    isHostStopping: system === 'stopping',
+  }
 }
 
 function isCode(value: unknown): value is UnitEnd['code'] {

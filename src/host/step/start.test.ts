@@ -83,7 +83,13 @@ describe('starting a step', () => {
       TimeoutStopUSec: 30_000_000n,
       KillMode: 'mixed',
       ExecStart: [['/opt/step.sh', ['/opt/step.sh', '$$1'], false]],
-      ExecStopPost: [['/bin/sh', ['/bin/sh', '/var/lib/skyhook/.agent/record-result', '/var/lib/skyhook/.agent/results', 'a1'], true]],
+      ExecStopPost: [
+        [
+          '/bin/sh',
+          ['/bin/sh', '/var/lib/skyhook/.agent/record-result', '/var/lib/skyhook/.agent/results', 'a1'],
+          true,
+        ],
+      ],
     })
     const file = join(fake.environmentFolder, 'a1.env')
     expect(readFileSync(file, 'utf8')).toBe(
@@ -118,7 +124,10 @@ describe('starting a step', () => {
     ['limits', { limits: { memoryMaxBytes: 0 } }],
   ])('refuses a bad %s before anything happens on the host', async (_, change) => {
     await using fake = await stepHost()
-    expect(await startStepUnit(fake.host, { ...request, ...change })).toMatchObject({ started: false, error: { kind: 'invalid' } })
+    expect(await startStepUnit(fake.host, { ...request, ...change })).toMatchObject({
+      started: false,
+      error: { kind: 'invalid' },
+    })
     expect(readdirSync(fake.mount)).toEqual([])
     expect(fake.bus.calls).toEqual([])
   })
@@ -134,13 +143,19 @@ describe('starting a step', () => {
   test('that systemd refuses leaves no secret behind', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.BadUnitSetting', text: 'no' })
-    expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'refused', isUnitNameTaken: true } })
+    expect(await startStepUnit(fake.host, request)).toMatchObject({
+      started: false,
+      error: { kind: 'refused', isUnitNameTaken: true },
+    })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
   test('on a host that goes down is not the fault of the step', async () => {
     await using fake = await stepHost()
-    fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'has shutdown in the way' })
+    fake.bus.answers('StartTransientUnit', {
+      error: 'org.freedesktop.systemd1.TransactionIsDestructive',
+      text: 'has shutdown in the way',
+    })
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'stopping' } })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
@@ -185,7 +200,10 @@ describe('a step', () => {
   test.each<[string, FakeUnit]>([
     ['queued', { activeState: 'inactive', job: 5 }],
     ['at work', { activeState: 'activating', subState: 'start', job: 5, invocationId: unitInvocationId }],
-    ['whose recorder still writes', { activeState: 'deactivating', subState: 'stop-post', invocationId: unitInvocationId }],
+    [
+      'whose recorder still writes',
+      { activeState: 'deactivating', subState: 'stop-post', invocationId: unitInvocationId },
+    ],
   ])('%s is running, even with a record', async (_, state) => {
     await using fake = await stepHost()
     fake.unit(state)
@@ -208,14 +226,19 @@ describe('a step', () => {
   test('that ended while nobody looked is known by its record', async () => {
     await using fake = await stepHost()
     fake.record()
-    expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId, invocationId: unitInvocationId })).toEqual(fromFile)
+    expect(
+      await observeStepUnit(fake.host, { ...step, bootId: currentBootId, invocationId: unitInvocationId }),
+    ).toEqual(fromFile)
     expect(fake.bus.calledMembers()).not.toContain('GetAll') // the cheap way
   })
 
   test('that was stopped by a shutdown says so', async () => {
     await using fake = await stepHost()
     fake.record({ result: 'signal', code: 'killed', status: 'TERM', system: 'stopping' })
-    expect(await observeStepUnit(fake.host, step)).toMatchObject({ result: { outcome: 'killed', signal: 'SIGTERM' }, isHostStopping: true })
+    expect(await observeStepUnit(fake.host, step)).toMatchObject({
+      result: { outcome: 'killed', signal: 'SIGTERM' },
+      isHostStopping: true,
+    })
   })
 
   test.each([
@@ -225,7 +248,9 @@ describe('a step', () => {
   ])('is not known by a record of %s', async (_, changes) => {
     await using fake = await stepHost()
     fake.record(changes)
-    expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId, invocationId: unitInvocationId })).toEqual({
+    expect(
+      await observeStepUnit(fake.host, { ...step, bootId: currentBootId, invocationId: unitInvocationId }),
+    ).toEqual({
       state: 'absent',
     })
   })
@@ -233,7 +258,13 @@ describe('a step', () => {
   test('is not known by a record of an earlier run than the unit that is loaded', async () => {
     await using fake = await stepHost()
     fake.record({ invocation: 'b'.repeat(32) })
-    fake.unit({ activeState: 'failed', invocationId: unitInvocationId, result: 'signal', execMainCode: 2, execMainStatus: 9 })
+    fake.unit({
+      activeState: 'failed',
+      invocationId: unitInvocationId,
+      result: 'signal',
+      execMainCode: 2,
+      execMainStatus: 9,
+    })
     expect(await observeStepUnit(fake.host, step)).toEqual({
       state: 'ended',
       source: 'unit',
@@ -244,8 +275,18 @@ describe('a step', () => {
 
   test('whose record could not be written is known by its unit', async () => {
     await using fake = await stepHost()
-    fake.unit({ activeState: 'inactive', invocationId: unitInvocationId, result: 'success', execMainCode: 1, execMainStatus: 0 })
-    expect(await observeStepUnit(fake.host, step)).toMatchObject({ state: 'ended', source: 'unit', result: { outcome: 'exited', code: 0 } })
+    fake.unit({
+      activeState: 'inactive',
+      invocationId: unitInvocationId,
+      result: 'success',
+      execMainCode: 1,
+      execMainStatus: 0,
+    })
+    expect(await observeStepUnit(fake.host, step)).toMatchObject({
+      state: 'ended',
+      source: 'unit',
+      result: { outcome: 'exited', code: 0 },
+    })
   })
 
   test('that left neither is absent, never a success', async () => {
@@ -267,7 +308,12 @@ describe('a step', () => {
     fake.bus.answers('Get', ({ message, client }) => {
       setTimeout(() => {
         fake.record() // long after the file was first looked for
-        client.send({ type: 2, replySerial: message.serial, signature: 'v', body: [new Variant('ay', Buffer.alloc(0))] })
+        client.send({
+          type: 2,
+          replySerial: message.serial,
+          signature: 'v',
+          body: [new Variant('ay', Buffer.alloc(0))],
+        })
       }, 20)
       return 'silent'
     })
@@ -311,6 +357,8 @@ describe('afterwards', () => {
 
   test('an id that is not a file’s name is a bug', async () => {
     await using fake = await stepHost()
-    await expect(observeStepUnit(fake.host, { ...step, id: '../../etc/passwd' })).rejects.toThrow('is not the id of an attempt')
+    await expect(observeStepUnit(fake.host, { ...step, id: '../../etc/passwd' })).rejects.toThrow(
+      'is not the id of an attempt',
+    )
   })
 })

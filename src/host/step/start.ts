@@ -1,7 +1,8 @@
 /**
- * One attempt of a step as a transient unit of the host's systemd. The unit runs on without the agent, leaves a record of
- * its end, and is found again by its name. Nothing here waits: see `Units.onJobEnd` and `BusConnection.onState` for when to
- * observe.
+ * One attempt of a step as a transient unit of the host's systemd. The unit runs on without the agent, leaves a record
+ * of its end, and is found again by its name. Nothing here waits: see `Units.onJobEnd` and `BusConnection.onState` for
+ * when to observe.
+ * /
  */
 import { describeError, NotConnectedError } from '../dbus/errors.ts'
 import type { HostRoot } from '../fs/host-root.ts'
@@ -77,8 +78,9 @@ export type StepStartError = {
 const transactionIsDestructive = 'org.freedesktop.systemd1.TransactionIsDestructive'
 
 /**
- * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has written down that it
- * is going to start this attempt, and has observed that it is absent.
+ * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has written down that
+ * it is going to start this attempt, and has observed that it is absent.
+ * /
  */
 export async function startStepUnit(host: StepHost, request: StepUnitRequest): Promise<StepStart> {
   const files = stepFiles(host, request.id)
@@ -92,7 +94,8 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
     if (error instanceof UnitValueError) return startFailure('invalid', error)
     throw error
   }
-  const removeSecrets = async (): Promise<unknown> => await Promise.all([host.root.remove(files.environment), host.root.remove(files.note)])
+  const removeSecrets = async (): Promise<unknown> =>
+    await Promise.all([host.root.remove(files.environment), host.root.remove(files.note)])
   const preparations = await Promise.allSettled([
     ensureRecorder(host.root, files.recorder, files.resultsFolder),
     writeSecret(host.root, files.runFolder, files.environment, environment),
@@ -122,7 +125,8 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
       return startFailure('unknown', start.message) // the environment file stays: the unit may be about to read it
     case 'refused': {
       await removeSecrets()
-      if (start.error === transactionIsDestructive) return startFailure('stopping', `the host is going down: ${start.message}`)
+      if (start.error === transactionIsDestructive)
+        return startFailure('stopping', `the host is going down: ${start.message}`)
       const error = { kind: 'refused', message: `${start.message} (${start.error})` } as const
       return { started: false, error: start.isUnitNameTaken ? { ...error, isUnitNameTaken: true } : error }
     }
@@ -136,7 +140,10 @@ export async function stopStepUnit(host: StepHost, unit: string): Promise<boolea
   return await host.units.stop(unit)
 }
 
-/** Removes the unit and the secrets of an ended attempt whose result is on record. The record itself goes with `sweepStepFiles`. */
+/**
+ * Removes the unit and the secrets of an ended attempt whose result is on record. The record itself goes with
+ * `sweepStepFiles`.
+ */
 export async function forgetStepUnit(host: StepHost, step: Pick<StepIdentity, 'id' | 'unit'>): Promise<void> {
   const { environment, note } = stepFiles(host, step.id)
   await Promise.all([

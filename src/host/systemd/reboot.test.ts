@@ -2,9 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
 import { listInhibitors, reboot } from './reboot.ts'
 
-async function startFakeLogin(inhibitors: readonly (readonly [what: string, who: string, why: string, mode: string])[] = []) {
+async function startFakeLogin(
+  inhibitors: readonly (readonly [what: string, who: string, why: string, mode: string])[] = [],
+) {
   const systemd = await startFakeSystemd()
-  systemd.bus.answers('ListInhibitors', { signature: 'a(ssssuu)', body: [inhibitors.map((inhibitor) => [...inhibitor, 0, 321])] })
+  systemd.bus.answers('ListInhibitors', {
+    signature: 'a(ssssuu)',
+    body: [inhibitors.map((inhibitor) => [...inhibitor, 0, 321])],
+  })
   systemd.bus.answers('RebootWithFlags', {})
   systemd.bus.answers('Reboot', {})
   return systemd
@@ -33,19 +38,25 @@ describe('a reboot', () => {
 
   test.each(['block', 'block-weak'])('is refused and not asked for while somebody blocks it (%s)', async (mode) => {
     await using systemd = await startFakeLogin([['idle:shutdown', 'apt', 'upgrade runs', mode]])
-    expect(await reboot(systemd.connection)).toEqual({ outcome: 'refused', reason: 'apt (pid 321) blocks it: upgrade runs' })
+    expect(await reboot(systemd.connection)).toEqual({
+      outcome: 'refused',
+      reason: 'apt (pid 321) blocks it: upgrade runs',
+    })
     expect(rebootCalls(systemd)).toEqual([])
   })
 
-  test.each(['UnknownMethod', 'InvalidArgs'])('is asked for in the old way where the new one is not known (%s)', async (error) => {
-    await using systemd = await startFakeLogin()
-    systemd.bus.answers('RebootWithFlags', { error: `org.freedesktop.DBus.Error.${error}` })
-    expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
-    expect(rebootCalls(systemd)).toEqual([
-      ['RebootWithFlags', 1n],
-      ['Reboot', false],
-    ])
-  })
+  test.each(['UnknownMethod', 'InvalidArgs'])(
+    'is asked for in the old way where the new one is not known (%s)',
+    async (error) => {
+      await using systemd = await startFakeLogin()
+      systemd.bus.answers('RebootWithFlags', { error: `org.freedesktop.DBus.Error.${error}` })
+      expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
+      expect(rebootCalls(systemd)).toEqual([
+        ['RebootWithFlags', 1n],
+        ['Reboot', false],
+      ])
+    },
+  )
 
   test('under way already is as good as ours', async () => {
     await using systemd = await startFakeLogin()

@@ -29,7 +29,10 @@ export type RebootOutcome =
   | { readonly outcome: 'unknown'; readonly detail: string }
 
 /** Who asked the host to wait, or not to go down at all. */
-export async function listInhibitors(connection: BusConnection, options?: BusCallOptions): Promise<readonly Inhibitor[]> {
+export async function listInhibitors(
+  connection: BusConnection,
+  options?: BusCallOptions,
+): Promise<readonly Inhibitor[]> {
   const [rows] = await connection.withBus((bus) => bus.call({ ...loginManager, member: 'ListInhibitors' }, options))
   return (rows as [string, string, string, string, number, number][]).map(([what, who, why, mode, uid, pid]) => {
     return { what: what.split(':'), who, why, mode, uid, pid }
@@ -42,8 +45,9 @@ const checkInhibitorsFlag = 1n
 const rebootTimeoutMs = 30_000
 
 /**
- * Asks for a reboot unless somebody blocks it. The caller has written down the present boot id and that it is going to ask.
- * Up to systemd 256 root overrides every inhibitor, so they are read first: what blocks a person blocks the agent.
+ * Asks for a reboot unless somebody blocks it. The caller has written down the present boot id and that it is going to
+ * ask. Up to systemd 256 root overrides every inhibitor, so they are read first: what blocks a person blocks the agent.
+ * /
  */
 export async function reboot(connection: BusConnection, options: BusCallOptions = {}): Promise<RebootOutcome> {
   let inhibitors: readonly Inhibitor[]
@@ -54,15 +58,20 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
   }
   const blockers = inhibitors.filter(({ what, mode }) => what.includes('shutdown') && mode !== 'delay')
   if (blockers.length > 0) {
-    return { outcome: 'refused', reason: blockers.map(({ who, why, pid }) => `${who} (pid ${pid}) blocks it: ${why}`).join('; ') }
+    return {
+      outcome: 'refused',
+      reason: blockers.map(({ who, why, pid }) => `${who} (pid ${pid}) blocks it: ${why}`).join('; '),
+    }
   }
   try {
     await requestReboot(connection, { timeoutMs: rebootTimeoutMs, ...options })
     return { outcome: 'accepted' }
   } catch (error) {
     if (isOutcomeUnknown(error)) return { outcome: 'unknown', detail: describeError(error) }
-    if (error instanceof BusError && error.name === 'org.freedesktop.login1.OperationInProgress') return { outcome: 'accepted' } // somebody was quicker
-    if (error instanceof BusError || error instanceof NotConnectedError) return { outcome: 'refused', reason: describeError(error) }
+    if (error instanceof BusError && error.name === 'org.freedesktop.login1.OperationInProgress')
+      return { outcome: 'accepted' } // somebody was quicker
+    if (error instanceof BusError || error instanceof NotConnectedError)
+      return { outcome: 'refused', reason: describeError(error) }
     throw error
   }
 }
@@ -74,12 +83,16 @@ async function requestReboot(connection: BusConnection, options: BusCallOptions)
     )
   } catch (error) {
     if (!isUnsupported(error)) throw error
-    await connection.withBus((bus) => bus.call({ ...loginManager, member: 'Reboot', signature: 'b', body: [false] }, options)) // not interactive
+    await connection.withBus((bus) =>
+      bus.call({ ...loginManager, member: 'Reboot', signature: 'b', body: [false] }, options),
+    ) // not interactive
   }
 }
 
 /** Before systemd 246 there is no such method; other flags than its own are invalid to each version. */
 function isUnsupported(error: unknown): boolean {
   if (!(error instanceof BusError)) return false
-  return error.name === 'org.freedesktop.DBus.Error.UnknownMethod' || error.name === 'org.freedesktop.DBus.Error.InvalidArgs'
+  return (
+    error.name === 'org.freedesktop.DBus.Error.UnknownMethod' || error.name === 'org.freedesktop.DBus.Error.InvalidArgs'
+  )
 }

@@ -32,14 +32,22 @@ async function runningService(
 }
 
 describe('a service', () => {
-  test.each(['signal first', 'answer first'] as const)('is restarted when it runs anew and stays, %s', async (order) => {
-    await using systemd = await runningService(undefined, 'done', order)
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toEqual({
-      outcome: 'restarted',
-      invocationId: nextInvocation,
-    })
-    expect(systemd.bus.calledMembers().slice(0, 4)).toEqual(['Subscribe', 'ResetFailedUnit', 'RefUnit', 'RestartUnit'])
-  })
+  test.each(['signal first', 'answer first'] as const)(
+    'is restarted when it runs anew and stays, %s',
+    async (order) => {
+      await using systemd = await runningService(undefined, 'done', order)
+      expect(await restartService(systemd.units, unitName, previousInvocation, options)).toEqual({
+        outcome: 'restarted',
+        invocationId: nextInvocation,
+      })
+      expect(systemd.bus.calledMembers().slice(0, 4)).toEqual([
+        'Subscribe',
+        'ResetFailedUnit',
+        'RefUnit',
+        'RestartUnit',
+      ])
+    },
+  )
 
   test.each<[string, FakeUnit, string, { reason: string; detail: string }]>([
     [
@@ -48,7 +56,12 @@ describe('a service', () => {
       'failed',
       { reason: 'job-failed', detail: 'job failed (exit-code, exited 203)' },
     ],
-    ['whose dependency failed', { activeState: 'inactive' }, 'dependency', { reason: 'job-failed', detail: 'job dependency' }],
+    [
+      'whose dependency failed',
+      { activeState: 'inactive' },
+      'dependency',
+      { reason: 'job-failed', detail: 'job dependency' },
+    ],
     [
       'that died at once',
       { activeState: 'failed', subState: 'failed', result: 'signal', execMainCode: 2, execMainStatus: 9 },
@@ -69,7 +82,14 @@ describe('a service', () => {
     ],
     [
       'that ends by itself, and badly',
-      { activeState: 'inactive', type: 'oneshot', result: 'exit-code', execMainCode: 1, execMainStatus: 3, invocationId: nextInvocation },
+      {
+        activeState: 'inactive',
+        type: 'oneshot',
+        result: 'exit-code',
+        execMainCode: 1,
+        execMainStatus: 3,
+        invocationId: nextInvocation,
+      },
       'done',
       { reason: 'not-active', detail: 'exited 3' },
     ],
@@ -149,7 +169,9 @@ describe('a service', () => {
   test('is not asked for on a host that goes down', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'not-requested' })
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+      outcome: 'not-requested',
+    })
   })
 
   test('that takes too long is a failure with a reason', async () => {
@@ -172,7 +194,9 @@ describe('a restart whose end is lost is unknown', () => {
       setTimeout(() => client.hangUp(), 10)
       return answers ? { signature: 'o', body: ['/job/5'] } : 'silent'
     })
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'unknown' })
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+      outcome: 'unknown',
+    })
   })
 
   test('when systemd leaves the bus', async () => {
@@ -189,14 +213,19 @@ describe('a restart whose end is lost is unknown', () => {
       setTimeout(() => client.send({ ...change, body: ['org.freedesktop.systemd1', ':1.1', ''] }), 10)
       return { signature: 'o', body: ['/job/5'] }
     })
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'unknown' })
+    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+      outcome: 'unknown',
+    })
   })
 
   test('when it is given up', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
     expect(
-      await restartService(systemd.units, unitName, previousInvocation, { ...options, signal: AbortSignal.timeout(50) }),
+      await restartService(systemd.units, unitName, previousInvocation, {
+        ...options,
+        signal: AbortSignal.timeout(50),
+      }),
     ).toMatchObject({
       outcome: 'unknown',
     })
@@ -211,7 +240,9 @@ describe('a restart whose end is lost is unknown', () => {
       invocationId: nextInvocation,
     })
     systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation })
-    expect(await confirmRestart(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'not-requested' })
+    expect(await confirmRestart(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+      outcome: 'not-requested',
+    })
     systemd.hostUnits.set(unitName, {
       activeState: 'failed',
       invocationId: nextInvocation,
@@ -241,5 +272,7 @@ test.each([
 test('nothing was asked where there is no bus', async () => {
   await using systemd = await startFakeSystemd()
   systemd.connection.close()
-  expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({ outcome: 'not-requested' })
+  expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+    outcome: 'not-requested',
+  })
 })

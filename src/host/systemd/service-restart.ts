@@ -2,9 +2,10 @@
  * Restarts of the host's own services.
  *
  * systemd's word `done` is not enough: a simple service that dies at once, one that is restarted over and over, and one
- * whose condition does not hold are all done. Restarted means: the job is done, the unit runs under another invocation than
- * before, and still does after a short while; or it is one that ends (Type=oneshot), and has ended well. A service that did not run
- * before, because a Condition of its unit does not hold on this host, need not be restarted.
+ * whose condition does not hold are all done. Restarted means: the job is done, the unit runs under another invocation
+ * than before, and still does after a short while; or it is one that ends (Type=oneshot), and has ended well. A service
+ * that did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
+ * /
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { BusError, describeError, isOutcomeUnknown, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
@@ -22,7 +23,15 @@ export type RestartOutcome =
   /** The connection or the answer was lost: see `confirmRestart`, with the same `previousInvocation`. */
   | { readonly outcome: 'unknown'; readonly detail: string }
 
-export type RestartFailure = 'no-such-unit' | 'masked' | 'bad-unit' | 'refused' | 'job-failed' | 'condition' | 'not-active' | 'timeout'
+export type RestartFailure =
+  | 'no-such-unit'
+  | 'masked'
+  | 'bad-unit'
+  | 'refused'
+  | 'job-failed'
+  | 'condition'
+  | 'not-active'
+  | 'timeout'
 
 export type RestartOptions = {
   /** How long to watch the service after its job is done. */
@@ -56,12 +65,15 @@ const refusalReasons: Readonly<Record<string, RestartFailure>> = {
 
 /** The unit that people mean by the name of a service: `kubelet` is `kubelet.service`, as systemctl has it. */
 export function serviceUnit(name: string): string {
-  return /\.(?:service|socket|target|timer|mount|automount|swap|path|slice|scope|device)$/.test(name) ? name : `${name}.service`
+  return /\.(?:service|socket|target|timer|mount|automount|swap|path|slice|scope|device)$/.test(name)
+    ? name
+    : `${name}.service`
 }
 
 /**
- * Restarts a service and waits until it is known how that went. `previousInvocation` is the invocation before (empty for
- * one that did not run): the caller has written it down, to be able to go on after a crash.
+ * Restarts a service and waits until it is known how that went. `previousInvocation` is the invocation before (empty
+ * for one that did not run): the caller has written it down, to be able to go on after a crash.
+ * /
  */
 export async function restartService(
   units: Units,
@@ -72,9 +84,14 @@ export async function restartService(
   const { timeoutMs = defaultTimeoutMs, signal } = options
   const jobs = watchJobs(units) // before asking: the end of the job may overtake the answer
   try {
-    // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the second one
+    // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the
+    // second one
     // that ended is unloaded, and why it ended is forgotten. systemd takes the three in this order.
-    const [, , job] = await Promise.all([units.resetFailed(unit), units.ref(unit), units.restart(unit, signal ? { signal } : {})])
+    const [, , job] = await Promise.all([
+      units.resetFailed(unit),
+      units.ref(unit),
+      units.restart(unit, signal ? { signal } : {}),
+    ])
     const result = await jobs.result(job, timeoutMs, signal)
     if (result === timedOutResult) return timedOutOutcome(unit, timeoutMs)
     if (result !== 'done') return await jobFailedOutcome(units, unit, result)
@@ -88,8 +105,9 @@ export async function restartService(
 }
 
 /**
- * Decides a restart whose answer was lost, from the unit alone, and waits for a bus to ask. `not-requested`: the unit has its
- * previous invocation and no job, so nothing was done and it may be asked again.
+ * Decides a restart whose answer was lost, from the unit alone, and waits for a bus to ask. `not-requested`: the unit
+ * has its previous invocation and no job, so nothing was done and it may be asked again.
+ * /
  */
 export async function confirmRestart(
   units: Units,
@@ -103,9 +121,11 @@ export async function confirmRestart(
     let outcome: RestartOutcome
     try {
       const state = await units.readState(unit, signal ? { signal } : {})
-      const isSettling = state.isJobPending || state.activeState === 'activating' || state.activeState === 'deactivating'
+      const isSettling =
+        state.isJobPending || state.activeState === 'activating' || state.activeState === 'deactivating'
       if (isSettling) outcome = timedOutOutcome(unit, timeoutMs)
-      else if ((state.invocationId ?? '') === previousInvocation) return { outcome: 'not-requested', detail: `${unit} is as it was before` }
+      else if ((state.invocationId ?? '') === previousInvocation)
+        return { outcome: 'not-requested', detail: `${unit} is as it was before` }
       else return await settledOutcome(units, unit, previousInvocation, options)
     } catch (error) {
       if (!isOutcomeUnknown(error) && !(error instanceof NotConnectedError)) throw error
@@ -128,7 +148,12 @@ async function settledOutcome(
 ): Promise<RestartOutcome> {
   const initial = await units.readSnapshot(unit)
   const hasEnded = initial.isOneshot && initial.activeState === 'inactive' && initial.conditionResult
-  if (hasEnded && initial.result === 'success' && initial.invocationId !== undefined && initial.invocationId !== previousInvocation)
+  if (
+    hasEnded &&
+    initial.result === 'success' &&
+    initial.invocationId !== undefined &&
+    initial.invocationId !== previousInvocation
+  )
     return { outcome: 'restarted', invocationId: initial.invocationId }
   if (!initial.conditionResult && initial.activeState === 'inactive' && previousInvocation === '')
     return { outcome: 'not-needed', detail: `${unit} did not run, and one of its conditions does not hold here` }
@@ -145,7 +170,11 @@ async function settledOutcome(
 
 function notActiveOutcome(unit: string, snapshot: UnitSnapshot): RestartOutcome {
   if (!snapshot.conditionResult)
-    return { outcome: 'failed', reason: 'condition', detail: `${unit} was not started: one of its conditions does not hold` }
+    return {
+      outcome: 'failed',
+      reason: 'condition',
+      detail: `${unit} was not started: one of its conditions does not hold`,
+    }
   const restartNote = snapshot.nRestarts > 0 ? `, restarted by itself ${snapshot.nRestarts} times` : ''
   return {
     outcome: 'failed',
@@ -156,7 +185,11 @@ function notActiveOutcome(unit: string, snapshot: UnitSnapshot): RestartOutcome 
 
 async function jobFailedOutcome(units: Units, unit: string, result: string): Promise<RestartOutcome> {
   const snapshot = await units.readSnapshot(unit)
-  return { outcome: 'failed', reason: 'job-failed', detail: `restarting ${unit}: job ${result} (${describeEnd(snapshot)})` }
+  return {
+    outcome: 'failed',
+    reason: 'job-failed',
+    detail: `restarting ${unit}: job ${result} (${describeEnd(snapshot)})`,
+  }
 }
 
 function describeEnd(snapshot: UnitSnapshot): string {
@@ -169,13 +202,15 @@ function errorOutcome(error: unknown, unit: string): RestartOutcome {
   if (error instanceof NotConnectedError) return { outcome: 'not-requested', detail: error.message }
   if (error instanceof BusError && error.name === transactionIsDestructive)
     return { outcome: 'not-requested', detail: describeError(error) }
-  if (error instanceof BusError) return { outcome: 'failed', reason: refusalReasons[error.name] ?? 'refused', detail: describeError(error) }
+  if (error instanceof BusError)
+    return { outcome: 'failed', reason: refusalReasons[error.name] ?? 'refused', detail: describeError(error) }
   throw error
 }
 
 /**
- * Remembers the ends of jobs, so that one that comes before its job's name is known is not missed. Of all units: the name
- * that was asked for may be an alias (dbus.service of dbus-broker.service), and the news carry the real one.
+ * Remembers the ends of jobs, so that one that comes before its job's name is known is not missed. Of all units: the
+ * name that was asked for may be an alias (dbus.service of dbus-broker.service), and the news carry the real one.
+ * /
  */
 function watchJobs(units: Units) {
   const results = new Map<string, string>()
@@ -199,10 +234,12 @@ function watchJobs(units: Units) {
       checkResult = () => {
         const known = results.get(job)
         if (known !== undefined) result.resolve(known)
-        else if (lostReason !== undefined) result.reject(new NoReplyError('connection-lost', `restarting: ${lostReason}`))
+        else if (lostReason !== undefined)
+          result.reject(new NoReplyError('connection-lost', `restarting: ${lostReason}`))
       }
       checkResult()
-      const onAbort = () => result.reject(new NoReplyError('aborted', 'given up while restarting', { cause: signal?.reason }))
+      const onAbort = () =>
+        result.reject(new NoReplyError('aborted', 'given up while restarting', { cause: signal?.reason }))
       if (signal?.aborted) onAbort()
       signal?.addEventListener('abort', onAbort, { once: true })
       const timer = setTimeout(() => result.resolve(timedOutResult), timeoutMs)

@@ -48,7 +48,9 @@ export function outcomeOf({ result, code, status }: UnitEnd): StepOutcome {
   if (code === 'exited' && /^\d+$/.test(status)) {
     const exitCode = Number(status)
     const detail = startFailures[exitCode]
-    return detail ? { outcome: 'failed-to-start', detail: `${exitCode}/${detail}` } : { outcome: 'exited', code: exitCode }
+    return detail
+      ? { outcome: 'failed-to-start', detail: `${exitCode}/${detail}` }
+      : { outcome: 'exited', code: exitCode }
   }
   if (result === 'resources')
     return {
@@ -60,10 +62,16 @@ export function outcomeOf({ result, code, status }: UnitEnd): StepOutcome {
 }
 
 const exitCodeKinds = ['', 'exited', 'killed', 'dumped'] as const
-const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name.slice('SIG'.length)]))
+const signalNames = new Map(
+  Object.entries(constants.signals).map(([name, number]) => [number, name.slice('SIG'.length)]),
+)
 
 /** From the properties of a unit: ExecMainCode is a CLD_ number, ExecMainStatus an exit code or a signal's number. */
-export function endOfUnit(unit: { readonly result: string; readonly execMainCode: number; readonly execMainStatus: number }): UnitEnd {
+export function endOfUnit(unit: {
+  readonly result: string
+  readonly execMainCode: number
+  readonly execMainStatus: number
+}): UnitEnd {
   const code = exitCodeKinds[unit.execMainCode] ?? ''
   const status =
     code === 'killed' || code === 'dumped'

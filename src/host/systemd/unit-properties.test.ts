@@ -13,12 +13,15 @@ import {
 } from './unit-properties.ts'
 
 describe('text and paths', () => {
-  test.each(['a\nExecStartPre=/bin/evil', 'a\rb', 'tab\t', 'nul\0', 'del\x7f', 'nel\x85'])('refuse control characters: %j', (value) => {
-    expect(() => text('Description', value)).toThrow(/^Description: .* control character/)
-    expect(() => path('WorkingDirectory', `/${value}`)).toThrow(/^WorkingDirectory: .* control character/)
-    expect(() => environmentFile(`/${value}`)).toThrow(/control character/)
-    expect(() => command('ExecStart', [`/${value}`])).toThrow(/control character/)
-  })
+  test.each(['a\nExecStartPre=/bin/evil', 'a\rb', 'tab\t', 'nul\0', 'del\x7f', 'nel\x85'])(
+    'refuse control characters: %j',
+    (value) => {
+      expect(() => text('Description', value)).toThrow(/^Description: .* control character/)
+      expect(() => path('WorkingDirectory', `/${value}`)).toThrow(/^WorkingDirectory: .* control character/)
+      expect(() => environmentFile(`/${value}`)).toThrow(/control character/)
+      expect(() => command('ExecStart', [`/${value}`])).toThrow(/control character/)
+    },
+  )
 
   test.each(['\ufffe', '\u{1ffff}', '\ufdd0', '\ud800'])('refuse what the bus does not carry: %j', (value) => {
     expect(() => text('Description', value)).toThrow(/a character that systemd refuses/)
@@ -27,7 +30,8 @@ describe('text and paths', () => {
 
   test('keep everything else as it is', () =>
     expect(text('Description', '100 % of $HOME “x” \\')).toMatchObject({ value: '100 % of $HOME “x” \\' }))
-  test('of files are absolute', () => expect(() => path('StandardOutputFile', 'log')).toThrow('"log" is not an absolute path'))
+  test('of files are absolute', () =>
+    expect(() => path('StandardOutputFile', 'log')).toThrow('"log" is not an absolute path'))
 })
 
 describe('commands', () => {
@@ -48,7 +52,9 @@ describe('commands', () => {
   test.each(['$X', 'a;b', 'two words', '"', "'", '\\', '', 'ä', '*'])(
     'that start late refuse what a daemon-reload would spoil: %j',
     (argument) => {
-      expect(() => reloadSafeCommand('ExecStopPost', ['/bin/sh', argument])).toThrow('would not survive a daemon-reload')
+      expect(() => reloadSafeCommand('ExecStopPost', ['/bin/sh', argument])).toThrow(
+        'would not survive a daemon-reload',
+      )
     },
   )
 })
@@ -57,7 +63,7 @@ describe('numbers', () => {
   test('no time limit is the largest number: 0 would be at once', () => {
     expect(timeout('TimeoutStartUSec', undefined).value).toBe(infinityUsec)
     expect(timeout('TimeoutStartUSec', 1.5).value).toBe(1500n)
-    for (const bad of [0, -1, Number.NaN, Number.POSITIVE_INFINITY])
+    for (const bad of [0, -1, Number.NaN, Infinity])
       expect(() => timeout('TimeoutStartUSec', bad)).toThrow('is not a time above 0')
   })
 

@@ -48,28 +48,32 @@ export function flag(name: string, value: boolean): UnitProperty {
 
 /** An unsigned 64-bit number, for example bytes. Most limits refuse 0. */
 export function count(name: string, value: number): UnitProperty {
-  if (!Number.isSafeInteger(value) || value < 1) throw new UnitValueError(`${name}: ${value} is not a whole number above 0`)
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new UnitValueError(`${name}: ${value} is not a whole number above 0`)
   return { name, signature: 't', value: BigInt(value) }
 }
 
 /** A time limit; `undefined` is no limit (0 would mean at once). */
 export function timeout(name: string, milliseconds: number | undefined): UnitProperty {
   if (milliseconds === undefined) return { name, signature: 't', value: infinityUsec }
-  if (!Number.isFinite(milliseconds) || milliseconds <= 0) throw new UnitValueError(`${name}: ${milliseconds} ms is not a time above 0`)
+  if (!Number.isFinite(milliseconds) || milliseconds <= 0)
+    throw new UnitValueError(`${name}: ${milliseconds} ms is not a time above 0`)
   return { name, signature: 't', value: BigInt(Math.ceil(milliseconds * 1000)) }
 }
 
 /**
  * The command of ExecStart: an absolute path and its arguments, which arrive exactly as given. `$` is doubled because
- * systemd expands variables in arguments; `%` is left alone over D-Bus. Good for commands that start with the unit only:
- * a daemon-reload in between adds a backslash to each `$` and `;`.
+ * systemd expands variables in arguments; `%` is left alone over D-Bus. Good for commands that start with the unit
+ * only: a daemon-reload in between adds a backslash to each `$` and `;`.
+ * /
  */
 export function command(name: string, [program, ...args]: readonly [string, ...string[]]): UnitProperty {
   if (!program.startsWith('/')) throw new UnitValueError(`${name}: ${JSON.stringify(program)} is not an absolute path`)
   refuseControlCharacters(name, program)
   for (const argument of [program, ...args]) {
     const excerpt = JSON.stringify(argument.slice(0, 80))
-    if (invalidBusCharacters.test(argument)) throw new UnitValueError(`${name}: argument ${excerpt} has a character that systemd refuses`)
+    if (invalidBusCharacters.test(argument))
+      throw new UnitValueError(`${name}: argument ${excerpt} has a character that systemd refuses`)
     if (Buffer.byteLength(argument) > maxStringBytes)
       throw new UnitValueError(`${name}: argument ${excerpt}… is longer than ${maxStringBytes} bytes`)
   }
@@ -81,7 +85,8 @@ export function command(name: string, [program, ...args]: readonly [string, ...s
 /** A command that may start after a daemon-reload: plain arguments only. Its failure does not count. */
 export function reloadSafeCommand(name: string, argv: readonly [string, ...string[]]): UnitProperty {
   for (const argument of argv) {
-    if (!plainArgument.test(argument)) throw new UnitValueError(`${name}: ${JSON.stringify(argument)} would not survive a daemon-reload`)
+    if (!plainArgument.test(argument))
+      throw new UnitValueError(`${name}: ${JSON.stringify(argument)} would not survive a daemon-reload`)
   }
   return { name, signature: 'a(sasb)', value: [[argv[0], [...argv], true]] }
 }
@@ -94,15 +99,19 @@ export function environmentFile(value: string): UnitProperty {
 
 function refuseControlCharacters(name: string, value: string): void {
   if (controlCharacters.test(value))
-    throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a control character, which could add lines to the unit file`)
-  if (invalidBusCharacters.test(value)) throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a character that systemd refuses`)
+    throw new UnitValueError(
+      `${name}: ${JSON.stringify(value)} has a control character, which could add lines to the unit file`,
+    )
+  if (invalidBusCharacters.test(value))
+    throw new UnitValueError(`${name}: ${JSON.stringify(value)} has a character that systemd refuses`)
 }
 
 const unitNamePattern = /^[A-Za-z0-9:_.\\@-]+\.(?:service|slice|target|timer|socket|mount|scope)$/
 
 /** Throws UnitValueError unless `name` is one that systemd takes: known characters, a type, at most 255 bytes. */
 export function assertUnitName(name: string): void {
-  if (!unitNamePattern.test(name) || name.length > 255) throw new UnitValueError(`${JSON.stringify(name)} is not a unit name`)
+  if (!unitNamePattern.test(name) || name.length > 255)
+    throw new UnitValueError(`${JSON.stringify(name)} is not a unit name`)
 }
 
 /** The object of a unit on the bus. */

@@ -29,7 +29,12 @@ export type UnitSnapshot = UnitState &
     readonly isOneshot: boolean
   }
 
-export const notFoundState: UnitState = { loadState: 'not-found', activeState: 'inactive', subState: 'dead', isJobPending: false }
+export const notFoundState: UnitState = {
+  loadState: 'not-found',
+  activeState: 'inactive',
+  subState: 'dead',
+  isJobPending: false,
+}
 
 /** True while the unit has something to do: it is up, coming or going, or a job for it waits. */
 export function isLive(state: UnitState): boolean {

@@ -3,7 +3,11 @@ import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
 import { flag, text } from './unit-properties.ts'
 import { isLive } from './unit-state.ts'
 
-const properties = [text('Type', 'oneshot'), { ...text('CollectMode', 'inactive'), optional: true as const }, flag('AddRef', true)]
+const properties = [
+  text('Type', 'oneshot'),
+  { ...text('CollectMode', 'inactive'), optional: true as const },
+  flag('AddRef', true),
+]
 const unitInvocationId = 'c937d30dc04618bcca73153f83757c00'
 
 describe('starting a transient unit', () => {
@@ -19,7 +23,10 @@ describe('starting a transient unit', () => {
       const names = (message.body[2] as [string, unknown][]).map(([name]) => name)
       sent.push(names)
       if (!names.includes('CollectMode')) return { signature: 'o', body: ['/job/2'] }
-      return { error: 'org.freedesktop.DBus.Error.PropertyReadOnly', text: 'Cannot set property CollectMode, or unknown property.' }
+      return {
+        error: 'org.freedesktop.DBus.Error.PropertyReadOnly',
+        text: 'Cannot set property CollectMode, or unknown property.',
+      }
     })
     expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({ outcome: 'started' })
     expect(sent).toEqual([
@@ -32,7 +39,11 @@ describe('starting a transient unit', () => {
     await using systemd = await startFakeSystemd()
     const error = 'org.freedesktop.DBus.Error.PropertyReadOnly'
     systemd.bus.answers('StartTransientUnit', { error, text: 'Cannot set property AddRef, or unknown property.' })
-    expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({ outcome: 'refused', error, isUnitNameTaken: false })
+    expect(await systemd.units.startTransient('a.service', properties)).toMatchObject({
+      outcome: 'refused',
+      error,
+      isUnitNameTaken: false,
+    })
     expect(systemd.bus.calledMembers().filter((member) => member === 'StartTransientUnit')).toHaveLength(1)
   })
 
@@ -50,7 +61,9 @@ describe('starting a transient unit', () => {
   test('is unknown when the answer does not come', async () => {
     await using systemd = await startFakeSystemd()
     systemd.bus.answers('StartTransientUnit', 'silent')
-    expect(await systemd.units.startTransient('a.service', properties, { timeoutMs: 20 })).toMatchObject({ outcome: 'unknown' })
+    expect(await systemd.units.startTransient('a.service', properties, { timeoutMs: 20 })).toMatchObject({
+      outcome: 'unknown',
+    })
     systemd.bus.answers('StartTransientUnit', ({ client }) => {
       client.hangUp()
       return 'silent'
@@ -73,7 +86,10 @@ describe('the state of a unit', () => {
       subState: 'dead',
       isJobPending: false,
     })
-    expect(await systemd.units.readSnapshot('gone.service')).toMatchObject({ loadState: 'not-found', result: 'success' })
+    expect(await systemd.units.readSnapshot('gone.service')).toMatchObject({
+      loadState: 'not-found',
+      result: 'success',
+    })
   })
 
   test('comes with its invocation', async () => {
@@ -178,10 +194,13 @@ describe('references', () => {
     await expect.poll(refs).toEqual(['found.service', 'done.service', 'started.service', 'found.service'])
   })
 
-  test.each(['ref', 'unref', 'resetFailed', 'stop'] as const)('and the rest of a unit that is gone: %s says so', async (method) => {
-    await using systemd = await startFakeSystemd()
-    for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'StopUnit'])
-      systemd.bus.answers(member, { error: 'org.freedesktop.systemd1.NoSuchUnit' })
-    expect(await systemd.units[method]('gone.service')).toBe(false)
-  })
+  test.each(['ref', 'unref', 'resetFailed', 'stop'] as const)(
+    'and the rest of a unit that is gone: %s says so',
+    async (method) => {
+      await using systemd = await startFakeSystemd()
+      for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'StopUnit'])
+        systemd.bus.answers(member, { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+      expect(await systemd.units[method]('gone.service')).toBe(false)
+    },
+  )
 })

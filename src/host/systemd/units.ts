@@ -17,7 +17,11 @@ import {
 } from './unit-state.ts'
 
 const systemdBusName = 'org.freedesktop.systemd1'
-const systemdManager = { destination: systemdBusName, path: '/org/freedesktop/systemd1', interface: `${systemdBusName}.Manager` } as const
+const systemdManager = {
+  destination: systemdBusName,
+  path: '/org/freedesktop/systemd1',
+  interface: `${systemdBusName}.Manager`,
+} as const
 const propertiesInterface = 'org.freedesktop.DBus.Properties'
 
 export type StartOutcome =
@@ -36,18 +40,24 @@ export type Units = {
   startTransient(unit: string, properties: readonly UnitProperty[], options?: BusCallOptions): Promise<StartOutcome>
   /** All of a unit's state in one consistent reply (2-6 ms for 400 properties; `readState` is ten times cheaper). */
   readSnapshot(unit: string, options?: BusCallOptions): Promise<UnitSnapshot>
-  /** Load, active and job state together, and the invocation. Never fails for an unknown unit: loadState is `not-found`. */
+  /**
+   * Load, active and job state together, and the invocation. Never fails for an unknown unit: loadState is `not-found`.
+   */
   readState(unit: string, options?: BusCallOptions): Promise<UnitState & Invocation>
   /** Loaded units whose names match one of the shell patterns. */
   listByPattern(patterns: readonly string[], options?: BusCallOptions): Promise<readonly ListedUnit[]>
-  /** Asks for a restart and returns the job; its end comes to `onJobEnd`, perhaps before this answer. Rejects with BusError. */
+  /**
+   * Asks for a restart and returns the job; its end comes to `onJobEnd`, perhaps before this answer. Rejects with
+   * BusError.
+   */
   restart(unit: string, options?: BusCallOptions): Promise<string>
   /** Asks for the unit to be stopped, by its own rules (KillMode, TimeoutStopUSec). False: no such unit. */
   stop(unit: string, options?: BusCallOptions): Promise<boolean>
   kill(unit: string, who: 'main' | 'control' | 'all', signal: number, options?: BusCallOptions): Promise<boolean>
   /**
-   * Keeps a loaded unit loaded after its end, so that its result can be read; a unit started with AddRef is kept already.
-   * systemd forgets it with the connection, so it is renewed on every new one. False: no such unit.
+   * Keeps a loaded unit loaded after its end, so that its result can be read; a unit started with AddRef is kept
+   * already. systemd forgets it with the connection, so it is renewed on every new one. False: no such unit.
+   * /
    */
   ref(unit: string): Promise<boolean>
   unref(unit: string): Promise<boolean>
@@ -77,7 +87,10 @@ export function createUnits(connection: BusConnection): Units {
     body: readonly unknown[] = [],
     options?: BusCallOptions,
   ): Promise<readonly unknown[]> {
-    return await connection.withBus((bus) => bus.call({ ...systemdManager, member, signature, body }, options), withSignal(options))
+    return await connection.withBus(
+      (bus) => bus.call({ ...systemdManager, member, signature, body }, options),
+      withSignal(options),
+    )
   }
 
   function notifyInterrupted(why: string): void {
@@ -97,7 +110,8 @@ export function createUnits(connection: BusConnection): Units {
     ])
     owner = name as string
   })
-  // Not PropertiesChanged: it comes six times per step, with everything each time, and says nothing that we would not ask for.
+  // Not PropertiesChanged: it comes six times per step, with everything each time, and says nothing that we would not
+  // ask for.
   connection.onSignal(
     { sender: systemdBusName, interface: systemdManager.interface, member: 'JobRemoved', path: systemdManager.path },
     ({ sender, body }) => {
@@ -106,7 +120,8 @@ export function createUnits(connection: BusConnection): Units {
       for (const listener of jobListeners) listener({ unit, job, result })
     },
   )
-  // systemd takes a new name on the bus when it executes itself anew; its subscriptions and our references survive that.
+  // systemd takes a new name on the bus when it executes itself anew; its subscriptions and our references survive
+  // that.
   connection.onSignal(
     { sender: busDriver.destination, interface: busDriver.interface, member: 'NameOwnerChanged', arg0: systemdBusName },
     ({ sender, body }) => {
@@ -181,7 +196,9 @@ export function createUnits(connection: BusConnection): Units {
       return await connection.withBus(async (bus) => {
         if (referencedUnits.has(unit)) return true // systemd counts: taken twice it would have to be given back twice
         referencedUnits.add(unit) // before the answer, which may get lost
-        const exists = await falseIfNotFound(bus.call({ ...systemdManager, member: 'RefUnit', signature: 's', body: [unit] }))
+        const exists = await falseIfNotFound(
+          bus.call({ ...systemdManager, member: 'RefUnit', signature: 's', body: [unit] }),
+        )
         if (!exists) referencedUnits.delete(unit)
         return exists
       })
@@ -228,7 +245,10 @@ async function falseIfNotFound(call: Promise<unknown>): Promise<boolean> {
     await call
     return true
   } catch (error) {
-    if (error instanceof BusError && (error.name === `${systemdBusName}.NoSuchUnit` || error.name === `${systemdBusName}.NotReferenced`))
+    if (
+      error instanceof BusError &&
+      (error.name === `${systemdBusName}.NoSuchUnit` || error.name === `${systemdBusName}.NotReferenced`)
+    )
       return false
     throw error
   }

@@ -1,6 +1,7 @@
 /**
- * `configmaps/` of a copy dir, laid out as the kubelet lays out a mounted ConfigMap: `KEY → ..data/KEY`, `..data → ..TIME`.
- * All keys change at once, by one rename, so a running script never sees half of a change.
+ * `configmaps/` of a copy dir, laid out as the kubelet lays out a mounted ConfigMap: `KEY → ..data/KEY`, `..data →
+ * ..TIME`. All keys change at once, by one rename, so a running script never sees half of a change.
+ * /
  */
 import { chmod, lstat, mkdtemp, readFile, readdir, readlink, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,10 +19,15 @@ export function configProblems(configMap: Readonly<Record<string, string>>): str
 }
 
 /**
- * Makes the keys the files of `folder` (host path), 0644; keys that were there before and are no more vanish. Files that a
- * step wrote beside them stay. A key changed by a step gets its content back.
+ * Makes the keys the files of `folder` (host path), 0644; keys that were there before and are no more vanish. Files
+ * that a step wrote beside them stay. A key changed by a step gets its content back.
+ * /
  */
-export async function ensureConfigFiles(host: HostRoot, folder: string, configMap: Readonly<Record<string, string>>): Promise<void> {
+export async function ensureConfigFiles(
+  host: HostRoot,
+  folder: string,
+  configMap: Readonly<Record<string, string>>,
+): Promise<void> {
   const keys = Object.keys(configMap)
   if (keys.length === 0 && (await host.stat(`${folder}/${dataLink}`).catch(ignoreNotFound)) === undefined) return // nothing of ours, maybe the image's own
 
@@ -45,7 +51,10 @@ async function swapData(root: string, configMap: Readonly<Record<string, string>
   await ensureLink(join(root, dataLink), version.slice(root.length + 1))
 }
 
-/** True when the folder has exactly these files. Contents are read: they are small, and a step or a power cut may have changed them. */
+/**
+ * True when the folder has exactly these files. Contents are read: they are small, and a step or a power cut may have
+ * changed them.
+ */
 async function hasExactFiles(data: string, configMap: Readonly<Record<string, string>>): Promise<boolean> {
   const names = await readdir(data).catch(ignoreNotFound)
   if (names === undefined || names.length !== Object.keys(configMap).length) return false

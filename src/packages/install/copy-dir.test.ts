@@ -1,12 +1,24 @@
-import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, symlink, truncate, utimes, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { onFailpoint } from '../../host/fs/failpoint.ts'
-import { createHostRoot } from '../../host/fs/host-root.ts'
-import type { HostRoot } from '../../host/fs/host-root.ts'
-import { collectCopyDirs, ensureCopyDir } from './copy-dir.ts'
-import type { CopyDirInputs } from './copy-dir.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { collectCopyDirs, ensureCopyDir, type CopyDirInputs } from './copy-dir.ts'
 
 const store = '/var/lib/skyhook/.agent/images/abc'
 const dir = '/var/lib/skyhook/demo/tuning-1.0.0-u-1'
@@ -33,7 +45,8 @@ async function put(path: string, content: string, mode = 0o644): Promise<void> {
   await chmod(join(folder, path), mode)
 }
 const read = async (path: string): Promise<string> => (await readFile(join(folder, dir, path))).toString()
-const modeOf = async (path: string): Promise<string> => ((await stat(join(folder, dir, path))).mode & 0o7777).toString(8)
+const modeOf = async (path: string): Promise<string> =>
+  ((await stat(join(folder, dir, path))).mode & 0o7777).toString(8)
 const identity = async (path: string): Promise<bigint> => (await lstat(join(folder, dir, path), { bigint: true })).ino
 const visible = async (path: string): Promise<string[]> =>
   (await readdir(join(folder, dir, path))).filter((name) => !name.startsWith('..')).sort()
@@ -66,9 +79,13 @@ describe('the content of the image', () => {
 
   test('is not written again', async () => {
     await ensure()
-    const before = await Promise.all(['skyhook_dir/run.sh', '.skyhookd.json', 'node-metadata/labels.json'].map(identity))
+    const before = await Promise.all(
+      ['skyhook_dir/run.sh', '.skyhookd.json', 'node-metadata/labels.json'].map(identity),
+    )
     await ensure()
-    expect(await Promise.all(['skyhook_dir/run.sh', '.skyhookd.json', 'node-metadata/labels.json'].map(identity))).toEqual(before)
+    expect(
+      await Promise.all(['skyhook_dir/run.sh', '.skyhookd.json', 'node-metadata/labels.json'].map(identity)),
+    ).toEqual(before)
   })
 
   test('what a step changed is put back at the start of a stage, what it added stays', async () => {
@@ -211,7 +228,10 @@ describe('configuration', () => {
       configMap: { [key]: '' },
       nodeMetadata: { labels: '', annotations: '', packages: '' },
     })
-    expect(ensured).toEqual({ outcome: 'invalid', problems: [`configMap key ${JSON.stringify(key)} cannot be the name of a file`] })
+    expect(ensured).toEqual({
+      outcome: 'invalid',
+      problems: [`configMap key ${JSON.stringify(key)} cannot be the name of a file`],
+    })
   })
 
   test('may have keys that begin with a dot', async () => {
@@ -255,11 +275,25 @@ test('the folder may lie behind a link of the host', async () => {
 test('copies that nobody needs are collected, other folders are not', async () => {
   const uid = '8f1c1f6e-2f3b-4c6e-9a55-0123456789ab'
   const state = '/var/lib/skyhook/demo'
-  for (const name of ['flags', 'history', 'interrupts', `a-1.0.0-${uid}-1`, `a-1.0.0-${uid}-2`, `b-1.0.0-rc-1-${uid}-2`, 'notes-1-2'])
+  for (const name of [
+    'flags',
+    'history',
+    'interrupts',
+    `a-1.0.0-${uid}-1`,
+    `a-1.0.0-${uid}-2`,
+    `b-1.0.0-rc-1-${uid}-2`,
+    'notes-1-2',
+  ])
     await put(`${state}/${name}/x`, '')
   const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
   const removed = await collectCopyDirs(host, folders, 'demo', (path) => path === `${state}/a-1.0.0-${uid}-2`)
   expect(removed.toSorted()).toEqual([`${state}/a-1.0.0-${uid}-1`, `${state}/b-1.0.0-rc-1-${uid}-2`])
-  expect((await readdir(join(folder, state))).sort()).toEqual([`a-1.0.0-${uid}-2`, 'flags', 'history', 'interrupts', 'notes-1-2'])
+  expect((await readdir(join(folder, state))).sort()).toEqual([
+    `a-1.0.0-${uid}-2`,
+    'flags',
+    'history',
+    'interrupts',
+    'notes-1-2',
+  ])
   expect(await collectCopyDirs(host, folders, 'never-seen', () => false)).toEqual([])
 })

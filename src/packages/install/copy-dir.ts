@@ -1,9 +1,10 @@
 /**
- * The folder on the host that steps of a package run in: the content of the image, the Skyhook's configuration and facts
- * about the node, in the operator's layout.
+ * The folder on the host that steps of a package run in: the content of the image, the Skyhook's configuration and
+ * facts about the node, in the operator's layout.
  *
- * A marker says what was put there whole, and is written once all of it is on disk: a package that is complete has its files after
- * a power cut, too. Only the facts about the node are of the moment and wait for nothing.
+ * A marker says what was put there whole, and is written once all of it is on disk: a package that is complete has its
+ * files after a power cut, too. Only the facts about the node are of the moment and wait for nothing.
+ * /
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -11,8 +12,7 @@ import type { HostRoot } from '../../host/fs/host-root.ts'
 import { configProblems, ensureConfigFiles } from './config-files.ts'
 import { copyTree, syncTree } from './copy-tree.ts'
 import { withLock } from './keyed-mutex.ts'
-import { stateDir } from '../layout.ts'
-import type { HostFolders } from '../layout.ts'
+import { stateDir, type HostFolders } from '../layout.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 import type { NodeMetadata } from './node-metadata.ts'
 
@@ -28,8 +28,9 @@ export type CopyDirInputs = {
   readonly configMap: Readonly<Record<string, string>>
   readonly nodeMetadata: NodeMetadata
   /**
-   * Put back what steps changed of the image's and the Skyhook's files: true (the default) at the start of a stage. Between
-   * its steps false: some packages prepare files in one step for the next.
+   * Put back what steps changed of the image's and the Skyhook's files: true (the default) at the start of a stage.
+   * Between its steps false: some packages prepare files in one step for the next.
+   * /
    */
   readonly repair?: boolean
 }
@@ -45,8 +46,9 @@ type Marker = { readonly v: 2; readonly digest: string; readonly configHash: str
 const markerName = '.skyhookd.json'
 
 /**
- * Idempotent; when all is right it costs a few reads, with `repair` an lstat per file. What a step added stays. Rejects with
- * the disk's error (ENOSPC, …), and is to be repeated then.
+ * Idempotent; when all is right it costs a few reads, with `repair` an lstat per file. What a step added stays. Rejects
+ * with the disk's error (ENOSPC, …), and is to be repeated then.
+ * /
  */
 export async function ensureCopyDir(inputs: CopyDirInputs): Promise<EnsuredCopyDir> {
   const problems = configProblems(inputs.configMap)
@@ -77,7 +79,10 @@ async function ensure(inputs: CopyDirInputs): Promise<void> {
   await host.writeFileDurable(`${copyDir}/${markerName}`, JSON.stringify(marker), 0o644)
 }
 
-async function copyPackage({ host, store, copyDir, stepPaths, configMap }: CopyDirInputs, trustTimes: boolean): Promise<void> {
+async function copyPackage(
+  { host, store, copyDir, stepPaths, configMap }: CopyDirInputs,
+  trustTimes: boolean,
+): Promise<void> {
   const from = await host.resolve(store)
   const hasConfig = Object.keys(configMap).length > 0
   await copyTree({
@@ -109,12 +114,16 @@ async function readMarker(host: HostRoot, copyDir: string): Promise<Partial<Mark
   }
 }
 
-/** What a copy dir's name ends in: UID of the Skyhook and generation. The other folders beside them hold flags, history, interrupts. */
+/**
+ * What a copy dir's name ends in: UID of the Skyhook and generation. The other folders beside them hold flags, history,
+ * interrupts.
+ */
 const copyDirName = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+$/
 
 /**
- * Removes the copy dirs of a Skyhook that nothing uses, the operator's too; returns what was removed. `isUsed` is asked with the host
- * path right before each removal, and nobody fills the folder meanwhile.
+ * Removes the copy dirs of a Skyhook that nothing uses, the operator's too; returns what was removed. `isUsed` is asked
+ * with the host path right before each removal, and nobody fills the folder meanwhile.
+ * /
  */
 export async function collectCopyDirs(
   host: HostRoot,

@@ -1,4 +1,6 @@
-/** One folder made like another: folders, regular files, links as links. Both paths are this process's, not the host's. */
+/**
+ * One folder made like another: folders, regular files, links as links. Both paths are this process's, not the host's.
+ */
 import { chmod, lstat, mkdir, readdir, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFile, syncFolder } from '../../host/fs/fsync.ts'
@@ -18,8 +20,9 @@ export type TreeCopy = {
 }
 
 /**
- * Nobody but root may write what root will execute; set-user-id bits do not travel. The umask of the operator's copy (022)
- * has the same effect.
+ * Nobody but root may write what root will execute; set-user-id bits do not travel. The umask of the operator's copy
+ * (022) has the same effect.
+ * /
  */
 const modeMask = 0o755
 
@@ -27,8 +30,9 @@ const modeMask = 0o755
 const mtimeToleranceMs = 2
 
 /**
- * Files are replaced whole: a script that runs goes on reading the one it began with. What only `to` has, stays. Does not wait for the
- * disk, see `syncTree`.
+ * Files are replaced whole: a script that runs goes on reading the one it began with. What only `to` has, stays. Does
+ * not wait for the disk, see `syncTree`.
+ * /
  */
 export async function copyTree(copy: TreeCopy): Promise<void> {
   for (const entry of await readdir(copy.from, { withFileTypes: true })) {
@@ -65,7 +69,10 @@ async function ensureFile({ trustTimes, executables }: TreeCopy, from: string, t
   await copyFileAtomic(from, to, { mode, durable: false, mtime: source.mtime })
 }
 
-/** A folder with everything in it is on disk when this returns; folders of these names are left out, links live in their folders. */
+/**
+ * A folder with everything in it is on disk when this returns; folders of these names are left out, links live in their
+ * folders.
+ */
 export async function syncTree(folder: string, excludedPaths: ReadonlySet<string> = new Set()): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)

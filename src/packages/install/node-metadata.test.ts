@@ -2,7 +2,12 @@ import { expect, test } from 'vitest'
 import { nodeMetadata } from './node-metadata.ts'
 
 const packages = {
-  tuning: { version: '1.0.0', image: 'r/tuning', configMap: { 'secret.sh': 'x' }, interrupt: { type: 'reboot' as const } },
+  tuning: {
+    version: '1.0.0',
+    image: 'r/tuning',
+    configMap: { 'secret.sh': 'x' },
+    interrupt: { type: 'reboot' as const },
+  },
   base: { version: '2.0.0', image: 'r/base', configInterrupts: { a: { type: 'noop' as const } } },
 }
 

@@ -1,4 +1,6 @@
-/** The record of what a package put into the host's root; written before the files are, and again when all are there. */
+/**
+ * The record of what a package put into the host's root; written before the files are, and again when all are there.
+ */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 
@@ -29,7 +31,13 @@ export function newRootDirRecord(
   previous: RootDirRecord | undefined,
 ): RootDirRecord {
   const merged = new Map([...(previous?.files ?? []), ...files].map((file) => [file.path, file]))
-  return { v: 1, hash, isComplete: false, files: [...merged.values()], folders: [...new Set([...(previous?.folders ?? []), ...folders])] }
+  return {
+    v: 1,
+    hash,
+    isComplete: false,
+    files: [...merged.values()],
+    folders: [...new Set([...(previous?.folders ?? []), ...folders])],
+  }
 }
 
 /** Undefined when there is none. The file is written whole or not at all, so one that cannot be read is an error. */

@@ -7,12 +7,21 @@ import { ignoreNotFound } from '../../host/fs/missing.ts'
 /** `path` begins with `/`: where the entry belongs on the host. `source` is a path of this process. */
 export type TreeEntry =
   | { readonly kind: 'folder'; readonly path: string; readonly mode: number }
-  | { readonly kind: 'file'; readonly path: string; readonly mode: number; readonly sha256: string; readonly source: string }
+  | {
+      readonly kind: 'file'
+      readonly path: string
+      readonly mode: number
+      readonly sha256: string
+      readonly source: string
+    }
   | { readonly kind: 'link'; readonly path: string; readonly target: string }
 
 export type Tree = { readonly entries: readonly TreeEntry[]; readonly hash: string }
 
-/** Everything below `root`, folders before their content, with a hash over names, modes and contents; undefined without one. */
+/**
+ * Everything below `root`, folders before their content, with a hash over names, modes and contents; undefined without
+ * one.
+ */
 export async function readTree(root: string): Promise<Tree | undefined> {
   const stats = await lstat(root).catch(ignoreNotFound)
   if (!stats?.isDirectory()) return undefined

@@ -1,13 +1,28 @@
-import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createHostRoot } from '../../host/fs/host-root.ts'
-import type { HostRoot } from '../../host/fs/host-root.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { installRootDir, rootDirRecordFile, uninstallRootDir } from './root-dir.ts'
 
 const store = '/store/abc'
-const record = rootDirRecordFile({ copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }, 'demo', 'tuning')
+const record = rootDirRecordFile(
+  { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' },
+  'demo',
+  'tuning',
+)
 
 let folder: string
 let host: HostRoot
@@ -25,10 +40,12 @@ async function put(path: string, content: string, mode = 0o644): Promise<void> {
   await writeFile(join(folder, path), content)
   await chmod(join(folder, path), mode)
 }
-const putInPackage = (path: string, content: string, mode = 0o644): Promise<void> => put(`${store}/root_dir/${path}`, content, mode)
+const putInPackage = (path: string, content: string, mode = 0o644): Promise<void> =>
+  put(`${store}/root_dir/${path}`, content, mode)
 const read = async (path: string): Promise<string> => (await readFile(join(folder, path))).toString()
 const modeOf = async (path: string): Promise<string> => ((await stat(join(folder, path))).mode & 0o7777).toString(8)
-const exists = async (path: string): Promise<boolean> => (await lstat(join(folder, path)).catch(() => undefined)) !== undefined
+const exists = async (path: string): Promise<boolean> =>
+  (await lstat(join(folder, path)).catch(() => undefined)) !== undefined
 const install = () => installRootDir(host, store, record)
 
 test('a package without root_dir', async () => {
@@ -98,7 +115,10 @@ describe('installing', () => {
     await put('var/x', 'file')
     expect(await install()).toEqual({
       outcome: 'conflict',
-      problems: ['root_dir/etc is a file, and the host has a folder there', 'root_dir/var/x is a folder, and the host has a file there'],
+      problems: [
+        'root_dir/etc is a file, and the host has a folder there',
+        'root_dir/var/x is a folder, and the host has a file there',
+      ],
     })
     expect(await exists('a')).toBe(false)
     expect(await exists(record)).toBe(false)
@@ -171,21 +191,24 @@ test('the files of the next version are there though the one before is only just
 })
 
 describe('a crash in the middle', () => {
-  test.each([1, 2])('at write %i of the record: the next run finishes, and nothing of ours is taken for the host’s', async (crashAt) => {
-    for (const name of ['a', 'b', 'c']) await putInPackage(`opt/${name}`, name)
-    await put('opt/b', 'of the host')
-    let writes = 0
-    const crashingHost: HostRoot = {
-      ...host,
-      writeFileDurable: async (...args) => {
-        if (++writes === crashAt) throw new Error('crash')
-        await host.writeFileDurable(...args)
-      },
-    }
-    await expect(installRootDir(crashingHost, store, record)).rejects.toThrow('crash')
-    expect(await read('opt/b')).toBe(crashAt === 1 ? 'of the host' : 'b')
-    expect(await install()).toMatchObject({ outcome: 'copied' })
-    expect(await uninstallRootDir(host, record)).toEqual([{ path: '/opt/b', why: 'was there before' }])
-    expect(await exists('opt/a')).toBe(false)
-  })
+  test.each([1, 2])(
+    'at write %i of the record: the next run finishes, and nothing of ours is taken for the host’s',
+    async (crashAt) => {
+      for (const name of ['a', 'b', 'c']) await putInPackage(`opt/${name}`, name)
+      await put('opt/b', 'of the host')
+      let writes = 0
+      const crashingHost: HostRoot = {
+        ...host,
+        writeFileDurable: async (...args) => {
+          if (++writes === crashAt) throw new Error('crash')
+          await host.writeFileDurable(...args)
+        },
+      }
+      await expect(installRootDir(crashingHost, store, record)).rejects.toThrow('crash')
+      expect(await read('opt/b')).toBe(crashAt === 1 ? 'of the host' : 'b')
+      expect(await install()).toMatchObject({ outcome: 'copied' })
+      expect(await uninstallRootDir(host, record)).toEqual([{ path: '/opt/b', why: 'was there before' }])
+      expect(await exists('opt/a')).toBe(false)
+    },
+  )
 })

@@ -1,9 +1,10 @@
 /**
- * `root_dir/` of a package: files for the host's root itself. Copied once per content; what was written is on record before
- * it is written, so that an uninstall removes what is ours and nothing else.
+ * `root_dir/` of a package: files for the host's root itself. Copied once per content; what was written is on record
+ * before it is written, so that an uninstall removes what is ours and nothing else.
  *
- * Folders that exist keep their mode (the operator stamps the package's on `/` and `/tmp`), links are copied as links, and
- * links of the host are followed inside the host only.
+ * Folders that exist keep their mode (the operator stamps the package's on `/` and `/tmp`), links are copied as links,
+ * and links of the host are followed inside the host only.
+ * /
  */
 import { lstat, mkdir, readlink, rmdir } from 'node:fs/promises'
 import { posix } from 'node:path'
@@ -13,10 +14,14 @@ import { withLock } from './keyed-mutex.ts'
 import type { HostFolders } from '../layout.ts'
 import { ensureLink } from './links.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
-import { newRootDirRecord, readRootDirRecord, writeRootDirRecord } from './root-dir-record.ts'
-import type { RecordedFile, RootDirRecord } from './root-dir-record.ts'
-import { readTree } from './root-dir-tree.ts'
-import type { TreeEntry } from './root-dir-tree.ts'
+import {
+  newRootDirRecord,
+  readRootDirRecord,
+  writeRootDirRecord,
+  type RecordedFile,
+  type RootDirRecord,
+} from './root-dir-record.ts'
+import { readTree, type TreeEntry } from './root-dir-tree.ts'
 
 export type InstalledRootDir =
   | { readonly outcome: 'absent' } // the package has none
@@ -31,10 +36,15 @@ export function rootDirRecordFile(folders: HostFolders, skyhook: string, package
 }
 
 /**
- * Copies `<packageDir>/root_dir` (host path) over the host's root, durably. Safe to repeat after a crash at any point. Files of
- * an earlier version that this one lacks stay until the uninstall. Rejects with the disk's error.
+ * Copies `<packageDir>/root_dir` (host path) over the host's root, durably. Safe to repeat after a crash at any point.
+ * Files of an earlier version that this one lacks stay until the uninstall. Rejects with the disk's error.
+ * /
  */
-export async function installRootDir(host: HostRoot, packageDir: string, recordFile: string): Promise<InstalledRootDir> {
+export async function installRootDir(
+  host: HostRoot,
+  packageDir: string,
+  recordFile: string,
+): Promise<InstalledRootDir> {
   return await withLock(host, recordFile, async () => await install(host, packageDir, recordFile))
 }
 
@@ -87,7 +97,11 @@ type CopyPlan = Pick<RootDirRecord, 'files' | 'folders'> & {
 }
 
 /** What each entry would do to the host; nothing is written yet. */
-async function planCopy(host: HostRoot, entries: readonly TreeEntry[], previous: RootDirRecord | undefined): Promise<CopyPlan> {
+async function planCopy(
+  host: HostRoot,
+  entries: readonly TreeEntry[],
+  previous: RootDirRecord | undefined,
+): Promise<CopyPlan> {
   const recordedFiles = new Map(previous?.files.map((file) => [file.path, file]))
   let blockedPath = '' // a folder of the package that the host has a file for: what is below it says nothing new
   const plan = {
@@ -98,7 +112,8 @@ async function planCopy(host: HostRoot, entries: readonly TreeEntry[], previous:
   }
   for (const entry of entries) {
     if (blockedPath !== '' && entry.path.startsWith(`${blockedPath}/`)) continue
-    // A link at the end is followed for folders and files, so that /etc/resolv.conf goes on being one; never out of the host.
+    // A link at the end is followed for folders and files, so that /etc/resolv.conf goes on being one; never out of the
+    // host.
     const path = entry.kind === 'link' ? entry.path : await hostPath(host, entry.path)
     const existing = await lstat(await host.resolve(path, 'keep')).catch(ignoreNotFound)
     if (entry.kind === 'folder') {
@@ -116,7 +131,11 @@ async function planCopy(host: HostRoot, entries: readonly TreeEntry[], previous:
       continue
     }
     const wasThere = recordedFiles.get(path)?.wasThere ?? existing !== undefined
-    plan.files.push({ path, wasThere, ...(entry.kind === 'file' ? { sha256: entry.sha256 } : { target: entry.target }) })
+    plan.files.push({
+      path,
+      wasThere,
+      ...(entry.kind === 'file' ? { sha256: entry.sha256 } : { target: entry.target }),
+    })
     plan.steps.push({ entry, path })
   }
   return plan

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 
-/** `sha256:` and 64 lower-case hex digits: the only algorithm we take (the other registered one, sha512, is not in use). */
+/**
+ * `sha256:` and 64 lower-case hex digits: the only algorithm we take (the other registered one, sha512, is not in use).
+ */
 export type Digest = `sha256:${string}`
 
 export function isDigest(text: string): text is Digest {

@@ -1,6 +1,8 @@
 /**
- * Why an image could not be had or written. The set is closed: callers branch on `code`, people read `message`, which carries the
- * registry's own words where it gave any. A failing disk is not in it: those errors keep their errno (`ENOSPC`, …).
+ * Why an image could not be had or written. The set is closed: callers branch on `code`, people read `message`, which
+ * carries the registry's own words where it gave any. A failing disk is not in it: those errors keep their errno
+ * (`ENOSPC`, …).
+ * /
  */
 export type ImageErrorCode =
   | 'bad-reference' // the name in the spec cannot be a reference
@@ -23,7 +25,11 @@ export class ImageError extends Error {
   /** How long the registry asked us to stay away. */
   readonly retryAfterMs: number | undefined
 
-  constructor(code: ImageErrorCode, message: string, options: { cause?: unknown; retryAfterMs?: number | undefined } = {}) {
+  constructor(
+    code: ImageErrorCode,
+    message: string,
+    options: { cause?: unknown; retryAfterMs?: number | undefined } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'ImageError'
     this.code = code

@@ -19,14 +19,23 @@ const image = (layer: string = ociLayerGzipType, more: object = {}) => ({
   layers: [descriptor(layer)],
   ...more,
 })
-const parse = (document: unknown, contentType?: string) => parseManifest(Buffer.from(JSON.stringify(document)), contentType)
+const parse = (document: unknown, contentType?: string) =>
+  parseManifest(Buffer.from(JSON.stringify(document)), contentType)
 
 describe('a manifest', () => {
   test.each([
     ['OCI by its own word', image(ociLayerGzipType, { mediaType: ociManifestType }), undefined],
-    ['docker by content type', image('application/vnd.docker.image.rootfs.diff.tar.gzip'), `${dockerManifest}; charset=utf-8`],
+    [
+      'docker by content type',
+      image('application/vnd.docker.image.rootfs.diff.tar.gzip'),
+      `${dockerManifest}; charset=utf-8`,
+    ],
     ['by shape alone', image('application/vnd.oci.image.layer.v1.tar+zstd'), 'application/json'],
-    ['with layers not for redistribution', image('application/vnd.oci.image.layer.nondistributable.v1.tar'), ociManifestType],
+    [
+      'with layers not for redistribution',
+      image('application/vnd.oci.image.layer.nondistributable.v1.tar'),
+      ociManifestType,
+    ],
   ])('%s is taken', (_name, document, contentType) => {
     expect(parse(document, contentType)).toMatchObject({ kind: 'image', layers: [{ size: 1 }] })
   })
@@ -36,8 +45,18 @@ describe('a manifest', () => {
     ['an artifact', image('application/vnd.cncf.helm.chart.content.v1.tar+gzip'), ociManifestType, 'unsupported'],
     ['another type', image(ociLayerGzipType, { mediaType: 'text/html' }), undefined, 'unsupported'],
     ['one that is an index too', image(ociLayerGzipType, { manifests: [] }), ociManifestType, 'bad-response'],
-    ['one that calls itself something else', image(ociLayerGzipType, { mediaType: ociIndexType }), ociManifestType, 'bad-response'],
-    ['a negative size', image(ociLayerGzipType, { config: descriptor(ociConfigType, -1) }), ociManifestType, 'bad-response'],
+    [
+      'one that calls itself something else',
+      image(ociLayerGzipType, { mediaType: ociIndexType }),
+      ociManifestType,
+      'bad-response',
+    ],
+    [
+      'a negative size',
+      image(ociLayerGzipType, { config: descriptor(ociConfigType, -1) }),
+      ociManifestType,
+      'bad-response',
+    ],
     [
       'sha512',
       { ...image(), config: { ...descriptor(ociConfigType), digest: `sha512:${'0'.repeat(128)}` } },
@@ -82,6 +101,8 @@ describe('the image of an index', () => {
 
   test('that is not there is named with what is', () => {
     const only = index(['a', 'arm64'], ['attestation', 'unknown', undefined, 'unknown'])
-    expect(() => selectPlatform(only, 'amd64')).toThrow('no image for linux/amd64 (the index has linux/arm64, unknown/unknown)')
+    expect(() => selectPlatform(only, 'amd64')).toThrow(
+      'no image for linux/amd64 (the index has linux/arm64, unknown/unknown)',
+    )
   })
 })

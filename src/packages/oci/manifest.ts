@@ -9,8 +9,15 @@ export type Descriptor = {
 
 export type Platform = { readonly os: string; readonly architecture: string; readonly variant?: string }
 
-export type ImageManifest = { readonly kind: 'image'; readonly config: Descriptor; readonly layers: readonly Descriptor[] }
-export type ImageIndex = { readonly kind: 'index'; readonly manifests: readonly (Descriptor & { readonly platform?: Platform })[] }
+export type ImageManifest = {
+  readonly kind: 'image'
+  readonly config: Descriptor
+  readonly layers: readonly Descriptor[]
+}
+export type ImageIndex = {
+  readonly kind: 'index'
+  readonly manifests: readonly (Descriptor & { readonly platform?: Platform })[]
+}
 
 export const ociManifestType = 'application/vnd.oci.image.manifest.v1+json'
 export const ociIndexType = 'application/vnd.oci.image.index.v1+json'
@@ -23,16 +30,20 @@ const dockerSchema1Pattern = /^application\/vnd\.docker\.distribution\.manifest\
 /** The value of `Accept`: without it registries convert or refuse. */
 export const acceptedManifestTypes = [ociIndexType, dockerIndexType, ociManifestType, dockerManifestType].join(', ')
 
-/** Tar archives, plain or packed in a way that Node can unpack. Layers that registries may not hand out ("foreign") are archives too. */
+/**
+ * Tar archives, plain or packed in a way that Node can unpack. Layers that registries may not hand out ("foreign") are
+ * archives too.
+ */
 const layerTypePattern =
   /^application\/vnd\.(?:oci\.image\.layer(?:\.nondistributable)?\.v1\.tar(?:\+gzip|\+zstd)?|docker\.image\.rootfs(?:\.foreign)?\.diff\.tar(?:\.gzip|\.zstd)?)$/
 
 const maxLayers = 256 // overlay file systems take half of that
 
 /**
- * Reads a manifest or an index of either family. The document's own `mediaType` must agree with what the registry called it, and none
- * may be both: two readers must not see two images in one digest (CVE-2021-41190).
+ * Reads a manifest or an index of either family. The document's own `mediaType` must agree with what the registry
+ * called it, and none may be both: two readers must not see two images in one digest (CVE-2021-41190).
  * @throws ImageError unsupported, bad-response
+ * /
  */
 export function parseManifest(bytes: Buffer, contentType: string | undefined): ImageManifest | ImageIndex {
   let document: unknown
@@ -48,7 +59,9 @@ export function parseManifest(bytes: Buffer, contentType: string | undefined): I
     throw new ImageError('unsupported', 'a manifest of docker schema 1: the image has to be built anew')
   }
   const mediaType =
-    declaredType ?? (isKnownManifestType(servedType) ? servedType : undefined) ?? ('manifests' in document ? ociIndexType : ociManifestType)
+    declaredType ??
+    (isKnownManifestType(servedType) ? servedType : undefined) ??
+    ('manifests' in document ? ociIndexType : ociManifestType)
   if (isKnownManifestType(servedType) && servedType !== mediaType)
     throw new ImageError('bad-response', `a manifest served as ${servedType} calls itself ${mediaType}`)
 
@@ -65,11 +78,15 @@ export function parseManifest(bytes: Buffer, contentType: string | undefined): I
  * @throws ImageError unsupported, naming what there is
  */
 export function selectPlatform({ manifests }: ImageIndex, architecture: string): Descriptor {
-  const candidates = manifests.filter(({ platform }) => platform?.os === 'linux' && platform.architecture === architecture)
+  const candidates = manifests.filter(
+    ({ platform }) => platform?.os === 'linux' && platform.architecture === architecture,
+  )
   const baselineVariants = architecture === 'arm64' ? ['v8', ''] : [''] // the variant every such machine has, written or not
   const found = candidates.find(({ platform }) => baselineVariants.includes(platform?.variant ?? '')) ?? candidates[0]
   if (found !== undefined) return found
-  const offeredPlatforms = manifests.map(({ platform }) => (platform === undefined ? 'unnamed' : `${platform.os}/${platform.architecture}`))
+  const offeredPlatforms = manifests.map(({ platform }) =>
+    platform === undefined ? 'unnamed' : `${platform.os}/${platform.architecture}`,
+  )
   throw new ImageError(
     'unsupported',
     `no image for linux/${architecture} (the index has ${[...new Set(offeredPlatforms)].join(', ') || 'none'})`,
@@ -102,7 +119,8 @@ function readDescriptor(value: unknown): Descriptor {
   if (!isRecord(value)) throw new ImageError('bad-response', 'a descriptor is not an object')
   const { mediaType, digest, size } = value
   if (typeof mediaType !== 'string') throw new ImageError('bad-response', 'a descriptor without "mediaType"')
-  if (typeof digest !== 'string' || !isDigest(digest)) throw new ImageError('unsupported', `digest ${String(digest)}: only sha256 is taken`)
+  if (typeof digest !== 'string' || !isDigest(digest))
+    throw new ImageError('unsupported', `digest ${String(digest)}: only sha256 is taken`)
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0)
     throw new ImageError('bad-response', `size of ${digest} is not a number of bytes`)
   return { mediaType, digest, size }

@@ -64,7 +64,9 @@ describe('the reference of a package', () => {
   })
 
   test('is the digest where containerSHA is given, whatever the version', () => {
-    expect(formatReference(packageReference('r.example/a', '1.0.0+build', sha256Digest))).toBe(`r.example/a@${sha256Digest}`)
+    expect(formatReference(packageReference('r.example/a', '1.0.0+build', sha256Digest))).toBe(
+      `r.example/a@${sha256Digest}`,
+    )
   })
 
   test('says that a version with build metadata needs containerSHA', () => {

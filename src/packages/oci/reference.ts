@@ -2,8 +2,9 @@ import { type Digest, isDigest } from './digest.ts'
 import { ImageError } from './errors.ts'
 
 /**
- * A place in a registry. `host` is what the user wrote (`docker.io` where nothing was written): the key of credentials and mirrors,
- * not yet the address to connect to.
+ * A place in a registry. `host` is what the user wrote (`docker.io` where nothing was written): the key of credentials
+ * and mirrors, not yet the address to connect to.
+ * /
  */
 export type ImageReference = {
   readonly host: string
@@ -20,9 +21,10 @@ const tagPattern = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
 const maxRepositoryChars = 255 // the distribution specification's limit for host and repository together
 
 /**
- * Reads `[host[:port]/]repository[:tag][@digest]` by docker's rules: the first component is a host if it has a dot, a colon or a
- * capital, or is `localhost`; without one it is docker.io, and a lone name there lies under `library/`.
+ * Reads `[host[:port]/]repository[:tag][@digest]` by docker's rules: the first component is a host if it has a dot, a
+ * colon or a capital, or is `localhost`; without one it is docker.io, and a lone name there lies under `library/`.
  * @throws ImageError bad-reference
+ * /
  */
 export function parseReference(text: string): ImageReference {
   const refuse = (why: string): never => {
@@ -38,18 +40,26 @@ export function parseReference(text: string): ImageReference {
   const { host, repository } = splitHost(name)
   if (!hostPattern.test(host)) refuse(`"${host}" is not a registry host`)
   if (repository.length + host.length > maxRepositoryChars) refuse(`longer than ${maxRepositoryChars} characters`)
-  if (!repository.split('/').every((component) => componentPattern.test(component))) refuse(`"${repository}" is not a repository name`)
-  return { host, repository, ...(tag !== undefined && { tag }), ...(digest !== undefined && { digest: digest as Digest }) }
+  if (!repository.split('/').every((component) => componentPattern.test(component)))
+    refuse(`"${repository}" is not a repository name`)
+  return {
+    host,
+    repository,
+    ...(tag !== undefined && { tag }),
+    ...(digest !== undefined && { digest: digest as Digest }),
+  }
 }
 
 /**
- * What a package of a Skyhook is pulled by: the repository of `image` at the tag `version`, or at `containerSHA` where that is given.
- * A tag inside `image` does not count (see {@link ignoredTag}).
+ * What a package of a Skyhook is pulled by: the repository of `image` at the tag `version`, or at `containerSHA` where
+ * that is given. A tag inside `image` does not count (see {@link ignoredTag}).
  * @throws ImageError bad-reference
+ * /
  */
 export function packageReference(image: string, version: string, containerSha?: string): ImageReference {
   const { tag: _ignored, digest, ...location } = parseReference(image)
-  if (digest !== undefined) throw new ImageError('bad-reference', `${image}: a digest belongs into containerSHA, not into image`)
+  if (digest !== undefined)
+    throw new ImageError('bad-reference', `${image}: a digest belongs into containerSHA, not into image`)
   if (containerSha !== undefined && containerSha !== '') {
     if (!isDigest(containerSha)) {
       throw new ImageError('bad-reference', `${image}: containerSHA "${containerSha}" is not sha256: and 64 hex digits`)
@@ -57,7 +67,10 @@ export function packageReference(image: string, version: string, containerSha?: 
     return { ...location, digest: containerSha }
   }
   if (!tagPattern.test(version)) {
-    throw new ImageError('bad-reference', `${image}: version "${version}" is not a legal tag, so containerSHA is needed`)
+    throw new ImageError(
+      'bad-reference',
+      `${image}: version "${version}" is not a legal tag, so containerSHA is needed`,
+    )
   }
   return { ...location, tag: version }
 }

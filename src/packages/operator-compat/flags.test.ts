@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createHostRoot } from '../../host/fs/host-root.ts'
-import type { HostRoot } from '../../host/fs/host-root.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import type { PackageConfig, Step } from '../../schemas/package-config.ts'
 import {
   flagMarker,
@@ -100,7 +99,13 @@ describe('names that no file system takes', () => {
 
 test('the tree after an apply of two steps', async () => {
   await publishStart(host, state)
-  await publishStepFlag(host, state, config, { ...base, arguments: ['a', 'b'], returncodes: [0, 1] }, Date.UTC(2026, 10, 20, 10, 32, 9, 5))
+  await publishStepFlag(
+    host,
+    state,
+    config,
+    { ...base, arguments: ['a', 'b'], returncodes: [0, 1] },
+    Date.UTC(2026, 10, 20, 10, 32, 9, 5),
+  )
   await publishStepFlag(host, state, config, { ...base, path: 'sub/b.sh', idempotence: 'step' }, 0)
   expect(await tree(state)).toEqual([
     'flags',

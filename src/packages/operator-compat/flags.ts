@@ -1,7 +1,8 @@
 /**
  * Flag files in the operator's layout. They are a published copy: what ran and what must not run again stands in the
- * journal, and nothing here is read to decide anything, except when a node of the operator is adopted. Writing them again
- * gives the same state, so a crash in between needs no care.
+ * journal, and nothing here is read to decide anything, except when a node of the operator is adopted. Writing them
+ * again gives the same state, so a crash in between needs no care.
+ * /
  */
 import { createHash } from 'node:crypto'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -12,7 +13,9 @@ import { pythonRepr } from './python-repr.ts'
 
 type FlaggedStep = Pick<Step, 'path' | 'arguments' | 'returncodes'>
 
-/** What follows `<path>_` in a flag's name: base64 of Python's spelling of arguments (unsubstituted) and return codes. */
+/**
+ * What follows `<path>_` in a flag's name: base64 of Python's spelling of arguments (unsubstituted) and return codes.
+ */
 export function flagMarker({ arguments: args, returncodes }: Omit<FlaggedStep, 'path'>): string {
   return Buffer.from(`${pythonRepr(args)}_${pythonRepr(returncodes)}`).toString('base64')
 }
@@ -22,14 +25,16 @@ const maxNameBytes = 255 - '.0123456789ab.tmp'.length
 const maxPathBytes = 3_000
 
 /**
- * A step's flag below `flags/<package>/<version>/`. Base64 may contain `/`, which makes folders, as there. A name that no
- * file system takes (about 170 bytes of arguments) makes the operator fail for ever after the step; here the marker is
- * then its hash. No flag of the operator can be missed by that: it never managed to write one.
+ * A step's flag below `flags/<package>/<version>/`. Base64 may contain `/`, which makes folders, as there. A name that
+ * no file system takes (about 170 bytes of arguments) makes the operator fail for ever after the step; here the marker
+ * is then its hash. No flag of the operator can be missed by that: it never managed to write one.
+ * /
  */
 export function flagName(step: FlaggedStep): string {
   const marker = flagMarker(step)
   const name = `${step.path}_${marker}`
-  const fits = Buffer.byteLength(name) <= maxPathBytes && name.split('/').every((part) => Buffer.byteLength(part) <= maxNameBytes)
+  const fits =
+    Buffer.byteLength(name) <= maxPathBytes && name.split('/').every((part) => Buffer.byteLength(part) <= maxNameBytes)
   if (fits) return name
   const hash = createHash('sha256').update(name).digest('hex')
   const hashedName = `${step.path}_sha256-${hash}`
@@ -49,7 +54,13 @@ export async function publishStart(host: HostRoot, stateDir: string): Promise<vo
 }
 
 /** After a step of an action mode succeeded, also where it runs every time. */
-export async function publishStepFlag(host: HostRoot, stateDir: string, config: PackageConfig, step: Step, nowMs: number): Promise<void> {
+export async function publishStepFlag(
+  host: HostRoot,
+  stateDir: string,
+  config: PackageConfig,
+  step: Step,
+  nowMs: number,
+): Promise<void> {
   const time = new Date(nowMs).toISOString().replace('Z', '000') // there: local time without a zone; the agent's zone is UTC
   const content = `last_run: ${time}\nstep_always_runs: ${step.idempotence === 'step' ? 'True' : 'False'}`
   await publish(host, `${flagsDir(stateDir, config)}/${flagName(step)}`, content)
@@ -61,14 +72,26 @@ export async function removeStepFlags(host: HostRoot, stateDir: string, config: 
 }
 
 /** True where the operator (or an agent that it followed) recorded the step; for adoption only. */
-export async function hasStepFlag(host: HostRoot, stateDir: string, config: PackageConfig, step: FlaggedStep): Promise<boolean> {
+export async function hasStepFlag(
+  host: HostRoot,
+  stateDir: string,
+  config: PackageConfig,
+  step: FlaggedStep,
+): Promise<boolean> {
   return (await host.stat(`${flagsDir(stateDir, config)}/${flagName(step)}`)) !== undefined
 }
 
 export type CheckResult = { readonly path: string; readonly failed: boolean }
 
-/** The summary of a check mode that had steps. `True` means failed; the file is shared by all packages of the Skyhook. */
-export async function publishCheckResults(host: HostRoot, stateDir: string, mode: Mode, results: readonly CheckResult[]): Promise<void> {
+/**
+ * The summary of a check mode that had steps. `True` means failed; the file is shared by all packages of the Skyhook.
+ */
+export async function publishCheckResults(
+  host: HostRoot,
+  stateDir: string,
+  mode: Mode,
+  results: readonly CheckResult[],
+): Promise<void> {
   const lines = results.map(({ path, failed }) => `${path} ${failed ? 'True' : 'False'}`)
   const allPassed = results.every(({ failed }) => !failed)
   await Promise.all([
@@ -84,7 +107,9 @@ const wireTypes: Readonly<Record<InterruptType, string>> = {
   noop: 'no_op',
 }
 
-/** Files of a finished interrupt: one per command (of `service` the first is the daemon-reload), noop without a number. */
+/**
+ * Files of a finished interrupt: one per command (of `service` the first is the daemon-reload), noop without a number.
+ */
 export function interruptFlagNames(interrupt: Interrupt): string[] {
   const type = wireTypes[interrupt.type]
   if (interrupt.type === 'noop') return [`${type}.complete`]
@@ -106,7 +131,12 @@ export async function publishInterruptFlags(
 }
 
 /** All of them are there, whenever they were written. */
-export async function hasInterruptFlags(host: HostRoot, stateDir: string, resourceId: string, interrupt: Interrupt): Promise<boolean> {
+export async function hasInterruptFlags(
+  host: HostRoot,
+  stateDir: string,
+  resourceId: string,
+  interrupt: Interrupt,
+): Promise<boolean> {
   for (const name of interruptFlagNames(interrupt))
     if ((await host.stat(`${stateDir}/interrupts/flags/${resourceId}/${name}`)) === undefined) return false
   return true

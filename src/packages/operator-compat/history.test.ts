@@ -2,8 +2,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createHostRoot } from '../../host/fs/host-root.ts'
-import type { HostRoot } from '../../host/fs/host-root.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { readHistory, recordVersion } from './history.ts'
 
 const state = '/var/lib/skyhook/demo'
@@ -34,7 +33,9 @@ test('newest first, in the operator’s shape', async () => {
 })
 
 test('a file of the operator is read and carried on', async () => {
-  await put('{"current-version": "1.1.0", "history": [{"version": "1.1.0", "time": "2026-11-20T10:32:09.123456+00:00"}]}')
+  await put(
+    '{"current-version": "1.1.0", "history": [{"version": "1.1.0", "time": "2026-11-20T10:32:09.123456+00:00"}]}',
+  )
   expect(await readHistory(host, state, 'probe')).toMatchObject({ state: 'found', currentVersion: '1.1.0' })
   await recordVersion(host, state, 'probe', '1.2.0', 0)
   expect(await readHistory(host, state, 'probe')).toMatchObject({
@@ -61,14 +62,19 @@ describe('a file that is not a history', () => {
     await put(text)
     expect(await readHistory(host, state, 'probe')).toEqual({ state: 'corrupt' })
     await recordVersion(host, state, 'probe', '2.0.0', 0)
-    expect(await readHistory(host, state, 'probe')).toMatchObject({ currentVersion: '2.0.0', entries: [{ version: '2.0.0' }] })
+    expect(await readHistory(host, state, 'probe')).toMatchObject({
+      currentVersion: '2.0.0',
+      entries: [{ version: '2.0.0' }],
+    })
     expect(await readdir(join(folder, state, 'history'))).toEqual(['probe.json', 'probe.json.backup'])
     expect((await readFile(join(folder, state, 'history/probe.json.backup'))).toString()).toBe(text)
   })
 })
 
 test('two packages of one image do not lose each other’s entries', async () => {
-  await Promise.all(Array.from({ length: 10 }, (_, index) => recordVersion(host, state, 'probe', `1.0.${index}`, index)))
+  await Promise.all(
+    Array.from({ length: 10 }, (_, index) => recordVersion(host, state, 'probe', `1.0.${index}`, index)),
+  )
   const history = await readHistory(host, state, 'probe')
   expect(history.state === 'found' && history.entries.map(({ version }) => version).toSorted()).toEqual(
     Array.from({ length: 10 }, (_, index) => `1.0.${index}`),
@@ -76,7 +82,12 @@ test('two packages of one image do not lose each other’s entries', async () =>
 })
 
 test('the file stops growing', async () => {
-  await put(JSON.stringify({ 'current-version': '1.0.0', history: Array.from({ length: 5000 }, () => ({ version: '1.0.0', time: 't' })) }))
+  await put(
+    JSON.stringify({
+      'current-version': '1.0.0',
+      history: Array.from({ length: 5000 }, () => ({ version: '1.0.0', time: 't' })),
+    }),
+  )
   await recordVersion(host, state, 'probe', '1.0.1', 0)
   const history = await readHistory(host, state, 'probe')
   expect(history.state === 'found' && history.entries.length).toBe(100)

@@ -1,7 +1,8 @@
 /**
- * Versions that were complete on this host, in the operator's file: one per package name of config.json, so two packages
- * made from one image share it. The journal is the truth; this is its published copy, read only when a node of the
- * operator is adopted, to know what an upgrade upgrades from.
+ * Versions that were complete on this host, in the operator's file: one per package name of config.json, so two
+ * packages made from one image share it. The journal is the truth; this is its published copy, read only when a node of
+ * the operator is adopted, to know what an upgrade upgrades from.
+ * /
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { withLock } from '../install/keyed-mutex.ts'
@@ -27,10 +28,18 @@ export async function readHistory(host: HostRoot, stateDir: string, packageName:
 }
 
 /**
- * Puts `version` on top, after a passed apply, upgrade or uninstall check. Whole or not at all, and on disk when it returns.
- * A corrupt file is kept as `….json.backup` and a new one begun. Doing it again for the same moment changes nothing.
+ * Puts `version` on top, after a passed apply, upgrade or uninstall check. Whole or not at all, and on disk when it
+ * returns. A corrupt file is kept as `….json.backup` and a new one begun. Doing it again for the same moment changes
+ * nothing.
+ * /
  */
-export async function recordVersion(host: HostRoot, stateDir: string, packageName: string, version: string, atMs: number): Promise<void> {
+export async function recordVersion(
+  host: HostRoot,
+  stateDir: string,
+  packageName: string,
+  version: string,
+  atMs: number,
+): Promise<void> {
   const path = historyFile(stateDir, packageName)
   await withLock(host, path, async () => {
     const history = await readHistory(host, stateDir, packageName)
@@ -53,11 +62,13 @@ function parseHistory(text: string): History {
   }
   if (!isRecord(document)) return { state: 'corrupt' }
   const { 'current-version': currentVersion, history } = document
-  if (typeof currentVersion !== 'string' || !Array.isArray(history) || !history.every(isEntry)) return { state: 'corrupt' }
+  if (typeof currentVersion !== 'string' || !Array.isArray(history) || !history.every(isEntry))
+    return { state: 'corrupt' }
   return { state: 'found', currentVersion, entries: history }
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isEntry = (value: unknown): value is HistoryEntry =>
   isRecord(value) && typeof value.version === 'string' && typeof value.time === 'string'

@@ -1,6 +1,7 @@
 /**
- * The text that Python's repr() gives for a list of strings or integers. The operator's flag files are named after it, so
- * it has to be right to the letter (rules: unicode_repr in CPython; what is "printable": str.isprintable).
+ * The text that Python's repr() gives for a list of strings or integers. The operator's flag files are named after it,
+ * so it has to be right to the letter (rules: unicode_repr in CPython; what is "printable": str.isprintable).
+ * /
  */
 export function pythonRepr(items: readonly (string | number)[]): string {
   return `[${items.map((item) => (typeof item === 'string' ? stringRepr(item) : String(item))).join(', ')}]`
@@ -14,7 +15,8 @@ const unprintable = /[\p{C}\p{Z}]/u
 function stringRepr(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'"
   let body = ''
-  for (const character of text) body += character === quote ? `\\${quote}` : (escapes[character] ?? escapeCharacter(character))
+  for (const character of text)
+    body += character === quote ? `\\${quote}` : (escapes[character] ?? escapeCharacter(character))
   return quote + body + quote
 }
 

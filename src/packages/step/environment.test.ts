@@ -74,7 +74,11 @@ describe('who wins', () => {
       { mode: 'upgrade', step: { env: { CURRENT_VERSION: 'x' } } },
       { CURRENT_VERSION: '1.1.0', PREVIOUS_VERSION: '1.0.0' },
     ],
-    ['the step outside of upgrades', { mode: 'config', step: { env: { CURRENT_VERSION: 'x' } } }, { CURRENT_VERSION: 'x' }],
+    [
+      'the step outside of upgrades',
+      { mode: 'config', step: { env: { CURRENT_VERSION: 'x' } } },
+      { CURRENT_VERSION: 'x' },
+    ],
   ])('%s', (_, input, expected) => {
     expect(environmentOf(input)).toMatchObject(expected)
   })
@@ -114,7 +118,10 @@ describe('env: arguments', () => {
     [['env:EMPTY'], ['']],
     [['env:TRICK'], ['env:A']], // a value is not looked at again
   ])('%j becomes %j', (written, expected) => {
-    expect(substituteArguments(written, { A: 'value', EMPTY: '', TRICK: 'env:A' })).toEqual({ outcome: 'substituted', arguments: expected })
+    expect(substituteArguments(written, { A: 'value', EMPTY: '', TRICK: 'env:A' })).toEqual({
+      outcome: 'substituted',
+      arguments: expected,
+    })
   })
 
   test('every missing variable is named once', () => {
@@ -125,12 +132,15 @@ describe('env: arguments', () => {
   })
 
   test('see the Skyhook’s env and the agent’s variables, not the step’s own', () => {
-    expect(compose({ variables: { CSP: 'azure' }, step: { arguments: ['env:CSP', 'env:SKYHOOK_RESOURCE_ID', 'env:HOME'] } })).toMatchObject(
-      {
-        arguments: ['azure', 'demo-u-1-4_tuning_2024.05.10', '/root'],
-      },
-    )
-    expect(compose({ step: { arguments: ['env:OWN'], env: { OWN: 'x' } } })).toEqual({ outcome: 'missing', variables: ['OWN'] })
+    expect(
+      compose({ variables: { CSP: 'azure' }, step: { arguments: ['env:CSP', 'env:SKYHOOK_RESOURCE_ID', 'env:HOME'] } }),
+    ).toMatchObject({
+      arguments: ['azure', 'demo-u-1-4_tuning_2024.05.10', '/root'],
+    })
+    expect(compose({ step: { arguments: ['env:OWN'], env: { OWN: 'x' } } })).toEqual({
+      outcome: 'missing',
+      variables: ['OWN'],
+    })
   })
 })
 

@@ -1,14 +1,15 @@
 /**
  * What a step is given: its variables, in layers of which the later win, and its arguments. The layers are those of the
- * operator, so that published packages find what they look for (tuning reads SKYHOOK_RESOURCE_ID, nvidia-setup NVIDIA_*):
+ * operator, so that published packages find what they look for (tuning reads SKYHOOK_RESOURCE_ID, nvidia-setup
+ * NVIDIA_*):
  *
  *   PATH, HOME  <  the Skyhook's env  <  SKYHOOK_* and COPY_RESOLV  <  the step's env  <  STEP_ROOT, SKYHOOK_DIR, versions
  *
- * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole.
+ * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole. /
+ * /
  */
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
-import { copyDir, logDir, resourceId, scriptsDir, stateDir } from '../layout.ts'
-import type { HostFolders, PackageInstance } from '../layout.ts'
+import { copyDir, logDir, resourceId, scriptsDir, stateDir, type HostFolders, type PackageInstance } from '../layout.ts'
 import type { Variable } from './references.ts'
 
 /** systemd's own PATH lacks /sbin on some hosts, and it sets no HOME without User=. */
@@ -27,12 +28,24 @@ export type StepInputs = {
 }
 
 export type ComposedStep =
-  | { readonly outcome: 'composed'; readonly environment: Readonly<Record<string, string>>; readonly arguments: readonly string[] }
+  | {
+      readonly outcome: 'composed'
+      readonly environment: Readonly<Record<string, string>>
+      readonly arguments: readonly string[]
+    }
   /** Variables that `env:` arguments name and nobody set: the Skyhook's `env` lacks them. */
   | { readonly outcome: 'missing'; readonly variables: readonly string[] }
 
 /** Pure. Names and values were checked where they came from (package-config-rules.ts, references.ts). */
-export function composeStep({ config, mode, step, instance, folders, variables, previousVersion }: StepInputs): ComposedStep {
+export function composeStep({
+  config,
+  mode,
+  step,
+  instance,
+  folders,
+  variables,
+  previousVersion,
+}: StepInputs): ComposedStep {
   const sharedEnvironment: Record<string, string> = {
     ...defaultEnvironment,
     ...Object.fromEntries(variables.map(({ name, value }) => [name, value])),
@@ -49,8 +62,17 @@ export function composeStep({ config, mode, step, instance, folders, variables, 
   const versions = { CURRENT_VERSION: config.packageVersion, PREVIOUS_VERSION: previousVersion }
   return {
     outcome: 'composed',
-    environment: { ...sharedEnvironment, ...step.env, ...(isUpgrade && versions), STEP_ROOT: scriptsDir(dir), SKYHOOK_DIR: dir },
-    arguments: isUpgrade && step.upgradeStep ? [...substituted.arguments, previousVersion, config.packageVersion] : substituted.arguments,
+    environment: {
+      ...sharedEnvironment,
+      ...step.env,
+      ...(isUpgrade && versions),
+      STEP_ROOT: scriptsDir(dir),
+      SKYHOOK_DIR: dir,
+    },
+    arguments:
+      isUpgrade && step.upgradeStep
+        ? [...substituted.arguments, previousVersion, config.packageVersion]
+        : substituted.arguments,
   }
 }
 
@@ -59,10 +81,14 @@ type Substitution =
   | Extract<ComposedStep, { outcome: 'missing' }>
 
 /**
- * An argument `env:NAME` becomes the value of NAME in the layers before the step's own env. Only whole arguments that begin
- * so; the rest of the argument is the name, blanks included.
+ * An argument `env:NAME` becomes the value of NAME in the layers before the step's own env. Only whole arguments that
+ * begin so; the rest of the argument is the name, blanks included.
+ * /
  */
-export function substituteArguments(configuredArguments: readonly string[], environment: Readonly<Record<string, string>>): Substitution {
+export function substituteArguments(
+  configuredArguments: readonly string[],
+  environment: Readonly<Record<string, string>>,
+): Substitution {
   const missing: string[] = []
   const values = configuredArguments.map((argument) => {
     if (!argument.startsWith('env:')) return argument
@@ -71,7 +97,9 @@ export function substituteArguments(configuredArguments: readonly string[], envi
     missing.push(name)
     return argument
   })
-  return missing.length > 0 ? { outcome: 'missing', variables: [...new Set(missing)] } : { outcome: 'substituted', arguments: values }
+  return missing.length > 0
+    ? { outcome: 'missing', variables: [...new Set(missing)] }
+    : { outcome: 'substituted', arguments: values }
 }
 
 /** Value of one of the switches that the Skyhook's env may set: `true` in any letter case, or not. */

@@ -2,8 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createHostRoot } from '../../host/fs/host-root.ts'
-import type { HostRoot } from '../../host/fs/host-root.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { executableKind, missingInterpreter } from './interpreter.ts'
 
 describe('what the kernel would do with a file', () => {

@@ -1,4 +1,6 @@
-/** Can the kernel execute a step's file? ProxiedRequest before a unit is started: systemd's own answer is a bare 203. */
+/**
+ * Can the kernel execute a step's file? ProxiedRequest before a unit is started: systemd's own answer is a bare 203.
+ */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 
@@ -27,7 +29,9 @@ export function executableKind(head: Buffer): ExecutableKind {
     return notExecutable(`has a first line longer than ${headBytes} bytes, which the kernel does not read`)
   const line = text.slice('#!'.length, end < 0 ? undefined : end)
   if (line.endsWith('\r'))
-    return notExecutable('has Windows line ends: its interpreter would be looked for with a carriage return in its name')
+    return notExecutable(
+      'has Windows line ends: its interpreter would be looked for with a carriage return in its name',
+    )
   const [, interpreter = '', argument = ''] = /^[ \t]*([^ \t]*)[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
   if (!interpreter.startsWith('/'))
     return notExecutable(`has the interpreter ${JSON.stringify(interpreter)}, which is not an absolute path`)
@@ -35,7 +39,11 @@ export function executableKind(head: Buffer): ExecutableKind {
 }
 
 /** Why the interpreter of a script would not be found on this host; undefined when it would, and for ELF files. */
-export async function missingInterpreter(host: HostRoot, executable: ExecutableKind, searchPath: string): Promise<string | undefined> {
+export async function missingInterpreter(
+  host: HostRoot,
+  executable: ExecutableKind,
+  searchPath: string,
+): Promise<string | undefined> {
   if (executable.kind !== 'script') return undefined
   const { interpreter, argument } = executable
   if (!(await isProgram(host, interpreter))) return `has the interpreter ${interpreter}, which is not on this host`

@@ -2,12 +2,19 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createHostRoot } from '../../host/fs/host-root.ts'
-import type { HostRoot } from '../../host/fs/host-root.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { loadPackage, missingConfigFiles, stepPaths, whyNotExecutable } from './load-package.ts'
 
 const store = '/var/lib/skyhook/.agent/images/abc'
-const step = { name: 's', path: 'run.sh', arguments: [], returncodes: [0], on_host: true, idempotence: false, upgrade_step: false }
+const step = {
+  name: 's',
+  path: 'run.sh',
+  arguments: [],
+  returncodes: [0],
+  on_host: true,
+  idempotence: false,
+  upgrade_step: false,
+}
 const document = (paths: readonly string[], change: object = {}): string =>
   JSON.stringify({
     schema_version: 'v1',
@@ -54,7 +61,14 @@ test('a package with all its files is ready, each hashed', async () => {
 
 test('each file is named at its first use', () => {
   const config = { packageName: 'p', packageVersion: '1.0.0', expectedConfigFiles: [], modes: {} }
-  const use = (path: string) => ({ ...step, path, onHost: true, env: {}, idempotence: 'step' as const, upgradeStep: false })
+  const use = (path: string) => ({
+    ...step,
+    path,
+    onHost: true,
+    env: {},
+    idempotence: 'step' as const,
+    upgradeStep: false,
+  })
   expect([...stepPaths({ ...config, modes: { apply: [use('a')], 'apply-check': [use('b'), use('a')] } })]).toEqual([
     ['a', '/modes/apply/0/path'],
     ['b', '/modes/apply-check/0/path'],
@@ -92,7 +106,11 @@ describe('a step’s file', () => {
     ['has no shebang', '= "x.sh": begins with neither #! nor an ELF header', () => put('skyhook_dir/x.sh', 'echo')],
     ['is empty', '= "x.sh": is empty', () => put('skyhook_dir/x.sh', '')],
     ['is a link to nothing', 'is not in skyhook_dir/', () => symlink('gone', join(folder, store, 'skyhook_dir/x.sh'))],
-    ['leads out by an absolute link', 'leads out of the package', () => symlink('/bin/sh', join(folder, store, 'skyhook_dir/x.sh'))],
+    [
+      'leads out by an absolute link',
+      'leads out of the package',
+      () => symlink('/bin/sh', join(folder, store, 'skyhook_dir/x.sh')),
+    ],
     [
       'leads out by a relative link',
       'leads out of the package',
@@ -156,7 +174,12 @@ describe('right before the unit starts', () => {
 
 test('expected configuration is looked for in every mode but uninstall', async () => {
   await put('configmaps/present', '')
-  const config = { packageName: 'p', packageVersion: '1.0.0', expectedConfigFiles: ['gone', 'present', 'gone'], modes: {} }
+  const config = {
+    packageName: 'p',
+    packageVersion: '1.0.0',
+    expectedConfigFiles: ['gone', 'present', 'gone'],
+    modes: {},
+  }
   expect(await missingConfigFiles(host, store, config, 'config-check')).toEqual(['gone'])
   expect(await missingConfigFiles(host, store, config, 'uninstall')).toEqual([])
   expect(await missingConfigFiles(host, store, config, 'uninstall-check')).toEqual([])

@@ -5,8 +5,7 @@ import { join, sep } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Mode, PackageConfig } from '../../schemas/package-config.ts'
 import { parsePackageConfig } from '../../schemas/parse-package-config.ts'
-import { problemText } from '../../schemas/validation.ts'
-import type { Problem } from '../../schemas/validation.ts'
+import { problemText, type Problem } from '../../schemas/validation.ts'
 import { sha256OfFile } from '../install/file-content.ts'
 import { executableKind, headBytes, missingInterpreter } from './interpreter.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
@@ -20,14 +19,20 @@ export type LoadedPackage =
       readonly contentHashes: ReadonlyMap<string, string>
     }
   /** `message` names file, place and value of each problem, as far as an Event has room. */
-  | { readonly outcome: 'invalid'; readonly reason: 'InvalidPackage'; readonly message: string; readonly problems: readonly Problem[] }
+  | {
+      readonly outcome: 'invalid'
+      readonly reason: 'InvalidPackage'
+      readonly message: string
+      readonly problems: readonly Problem[]
+    }
 
 /** More than any real one; a larger file is not read into memory. */
 const maxConfigBytes = 4 << 20
 
 /**
- * Reads the package whose content (`config.json`, `skyhook_dir/`, …) lies in `dir` of the host. Reports every problem that can
- * be known without running anything. Rejects only when the disk does.
+ * Reads the package whose content (`config.json`, `skyhook_dir/`, …) lies in `dir` of the host. Reports every problem
+ * that can be known without running anything. Rejects only when the disk does.
+ * /
  */
 export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPackage> {
   const root = await host.resolve(dir)
@@ -63,20 +68,31 @@ export function stepPaths(config: PackageConfig): Map<string, string> {
  * Why a step's file cannot be executed on this host, as a sentence that begins with its path; undefined when it can.
  * ProxiedRequest right before a unit starts: an earlier step may have installed the interpreter.
  */
-export async function whyNotExecutable(host: HostRoot, script: string, searchPath: string): Promise<string | undefined> {
+export async function whyNotExecutable(
+  host: HostRoot,
+  script: string,
+  searchPath: string,
+): Promise<string | undefined> {
   const stats = await host.stat(script)
   if (stats === undefined) return `${script} is not there any more`
   if (!stats.isFile()) return `${script} is not a regular file`
   const executable = executableKind(await readHead(await host.resolve(script)))
-  const why = executable.kind === 'not-executable' ? executable.why : await missingInterpreter(host, executable, searchPath)
+  const why =
+    executable.kind === 'not-executable' ? executable.why : await missingInterpreter(host, executable, searchPath)
   return why === undefined ? undefined : `${script} ${why}`
 }
 
 /**
- * Expected configuration files that are not in the copy dir. ProxiedRequest before each stage but uninstall; a package may ship
- * files of its own in `configmaps/`, and its steps may write there.
+ * Expected configuration files that are not in the copy dir. ProxiedRequest before each stage but uninstall; a package
+ * may ship files of its own in `configmaps/`, and its steps may write there.
+ * /
  */
-export async function missingConfigFiles(host: HostRoot, copyDir: string, config: PackageConfig, mode: Mode): Promise<string[]> {
+export async function missingConfigFiles(
+  host: HostRoot,
+  copyDir: string,
+  config: PackageConfig,
+  mode: Mode,
+): Promise<string[]> {
   if (mode === 'uninstall' || mode === 'uninstall-check') return []
   const missing: string[] = []
   for (const name of new Set(config.expectedConfigFiles)) {
@@ -105,7 +121,8 @@ async function readConfigFile(path: string): Promise<string | Problem> {
   const stats = await lstat(path).catch(ignoreNotFound)
   if (stats === undefined) return { pointer: '', message: 'is missing: the image has no /skyhook-package/config.json' }
   if (!stats.isFile()) return { pointer: '', message: 'is not a regular file' }
-  if (stats.size > maxConfigBytes) return { pointer: '', message: `has ${stats.size} bytes; at most ${maxConfigBytes} are read` }
+  if (stats.size > maxConfigBytes)
+    return { pointer: '', message: `has ${stats.size} bytes; at most ${maxConfigBytes} are read` }
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   try {
     return (await file.readFile()).toString()

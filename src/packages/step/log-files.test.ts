@@ -2,8 +2,7 @@ import { appendFile, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } fro
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createHostRoot } from '../../host/fs/host-root.ts'
-import type { HostRoot } from '../../host/fs/host-root.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { failureTail, maskSecrets, tailOf } from './log-tail.ts'
 import { claimLogFiles, packageLogDir, pruneLogs } from './log-files.ts'
 

@@ -13,7 +13,9 @@ const messageTailLimits: TailLimits = { lines: 5, characters: 600 }
 /** Secrets shorter than this are not masked: `1` or `on` would turn every log into stars and is no secret. */
 const minMaskedSecretChars = 4
 
-/** What a failed step said last: its standard error, or, when that is empty, its standard output. Empty when nothing. */
+/**
+ * What a failed step said last: its standard error, or, when that is empty, its standard output. Empty when nothing.
+ */
 export async function failureTail(
   host: HostRoot,
   logs: LogFiles,
@@ -45,8 +47,12 @@ export async function tailOf(
 
 /** The text with every secret value, and every line of a secret of several lines, replaced by `***`. */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
-  const parts = new Set(secrets.flatMap((secret) => [secret, secret.trim(), ...secret.split('\n').map((line) => line.trim())]))
-  const maskedParts = [...parts].filter((part) => part.length >= minMaskedSecretChars).sort((a, b) => b.length - a.length) // a longer one may contain a shorter
+  const parts = new Set(
+    secrets.flatMap((secret) => [secret, secret.trim(), ...secret.split('\n').map((line) => line.trim())]),
+  )
+  const maskedParts = [...parts]
+    .filter((part) => part.length >= minMaskedSecretChars)
+    .sort((a, b) => b.length - a.length) // a longer one may contain a shorter
   return maskedParts.reduce((rest, part) => rest.replaceAll(part, '***'), text)
 }
 

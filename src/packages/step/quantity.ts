@@ -8,7 +8,18 @@ const binaryFactors: Readonly<Record<string, bigint>> = {
   Pi: 1n << 50n,
   Ei: 1n << 60n,
 }
-const decimalExponents: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }
+const decimalExponents: Readonly<Record<string, number>> = {
+  n: -9,
+  u: -6,
+  m: -3,
+  '': 0,
+  k: 3,
+  M: 6,
+  G: 9,
+  T: 12,
+  P: 15,
+  E: 18,
+}
 
 /** More digits than any real limit has; keeps the arithmetic small. */
 const quantityPattern = /^\+?(\d{0,30})(?:\.(\d{0,30}))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?\d{1,2}))$/
@@ -22,7 +33,8 @@ export function milliQuantity(quantity: string | number): bigint | undefined {
 
   const digits = BigInt(whole + fraction)
   const factor = binarySuffix === undefined ? 1n : (binaryFactors[binarySuffix] ?? 1n)
-  const power = 3 - fraction.length + (exponent === undefined ? (decimalExponents[decimalSuffix] ?? 0) : Number(exponent))
+  const power =
+    3 - fraction.length + (exponent === undefined ? (decimalExponents[decimalSuffix] ?? 0) : Number(exponent))
   return power >= 0 ? digits * factor * 10n ** BigInt(power) : divideUp(digits * factor, 10n ** BigInt(-power))
 }
 

@@ -1,14 +1,15 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { EnvVar } from '../../schemas/kubernetes.ts'
-import { expandVariables, resolveReferences } from './references.ts'
-import type { ReferencePort } from './references.ts'
+import { expandVariables, resolveReferences, type ReferencePort } from './references.ts'
 
 const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64')
 const fields = { nodeName: 'node-1', hostIp: '10.0.0.7', namespace: 'skyhook' }
 const port: ReferencePort = {
   secret: async (name) =>
-    name === 'token' ? { key: base64('s3cret'), binary: base64(new Uint8Array([0xff, 0xfe])), nul: base64('a\0b') } : undefined,
+    name === 'token'
+      ? { key: base64('s3cret'), binary: base64(new Uint8Array([0xff, 0xfe])), nul: base64('a\0b') }
+      : undefined,
   configMap: async (name) => (name === 'site' ? { zone: 'z1', empty: '' } : undefined),
 }
 const resources = { cpuRequest: '250m', cpuLimit: '1500m', memoryLimit: '512Mi' }
@@ -150,7 +151,11 @@ describe('what can never work names the variable and the reason', () => {
       { name: 'A', valueFrom: { secretKeyRef: { name: 'token', key: 'binary' } } },
       'env A is key "binary" of Secret skyhook/token, which is not UTF-8',
     ],
-    ['a secret with NUL', { name: 'A', valueFrom: { secretKeyRef: { name: 'token', key: 'nul' } } }, 'env A contains a NUL character'],
+    [
+      'a secret with NUL',
+      { name: 'A', valueFrom: { secretKeyRef: { name: 'token', key: 'nul' } } },
+      'env A contains a NUL character',
+    ],
   ])('%s', async (_, variable, message) => {
     const resolved = await resolve([variable])
     expect(resolved.outcome === 'invalid' && resolved.problems.join()).toContain(message)
@@ -159,7 +164,10 @@ describe('what can never work names the variable and the reason', () => {
 
 test('each object is read once, and a failing read is no answer', async () => {
   const reads: string[] = []
-  const countingPort: ReferencePort = { ...port, secret: async (name) => (reads.push(name), { a: base64('1'), b: base64('2') }) }
+  const countingPort: ReferencePort = {
+    ...port,
+    secret: async (name) => (reads.push(name), { a: base64('1'), b: base64('2') }),
+  }
   const env = ['a', 'b'].map((key) => ({ name: key, valueFrom: { secretKeyRef: { name: 's', key } } }))
   await resolveReferences({ env, fields, port: countingPort })
   expect(reads).toEqual(['s'])

@@ -1,7 +1,8 @@
 /**
- * A package's `env` as the Skyhook has it, turned into values the way the kubelet does it for a pod: in order, `$(NAME)`
- * and `$$` expanded in literal values, references read. What the values are stands nowhere but in the environment file of
- * a running step; secret ones are named for masking.
+ * A package's `env` as the Skyhook has it, turned into values the way the kubelet does it for a pod: in order,
+ * `$(NAME)` and `$$` expanded in literal values, references read. What the values are stands nowhere but in the
+ * environment file of a running step; secret ones are named for masking.
+ * /
  */
 import { environmentNameProblem, environmentTextProblem } from '../../schemas/environment-variable.ts'
 import type { EnvVar, EnvVarSource } from '../../schemas/kubernetes.ts'
@@ -70,7 +71,11 @@ export async function resolveReferences({ env, resources, fields, port }: Resolv
 
   if (problems.length > 0) return { outcome: 'invalid', problems }
   if (missing.length > 0) return { outcome: 'missing', references: [...new Set(missing)] }
-  return { outcome: 'resolved', variables: [...values].map(([name, value]) => ({ name, value })), secrets: [...secrets] }
+  return {
+    outcome: 'resolved',
+    variables: [...values].map(([name, value]) => ({ name, value })),
+    secrets: [...secrets],
+  }
 }
 
 /** `$(NAME)` of variables known so far, `$$` for `$`; a reference to anything else stays as written. */
@@ -91,32 +96,46 @@ async function readVariable(
   return await readSource(valueFrom, context)
 }
 
-async function readSource(source: EnvVarSource, { resources, fields, port }: Omit<ResolveInput, 'env'>): Promise<VariableRead> {
+async function readSource(
+  source: EnvVarSource,
+  { resources, fields, port }: Omit<ResolveInput, 'env'>,
+): Promise<VariableRead> {
   if (source.secretKeyRef) {
     const { name = '', key, optional = false } = source.secretKeyRef
     const data = await port.secret(name)
     const encoded = data?.[key]
-    if (encoded === undefined) return optional ? { read: 'omitted' } : missingKey(`Secret ${fields.namespace}/${name}`, key, data)
+    if (encoded === undefined)
+      return optional ? { read: 'omitted' } : missingKey(`Secret ${fields.namespace}/${name}`, key, data)
     const value = decodeText(encoded)
     return value === undefined
-      ? { read: 'invalid', why: `is key ${JSON.stringify(key)} of Secret ${fields.namespace}/${name}, which is not UTF-8 text` }
+      ? {
+          read: 'invalid',
+          why: `is key ${JSON.stringify(key)} of Secret ${fields.namespace}/${name}, which is not UTF-8 text`,
+        }
       : { read: 'value', value, secret: true }
   }
   if (source.configMapKeyRef) {
     const { name = '', key, optional = false } = source.configMapKeyRef
     const data = await port.configMap(name)
     const value = data?.[key]
-    if (value === undefined) return optional ? { read: 'omitted' } : missingKey(`ConfigMap ${fields.namespace}/${name}`, key, data)
+    if (value === undefined)
+      return optional ? { read: 'omitted' } : missingKey(`ConfigMap ${fields.namespace}/${name}`, key, data)
     return { read: 'value', value }
   }
   if (source.fieldRef) return readField(source.fieldRef.fieldPath, fields)
   if (source.resourceFieldRef) return readResource(source.resourceFieldRef, resources)
-  return { read: 'invalid', why: 'has a valueFrom that is not supported: secretKeyRef, configMapKeyRef, fieldRef and resourceFieldRef are' }
+  return {
+    read: 'invalid',
+    why: 'has a valueFrom that is not supported: secretKeyRef, configMapKeyRef, fieldRef and resourceFieldRef are',
+  }
 }
 
 const missingKey = (object: string, key: string, data: object | undefined): VariableRead => ({
   read: 'missing',
-  reference: data === undefined ? `${object}, which does not exist` : `key ${JSON.stringify(key)} of ${object}, which has no such key`,
+  reference:
+    data === undefined
+      ? `${object}, which does not exist`
+      : `key ${JSON.stringify(key)} of ${object}, which has no such key`,
 })
 
 function readField(fieldPath: string, fields: FieldValues): VariableRead {
@@ -141,9 +160,11 @@ function readResource({ resource, divisor }: ResourceReference, resources: Packa
     'requests.cpu': resources.cpuRequest,
     'requests.memory': resources.memoryRequest,
   }
-  if (!(resource in known)) return { read: 'invalid', why: `asks for resource ${resource}; supported are ${Object.keys(known).join(', ')}` }
+  if (!(resource in known))
+    return { read: 'invalid', why: `asks for resource ${resource}; supported are ${Object.keys(known).join(', ')}` }
   const quantity = known[resource]
-  if (quantity === undefined) return { read: 'invalid', why: `asks for ${resource}, which the package's resources do not set` }
+  if (quantity === undefined)
+    return { read: 'invalid', why: `asks for ${resource}, which the package's resources do not set` }
   const unit = divisor === undefined || divisor === '' || divisor === '0' ? '1' : divisor // the API server stores an absent divisor as 0
   const count = countIn(quantity, unit)
   return count === undefined

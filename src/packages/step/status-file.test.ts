@@ -59,12 +59,17 @@ test.each<[string, () => Promise<void>, string]>([
   ],
 ])('a file that %s is told by its name', async (_, prepare, why) => {
   await prepare()
-  expect(await read()).toEqual({ state: 'unusable', why: expect.stringContaining(`/var/lib/skyhook/s/status/tool.json ${why}`) as string })
+  expect(await read()).toEqual({
+    state: 'unusable',
+    why: expect.stringContaining(`/var/lib/skyhook/s/status/tool.json ${why}`) as string,
+  })
 })
 
 test('nothing outside of the host’s root, and nothing outside of the folder', async () => {
   await writeFile(join(folder, 'outside.json'), JSON.stringify(status))
   await symlink(join(folder, 'outside.json'), file)
   expect(await read()).toMatchObject({ why: expect.stringContaining('is missing') as string }) // as the host would follow it
-  expect(await read('../../../../../outside')).toMatchObject({ why: expect.stringContaining('is no file name') as string })
+  expect(await read('../../../../../outside')).toMatchObject({
+    why: expect.stringContaining('is no file name') as string,
+  })
 })

@@ -1,9 +1,6 @@
-import type { HostRoot } from '../../host/fs/host-root.ts'
-import { ignoreEnoent } from '../../host/fs/host-root.ts'
-import type { StatusReadResult } from '../../schemas/package-status.ts'
-import { parsePackageStatus } from '../../schemas/package-status.ts'
-import type { HostFolders } from '../layout.ts'
-import { stateDir } from '../layout.ts'
+import { type HostRoot, ignoreEnoent } from '../../host/fs/host-root.ts'
+import { type StatusReadResult, parsePackageStatus } from '../../schemas/package-status.ts'
+import { type HostFolders, stateDir } from '../layout.ts'
 
 /** Lists in it have at most 50 names; a file that is much larger than that is none of ours. */
 const maxStatusBytes = 65_536
@@ -12,13 +9,23 @@ const maxStatusBytes = 65_536
 export const statusFolder = (folders: HostFolders, skyhook: string): string => `${stateDir(folders, skyhook)}/status`
 
 /** Changes with every writing of the file; undefined when there is none. */
-export async function statusSignature(root: HostRoot, folders: HostFolders, skyhook: string, name: string): Promise<string | undefined> {
+export async function statusSignature(
+  root: HostRoot,
+  folders: HostFolders,
+  skyhook: string,
+  name: string,
+): Promise<string | undefined> {
   const stats = await root.stat(`${statusFolder(folders, skyhook)}/${name}.json`)
   return stats && `${stats.ino}/${stats.mtimeMs}/${stats.size}`
 }
 
 /** What a package says about itself. Whatever is wrong with the file is an answer, too; nothing is thrown. */
-export async function readPackageStatus(root: HostRoot, folders: HostFolders, skyhook: string, name: string): Promise<StatusReadResult> {
+export async function readPackageStatus(
+  root: HostRoot,
+  folders: HostFolders,
+  skyhook: string,
+  name: string,
+): Promise<StatusReadResult> {
   const path = `${statusFolder(folders, skyhook)}/${name}.json`
   const unusable = (why: string): StatusReadResult => ({ state: 'unusable', why: `${path} ${why}` })
   if (!/^[a-z0-9-]+$/.test(name)) return unusable('is not read: the name of the package is no file name')
@@ -37,7 +44,11 @@ export async function readPackageStatus(root: HostRoot, folders: HostFolders, sk
 }
 
 /** Names of the packages that have written something; none where there is no such folder. */
-export async function packagesWithStatus(root: HostRoot, folders: HostFolders, skyhook: string): Promise<readonly string[]> {
+export async function packagesWithStatus(
+  root: HostRoot,
+  folders: HostFolders,
+  skyhook: string,
+): Promise<readonly string[]> {
   const names = (await root.readdir(statusFolder(folders, skyhook)).catch(ignoreEnoent)) ?? []
   return names.flatMap((name) => /^(.+)\.json$/.exec(name)?.[1] ?? [])
 }

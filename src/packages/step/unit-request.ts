@@ -1,11 +1,13 @@
-/** From a step of a package to the unit that runs it. Pure: what the unit is called and whether it ran before is decided elsewhere. */
+/**
+ * From a step of a package to the unit that runs it. Pure: what the unit is called and whether it ran before is decided
+ * elsewhere.
+ */
 import { posix } from 'node:path'
 import type { StepUnitRequest } from '../../host/step/start.ts'
 import type { Step } from '../../schemas/package-config.ts'
 import type { PackageResources } from '../../schemas/skyhook.ts'
 import type { ComposedStep } from './environment.ts'
-import { scriptsDir } from '../layout.ts'
-import type { PackageInstance } from '../layout.ts'
+import { scriptsDir, type PackageInstance } from '../layout.ts'
 import { countIn } from './quantity.ts'
 
 export type StepUnitInputs = {
@@ -28,7 +30,9 @@ export type StepUnitInputs = {
 
 export type StepLimits = NonNullable<StepUnitRequest['limits']>
 
-/** systemd sets these for the recorder of the step's end; in the environment file they would overwrite what it is told. */
+/**
+ * systemd sets these for the recorder of the step's end; in the environment file they would overwrite what it is told.
+ */
 const recorderVariables = new Set(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])
 
 /** The step's script, executed without a shell, in the copy dir. */
@@ -46,8 +50,11 @@ export function stepUnitRequest({
 }: StepUnitInputs): StepUnitRequest {
   const script = posix.join(scriptsDir(copyDir), step.path)
   const variables = Object.entries(composed.environment)
-  const assignments = variables.filter(([name]) => recorderVariables.has(name)).map(([name, value]) => `${name}=${value}`)
-  // Through env(1) only where needed: it makes a missing interpreter exit 127 like any script, where systemd itself says 203.
+  const assignments = variables
+    .filter(([name]) => recorderVariables.has(name))
+    .map(([name, value]) => `${name}=${value}`)
+  // Through env(1) only where needed: it makes a missing interpreter exit 127 like any script, where systemd itself
+  // says 203.
   const program: readonly [string, ...string[]] =
     isSelinuxEnforcing || assignments.length > 0 ? ['/usr/bin/env', ...assignments, script] : [script]
   return {
@@ -71,8 +78,9 @@ export type ResourceLimits =
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
 
 /**
- * The package's `resources` as limits of its steps' units; what is absent or zero is no limit. Limits bound, requests give
- * a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
+ * The package's `resources` as limits of its steps' units; what is absent or zero is no limit. Limits bound, requests
+ * give a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
+ * /
  */
 export function limitsOf(resources: PackageResources = {}): ResourceLimits {
   const problems: string[] = []

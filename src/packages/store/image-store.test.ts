@@ -44,12 +44,17 @@ async function publish(tag: string, config = '{}'): Promise<Digest> {
 function options(signal: AbortSignal = new AbortController().signal): EnsureOptions {
   const rules = [{ host: registry.host, plainHTTP: true }]
   return {
-    registry: { credentials: [], sources: fakeSources(rules), clock: { now: () => 0, sleep: async () => undefined, random: () => 0 } },
+    registry: {
+      credentials: [],
+      sources: fakeSources(rules),
+      clock: { now: () => 0, sleep: async () => undefined, random: () => 0 },
+    },
     signal,
   }
 }
 
-const ensure = (name: string, signal?: AbortSignal) => store.ensureImage(parseReference(`${registry.host}/${name}`), options(signal))
+const ensure = (name: string, signal?: AbortSignal) =>
+  store.ensureImage(parseReference(`${registry.host}/${name}`), options(signal))
 const blobs = () => registry.requests.filter(({ line }) => line.includes('/blobs/')).length
 
 describe('an image', () => {
@@ -70,7 +75,10 @@ describe('an image', () => {
     const before = await ensure(`pkg@${await publish('1', 'before')}`)
     await publish('1', 'after')
     const after = await ensure('pkg:1')
-    expect([before, after].map(({ path }) => readFileSync(join(path, 'config.json'), 'utf8'))).toEqual(['before', 'after'])
+    expect([before, after].map(({ path }) => readFileSync(join(path, 'config.json'), 'utf8'))).toEqual([
+      'before',
+      'after',
+    ])
   })
 
   test('of an index is filed under the index: the digest that a user can write down', async () => {
@@ -207,7 +215,8 @@ describe('collecting', () => {
       },
     })
     const fetching = ensure('pkg:1')
-    while (!existsSync(images) || !readdirSync(images).some((name) => existsSync(join(images, name, 'package')))) await delay(5)
+    while (!existsSync(images) || !readdirSync(images).some((name) => existsSync(join(images, name, 'package'))))
+      await delay(5)
     expect(await store.collect(new Set())).toEqual([])
     gate.resolve()
     await expect(fetching).resolves.toMatchObject({ isNew: true })

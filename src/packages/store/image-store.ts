@@ -15,18 +15,25 @@ import type { UnpackSummary } from './unpack.ts'
 /**
  * Packages on the host, one folder per image, named by the digest that the reference points at.
  *
- * Invariant: a folder with a digest for its name is whole and on disk. It gets that name last, after everything in it was synced, and
- * loses it before anything in it is removed; what a dead agent left behind has a name that starts with a dot.
+ * Invariant: a folder with a digest for its name is whole and on disk. It gets that name last, after everything in it
+ * was synced, and loses it before anything in it is removed; what a dead agent left behind has a name that starts with
+ * a dot.
+ * /
  */
 export type ImageStore = {
   /**
-   * The package of an image, fetched if it is not here. A digest that is here costs no request; a tag always costs one, since it may have
-   * moved, and no answer is no answer: the image it named yesterday is not taken for it. Callers that want the same image share a download.
+   * The package of an image, fetched if it is not here. A digest that is here costs no request; a tag always costs one,
+   * since it may have moved, and no answer is no answer: the image it named yesterday is not taken for it. Callers that
+   * want the same image share a download.
    * @throws ImageError; errors of the disk with their errno; the signal's reason
+   * /
    */
   ensureImage(reference: ImageReference, options: EnsureOptions): Promise<StoredImage>
   /** What the reference points at now, without fetching layers. */
-  resolveDigest(reference: ImageReference, options: EnsureOptions): Promise<{ readonly digest: Digest; readonly isPresent: boolean }>
+  resolveDigest(
+    reference: ImageReference,
+    options: EnsureOptions,
+  ): Promise<{ readonly digest: Digest; readonly isPresent: boolean }>
   /** Removes every image but these and those being fetched, and what interrupted work left. Returns the removed. */
   collect(keep: ReadonlySet<Digest>): Promise<Digest[]>
 }
@@ -144,7 +151,8 @@ export function openImageStore(
       })
       for (const name of names) {
         const digest = `sha256:${name}`
-        if (name.startsWith(workPrefix) && !activeWorkFolders.has(name)) await rm(join(directory, name), { recursive: true, force: true })
+        if (name.startsWith(workPrefix) && !activeWorkFolders.has(name))
+          await rm(join(directory, name), { recursive: true, force: true })
         if (!isDigest(digest) || keep.has(digest) || fetches.has(digest)) continue
         await remove(name)
         removed.push(digest)
@@ -164,7 +172,12 @@ async function createUnpackJob(
   const { credentials, proxy, retryForMs } = registry
   const resolvedEndpoints = await client.endpointsOf(reference.host)
   return {
-    registry: { credentials, sources: { resolvedEndpoints }, ...(proxy && { proxy }), ...(retryForMs !== undefined && { retryForMs }) },
+    registry: {
+      credentials,
+      sources: { resolvedEndpoints },
+      ...(proxy && { proxy }),
+      ...(retryForMs !== undefined && { retryForMs }),
+    },
     reference,
     layers,
     workFolder,
@@ -183,6 +196,8 @@ async function withTimeout<T>(
     return await work(AbortSignal.any([signal, timeout]))
   } catch (error) {
     if (!timeout.aborted || signal.aborted) throw error
-    throw new ImageError('unreachable', `${formatReference(reference)}: not fetched within ${timeoutMs} ms`, { cause: error })
+    throw new ImageError('unreachable', `${formatReference(reference)}: not fetched within ${timeoutMs} ms`, {
+      cause: error,
+    })
   }
 }

@@ -93,7 +93,10 @@ describe('a hard link', () => {
   test('shares a file of the package', () => {
     expect(readHardLink('a', './skyhook-package/b/c')).toBe('b/c')
   })
-  test.each(['etc/passwd', '/etc/passwd', '../x', 'skyhook-package', 'skyhook-package/.wh.x', '', null])('to %j is refused', (target) => {
-    expect(() => readHardLink('a', target)).toThrow(refusal)
-  })
+  test.each(['etc/passwd', '/etc/passwd', '../x', 'skyhook-package', 'skyhook-package/.wh.x', '', null])(
+    'to %j is refused',
+    (target) => {
+      expect(() => readHardLink('a', target)).toThrow(refusal)
+    },
+  )
 })

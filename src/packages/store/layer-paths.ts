@@ -1,8 +1,10 @@
 import { ImageError } from '../oci/errors.ts'
 
 /**
- * What the names inside a layer mean to us. Of a whole image only the package folder counts; a name is either clearly inside it, clearly
- * outside, or the image is refused: nothing is repaired. Pure; the unpacker does the writing and looks at links on the disk itself.
+ * What the names inside a layer mean to us. Of a whole image only the package folder counts; a name is either clearly
+ * inside it, clearly outside, or the image is refused: nothing is repaired. Pure; the unpacker does the writing and
+ * looks at links on the disk itself.
+ * /
  */
 export type LayerName =
   | { readonly kind: 'outside' }
@@ -35,14 +37,17 @@ export function readLayerName(name: string): LayerName {
   if (last.startsWith(aufsMetadataPrefix)) return { kind: 'outside' }
   if (last.startsWith(whiteoutPrefix)) {
     const target = last.slice(whiteoutPrefix.length)
-    if (target === '' || target === '.' || target === '..') throw new ImageError('bad-image', `${quote(name)} hides no file`)
+    if (target === '' || target === '.' || target === '..')
+      throw new ImageError('bad-image', `${quote(name)} hides no file`)
     const hiddenPath = [...parents, target]
     return hiddenPath[0] === packageFolder ? { kind: 'whiteout', path: packagePath(hiddenPath) } : { kind: 'outside' }
   }
   return components[0] === packageFolder ? { kind: 'entry', path: packagePath(components) } : { kind: 'outside' }
 }
 
-/** The path, inside the package, of the file that a hard link shares. @throws ImageError bad-image when it is elsewhere */
+/**
+ * The path, inside the package, of the file that a hard link shares. @throws ImageError bad-image when it is elsewhere
+ */
 export function readHardLink(path: string, target: string | null | undefined): string {
   const name = target === null || target === undefined ? undefined : readLayerName(target)
   if (name?.kind !== 'entry' || name.path === '')
@@ -51,10 +56,11 @@ export function readHardLink(path: string, target: string | null | undefined): s
 }
 
 /**
- * Whether a symbolic link may be kept. A relative one must stay inside the package by its text. An absolute one names a file of the host
- * and is kept as it is (`root_dir` masks a unit with a link to /dev/null). This finds mistakes, it is no fence: a chain of links can
- * still lead out, so nobody may follow a link of a package without looking.
+ * Whether a symbolic link may be kept. A relative one must stay inside the package by its text. An absolute one names a
+ * file of the host and is kept as it is (`root_dir` masks a unit with a link to /dev/null). This finds mistakes, it is
+ * no fence: a chain of links can still lead out, so nobody may follow a link of a package without looking.
  * @throws ImageError bad-image
+ * /
  */
 export function checkSymbolicLink(path: string, target: string | null | undefined): string {
   if (target === null || target === undefined || target === '' || /[\0\uFFFD]/.test(target)) {
@@ -65,7 +71,8 @@ export function checkSymbolicLink(path: string, target: string | null | undefine
   for (const component of target.split('/')) {
     if (component === '..') depth--
     else if (component !== '' && component !== '.') depth++
-    if (depth < 0) throw new ImageError('bad-image', `${quote(path)} is a link to ${quote(target)}, which leaves the package`)
+    if (depth < 0)
+      throw new ImageError('bad-image', `${quote(path)} is a link to ${quote(target)}, which leaves the package`)
   }
   return target
 }

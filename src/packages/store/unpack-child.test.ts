@@ -13,7 +13,11 @@ import { unpackInChild } from './unpack-child.ts'
 import type { UnpackJob } from './unpack-job.ts'
 
 const source = new URL('unpack-child.ts', import.meta.url).href
-const command: [string, ...string[]] = [process.execPath, '-e', `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`]
+const command: [string, ...string[]] = [
+  process.execPath,
+  '-e',
+  `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`,
+]
 const { signal } = new AbortController()
 let tempDir = ''
 let registry: FakeRegistry
@@ -36,7 +40,10 @@ async function job(...entries: LayerEntry[]): Promise<UnpackJob> {
 
 async function jobFor(descriptor: Descriptor): Promise<UnpackJob> {
   const resolvedEndpoints = await readEndpoints(registry.host, fakeSources([{ host: registry.host, ca: fakeCaCert }]))
-  const credentials = parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { username: 'lab', password: 'secret' } } }), 'test')
+  const credentials = parseDockerConfig(
+    JSON.stringify({ auths: { [registry.host]: { username: 'lab', password: 'secret' } } }),
+    'test',
+  )
   return {
     registry: { credentials, sources: { resolvedEndpoints }, retryForMs: 0 },
     reference: { host: registry.host, repository: 'pkg', tag: '1' },
@@ -49,7 +56,10 @@ async function jobFor(descriptor: Descriptor): Promise<UnpackJob> {
 const file = (path: string): LayerEntry => ({ kind: 'file', path, mode: 0o644, content: Buffer.from(path) })
 
 test('a child fetches and unpacks, with login and authority', async () => {
-  expect(await unpackInChild(await job(file('skyhook-package/config.json')), { signal, command })).toEqual({ entries: 2, bytes: 27 })
+  expect(await unpackInChild(await job(file('skyhook-package/config.json')), { signal, command })).toEqual({
+    entries: 2,
+    bytes: 27,
+  })
   expect(readFileSync(join(tempDir, 'target/config.json'), 'utf8')).toBe('skyhook-package/config.json')
 })
 
@@ -72,13 +82,18 @@ test('its errors are those of the work: of the archive, the registry, the disk',
   rmSync(join(tempDir, 'work'), { recursive: true })
   await expect(unpackInChild(unknown, { signal, command })).rejects.toMatchObject({ code: 'ENOENT' })
   mkdirSync(join(tempDir, 'work'))
-  await expect(unpackInChild(unknown, { signal, command })).rejects.toMatchObject({ code: 'rate-limited', retryAfterMs: 3_600_000 })
+  await expect(unpackInChild(unknown, { signal, command })).rejects.toMatchObject({
+    code: 'rate-limited',
+    retryAfterMs: 3_600_000,
+  })
 })
 
 test('a child that dies says how', async () => {
   const one = await job(file('skyhook-package/a'))
   const crashingCommand: [string, ...string[]] = ['/bin/sh', '-c', 'echo no more memory >&2; kill -9 $$']
-  await expect(unpackInChild(one, { signal, command: crashingCommand })).rejects.toThrow(/without an answer \(SIGKILL\): no more memory/)
+  await expect(unpackInChild(one, { signal, command: crashingCommand })).rejects.toThrow(
+    /without an answer \(SIGKILL\): no more memory/,
+  )
   await expect(unpackInChild(one, { signal, command: ['/nonexistent'] })).rejects.toMatchObject({ code: 'ENOENT' })
 })
 

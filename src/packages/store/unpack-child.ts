@@ -6,15 +6,22 @@ import type { UnpackSummary } from './unpack.ts'
 import type { UnpackJob } from './unpack-job.ts'
 
 /**
- * Fetching and unpacking in a process of its own: memory that Node takes for it is never given back (10 MB for a download, 100 for an
- * archive), so the agent must not be the one to take it; and what breaks on a broken archive is not the agent.
+ * Fetching and unpacking in a process of its own: memory that Node takes for it is never given back (10 MB for a
+ * download, 100 for an archive), so the agent must not be the one to take it; and what breaks on a broken archive is
+ * not the agent.
  *
- * One line of JSON each way, through pipes: logins are in it. The job's pipe stays open: when it closes, the agent is gone, and the
- * child goes too.
+ * One line of JSON each way, through pipes: logins are in it. The job's pipe stays open: when it closes, the agent is
+ * gone, and the child goes too.
+ * /
  */
 type Reply =
   | { readonly outcome: 'unpacked'; readonly unpacked: UnpackSummary }
-  | { readonly outcome: 'refused'; readonly code: ImageErrorCode; readonly message: string; readonly retryAfterMs?: number | undefined }
+  | {
+      readonly outcome: 'refused'
+      readonly code: ImageErrorCode
+      readonly message: string
+      readonly retryAfterMs?: number | undefined
+    }
   | { readonly outcome: 'failed'; readonly errno: string | undefined; readonly message: string }
 
 const oomScoreAdj = '900' // out of memory, the kernel shall take the child and leave the agent
@@ -30,7 +37,9 @@ export async function runUnpackChild(): Promise<void> {
   }
   const lines = createInterface({ input: process.stdin })
   lines.on('close', () => process.exit(orphanedExitCode))
-  const job = await new Promise<UnpackJob>((resolve) => lines.once('line', (line) => resolve(JSON.parse(line) as UnpackJob)))
+  const job = await new Promise<UnpackJob>((resolve) =>
+    lines.once('line', (line) => resolve(JSON.parse(line) as UnpackJob)),
+  )
   const { runUnpackJob } = await import('./unpack-job.ts') // archives and compression are the child's alone: no agent loads them
   const reply = await runUnpackJob(job, new AbortController().signal).then(
     (unpacked): Reply => ({ outcome: 'unpacked', unpacked }),
@@ -40,8 +49,13 @@ export async function runUnpackChild(): Promise<void> {
 }
 
 function failureReply(error: unknown): Reply {
-  if (error instanceof ImageError) return { outcome: 'refused', code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }
-  return { outcome: 'failed', errno: systemCode(error), message: error instanceof Error ? error.message : String(error) }
+  if (error instanceof ImageError)
+    return { outcome: 'refused', code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }
+  return {
+    outcome: 'failed',
+    errno: systemCode(error),
+    message: error instanceof Error ? error.message : String(error),
+  }
 }
 
 export type UnpackOptions = {
@@ -54,14 +68,19 @@ export type UnpackOptions = {
 const maxStderrChars = 2_000
 
 /** {@link runUnpackJob} in a child, with the same errors. */
-export async function unpackInChild(job: UnpackJob, { signal, command = unpackCommand() }: UnpackOptions): Promise<UnpackSummary> {
+export async function unpackInChild(
+  job: UnpackJob,
+  { signal, command = unpackCommand() }: UnpackOptions,
+): Promise<UnpackSummary> {
   signal.throwIfAborted()
   const [program, ...parameters] = command
   const child = spawn(program, parameters, { detached: true, env: {}, stdio: ['pipe', 'pipe', 'pipe'] })
   let replyText = ''
   let stderrTail = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (replyText += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderrTail = `${stderrTail}${text}`.slice(-maxStderrChars)))
+  child.stderr
+    .setEncoding('utf8')
+    .on('data', (text: string) => (stderrTail = `${stderrTail}${text}`.slice(-maxStderrChars)))
   child.stdin.on('error', () => undefined) // it may be dead before it listens; its exit says so
   child.stdin.write(`${JSON.stringify(job)}\n`)
 
@@ -87,7 +106,9 @@ export async function unpackInChild(job: UnpackJob, { signal, command = unpackCo
 
 function readReply(replyText: string, exitStatus: string, stderrTail: string): UnpackSummary {
   if (!replyText.endsWith('\n'))
-    throw new Error(`the unpacking process ended without an answer (${exitStatus}): ${stderrTail.trim() || 'out of memory?'}`)
+    throw new Error(
+      `the unpacking process ended without an answer (${exitStatus}): ${stderrTail.trim() || 'out of memory?'}`,
+    )
   const reply = JSON.parse(replyText) as Reply
   switch (reply.outcome) {
     case 'unpacked':

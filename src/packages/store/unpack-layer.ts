@@ -19,11 +19,13 @@ import { checkSymbolicLink, readHardLink, readLayerName } from './layer-paths.ts
 import { ImageError, systemCode } from '../oci/errors.ts'
 
 /**
- * Writes the package folder of one layer over what lower layers left. Invariant: nothing outside `root` is created, changed or removed,
- * whatever the archive says. It rests on three things: names are checked (layer-names.ts), every parent on the way is looked at and must
- * be a real directory, and files are opened so that an existing name fails. `root` must be ours alone meanwhile.
+ * Writes the package folder of one layer over what lower layers left. Invariant: nothing outside `root` is created,
+ * changed or removed, whatever the archive says. It rests on three things: names are checked (layer-names.ts), every
+ * parent on the way is looked at and must be a real directory, and files are opened so that an existing name fails.
+ * `root` must be ours alone meanwhile.
  *
  * File calls are synchronous: this runs in a process that has nothing else to do.
+ * /
  */
 export type PackageTree = {
   readonly root: string
@@ -124,7 +126,10 @@ async function writeEntry(header: Header, path: string, content: Content, root: 
     case 'block-device':
     case 'fifo':
     default: // what the parser does not know has no type
-      throw new ImageError('bad-image', `${path} is a ${header.type ?? 'thing of unknown type'}: a package holds files, folders and links`)
+      throw new ImageError(
+        'bad-image',
+        `${path} is a ${header.type ?? 'thing of unknown type'}: a package holds files, folders and links`,
+      )
   }
 }
 
@@ -141,8 +146,9 @@ async function writeFile(target: string, mode: number, content: Content): Promis
 }
 
 /**
- * Whether every folder above the path is there, after making those that are missing where `isCreating`. A link among them is refused,
- * even one that would stay inside.
+ * Whether every folder above the path is there, after making those that are missing where `isCreating`. A link among
+ * them is refused, even one that would stay inside.
+ * /
  */
 function ensureParents(path: string, root: string, isCreating: boolean): boolean {
   let folder = root
@@ -184,8 +190,10 @@ function lstatIfPresent(path: string): Stats | undefined {
 function countEntry({ size }: Header, tree: PackageTree): void {
   tree.entries += 1
   tree.bytes += size
-  if (tree.entries > tree.limits.entries) throw new ImageError('too-large', `the package has more than ${tree.limits.entries} files`)
-  if (tree.bytes > tree.limits.bytes) throw new ImageError('too-large', `the package has more than ${tree.limits.bytes} bytes`)
+  if (tree.entries > tree.limits.entries)
+    throw new ImageError('too-large', `the package has more than ${tree.limits.entries} files`)
+  if (tree.bytes > tree.limits.bytes)
+    throw new ImageError('too-large', `the package has more than ${tree.limits.bytes} bytes`)
 }
 
 /** Set-user-id, set-group-id and sticky bits do not come with a package. */
@@ -198,5 +206,9 @@ const diskErrorPattern = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EMFILE|ENFILE|ENOMEM
 /** What the disk did is told as it is; all else is the archive's fault: cut short, packed wrongly, names too long. */
 function archiveError(error: unknown): unknown {
   if (error instanceof ImageError || diskErrorPattern.test(systemCode(error) ?? '')) return error
-  return new ImageError('bad-image', `a layer cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  return new ImageError(
+    'bad-image',
+    `a layer cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    { cause: error },
+  )
 }

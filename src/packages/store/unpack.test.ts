@@ -30,7 +30,12 @@ beforeEach(() => {
 afterEach(() => rmSync(tempDir, { recursive: true }))
 
 const p = (name: string) => `skyhook-package/${name}`
-const file = (name: string, content = name, more: Partial<Header> = {}): Entry => ({ name: p(name), content, mode: 0o644, ...more })
+const file = (name: string, content = name, more: Partial<Header> = {}): Entry => ({
+  name: p(name),
+  content,
+  mode: 0o644,
+  ...more,
+})
 const folder = (name: string, mode = 0o755): Entry => ({ name: p(name), type: 'directory', mode })
 const link = (name: string, linkname: string): Entry => ({ name: p(name), type: 'symlink', linkname })
 const hardLink = (name: string, linkname: string): Entry => ({ name: p(name), type: 'link', linkname })
@@ -71,7 +76,8 @@ function listing(root: string, below = ''): Record<string, string> {
   return found
 }
 
-const refusal = (message: RegExp, code = 'bad-image') => expect.objectContaining({ code, message: expect.stringMatching(message) })
+const refusal = (message: RegExp, code = 'bad-image') =>
+  expect.objectContaining({ code, message: expect.stringMatching(message) })
 
 describe('the package of an image', () => {
   test('is its folder alone, contents, links and permissions kept', async () => {
@@ -107,7 +113,10 @@ describe('the package of an image', () => {
 
   test.each([
     ['gzip', (bytes: Buffer) => gzipSync(bytes)],
-    ['gzip in several members', (bytes: Buffer) => Buffer.concat([gzipSync(bytes.subarray(0, 700)), gzipSync(bytes.subarray(700))])],
+    [
+      'gzip in several members',
+      (bytes: Buffer) => Buffer.concat([gzipSync(bytes.subarray(0, 700)), gzipSync(bytes.subarray(700))]),
+    ],
     ['zstd', (bytes: Buffer) => zstdCompressSync(bytes)],
     ['nothing', (bytes: Buffer) => bytes],
   ])('may be packed with %s', async (_name, compress) => {
@@ -118,7 +127,9 @@ describe('the package of an image', () => {
 
   test('must be there', async () => {
     await expect(unpack([{ name: 'bin/sh', content: '' }])).rejects.toEqual(refusal(/no folder \/skyhook-package/))
-    await expect(unpack([file('a')], [{ name: '.wh.skyhook-package', content: '' }])).rejects.toEqual(refusal(/no folder/))
+    await expect(unpack([file('a')], [{ name: '.wh.skyhook-package', content: '' }])).rejects.toEqual(
+      refusal(/no folder/),
+    )
   })
 
   test('is what system tar makes of it', async () => {
@@ -127,7 +138,9 @@ describe('the package of an image', () => {
     symlinkSync('er/data', join(tempDir, 'source/skyhook-package/deep/link'))
     linkSync(join(tempDir, 'source/skyhook-package/deep/er/data'), join(tempDir, 'source/skyhook-package/twin'))
     for (const format of ['gnu', 'pax', 'ustar', 'oldgnu']) {
-      const { stdout, status } = spawnSync('tar', ['-C', join(tempDir, 'source'), `--format=${format}`, '-cz', '.'], { maxBuffer: 2 ** 24 })
+      const { stdout, status } = spawnSync('tar', ['-C', join(tempDir, 'source'), `--format=${format}`, '-cz', '.'], {
+        maxBuffer: 2 ** 24,
+      })
       expect(status).toBe(0)
       const target = join(tempDir, format)
       await unpackPackage({ layers: [store(stdout)], target })
@@ -140,7 +153,11 @@ describe('layers', () => {
   const base = [folder(''), file('a', 'old'), file('d/x', 'old'), file('d/sub/y', 'old'), file('keep', 'old')]
 
   test.each<[string, Entry[], Record<string, string>]>([
-    ['replace files', [file('a', 'new')], { a: 'new', d: 'dir', 'd/x': 'old', 'd/sub': 'dir', 'd/sub/y': 'old', keep: 'old' }],
+    [
+      'replace files',
+      [file('a', 'new')],
+      { a: 'new', d: 'dir', 'd/x': 'old', 'd/sub': 'dir', 'd/sub/y': 'old', keep: 'old' },
+    ],
     [
       'replace a folder by a file, a file by a folder',
       [file('d', 'new'), folder('a'), file('a/z', 'new')],
@@ -168,8 +185,16 @@ describe('layers', () => {
       [file('d/sub/z', 'new'), file('d/.wh..wh..opq', ''), file('a', 'new'), file('.wh.a', '')],
       { a: 'new', d: 'dir', 'd/sub': 'dir', 'd/sub/z': 'new', keep: 'old' },
     ],
-    ['hide the whole package and begin anew', [{ name: '.wh.skyhook-package', content: '' }, file('only')], { only: 'only' }],
-    ['hide the whole image after having begun', [file('only'), { name: '.wh..wh..opq', content: '' }], { only: 'only' }],
+    [
+      'hide the whole package and begin anew',
+      [{ name: '.wh.skyhook-package', content: '' }, file('only')],
+      { only: 'only' },
+    ],
+    [
+      'hide the whole image after having begun',
+      [file('only'), { name: '.wh..wh..opq', content: '' }],
+      { only: 'only' },
+    ],
   ])('%s', async (_name, upper, expected) => {
     expect(await unpack(base, upper)).toEqual(expected)
   })
@@ -184,7 +209,11 @@ describe('an archive that is refused', () => {
     ['writes below a file', [file('f'), file('f/x')], /lies below f/],
     ['hides through a link', [link('l', '/tmp'), file('l/.wh.x', '')], /lies below l/],
     ['links out of the package', [link('l', '../x')], /leaves the package/],
-    ['shares a file of the image', [{ name: 'etc/passwd', content: '' }, hardLink('h', 'etc/passwd')], /outside the package/],
+    [
+      'shares a file of the image',
+      [{ name: 'etc/passwd', content: '' }, hardLink('h', 'etc/passwd')],
+      /outside the package/,
+    ],
     ['shares a file through a link', [link('l', '/etc'), hardLink('h', p('l/passwd'))], /lies below l/],
     ['shares what is not there', [hardLink('h', p('none'))], /no file/],
     ['shares itself', [file('h'), hardLink('h', p('h'))], /no file/],
@@ -202,10 +231,15 @@ describe('an archive that is refused', () => {
     ['cut short', (bytes: Buffer) => bytes.subarray(0, 700)],
     ['cut short inside gzip', (bytes: Buffer) => gzipSync(bytes).subarray(0, -20)],
     ['no archive', () => Buffer.from('<html>'.repeat(200))],
-    ['damaged gzip', (bytes: Buffer) => Buffer.from(gzipSync(bytes).map((byte, index) => (index === 30 ? byte ^ 0xff : byte)))],
+    [
+      'damaged gzip',
+      (bytes: Buffer) => Buffer.from(gzipSync(bytes).map((byte, index) => (index === 30 ? byte ^ 0xff : byte))),
+    ],
   ])('%s', async (_name, damage) => {
     const layer = store(damage(await tar([file('a', 'x'.repeat(2000))])))
-    await expect(unpackPackage({ layers: [layer], target: join(tempDir, 'target') })).rejects.toEqual(refusal(/cannot be read/))
+    await expect(unpackPackage({ layers: [layer], target: join(tempDir, 'target') })).rejects.toEqual(
+      refusal(/cannot be read/),
+    )
   })
 
   test('is too large, by count or by bytes, before it is written', async () => {
@@ -249,7 +283,11 @@ describe('whatever an archive says', () => {
     const entry = fc.oneof(
       fc.record({ name, content: fc.constantFrom('', 'new'), mode: fc.constantFrom(0o644, 0o4777) }),
       fc.record({ name, type: fc.constant('directory' as const), mode: fc.constantFrom(0o755, 0o000) }),
-      fc.record({ name, type: fc.constantFrom('symlink' as const, 'symlink' as const, 'link' as const), linkname: target }),
+      fc.record({
+        name,
+        type: fc.constantFrom('symlink' as const, 'symlink' as const, 'link' as const),
+        linkname: target,
+      }),
     )
     let completed = 0
     await fc.assert(

@@ -20,9 +20,11 @@ export type UnpackSummary = { readonly entries: number; readonly bytes: number }
 const defaultLimits: UnpackLimits = { entries: 100_000, bytes: 2 * 1024 ** 3 } // a host's disk is not ours alone
 
 /**
- * Fills a new folder with the package of an image and makes it durable: when this returns, a power cut cannot take a byte of it.
- * Not undone on failure; the caller removes the folder. Owner is who runs this, times are now; xattrs are not kept.
+ * Fills a new folder with the package of an image and makes it durable: when this returns, a power cut cannot take a
+ * byte of it. Not undone on failure; the caller removes the folder. Owner is who runs this, times are now; xattrs are
+ * not kept.
  * @throws ImageError bad-image, too-large; errors of the disk with their errno
+ * /
  */
 export async function unpackPackage({ layers, target, limits = defaultLimits }: UnpackRequest): Promise<UnpackSummary> {
   mkdirSync(target, { mode: 0o755 })
@@ -33,7 +35,10 @@ export async function unpackPackage({ layers, target, limits = defaultLimits }: 
   return { entries: tree.entries, bytes: tree.bytes }
 }
 
-/** The archive inside a layer. How it is packed is told by its first bytes: media types of old builders are not always true. */
+/**
+ * The archive inside a layer. How it is packed is told by its first bytes: media types of old builders are not always
+ * true.
+ */
 function openLayer(path: string): Readable {
   const head = Buffer.alloc(4)
   const fd = openSync(path, 'r')
@@ -41,7 +46,11 @@ function openLayer(path: string): Readable {
   closeSync(fd)
   const source = createReadStream(path)
   const decompressor =
-    head.readUInt16BE() === 0x1f8b ? createGunzip() : head.readUInt32LE() === 0xfd2fb528 ? createZstdDecompress() : undefined
+    head.readUInt16BE() === 0x1f8b
+      ? createGunzip()
+      : head.readUInt32LE() === 0xfd2fb528
+        ? createZstdDecompress()
+        : undefined
   if (decompressor === undefined) return source
   source.on('error', (error) => decompressor.destroy(error))
   decompressor.on('close', () => source.destroy())

@@ -23,7 +23,10 @@ describe('failures', () => {
     const node = new NodeSimulator()
     node.images.set(
       'r/pkg:1.0.0',
-      simplePackage({ apply: [plainStep('run.sh')], 'apply-check': [plainStep('one_check.sh'), plainStep('two_check.sh')] }),
+      simplePackage({
+        apply: [plainStep('run.sh')],
+        'apply-check': [plainStep('one_check.sh'), plainStep('two_check.sh')],
+      }),
     )
     node.exitCodes.set('a apply-check', 1)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -31,7 +34,11 @@ describe('failures', () => {
     expect(node.executedSteps).toEqual(['a apply run.sh', 'a apply-check one_check.sh', 'a apply-check two_check.sh'])
     expect(node.reason()).toBe('CheckFailed')
     node.settleFor(5_000)
-    expect(node.executedSteps.slice(3)).toEqual(['a apply run.sh', 'a apply-check one_check.sh', 'a apply-check two_check.sh'])
+    expect(node.executedSteps.slice(3)).toEqual([
+      'a apply run.sh',
+      'a apply-check one_check.sh',
+      'a apply-check two_check.sh',
+    ])
   })
 
   test('a configuration mended in the spec is tried at once', () => {

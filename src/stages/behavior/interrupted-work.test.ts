@@ -17,7 +17,10 @@ describe('interrupted work', () => {
 
   test('a step lost with its host is said to be unknown and repeated, the finished ones before it are not', () => {
     const node = new NodeSimulator()
-    node.images.set('r/pkg:1.0.0', simplePackage({ apply: [plainStep('one.sh'), plainStep('two.sh')], 'apply-check': [plainStep('c.sh')] }))
+    node.images.set(
+      'r/pkg:1.0.0',
+      simplePackage({ apply: [plainStep('one.sh'), plainStep('two.sh')], 'apply-check': [plainStep('c.sh')] }),
+    )
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
@@ -28,14 +31,22 @@ describe('interrupted work', () => {
     node.powerCut()
     node.hangingPackages.clear()
     node.settleFor(5_000)
-    expect(node.executedSteps.slice(0, 4)).toEqual(['a apply one.sh', 'a apply two.sh', 'a apply two.sh', 'a apply-check c.sh'])
+    expect(node.executedSteps.slice(0, 4)).toEqual([
+      'a apply one.sh',
+      'a apply two.sh',
+      'a apply two.sh',
+      'a apply-check c.sh',
+    ])
     expect(node.events.filter(({ type }) => type === 'stepUnknown')).toHaveLength(1)
     expect(node.status()).toBe('complete')
   })
 
   test('a step that the host cannot start now says why and is waited for; the steps before it do not run again', () => {
     const node = new NodeSimulator()
-    node.images.set('r/pkg:1.0.0', simplePackage({ apply: [plainStep('one.sh'), plainStep('two.sh')], 'apply-check': [plainStep('c.sh')] }))
+    node.images.set(
+      'r/pkg:1.0.0',
+      simplePackage({ apply: [plainStep('one.sh'), plainStep('two.sh')], 'apply-check': [plainStep('c.sh')] }),
+    )
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
@@ -43,7 +54,10 @@ describe('interrupted work', () => {
     node.finishHanging('a')
     node.settleFor(20_000)
     expect(node.executedSteps).toEqual(['a apply one.sh'])
-    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({ reason: 'HostUnusable', message: node.startBlocker })
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({
+      reason: 'HostUnusable',
+      message: node.startBlocker,
+    })
     expect(node.events.some(({ type }) => type === 'stageFailed')).toBe(false)
     node.startBlocker = undefined
     node.settleFor(5_000)
@@ -77,7 +91,10 @@ describe('interrupted work', () => {
 
   test('a guarded step that succeeded is skipped when its stage is repeated', () => {
     const node = new NodeSimulator()
-    node.images.set('r/pkg:1.0.0', simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('c.sh')] }))
+    node.images.set(
+      'r/pkg:1.0.0',
+      simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('c.sh')] }),
+    )
     node.exitCodes.set('a apply-check', 1)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settleFor(1_000)
@@ -113,10 +130,10 @@ describe('a boot that nobody of ours asked for', () => {
     node.reapplyOnReboot = true
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }), b: pkg('1.0.0') } })
     node.settleFor(30_000)
-    expect([node.executedInterrupts, node.status(), node.executedSteps.filter((line) => line.startsWith('b apply '))]).toEqual([
-      ['reboot'],
-      'complete',
-      ['b apply run.sh'],
-    ])
+    expect([
+      node.executedInterrupts,
+      node.status(),
+      node.executedSteps.filter((line) => line.startsWith('b apply ')),
+    ]).toEqual([['reboot'], 'complete', ['b apply run.sh']])
   })
 })

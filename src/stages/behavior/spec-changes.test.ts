@@ -32,7 +32,11 @@ describe('the uninstall policy', () => {
       [{ a: pkg('1.0.0') }, { a: pkg('2.0.0', { uninstall: { enabled: true, apply: true } }) }],
       uninstall,
     ],
-    ['apply of what was never there does nothing', [{ a: pkg('1.0.0', { uninstall: { enabled: true, apply: true } }) }], []],
+    [
+      'apply of what was never there does nothing',
+      [{ a: pkg('1.0.0', { uninstall: { enabled: true, apply: true } }) }],
+      [],
+    ],
     [
       'kept the higher version in its place: going back to it is an upgrade',
       [
@@ -82,8 +86,15 @@ test('an uninstall is complete once nothing is left of it, whichever agent sees 
   node.executedSteps.length = 0
   node.apply('s', { packages: {} })
   node.settleFor(5_000)
-  expect([node.executedSteps, node.state(), node.slots.length]).toEqual([uninstall, ['a|1.0.0: uninstall/in_progress'], 1])
-  expect(node.lastReasons.get('s')).toMatchObject({ reason: 'HostUnusable', message: expect.stringContaining('EPERM: /etc/x') as string })
+  expect([node.executedSteps, node.state(), node.slots.length]).toEqual([
+    uninstall,
+    ['a|1.0.0: uninstall/in_progress'],
+    1,
+  ])
+  expect(node.lastReasons.get('s')).toMatchObject({
+    reason: 'HostUnusable',
+    message: expect.stringContaining('EPERM: /etc/x') as string,
+  })
   node.attempts.clear() // as the next agent begins
   node.cleanUpError = undefined
   node.settleFor(5_000)
@@ -108,7 +119,8 @@ describe('versions that follow one another', () => {
     ['config', '3.0.0 from 2.0.0'],
   ])('one that comes while %s of the one before fails goes on from what the host has', (failing, from) => {
     const node = new NodeSimulator()
-    for (const version of ['1.0.0', '2.0.0', '3.0.0']) node.images.set(`r/pkg:${version}`, { ...simplePackage(), packageVersion: version })
+    for (const version of ['1.0.0', '2.0.0', '3.0.0'])
+      node.images.set(`r/pkg:${version}`, { ...simplePackage(), packageVersion: version })
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settleFor(5_000)
     node.exitCodes.set(`a ${failing}`, 1)
@@ -118,7 +130,11 @@ describe('versions that follow one another', () => {
     node.executedSteps.length = 0
     node.apply('s', { packages: { a: pkg('3.0.0') } })
     expect(upgradesFrom(node)).toEqual([from])
-    expect([node.executedSteps, node.state(), node.status()]).toEqual([upgrade, ['a|3.0.0: config/complete'], 'complete'])
+    expect([node.executedSteps, node.state(), node.status()]).toEqual([
+      upgrade,
+      ['a|3.0.0: config/complete'],
+      'complete',
+    ])
   })
 
   test('several in a row leave the last alone', () => {
@@ -159,15 +175,20 @@ describe('configInterrupts', () => {
       expect(changeDuring('config', '1').executedInterrupts).toEqual([])
     })
 
-    test('are not owed while nothing ran with them', () => expect(changeDuring('apply', '2').executedInterrupts).toEqual([]))
+    test('are not owed while nothing ran with them', () =>
+      expect(changeDuring('apply', '2').executedInterrupts).toEqual([]))
 
     test('while its own interrupt is under way: that one is not repeated, config and its interrupts follow', () => {
       const node = new NodeSimulator()
       node.interruptAnswers.set('reboot', { state: 'unknown', message: 'accepted' })
-      node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' }, configInterrupts, configMap: { y: '1' } }) } })
+      node.apply('s', {
+        packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' }, configInterrupts, configMap: { y: '1' } }) },
+      })
       node.settleFor(1_000)
       expect(node.executedInterrupts).toEqual(['reboot'])
-      node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' }, configInterrupts, configMap: { y: '2' } }) } })
+      node.apply('s', {
+        packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' }, configInterrupts, configMap: { y: '2' } }) },
+      })
       node.reboot()
       node.settleFor(60_000)
       expect([node.executedInterrupts, node.status()]).toEqual([['reboot', 'service cron'], 'complete'])
@@ -175,7 +196,10 @@ describe('configInterrupts', () => {
   })
 
   test('of a key that goes together with its pattern are owed', () => {
-    const node = afterSpecs({ a: pkg('1.0.0', { configInterrupts: { y: cron }, configMap: { y: '1' } }) }, { a: pkg('1.0.0') })
+    const node = afterSpecs(
+      { a: pkg('1.0.0', { configInterrupts: { y: cron }, configMap: { y: '1' } }) },
+      { a: pkg('1.0.0') },
+    )
     expect(node.executedInterrupts).toEqual(['service cron'])
   })
 })
@@ -260,7 +284,12 @@ describe('begun work', () => {
     node.apply('s', { packages: { a: pkg('1.0.0', { dependsOn: { ghost: '1.0.0' } }) } })
     node.finishHanging('a')
     node.settleFor(2_000)
-    expect([node.executedSteps, node.reason(), node.status(), node.slots.length]).toEqual([['a apply run.sh'], 'InvalidSpec', 'blocked', 1])
+    expect([node.executedSteps, node.reason(), node.status(), node.slots.length]).toEqual([
+      ['a apply run.sh'],
+      'InvalidSpec',
+      'blocked',
+      1,
+    ])
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settleFor(5_000)
     expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
@@ -277,7 +306,10 @@ describe('begun work', () => {
 
 test('two packages made from one image share no flags: what ran once for the one runs once for the other', () => {
   const node = new NodeSimulator()
-  node.images.set('r/pkg:1.0.0', simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('check.sh')] }))
+  node.images.set(
+    'r/pkg:1.0.0',
+    simplePackage({ apply: [guardedStep('once.sh')], 'apply-check': [plainStep('check.sh')] }),
+  )
   node.apply('s', { packages: { a: pkg('1.0.0'), b: pkg('1.0.0', { dependsOn: { a: '1.0.0' } }) } })
   node.settleFor(5_000)
   expect(node.executedSteps.filter((line) => line.endsWith('once.sh'))).toEqual(['a apply once.sh', 'b apply once.sh'])

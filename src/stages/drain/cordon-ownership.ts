@@ -1,9 +1,10 @@
 /**
- * Who a cordon belongs to. Administrators cordon nodes too, before we come and while we hold one; a node must end as they
- * last wished it. Invariant, searched in test/model/cordon.test.ts: when no mark of ours is left, the node is
+ * Who a cordon belongs to. Administrators cordon nodes too, before we come and while we hold one; a node must end as
+ * they last wished it. Invariant, searched in test/model/cordon.test.ts: when no mark of ours is left, the node is
  * unschedulable exactly when an administrator wants it so (or asked us to keep it).
  *
  * What is remembered on the Node: one mark per Skyhook, and `before`: whether the node was cordoned without us.
+ * /
  */
 export type CordonState = {
   readonly unschedulable: boolean
@@ -11,11 +12,16 @@ export type CordonState = {
   readonly marks: ReadonlySet<string>
   /** `cordoned-before` of the Node; undefined when absent. */
   readonly before: boolean | undefined
-  /** `keep-cordoned`: a person wants the node kept, whatever was before. A plain cordon of a held node writes nothing. */
+  /**
+   * `keep-cordoned`: a person wants the node kept, whatever was before. A plain cordon of a held node writes nothing.
+   */
   readonly keep: boolean
 }
 
-/** The Node's new fields; absent ones stay. All of it goes in one PATCH under the resourceVersion that the state was read at. */
+/**
+ * The Node's new fields; absent ones stay. All of it goes in one PATCH under the resourceVersion that the state was
+ * read at.
+ */
 export type CordonChange = {
   readonly unschedulable?: boolean
   readonly addMark?: string
@@ -25,8 +31,9 @@ export type CordonChange = {
 }
 
 /**
- * What this Skyhook needs written to have the node cordoned under its mark; undefined when it is so already. Also the way
- * back after somebody uncordoned during our hold: a node found schedulable was wanted schedulable.
+ * What this Skyhook needs written to have the node cordoned under its mark; undefined when it is so already. Also the
+ * way back after somebody uncordoned during our hold: a node found schedulable was wanted schedulable.
+ * /
  */
 export function cordonFor(skyhook: string, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
   const isMarked = marks.has(skyhook)
@@ -41,8 +48,14 @@ export function cordonFor(skyhook: string, { unschedulable, marks, before }: Cor
   }
 }
 
-/** What giving the cordon back writes; the node becomes schedulable only with the last mark, and only if nobody else wants it cordoned. */
-export function uncordonFor(skyhook: string, { unschedulable, marks, before, keep }: CordonState): CordonChange | undefined {
+/**
+ * What giving the cordon back writes; the node becomes schedulable only with the last mark, and only if nobody else
+ * wants it cordoned.
+ */
+export function uncordonFor(
+  skyhook: string,
+  { unschedulable, marks, before, keep }: CordonState,
+): CordonChange | undefined {
   if (!marks.has(skyhook)) return undefined
   const isLast = marks.size === 1
   if (!isLast) return { removeMark: skyhook }
@@ -54,7 +67,10 @@ export function uncordonFor(skyhook: string, { unschedulable, marks, before, kee
  * A change of `unschedulable` by somebody else, seen while marks exist: whoever cordons a node that we hold wants it so
  * afterwards, whoever uncordons it does not. `seen` is what we saw or wrote last.
  */
-export function cordonAfterExternalChange(lastSeen: boolean, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
+export function cordonAfterExternalChange(
+  lastSeen: boolean,
+  { unschedulable, marks, before }: CordonState,
+): CordonChange | undefined {
   if (marks.size === 0 || lastSeen === unschedulable || before === unschedulable) return undefined
   return { before: unschedulable }
 }

@@ -1,5 +1,4 @@
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { requeueAt } from '../model/plan-builder.ts'
+import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { DrainReason } from './drain.ts'
 
 /** A node that only waits to be drained gives the slot to others after this, unless spec.drain says otherwise. */

@@ -3,7 +3,14 @@ import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { blockingPod } from './drain.ts'
 import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 import type { Pod } from './pods.ts'
-import { isCordoned, cron, linesOfMode, cordonMarks, packageWith, pod } from '../../../test/support/node-simulator-dsl.ts'
+import {
+  isCordoned,
+  cron,
+  linesOfMode,
+  cordonMarks,
+  packageWith,
+  pod,
+} from '../../../test/support/node-simulator-dsl.ts'
 
 describe('a package with an interrupt', () => {
   test('cordons, drains, applies, interrupts, checks and goes back to service', () => {
@@ -20,14 +27,21 @@ describe('a package with an interrupt', () => {
 
   test('shows its conditions beside the cordon, in changes of their own', () => {
     const node = new NodeSimulator()
-    const conditions = (): string[] => (node.node.status?.conditions ?? []).map(({ type, status }) => `${type.split('/').at(-1)} ${status}`)
+    const conditions = (): string[] =>
+      (node.node.status?.conditions ?? []).map(({ type, status }) => `${type.split('/').at(-1)} ${status}`)
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: packageWith(cron) } })
     node.settle()
-    expect([isCordoned(node), conditions()]).toEqual([true, expect.arrayContaining(['NotReady True', 'Erroring False'])])
+    expect([isCordoned(node), conditions()]).toEqual([
+      true,
+      expect.arrayContaining(['NotReady True', 'Erroring False']),
+    ])
     node.finishHanging('a')
     node.settleFor(5_000)
-    expect([isCordoned(node), conditions()]).toEqual([false, expect.arrayContaining(['NotReady False', 'Erroring False'])])
+    expect([isCordoned(node), conditions()]).toEqual([
+      false,
+      expect.arrayContaining(['NotReady False', 'Erroring False']),
+    ])
   })
 
   test('runs nothing before the node is empty, names the pod that holds it up, and goes on when it may', () => {
@@ -50,9 +64,17 @@ describe('a package with an interrupt', () => {
   test('waits for protected pods without evicting anything', () => {
     const node = new NodeSimulator()
     node.pods = [pod('training', { workload: 'never' }), pod('web')]
-    node.apply('s', { podNonInterruptLabels: { matchLabels: { workload: 'never' } }, packages: { a: packageWith(cron) } })
+    node.apply('s', {
+      podNonInterruptLabels: { matchLabels: { workload: 'never' } },
+      packages: { a: packageWith(cron) },
+    })
     node.settleFor(3_000)
-    expect([node.evictedPods, node.executedSteps, node.reason(), isCordoned(node)]).toEqual([[], [], 'ProtectedPods', true])
+    expect([node.evictedPods, node.executedSteps, node.reason(), isCordoned(node)]).toEqual([
+      [],
+      [],
+      'ProtectedPods',
+      true,
+    ])
     node.pods = [pod('web')]
     node.settleFor(5_000)
     expect([node.evictedPods, node.status()]).toEqual([['web'], 'complete'])
@@ -92,7 +114,10 @@ describe('a package with an interrupt', () => {
 
   test('a node that an administrator cordoned before stays cordoned', () => {
     const node = new NodeSimulator()
-    node.node = { ...node.node, spec: { unschedulable: true, taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }] } }
+    node.node = {
+      ...node.node,
+      spec: { unschedulable: true, taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }] },
+    }
     node.apply('s', { packages: { a: packageWith(cron) } })
     node.settleFor(5_000)
     expect([node.status(), isCordoned(node), cordonMarks(node)]).toEqual(['complete', true, []])
@@ -233,7 +258,12 @@ describe('spec.drain', () => {
       packages: { a: packageWith(cron) },
     })
     node.settleFor(3_000)
-    expect([isCordoned(node), node.slots.length, node.reason(), node.status()]).toEqual([false, 0, 'ProtectedPods', 'waiting'])
+    expect([isCordoned(node), node.slots.length, node.reason(), node.status()]).toEqual([
+      false,
+      0,
+      'ProtectedPods',
+      'waiting',
+    ])
     node.pods = []
     node.settleFor(5_000)
     expect(node.status()).toBe('complete')

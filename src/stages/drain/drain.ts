@@ -1,11 +1,9 @@
 import { cordonKey, cordonedBeforeKey, keepCordonedKey } from '../../schemas/annotations.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import type { SkyhookSpec } from '../../schemas/skyhook.ts'
+import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { CordonState } from './cordon-ownership.ts'
-import { groupPods } from './pods.ts'
-import type { Pod } from './pods.ts'
+import { groupPods, type Pod } from './pods.ts'
 import { isEmptySelector } from '../../schemas/selectors.ts'
-import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { Eviction, Snapshot } from '../model/snapshot.ts'
 
 /** Which pods matter: none, those of now, or those listed after our cordon became visible. */
@@ -48,29 +46,38 @@ export function cordonState(node: KubernetesNode): CordonState {
   }
 }
 
-/** Where draining stands. Pods are looked at only after the cordon is visible: what was listed before may be joined by others. */
+/**
+ * Where draining stands. Pods are looked at only after the cordon is visible: what was listed before may be joined by
+ * others.
+ */
 export function disruptionOf(snapshot: Snapshot, skyhook: string, spec: SkyhookSpec): Disruption {
   const cordon = cordonState(snapshot.node)
   const isMarked = cordon.marks.has(skyhook)
-  const none: Disruption = { isDrained: false, isMarked, evict: [], watchPods: 'no', recheckAtMs: Number.POSITIVE_INFINITY }
+  const none: Disruption = { isDrained: false, isMarked, evict: [], watchPods: 'no', recheckAtMs: Infinity }
   if (!isMarked || !cordon.unschedulable) return { ...none, phase: 'cordoning' }
-  if (!snapshot.pods.known || snapshot.pods.value.since !== 'cordoned') return { ...none, watchPods: 'cordoned', phase: 'draining' }
+  if (!snapshot.pods.known || snapshot.pods.value.since !== 'cordoned')
+    return { ...none, watchPods: 'cordoned', phase: 'draining' }
 
   const groups = groupPods(snapshot.pods.value.pods, spec.podNonInterruptLabels, snapshot.settings.skipNamespaces)
   if (groups.protected.length > 0)
     return { ...none, watchPods: 'cordoned', phase: 'protected-pods', reason: protectedReason(groups.protected) }
-  if (groups.toDrain.length === 0 || isAlone(spec, snapshot.singleNode)) return { ...none, isDrained: true, watchPods: 'cordoned' }
+  if (groups.toDrain.length === 0 || isAlone(spec, snapshot.singleNode))
+    return { ...none, isDrained: true, watchPods: 'cordoned' }
   return { ...none, watchPods: 'cordoned', phase: 'draining', ...evictionsDue(snapshot, groups.toDrain) }
 }
 
 /** Evicted pods would have nowhere to go. */
-const isAlone = ({ drain }: SkyhookSpec, singleNode: boolean | undefined): boolean => drain?.singleNode === 'skip' && singleNode === true
+const isAlone = ({ drain }: SkyhookSpec, singleNode: boolean | undefined): boolean =>
+  drain?.singleNode === 'skip' && singleNode === true
 
 /** A pod, of those on the node now, beside which it must not be interrupted. */
 export function blockingPod(
   pods: readonly Pod[],
   spec: SkyhookSpec,
-  { skipNamespaces, singleNode }: { readonly skipNamespaces: readonly string[]; readonly singleNode: boolean | undefined },
+  {
+    skipNamespaces,
+    singleNode,
+  }: { readonly skipNamespaces: readonly string[]; readonly singleNode: boolean | undefined },
 ): Pod | undefined {
   const groups = groupPods(pods, spec.podNonInterruptLabels, skipNamespaces)
   return groups.protected[0] ?? (isAlone(spec, singleNode) ? undefined : groups.toDrain[0])
@@ -80,12 +87,19 @@ export function blockingPod(
 export function protectedPodsBlocker(snapshot: Snapshot, spec: SkyhookSpec): DrainReason | 'none' | 'unknown' {
   if (spec.drain?.cordon !== 'late' || isEmptySelector(spec.podNonInterruptLabels)) return 'none'
   if (!snapshot.pods.known) return 'unknown'
-  const found = groupPods(snapshot.pods.value.pods, spec.podNonInterruptLabels, snapshot.settings.skipNamespaces).protected
+  const found = groupPods(
+    snapshot.pods.value.pods,
+    spec.podNonInterruptLabels,
+    snapshot.settings.skipNamespaces,
+  ).protected
   return found.length === 0 ? 'none' : protectedReason(found)
 }
 
 function protectedReason(pods: readonly Pod[]): DrainReason {
-  return { reason: 'ProtectedPods', message: `waiting for ${formatPodNames(pods)} to end: never interrupted by podNonInterruptLabels` }
+  return {
+    reason: 'ProtectedPods',
+    message: `waiting for ${formatPodNames(pods)} to end: never interrupted by podNonInterruptLabels`,
+  }
 }
 
 function evictionsDue(
@@ -93,7 +107,8 @@ function evictionsDue(
   toDrain: readonly Pod[],
 ): { readonly evict: readonly Pod[]; readonly reason: DrainReason; readonly recheckAtMs: number } {
   const evictionOf = (pod: Pod): Eviction | undefined => snapshot.evictions.get(pod.metadata.uid)
-  const isTerminating = (pod: Pod): boolean => pod.metadata.deletionTimestamp !== undefined || evictionOf(pod)?.state === 'requested'
+  const isTerminating = (pod: Pod): boolean =>
+    pod.metadata.deletionTimestamp !== undefined || evictionOf(pod)?.state === 'requested'
   const remaining = toDrain.filter((pod) => !isTerminating(pod)).sort(byName)
   const retryAtMs = (pod: Pod): number => {
     const eviction = evictionOf(pod)
@@ -101,12 +116,20 @@ function evictionsDue(
   }
   const due = remaining.filter((pod) => retryAtMs(pod) <= snapshot.nowMs)
   const evict = due.slice(0, Math.max(0, maxEvictions - (toDrain.length - remaining.length)))
-  const recheckAtMs = Math.min(...remaining.map(retryAtMs).filter((atMs) => atMs > snapshot.nowMs), Number.POSITIVE_INFINITY)
-  return { evict, reason: { reason: 'DrainBlocked', message: drainBlockedMessage(remaining, toDrain, evictionOf) }, recheckAtMs }
+  const recheckAtMs = Math.min(...remaining.map(retryAtMs).filter((atMs) => atMs > snapshot.nowMs), Infinity)
+  return {
+    evict,
+    reason: { reason: 'DrainBlocked', message: drainBlockedMessage(remaining, toDrain, evictionOf) },
+    recheckAtMs,
+  }
 }
 
 /** The first refused eviction with the server's reason, else the pods that are still ending. */
-function drainBlockedMessage(remaining: readonly Pod[], toDrain: readonly Pod[], evictionOf: (pod: Pod) => Eviction | undefined): string {
+function drainBlockedMessage(
+  remaining: readonly Pod[],
+  toDrain: readonly Pod[],
+  evictionOf: (pod: Pod) => Eviction | undefined,
+): string {
   for (const pod of remaining) {
     const eviction = evictionOf(pod)
     if (eviction?.state === 'blocked') return `pod ${podName(pod)} (${eviction.message})`

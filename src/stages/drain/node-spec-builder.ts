@@ -1,9 +1,13 @@
 import type { Journal } from '../../schemas/journal.ts'
-import { cordonAfterExternalChange, cordonFor, uncordonFor } from './cordon-ownership.ts'
-import type { CordonChange, CordonState } from './cordon-ownership.ts'
+import {
+  cordonAfterExternalChange,
+  cordonFor,
+  uncordonFor,
+  type CordonChange,
+  type CordonState,
+} from './cordon-ownership.ts'
 import { cordonState } from './drain.ts'
-import { autoscalerAnnotations, requiredTaint, withCordonChange } from './node-spec.ts'
-import type { RequiredSkyhook } from './node-spec.ts'
+import { autoscalerAnnotations, requiredTaint, withCordonChange, type RequiredSkyhook } from './node-spec.ts'
 import type { NodePatch, StageEvent } from '../model/plan.ts'
 import { emptyPatch } from '../publish/node-annotations.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
@@ -46,14 +50,14 @@ export class NodeSpecBuilder {
   /** Returns when to decide again at the latest. */
   cordon(skyhook: string, wanted: 'on' | 'off' | 'as-is'): number {
     if (wanted === 'off') this.#apply(uncordonFor(skyhook, this.#state))
-    if (wanted !== 'on') return Number.POSITIVE_INFINITY
+    if (wanted !== 'on') return Infinity
     const isRetry = this.#state.marks.has(skyhook) && !this.#state.unschedulable
     const isNew = isRetry && !this.#isPending
     const waitUntilMs = isNew ? this.#nextCordonRetryMs() : 0
     if (waitUntilMs > this.#snapshot.nowMs) return waitUntilMs
     if (isNew) this.#cordonRetriesMs = [...this.#recentCordonRetries(), this.#snapshot.nowMs]
     this.#apply(cordonFor(skyhook, this.#state))
-    return Number.POSITIVE_INFINITY
+    return Infinity
   }
 
   required({ spec }: SkyhookView, complete: boolean): void {

@@ -23,7 +23,8 @@ export function withCordonChange(
     marks.delete(change.removeMark)
     annotations[cordonKey(change.removeMark)] = null
   }
-  if (change.before !== undefined) annotations[cordonedBeforeKey] = change.before === null ? null : String(change.before)
+  if (change.before !== undefined)
+    annotations[cordonedBeforeKey] = change.before === null ? null : String(change.before)
   const before = change.before === undefined ? state.before : (change.before ?? undefined)
   return { state: { ...state, marks, before, unschedulable: change.unschedulable ?? state.unschedulable }, annotations }
 }
@@ -34,7 +35,10 @@ export function autoscalerAnnotations(node: KubernetesNode, hadMarks: boolean, h
   const saved = parseSaved(currentAnnotations[keepOffBeforeKey])
   if (hasMarks && saved === undefined) {
     const before = Object.fromEntries(autoscalerKeys.map((key) => [key, currentAnnotations[key] ?? null]))
-    return { ...Object.fromEntries(autoscalerKeys.map((key) => [key, 'true'])), [keepOffBeforeKey]: JSON.stringify(before) }
+    return {
+      ...Object.fromEntries(autoscalerKeys.map((key) => [key, 'true'])),
+      [keepOffBeforeKey]: JSON.stringify(before),
+    }
   }
   if (!hasMarks && hadMarks && saved !== undefined) {
     return { ...Object.fromEntries(autoscalerKeys.map((key) => [key, saved[key] ?? null])), [keepOffBeforeKey]: null }

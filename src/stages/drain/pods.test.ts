@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { groupPods } from './pods.ts'
-import type { Pod } from './pods.ts'
+import { groupPods, type Pod } from './pods.ts'
 
 const pod = (change: Partial<Pod['metadata']> = {}, rest: Omit<Pod, 'metadata'> = {}): Pod => ({
   metadata: { name: 'p', namespace: 'shop', uid: 'u', resourceVersion: '1', ...change },
@@ -29,7 +28,11 @@ describe('draining a node', () => {
       'left',
     ],
     ['a pod that tolerates everything', pod({}, { spec: { tolerations: [{ operator: 'Exists' }] } }), 'left'],
-    ['a pod that tolerates another taint', pod({}, { spec: { tolerations: [{ key: 'gpu', operator: 'Exists' }] } }), 'drained'],
+    [
+      'a pod that tolerates another taint',
+      pod({}, { spec: { tolerations: [{ key: 'gpu', operator: 'Exists' }] } }),
+      'drained',
+    ],
   ])('%s is %s', (_, given, expected) => {
     expect(groupPods([given], undefined, ['kube-system']).toDrain).toHaveLength(expected === 'drained' ? 1 : 0)
   })
@@ -46,7 +49,8 @@ describe('draining a node', () => {
 
   test('a finished protected pod does not hold anything up', () => {
     expect(
-      groupPods([pod({ labels: podNonInterrupt.matchLabels }, { status: { phase: 'Succeeded' } })], podNonInterrupt, []).protected,
+      groupPods([pod({ labels: podNonInterrupt.matchLabels }, { status: { phase: 'Succeeded' } })], podNonInterrupt, [])
+        .protected,
     ).toEqual([])
   })
 })

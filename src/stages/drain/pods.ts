@@ -21,9 +21,14 @@ const unschedulableTaint = { key: 'node.kubernetes.io/unschedulable', effect: 'N
  * Sorts the pods of a node for one Skyhook (design: cordon and drain). Left alone: finished and mirror pods, pods of
  * DaemonSets, pods that tolerate the cordon (they would come back at once), and namespaces that are never drained.
  */
-export function groupPods(pods: readonly Pod[], nonInterrupt: LabelSelector | undefined, skipNamespaces: readonly string[]): PodGroups {
+export function groupPods(
+  pods: readonly Pod[],
+  nonInterrupt: LabelSelector | undefined,
+  skipNamespaces: readonly string[],
+): PodGroups {
   const running = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
-  const isProtected = (pod: Pod): boolean => !isEmptySelector(nonInterrupt) && selects(nonInterrupt, pod.metadata.labels ?? {})
+  const isProtected = (pod: Pod): boolean =>
+    !isEmptySelector(nonInterrupt) && selects(nonInterrupt, pod.metadata.labels ?? {})
   return {
     protected: running.filter(isProtected),
     toDrain: running.filter((pod) => !isProtected(pod) && isEvictable(pod, skipNamespaces)),
@@ -32,7 +37,8 @@ export function groupPods(pods: readonly Pod[], nonInterrupt: LabelSelector | un
 
 function isEvictable({ metadata, spec }: Pod, skipNamespaces: readonly string[]): boolean {
   if (metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false
-  if (metadata.ownerReferences?.some(({ kind, controller }) => kind === 'DaemonSet' && controller === true)) return false
+  if (metadata.ownerReferences?.some(({ kind, controller }) => kind === 'DaemonSet' && controller === true))
+    return false
   if (skipNamespaces.includes(metadata.namespace)) return false
   return !tolerates(spec?.tolerations ?? [], unschedulableTaint)
 }

@@ -16,7 +16,9 @@ export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedI
 
 function mergedWithoutCondition(interrupts: readonly MergedInterrupt[]): MergedInterrupt {
   if (interrupts.some(({ type }) => type === 'reboot')) return { type: 'reboot' }
-  const services = [...new Set(interrupts.flatMap(({ type, services = [] }) => (type === 'service' ? services : [])))].sort()
+  const services = [
+    ...new Set(interrupts.flatMap(({ type, services = [] }) => (type === 'service' ? services : []))),
+  ].sort()
   const restartsAll = interrupts.some(
     ({ type, alsoRestartAllServices }) => type === 'restartAllServices' || alsoRestartAllServices === true,
   )

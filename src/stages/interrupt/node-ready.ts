@@ -1,5 +1,4 @@
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { requeueAt } from '../model/plan-builder.ts'
+import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import { cordonState } from '../drain/drain.ts'
 import type { Reason } from '../model/reasons.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -8,12 +7,15 @@ import type { Snapshot } from '../model/snapshot.ts'
 const minReadyMs = 10_000
 
 /**
- * Why a node may not go back to service after an interrupt: it has to report Ready, and from this boot. That holds until the
- * Node shows it back in service: the patch that takes our cordon away may be late, and the node lost meanwhile.
+ * Why a node may not go back to service after an interrupt: it has to report Ready, and from this boot. That holds
+ * until the Node shows it back in service: the patch that takes our cordon away may be late, and the node lost
+ * meanwhile.
+ * /
  */
 export function notReadyReason(builder: PlanBuilder): Reason | undefined {
   const { lifecycle } = builder.record
-  const isReturning = lifecycle === undefined && cordonState(builder.snapshot.node).marks.has(builder.view.metadata.name)
+  const isReturning =
+    lifecycle === undefined && cordonState(builder.snapshot.node).marks.has(builder.view.metadata.name)
   if (lifecycle?.interruptedAtMs === undefined && !isReturning) return undefined
   if (!isReadyFromThisBoot(builder.snapshot))
     return { reason: 'NodeNotReady', message: 'the node has not reported Ready since its interrupt' }
@@ -21,7 +23,10 @@ export function notReadyReason(builder: PlanBuilder): Reason | undefined {
   const readyAtMs = lifecycle.interruptedAtMs + minReadyMs
   if (builder.snapshot.nowMs >= readyAtMs) return undefined
   requeueAt(builder, readyAtMs)
-  return { reason: 'NodeNotReady', message: 'the kubelet or the container runtime was restarted: Ready has to hold for 10 s' }
+  return {
+    reason: 'NodeNotReady',
+    message: 'the kubelet or the container runtime was restarted: Ready has to hold for 10 s',
+  }
 }
 
 function isReadyFromThisBoot(snapshot: Snapshot): boolean {

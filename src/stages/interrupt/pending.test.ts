@@ -13,15 +13,24 @@ const statusWith = (interrupt: boolean, bootId = 'boot-1'): StatusReadResult => 
 })
 
 /** With a pod that never goes by itself, and packages that say whether they need their interrupt. */
-function nodeWith(packages: Readonly<Record<string, PackageSpec>>, required: Readonly<Record<string, boolean>>): NodeSimulator {
+function nodeWith(
+  packages: Readonly<Record<string, PackageSpec>>,
+  required: Readonly<Record<string, boolean>>,
+): NodeSimulator {
   const node = new NodeSimulator()
-  node.pods = [{ metadata: { name: 'web', namespace: 'shop', uid: 'uid-web', resourceVersion: '1' }, status: { phase: 'Running' } }]
+  node.pods = [
+    {
+      metadata: { name: 'web', namespace: 'shop', uid: 'uid-web', resourceVersion: '1' },
+      status: { phase: 'Running' },
+    },
+  ]
   for (const [name, isRequired] of Object.entries(required)) node.statusFiles.set(name, statusWith(isRequired))
   node.apply('s', { packages })
   return node
 }
 const isCordoned = (node: NodeSimulator): boolean => node.node.spec?.unschedulable === true
-const executedSteps = (node: NodeSimulator, mode: string): number => node.executedSteps.filter((line) => line.split(' ')[1] === mode).length
+const executedSteps = (node: NodeSimulator, mode: string): number =>
+  node.executedSteps.filter((line) => line.split(' ')[1] === mode).length
 
 describe('an interrupt that is left to the package', () => {
   test('is not made when the package does not need it: the node is never out of service', () => {
@@ -32,9 +41,16 @@ describe('an interrupt that is left to the package', () => {
       if (isCordoned(node)) cordons++
     }
     node.settleFor(5_000)
-    expect([cordons, node.evictedPods, node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([0, [], [], 0])
+    expect([cordons, node.evictedPods, node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([
+      0,
+      [],
+      [],
+      0,
+    ])
     expect([node.status(), node.state(), node.slots]).toEqual(['complete', ['a|1.0.0: config/complete'], []])
-    expect(node.journal.skyhooks['s']?.packages['a|1.0.0']).toMatchObject({ interruptRequirement: { required: false, bootId: 'boot-1' } })
+    expect(node.journal.skyhooks['s']?.packages['a|1.0.0']).toMatchObject({
+      interruptRequirement: { required: false, bootId: 'boot-1' },
+    })
   })
 
   test('is made when it does: config runs among the pods, then the node is drained', () => {
@@ -49,8 +65,16 @@ describe('an interrupt that is left to the package', () => {
     ])
     node.refusingPods.clear()
     node.settleFor(10_000)
-    expect([node.evictedPods, node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([['web'], ['reboot'], 1])
-    expect([node.status(), node.state(), isCordoned(node)]).toEqual(['complete', ['a|1.0.0: post-interrupt/complete'], false])
+    expect([node.evictedPods, node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([
+      ['web'],
+      ['reboot'],
+      1,
+    ])
+    expect([node.status(), node.state(), isCordoned(node)]).toEqual([
+      'complete',
+      ['a|1.0.0: post-interrupt/complete'],
+      false,
+    ])
   })
 
   test('is made under the slot that is held already', () => {
@@ -67,8 +91,15 @@ describe('an interrupt that is left to the package', () => {
   test('is neither made nor forgotten where the package does not say', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
     node.settleFor(3_000)
-    expect([node.status(), node.reason(), node.executedInterrupts, node.slots.length]).toEqual(['erroring', 'CheckFailed', [], 1])
-    expect(node.annotation('reason_s')).toContain('whether the interrupt is required cannot be known: there is no such file')
+    expect([node.status(), node.reason(), node.executedInterrupts, node.slots.length]).toEqual([
+      'erroring',
+      'CheckFailed',
+      [],
+      1,
+    ])
+    expect(node.annotation('reason_s')).toContain(
+      'whether the interrupt is required cannot be known: there is no such file',
+    )
     node.statusFiles.set('a', statusWith(true))
     node.settleFor(20_000)
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
@@ -101,7 +132,11 @@ describe('an interrupt that is left to the package', () => {
       'complete',
       false,
     ])
-    expect(node.events).toContainEqual({ type: 'interrupted', skyhook: 's', interrupt: 'reboot, met by a boot in between' })
+    expect(node.events).toContainEqual({
+      type: 'interrupted',
+      skyhook: 's',
+      interrupt: 'reboot, met by a boot in between',
+    })
   })
 
   test('is merged with those of its siblings', () => {
@@ -117,7 +152,12 @@ describe('an interrupt that is left to the package', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
     node.refusingPods.add('web')
     node.settleFor(605_000)
-    expect([isCordoned(node), node.slots.length, node.status(), node.reason()]).toEqual([false, 0, 'waiting', 'DrainBlocked'])
+    expect([isCordoned(node), node.slots.length, node.status(), node.reason()]).toEqual([
+      false,
+      0,
+      'waiting',
+      'DrainBlocked',
+    ])
     node.refusingPods.clear()
     node.settleFor(70_000)
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
@@ -184,7 +224,10 @@ describe('an interrupt that is left to the package', () => {
 
 test('merged interrupts are conditional only if all are, and keep what was merged before', () => {
   const cron: Interrupt = { type: 'service', services: ['cron'] }
-  expect(mergeInterrupts([rebootIfRequired, { ...cron, when: 'required' }])).toEqual({ type: 'reboot', when: 'required' })
+  expect(mergeInterrupts([rebootIfRequired, { ...cron, when: 'required' }])).toEqual({
+    type: 'reboot',
+    when: 'required',
+  })
   expect(mergeInterrupts([rebootIfRequired, cron])).toEqual({ type: 'reboot' })
   expect(mergeInterrupts([{ ...cron, when: 'always' }])).toEqual(cron)
   const both = { ...cron, alsoRestartAllServices: true }

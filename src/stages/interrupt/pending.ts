@@ -2,12 +2,13 @@ import type { PackageRecord } from '../../schemas/journal.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Interrupt, PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { keysOfConfigChange, matchedInterrupts } from '../model/package-inputs.ts'
-import { isConditional, mergeInterrupts } from './merge.ts'
-import type { MergedInterrupt } from './merge.ts'
+import { isConditional, mergeInterrupts, type MergedInterrupt } from './merge.ts'
 
 /**
- * Which interrupts a package takes on, and when. What it owes in any case is owed from the beginning, so that the node is
- * empty before the first step; what it may come to owe (`when: required`) is decided by the package itself, after config has passed.
+ * Which interrupts a package takes on, and when. What it owes in any case is owed from the beginning, so that the node
+ * is empty before the first step; what it may come to owe (`when: required`) is decided by the package itself, after
+ * config has passed.
+ * /
  */
 export function pendingForStage(
   entry: PackageRecord | undefined,
@@ -15,19 +16,28 @@ export function pendingForStage(
   stage: StageName,
 ): PackageRecord['pendingInterrupt'] {
   if (stage === 'uninstall') return undefined // no interrupt follows an uninstall
-  if (stage === 'apply' || stage === 'upgrade') return spec?.interrupt && !isConditional(spec.interrupt) ? spec.interrupt : undefined
-  return stage === 'config' && spec && entry?.finishedInputs ? pendingForConfigChange(entry, spec) : entry?.pendingInterrupt
+  if (stage === 'apply' || stage === 'upgrade')
+    return spec?.interrupt && !isConditional(spec.interrupt) ? spec.interrupt : undefined
+  return stage === 'config' && spec && entry?.finishedInputs
+    ? pendingForConfigChange(entry, spec)
+    : entry?.pendingInterrupt
 }
 
-/** What a config that starts with this spec owes: for the keys that it touches, by the patterns of now and of before, both may have taken effect. */
+/**
+ * What a config that starts with this spec owes: for the keys that it touches, by the patterns of now and of before,
+ * both may have taken effect.
+ */
 export function pendingForConfigChange(entry: PackageRecord, spec: PackageSpec): PackageRecord['pendingInterrupt'] {
-  const keyed = interruptsOfKeys(entry, spec, keysOfConfigChange(entry, spec)).filter((interrupt) => !isConditional(interrupt))
+  const keyed = interruptsOfKeys(entry, spec, keysOfConfigChange(entry, spec)).filter(
+    (interrupt) => !isConditional(interrupt),
+  )
   return mergeInterrupts([...(entry.pendingInterrupt ? [entry.pendingInterrupt] : []), ...keyed])
 }
 
 /**
- * What a package owes that was never complete: its own interrupt, and those of the keys that changed after a config had begun with
- * them, because something may run with the old content. What it said to be required stays so.
+ * What a package owes that was never complete: its own interrupt, and those of the keys that changed after a config had
+ * begun with them, because something may run with the old content. What it said to be required stays so.
+ * /
  */
 export function pendingForInstall(entry: PackageRecord, spec: PackageSpec): PackageRecord['pendingInterrupt'] {
   const all = [...(spec.interrupt ? [spec.interrupt] : []), ...interruptsOfKeys(entry, spec, entry.changedKeys ?? [])]
@@ -49,7 +59,10 @@ export function pendingIfRequired(entry: PackageRecord, spec: PackageSpec): Pack
   return mergeInterrupts(all.filter(isConditional))
 }
 
-/** The entry with the package's answer: what may have come to be owed is, or is not. A requirement that stands is not taken back. */
+/**
+ * The entry with the package's answer: what may have come to be owed is, or is not. A requirement that stands is not
+ * taken back.
+ */
 export function withInterruptAnswer(
   entry: PackageRecord,
   conditionalInterrupt: MergedInterrupt,
@@ -62,10 +75,17 @@ export function withInterruptAnswer(
     ...(entry.pendingInterrupt ? [entry.pendingInterrupt] : []),
     ...(required ? [conditionalInterrupt] : []),
   ])
-  return { ...entry, interruptRequirement: { required, bootId: status.bootId }, ...(pendingInterrupt && { pendingInterrupt }) }
+  return {
+    ...entry,
+    interruptRequirement: { required, bootId: status.bootId },
+    ...(pendingInterrupt && { pendingInterrupt }),
+  }
 }
 
-/** The host booted since the package said that it needs an interrupt, and nothing else asks for one: a boot covers everything. */
+/**
+ * The host booted since the package said that it needs an interrupt, and nothing else asks for one: a boot covers
+ * everything.
+ */
 export const isSatisfiedByBoot = ({ pendingInterrupt, interruptRequirement }: PackageRecord, bootId: string): boolean =>
   pendingInterrupt !== undefined &&
   isConditional(pendingInterrupt) &&
@@ -81,4 +101,5 @@ const interruptsOfKeys = (entry: PackageRecord, spec: PackageSpec, keys: readonl
   ...matchedInterrupts(entry.configInterrupts, keys),
 ]
 
-const isInterruptRequired = ({ interruptRequirement }: PackageRecord): boolean => interruptRequirement?.required === true
+const isInterruptRequired = ({ interruptRequirement }: PackageRecord): boolean =>
+  interruptRequirement?.required === true

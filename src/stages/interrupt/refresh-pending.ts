@@ -3,14 +3,24 @@ import type { PackageRecord } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { canonicalJson } from '../../schemas/canonical-json.ts'
 import { pendingForInstall, pendingForSpec } from './pending.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { setEntry, requeueAt } from '../model/plan-builder.ts'
+import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { isConditional, mergeInterrupts } from './merge.ts'
 import type { PackageState } from '../model/package-state.ts'
 
 /** Until it is complete for the first time a package owes what the spec says now. True when the entry changed. */
-export function refreshPendingForInstall(builder: PlanBuilder, entry: PackageRecord, spec: PackageSpec | undefined): boolean {
-  if (!spec || entry.version !== spec.version || entry.finishedInputs || !entry.work || !stagesOfInstall.has(entry.stage)) return false
+export function refreshPendingForInstall(
+  builder: PlanBuilder,
+  entry: PackageRecord,
+  spec: PackageSpec | undefined,
+): boolean {
+  if (
+    !spec ||
+    entry.version !== spec.version ||
+    entry.finishedInputs ||
+    !entry.work ||
+    !stagesOfInstall.has(entry.stage)
+  )
+    return false
   const wanted = pendingForInstall(entry, spec)
   if (canonicalJson(wanted) === canonicalJson(entry.pendingInterrupt)) return false
   const { pendingInterrupt: _, ...others } = entry
@@ -29,7 +39,10 @@ export function refreshPending(builder: PlanBuilder, key: string, spec: PackageS
   if (!entry || !spec || builder.record.interrupt?.owners.includes(key) || entry.state === 'complete') return false
   if (entry.pendingInterrupt !== undefined && entry.state !== 'erroring') return false
   const wanted = pendingForSpec(entry, spec)
-  if (entry.pendingInterrupt !== undefined && canonicalJson(wanted) === canonicalJson(mergeInterrupts([entry.pendingInterrupt])))
+  if (
+    entry.pendingInterrupt !== undefined &&
+    canonicalJson(wanted) === canonicalJson(mergeInterrupts([entry.pendingInterrupt]))
+  )
     return false
   const { pendingInterrupt: _, retryAtMs: __, failure: ___, ...retained } = entry
   const answers = entry.pendingInterrupt === undefined && wanted && isConditional(wanted) // it is the person who says that it is required
@@ -47,7 +60,8 @@ export function refreshPending(builder: PlanBuilder, key: string, spec: PackageS
 /** Owed and not yet under way, or failed and waiting for its next try. */
 export function interruptState(builder: PlanBuilder, key: string): PackageState {
   const entry = builder.record.packages[key]
-  if (entry?.state !== 'erroring' || (entry.retryAtMs ?? 0) <= builder.snapshot.nowMs) return { state: 'interrupt', key }
+  if (entry?.state !== 'erroring' || (entry.retryAtMs ?? 0) <= builder.snapshot.nowMs)
+    return { state: 'interrupt', key }
   requeueAt(builder, entry.retryAtMs ?? 0)
   const reason = entry.failure?.reason === 'RebootRefused' ? 'RebootRefused' : 'StepFailed'
   return {

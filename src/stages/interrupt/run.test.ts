@@ -15,7 +15,9 @@ describe('interrupts', () => {
 
   test('are merged: services are united', () => {
     const node = new NodeSimulator()
-    node.apply('s', { packages: { a: packageWith(cron), b: packageWith({ type: 'service', services: ['cron', 'rsyslog'] }) } })
+    node.apply('s', {
+      packages: { a: packageWith(cron), b: packageWith({ type: 'service', services: ['cron', 'rsyslog'] }) },
+    })
     node.settleFor(5_000)
     expect(node.executedInterrupts).toEqual(['service cron rsyslog'])
   })
@@ -67,9 +69,18 @@ describe('interrupts', () => {
       },
     })
     node.settleFor(60_000)
-    expect([node.executedInterrupts, node.status(), isCordoned(node), node.slots]).toEqual([Array(4).fill('reboot'), 'complete', false, []])
-    const stages = node.executedSteps.filter((line) => !line.includes('-check')).map((line) => line.split(' ').slice(0, 2).join(' '))
-    expect(stages).toEqual(['a', 'b', 'c', 'd'].flatMap((name) => ['apply', 'config', 'post-interrupt'].map((stage) => `${name} ${stage}`)))
+    expect([node.executedInterrupts, node.status(), isCordoned(node), node.slots]).toEqual([
+      Array(4).fill('reboot'),
+      'complete',
+      false,
+      [],
+    ])
+    const stages = node.executedSteps
+      .filter((line) => !line.includes('-check'))
+      .map((line) => line.split(' ').slice(0, 2).join(' '))
+    expect(stages).toEqual(
+      ['a', 'b', 'c', 'd'].flatMap((name) => ['apply', 'config', 'post-interrupt'].map((stage) => `${name} ${stage}`)),
+    )
   })
 
   test('that fail are tried again, and fail only the packages that named the service', () => {
@@ -97,7 +108,12 @@ describe('interrupts', () => {
       node.interruptAnswers.clear()
       node.apply('s', { packages: { a: packageWith(corrected) } })
       node.settle()
-      expect([node.executedInterrupts, node.status(), isCordoned(node), node.slots]).toEqual([executedInterrupts, 'complete', false, []])
+      expect([node.executedInterrupts, node.status(), isCordoned(node), node.slots]).toEqual([
+        executedInterrupts,
+        'complete',
+        false,
+        [],
+      ])
       expect(linesOfMode(node, 'apply')).toHaveLength(1)
     }
   })
@@ -117,7 +133,12 @@ describe('interrupts', () => {
         annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(state)
       })
       node.settleFor(5_000)
-      expect([node.executedInterrupts, node.status(), isCordoned(node), node.slots]).toEqual([expected, 'complete', false, []])
+      expect([node.executedInterrupts, node.status(), isCordoned(node), node.slots]).toEqual([
+        expected,
+        'complete',
+        false,
+        [],
+      ])
       expect(node.evictedPods).toEqual(interrupt ? ['web'] : [])
       expect(linesOfMode(node, 'apply')).toHaveLength(1)
     }
@@ -234,7 +255,11 @@ describe('a reboot', () => {
     node.apply('s', { packages: { a: packageWith(reboot) } })
     node.settleFor(400_000)
     expect(node.reason()).toBe('RebootLoop')
-    expect([node.status(), node.slots.length, node.annotation('journal_s')?.includes('/a":3')]).toEqual(['erroring', 1, true])
+    expect([node.status(), node.slots.length, node.annotation('journal_s')?.includes('/a":3')]).toEqual([
+      'erroring',
+      1,
+      true,
+    ])
   })
 
   test('is followed by service only when the node reports Ready from the new boot', () => {
@@ -265,7 +290,12 @@ describe('a reboot', () => {
     node.reportReady('False')
     node.arePatchesDelayed = false
     node.settleFor(2_000)
-    expect([node.status(), node.reason(), isCordoned(node), node.slots.length]).toEqual(['in_progress', 'NodeNotReady', true, 1])
+    expect([node.status(), node.reason(), isCordoned(node), node.slots.length]).toEqual([
+      'in_progress',
+      'NodeNotReady',
+      true,
+      1,
+    ])
     node.reportReady()
     node.settleFor(2_000)
     expect([node.status(), isCordoned(node), node.slots]).toEqual(['complete', false, []])

@@ -1,10 +1,8 @@
-import type { InterruptRun, PackageRecord } from '../../schemas/journal.ts'
-import { openStepsOf } from '../../schemas/journal.ts'
+import { type InterruptRun, type PackageRecord, openStepsOf } from '../../schemas/journal.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { setEntry, requeueAt } from '../model/plan-builder.ts'
+import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { isInterrupting, mayBeRunning } from '../package/cancel.ts'
 import { mergeInterrupts } from './merge.ts'
 import type { PackageState } from '../model/package-state.ts'
@@ -31,11 +29,17 @@ export const applyInterruptOutcome = (builder: PlanBuilder, mayRequest: boolean)
   builder.record.interrupt && trackInterrupt(builder, builder.record.interrupt, mayRequest)
 
 /** Decides on a new interrupt, when all that can be done without one is done and nothing runs on the host. */
-export function advanceInterrupt(builder: PlanBuilder, states: readonly PackageState[], mayInterrupt: boolean): InterruptStatus {
+export function advanceInterrupt(
+  builder: PlanBuilder,
+  states: readonly PackageState[],
+  mayInterrupt: boolean,
+): InterruptStatus {
   const pendingStates = states.filter((state): state is PendingState => state.state === 'interrupt')
   if (pendingStates.length === 0) return { state: 'none' }
   if (states.some((state) => isStillAtWork(builder, state))) return { state: 'waiting' }
-  const due = pendingStates.filter(({ key }) => (builder.record.packages[key]?.retryAtMs ?? 0) <= builder.snapshot.nowMs)
+  const due = pendingStates.filter(
+    ({ key }) => (builder.record.packages[key]?.retryAtMs ?? 0) <= builder.snapshot.nowMs,
+  )
   if (due.length === 0 || !mayInterrupt || isHostBusy(builder)) return { state: 'waiting' }
   return beginInterrupt(builder, due.map(({ key }) => key).sort())
 }
@@ -44,12 +48,16 @@ export function advanceInterrupt(builder: PlanBuilder, states: readonly PackageS
 function isHostBusy({ record, snapshot, view }: PlanBuilder): boolean {
   const others = Object.entries(snapshot.journal.skyhooks).filter(([name]) => name !== view.metadata.name)
   const records = [record, ...others.map(([, other]) => other)]
-  return records.some((each) => openStepsOf(each).some((step) => mayBeRunning(snapshot, step)) || isInterrupting(snapshot, each.interrupt))
+  return records.some(
+    (each) =>
+      openStepsOf(each).some((step) => mayBeRunning(snapshot, step)) || isInterrupting(snapshot, each.interrupt),
+  )
 }
 
 /** A sibling in its first attempts is waited for; one that keeps failing is not. */
 function isStillAtWork(builder: PlanBuilder, state: PackageState): boolean {
-  if (state.state === 'running' || state.state === 'ready' || state.state === 'preparing' || state.state === 'drain') return true
+  if (state.state === 'running' || state.state === 'ready' || state.state === 'preparing' || state.state === 'drain')
+    return true
   if (state.state !== 'blocked' || state.atPreparation) return false
   return Object.values(builder.record.packages).some(
     ({ state, stage, restarts }) => state === 'erroring' && stage !== 'interrupt' && restarts < maxSiblingAttempts,
@@ -64,7 +72,8 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
   const names = owners.map((key) => record.packages[key]?.name ?? key).join(',')
   const rebootKey = `${appliedHash(view.spec)}/${names}`
   const reboots = record.reboots[rebootKey] ?? 0
-  if (merged.type === 'reboot' && (record.priorReboots?.[rebootKey] ?? 0) > 0) return skipReboot(builder, owners, rebootKey)
+  if (merged.type === 'reboot' && (record.priorReboots?.[rebootKey] ?? 0) > 0)
+    return skipReboot(builder, owners, rebootKey)
   if (merged.type === 'reboot' && reboots >= maxReboots) {
     return {
       state: 'waiting',
@@ -124,7 +133,9 @@ function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boo
   const observed = snapshot.interrupts.get(run.id)
   switch (observed?.state) {
     case undefined:
-      return mayRequest || run.abandoned ? requestInterrupt(builder, run) : { state: 'running', run, ...pendingReason(run) }
+      return mayRequest || run.abandoned
+        ? requestInterrupt(builder, run)
+        : { state: 'running', run, ...pendingReason(run) }
     case 'running':
       return { state: 'running', run, ...pendingReason(run) }
     case 'unknown':
@@ -143,7 +154,9 @@ function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boo
     case 'failed': {
       const affected = run.owners.filter((key) => {
         const pending = builder.record.packages[key]?.pendingInterrupt
-        return pending?.type !== 'service' || (pending.services ?? []).some((service) => observed.services.includes(service))
+        return (
+          pending?.type !== 'service' || (pending.services ?? []).some((service) => observed.services.includes(service))
+        )
       })
       return failInterrupt(builder, run, affected.length === 0 ? run.owners : affected, observed.message)
     }
@@ -171,7 +184,12 @@ function closeInterrupt(builder: PlanBuilder, run: InterruptRun): void {
 const ownerRecords = (builder: PlanBuilder, run: InterruptRun): PackageRecord[] =>
   run.owners.flatMap((key) => builder.record.packages[key] ?? [])
 
-function completeOwners(builder: PlanBuilder, run: InterruptRun, owners: readonly string[], restartedRuntime: boolean): void {
+function completeOwners(
+  builder: PlanBuilder,
+  run: InterruptRun,
+  owners: readonly string[],
+  restartedRuntime: boolean,
+): void {
   for (const key of owners) {
     const entry = builder.record.packages[key]
     if (entry?.stage !== 'interrupt') continue // restarted by a person meanwhile
@@ -182,7 +200,11 @@ function completeOwners(builder: PlanBuilder, run: InterruptRun, owners: readonl
   if (lifecycle && run.interrupt.type !== 'noop' && owners.length > 0) {
     builder.record = {
       ...builder.record,
-      lifecycle: { ...lifecycle, interruptedAtMs: builder.snapshot.nowMs, ...(restartedRuntime && { restartedRuntime }) },
+      lifecycle: {
+        ...lifecycle,
+        interruptedAtMs: builder.snapshot.nowMs,
+        ...(restartedRuntime && { restartedRuntime }),
+      },
     }
   }
 }
@@ -207,7 +229,14 @@ function failInterrupt(builder: PlanBuilder, run: InterruptRun, owners: readonly
     const failures = entry.restarts + 1
     const retryAtMs = snapshot.nowMs + stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${key}/${failures}`)
     const reason = run.interrupt.type === 'reboot' ? 'RebootRefused' : 'StepFailed'
-    setEntry(builder, { ...entry, stage: 'interrupt', state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
+    setEntry(builder, {
+      ...entry,
+      stage: 'interrupt',
+      state: 'erroring',
+      restarts: failures,
+      retryAtMs,
+      failure: { reason, message },
+    })
     builder.events.push({
       type: 'stageFailed',
       skyhook: view.metadata.name,

@@ -19,8 +19,13 @@ export function isConfigDue(record: PackageRecord, spec: PackageSpec): boolean {
 }
 
 /** Added, changed and removed keys. */
-export function changedKeys(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): string[] {
-  return [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((key) => before[key] !== after[key]).sort()
+export function changedKeys(
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+): string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .filter((key) => before[key] !== after[key])
+    .sort()
 }
 
 /** All keys that a config roll touches, over everything started since the package was last complete. */

@@ -1,6 +1,5 @@
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
-import type { Action, PackageImage, StageEvent } from './plan.ts'
-import { preparationKey } from './plan.ts'
+import { type Action, type PackageImage, type StageEvent, preparationKey } from './plan.ts'
 import { packageKey } from '../package/next-stage.ts'
 import type { Preparation, SkyhookView, Snapshot } from './snapshot.ts'
 
@@ -32,7 +31,7 @@ export function newPlanBuilder(snapshot: Snapshot, view: SkyhookView, record: Sk
     actions: [],
     events: [],
     needed: new Set(),
-    requeueAtMs: Number.POSITIVE_INFINITY,
+    requeueAtMs: Infinity,
   }
 }
 
@@ -41,7 +40,10 @@ export const requeueAt = (builder: PlanBuilder, atMs: number): void => {
 }
 
 export function setEntry(builder: PlanBuilder, entry: PackageRecord): void {
-  builder.record = { ...builder.record, packages: { ...builder.record.packages, [packageKey(entry.name, entry.version)]: entry } }
+  builder.record = {
+    ...builder.record,
+    packages: { ...builder.record.packages, [packageKey(entry.name, entry.version)]: entry },
+  }
 }
 
 export function removeEntry(builder: PlanBuilder, key: string): void {
@@ -62,12 +64,15 @@ export function requestPreparation(builder: PlanBuilder, image: PackageImage): P
   const isRetryDue = found?.state === 'failed' && found.retryAtMs <= builder.snapshot.nowMs
   if (found?.state === 'failed' && !isRetryDue) requeueAt(builder, found.retryAtMs)
   const isRequested = builder.actions.some((action) => action.key === `prepare/${key}`)
-  if ((found === undefined || isRetryDue) && !isRequested) builder.actions.push({ do: 'prepare', key: `prepare/${key}`, image })
+  if ((found === undefined || isRetryDue) && !isRequested)
+    builder.actions.push({ do: 'prepare', key: `prepare/${key}`, image })
   return found ?? { state: 'pending' }
 }
 
 /** Forgets the flags of one package, so that its guarded steps run again. */
 export function clearFlags(builder: PlanBuilder, packageName: string): void {
-  const flags = Object.fromEntries(Object.entries(builder.record.flags).filter(([key]) => !key.startsWith(`${packageName}/`)))
+  const flags = Object.fromEntries(
+    Object.entries(builder.record.flags).filter(([key]) => !key.startsWith(`${packageName}/`)),
+  )
   builder.record = { ...builder.record, flags }
 }

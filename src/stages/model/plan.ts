@@ -1,12 +1,11 @@
 import type { EnvVar, NodeCondition, Taint } from '../../schemas/kubernetes.ts'
 import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../../schemas/journal.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
-import type { PackageResources, PackageSpec, StageName } from '../../schemas/skyhook.ts'
+import type { PackageResources, PackageSpec, StageName, SlotPhase } from '../../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 import type { PodWatch } from '../drain/drain.ts'
 import type { Pod } from '../drain/pods.ts'
 import type { Reason } from './reasons.ts'
-import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView } from './snapshot.ts'
 
 /**
@@ -83,10 +82,19 @@ export type Action =
       readonly requestId: string
     }
   /** Reads what the package says about itself, for the one question. */
-  | { readonly do: 'readStatus'; readonly key: string; readonly skyhook: string; readonly package: string; readonly requestId: string }
+  | {
+      readonly do: 'readStatus'
+      readonly key: string
+      readonly skyhook: string
+      readonly package: string
+      readonly requestId: string
+    }
   | { readonly do: 'evict'; readonly key: string; readonly pod: Pod; readonly delete?: boolean }
   | { readonly do: 'countNodes'; readonly key: string }
-  /** Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it, and so does `abandoned`. */
+  /**
+   * Right before it acts the executor reads the pods again and renews the slot; what it finds otherwise aborts it, and
+   * so does `abandoned`.
+   */
   | { readonly do: 'interrupt'; readonly key: string; readonly run: InterruptRun; readonly view: SkyhookView }
   | {
       readonly do: 'recordInterrupt'
@@ -108,7 +116,10 @@ export type StartStep = {
   readonly attempt: StepAttempt
   readonly step: Step
   readonly config: PackageConfig
-  /** The copy dir has to be put right first: the stage begins, or the host booted in the middle of it. Steps may write there. */
+  /**
+   * The copy dir has to be put right first: the stage begins, or the host booted in the middle of it. Steps may write
+   * there.
+   */
   readonly needsCopyDir: boolean
   /** When the attempt of the whole stage began; stageTimeout counts from here. */
   readonly stageStartedAtMs: number
@@ -121,7 +132,10 @@ export type PackageImage = {
   readonly image: string
   readonly version: string
   readonly digest?: string
-  /** What the package's env refers to has to be there, too: before the node is disturbed, not when its first step starts. */
+  /**
+   * What the package's env refers to has to be there, too: before the node is disturbed, not when its first step
+   * starts.
+   */
   readonly references?: References
 }
 
@@ -132,7 +146,10 @@ export const preparationKey = ({ image, version, digest, references }: PackageIm
   return references ? `${content}#${sha256Hex(canonicalJson(references)).slice(0, 16)}` : content
 }
 
-/** Differences between what the Node shows and what it should; null removes. A change of the spec comes without conditions. */
+/**
+ * Differences between what the Node shows and what it should; null removes. A change of the spec comes without
+ * conditions.
+ */
 export type NodePatch = {
   readonly annotations: Readonly<Record<string, string | null>>
   readonly labels: Readonly<Record<string, string | null>>

@@ -1,6 +1,9 @@
 import type { NodeStatus } from '../../schemas/skyhook.ts'
 
-/** Why a node is not complete for a Skyhook: published on the Node, in Events and by the CLI. Never a counter in the message. */
+/**
+ * Why a node is not complete for a Skyhook: published on the Node, in Events and by the CLI. Never a counter in the
+ * message.
+ */
 export const reasonNames = [
   'WaitingForSlot',
   'WaitingForPriority',
@@ -31,7 +34,10 @@ export const reasonNames = [
 ] as const
 
 export type ReasonName = (typeof reasonNames)[number]
-/** A reason that has stood unchanged for so long is told in the log and as an Event; shorter ones only stand on the Node. */
+/**
+ * A reason that has stood unchanged for so long is told in the log and as an Event; shorter ones only stand on the
+ * Node.
+ */
 export const reasonReportDelayMs = 2_000
 
 export type Reason = { readonly reason: ReasonName; readonly message: string }

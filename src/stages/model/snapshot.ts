@@ -1,8 +1,7 @@
-import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { KubernetesNode, ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
-import type { ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { Pod } from '../drain/pods.ts'
 
@@ -37,11 +36,17 @@ export type Snapshot = {
   readonly interrupts: ReadonlyMap<string, InterruptObservation>
   /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
   readonly hostFolders: ReadonlySet<string>
-  /** What packages say about themselves, by `packageStatusKey` (wishes.ts); unknown until the first look. Without a file they are not in it. */
+  /**
+   * What packages say about themselves, by `packageStatusKey` (wishes.ts); unknown until the first look. Without a file
+   * they are not in it.
+   */
   readonly statuses: Known<ReadonlyMap<string, StatusReadResult>>
   /** What packages said when they were requested, by question (requirement.ts). */
   readonly requestedStatuses: ReadonlyMap<string, StatusReadResult>
-  /** What became of the traces of uninstalls, by `requestIdOf` (requirement.ts). A failure is tried again as long as it is requested for. */
+  /**
+   * What became of the traces of uninstalls, by `requestIdOf` (requirement.ts). A failure is tried again as long as it
+   * is requested for.
+   */
   readonly cleanUps: ReadonlyMap<string, OnTestFinished>
   readonly host:
     | { readonly state: 'usable' }
@@ -86,7 +91,10 @@ export type SkyhookView = {
 }
 
 export type AttemptObservation =
-  /** No unit and no result: never started, or lost with its host. `hindrance`: why the host cannot start it now; it is tried again. */
+  /**
+   * No unit and no result: never started, or lost with its host. `hindrance`: why the host cannot start it now; it is
+   * tried again.
+   */
   | { readonly state: 'absent'; readonly startBlocker?: string }
   | { readonly state: 'running' }
   | { readonly state: 'ended'; readonly end: StepEnd; readonly logTail?: string }

@@ -3,8 +3,14 @@ import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { immutableInputsHash, inputsHash, inputsOf, keysOfConfigChange } from '../model/package-inputs.ts'
 import { refreshPending, refreshPendingForInstall, interruptState } from '../interrupt/refresh-pending.ts'
 import { pendingForStage, pendingForConfigChange } from '../interrupt/pending.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { entriesOf, requestPreparation, removeEntry, setEntry, requeueAt } from '../model/plan-builder.ts'
+import {
+  type PlanBuilder,
+  entriesOf,
+  requestPreparation,
+  removeEntry,
+  setEntry,
+  requeueAt,
+} from '../model/plan-builder.ts'
 import { cancel, isCanceling, openStepOf } from './cancel.ts'
 import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
 import type { References } from '../model/plan.ts'
@@ -14,7 +20,9 @@ import { dueOf, isComplete, isMidChange, packageKey } from './next-stage.ts'
 import { isRunRequested, recordRunRequest } from './run-requests.ts'
 import type { Preparation } from '../model/snapshot.ts'
 
-/** Moves one package as far as it goes now: results are recorded, stages end and begin, steps are named for starting. */
+/**
+ * Moves one package as far as it goes now: results are recorded, stages end and begin, steps are named for starting.
+ */
 export function advancePackage(builder: PlanBuilder, name: string, permission: Permission): PackageState {
   const isDeleted = builder.view.metadata.deletionTimestamp !== undefined
   const spec = specOf(builder, name)
@@ -63,7 +71,8 @@ const entryWithOpenStep = (builder: PlanBuilder, name: string): PackageRecord | 
 /** A package just became, or is, complete: what was started is now what is finished. */
 function recordCompletion(builder: PlanBuilder, name: string, spec: PackageSpec | undefined): void {
   if (!spec) {
-    for (const entry of entriesOf(builder.record, name)) if (isMidChange(entry)) setEntry(builder, { ...entry, retained: true })
+    for (const entry of entriesOf(builder.record, name))
+      if (isMidChange(entry)) setEntry(builder, { ...entry, retained: true })
     return
   }
   const entry = builder.record.packages[packageKey(name, spec.version)]
@@ -74,7 +83,13 @@ function recordCompletion(builder: PlanBuilder, name: string, spec: PackageSpec 
     setEntry(builder, { ...rest, ...(finishedInputs && { finishedInputs }) })
 }
 
-function begin(builder: PlanBuilder, name: string, key: string, stage: StageName, permission: Permission): AdvanceOutcome {
+function begin(
+  builder: PlanBuilder,
+  name: string,
+  key: string,
+  stage: StageName,
+  permission: Permission,
+): AdvanceOutcome {
   const entry = builder.record.packages[key]
   const spec = specOf(builder, name)
   const isNewWork = stage === 'apply' || stage === 'upgrade' || entry?.work === undefined || isSuperseded(entry, spec)
@@ -88,7 +103,8 @@ function begin(builder: PlanBuilder, name: string, key: string, stage: StageName
   const waitState = waitStateOf(name, prepared)
   if (waitState?.state === 'blocked') return waitState
   const supersededEntry = entryWithOpenStep(builder, name) // of another version or stage; stopped only now that its successor is prepared
-  if (supersededEntry && !(waitState === undefined && permission.mayStart && cancel(builder, supersededEntry))) return { state: 'running' }
+  if (supersededEntry && !(waitState === undefined && permission.mayStart && cancel(builder, supersededEntry)))
+    return { state: 'running' }
   if (stage !== 'uninstall' && spec) {
     if (!areDependenciesComplete(builder, spec)) return { state: 'dependency' }
   }
@@ -99,24 +115,36 @@ function begin(builder: PlanBuilder, name: string, key: string, stage: StageName
     return permission.mayStart ? { state: 'drain' } : { state: 'ready', stage, pendingInterrupt }
   if (!permission.mayStart) return { state: 'ready', stage, pendingInterrupt }
   if (stage === 'apply') retainOthers(builder, name, key)
-  setEntry(builder, beginStage(builder, { name, entry, spec, stage, prepared: prepared as ReadyPreparation, isNewWork }))
+  setEntry(
+    builder,
+    beginStage(builder, { name, entry, spec, stage, prepared: prepared as ReadyPreparation, isNewWork }),
+  )
   return 'again'
 }
 
 const referencesOf = ({ env = [], resources }: Pick<PackageSpec, 'env' | 'resources'> = {}): References | undefined =>
   env.some(({ valueFrom }) => valueFrom) ? { env, ...(resources && { resources }) } : undefined
 
-/** Applied over another version that its policy does not uninstall: that one stays where it is, and is not what the host runs. */
+/**
+ * Applied over another version that its policy does not uninstall: that one stays where it is, and is not what the host
+ * runs.
+ */
 function retainOthers(builder: PlanBuilder, name: string, key: string): void {
   for (const other of entriesOf(builder.record, name))
-    if (packageKey(name, other.version) !== key && other.work !== undefined) setEntry(builder, { ...other, retained: true })
+    if (packageKey(name, other.version) !== key && other.work !== undefined)
+      setEntry(builder, { ...other, retained: true })
 }
 
 function waitStateOf(name: string, prepared: Preparation): PackageState | undefined {
   if (prepared.state === 'pending') return { state: 'preparing' }
   if (prepared.state === 'ready') return undefined
   const { reason, message } = prepared
-  return { state: 'blocked', atPreparation: true, reason, message: reason === 'HostUnusable' ? message : `package ${name}: ${message}` }
+  return {
+    state: 'blocked',
+    atPreparation: true,
+    reason,
+    message: reason === 'HostUnusable' ? message : `package ${name}: ${message}`,
+  }
 }
 
 type StageStart = {
@@ -128,7 +156,10 @@ type StageStart = {
   readonly isNewWork: boolean
 }
 
-function beginStage(builder: PlanBuilder, { name, entry, spec, stage, prepared, isNewWork }: StageStart): PackageRecord {
+function beginStage(
+  builder: PlanBuilder,
+  { name, entry, spec, stage, prepared, isNewWork }: StageStart,
+): PackageRecord {
   const generation = builder.view.metadata.generation ?? 0
   const isConfigChange = stage === 'config' && entry?.finishedInputs !== undefined && entry.state === 'complete'
   const base: PackageRecord = entry ?? {
@@ -153,7 +184,8 @@ function beginStage(builder: PlanBuilder, { name, entry, spec, stage, prepared, 
   const pending = pendingForStage(entry, spec, stage) ?? (stage === 'post-interrupt' ? undefined : pendingInterrupt)
   return {
     ...carriedFields,
-    ...(spec && stage !== 'uninstall' && { image: spec.image, ...(spec.containerSHA && { containerSHA: spec.containerSHA }) }),
+    ...(spec &&
+      stage !== 'uninstall' && { image: spec.image, ...(spec.containerSHA && { containerSHA: spec.containerSHA }) }),
     ...(spec?.uninstall && { uninstall: spec.uninstall }),
     stage,
     state: 'in_progress',
@@ -208,10 +240,19 @@ function continueStage(builder: PlanBuilder, entry: PackageRecord, permission: P
     if (isLocked) return { state: 'dependency' }
     const { retryAtMs: _, failure: __, ...retained } = entry
     const configStart = entry.stage === 'config' && spec ? configStartFields(entry, spec) : {}
-    setEntry(builder, { ...retained, ...configStart, state: 'in_progress', attempt: newAttempt(builder, attempt.number + 1, inputs) })
+    setEntry(builder, {
+      ...retained,
+      ...configStart,
+      state: 'in_progress',
+      attempt: newAttempt(builder, attempt.number + 1, inputs),
+    })
     return 'again'
   }
-  const prepared = requestPreparation(builder, { image: entry.image, version: entry.version, digest: entry.work.digest })
+  const prepared = requestPreparation(builder, {
+    image: entry.image,
+    version: entry.version,
+    digest: entry.work.digest,
+  })
   const waitState = waitStateOf(entry.name, prepared)
   if (waitState) return waitState
   return advanceStage(builder, entry, spec, prepared as ReadyPreparation, permission)
@@ -242,8 +283,14 @@ function restartSuperseded(
   if (waitState) return waitState
   const running = openStepOf(attempt)
   if (running && !(permission.mayStart && cancel(builder, entry))) return { state: 'running' }
-  if (!permission.mayStart) return { state: 'ready', stage: entry.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
-  builder.events.push({ type: 'superseded', skyhook: builder.view.metadata.name, package: entry.name, stage: entry.stage })
+  if (!permission.mayStart)
+    return { state: 'ready', stage: entry.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
+  builder.events.push({
+    type: 'superseded',
+    skyhook: builder.view.metadata.name,
+    package: entry.name,
+    stage: entry.stage,
+  })
   const { attempt: _, ...rest } = entry
   setEntry(builder, rest)
   return 'again'

@@ -1,14 +1,11 @@
 /** The attempt of a stage: what its steps came to, and which is next. */
 import type { PackageRecord, PackageWork, StageAttempt, StepAttempt } from '../../schemas/journal.ts'
-import type { Mode, PackageConfig, Stage } from '../../schemas/package-config.ts'
-import { isCheck } from '../../schemas/package-config.ts'
+import { type Mode, type PackageConfig, type Stage, isCheck } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import { advanceAttempt, plannedSteps } from './attempt.ts'
-import type { AdvanceResult } from './attempt.ts'
+import { advanceAttempt, plannedSteps, type AdvanceResult } from './attempt.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
 import { withInterruptAnswer, pendingIfRequired } from '../interrupt/pending.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { setEntry } from '../model/plan-builder.ts'
+import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
 import { requestStatus, requestIdOf } from '../interrupt/required.ts'
 import { completeStage } from './complete-stage.ts'
@@ -35,7 +32,9 @@ export function advanceStage(
     version: entry.version,
     flags: builder.record.flags,
     attempts: snapshot.attempts,
-    idSeed: [view.metadata.uid, entry.name, entry.version, work.generation, entry.stage, attempt.startedAtMs].join('\n'),
+    idSeed: [view.metadata.uid, entry.name, entry.version, work.generation, entry.stage, attempt.startedAtMs].join(
+      '\n',
+    ),
     mayStart: permission.mayStart,
   })
   note(builder, entry, advance, prepared)
@@ -78,7 +77,11 @@ export function advanceStage(
             package: entry.name,
             message: requestedStatus.status.message,
           })
-        completeStage(builder, requestedStatus ? withInterruptAnswer(entry, conditionalInterrupt, requestedStatus) : entry, prepared.config)
+        completeStage(
+          builder,
+          requestedStatus ? withInterruptAnswer(entry, conditionalInterrupt, requestedStatus) : entry,
+          prepared.config,
+        )
       }
       return 'again'
     }
@@ -89,10 +92,16 @@ export function advanceStage(
   }
 }
 
-function failStage(builder: PlanBuilder, entry: PackageRecord, reason: 'StepFailed' | 'CheckFailed', message: string): void {
+function failStage(
+  builder: PlanBuilder,
+  entry: PackageRecord,
+  reason: 'StepFailed' | 'CheckFailed',
+  message: string,
+): void {
   const { snapshot, view } = builder
   const failures = entry.restarts + 1
-  const retryAtMs = snapshot.nowMs + stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${entry.name}/${failures}`)
+  const retryAtMs =
+    snapshot.nowMs + stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${entry.name}/${failures}`)
   setEntry(builder, { ...entry, state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
   builder.events.push({
     type: 'stageFailed',
@@ -109,7 +118,12 @@ function failStage(builder: PlanBuilder, entry: PackageRecord, reason: 'StepFail
 const isSwitchEnabled = (spec: PackageSpec | undefined, name: string): boolean =>
   spec?.env?.findLast((variable) => variable.name === name)?.value?.toLowerCase() === 'true'
 
-function note(builder: PlanBuilder, entry: PackageRecord, { setFlags, ended, notes }: AdvanceResult, { config }: ReadyPreparation): void {
+function note(
+  builder: PlanBuilder,
+  entry: PackageRecord,
+  { setFlags, ended, notes }: AdvanceResult,
+  { config }: ReadyPreparation,
+): void {
   if (setFlags.length > 0) {
     const flags = Object.fromEntries(setFlags.map((flag) => [flag, builder.snapshot.nowMs]))
     builder.record = { ...builder.record, flags: { ...builder.record.flags, ...flags } }
@@ -140,8 +154,9 @@ function note(builder: PlanBuilder, entry: PackageRecord, { setFlags, ended, not
 }
 
 /**
- * Once an uninstall is complete the journal knows nothing of its package any more, and nobody could do later what is left to do.
- * Undefined when nothing is.
+ * Once an uninstall is complete the journal knows nothing of its package any more, and nobody could do later what is
+ * left to do. Undefined when nothing is.
+ * /
  */
 function cleanUp(builder: PlanBuilder, entry: PackageRecord, config: PackageConfig): PackageState | undefined {
   const requestId = requestIdOf(builder, entry)
@@ -150,14 +165,25 @@ function cleanUp(builder: PlanBuilder, entry: PackageRecord, config: PackageConf
   setEntry(builder, entry)
   const skyhook = builder.view.metadata.name
   const key = `cleanUp/${skyhook}/${entry.name}`
-  const passedAtMs = entry.attempt?.steps.at(-1)?.result?.endedAtMs ?? entry.attempt?.startedAtMs ?? builder.snapshot.nowMs
-  builder.actions.push({ do: 'cleanUp', key, skyhook, name: entry.name, config, checks: checksOf(entry.attempt), passedAtMs, requestId })
+  const passedAtMs =
+    entry.attempt?.steps.at(-1)?.result?.endedAtMs ?? entry.attempt?.startedAtMs ?? builder.snapshot.nowMs
+  builder.actions.push({
+    do: 'cleanUp',
+    key,
+    skyhook,
+    name: entry.name,
+    config,
+    checks: checksOf(entry.attempt),
+    passedAtMs,
+    requestId,
+  })
   if (!cleanUpResult) return { state: 'running' }
   const message = `package ${entry.name}: it is uninstalled, but its files cannot be taken off the host: ${cleanUpResult.message}`
   return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message }
 }
 
-const checksOf = (attempt: StageAttempt | undefined): StepAttempt[] => attempt?.steps.filter(({ mode }) => isCheck(mode as Mode)) ?? []
+const checksOf = (attempt: StageAttempt | undefined): StepAttempt[] =>
+  attempt?.steps.filter(({ mode }) => isCheck(mode as Mode)) ?? []
 
 /** The summary of the checks, when there were any. */
 function recordChecks(builder: PlanBuilder, entry: PackageRecord, attempt: StageAttempt): void {
@@ -165,7 +191,13 @@ function recordChecks(builder: PlanBuilder, entry: PackageRecord, attempt: Stage
   const mode = checks[0]?.mode as Mode | undefined
   if (mode === undefined) return
   const skyhook = builder.view.metadata.name
-  builder.actions.push({ do: 'recordChecks', key: `checks/${skyhook}/${entry.name}/${mode}`, skyhook, mode, steps: checks })
+  builder.actions.push({
+    do: 'recordChecks',
+    key: `checks/${skyhook}/${entry.name}/${mode}`,
+    skyhook,
+    mode,
+    steps: checks,
+  })
 }
 
 function startStep(
@@ -193,7 +225,10 @@ function startStep(
   })
 }
 
-/** What a step sees of the package's spec: an uninstall runs with the configuration and env that the package was installed with. */
+/**
+ * What a step sees of the package's spec: an uninstall runs with the configuration and env that the package was
+ * installed with.
+ */
 function stepSpec(entry: PackageRecord, spec: PackageSpec | undefined): PackageSpec {
   const own: PackageSpec = spec ?? { version: entry.version, image: entry.image }
   const inputs =

@@ -1,5 +1,4 @@
-import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
-import { checkOf, isCheck } from '../../schemas/package-config.ts'
+import { type Mode, type PackageConfig, type Step, checkOf, isCheck } from '../../schemas/package-config.ts'
 import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/journal.ts'
 import type { StageName } from '../../schemas/skyhook.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
@@ -31,10 +30,17 @@ export type AttemptContext = {
 }
 
 export type AttemptProgress =
-  /** `start` names the step to be started (or found again) on the host; absent while it runs or while nothing may start. */
+  /**
+   * `start` names the step to be started (or found again) on the host; absent while it runs or while nothing may start.
+   */
   | { readonly state: 'in-progress'; readonly attempt: StageAttempt; readonly start?: StepAttempt }
   | { readonly state: 'complete'; readonly attempt: StageAttempt }
-  | { readonly state: 'failed'; readonly attempt: StageAttempt; readonly reason: 'StepFailed' | 'CheckFailed'; readonly message: string }
+  | {
+      readonly state: 'failed'
+      readonly attempt: StageAttempt
+      readonly reason: 'StepFailed' | 'CheckFailed'
+      readonly message: string
+    }
 
 export type AdvanceResult = {
   readonly progress: AttemptProgress
@@ -72,7 +78,8 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
       const observed = context.attempts.get(last.id) ?? { state: 'absent' }
       const verdict = evaluateStep(last, observed, planned[attempt.steps.length - 1], context)
       if (verdict === 'running') return result({ state: 'in-progress', attempt })
-      if (verdict === 'start') return result({ state: 'in-progress', attempt, ...(context.mayStart && { start: last }) })
+      if (verdict === 'start')
+        return result({ state: 'in-progress', attempt, ...(context.mayStart && { start: last }) })
       if ('unknown' in verdict) {
         notes.push({ note: 'step-unknown', step: last, detail: verdict.unknown })
         ended.push(last)
@@ -85,7 +92,8 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
       attempt = { ...attempt, steps: [...attempt.steps.slice(0, -1), recorded] }
       if (verdict.result === 'ok' && isGuarded(last, context)) setFlags.push(flagOf(last, context))
       if (verdict.result === 'failed') {
-        if (!isCheck(last.mode as Mode)) return result({ state: 'failed', attempt, reason: 'StepFailed', message: verdict.message })
+        if (!isCheck(last.mode as Mode))
+          return result({ state: 'failed', attempt, reason: 'StepFailed', message: verdict.message })
         attempt = { ...attempt, failed: true }
       }
     }
@@ -114,7 +122,8 @@ function planStep({ mode, index, step }: PlannedStep, attempt: StageAttempt, con
     bootId: context.bootId,
     startedAtMs: context.nowMs,
   }
-  const isDone = !context.alwaysRun && isGuarded(stepAttempt, context) && context.flags[flagOf(stepAttempt, context)] !== undefined
+  const isDone =
+    !context.alwaysRun && isGuarded(stepAttempt, context) && context.flags[flagOf(stepAttempt, context)] !== undefined
   return isDone ? { ...stepAttempt, result: { result: 'skipped', endedAtMs: context.nowMs } } : stepAttempt
 }
 
@@ -124,7 +133,12 @@ const isGuarded = ({ mode, index }: Pick<StepAttempt, 'mode' | 'index'>, { confi
 
 type Verdict = 'running' | 'start' | StepResult | { readonly unknown: string }
 
-function evaluateStep(step: StepAttempt, observed: AttemptObservation, planned: PlannedStep | undefined, context: AttemptContext): Verdict {
+function evaluateStep(
+  step: StepAttempt,
+  observed: AttemptObservation,
+  planned: PlannedStep | undefined,
+  context: AttemptContext,
+): Verdict {
   const isSameBoot = step.bootId === context.bootId
   switch (observed.state) {
     case 'running':
@@ -134,9 +148,13 @@ function evaluateStep(step: StepAttempt, observed: AttemptObservation, planned: 
     case 'ended': {
       const { end } = observed
       if (end.outcome === 'unknown') return { unknown: end.detail }
-      if (end.outcome === 'killed' && !isSameBoot) return { unknown: `the host went down and stopped it with ${end.signal}` }
-      const message = planned === undefined ? 'the package has no such step any more' : failureMessage(end, planned, observed.logTail)
-      return message === undefined ? { result: 'ok', endedAtMs: context.nowMs } : { result: 'failed', endedAtMs: context.nowMs, message }
+      if (end.outcome === 'killed' && !isSameBoot)
+        return { unknown: `the host went down and stopped it with ${end.signal}` }
+      const message =
+        planned === undefined ? 'the package has no such step any more' : failureMessage(end, planned, observed.logTail)
+      return message === undefined
+        ? { result: 'ok', endedAtMs: context.nowMs }
+        : { result: 'failed', endedAtMs: context.nowMs, message }
     }
   }
 }

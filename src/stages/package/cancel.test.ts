@@ -29,8 +29,19 @@ function maxConcurrentSteps(node: NodeSimulator): number {
 }
 
 describe('a step whose work is not wanted any more is stopped before anything of its package starts', () => {
-  test.each<{ when: string; before?: SkyhookSpec; spec: SkyhookSpec; after: SkyhookSpec; executedSteps: readonly string[] }>([
-    { when: 'the package is removed', spec: { packages: { a: pkg('1.0.0') } }, after: { packages: {} }, executedSteps: uninstall },
+  test.each<{
+    when: string
+    before?: SkyhookSpec
+    spec: SkyhookSpec
+    after: SkyhookSpec
+    executedSteps: readonly string[]
+  }>([
+    {
+      when: 'the package is removed',
+      spec: { packages: { a: pkg('1.0.0') } },
+      after: { packages: {} },
+      executedSteps: uninstall,
+    },
     {
       when: 'the version falls',
       spec: { packages: { a: pkg('1.0.0') } },
@@ -97,7 +108,8 @@ describe('a step whose work is not wanted any more is stopped before anything of
   test('of a serial Skyhook, whose next version has to be drained for', () => {
     const node = nodeAtWork(undefined, { serial: true, packages: { a: pkg('1.0.0') } })
     node.apply('s', { serial: true, packages: { a: pkg('1.0.0') } }, { 'skyhook.nvidia.com/pause': 'true' })
-    for (const id of node.attempts.keys()) node.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code: 0 } })
+    for (const id of node.attempts.keys())
+      node.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code: 0 } })
     node.settle()
     node.apply('s', { serial: true, packages: { a: pkg('2.0.0', { interrupt: cron }) } })
     node.settleFor(5_000)
@@ -184,8 +196,14 @@ describe('steps and interrupts keep apart', () => {
   }
 
   test.each<[string, (node: NodeSimulator) => void]>([
-    ['a package that is added', (node) => node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: cron }), b: pkg('1.0.0') } })],
-    ['the next version of the package', (node) => node.apply('s', { packages: { a: pkg('1.1.0', { interrupt: cron }) } })],
+    [
+      'a package that is added',
+      (node) => node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: cron }), b: pkg('1.0.0') } }),
+    ],
+    [
+      'the next version of the package',
+      (node) => node.apply('s', { packages: { a: pkg('1.1.0', { interrupt: cron }) } }),
+    ],
     ['what a reset begins', (node) => node.edit((annotations) => delete annotations[nodeState])],
     ['a package of another Skyhook', (node) => node.apply('t', { priority: 1, packages: { b: pkg('1.0.0') } })],
   ])('%s waits for the end of the interrupt', (_, change) => {
@@ -249,15 +267,23 @@ describe('the slot goes only when the cordon has gone', () => {
     [
       'a reset while nothing may begin',
       (node) => {
-        node.node = { ...node.node, metadata: { ...node.node.metadata, labels: { pool: 'x', 'skyhook.nvidia.com/ignore': 'true' } } }
+        node.node = {
+          ...node.node,
+          metadata: { ...node.node.metadata, labels: { pool: 'x', 'skyhook.nvidia.com/ignore': 'true' } },
+        }
         node.edit((annotations) => delete annotations[nodeState])
       },
     ],
   ])('%s', (_, change) => {
     const node = new NodeSimulator({ pool: 'x' })
-    node.pods = [{ metadata: { name: 'cart', namespace: 'shop', uid: 'u', resourceVersion: '1' }, status: { phase: 'Running' } }]
+    node.pods = [
+      { metadata: { name: 'cart', namespace: 'shop', uid: 'u', resourceVersion: '1' }, status: { phase: 'Running' } },
+    ]
     node.refusingPods.add('cart')
-    node.apply('s', { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0', { interrupt: cron }) } })
+    node.apply('s', {
+      nodeSelectors: { matchLabels: { pool: 'x' } },
+      packages: { a: pkg('1.0.0', { interrupt: cron }) },
+    })
     node.settleFor(3_000)
     expect(node.node.spec?.unschedulable).toBe(true)
     node.arePatchesDelayed = true

@@ -5,8 +5,10 @@ import { packageKey } from './next-stage.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /**
- * Work that is not wanted any more (another version, a reset, an edit, a Skyhook that is gone) may still be under way on the
- * host. Its attempt is forgotten at once, its step is not: it is stopped, and nothing of its package starts before it ended.
+ * Work that is not wanted any more (another version, a reset, an edit, a Skyhook that is gone) may still be under way
+ * on the host. Its attempt is forgotten at once, its step is not: it is stopped, and nothing of its package starts
+ * before it ended.
+ * /
  */
 export function cancelAll(record: SkyhookRecord): SkyhookRecord {
   const canceled = Object.values(record.packages).reduce(cancelPackage, record)
@@ -17,7 +19,11 @@ export function cancelAll(record: SkyhookRecord): SkyhookRecord {
 export function cancelPackage(record: SkyhookRecord, { attempt, ...entry }: PackageRecord): SkyhookRecord {
   const step = openStepOf(attempt)
   const packages = { ...record.packages, [packageKey(entry.name, entry.version)]: entry }
-  return { ...record, packages, ...(step && { canceling: [...(record.canceling ?? []), { ...step, package: entry.name }] }) }
+  return {
+    ...record,
+    packages,
+    ...(step && { canceling: [...(record.canceling ?? []), { ...step, package: entry.name }] }),
+  }
 }
 
 /** The same inside a decision; true when nothing of the package is left on the host. */
@@ -37,21 +43,29 @@ export const openStepOf = (attempt: PackageRecord['attempt']): StepAttempt | und
 }
 
 /** Stops what is to be stopped and forgets what has ended. True once nothing of it is left. */
-export function stopCanceledSteps(builder: { readonly snapshot: Snapshot; record: SkyhookRecord; readonly actions: Action[] }): boolean {
+export function stopCanceledSteps(builder: {
+  readonly snapshot: Snapshot
+  record: SkyhookRecord
+  readonly actions: Action[]
+}): boolean {
   const { canceling, ...rest } = builder.record
   if (canceling === undefined) return true
   const remaining = canceling.filter((step) => mayBeRunning(builder.snapshot, step))
   for (const step of canceling) {
     const key = `stop/${step.id}`
     if (builder.actions.some((action) => action.key === key)) continue
-    builder.actions.push(remaining.includes(step) ? { do: 'stopStep', key, step } : { do: 'forgetStep', key: `forget/${step.id}`, step })
+    builder.actions.push(
+      remaining.includes(step) ? { do: 'stopStep', key, step } : { do: 'forgetStep', key: `forget/${step.id}`, step },
+    )
   }
   if (remaining.length === 0) builder.record = rest
   else if (remaining.length < canceling.length) builder.record = { ...builder.record, canceling: remaining }
   return remaining.length === 0
 }
 
-/** Its end is not known, and its boot has not ended either. One that the host does not show yet may be about to start. */
+/**
+ * Its end is not known, and its boot has not ended either. One that the host does not show yet may be about to start.
+ */
 export function mayBeRunning({ attempts, bootId }: Snapshot, step: StepAttempt): boolean {
   const observed = attempts.get(step.id)?.state ?? 'absent'
   return observed === 'running' || (observed === 'absent' && step.bootId === bootId)

@@ -1,7 +1,6 @@
 import type { PackageRecord } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { clearFlags, entriesOf, removeEntry, setEntry } from '../model/plan-builder.ts'
+import { type PlanBuilder, clearFlags, entriesOf, removeEntry, setEntry } from '../model/plan-builder.ts'
 import { packageKey } from './next-stage.ts'
 
 /** A stage whose steps and checks passed: what the package is now, and what the host has. */
@@ -24,7 +23,8 @@ export function completeStage(builder: PlanBuilder, entry: PackageRecord, config
     } = rest
     setEntry(builder, { ...bare, state: 'complete', restarts: 0 })
     for (const other of entriesOf(builder.record, entry.name)) // what was below it went with it
-      if (other.version !== entry.version && !other.retained) removeEntry(builder, packageKey(other.name, other.version))
+      if (other.version !== entry.version && !other.retained)
+        removeEntry(builder, packageKey(other.name, other.version))
     clearFlags(builder, entry.name)
     setInstalledVersion(builder, entry.name, 'uninstalled')
     return
@@ -33,16 +33,37 @@ export function completeStage(builder: PlanBuilder, entry: PackageRecord, config
   const passedAtMs = builder.snapshot.nowMs
   if (entry.stage === 'post-interrupt') {
     const { changedKeys: _k, ...interrupted } = rest // complete for what it was configured with, whatever the spec says by now
-    setEntry(builder, { ...interrupted, state: 'complete', restarts: 0, startedInputs, finishedInputs: startedInputs, passedAtMs })
+    setEntry(builder, {
+      ...interrupted,
+      state: 'complete',
+      restarts: 0,
+      startedInputs,
+      finishedInputs: startedInputs,
+      passedAtMs,
+    })
   } else if (entry.stage === 'apply' || entry.stage === 'upgrade') {
     setEntry(builder, { ...rest, state: 'complete', restarts: 0, installedBy: entry.stage })
     setInstalledVersion(builder, entry.name, config.packageVersion)
     const key = `history/${skyhook}/${entry.name}`
-    builder.actions.push({ do: 'recordHistory', key, skyhook, name: entry.name, config, version: config.packageVersion })
-  } else setEntry(builder, { ...rest, state: 'complete', restarts: 0, ...(entry.stage === 'config' && { startedInputs, passedAtMs }) })
+    builder.actions.push({
+      do: 'recordHistory',
+      key,
+      skyhook,
+      name: entry.name,
+      config,
+      version: config.packageVersion,
+    })
+  } else
+    setEntry(builder, {
+      ...rest,
+      state: 'complete',
+      restarts: 0,
+      ...(entry.stage === 'config' && { startedInputs, passedAtMs }),
+    })
   if (entry.stage === 'upgrade') {
     for (const other of entriesOf(builder.record, entry.name))
-      if (other.version !== entry.version && !other.retained) removeEntry(builder, packageKey(other.name, other.version))
+      if (other.version !== entry.version && !other.retained)
+        removeEntry(builder, packageKey(other.name, other.version))
   }
 }
 

@@ -10,13 +10,23 @@ const pkg = (version: string, dependsOn?: Record<string, string>): PackageSpec =
 
 describe('a dependency graph', () => {
   test('without problems has none', () => {
-    expect(dependencyProblems({ a: pkg('1.0.0'), b: pkg('2.0.0', { a: '1.0.0' }), c: pkg('1.0.0', { a: '^1', b: '>=2 <3' }) })).toEqual([])
+    expect(
+      dependencyProblems({
+        a: pkg('1.0.0'),
+        b: pkg('2.0.0', { a: '1.0.0' }),
+        c: pkg('1.0.0', { a: '^1', b: '>=2 <3' }),
+      }),
+    ).toEqual([])
   })
   test.each<[string, Record<string, PackageSpec>, string]>([
     ['an unknown name', { a: pkg('1.0.0', { z: '1.0.0' }) }, 'packages.a.dependsOn.z: there is no package z'],
     ['itself', { a: pkg('1.0.0', { a: '1.0.0' }) }, 'cannot depend on itself'],
     ['a version nobody has', { a: pkg('1.0.0'), b: pkg('1.0.0', { a: '2.0.0' }) }, 'wants 2.0.0, but a is at 1.0.0'],
-    ['no version at all', { a: pkg('1.0.0'), b: pkg('1.0.0', { a: 'newest' }) }, 'neither a version nor a semver range'],
+    [
+      'no version at all',
+      { a: pkg('1.0.0'), b: pkg('1.0.0', { a: 'newest' }) },
+      'neither a version nor a semver range',
+    ],
     [
       'a cycle',
       { a: pkg('1.0.0', { b: '1.0.0' }), b: pkg('1.0.0', { c: '1.0.0' }), c: pkg('1.0.0', { a: '1.0.0' }) },
@@ -26,8 +36,13 @@ describe('a dependency graph', () => {
     expect(dependencyProblems(packages).join('\n')).toContain(expected)
   })
   test('a diamond is no cycle', () => {
-    expect(dependencyProblems({ a: pkg('1'), b: pkg('1', { a: '1' }), c: pkg('1', { a: '1' }), d: pkg('1', { b: '1', c: '1' }) })).toEqual(
-      [],
-    )
+    expect(
+      dependencyProblems({
+        a: pkg('1'),
+        b: pkg('1', { a: '1' }),
+        c: pkg('1', { a: '1' }),
+        d: pkg('1', { b: '1', c: '1' }),
+      }),
+    ).toEqual([])
   })
 })

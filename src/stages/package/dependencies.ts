@@ -3,7 +3,10 @@ import { satisfiesConstraint, isVersionOrRange } from './versions.ts'
 
 type Packages = Readonly<Record<string, PackageSpec>>
 
-/** What makes a dependency graph unusable: unknown names, versions nobody has, self-dependencies, cycles. One sentence each. */
+/**
+ * What makes a dependency graph unusable: unknown names, versions nobody has, self-dependencies, cycles. One sentence
+ * each.
+ */
 export function dependencyProblems(packages: Packages): string[] {
   const problems: string[] = []
   for (const [name, { dependsOn = {} }] of sorted(packages)) {
@@ -43,4 +46,5 @@ function findCycle(packages: Packages): string[] | undefined {
   return undefined
 }
 
-const sorted = <T>(record: Readonly<Record<string, T>>): [string, T][] => Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1))
+const sorted = <T>(record: Readonly<Record<string, T>>): [string, T][] =>
+  Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1))

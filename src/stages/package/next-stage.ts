@@ -20,16 +20,28 @@ const nothingDue: Due = { due: 'nothing' }
 /**
  * The stage machine of one package name: entries of the journal against the spec (absent = removed from the Skyhook).
  * First install and upgrade run apply or upgrade, then config; a lower version runs uninstall of the old one first; a
- * removed package runs uninstall unless its policy keeps it; `isDeleted`: the whole Skyhook goes (reference: operator §3,
- * with the decisions of the design).
+ * removed package runs uninstall unless its policy keeps it; `isDeleted`: the whole Skyhook goes (reference: operator
+ * §3, with the decisions of the design).
+ * /
  */
-export function dueOf(name: string, spec: PackageSpec | undefined, entries: readonly PackageRecord[], isDeleted = false): Due {
-  const uninstalling = entries.find(({ stage, state }) => stage === 'uninstall' && state !== 'complete' && state !== 'skipped')
+export function dueOf(
+  name: string,
+  spec: PackageSpec | undefined,
+  entries: readonly PackageRecord[],
+  isDeleted = false,
+): Due {
+  const uninstalling = entries.find(
+    ({ stage, state }) => stage === 'uninstall' && state !== 'complete' && state !== 'skipped',
+  )
   if (uninstalling) return continueEntry(uninstalling)
-  const activeEntries = entries.filter(({ retained }) => retained !== true).toSorted((a, b) => compareVersions(b.version, a.version))
+  const activeEntries = entries
+    .filter(({ retained }) => retained !== true)
+    .toSorted((a, b) => compareVersions(b.version, a.version))
   if (spec === undefined) return dueOfRemoved(activeEntries, isDeleted)
 
-  const startedEntries = activeEntries.filter(({ work, finishedInputs }) => work !== undefined || finishedInputs !== undefined)
+  const startedEntries = activeEntries.filter(
+    ({ work, finishedInputs }) => work !== undefined || finishedInputs !== undefined,
+  )
   const newest = startedEntries[0]
   const entry = activeEntries.find(({ version }) => version === spec.version)
   const key = packageKey(name, spec.version)
@@ -59,7 +71,10 @@ const beginStageOf = ({ name, version }: PackageRecord, stage: StageName): Due =
   stage,
 })
 
-/** Taken out of the Skyhook, a package is uninstalled unless its policy keeps it; deleted with it, only if its policy says so. */
+/**
+ * Taken out of the Skyhook, a package is uninstalled unless its policy keeps it; deleted with it, only if its policy
+ * says so.
+ */
 function dueOfRemoved(activeEntries: readonly PackageRecord[], isDeleted: boolean): Due {
   for (const entry of activeEntries) {
     const key = packageKey(entry.name, entry.version)
@@ -100,6 +115,9 @@ export function isMidChange(entry: PackageRecord): boolean {
     entry.work !== undefined &&
     entry.retained !== true &&
     entry.state !== 'skipped' &&
-    !(entry.state === 'complete' && (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.pendingInterrupt)))
+    !(
+      entry.state === 'complete' &&
+      (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.pendingInterrupt))
+    )
   )
 }

@@ -10,9 +10,13 @@ export function recordBoot(journal: Journal, { bootId, settings }: Snapshot): Jo
   const isOwnReboot = Object.values(journal.skyhooks).some(
     ({ interrupt }) => interrupt?.interrupt.type === 'reboot' && interrupt.bootId === journal.bootId,
   )
-  if (!isNewBoot || isOwnReboot || !settings.reapplyOnReboot) return journal.bootId === bootId ? journal : { ...journal, bootId }
+  if (!isNewBoot || isOwnReboot || !settings.reapplyOnReboot)
+    return journal.bootId === bootId ? journal : { ...journal, bootId }
   const skyhooks = Object.fromEntries(
-    Object.entries(journal.skyhooks).map(([name, record]) => [name, record.orphaned ? record : resetForReapply(record)]),
+    Object.entries(journal.skyhooks).map(([name, record]) => [
+      name,
+      record.orphaned ? record : resetForReapply(record),
+    ]),
   )
   return { ...journal, bootId, skyhooks }
 }
@@ -21,7 +25,10 @@ export function recordBoot(journal: Journal, { bootId, settings }: Snapshot): Jo
 function resetForReapply(record: SkyhookRecord): SkyhookRecord {
   const { lifecycle: _, interrupt: __, ...retained } = record
   const packages = Object.fromEntries(
-    Object.entries(record.packages).map(([key, entry]) => [key, entry.stage === 'uninstall' ? entry : resetToApply(entry)]),
+    Object.entries(record.packages).map(([key, entry]) => [
+      key,
+      entry.stage === 'uninstall' ? entry : resetToApply(entry),
+    ]),
   )
   return { ...retained, packages, flags: {} }
 }

@@ -34,17 +34,24 @@ function completeNode(spec: PackageSpec, status?: StatusReadResult): NodeSimulat
   return node
 }
 function write(node: NodeSimulator, status: StatusReadResult): void {
-  const now: StatusReadResult = status.state === 'read' && status.writtenAtMs === 1 ? { ...status, writtenAtMs: node.nowMs } : status
+  const now: StatusReadResult =
+    status.state === 'read' && status.writtenAtMs === 1 ? { ...status, writtenAtMs: node.nowMs } : status
   node.statuses = known(new Map([['s/a', now]]))
   node.statusFiles.set('a', now)
 }
-const countConfigs = (node: NodeSimulator): number => node.executedSteps.filter((line) => line === 'a config run.sh').length
+const countConfigs = (node: NodeSimulator): number =>
+  node.executedSteps.filter((line) => line === 'a config run.sh').length
 
 describe('a run that the host asks for', () => {
   test.each<[string, PackageSpec, StatusReadResult | undefined, number]>([
     ['runs config once', specWithRunRequests, statusRequesting(run, 1), 1],
     ['is not listened to where the spec does not say so', pkg(), statusRequesting(run, 1), 0],
-    ['comes of updates, not of an interrupt that no run would make', specWithRunRequests, statusRequesting(interrupt, 1), 0],
+    [
+      'comes of updates, not of an interrupt that no run would make',
+      specWithRunRequests,
+      statusRequesting(interrupt, 1),
+      0,
+    ],
     [
       'comes of a required interrupt as well',
       { ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } },
@@ -62,14 +69,19 @@ describe('a run that the host asks for', () => {
   })
 
   test('interrupts only what is found to need it, on a node that was in service until then', () => {
-    const node = completeNode({ ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } }, statusRequesting(interrupt, 1))
+    const node = completeNode(
+      { ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } },
+      statusRequesting(interrupt, 1),
+    )
     node.settleFor(10_000)
     expect([countConfigs(node), node.executedInterrupts, node.status()]).toEqual([1, ['reboot'], 'complete'])
   })
 
   test('interrupts a host that was imaged anew and had its reboots before, but needed none since', () => {
     const node = new NodeSimulator()
-    const spec = { packages: { a: { ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } as const } } }
+    const spec = {
+      packages: { a: { ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } as const } },
+    }
     const life = (isRequired: boolean): void => {
       node.statusFiles.set('a', statusRequesting(isRequired ? interrupt : nothing, 0, { bootId: node.bootId }))
       node.journal = emptyJournal('node-uid')
@@ -150,9 +162,15 @@ describe('what a package says about itself', () => {
 
   test.each<[StatusReadResult, Partial<NodeCondition>]>([
     [statusRequesting(run, 1), { status: 'True', reason: 'RunRequested', message: 'a line' }],
-    [statusRequesting({ run: true, interrupt: true }, 1), { status: 'True', reason: 'InterruptRequired', message: 'a line' }],
+    [
+      statusRequesting({ run: true, interrupt: true }, 1),
+      { status: 'True', reason: 'InterruptRequired', message: 'a line' },
+    ],
     [statusRequesting(nothing, 1), { status: 'False', reason: 'NoActionRequired', message: 'a line' }],
-    [statusRequesting(run, 1, { bootId: 'boot-0' }), { status: 'Unknown', reason: 'StaleSinceBoot', message: 'a line' }],
+    [
+      statusRequesting(run, 1, { bootId: 'boot-0' }),
+      { status: 'Unknown', reason: 'StaleSinceBoot', message: 'a line' },
+    ],
     [
       { state: 'unusable', why: 'the file is empty' },
       { status: 'Unknown', reason: 'StatusInvalid', message: 'the file is empty' },
@@ -174,7 +192,10 @@ describe('what a package says about itself', () => {
     }
     expect([node.patches - patches, shown(node)?.message]).toEqual([0, 'a line'])
     node.settleFor(60_000)
-    expect([node.patches - patches, shown(node)]).toMatchObject([1, { message: 'line 58', lastTransitionTime: first?.lastTransitionTime }])
+    expect([node.patches - patches, shown(node)]).toMatchObject([
+      1,
+      { message: 'line 58', lastTransitionTime: first?.lastTransitionTime },
+    ])
     write(node, statusRequesting(run, 1))
     node.settle()
     expect([node.patches - patches, shown(node)]).toMatchObject([2, { status: 'True' }])

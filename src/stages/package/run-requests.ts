@@ -4,18 +4,20 @@ import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeCondition } from '../../schemas/kubernetes.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { setEntry, requeueAt } from '../model/plan-builder.ts'
+import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { isConditional } from '../interrupt/merge.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /**
- * What packages find out on their hosts between their stages: a wish for a run of config, which is granted like a change by a
- * person, and a line for people, which stands on the Node as a condition.
+ * What packages find out on their hosts between their stages: a wish for a run of config, which is granted like a
+ * change by a person, and a line for people, which stands on the Node as a condition.
+ * /
  */
 export const packageStatusKey = (skyhook: string, name: string): string => `${skyhook}/${name}`
 
-/** Words of a condition may change with every look of a package; only what it wants is worth a write of its own at once. */
+/**
+ * Words of a condition may change with every look of a package; only what it wants is worth a write of its own at once.
+ */
 const messageRefreshMs = 3_600_000
 
 const statusOf = ({ statuses }: Snapshot, skyhook: string, name: string): StatusReadResult | undefined =>
@@ -28,7 +30,7 @@ export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: P
   if (limitMs === undefined || entry.finishedInputs === undefined || entry.stage === 'uninstall') return false
   const found = statusOf(snapshot, view.metadata.name, entry.name)
   if (found?.state !== 'read' || found.status.bootId !== snapshot.bootId) return false
-  const { passedAtMs = 0, lastRequestedRunAtMs = Number.NEGATIVE_INFINITY } = entry
+  const { passedAtMs = 0, lastRequestedRunAtMs = -Infinity } = entry
   if (found.writtenAtMs <= passedAtMs && passedAtMs <= snapshot.nowMs) return false // of before the last run, which has seen to it
   const { run, interrupt } = found.status.requests
   const mayInterrupt = spec.interrupt !== undefined && isConditional(spec.interrupt) // else a run would change nothing
@@ -52,12 +54,21 @@ export type ConditionChanges = {
   readonly recheckAtMs: number
 }
 
-/** Conditions of the Skyhook's packages, as differences to what the Node shows; `isWriting`: the Node is written anyway. */
-export function packageConditions(snapshot: Snapshot, skyhook: string, record: SkyhookRecord, isWriting: boolean): ConditionChanges {
+/**
+ * Conditions of the Skyhook's packages, as differences to what the Node shows; `isWriting`: the Node is written anyway.
+ */
+export function packageConditions(
+  snapshot: Snapshot,
+  skyhook: string,
+  record: SkyhookRecord,
+  isWriting: boolean,
+): ConditionChanges {
   const conditions: NodeCondition[] = []
-  let recheckAtMs = Number.POSITIVE_INFINITY
+  let recheckAtMs = Infinity
   if (!snapshot.statuses.known) return { conditions, removed: [], recheckAtMs } // not looked at yet: what stands there stays
-  const currentConditions = new Map((snapshot.node.status?.conditions ?? []).map((condition) => [condition.type, condition]))
+  const currentConditions = new Map(
+    (snapshot.node.status?.conditions ?? []).map((condition) => [condition.type, condition]),
+  )
   const desiredTypes = new Set<string>()
   for (const name of new Set(Object.values(record.packages).flatMap(({ name, work }) => (work ? [name] : [])))) {
     const found = statusOf(snapshot, skyhook, name)
@@ -79,25 +90,37 @@ export function packageConditions(snapshot: Snapshot, skyhook: string, record: S
   }
   return {
     conditions,
-    removed: [...currentConditions.keys()].filter((type) => isConditionOfSkyhook(type, skyhook) && !desiredTypes.has(type)),
+    removed: [...currentConditions.keys()].filter(
+      (type) => isConditionOfSkyhook(type, skyhook) && !desiredTypes.has(type),
+    ),
     recheckAtMs,
   }
 }
 
 /** Types of this Skyhook's conditions that a Node shows, those of its packages included. */
 export const isConditionOfSkyhook = (type: string, skyhook: string): boolean =>
-  type.startsWith(packageCondition(skyhook, '')) && type !== notReadyCondition(skyhook) && type !== erroringCondition(skyhook)
+  type.startsWith(packageCondition(skyhook, '')) &&
+  type !== notReadyCondition(skyhook) &&
+  type !== erroringCondition(skyhook)
 
-function formatCondition(found: StatusReadResult, bootId: string): Pick<NodeCondition, 'status' | 'reason' | 'message'> {
+function formatCondition(
+  found: StatusReadResult,
+  bootId: string,
+): Pick<NodeCondition, 'status' | 'reason' | 'message'> {
   if (found.state === 'unusable') return { status: 'Unknown', reason: 'StatusInvalid', message: found.why }
   const { message, requests } = found.status
   if (found.status.bootId !== bootId) return { status: 'Unknown', reason: 'StaleSinceBoot', message }
   if (requests.interrupt) return { status: 'True', reason: 'InterruptRequired', message }
-  return requests.run ? { status: 'True', reason: 'RunRequested', message } : { status: 'False', reason: 'NoActionRequired', message }
+  return requests.run
+    ? { status: 'True', reason: 'RunRequested', message }
+    : { status: 'False', reason: 'NoActionRequired', message }
 }
 
 /** How many packages of this host want a run, and how many an interrupt. */
-export function countRequests(statuses: Snapshot['statuses'], bootId: string): ReadonlyMap<'run' | 'interrupt', number> {
+export function countRequests(
+  statuses: Snapshot['statuses'],
+  bootId: string,
+): ReadonlyMap<'run' | 'interrupt', number> {
   const current = statuses.known
     ? [...statuses.value.values()].flatMap((found) =>
         found.state === 'read' && found.status.bootId === bootId ? [found.status.requests] : [],

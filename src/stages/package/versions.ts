@@ -7,14 +7,18 @@ import validRange from 'semver/ranges/valid.js'
  */
 export type Version = { readonly numbers: readonly [bigint, bigint, bigint]; readonly prerelease: readonly string[] }
 
-const syntax = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
+const syntax =
+  /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/
 
 /** The version, or undefined when the text is none. */
 export function parseVersion(text: string): Version | undefined {
   const match = syntax.exec(text)
   if (!match) return undefined
   const [, major = '0', minor = '0', patch = '0', prerelease] = match
-  return { numbers: [BigInt(major), BigInt(minor), BigInt(patch)], prerelease: prerelease === undefined ? [] : prerelease.split('.') }
+  return {
+    numbers: [BigInt(major), BigInt(minor), BigInt(patch)],
+    prerelease: prerelease === undefined ? [] : prerelease.split('.'),
+  }
 }
 
 /** Semver precedence: negative, zero or positive. Text that is no version sorts before every version. */
@@ -55,7 +59,11 @@ export function satisfiesConstraint(version: string, constraint: string): boolea
   if (version === constraint) return true
   if (parseVersion(constraint)) return false // an exact version is compared as written, as the operator does
   const normalized = normalize(version)
-  return normalized !== undefined && validRange(constraint) !== null && satisfies(normalized, constraint, { includePrerelease: true })
+  return (
+    normalized !== undefined &&
+    validRange(constraint) !== null &&
+    satisfies(normalized, constraint, { includePrerelease: true })
+  )
 }
 
 /** True when the text can stand in `dependsOn`. */

@@ -10,12 +10,15 @@ function shownDuring(node: NodeSimulator, ms: number): [number, string | undefin
   const shown: [number, string | undefined, string | undefined][] = []
   const observe = (): void => {
     const reason = node.annotation('reason_s')
-    const now = [node.status(), reason === undefined ? undefined : (JSON.parse(reason) as { reason: string }).reason] as const
+    const now = [
+      node.status(),
+      reason === undefined ? undefined : (JSON.parse(reason) as { reason: string }).reason,
+    ] as const
     if (shown.at(-1)?.slice(1).join() !== now.join()) shown.push([node.nowMs - startMs, ...now])
   }
   for (;;) {
     for (let idle = 0; idle < 2; observe()) idle = node.step() ? 0 : idle + 1 // a refused slot is known in the next decision
-    const next = node.lastPlan?.requeueAtMs ?? Number.POSITIVE_INFINITY
+    const next = node.lastPlan?.requeueAtMs ?? Infinity
     if (next > startMs + ms) break
     node.nowMs = Math.max(node.nowMs + 1, next)
   }

@@ -43,7 +43,9 @@ function withoutTag(image: string): string {
 
 /**
  * What should be published now and when to look again: unchanged while mere progress is younger than its pace, or while
- * a wait has only just begun (most are over before the write would arrive), unless the Node `isContradicted`: then at once.
+ * a wait has only just begun (most are over before the write would arrive), unless the Node `isContradicted`: then at
+ * once.
+ * /
  */
 export function nextPublished(
   record: SkyhookRecord,
@@ -54,7 +56,7 @@ export function nextPublished(
 ): { readonly published: Published | undefined; readonly recheckAtMs: number } {
   const state = nodeStateText(record)
   const last = record.published
-  if (last && last.state === state && last.status === status) return { published: last, recheckAtMs: Number.POSITIVE_INFINITY }
+  if (last && last.state === state && last.status === status) return { published: last, recheckAtMs: Infinity }
   const isProgress = last?.status === status && status !== 'complete'
   const dueMs = isProgress
     ? last.atMs + progressIntervalMs
@@ -62,7 +64,7 @@ export function nextPublished(
       ? reason.sinceMs + reasonSettleMs
       : 0
   if (dueMs > nowMs) return { published: last, recheckAtMs: dueMs }
-  return { published: { rev: (last?.rev ?? record.rev) + 1, state, status, atMs: nowMs }, recheckAtMs: Number.POSITIVE_INFINITY }
+  return { published: { rev: (last?.rev ?? record.rev) + 1, state, status, atMs: nowMs }, recheckAtMs: Infinity }
 }
 
 /** The Node says complete for this very spec, as it does right after a person's reset. */
@@ -82,7 +84,7 @@ export function skyhookPatch(
   const current = snapshot.node.metadata.annotations ?? {}
   const { published } = record
   const patch = emptyPatch()
-  if (!published) return { ...patch, recheckAtMs: Number.POSITIVE_INFINITY }
+  if (!published) return { ...patch, recheckAtMs: Infinity }
 
   const companion: Companion = {
     v: 1,
@@ -98,7 +100,8 @@ export function skyhookPatch(
     [keys.versionKey(name)]: keys.apiLevel,
     [keys.journalKey(name)]: JSON.stringify(companion),
   }
-  // the news that nothing goes on brings its reason along; a wait in the middle of work may pass before anybody has read of it
+  // the news that nothing goes on brings its reason along; a wait in the middle of work may pass before anybody has
+  // read of it
   const isStatusChange = current[keys.statusKey(name)] !== published.status && published.status !== 'in_progress'
   const { text, recheckAtMs } = reasonText(snapshot, current[keys.reasonKey(name)], reason, isStatusChange)
   desired[keys.reasonKey(name)] = text
@@ -108,7 +111,8 @@ export function skyhookPatch(
     const isPair = isStale && (key === keys.nodeStateKey(name) || key === keys.journalKey(name))
     if (isPair || (current[key] ?? null) !== value) patch.annotations[key] = value
   }
-  if (snapshot.node.metadata.labels?.[keys.statusKey(name)] !== published.status) patch.labels[keys.statusKey(name)] = published.status
+  if (snapshot.node.metadata.labels?.[keys.statusKey(name)] !== published.status)
+    patch.labels[keys.statusKey(name)] = published.status
   for (const condition of conditions(name, published.status, snapshot.nowMs))
     if (!isShown(snapshot, condition)) patch.conditions.push(condition)
   const packageChanges = packageConditions(snapshot, name, record, !isEmptyPatch(patch))
@@ -121,9 +125,14 @@ export function skyhookPatch(
 export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   const patch = emptyPatch()
   const { annotations = {}, labels = {} } = snapshot.node.metadata
-  for (const key of [keys.nodeStateKey, keys.statusKey, keys.versionKey, keys.journalKey, keys.reasonKey, keys.cordonKey].map((keyOf) =>
-    keyOf(name),
-  )) {
+  for (const key of [
+    keys.nodeStateKey,
+    keys.statusKey,
+    keys.versionKey,
+    keys.journalKey,
+    keys.reasonKey,
+    keys.cordonKey,
+  ].map((keyOf) => keyOf(name))) {
     if (key in annotations) patch.annotations[key] = null
   }
   if (keys.statusKey(name) in labels) patch.labels[keys.statusKey(name)] = null
@@ -144,7 +153,14 @@ type MutablePatch = {
 
 export const emptyPatch = (): MutablePatch => ({ annotations: {}, labels: {}, conditions: [], removedConditions: [] })
 
-export const isEmptyPatch = ({ annotations, labels, conditions, removedConditions, unschedulable, taints }: NodePatch): boolean =>
+export const isEmptyPatch = ({
+  annotations,
+  labels,
+  conditions,
+  removedConditions,
+  unschedulable,
+  taints,
+}: NodePatch): boolean =>
   Object.keys(annotations).length === 0 &&
   Object.keys(labels).length === 0 &&
   conditions.length === 0 &&
@@ -152,21 +168,23 @@ export const isEmptyPatch = ({ annotations, labels, conditions, removedCondition
   unschedulable === undefined &&
   taints === undefined
 
-/** The published reason keeps its `since` while reason and message stay; one that comes and goes at once is not written. */
+/**
+ * The published reason keeps its `since` while reason and message stay; one that comes and goes at once is not written.
+ */
 function reasonText(
   snapshot: Snapshot,
   currentText: string | undefined,
   reason: TimedReason | undefined,
   isStatusChange: boolean,
 ): { readonly text: string | null; readonly recheckAtMs: number } {
-  if (!reason) return { text: null, recheckAtMs: Number.POSITIVE_INFINITY }
+  if (!reason) return { text: null, recheckAtMs: Infinity }
   const current = parseReason(currentText)
   if (currentText !== undefined && current?.reason === reason.reason && current.message === reason.message)
-    return { text: currentText, recheckAtMs: Number.POSITIVE_INFINITY }
+    return { text: currentText, recheckAtMs: Infinity }
   const settledAtMs = reason.sinceMs + reasonSettleMs
   if (settledAtMs > snapshot.nowMs && !isStatusChange) return { text: currentText ?? null, recheckAtMs: settledAtMs }
   const since = new Date(reason.sinceMs).toISOString()
-  return { text: JSON.stringify({ reason: reason.reason, message: reason.message, since }), recheckAtMs: Number.POSITIVE_INFINITY }
+  return { text: JSON.stringify({ reason: reason.reason, message: reason.message, since }), recheckAtMs: Infinity }
 }
 
 function parseReason(text: string | undefined): { reason?: unknown; message?: unknown } | undefined {

@@ -4,12 +4,15 @@ import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 const spec = { packages: { a: { version: '1.0.0', image: 'r/pkg' }, b: { version: '1.0.0', image: 'r/pkg' } } }
 const countApplies = (node: NodeSimulator, name: string): number =>
   node.executedSteps.filter((line) => line.startsWith(`${name} apply `)).length
-const countEvents = (node: NodeSimulator, type: string): number => node.events.filter((event) => event.type === type).length
+const countEvents = (node: NodeSimulator, type: string): number =>
+  node.events.filter((event) => event.type === type).length
 
 function removeEntry(node: NodeSimulator, key: string): void {
   node.edit((annotations) => {
     const state = JSON.parse(annotations['skyhook.nvidia.com/nodeState_s'] ?? '') as Record<string, object>
-    annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(Object.entries(state).filter(([one]) => one !== key)))
+    annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(
+      Object.fromEntries(Object.entries(state).filter(([one]) => one !== key)),
+    )
   })
 }
 
@@ -37,7 +40,12 @@ describe("a person's edit is one, however often it is decided before the answer 
     const node = completedNode()
     removeEntry(node, 'b|1.0.0')
     withDelayedPatches(node)
-    expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'edited'), node.status()]).toEqual([1, 2, 1, 'complete'])
+    expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'edited'), node.status()]).toEqual([
+      1,
+      2,
+      1,
+      'complete',
+    ])
     removeEntry(node, 'b|1.0.0')
     node.settleFor(5_000)
     expect([countApplies(node, 'b'), countEvents(node, 'edited')]).toEqual([3, 2]) // the same edit later is another one
@@ -47,7 +55,12 @@ describe("a person's edit is one, however often it is decided before the answer 
     const node = completedNode()
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
     withDelayedPatches(node)
-    expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'reset'), node.status()]).toEqual([2, 2, 1, 'complete'])
+    expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'reset'), node.status()]).toEqual([
+      2,
+      2,
+      1,
+      'complete',
+    ])
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
     node.settleFor(5_000)
     expect([countApplies(node, 'a'), countEvents(node, 'reset')]).toEqual([3, 2])
@@ -63,7 +76,12 @@ test('a reset stops the running step, starts nothing more of the old, and then b
   node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
   node.hangingPackages.clear()
   node.settleFor(5_000)
-  expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'reset'), node.status()]).toEqual([2, 2, 1, 'complete'])
+  expect([countApplies(node, 'a'), countApplies(node, 'b'), countEvents(node, 'reset'), node.status()]).toEqual([
+    2,
+    2,
+    1,
+    'complete',
+  ])
 })
 
 describe('a companion that is none of ours', () => {

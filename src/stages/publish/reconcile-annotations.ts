@@ -1,5 +1,4 @@
-import type { Companion } from '../../schemas/annotations.ts'
-import { journalKey, nodeStateKey } from '../../schemas/annotations.ts'
+import { type Companion, journalKey, nodeStateKey } from '../../schemas/annotations.ts'
 import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { StageName } from '../../schemas/skyhook.ts'
@@ -8,14 +7,20 @@ import { newSkyhookRecord } from '../model/plan-builder.ts'
 import { cancelAll, cancelPackage } from '../package/cancel.ts'
 import type { StageEvent } from '../model/plan.ts'
 
-type AnnotationEntry = { readonly version?: unknown; readonly stage?: unknown; readonly state?: unknown; readonly image?: unknown }
+type AnnotationEntry = {
+  readonly version?: unknown
+  readonly stage?: unknown
+  readonly state?: unknown
+  readonly image?: unknown
+}
 
 export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }
 
 /**
- * Journal against annotation, the same at start and at run time. The annotation is the published copy and a control: the
- * companion's hash tells our own writing from a person's. Where the Node itself is another one (registered anew, restored
- * from a backup), the journal wins.
+ * Journal against annotation, the same at start and at run time. The annotation is the published copy and a control:
+ * the companion's hash tells our own writing from a person's. Where the Node itself is another one (registered anew,
+ * restored from a backup), the journal wins.
+ * /
  */
 export function reconcileAnnotations(journal: Journal, node: KubernetesNode): Reconciled {
   const events: StageEvent[] = []
@@ -42,7 +47,11 @@ function reconcileOne(
   const isReregistered = node.metadata.uid !== journalNodeUid
   if (isReregistered || companion === undefined) {
     if (isReregistered)
-      events.push({ type: 'republished', skyhook: name, message: 'the Node registered anew; its state is published again' })
+      events.push({
+        type: 'republished',
+        skyhook: name,
+        message: 'the Node registered anew; its state is published again',
+      })
     return record // the journal wins; publication shows the difference and writes it
   }
   if (text !== undefined && sha256Hex(text) === companion.sha256) return record
@@ -62,22 +71,44 @@ export function existingEdit(node: KubernetesNode, name: string): { readonly edi
 }
 
 /** Tells one edit from another: the same text under a later revision is a new one. */
-export const editOf = ({ rev }: Companion, text: string | undefined): string => `${rev}/${text === undefined ? 'removed' : sha256Hex(text)}`
+export const editOf = ({ rev }: Companion, text: string | undefined): string =>
+  `${rev}/${text === undefined ? 'removed' : sha256Hex(text)}`
 
-/** Forgets everything that was done; the Skyhook begins again as on a new node. The slot, if any, is found again by its Lease. */
+/**
+ * Forgets everything that was done; the Skyhook begins again as on a new node. The slot, if any, is found again by its
+ * Lease.
+ */
 function startOver(record: SkyhookRecord): SkyhookRecord {
   const { canceling, interrupt } = cancelAll(record)
-  return { ...newSkyhookRecord(record.uid), rev: record.rev, ...(canceling && { canceling }), ...(interrupt && { interrupt }) }
+  return {
+    ...newSkyhookRecord(record.uid),
+    rev: record.rev,
+    ...(canceling && { canceling }),
+    ...(interrupt && { interrupt }),
+  }
 }
 
-const stages: readonly string[] = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] satisfies StageName[]
+const stages: readonly string[] = [
+  'uninstall',
+  'apply',
+  'upgrade',
+  'config',
+  'interrupt',
+  'post-interrupt',
+] satisfies StageName[]
 
-/** A person's edit, entry by entry against what was published: gone restarts the package, another stage restarts there. */
+/**
+ * A person's edit, entry by entry against what was published: gone restarts the package, another stage restarts there.
+ */
 function applyEdit(name: string, record: SkyhookRecord, text: string, events: StageEvent[]): SkyhookRecord {
   const editedEntries = parseState(text)
   const publishedEntries = parseState(record.published?.state ?? '{}') ?? {}
   if (!editedEntries) {
-    events.push({ type: 'editIgnored', skyhook: name, message: 'the annotation is no JSON object; it is published again' })
+    events.push({
+      type: 'editIgnored',
+      skyhook: name,
+      message: 'the annotation is no JSON object; it is published again',
+    })
     return republish(record)
   }
   const packages: Record<string, PackageRecord> = {}
@@ -158,17 +189,25 @@ export function parseState(text: string): Record<string, AnnotationEntry> | unde
   const entries = parseObject(text)
   if (!entries) return undefined
   return Object.fromEntries(
-    Object.entries(entries).map(([key, entry]) => [key, typeof entry === 'object' && entry !== null ? (entry as AnnotationEntry) : {}]),
+    Object.entries(entries).map(([key, entry]) => [
+      key,
+      typeof entry === 'object' && entry !== null ? (entry as AnnotationEntry) : {},
+    ]),
   )
 }
 
 const isCounts = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(Number.isSafeInteger)
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.values(value).every(Number.isSafeInteger)
 
 function parseObject(text: string | undefined): Record<string, unknown> | undefined {
   try {
     const value: unknown = text === undefined ? undefined : JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined
   } catch {
     return undefined
   }

@@ -1,5 +1,4 @@
-import type { Companion } from '../../schemas/annotations.ts'
-import { journalKey, nodeStateKey } from '../../schemas/annotations.ts'
+import { type Companion, journalKey, nodeStateKey } from '../../schemas/annotations.ts'
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { inputsOf } from '../model/package-inputs.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
@@ -20,17 +19,21 @@ export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): Bootstra
   const companion = parseCompanion(snapshot.node.metadata.annotations?.[journalKey(name)])
   const record = { ...newSkyhookRecord(uid), ...(companion && { rev: companion.rev }) }
   if (text === undefined) return { record } // reset by a person, or never worked on
-  if (companion) return { record: { ...record, ...priorRebootsOf(companion) }, event: { type: 'startedOver', skyhook: name } }
+  if (companion)
+    return { record: { ...record, ...priorRebootsOf(companion) }, event: { type: 'startedOver', skyhook: name } }
   if (!snapshot.hostFolders.has(name)) return { record, event: { type: 'startedOver', skyhook: name } }
   return { record: { ...record, packages: adoptEntries(view, text) }, event: { type: 'adopted', skyhook: name } }
 }
 
-const priorRebootsOf = ({ reboots }: Companion): Pick<SkyhookRecord, 'reboots' | 'priorReboots'> | Record<string, never> =>
+const priorRebootsOf = ({
+  reboots,
+}: Companion): Pick<SkyhookRecord, 'reboots' | 'priorReboots'> | Record<string, never> =>
   reboots === undefined ? {} : { reboots, priorReboots: reboots }
 
 /**
- * Entries that the operator completed at the spec's version count as complete with the spec of now; the others start over. Before v0.5
- * it wrote `name` as the key instead of `name|version`, and left that beside the new one.
+ * Entries that the operator completed at the spec's version count as complete with the spec of now; the others start
+ * over. Before v0.5 it wrote `name` as the key instead of `name|version`, and left that beside the new one.
+ * /
  */
 function adoptEntries(view: SkyhookView, text: string): Record<string, PackageRecord> {
   const entries: Record<string, PackageRecord> = {}

@@ -5,7 +5,8 @@ import { installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 describe('a Skyhook that is being deleted', () => {
   const markDeleted = (node: NodeSimulator): void => {
     const view = node.views.get('s')
-    if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } })
+    if (view)
+      node.views.set('s', { ...view, metadata: { ...view.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } })
   }
 
   test('uninstalls, under a slot, what asks for it', () => {
@@ -33,11 +34,11 @@ describe('departures', () => {
     node.views.delete('s')
     node.settleFor(2_000)
     expect(node.executedSteps).toEqual([])
-    expect([node.node.metadata.annotations, node.node.metadata.labels, node.node.status?.conditions?.map(({ type }) => type)]).toEqual([
-      {},
-      {},
-      ['Ready'],
-    ])
+    expect([
+      node.node.metadata.annotations,
+      node.node.metadata.labels,
+      node.node.status?.conditions?.map(({ type }) => type),
+    ]).toEqual([{}, {}, ['Ready']])
     expect(node.journal.skyhooks['s']?.orphaned).toBe(true)
   })
 

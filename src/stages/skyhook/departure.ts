@@ -1,8 +1,14 @@
-import type { SkyhookRecord } from '../../schemas/journal.ts'
-import { openStepsOf } from '../../schemas/journal.ts'
+import { type SkyhookRecord, openStepsOf } from '../../schemas/journal.ts'
 import { cordonState } from '../drain/drain.ts'
 import { newPlanBuilder } from '../model/plan-builder.ts'
-import { cancelAll, cancelPackage, isInterrupting, mayBeRunning, openStepOf, stopCanceledSteps } from '../package/cancel.ts'
+import {
+  cancelAll,
+  cancelPackage,
+  isInterrupting,
+  mayBeRunning,
+  openStepOf,
+  stopCanceledSteps,
+} from '../package/cancel.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
 import type { Action, StageEvent } from '../model/plan.ts'
 import type { SkyhookPlan } from './plan-skyhook.ts'
@@ -14,8 +20,14 @@ import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
  * A node that left the selector: a running step ends and is recorded, then the slot goes; packages and their state stay
  * as they are. Nothing to say about a Skyhook that never did anything here.
  */
-export function planUnselected(snapshot: Snapshot, view: SkyhookView, record: SkyhookRecord | undefined): SkyhookPlan | undefined {
-  const slot = snapshot.slots.known ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === view.metadata.uid) : undefined
+export function planUnselected(
+  snapshot: Snapshot,
+  view: SkyhookView,
+  record: SkyhookRecord | undefined,
+): SkyhookPlan | undefined {
+  const slot = snapshot.slots.known
+    ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === view.metadata.uid)
+    : undefined
   if (!record) {
     if (!slot) return undefined
     const builder = newPlanBuilder(snapshot, view, undefined)
@@ -27,13 +39,16 @@ export function planUnselected(snapshot: Snapshot, view: SkyhookView, record: Sk
   if (record.interrupt) builder.record = { ...builder.record, interrupt: { ...record.interrupt, abandoned: true } }
   for (const entry of Object.values(builder.record.packages)) {
     const step = openStepOf(entry.attempt)
-    const isAboutToStart = step !== undefined && mayBeRunning(snapshot, step) && snapshot.attempts.get(step.id)?.state !== 'running'
+    const isAboutToStart =
+      step !== undefined && mayBeRunning(snapshot, step) && snapshot.attempts.get(step.id)?.state !== 'running'
     if (isAboutToStart) builder.record = cancelPackage(builder.record, entry)
   }
   const isCancelComplete = stopCanceledSteps(builder)
   const activeInterrupt = applyInterruptOutcome(builder, false)
   const running =
-    !isCancelComplete || activeInterrupt !== undefined || openStepsOf(builder.record).some((step) => mayBeRunning(snapshot, step))
+    !isCancelComplete ||
+    activeInterrupt !== undefined ||
+    openStepsOf(builder.record).some((step) => mayBeRunning(snapshot, step))
   if (!running) {
     if (builder.record.lifecycle && !Object.values(builder.record.packages).some(isMidChange)) {
       const { lifecycle: _, ...rest } = builder.record
@@ -41,7 +56,13 @@ export function planUnselected(snapshot: Snapshot, view: SkyhookView, record: Sk
     }
     if (slot) releaseSlot(builder, slot)
   }
-  return { builder, status: record.published?.status ?? 'unknown', complete: true, cordon: running ? 'as-is' : 'off', watchPods: 'no' }
+  return {
+    builder,
+    status: record.published?.status ?? 'unknown',
+    complete: true,
+    cordon: running ? 'as-is' : 'off',
+    watchPods: 'no',
+  }
 }
 
 /**
@@ -58,12 +79,22 @@ export function planDeleted(
   const isCancelComplete = stopCanceledSteps(builder)
   const { interrupt } = builder.record
   const running =
-    !isCancelComplete || (interrupt !== undefined && snapshot.interrupts.has(interrupt.id) && isInterrupting(snapshot, interrupt))
-  const slot = snapshot.slots.known ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === record.uid) : undefined
+    !isCancelComplete ||
+    (interrupt !== undefined && snapshot.interrupts.has(interrupt.id) && isInterrupting(snapshot, interrupt))
+  const slot = snapshot.slots.known
+    ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === record.uid)
+    : undefined
   const isMarked = cordonState(snapshot.node).marks.has(name)
   if (slot && !running && !isMarked) actions.push({ do: 'releaseSlot', key: `slot/${name}`, slot })
   if (record.orphaned || running) return { record: builder.record, actions, events: [] }
-  if (interrupt) actions.push({ do: 'recordInterrupt', key: `interrupted/${interrupt.id}`, skyhook: name, run: interrupt, records: [] })
+  if (interrupt)
+    actions.push({
+      do: 'recordInterrupt',
+      key: `interrupted/${interrupt.id}`,
+      skyhook: name,
+      run: interrupt,
+      records: [],
+    })
   const { lifecycle: _, published: __, interrupt: ___, ...rest } = builder.record
   return { record: { ...rest, orphaned: true }, actions, events: [{ type: 'orphaned', skyhook: name }] }
 }

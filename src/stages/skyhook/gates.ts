@@ -33,14 +33,21 @@ function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
 }
 
 /** Why a Skyhook may not begin on this node now, before slots are looked at. They gate only the beginning. */
-export function startGate(view: SkyhookView, snapshot: Snapshot, precedingSkyhook: string | undefined): Reason | undefined {
+export function startGate(
+  view: SkyhookView,
+  snapshot: Snapshot,
+  precedingSkyhook: string | undefined,
+): Reason | undefined {
   if (isIgnored(snapshot)) return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true` }
   if (isDisabled(view)) return { reason: 'Disabled', message: `the Skyhook carries the annotation ${disableKey}=true` }
   if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true` }
   const problem = specProblem(view)
   if (problem) return problem
   if (precedingSkyhook !== undefined)
-    return { reason: 'WaitingForPriority', message: `Skyhook ${precedingSkyhook} comes first and is not complete on this node` }
+    return {
+      reason: 'WaitingForPriority',
+      message: `Skyhook ${precedingSkyhook} comes first and is not complete on this node`,
+    }
   if (snapshot.host.state === 'unusable')
     return otherRebootReason(snapshot) ?? { reason: snapshot.host.reason, message: snapshot.host.message }
   const taints = untoleratedTaints(view, snapshot)
@@ -62,8 +69,10 @@ function otherRebootReason({ journal, bootId }: Snapshot): Reason | undefined {
 
 /** Why a begun Skyhook starts nothing new for now; what runs ends and is recorded, slot and cordon stay. */
 export function pauseReason(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
-  if (isIgnored(snapshot)) return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true; begun work is held` }
-  if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true; begun work is held` }
+  if (isIgnored(snapshot))
+    return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true; begun work is held` }
+  if (isPaused(view))
+    return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true; begun work is held` }
   if (snapshot.host.state === 'unusable') return { reason: snapshot.host.reason, message: snapshot.host.message }
   return specProblem(view)
 }

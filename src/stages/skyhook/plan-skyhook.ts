@@ -1,25 +1,27 @@
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
-import type { NodeStatus } from '../../schemas/skyhook.ts'
+import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { isOnlyConditionalInterruptPending } from '../interrupt/pending.ts'
-import { cordonState, disruptionOf, protectedPodsBlocker } from '../drain/drain.ts'
-import type { Disruption, DrainReason, PodWatch } from '../drain/drain.ts'
+import {
+  cordonState,
+  disruptionOf,
+  protectedPodsBlocker,
+  type Disruption,
+  type DrainReason,
+  type PodWatch,
+} from '../drain/drain.ts'
 import { drainPauseReason, isDrainOverdue, drainTimedOut, trackDrain, pauseDrain } from '../drain/drain-timeout.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { newPlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
+import { type PlanBuilder, newPlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { startGate, pauseReason } from './gates.ts'
 import { cancelAll, isInterrupting, stopCanceledSteps } from '../package/cancel.ts'
 import { bootstrapRecord } from './bootstrap.ts'
-import { advanceInterrupt, applyInterruptOutcome } from '../interrupt/run.ts'
-import type { InterruptStatus } from '../interrupt/run.ts'
+import { advanceInterrupt, applyInterruptOutcome, type InterruptStatus } from '../interrupt/run.ts'
 import { advancePackage } from '../package/advance-package.ts'
 import type { PackageState, Permission } from '../model/package-state.ts'
-import type { Reason } from '../model/reasons.ts'
-import { statusFor } from '../model/reasons.ts'
+import { type Reason, statusFor } from '../model/reasons.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { requestSlot, keepSlot, ownSlot, releaseSlot } from './slot.ts'
 import { isMidChange } from '../package/next-stage.ts'
-import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 /** What one selected Skyhook does on this node now. */
@@ -34,7 +36,9 @@ export type SkyhookPlan = {
   readonly watchPods: PodWatch
 }
 
-/** Attempts of one stage after which the slot says `failed` (it is kept all the same while the host is half changed). */
+/**
+ * Attempts of one stage after which the slot says `failed` (it is kept all the same while the host is half changed).
+ */
 const failedPhaseThreshold = 3
 
 export function planSkyhook(
@@ -60,12 +64,16 @@ export function planSkyhook(
   recordUninstallPolicies(builder)
 
   const names = [
-    ...new Set([...Object.keys(view.spec.packages ?? {}), ...Object.values(builder.record.packages).map(({ name }) => name)]),
+    ...new Set([
+      ...Object.keys(view.spec.packages ?? {}),
+      ...Object.values(builder.record.packages).map(({ name }) => name),
+    ]),
   ].sort()
   const isGated = gate !== undefined && !hasBegun // nothing is fetched for work that may not begin
   const states = isGated ? [] : serialOrder(builder, names, advanceAll(builder, names, permission))
   const isDone = isGated ? !hasWork(snapshot, builder, names) : states.every(({ state }) => state === 'complete')
-  if (isDone && activeInterrupt === undefined && builder.record.canceling === undefined) return planComplete(builder, slot)
+  if (isDone && activeInterrupt === undefined && builder.record.canceling === undefined)
+    return planComplete(builder, slot)
 
   startLifecycle(builder, states, mayStart)
   if (!builder.record.lifecycle) return planWaiting(builder, slot, gate, states)
@@ -88,18 +96,33 @@ function advanceAll(builder: PlanBuilder, names: readonly string[], permission: 
 }
 
 /** Of a serial Skyhook the node is not drained for one package while another is at work. */
-function serialOrder({ view, record }: PlanBuilder, names: readonly string[], states: readonly PackageState[]): readonly PackageState[] {
+function serialOrder(
+  { view, record }: PlanBuilder,
+  names: readonly string[],
+  states: readonly PackageState[],
+): readonly PackageState[] {
   if (view.spec.serial !== true) return states
-  const entriesAtWork = Object.values(record.packages).filter(({ state, attempt }) => state === 'in_progress' && attempt !== undefined)
+  const entriesAtWork = Object.values(record.packages).filter(
+    ({ state, attempt }) => state === 'in_progress' && attempt !== undefined,
+  )
   const mustWait = (name: string | undefined): boolean => entriesAtWork.some((entry) => entry.name !== name)
-  return states.map((state, index) => (state.state === 'drain' && mustWait(names[index]) ? { state: 'dependency' } : state))
+  return states.map((state, index) =>
+    state.state === 'drain' && mustWait(names[index]) ? { state: 'dependency' } : state,
+  )
 }
 
 /** What a person's reset or another Skyhook of this name left behind has to end before anything is decided anew. */
 function awaitCanceledWork(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookPlan {
   if (slot) keepSlot(builder, slot, 'working')
   const reason: Reason = { reason: 'Preparing', message: 'waiting for what was begun before to end' }
-  return { builder, status: statusFor(reason.reason, slot !== undefined), reason, complete: false, cordon: 'as-is', watchPods: 'no' }
+  return {
+    builder,
+    status: statusFor(reason.reason, slot !== undefined),
+    reason,
+    complete: false,
+    cordon: 'as-is',
+    watchPods: 'no',
+  }
 }
 
 /** Steps do not start under the interrupt of another Skyhook on this node. */
@@ -112,13 +135,16 @@ const isAnotherInterrupting = (snapshot: Snapshot, view: SkyhookView): boolean =
 function recordUninstallPolicies(builder: PlanBuilder): void {
   for (const entry of Object.values(builder.record.packages)) {
     const spec = builder.view.spec.packages?.[entry.name]
-    if (spec === undefined || entry.retained || JSON.stringify(entry.uninstall) === JSON.stringify(spec.uninstall)) continue
+    if (spec === undefined || entry.retained || JSON.stringify(entry.uninstall) === JSON.stringify(spec.uninstall))
+      continue
     const { uninstall: _, ...rest } = entry
     setEntry(builder, { ...rest, ...(spec.uninstall && { uninstall: spec.uninstall }) })
   }
 }
 
-/** A Skyhook re-created under its name: what is complete stays complete, unfinished work starts over, or is uninstalled. */
+/**
+ * A Skyhook re-created under its name: what is complete stays complete, unfinished work starts over, or is uninstalled.
+ */
 function recordOfSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): SkyhookRecord | undefined {
   if (!record) return undefined
   const { orphaned, ...rest } = record
@@ -133,7 +159,14 @@ function recordOfSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): 
 
 /** In the operator's words: uninstalled as far as the next step is concerned, without having been. */
 function resetEntry(entry: PackageRecord): PackageRecord {
-  const { pendingInterrupt: _, retryAtMs: __, failure: ___, changedKeys: ____, interruptRequirement: _____, ...retained } = entry
+  const {
+    pendingInterrupt: _,
+    retryAtMs: __,
+    failure: ___,
+    changedKeys: ____,
+    interruptRequirement: _____,
+    ...retained
+  } = entry
   return { ...retained, stage: 'uninstall', state: 'skipped', restarts: 0 }
 }
 
@@ -190,7 +223,10 @@ function startLifecycle(builder: PlanBuilder, states: readonly PackageState[], m
   builder.events.push({ type: 'began', skyhook: builder.view.metadata.name, generation })
 }
 
-/** Nothing has started on the host: the slot is asked for once some package is prepared, and given back when it is of no use. */
+/**
+ * Nothing has started on the host: the slot is asked for once some package is prepared, and given back when it is of no
+ * use.
+ */
 function planWaiting(
   builder: PlanBuilder,
   slot: OwnSlot | undefined,
@@ -198,14 +234,17 @@ function planWaiting(
   states: readonly PackageState[],
 ): SkyhookPlan {
   const { snapshot, view } = builder
-  const ready = states.filter((state) => state.state === 'ready' || state.state === 'drain' || state.state === 'interrupt')
+  const ready = states.filter(
+    (state) => state.state === 'ready' || state.state === 'drain' || state.state === 'interrupt',
+  )
   const isPreparing = states.some(({ state }) => state === 'preparing')
   const needsDrain = ready.length > 0 && ready.every((state) => state.state !== 'ready' || state.pendingInterrupt)
   const blocker = needsDrain ? drainBlocker(builder) : undefined
   const gateReason = gate ?? (blocker === 'unknown' ? undefined : blocker)
   if (gateReason === undefined && ready.length > 0 && blocker !== 'unknown') requestSlot(builder, slot, 'working')
   else if (slot && !isPreparing) releaseSlot(builder, slot)
-  if (builder.record.drain?.untilMs !== undefined) requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
+  if (builder.record.drain?.untilMs !== undefined)
+    requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
 
   const reason = gateReason ?? waitingReason(builder, states)
   const watchPods = needsDrain && view.spec.drain?.cordon === 'late' && gate === undefined ? 'any' : 'no'
@@ -217,21 +256,29 @@ const preparingImages: Reason = { reason: 'Preparing', message: 'fetching the pa
 function waitingReason({ snapshot, view }: PlanBuilder, states: readonly PackageState[]): Reason {
   const denial = snapshot.slotDenials.get(view.metadata.name)
   if (states.some(({ state }) => state === 'ready' || state === 'interrupt')) {
-    return { reason: 'WaitingForSlot', message: denial?.message ?? (snapshot.slots.known ? 'asking for a slot' : snapshot.slots.why) }
+    return {
+      reason: 'WaitingForSlot',
+      message: denial?.message ?? (snapshot.slots.known ? 'asking for a slot' : snapshot.slots.why),
+    }
   }
   return reasonOf(states.find((state) => state.state === 'blocked')) ?? preparingImages
 }
 
-/** What keeps the node from being taken out of service: an earlier drain that lasted too long, or protected pods under `cordon: late`. */
+/**
+ * What keeps the node from being taken out of service: an earlier drain that lasted too long, or protected pods under
+ * `cordon: late`.
+ */
 function drainBlocker(builder: PlanBuilder): DrainReason | 'unknown' | undefined {
   const late = protectedPodsBlocker(builder.snapshot, builder.view.spec)
   return drainPauseReason(builder) ?? (late === 'none' ? undefined : late)
 }
 
-const reasonOf = (state: Reason | undefined): Reason | undefined => state && { reason: state.reason, message: state.message }
+const reasonOf = (state: Reason | undefined): Reason | undefined =>
+  state && { reason: state.reason, message: state.message }
 
 const isDrainRequested = (states: readonly PackageState[]): boolean =>
-  states.some(({ state }) => state === 'drain' || state === 'interrupt') && !states.some(({ state }) => state === 'preparing')
+  states.some(({ state }) => state === 'drain' || state === 'interrupt') &&
+  !states.some(({ state }) => state === 'preparing')
 
 type WorkContext = {
   readonly slot: OwnSlot | undefined
@@ -242,8 +289,13 @@ type WorkContext = {
   readonly activeInterrupt: InterruptStatus | undefined
 }
 
-/** Work has begun on the host: it goes on to its end under its slot, whatever priorities, taints or selectors say now. */
-function planWorking(builder: PlanBuilder, { slot, gate, states, disruption, activeInterrupt }: WorkContext): SkyhookPlan {
+/**
+ * Work has begun on the host: it goes on to its end under its slot, whatever priorities, taints or selectors say now.
+ */
+function planWorking(
+  builder: PlanBuilder,
+  { slot, gate, states, disruption, activeInterrupt }: WorkContext,
+): SkyhookPlan {
   const isFree = gate === undefined && slot?.confirmed === true
   const isDrainDue = isDrainRequested(states) || states.some(({ state }) => state === 'interrupt') // an interrupt owed waits for nobody's image
   const blocker = isDrainDue ? drainBlocker(builder) : undefined
@@ -268,7 +320,11 @@ function planWorking(builder: PlanBuilder, { slot, gate, states, disruption, act
   if (slot && why) return yieldSlot(builder, slot, why)
   if (isFree && isDraining) requestEvictions(builder, disruption)
 
-  keepSlot(builder, slot, phaseOf(builder, interruptStatus, isDraining && !disruption.isDrained ? disruption.phase : undefined))
+  keepSlot(
+    builder,
+    slot,
+    phaseOf(builder, interruptStatus, isDraining && !disruption.isDrained ? disruption.phase : undefined),
+  )
   const gateReason = isGoingDown(builder, interruptStatus) ? undefined : gate
   const reason =
     gateReason ??
@@ -286,9 +342,13 @@ function planWorking(builder: PlanBuilder, { slot, gate, states, disruption, act
   return { builder, status, ...(reason && { reason }), complete: false, cordon: isDraining ? 'on' : 'as-is', watchPods }
 }
 
-/** The bus ends before the agent does when the host goes down for a reboot of ours: that is no trouble of the host's. */
+/**
+ * The bus ends before the agent does when the host goes down for a reboot of ours: that is no trouble of the host's.
+ */
 const isGoingDown = ({ snapshot }: PlanBuilder, interruptStatus: InterruptStatus): boolean =>
-  snapshot.host.state === 'unusable' && interruptStatus.state === 'running' && interruptStatus.run.interrupt.type === 'reboot'
+  snapshot.host.state === 'unusable' &&
+  interruptStatus.state === 'running' &&
+  interruptStatus.run.interrupt.type === 'reboot'
 
 const isHalfChanged = ({ record }: PlanBuilder): boolean =>
   record.canceling !== undefined ||
@@ -305,8 +365,13 @@ type DrainContext = {
   readonly reason: DrainReason | undefined
 }
 
-/** Why a node on which nothing is half changed gives its slot back: nothing can start, or its drain has lasted too long. */
-function yieldReason(builder: PlanBuilder, { isDrainDue, isDraining, blocker, blocked, reason }: DrainContext): Reason | undefined {
+/**
+ * Why a node on which nothing is half changed gives its slot back: nothing can start, or its drain has lasted too long.
+ */
+function yieldReason(
+  builder: PlanBuilder,
+  { isDrainDue, isDraining, blocker, blocked, reason }: DrainContext,
+): Reason | undefined {
   if (!isDrainDue) return reasonOf(blocked)
   if (!isDraining) return blocker
   if (!reason || !drainTimedOut(builder)) return undefined
@@ -329,11 +394,13 @@ function requestEvictions(builder: PlanBuilder, { evict, recheckAtMs }: Disrupti
     return
   }
   const isForced = drain?.onTimeout === 'delete' && isDrainOverdue(builder)
-  for (const pod of evict) builder.actions.push({ do: 'evict', key: `evict/${pod.metadata.uid}`, pod, ...(isForced && { delete: true }) })
+  for (const pod of evict)
+    builder.actions.push({ do: 'evict', key: `evict/${pod.metadata.uid}`, pod, ...(isForced && { delete: true }) })
 }
 
 function phaseOf(builder: PlanBuilder, interruptStatus: InterruptStatus, drainPhase: SlotPhase | undefined): SlotPhase {
-  if (interruptStatus.state === 'running') return interruptStatus.run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting'
+  if (interruptStatus.state === 'running')
+    return interruptStatus.run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting'
   if (Object.values(builder.record.packages).some(({ restarts }) => restarts >= failedPhaseThreshold)) return 'failed'
   return drainPhase ?? 'working'
 }

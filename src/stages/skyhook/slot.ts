@@ -1,6 +1,5 @@
 import { cordonState } from '../drain/drain.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import { requeueAt } from '../model/plan-builder.ts'
+import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
 

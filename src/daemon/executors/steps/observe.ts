@@ -1,12 +1,10 @@
 import type { BusConnection } from '../../../host/dbus/reconnecting.ts'
 import { readBootId } from '../../../host/identity.ts'
-import { readStepNote } from '../../../host/step/files.ts'
-import type { StepHost } from '../../../host/step/files.ts'
+import { readStepNote, type StepHost } from '../../../host/step/files.ts'
 import { observeStepUnit } from '../../../host/step/observe.ts'
 import { failureTail } from '../../../packages/step/log-tail.ts'
 import type { LogFiles } from '../../../packages/step/log-files.ts'
-import { openSteps } from '../../../schemas/journal.ts'
-import type { StepAttempt } from '../../../schemas/journal.ts'
+import { openSteps, type StepAttempt } from '../../../schemas/journal.ts'
 import type { State } from '../../state/state.ts'
 
 /** Signals can be lost with a bus; whatever runs is looked at this often sharingNodesOf. */
@@ -14,7 +12,9 @@ const observeIntervalMs = 10_000
 /** A host that has not gone down within this was not going to. */
 const maxShutdownMs = 300_000
 
-/** Where an attempt writes, and what must not be quoted from there; kept on the host for whichever agent sees its end. */
+/**
+ * Where an attempt writes, and what must not be quoted from there; kept on the host for whichever agent sees its end.
+ */
 export type StepLogNote = { readonly files: LogFiles; readonly secrets: readonly string[] }
 
 /** Keeps the state's knowledge of the step attempts that the journal has open. */
@@ -25,7 +25,12 @@ export type StepObserver = {
   close(): void
 }
 
-export function createStepObserver(host: StepHost, connection: BusConnection, state: State, wake: () => void): StepObserver {
+export function createStepObserver(
+  host: StepHost,
+  connection: BusConnection,
+  state: State,
+  wake: () => void,
+): StepObserver {
   const shutdownSinceMs = new Map<string, number>()
 
   async function observe(step: StepAttempt): Promise<void> {
@@ -34,7 +39,8 @@ export function createStepObserver(host: StepHost, connection: BusConnection, st
     if (previous?.state === 'ended') return
     if (observed.state === 'absent' && previous?.state === 'absent') return // with the startBlocker, until it is started
     if (observed.state !== 'ended') state.attempts.set(step.id, { state: observed.state })
-    else if (observed.isHostStopping && step.bootId === state.bootId && isGoingDown(step)) state.attempts.set(step.id, { state: 'running' })
+    else if (observed.isHostStopping && step.bootId === state.bootId && isGoingDown(step))
+      state.attempts.set(step.id, { state: 'running' })
     else {
       const failed = observed.result.outcome !== 'exited' || observed.result.code !== 0
       const logTail = failed ? await tailOfAttempt(step) : undefined
@@ -54,7 +60,10 @@ export function createStepObserver(host: StepHost, connection: BusConnection, st
     return await failureTail(host.root, files, secrets)
   }
 
-  /** Whatever the shutdown of the host ended is judged in the next boot; a shutdown that was called off counts after a while. */
+  /**
+   * Whatever the shutdown of the host ended is judged in the next boot; a shutdown that was called off counts after a
+   * while.
+   */
   function isGoingDown(step: StepAttempt): boolean {
     const sinceMs = shutdownSinceMs.get(step.id) ?? Date.now()
     shutdownSinceMs.set(step.id, sinceMs)

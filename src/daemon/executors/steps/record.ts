@@ -1,18 +1,14 @@
-import { readStepNote, stepFiles } from '../../../host/step/files.ts'
-import type { StepHost } from '../../../host/step/files.ts'
+import { readStepNote, stepFiles, type StepHost } from '../../../host/step/files.ts'
 import { forgetStepUnit } from '../../../host/step/start.ts'
 import { collectCopyDirs } from '../../../packages/install/copy-dir.ts'
 import { publishCheckResults, publishStepFlag, removeStepFlags } from '../../../packages/operator-compat/flags.ts'
 import { recordVersion } from '../../../packages/operator-compat/history.ts'
-import type { HostFolders } from '../../../packages/layout.ts'
-import { copyDir, stateDir } from '../../../packages/layout.ts'
-import { tailOf } from '../../../packages/step/log-tail.ts'
-import type { TailLimits } from '../../../packages/step/log-tail.ts'
+import { type HostFolders, copyDir, stateDir } from '../../../packages/layout.ts'
+import { tailOf, type TailLimits } from '../../../packages/step/log-tail.ts'
 import { packageLogDir, pruneLogs, temporaryLogFiles } from '../../../packages/step/log-files.ts'
 import { rootDirRecordFile, uninstallRootDir } from '../../../packages/install/root-dir.ts'
 import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
-import { isCheck } from '../../../schemas/package-config.ts'
-import type { Mode } from '../../../schemas/package-config.ts'
+import { isCheck, type Mode } from '../../../schemas/package-config.ts'
 import type { Action } from '../../../stages/model/plan.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -23,7 +19,10 @@ import type { StepLogNote } from './observe.ts'
 /** Printed of each stream of a step. A log is for reading; the whole is in the file. */
 const logTailLimits: TailLimits = { lines: 1_000, characters: 64 * 1024 }
 
-/** What is on the host for people and for the way back to the operator: published copies of the journal, which stays the truth. */
+/**
+ * What is on the host for people and for the way back to the operator: published copies of the journal, which stays the
+ * truth.
+ */
 export type StepRecords = {
   recordStep(action: Extract<Action, { do: 'recordStep' }>): Promise<void>
   /** Removes a step's unit, its record, its secrets and what was not to be kept of its output. */
@@ -82,10 +81,17 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
     await publishCheckResults(root, stateDir(folders, skyhook), mode, results)
   }
 
-  async function cleanUp({ skyhook, name, config, checks, passedAtMs }: Extract<Action, { do: 'cleanUp' }>): Promise<void> {
+  async function cleanUp({
+    skyhook,
+    name,
+    config,
+    checks,
+    passedAtMs,
+  }: Extract<Action, { do: 'cleanUp' }>): Promise<void> {
     const dir = stateDir(folders, skyhook)
     const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
-    if (kept.length > 0) log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
+    if (kept.length > 0)
+      log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
     await publishChecks(skyhook, 'uninstall-check', checks)
     await removeStepFlags(root, dir, config)
     await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtMs)
@@ -116,7 +122,10 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
         await cleanUp(action)
         state.cleanUps.set(action.requestId, { state: 'done' })
       } catch (error) {
-        state.cleanUps.set(action.requestId, { state: 'failed', message: error instanceof Error ? error.message : String(error) })
+        state.cleanUps.set(action.requestId, {
+          state: 'failed',
+          message: error instanceof Error ? error.message : String(error),
+        })
         throw error
       }
     },
@@ -128,7 +137,8 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
         const { uid, packages } = state.journal.skyhooks[skyhook] ?? { uid: '', packages: {} }
         return Object.values(packages).some(
           ({ name, version, work }) =>
-            work !== undefined && path === copyDir(folders, { skyhook, skyhookUid: uid, generation: work.generation, name, version }),
+            work !== undefined &&
+            path === copyDir(folders, { skyhook, skyhookUid: uid, generation: work.generation, name, version }),
         )
       }
       for (const skyhook of Object.keys(state.journal.skyhooks)) {

@@ -80,15 +80,28 @@ const flags = (): string[] => {
 describe('what an agent left unwritten when it died', () => {
   test('of a stage that the journal has as complete: flags, the summary of its checks, history', async () => {
     await repair(entry({}), { work: '1.0.0' })
-    expect(flags()).toEqual(['apply-check_ALL_CHECKED', 'check_results', 'probe/1.0.0/one.sh_W11fWzBd', 'probe/1.0.0/two.sh_W11fWzBd'])
-    expect(JSON.parse(readFileSync(join(mount, state, 'history/probe.json'), 'utf8'))).toMatchObject({ 'current-version': '1.0.0' })
+    expect(flags()).toEqual([
+      'apply-check_ALL_CHECKED',
+      'check_results',
+      'probe/1.0.0/one.sh_W11fWzBd',
+      'probe/1.0.0/two.sh_W11fWzBd',
+    ])
+    expect(JSON.parse(readFileSync(join(mount, state, 'history/probe.json'), 'utf8'))).toMatchObject({
+      'current-version': '1.0.0',
+    })
   })
 
   test('of steps that ended in a stage that goes on: their flags alone', async () => {
     const attemptFields = { mode: 'apply', bootId: 'b', unit: 'u', startedAtMs: 0 }
     const steps = [
       { ...attemptFields, id: '1', index: 0, path: 'one.sh', result: { result: 'ok', endedAtMs: 1 } as const },
-      { ...attemptFields, id: '2', index: 1, path: 'two.sh', result: { result: 'failed', endedAtMs: 1, message: 'no' } as const },
+      {
+        ...attemptFields,
+        id: '2',
+        index: 1,
+        path: 'two.sh',
+        result: { result: 'failed', endedAtMs: 1, message: 'no' } as const,
+      },
     ]
     await repair(entry({ state: 'erroring', attempt: { number: 1, startedAtMs: 0, inputs: '', steps } }), {})
     expect(flags()).toEqual(['probe/1.0.0/one.sh_W11fWzBd'])
@@ -115,19 +128,24 @@ describe('what an agent left unwritten when it died', () => {
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(history)
   })
 
-  test.each(['2.0.0', 'uninstalled'])('is not added where another package of the same image was the last to write: %s', async (last) => {
-    const history = [last, '1.0.0'].map((version) => ({ version, time: '' }))
-    writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
-    const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
-    await repair(entry({ stage: 'config' }), { work: '1.0.0', other: last })
-    expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
-  })
+  test.each(['2.0.0', 'uninstalled'])(
+    'is not added where another package of the same image was the last to write: %s',
+    async (last) => {
+      const history = [last, '1.0.0'].map((version) => ({ version, time: '' }))
+      writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
+      const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
+      await repair(entry({ stage: 'config' }), { work: '1.0.0', other: last })
+      expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
+    },
+  )
 
   test('is not added where another package of the same image is being uninstalled, and that is on record already', async () => {
     const history = ['uninstalled', '1.0.0', '3.0.0'].map((version) => ({ version, time: '' }))
     writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': 'uninstalled', history }))
     const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
-    const uninstalling = { 'old|3.0.0': { ...entry({ name: 'old', version: '3.0.0', stage: 'uninstall', state: 'in_progress' }) } }
+    const uninstalling = {
+      'old|3.0.0': { ...entry({ name: 'old', version: '3.0.0', stage: 'uninstall', state: 'in_progress' }) },
+    }
     await repair(entry({ stage: 'config' }), { work: '1.0.0', old: '3.0.0' }, uninstalling)
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
   })
@@ -150,9 +168,9 @@ describe('what an agent left unwritten when it died', () => {
     writeHostFile(`${state}/work-1.0.0-u-1/skyhook_dir/run.sh.0123456789ab.tmp`, '')
     writeHostFile(`${state}/work-1.0.0-u-1/skyhook_dir/theirs.tmp`, '')
     await repair(undefined, {})
-    expect(readdirSync(join(mount, state), { recursive: true }).filter((path) => String(path).endsWith('.tmp'))).toEqual([
-      'work-1.0.0-u-1/skyhook_dir/theirs.tmp',
-    ])
+    expect(
+      readdirSync(join(mount, state), { recursive: true }).filter((path) => String(path).endsWith('.tmp')),
+    ).toEqual(['work-1.0.0-u-1/skyhook_dir/theirs.tmp'])
   })
 
   test('cannot be told without the content of its image, and is left', async () => {

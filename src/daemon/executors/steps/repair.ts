@@ -8,11 +8,16 @@ import {
   publishStepFlag,
 } from '../../../packages/operator-compat/flags.ts'
 import { readHistory, recordVersion } from '../../../packages/operator-compat/history.ts'
-import { resourceId, stateDir } from '../../../packages/layout.ts'
-import type { HostFolders } from '../../../packages/layout.ts'
+import { resourceId, stateDir, type HostFolders } from '../../../packages/layout.ts'
 import type { Journal, PackageRecord, PackageWork, SkyhookRecord } from '../../../schemas/journal.ts'
-import { checkOf, isCheck } from '../../../schemas/package-config.ts'
-import type { Mode, PackageConfig, Stage, Step } from '../../../schemas/package-config.ts'
+import {
+  checkOf,
+  isCheck,
+  type Mode,
+  type PackageConfig,
+  type Stage,
+  type Step,
+} from '../../../schemas/package-config.ts'
 
 export type RepairPorts = {
   readonly root: HostRoot
@@ -23,13 +28,15 @@ export type RepairPorts = {
 }
 
 /**
- * Writes what an agent that died right after its journal left unwritten of the copies for people: flags, the checks' summary and
- * history of the last that each package did. What is there stays as it is.
+ * Writes what an agent that died right after its journal left unwritten of the copies for people: flags, the checks'
+ * summary and history of the last that each package did. What is there stays as it is.
+ * /
  */
 export async function repairRecords(ports: RepairPorts, { skyhooks }: Journal): Promise<void> {
   for (const [skyhook, record] of Object.entries(skyhooks)) {
     await removeTemporaries(ports.root, stateDir(ports.folders, skyhook))
-    for (const entry of Object.values(record.packages)) if (entry.work) await repairEntry(ports, skyhook, record, entry, entry.work)
+    for (const entry of Object.values(record.packages))
+      if (entry.work) await repairEntry(ports, skyhook, record, entry, entry.work)
   }
 }
 
@@ -68,8 +75,11 @@ async function repairEntry(
   if (lastInterrupt && wasInterrupted(entry) && !(await hasInterruptFlags(root, state, id, lastInterrupt)))
     await publishInterruptFlags(root, state, id, lastInterrupt, nowMs)
   if (installedVersions[entry.name] !== packageVersion) return
-  // packages of one image share a history: another's version may be on top, or that another was, or is being, uninstalled
-  const isUninstalling = Object.values(packages).some(({ stage, state }) => stage === 'uninstall' && state !== 'skipped')
+  // packages of one image share a history: another's version may be on top, or that another was, or is being,
+  // uninstalled
+  const isUninstalling = Object.values(packages).some(
+    ({ stage, state }) => stage === 'uninstall' && state !== 'skipped',
+  )
   const current = new Set([...Object.values(installedVersions), ...(isUninstalling ? ['uninstalled'] : [])])
   const history = await readHistory(root, state, packageName)
   const isRecorded =

@@ -4,11 +4,19 @@ import type { StepUnitRequest } from '../../../host/step/start.ts'
 import { whyNotExecutable } from '../../../packages/step/load-package.ts'
 import { durationMs } from '../../../schemas/duration.ts'
 import { composeStep, isSwitchedOn } from '../../../packages/step/environment.ts'
-import type { HostFolders, PackageInstance } from '../../../packages/layout.ts'
-import { copyDir, scriptsDir } from '../../../packages/layout.ts'
-import { claimLogFiles, ensureTemporaryLogFolder, packageLogDir, temporaryLogFiles } from '../../../packages/step/log-files.ts'
-import type { FieldValues, ReferencePort } from '../../../packages/step/references.ts'
-import { formatMissing, resolveReferences } from '../../../packages/step/references.ts'
+import { type HostFolders, type PackageInstance, copyDir, scriptsDir } from '../../../packages/layout.ts'
+import {
+  claimLogFiles,
+  ensureTemporaryLogFolder,
+  packageLogDir,
+  temporaryLogFiles,
+} from '../../../packages/step/log-files.ts'
+import {
+  type FieldValues,
+  type ReferencePort,
+  formatMissing,
+  resolveReferences,
+} from '../../../packages/step/references.ts'
 import { limitsOf, stepUnitRequest } from '../../../packages/step/unit-request.ts'
 import type { Mode } from '../../../schemas/package-config.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
@@ -30,17 +38,24 @@ export type RequestPorts = {
   readonly references: ReferencePort
   readonly fields: FieldValues
   /** Runs once the package's files are needed; the answer of stage-files.ts. */
-  readonly prepareFiles: () => Promise<{ readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }>
+  readonly prepareFiles: () => Promise<
+    { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
+  >
 }
 
 /** What a disk says that is full or failing: it is not the step's fault, and passes. */
 const diskErrors = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
 
 /**
- * From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed. Rejects when the API
- * server does not answer.
+ * From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed.
+ * Rejects when the API server does not answer.
+ * /
  */
-export async function buildStepRequest(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuildOutcome> {
+export async function buildStepRequest(
+  ports: RequestPorts,
+  instance: PackageInstance,
+  action: StartStep,
+): Promise<BuildOutcome> {
   try {
     return await build(ports, instance, action)
   } catch (error) {
@@ -54,7 +69,12 @@ export async function buildStepRequest(ports: RequestPorts, instance: PackageIns
 async function build(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuildOutcome> {
   const { root, folders } = ports
   const { attempt, spec, step, config } = action
-  const resolved = await resolveReferences({ env: spec.env ?? [], resources: spec.resources, fields: ports.fields, port: ports.references })
+  const resolved = await resolveReferences({
+    env: spec.env ?? [],
+    resources: spec.resources,
+    fields: ports.fields,
+    port: ports.references,
+  })
   if (resolved.outcome === 'missing') return refused(formatMissing(resolved.references))
   if (resolved.outcome === 'invalid') return refused(resolved.problems.join('; '))
   const { previousVersion } = action
@@ -68,12 +88,15 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
     previousVersion,
   })
   if (composed.outcome === 'missing') {
-    return refused(`the environment lacks ${composed.variables.join(', ')}, which the step's arguments name: set it in the package's env`)
+    return refused(
+      `the environment lacks ${composed.variables.join(', ')}, which the step's arguments name: set it in the package's env`,
+    )
   }
   const limits = limitsOf(spec.resources)
   if (limits.outcome === 'invalid') return refused(limits.problems.join('; '))
   const timeoutMs = remainingMs(action)
-  if (timeoutMs !== undefined && timeoutMs <= 0) return refused(`no time of the package's stageTimeout ${spec.stageTimeout} is left`)
+  if (timeoutMs !== undefined && timeoutMs <= 0)
+    return refused(`no time of the package's stageTimeout ${spec.stageTimeout} is left`)
 
   const keepsLogs = isSwitchedOn(resolved.variables, 'SKYHOOK_AGENT_WRITE_LOGS', true)
   const [files, prepared, isSelinuxEnforcing] = await Promise.all([

@@ -4,8 +4,7 @@ import type { StepHost } from '../../../host/step/files.ts'
 import { startStepUnit, stopStepUnit } from '../../../host/step/start.ts'
 import type { Units } from '../../../host/systemd/units.ts'
 import { publishStart } from '../../../packages/operator-compat/flags.ts'
-import type { HostFolders, PackageInstance } from '../../../packages/layout.ts'
-import { stateDir } from '../../../packages/layout.ts'
+import { type HostFolders, type PackageInstance, stateDir } from '../../../packages/layout.ts'
 import type { ReferencePort } from '../../../packages/step/references.ts'
 import type { StepAttempt } from '../../../schemas/journal.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
@@ -15,8 +14,7 @@ import type { Settings } from '../../settings/settings.ts'
 import type { State } from '../../state/state.ts'
 import { ensureStageFiles } from './stage-files.ts'
 import { createStepObserver } from './observe.ts'
-import { createStepRecords } from './record.ts'
-import type { StepRecords } from './record.ts'
+import { createStepRecords, type StepRecords } from './record.ts'
 import { buildStepRequest } from './request.ts'
 
 /** Steps of packages on the host: started once, found again, stopped, put on record. */
@@ -85,7 +83,9 @@ export function createStepRunner(ports: StepPorts): StepRunner {
           references: ports.references,
           fields: { nodeName, hostIp, namespace },
           prepareFiles: async () =>
-            action.needsCopyDir ? await ensureStageFiles(root, folders, { store, state }, instance, action) : { outcome: 'ready' },
+            action.needsCopyDir
+              ? await ensureStageFiles(root, folders, { store, state }, instance, action)
+              : { outcome: 'ready' },
         },
         instance,
         action,
@@ -101,7 +101,8 @@ export function createStepRunner(ports: StepPorts): StepRunner {
         return
       }
       const { kind, message, isUnitNameTaken } = started.error
-      if (isUnitNameTaken) state.attempts.set(attempt.id, { state: 'ended', end: { outcome: 'unknown', detail: message } })
+      if (isUnitNameTaken)
+        state.attempts.set(attempt.id, { state: 'ended', end: { outcome: 'unknown', detail: message } })
       else if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, message)
       else {
         // Not the step's fault: the steps before it must not run again for it.

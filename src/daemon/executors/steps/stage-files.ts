@@ -1,8 +1,7 @@
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import { missingConfigFiles, stepPaths } from '../../../packages/step/load-package.ts'
 import { ensureCopyDir } from '../../../packages/install/copy-dir.ts'
-import type { HostFolders, PackageInstance } from '../../../packages/layout.ts'
-import { copyDir } from '../../../packages/layout.ts'
+import { type HostFolders, type PackageInstance, copyDir } from '../../../packages/layout.ts'
 import { nodeMetadata } from '../../../packages/install/node-metadata.ts'
 import { installRootDir, rootDirRecordFile } from '../../../packages/install/root-dir.ts'
 import type { Mode } from '../../../schemas/package-config.ts'
@@ -13,8 +12,9 @@ import { version } from '../../settings/version.ts'
 export type StageFiles = { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
 
 /**
- * Puts on the host what a stage finds there: the copy dir with its configuration and the node's facts, and the package's
- * root_dir over the host's root. Once per stage: steps may change what they find. Rejects when the disk does.
+ * Puts on the host what a stage finds there: the copy dir with its configuration and the node's facts, and the
+ * package's root_dir over the host's root. Once per stage: steps may change what they find. Rejects when the disk does.
+ * /
  */
 export async function ensureStageFiles(
   root: HostRoot,
@@ -41,6 +41,7 @@ export async function ensureStageFiles(
     if (installed.outcome === 'conflict') return { outcome: 'refused', why: installed.problems.join('; ') }
   }
   const missing = await missingConfigFiles(root, dir, config, attempt.mode as Mode)
-  if (missing.length > 0) return { outcome: 'refused', why: `the package expects ${missing.join(', ')} in the configMap of the Skyhook` }
+  if (missing.length > 0)
+    return { outcome: 'refused', why: `the package expects ${missing.join(', ')} in the configMap of the Skyhook` }
   return { outcome: 'ready' }
 }

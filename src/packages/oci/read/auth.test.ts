@@ -6,7 +6,12 @@ describe('WWW-Authenticate', () => {
     ['Basic realm="lab"', [{ scheme: 'basic', params: { realm: 'lab' } }]],
     [
       'Bearer realm="https://auth.example/token",service="r",scope="repository:a/b:pull,push"',
-      [{ scheme: 'bearer', params: { realm: 'https://auth.example/token', service: 'r', scope: 'repository:a/b:pull,push' } }],
+      [
+        {
+          scheme: 'bearer',
+          params: { realm: 'https://auth.example/token', service: 'r', scope: 'repository:a/b:pull,push' },
+        },
+      ],
     ],
     [
       'BASIC realm=lab , Bearer Realm = "x" ,error="a \\"b\\""',

@@ -15,7 +15,8 @@ export function parseChallenges(header: string): Challenge[] {
     const [, name, quoted, unquoted, scheme] = match
     if (scheme !== undefined) challenges.push({ scheme: scheme.toLowerCase(), params: {} })
     const current = challenges.at(-1)
-    if (name !== undefined && current !== undefined) current.params[name.toLowerCase()] = quoted?.replace(/\\(.)/g, '$1') ?? unquoted ?? ''
+    if (name !== undefined && current !== undefined)
+      current.params[name.toLowerCase()] = quoted?.replace(/\\(.)/g, '$1') ?? unquoted ?? ''
   }
   return challenges
 }
@@ -31,18 +32,27 @@ export type LoginContext = {
 }
 
 /**
- * The value of `Authorization` that answers a 401: a token of the registry's token server (asked for with the login, or anonymously:
- * public images need one too), else Basic. Undefined where there is nothing to answer with.
+ * The value of `Authorization` that answers a 401: a token of the registry's token server (asked for with the login, or
+ * anonymously: public images need one too), else Basic. Undefined where there is nothing to answer with.
  * @throws ImageError with the token server's words
+ * /
  */
-export async function authorize(challenges: readonly Challenge[], context: LoginContext, signal: AbortSignal): Promise<string | undefined> {
+export async function authorize(
+  challenges: readonly Challenge[],
+  context: LoginContext,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const bearer = challenges.find(({ scheme }) => scheme === 'bearer')
   if (bearer !== undefined) return `Bearer ${await fetchToken(bearer, context, signal)}`
   const { login } = context
-  return challenges.some(({ scheme }) => scheme === 'basic') && login?.kind === 'password' ? basicAuthorization(login) : undefined
+  return challenges.some(({ scheme }) => scheme === 'basic') && login?.kind === 'password'
+    ? basicAuthorization(login)
+    : undefined
 }
 
-/** The distribution project's token protocol: GET with Basic, or an OAuth2 POST where all we have is a refresh token. */
+/**
+ * The distribution project's token protocol: GET with Basic, or an OAuth2 POST where all we have is a refresh token.
+ */
 async function fetchToken({ params }: Challenge, context: LoginContext, signal: AbortSignal): Promise<string> {
   const { transport, trust, login } = context
   const realm = URL.parse(params['realm'] ?? '')
@@ -75,7 +85,8 @@ async function fetchToken({ params }: Challenge, context: LoginContext, signal: 
 
   const text = await readBody(response, maxTokenBytes, signal)
   const token = parseToken(text.toString('utf8'))
-  if (token === undefined) throw new ImageError('bad-response', `${realm.host}: the token server's answer holds no token`)
+  if (token === undefined)
+    throw new ImageError('bad-response', `${realm.host}: the token server's answer holds no token`)
   return token
 }
 

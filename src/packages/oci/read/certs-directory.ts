@@ -2,7 +2,9 @@ import { isAbsolute, join } from 'node:path'
 import { ImageError } from '../errors.ts'
 import { parseToml, type TomlTable, type TomlValue } from './hosts-toml.ts'
 
-/** Reading files of the host, wherever its root is mounted; links resolve inside it. Undefined: there is no such file. */
+/**
+ * Reading files of the host, wherever its root is mounted; links resolve inside it. Undefined: there is no such file.
+ */
 export type HostFiles = {
   readText(path: string): Promise<string | undefined>
   /** Names in a directory. */
@@ -26,11 +28,17 @@ export type HostEntry = {
 export const allCapabilities: readonly Capability[] = ['pull', 'resolve', 'push']
 
 /**
- * What containerd on this host knows about a registry: mirrors in order, the registry itself last. Undefined where neither a directory
- * of its own nor `_default` says anything. Directory names and meaning as in containerd's documentation of registry hosts.
+ * What containerd on this host knows about a registry: mirrors in order, the registry itself last. Undefined where
+ * neither a directory of its own nor `_default` says anything. Directory names and meaning as in containerd's
+ * documentation of registry hosts.
  * @throws ImageError misconfigured, naming file and line
+ * /
  */
-export async function readCertsDirectory(root: string, host: string, files: HostFiles): Promise<HostEntry[] | undefined> {
+export async function readCertsDirectory(
+  root: string,
+  host: string,
+  files: HostFiles,
+): Promise<HostEntry[] | undefined> {
   for (const name of new Set([host.replace(/:(\d+)$/, '_$1_'), host, '_default'])) {
     const directory = join(root, name)
     const text = await files.readText(join(directory, 'hosts.toml'))
@@ -55,10 +63,14 @@ async function readHostsFile(text: string, directory: string, files: HostFiles):
     }
     const rootHeaders = tables.find((table) => table.path.length === 1 && table.path[0] === 'header')
     if (head !== undefined)
-      entries.push(await readEntry(readOptionalString(head.values.get('server'), 'server'), head, rootHeaders, directory, files))
+      entries.push(
+        await readEntry(readOptionalString(head.values.get('server'), 'server'), head, rootHeaders, directory, files),
+      )
     return entries
   } catch (error) {
-    throw new ImageError('misconfigured', `${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new ImageError('misconfigured', `${path}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    })
   }
 }
 
@@ -87,12 +99,18 @@ async function readEntry(
     ),
     skipVerify: boolean(values.get('skip_verify'), 'skip_verify'),
     overridePath: boolean(values.get('override_path'), 'override_path'),
-    headers: Object.fromEntries([...(header?.values ?? [])].map(([name, value]) => [name.toLowerCase(), readStrings(value, name)])),
+    headers: Object.fromEntries(
+      [...(header?.values ?? [])].map(([name, value]) => [name.toLowerCase(), readStrings(value, name)]),
+    ),
   }
 }
 
 /** Docker's older layout: `*.crt` are authorities, `x.cert` and `x.key` a client's pair. */
-async function readLooseCertificates(names: readonly string[], directory: string, files: HostFiles): Promise<HostEntry> {
+async function readLooseCertificates(
+  names: readonly string[],
+  directory: string,
+  files: HostFiles,
+): Promise<HostEntry> {
   const read = async (name: string) => (await files.readText(join(directory, name))) ?? ''
   const sorted = [...names].sort()
   const clients = sorted.filter((name) => name.endsWith('.cert') && names.includes(name.replace(/cert$/, 'key')))
@@ -100,7 +118,9 @@ async function readLooseCertificates(names: readonly string[], directory: string
     address: undefined,
     capabilities: allCapabilities,
     ca: await Promise.all(sorted.filter((name) => name.endsWith('.crt')).map(read)),
-    client: await Promise.all(clients.map(async (name) => ({ cert: await read(name), key: await read(name.replace(/cert$/, 'key')) }))),
+    client: await Promise.all(
+      clients.map(async (name) => ({ cert: await read(name), key: await read(name.replace(/cert$/, 'key')) })),
+    ),
     skipVerify: false,
     overridePath: false,
     headers: {},
@@ -131,7 +151,8 @@ function readPairs(value: TomlValue | undefined): [cert: string, key: string][] 
   return items.map((item: TomlValue): [string, string] => {
     if (typeof item === 'string') return [item, item]
     const [cert, key, ...more] = readStrings(item, 'client')
-    if (cert === undefined || key === undefined || more.length > 0) throw new Error('client holds something that is no pair')
+    if (cert === undefined || key === undefined || more.length > 0)
+      throw new Error('client holds something that is no pair')
     return [cert, key]
   })
 }

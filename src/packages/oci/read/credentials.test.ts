@@ -44,7 +44,10 @@ describe('the login for a repository', () => {
 
   test('a password may hold colons, and plain fields beat auth', () => {
     expect(read({ r: auth('u', 'a:b') })[0]?.login).toMatchObject({ username: 'u', password: 'a:b' })
-    expect(read({ r: { username: 'x', password: 'y', ...auth('u') } })[0]?.login).toMatchObject({ username: 'x', password: 'y' })
+    expect(read({ r: { username: 'x', password: 'y', ...auth('u') } })[0]?.login).toMatchObject({
+      username: 'x',
+      password: 'y',
+    })
   })
 })
 

@@ -14,9 +14,11 @@ export type Login =
   | { readonly kind: 'identity-token'; readonly token: string } // an OAuth2 refresh token, as `docker login` stores for some registries
 
 /**
- * Reads the value of a `kubernetes.io/dockerconfigjson` Secret. Entries without any login are left out (credential helpers leave them).
+ * Reads the value of a `kubernetes.io/dockerconfigjson` Secret. Entries without any login are left out (credential
+ * helpers leave them).
  * @param source names the Secret in errors; values never appear in them
  * @throws ImageError misconfigured
+ * /
  */
 export function parseDockerConfig(json: string, source: string): Credential[] {
   const refuse = (why: string): never => {
@@ -42,14 +44,16 @@ export function parseDockerConfig(json: string, source: string): Credential[] {
 }
 
 /**
- * The login for a repository: the longest matching key wins, of equals the first. A key matches whole path components, so that one
- * for `r.example/team` is not sent for `r.example/team-b`.
+ * The login for a repository: the longest matching key wins, of equals the first. A key matches whole path components,
+ * so that one for `r.example/team` is not sent for `r.example/team-b`.
+ * /
  */
 export function findLogin(credentials: readonly Credential[], host: string, repository: string): Login | undefined {
   const components = repository.split('/')
   let bestMatch: Credential | undefined
   for (const candidate of credentials) {
-    const isMatch = hostMatches(candidate.host, host) && candidate.path.every((component, index) => component === components[index])
+    const isMatch =
+      hostMatches(candidate.host, host) && candidate.path.every((component, index) => component === components[index])
     if (isMatch && (bestMatch === undefined || candidate.path.length > bestMatch.path.length)) bestMatch = candidate
   }
   return bestMatch?.login
@@ -58,7 +62,8 @@ export function findLogin(credentials: readonly Credential[], host: string, repo
 function readLogin(entry: Record<string, unknown>): Login | 'malformed' | undefined {
   const { identitytoken, username, password, auth } = entry
   if (typeof identitytoken === 'string' && identitytoken !== '') return { kind: 'identity-token', token: identitytoken }
-  if (typeof username === 'string' && username !== '' && typeof password === 'string') return { kind: 'password', username, password }
+  if (typeof username === 'string' && username !== '' && typeof password === 'string')
+    return { kind: 'password', username, password }
   if (typeof auth !== 'string' || auth === '') return undefined
   const decoded = Buffer.from(auth, 'base64').toString('utf8').replaceAll('\0', '') // some writers pad with NUL
   const colon = decoded.indexOf(':')
@@ -82,7 +87,10 @@ function hostMatches(pattern: string, host: string): boolean {
   if (patternPort !== port) return false
   const labels = name.split('.')
   const patternLabels = patternName.split('.')
-  return labels.length === patternLabels.length && patternLabels.every((label, index) => label === '*' || label === labels[index])
+  return (
+    labels.length === patternLabels.length &&
+    patternLabels.every((label, index) => label === '*' || label === labels[index])
+  )
 }
 
 function splitPort(host: string): [name: string, port: string] {

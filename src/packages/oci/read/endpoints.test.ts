@@ -20,7 +20,10 @@ describe('the addresses of a registry', () => {
   test.each([
     ['server = "https://docker.io"', ['https://registry-1.docker.io/v2']],
     ['server = "mirror.example"', ['https://mirror.example/v2']],
-    ['[host."http://m:1"]\n[host."https://n/path/"]', ['http://m:1/v2', 'https://n/path/v2', 'https://registry-1.docker.io/v2']],
+    [
+      '[host."http://m:1"]\n[host."https://n/path/"]',
+      ['http://m:1/v2', 'https://n/path/v2', 'https://registry-1.docker.io/v2'],
+    ],
     ['[host."https://m/v2/hub"]\noverride_path = true', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']],
     ['[host."https://m/v2/hub/"]', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']], // what people write for project caches
     ['[host."https://m/api"]\noverride_path = true', ['https://m/api', 'https://registry-1.docker.io/v2']],
@@ -43,7 +46,9 @@ describe('the addresses of a registry', () => {
       { host: 'r.example', mirrors: ['m.example:5000', 'http://n.example', 'p.example'], plainHTTP: false },
       { host: 'p.example', plainHTTP: true },
     ]
-    expect(await bases('r.example', { [`${certsRoot}/r.example/hosts.toml`]: '[host."https://c.example"]' }, rules)).toEqual([
+    expect(
+      await bases('r.example', { [`${certsRoot}/r.example/hosts.toml`]: '[host."https://c.example"]' }, rules),
+    ).toEqual([
       'https://c.example/v2',
       'https://m.example:5000/v2',
       'http://n.example/v2',

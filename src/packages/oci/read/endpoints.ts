@@ -1,12 +1,21 @@
 import { rootCertificates } from 'node:tls'
-import { type Capability, allCapabilities, type HostEntry, type HostFiles, readCertsDirectory } from './certs-directory.ts'
+import {
+  type Capability,
+  allCapabilities,
+  type HostEntry,
+  type HostFiles,
+  readCertsDirectory,
+} from './certs-directory.ts'
 import { ImageError } from '../errors.ts'
 import type { Trust } from './trust.ts'
 
 /** What an administrator set for one registry host in the chart's `registries`. */
 export type RegistryRule = {
   readonly host: string
-  /** Tried in order before the registry: `https://mirror:5000`, with a path where the mirror wants one; https where no scheme is written. */
+  /**
+   * Tried in order before the registry: `https://mirror:5000`, with a path where the mirror wants one; https where no
+   * scheme is written.
+   */
   readonly mirrors?: readonly string[]
   /** PEM: the authority of the registry and of these mirrors. */
   readonly ca?: string
@@ -44,9 +53,11 @@ const trustBundlePaths = [
 ]
 
 /**
- * The addresses to try for a registry host, in order: mirrors that containerd on this host is told of, mirrors of the chart, the
- * registry itself. Every one is trusted by the host's own bundle (Node's roots where there is none) and by the authorities set for it.
+ * The addresses to try for a registry host, in order: mirrors that containerd on this host is told of, mirrors of the
+ * chart, the registry itself. Every one is trusted by the host's own bundle (Node's roots where there is none) and by
+ * the authorities set for it.
  * @throws ImageError misconfigured
+ * /
  */
 export async function readEndpoints(host: string, sources: EndpointSources): Promise<Endpoint[]> {
   const { files, certsDirectory, rules } = sources
@@ -91,11 +102,18 @@ function defaultEntry(address: string | undefined): HostEntry {
   }
 }
 
-function addressOf({ address, overridePath }: HostEntry, host: string, ruleOf: (name: string) => RegistryRule | undefined): URL {
+function addressOf(
+  { address, overridePath }: HostEntry,
+  host: string,
+  ruleOf: (name: string) => RegistryRule | undefined,
+): URL {
   const configuredAddress = address ?? host
   const isPlain = ruleOf(configuredAddress.replace(/\/.*$/, ''))?.plainHTTP === true
-  const url = URL.parse(/^https?:\/\//.test(configuredAddress) ? configuredAddress : `${isPlain ? 'http' : 'https'}://${configuredAddress}`)
-  if (url === null) throw new ImageError('misconfigured', `${host}: "${configuredAddress}" is not the address of a registry`)
+  const url = URL.parse(
+    /^https?:\/\//.test(configuredAddress) ? configuredAddress : `${isPlain ? 'http' : 'https'}://${configuredAddress}`,
+  )
+  if (url === null)
+    throw new ImageError('misconfigured', `${host}: "${configuredAddress}" is not the address of a registry`)
   url.host = registryAddress(url.host)
   url.pathname = url.pathname.replace(/\/+$/, '')
   const hasApiRoot = overridePath || /(?:^|\/)v2$/.test(url.pathname) || url.pathname.startsWith('/v2/')

@@ -12,7 +12,8 @@ export async function readBody(response: RegistryResponse, limitBytes: number, s
   try {
     for await (const chunk of response.body as AsyncIterable<Buffer>) {
       sizeBytes += chunk.length
-      if (sizeBytes > limitBytes) throw new ImageError('too-large', `${response.url.host}: an answer of more than ${limitBytes} bytes`)
+      if (sizeBytes > limitBytes)
+        throw new ImageError('too-large', `${response.url.host}: an answer of more than ${limitBytes} bytes`)
       chunks.push(chunk)
     }
   } catch (error) {
@@ -29,7 +30,10 @@ export async function errorFromResponse(response: RegistryResponse, signal: Abor
   return new ImageError(codeOfStatus(response.status), `${response.url.host}: ${errorText}`, { retryAfterMs })
 }
 
-/** The distribution specification's error list (`{errors: [{code, message, detail}]}`), or the beginning of whatever text there is. */
+/**
+ * The distribution specification's error list (`{errors: [{code, message, detail}]}`), or the beginning of whatever
+ * text there is.
+ */
 function parseErrorBody(body: Buffer): string | undefined {
   const text = body.toString('utf8')
   let document: unknown
@@ -38,9 +42,13 @@ function parseErrorBody(body: Buffer): string | undefined {
   } catch {
     document = undefined
   }
-  const { errors, details } = (typeof document === 'object' && document !== null ? document : {}) as { errors?: unknown; details?: unknown }
+  const { errors, details } = (typeof document === 'object' && document !== null ? document : {}) as {
+    errors?: unknown
+    details?: unknown
+  }
   const listed = Array.isArray(errors) ? errors.map(formatErrorEntry).filter((errorText) => errorText !== '') : []
-  const found = listed.length > 0 ? listed.join('; ') : typeof details === 'string' ? details : text.replace(/<[^>]*>/g, ' ')
+  const found =
+    listed.length > 0 ? listed.join('; ') : typeof details === 'string' ? details : text.replace(/<[^>]*>/g, ' ')
   const line = found.replace(/\s+/g, ' ').trim()
   return line === '' ? undefined : line.slice(0, maxErrorTextChars)
 }

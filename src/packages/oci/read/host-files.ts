@@ -2,7 +2,9 @@ import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { HostFiles } from './certs-directory.ts'
 import { systemCode } from '../errors.ts'
 
-/** Registry settings of the host, read inside its root. What is not there is undefined; what cannot be read is an error. */
+/**
+ * Registry settings of the host, read inside its root. What is not there is undefined; what cannot be read is an error.
+ */
 export function hostFiles(root: Pick<HostRoot, 'readFile' | 'readdir'>): HostFiles {
   const ignoreNotFound = (error: unknown): undefined => {
     if (!['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) throw error

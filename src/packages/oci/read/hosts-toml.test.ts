@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { parseToml } from './hosts-toml.ts'
 
-const plain = (text: string) => parseToml(text).map(({ path, values }) => [path.join(' / '), Object.fromEntries(values)])
+const plain = (text: string) =>
+  parseToml(text).map(({ path, values }) => [path.join(' / '), Object.fromEntries(values)])
 
 describe('hosts.toml', () => {
   test('keeps the order of hosts, nested tables and comments apart', () => {

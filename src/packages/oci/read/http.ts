@@ -21,7 +21,10 @@ export type RegistryResponse = {
   readonly body: IncomingMessage
 }
 
-/** The environment variables of a proxy, as Node's agents take them: HTTPS_PROXY, HTTP_PROXY, NO_PROXY and lower-case twins. */
+/**
+ * The environment variables of a proxy, as Node's agents take them: HTTPS_PROXY, HTTP_PROXY, NO_PROXY and lower-case
+ * twins.
+ */
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>
 
 export type RegistryTransport = {
@@ -37,10 +40,19 @@ const maxRedirects = 5 // storage back ends take one, a front door before them a
 const maxSocketsPerHost = 4
 const defaultNoProgressMs = 20_000 // connecting, or between two bytes
 
-/** HTTP/1.1 over Node's own client with kept connections. Close it when the pull is over: nothing else ends idle connections. */
-export function createRegistryTransport(options: { proxy?: ProxyEnvironment; noProgressMs?: number } = {}): RegistryTransport {
+/**
+ * HTTP/1.1 over Node's own client with kept connections. Close it when the pull is over: nothing else ends idle
+ * connections.
+ */
+export function createRegistryTransport(
+  options: { proxy?: ProxyEnvironment; noProgressMs?: number } = {},
+): RegistryTransport {
   const noProgressMs = options.noProgressMs ?? defaultNoProgressMs
-  const shared = { keepAlive: true, maxSockets: maxSocketsPerHost, ...(options.proxy && { proxyEnv: { ...options.proxy } }) }
+  const shared = {
+    keepAlive: true,
+    maxSockets: maxSocketsPerHost,
+    ...(options.proxy && { proxyEnv: { ...options.proxy } }),
+  }
   const plainAgent = new HttpAgent(shared)
   const secureAgents = new Map<Trust, HttpsAgent>()
 
@@ -48,22 +60,37 @@ export function createRegistryTransport(options: { proxy?: ProxyEnvironment; noP
     if (url.protocol === 'http:') return plainAgent
     let agent = secureAgents.get(trust)
     if (agent === undefined) {
-      agent = new HttpsAgent({ ...shared, rejectUnauthorized: !trust.skipVerify, secureContext: secureContextOf(trust) })
+      agent = new HttpsAgent({
+        ...shared,
+        rejectUnauthorized: !trust.skipVerify,
+        secureContext: secureContextOf(trust),
+      })
       secureAgents.set(trust, agent)
     }
     return agent
   }
 
-  const sendOnce = ({ method, url, headers, trust, body: payload }: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse> =>
+  const sendOnce = (
+    { method, url, headers, trust, body: payload }: RegistryRequest,
+    signal: AbortSignal,
+  ): Promise<RegistryResponse> =>
     new Promise((resolve, reject) => {
       const open = url.protocol === 'http:' ? httpRequest : httpsRequest
       let body: IncomingMessage | undefined
-      const request = open(url, { method, headers: toWritableHeaders(headers), agent: agentFor(url, trust), signal, timeout: noProgressMs })
+      const request = open(url, {
+        method,
+        headers: toWritableHeaders(headers),
+        agent: agentFor(url, trust),
+        signal,
+        timeout: noProgressMs,
+      })
       request.on('response', (response) => {
         body = response
         resolve({ status: response.statusCode ?? 0, headers: response.headers, url, body: response })
       })
-      request.on('timeout', () => (body ?? request).destroy(new ImageError('unreachable', `${url.host}: silent for ${noProgressMs} ms`)))
+      request.on('timeout', () =>
+        (body ?? request).destroy(new ImageError('unreachable', `${url.host}: silent for ${noProgressMs} ms`)),
+      )
       request.on('error', (error) => reject(connectionError(error, url, signal)))
       if (typeof payload === 'function') {
         const source = payload()
@@ -85,7 +112,10 @@ export function createRegistryTransport(options: { proxy?: ProxyEnvironment; noP
         if (target === undefined) return answer
         answer.body.resume()
         if (url.protocol === 'https:' && target.protocol !== 'https:') {
-          throw new ImageError('bad-response', `${url.host}: redirects from https to ${target.origin}, which is not followed`)
+          throw new ImageError(
+            'bad-response',
+            `${url.host}: redirects from https to ${target.origin}, which is not followed`,
+          )
         }
         if (target.host !== url.host) headers = stripCredentials(headers)
         url = target
@@ -99,7 +129,10 @@ export function createRegistryTransport(options: { proxy?: ProxyEnvironment; noP
   }
 }
 
-/** Names an error of a connection: `tls`, `unreachable`, or what the caller aborted with. Errors of ours and of the disk pass. */
+/**
+ * Names an error of a connection: `tls`, `unreachable`, or what the caller aborted with. Errors of ours and of the disk
+ * pass.
+ */
 export function connectionError(error: unknown, url: URL, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   const code = systemCode(error) ?? ''
@@ -120,7 +153,10 @@ function isDiskError(error: unknown, code: string): boolean {
   return diskErrorPattern.test(code) && call !== 'connect' && call !== 'getaddrinfo'
 }
 
-function redirectTarget({ status, headers, url }: RegistryResponse, method: RegistryRequest['method']): URL | undefined {
+function redirectTarget(
+  { status, headers, url }: RegistryResponse,
+  method: RegistryRequest['method'],
+): URL | undefined {
   if (![301, 302, 303, 307, 308].includes(status) || (method !== 'GET' && method !== 'HEAD')) return undefined
   const target = headers.location === undefined ? null : URL.parse(headers.location, url.href)
   if (target === null || !/^https?:$/.test(target.protocol))
@@ -128,12 +164,17 @@ function redirectTarget({ status, headers, url }: RegistryResponse, method: Regi
   return target
 }
 
-/** What was meant for one host must not reach another: the login and whatever an administrator configured for the mirror. */
+/**
+ * What was meant for one host must not reach another: the login and whatever an administrator configured for the
+ * mirror.
+ */
 function stripCredentials(headers: RegistryRequest['headers']): RegistryRequest['headers'] {
   const safeHeaders = ['accept', 'range', 'user-agent']
   return Object.fromEntries(Object.entries(headers).filter(([name]) => safeHeaders.includes(name.toLowerCase())))
 }
 
 function toWritableHeaders(headers: RegistryRequest['headers']): Record<string, string | string[]> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : [...value]]))
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : [...value]]),
+  )
 }

@@ -1,5 +1,4 @@
-import { connect, createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,9 +52,17 @@ const fastClock = (): Clock => ({
   random: () => 0.5,
 })
 
-function client(rules: readonly RegistryRule[], more: Partial<RegistrySettings> & { certs?: Record<string, string> } = {}): RegistryClient {
+function client(
+  rules: readonly RegistryRule[],
+  more: Partial<RegistrySettings> & { certs?: Record<string, string> } = {},
+): RegistryClient {
   const { certs = {}, ...settings } = more
-  const created = createRegistryClient({ credentials: [], sources: fakeSources(rules, certs), clock: fastClock(), ...settings })
+  const created = createRegistryClient({
+    credentials: [],
+    sources: fakeSources(rules, certs),
+    clock: fastClock(),
+    ...settings,
+  })
   opened.push(created)
   return created
 }
@@ -64,7 +71,10 @@ function credentialsFor(host: string, { username, password } = fakeLogin): Crede
   return parseDockerConfig(JSON.stringify({ auths: { [host]: { username, password } } }), 'test')
 }
 
-async function pull(from: RegistryClient, reference: string): Promise<{ resolved: ResolvedImage; image: SelectedImage; layers: string[] }> {
+async function pull(
+  from: RegistryClient,
+  reference: string,
+): Promise<{ resolved: ResolvedImage; image: SelectedImage; layers: string[] }> {
   const resolved = await resolveImage(from, parseReference(reference), signal)
   const image = await selectImage(from, resolved, 'amd64', signal)
   const files = await downloadLayers(from, resolved.reference, image.layers, directory, signal)
@@ -78,7 +88,10 @@ describe('logging in', () => {
   test('is not tried where nobody asks for it', async () => {
     const r = await registry()
     const digest = r.addImage('team/pkg', '1.0', layerBytes)
-    const { resolved, layers } = await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/team/pkg:1.0`)
+    const { resolved, layers } = await pull(
+      client([plain(r)], { credentials: credentialsFor(r.host) }),
+      `${r.host}/team/pkg:1.0`,
+    )
     expect(resolved.digest).toBe(digest)
     expect(layers).toEqual([layerBytes.toString()])
     expect(r.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true)
@@ -88,7 +101,11 @@ describe('logging in', () => {
     const r = await registry({ login: fakeLogin })
     r.addImage('pkg', '1', layerBytes)
     await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
-    expect(lines(r)).toEqual(['GET /v2/pkg/manifests/1', 'GET /v2/pkg/manifests/1', expect.stringMatching(/^GET \/v2\/pkg\/blobs/)])
+    expect(lines(r)).toEqual([
+      'GET /v2/pkg/manifests/1',
+      'GET /v2/pkg/manifests/1',
+      expect.stringMatching(/^GET \/v2\/pkg\/blobs/),
+    ])
   })
 
   test('by token asks the realm with service and scope, and shows it the login only', async () => {
@@ -120,16 +137,19 @@ describe('logging in', () => {
   test.each([
     { kind: 'basic' as const, expected: /UNAUTHORIZED: authentication required/ },
     { kind: 'bearer' as const, expected: /incorrect username or password/ },
-  ])("that fails ($kind) says so in the registry's words, and whether there was a secret", async ({ kind, expected }) => {
-    const r = await registry({ login: { ...fakeLogin, kind } })
-    const attempt = (credentials: Credential[]) =>
-      resolveImage(client([plain(r)], { credentials }), parseReference(`${r.host}/pkg:1`), signal)
-    const wrong = attempt(credentialsFor(r.host, { ...fakeLogin, password: 'wrong' }))
-    await expect(wrong).rejects.toMatchObject({ code: 'unauthorized', message: expect.stringMatching(expected) })
-    await expect(wrong).rejects.toThrow(/with the login of a pull secret/)
-    await expect(attempt([])).rejects.toThrow(`no pull secret matches ${r.host}/pkg`)
-    expect(waits).toEqual([])
-  })
+  ])(
+    "that fails ($kind) says so in the registry's words, and whether there was a secret",
+    async ({ kind, expected }) => {
+      const r = await registry({ login: { ...fakeLogin, kind } })
+      const attempt = (credentials: Credential[]) =>
+        resolveImage(client([plain(r)], { credentials }), parseReference(`${r.host}/pkg:1`), signal)
+      const wrong = attempt(credentialsFor(r.host, { ...fakeLogin, password: 'wrong' }))
+      await expect(wrong).rejects.toMatchObject({ code: 'unauthorized', message: expect.stringMatching(expected) })
+      await expect(wrong).rejects.toThrow(/with the login of a pull secret/)
+      await expect(attempt([])).rejects.toThrow(`no pull secret matches ${r.host}/pkg`)
+      expect(waits).toEqual([])
+    },
+  )
 })
 
 describe('redirects', () => {
@@ -149,9 +169,11 @@ describe('redirects', () => {
     }
     const { resolved } = await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
     expect(resolved.digest).toBe(digest)
-    expect(r.requests.filter(({ line }) => line.endsWith('?again')).map(({ headers }) => headers.authorization !== undefined)).toEqual([
-      true,
-    ])
+    expect(
+      r.requests
+        .filter(({ line }) => line.endsWith('?again'))
+        .map(({ headers }) => headers.authorization !== undefined),
+    ).toEqual([true])
     expect(storage.requests.map(({ headers }) => headers.authorization)).toEqual([undefined])
   })
 
@@ -161,12 +183,12 @@ describe('redirects', () => {
       response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()
       return true
     }
-    await expect(resolveImage(client([{ host: r.host, ca: fakeCaCert }]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toMatchObject(
-      {
-        code: 'bad-response',
-        message: expect.stringMatching(/from https to http/),
-      },
-    )
+    await expect(
+      resolveImage(client([{ host: r.host, ca: fakeCaCert }]), parseReference(`${r.host}/pkg:1`), signal),
+    ).rejects.toMatchObject({
+      code: 'bad-response',
+      message: expect.stringMatching(/from https to http/),
+    })
   })
 
   test('that never end are left', async () => {
@@ -175,7 +197,9 @@ describe('redirects', () => {
       response.writeHead(302, { location: '/again' }).end()
       return true
     }
-    await expect(resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toThrow(/more than 5 redirects/)
+    await expect(resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toThrow(
+      /more than 5 redirects/,
+    )
   })
 })
 
@@ -194,7 +218,9 @@ describe('TLS', () => {
 
   test('is not spoken to a plain registry, and never left out by itself', async () => {
     const r = await registry()
-    await expect(resolveImage(client([]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toMatchObject({ code: 'tls' })
+    await expect(resolveImage(client([]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toMatchObject({
+      code: 'tls',
+    })
     expect(r.requests).toEqual([])
   })
 })
@@ -214,7 +240,10 @@ describe('mirrors', () => {
     const certs = {
       [`/etc/containerd/certs.d/${upstream.host.replace(':', '_')}_/hosts.toml`]: `[host."http://${first.host}"]\n[host."http://${first.host}".header]\nx-tenant = "blue"`,
     }
-    await pull(client([{ ...plain(upstream), mirrors: [`http://${second.host}/cache`] }], { certs }), `${upstream.host}/pkg:1`)
+    await pull(
+      client([{ ...plain(upstream), mirrors: [`http://${second.host}/cache`] }], { certs }),
+      `${upstream.host}/pkg:1`,
+    )
     const ns = `?ns=${encodeURIComponent(upstream.host)}`
     expect(lines(first)[0]).toBe(`GET /v2/pkg/manifests/1${ns}`)
     expect(first.requests[0]?.headers['x-tenant']).toBe('blue')
@@ -243,7 +272,9 @@ describe('mirrors', () => {
     const [mirror, upstream] = [await registry(), await registry()]
     const digest = upstream.addImage('pkg', '1', layerBytes)
     mirror.addImage('pkg', '1', layerBytes)
-    const certs = { [`/etc/containerd/certs.d/_default/hosts.toml`]: `[host."http://${mirror.host}"]\ncapabilities = ["pull"]` }
+    const certs = {
+      [`/etc/containerd/certs.d/_default/hosts.toml`]: `[host."http://${mirror.host}"]\ncapabilities = ["pull"]`,
+    }
     const c = client([plain(upstream)], { certs })
     await resolveImage(c, parseReference(`${upstream.host}/pkg:1`), signal)
     expect(lines(mirror)).toEqual([])
@@ -255,7 +286,9 @@ describe('mirrors', () => {
     const [mirror, upstream] = [await registry({ login: fakeLogin }), await registry({ login: fakeLogin })]
     upstream.addImage('pkg', '1', layerBytes)
     await pull(
-      client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }], { credentials: credentialsFor(upstream.host) }),
+      client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }], {
+        credentials: credentialsFor(upstream.host),
+      }),
       `${upstream.host}/pkg:1`,
     )
     expect(mirror.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true)
@@ -265,10 +298,15 @@ describe('mirrors', () => {
     const [mirror, upstream] = [await registry(), await registry()]
     const digest = upstream.addImage('pkg', '1', layerBytes)
     mirror.intercept = (request, response) => {
-      response.end(request.url?.includes('/manifests/') ? '{"schemaVersion":2,"layers":[]}' : 'x'.repeat(layerBytes.length))
+      response.end(
+        request.url?.includes('/manifests/') ? '{"schemaVersion":2,"layers":[]}' : 'x'.repeat(layerBytes.length),
+      )
       return true
     }
-    const { layers } = await pull(client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }]), `${upstream.host}/pkg@${digest}`)
+    const { layers } = await pull(
+      client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }]),
+      `${upstream.host}/pkg@${digest}`,
+    )
     expect(layers).toEqual([layerBytes.toString()])
   })
 
@@ -367,7 +405,10 @@ describe('what is wrong for good', () => {
   test("an unknown tag, in the registry's words", async () => {
     const r = await registry()
     const attempt = resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:9`), signal)
-    await expect(attempt).rejects.toMatchObject({ code: 'not-found', message: `${r.host}: MANIFEST_UNKNOWN: manifest 9 unknown` })
+    await expect(attempt).rejects.toMatchObject({
+      code: 'not-found',
+      message: `${r.host}: MANIFEST_UNKNOWN: manifest 9 unknown`,
+    })
   })
 
   test('other bytes than the digest asked for, in manifest and layer', async () => {
@@ -425,7 +466,9 @@ describe('what is wrong for good', () => {
     const c = client([plain(r)])
     const resolved = await resolveImage(c, parseReference(`${r.host}/pkg:1`), signal)
     const { layers } = await selectImage(c, resolved, 'amd64', signal)
-    await expect(downloadLayers(c, resolved.reference, layers, directory, signal, { downloadBytes: 10 })).rejects.toMatchObject({
+    await expect(
+      downloadLayers(c, resolved.reference, layers, directory, signal, { downloadBytes: 10 }),
+    ).rejects.toMatchObject({
       code: 'too-large',
     })
   })
@@ -478,6 +521,9 @@ describe('a proxy', () => {
     await expect(ask({ HTTPS_PROXY: address, NO_PROXY: '127.0.0.1' })).resolves.toBeDefined()
     expect(tunnels).toHaveLength(1)
     isOpen = false
-    await expect(ask({ HTTPS_PROXY: address })).rejects.toMatchObject({ code: 'unreachable', message: expect.stringMatching(/403/) })
+    await expect(ask({ HTTPS_PROXY: address })).rejects.toMatchObject({
+      code: 'unreachable',
+      message: expect.stringMatching(/403/),
+    })
   })
 })

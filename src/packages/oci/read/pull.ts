@@ -4,12 +4,22 @@ import { join } from 'node:path'
 import { type Digest, digestOf, hexOf } from '../digest.ts'
 import { ImageError, imageErrorCode } from '../errors.ts'
 import { type RegistryResponse, connectionError } from './http.ts'
-import { acceptedManifestTypes, type Descriptor, type ImageIndex, type ImageManifest, parseManifest, selectPlatform } from '../manifest.ts'
+import {
+  acceptedManifestTypes,
+  type Descriptor,
+  type ImageIndex,
+  type ImageManifest,
+  parseManifest,
+  selectPlatform,
+} from '../manifest.ts'
 import { formatReference, type ImageReference } from '../reference.ts'
 import type { RegistryClient } from './registry.ts'
 import { readBody } from './error-response.ts'
 
-/** What a reference points at now. The digest names the index where there is one: it is what a user writes into containerSHA. */
+/**
+ * What a reference points at now. The digest names the index where there is one: it is what a user writes into
+ * containerSHA.
+ */
 export type ResolvedImage = {
   readonly reference: ImageReference
   readonly digest: Digest
@@ -38,11 +48,18 @@ const defaultLimits: PullLimits = { downloadBytes: 4 * 1024 ** 3 }
  * One request: asks what the reference points at, and verifies that it has the digest asked for.
  * @throws ImageError
  */
-export async function resolveImage(client: RegistryClient, reference: ImageReference, signal: AbortSignal): Promise<ResolvedImage> {
+export async function resolveImage(
+  client: RegistryClient,
+  reference: ImageReference,
+  signal: AbortSignal,
+): Promise<ResolvedImage> {
   const tagOrDigest = reference.digest ?? reference.tag
-  if (tagOrDigest === undefined) throw new ImageError('bad-reference', `${formatReference(reference)}: neither tag nor digest`)
+  if (tagOrDigest === undefined)
+    throw new ImageError('bad-reference', `${formatReference(reference)}: neither tag nor digest`)
   const capability = reference.digest === undefined ? 'resolve' : 'pull' // containerd's meaning: a mirror may hold bytes without being asked about tags
-  const fetchManifest = async (endpoint: Parameters<Parameters<RegistryClient['attempt']>[2]>[0]): Promise<ResolvedImage> => {
+  const fetchManifest = async (
+    endpoint: Parameters<Parameters<RegistryClient['attempt']>[2]>[0],
+  ): Promise<ResolvedImage> => {
     const response = await client.call(
       endpoint,
       reference.repository,
@@ -82,8 +99,10 @@ export async function selectImage(
 }
 
 /**
- * Downloads the layers one after another into the directory, each once. Bytes go to disk as they come; digest and size are checked.
+ * Downloads the layers one after another into the directory, each once. Bytes go to disk as they come; digest and size
+ * are checked.
  * @throws ImageError; errors of the disk as they are
+ * /
  */
 export async function downloadLayers(
   client: RegistryClient,
@@ -95,7 +114,10 @@ export async function downloadLayers(
 ): Promise<LayerFile[]> {
   const totalBytes = layers.reduce((sum, { size }) => sum + size, 0)
   if (totalBytes > limits.downloadBytes) {
-    throw new ImageError('too-large', `${formatReference(reference)}: layers of ${totalBytes} bytes, more than ${limits.downloadBytes}`)
+    throw new ImageError(
+      'too-large',
+      `${formatReference(reference)}: layers of ${totalBytes} bytes, more than ${limits.downloadBytes}`,
+    )
   }
   const files = layers.map((descriptor): LayerFile => ({ path: join(directory, hexOf(descriptor.digest)), descriptor }))
   const uniqueFiles = new Map(files.map((file) => [file.path, file])) // empty layers repeat
@@ -170,7 +192,10 @@ async function saveBody(
     throw connectionError(error, response.url, signal)
   }
   if (progress.bytes < size)
-    throw new ImageError('unreachable', `${response.url.host}: ${digest} ended after ${progress.bytes} of ${size} bytes`)
+    throw new ImageError(
+      'unreachable',
+      `${response.url.host}: ${digest} ended after ${progress.bytes} of ${size} bytes`,
+    )
 }
 
 function continuesAt(response: RegistryResponse, offset: number): boolean {

@@ -31,17 +31,25 @@ export type RegistryCall = {
 }
 
 /**
- * Registries as this host sees them: mirrors, authorities, logins. Made for one pull or push or a few; logins and connections are kept
- * until it is closed, and so is the knowledge which mirror did not answer.
+ * Registries as this host sees them: mirrors, authorities, logins. Made for one pull or push or a few; logins and
+ * connections are kept until it is closed, and so is the knowledge which mirror did not answer.
+ * /
  */
 export type RegistryClient = {
   /** The addresses of a host, in the order in which they are tried. @throws ImageError misconfigured */
   endpointsOf(host: string): Promise<readonly Endpoint[]>
   /**
    * Does something at the first address of the host that can; failures in passing are retried over the whole list.
-   * @throws ImageError of the registry itself, or of a mirror that answered where the registry did not; its message holds all
+   * @throws ImageError of the registry itself, or of a mirror that answered where the registry did not; its message
+   * holds all
+   * /
    */
-  attempt<T>(host: string, capability: Capability, use: (endpoint: Endpoint) => Promise<T>, signal: AbortSignal): Promise<T>
+  attempt<T>(
+    host: string,
+    capability: Capability,
+    use: (endpoint: Endpoint) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T>
   /**
    * One authorised request at one address.
    * @throws ImageError for any status of 400 and more
@@ -65,7 +73,8 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
   const endpointsOf = (host: string): Promise<readonly Endpoint[]> => {
     const { sources } = settings
     const found =
-      endpoints.get(host) ?? ('resolvedEndpoints' in sources ? Promise.resolve(sources.resolvedEndpoints) : readEndpoints(host, sources))
+      endpoints.get(host) ??
+      ('resolvedEndpoints' in sources ? Promise.resolve(sources.resolvedEndpoints) : readEndpoints(host, sources))
     endpoints.set(host, found)
     return found
   }
@@ -78,7 +87,13 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
     signal: AbortSignal,
   ): Promise<string | undefined> => {
     const login = findLogin(settings.credentials, endpoint.host, repository)
-    const context = { transport, trust: endpoint.trust, url: refusedResponse.url, scope: `repository:${repository}:${actions}`, login }
+    const context = {
+      transport,
+      trust: endpoint.trust,
+      url: refusedResponse.url,
+      scope: `repository:${repository}:${actions}`,
+      login,
+    }
     try {
       return await authorize(parseChallenges(refusedResponse.headers['www-authenticate'] ?? ''), context, signal)
     } catch (error) {
@@ -91,8 +106,11 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
 
     async attempt(host, capability, use, signal) {
       const all = await endpointsOf(host)
-      const capableEndpoints = (capability === 'push' ? all.slice(-1) : all).filter(({ capabilities }) => capabilities.includes(capability)) // a mirror is never written to
-      if (capableEndpoints.length === 0) throw new ImageError('misconfigured', `${host}: no address of it may ${capability}`)
+      const capableEndpoints = (capability === 'push' ? all.slice(-1) : all).filter(({ capabilities }) =>
+        capabilities.includes(capability),
+      ) // a mirror is never written to
+      if (capableEndpoints.length === 0)
+        throw new ImageError('misconfigured', `${host}: no address of it may ${capability}`)
 
       const tryAll = async () => {
         const failures: ImageError[] = []
@@ -125,7 +143,9 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
       const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
       const key = `${endpoint.base} ${repository} ${actions}`
       const send = (authorization: string | undefined): Promise<RegistryResponse> => {
-        const ownHeaders = isSameHost ? { ...endpoint.headers, ...(authorization !== undefined && { authorization }) } : {}
+        const ownHeaders = isSameHost
+          ? { ...endpoint.headers, ...(authorization !== undefined && { authorization }) }
+          : {}
         const all = { 'user-agent': 'skyhookd', ...ownHeaders, ...headers }
         return transport.send({ method, url, headers: all, trust: endpoint.trust, ...(body && { body }) }, signal)
       }
@@ -151,11 +171,16 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
 /** "Unauthorized" alone leaves the reader guessing whether a secret is missing or wrong. */
 function withHint(error: unknown, hasLogin: boolean, endpoint: Endpoint, repository: string): unknown {
   if (!(error instanceof ImageError) || (error.code !== 'unauthorized' && error.code !== 'denied')) return error
-  const hint = hasLogin ? 'asked with the login of a pull secret' : `no pull secret matches ${endpoint.host}/${repository}`
+  const hint = hasLogin
+    ? 'asked with the login of a pull secret'
+    : `no pull secret matches ${endpoint.host}/${repository}`
   return new ImageError(error.code, `${error.message} (${hint})`, { cause: error })
 }
 
-/** The registry's own failure tells most, unless it could not be reached and a mirror did answer. Every address is named. */
+/**
+ * The registry's own failure tells most, unless it could not be reached and a mirror did answer. Every address is
+ * named.
+ */
 function combineErrors(failures: readonly ImageError[]): ImageError {
   const isAnswer = ({ code }: ImageError) => code !== 'unreachable' && code !== 'tls'
   const last = failures.at(-1)

@@ -13,7 +13,9 @@ describe('repeating', () => {
       if (code !== undefined) throw new ImageError(code, 'it failed')
       return 'done'
     }
-    const outcome = await retryTransient(attempt, deadlineAtMs, neverAborted, clock).catch((error: ImageError) => error.code)
+    const outcome = await retryTransient(attempt, deadlineAtMs, neverAborted, clock).catch(
+      (error: ImageError) => error.code,
+    )
     return [outcome, nowMs]
   }
 

@@ -19,8 +19,10 @@ const initialWaitMs = 250
 const maxWaitMs = 30_000 // a registry that asks for more is not waited for within a pull
 
 /**
- * Repeats what may pass by itself (no connection, 5xx, 429), with doubling waits and jitter; the registry's Retry-After wins. Gives up
- * with the last error after four attempts, or at once when the wait would be too long or end after the deadline.
+ * Repeats what may pass by itself (no connection, 5xx, 429), with doubling waits and jitter; the registry's Retry-After
+ * wins. Gives up with the last error after four attempts, or at once when the wait would be too long or end after the
+ * deadline.
+ * /
  */
 export async function retryTransient<T>(
   attempt: () => Promise<T>,
@@ -49,5 +51,8 @@ export function parseRetryAfter(header: string | undefined, nowEpochMs: number):
 }
 
 function isTransient(error: unknown): error is ImageError {
-  return error instanceof ImageError && (error.code === 'unreachable' || error.code === 'unavailable' || error.code === 'rate-limited')
+  return (
+    error instanceof ImageError &&
+    (error.code === 'unreachable' || error.code === 'unavailable' || error.code === 'rate-limited')
+  )
 }

@@ -4,7 +4,10 @@ import type { Header, Pack } from 'tar-stream'
 /** Bytes in memory, or a file that must still have this size when it is read. */
 export type EntryContent = Buffer | { readonly file: string; readonly sizeBytes: number }
 
-/** Adds one entry and waits until it is in the archive. Owner is root and time the epoch, so that equal content gives equal bytes. */
+/**
+ * Adds one entry and waits until it is in the archive. Owner is root and time the epoch, so that equal content gives
+ * equal bytes.
+ */
 export function addEntry(
   archive: Pack,
   header: Partial<Header> & { name: string; mode: number },

@@ -31,8 +31,10 @@ export type BuiltLayer = {
 const folderMode = 0o755
 
 /**
- * What is in a folder, as entries below `prefix`, modes kept. Links are kept as they are; a file with several names becomes several files.
+ * What is in a folder, as entries below `prefix`, modes kept. Links are kept as they are; a file with several names
+ * becomes several files.
  * @throws Error for sockets, devices and fifos: a layer that silently lacks something is worse than none
+ * /
  */
 export async function readFolder(folder: string, prefix: string): Promise<LayerEntry[]> {
   const entries: LayerEntry[] = []
@@ -50,8 +52,9 @@ export async function readFolder(folder: string, prefix: string): Promise<LayerE
 }
 
 /**
- * Writes a layer. The same entries give the same bytes whatever their order, machine or time; gzip's output may differ between
- * versions of Node. Folders that are only implied are added.
+ * Writes a layer. The same entries give the same bytes whatever their order, machine or time; gzip's output may differ
+ * between versions of Node. Folders that are only implied are added.
+ * /
  */
 export async function writeLayer(entries: readonly LayerEntry[], file: string): Promise<BuiltLayer> {
   const archive = pack()
@@ -86,7 +89,8 @@ async function fill(archive: Pack, entries: readonly LayerEntry[]): Promise<void
   for (const entry of entries) {
     const { path, kind } = entry
     if (kind === 'folder') await addEntry(archive, { name: `${path}/`, type: 'directory', mode: entry.mode })
-    else if (kind === 'link') await addEntry(archive, { name: path, type: 'symlink', linkname: entry.target, mode: 0o777 })
+    else if (kind === 'link')
+      await addEntry(archive, { name: path, type: 'symlink', linkname: entry.target, mode: 0o777 })
     else await addEntry(archive, { name: path, type: 'file', mode: entry.mode }, entry.content)
   }
   archive.finalize()

@@ -49,14 +49,21 @@ export function buildImage(layers: readonly BuiltLayer[], settings: ImageSetting
     layers: layers.map(({ descriptor }) => descriptor),
     annotations: labels,
   })
-  return { architecture, manifest, blobs: [config, ...layers.map(({ descriptor, file }): Blob => ({ descriptor, content: { file } }))] }
+  return {
+    architecture,
+    manifest,
+    blobs: [config, ...layers.map(({ descriptor, file }): Blob => ({ descriptor, content: { file } }))],
+  }
 }
 
 /** What a tag points at: the manifest of the only image, or an index over those of several architectures. */
 export function rootBlob(images: readonly BuiltImage[]): Blob {
   const [onlyImage, ...others] = images
   if (onlyImage !== undefined && others.length === 0) return onlyImage.manifest
-  const manifests = images.map(({ manifest, architecture }) => ({ ...manifest.descriptor, platform: { architecture, os: 'linux' } }))
+  const manifests = images.map(({ manifest, architecture }) => ({
+    ...manifest.descriptor,
+    platform: { architecture, os: 'linux' },
+  }))
   return documentBlob(ociIndexType, { schemaVersion: 2, mediaType: ociIndexType, manifests })
 }
 
@@ -78,7 +85,11 @@ export async function writeLayoutArchive(file: string, images: readonly BuiltIma
   const archive = pack()
   const fill = async () => {
     for (const { path, content, sizeBytes } of layoutFiles(images, name)) {
-      await addEntry(archive, { name: path, mode: 0o644 }, Buffer.isBuffer(content) ? content : { file: content.file, sizeBytes })
+      await addEntry(
+        archive,
+        { name: path, mode: 0o644 },
+        Buffer.isBuffer(content) ? content : { file: content.file, sizeBytes },
+      )
     }
     archive.finalize()
   }
@@ -91,7 +102,10 @@ type LayoutFile = { readonly path: string; readonly content: Blob['content']; re
 
 function layoutFiles(images: readonly BuiltImage[], name: string): LayoutFile[] {
   const root = rootBlob(images)
-  const annotations = { 'io.containerd.image.name': name, 'org.opencontainers.image.ref.name': name.slice(name.lastIndexOf(':') + 1) }
+  const annotations = {
+    'io.containerd.image.name': name,
+    'org.opencontainers.image.ref.name': name.slice(name.lastIndexOf(':') + 1),
+  }
   const files = new Map<string, LayoutFile>()
   for (const { descriptor, content } of [...images.flatMap((image) => [...image.blobs, image.manifest]), root]) {
     const path = `blobs/sha256/${hexOf(descriptor.digest)}`

@@ -1,5 +1,15 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
-import { createReadStream } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+  createReadStream,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -7,7 +17,12 @@ import { extract } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { unpackPackage } from '../../store/unpack.ts'
 import { parseDockerConfig } from '../read/credentials.ts'
-import { type FakeLogin, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../../test/support/fake-registry.ts'
+import {
+  type FakeLogin,
+  type FakeRegistry,
+  fakeSources,
+  startFakeRegistry,
+} from '../../../../test/support/fake-registry.ts'
 import { type BuiltLayer, readFolder, writeLayer } from './layer.ts'
 import { buildImage, writeLayoutArchive, writeLayoutFolder } from './layout.ts'
 import { downloadLayers, resolveImage, selectImage } from '../read/pull.ts'
@@ -63,7 +78,10 @@ describe('a layer', () => {
 
   test('unpacks to what it was made of', async () => {
     const { file } = await layerOf(join(tempDir, 'package'), 'layer')
-    expect(await unpackPackage({ layers: [file], target: join(tempDir, 'target') })).toEqual({ entries: 5, bytes: 2 + 10 })
+    expect(await unpackPackage({ layers: [file], target: join(tempDir, 'target') })).toEqual({
+      entries: 5,
+      bytes: 2 + 10,
+    })
     expect(await readFolder(join(tempDir, 'target'), '')).toMatchObject(
       (await readFolder(join(tempDir, 'package'), '')).map(({ path, kind }) => ({ path, kind })),
     )
@@ -84,15 +102,23 @@ describe('a layer', () => {
 
 describe('a layout', () => {
   const images = async () => [
-    buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64', entrypoint: ['/x'], labels: { a: 'b' } }),
+    buildImage([await layerOf(join(tempDir, 'package'), 'layer')], {
+      architecture: 'amd64',
+      entrypoint: ['/x'],
+      labels: { a: 'b' },
+    }),
   ]
 
   test('on disk names every blob by its digest and the image by its reference', async () => {
     await writeLayoutFolder(join(tempDir, 'layout'), await images(), 'r.example/team/pkg:1.2')
-    const read = (path: string) => JSON.parse(readFileSync(join(tempDir, 'layout', path), 'utf8')) as Record<string, never>
+    const read = (path: string) =>
+      JSON.parse(readFileSync(join(tempDir, 'layout', path), 'utf8')) as Record<string, never>
     expect(read('oci-layout')).toEqual({ imageLayoutVersion: '1.0.0' })
     const [root] = read('index.json')['manifests'] as unknown as [{ digest: string; annotations: object }]
-    expect(root.annotations).toEqual({ 'io.containerd.image.name': 'r.example/team/pkg:1.2', 'org.opencontainers.image.ref.name': '1.2' })
+    expect(root.annotations).toEqual({
+      'io.containerd.image.name': 'r.example/team/pkg:1.2',
+      'org.opencontainers.image.ref.name': '1.2',
+    })
     const manifest = read(`blobs/sha256/${root.digest.slice(7)}`) as unknown as { config: { digest: string } }
     expect(read(`blobs/sha256/${manifest.config.digest.slice(7)}`)).toMatchObject({
       os: 'linux',
@@ -109,7 +135,9 @@ describe('a layout', () => {
     const names: string[] = []
     for await (const entry of archive) {
       names.push(entry.header.name)
-      expect(await text(entry as unknown as AsyncIterable<Buffer>)).toBe(readFileSync(join(tempDir, 'layout', entry.header.name), 'utf8'))
+      expect(await text(entry as unknown as AsyncIterable<Buffer>)).toBe(
+        readFileSync(join(tempDir, 'layout', entry.header.name), 'utf8'),
+      )
     }
     expect(names.slice(0, 2)).toEqual(['oci-layout', 'index.json'])
     expect(names).toHaveLength(5)
@@ -117,18 +145,21 @@ describe('a layout', () => {
 })
 
 describe('a push', () => {
-  test.each([undefined, fakeLogin, { ...fakeLogin, kind: 'basic' as const }])('can be pulled again (login: $kind)', async (login) => {
-    const { fake, client } = await registry(login)
-    const reference = parseReference(`${fake.host}/team/pkg:1.0`)
-    const layer = await layerOf(join(tempDir, 'package'), 'layer')
-    const digest = await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64' })], signal)
-    const resolved = await resolveImage(client, reference, signal)
-    expect(resolved.digest).toBe(digest)
-    const image = await selectImage(client, resolved, 'arm64', signal)
-    mkdirSync(join(tempDir, 'pulled'))
-    const [pulled] = await downloadLayers(client, reference, image.layers, join(tempDir, 'pulled'), signal)
-    expect(readFileSync(pulled?.path ?? '')).toEqual(readFileSync(layer.file))
-  })
+  test.each([undefined, fakeLogin, { ...fakeLogin, kind: 'basic' as const }])(
+    'can be pulled again (login: $kind)',
+    async (login) => {
+      const { fake, client } = await registry(login)
+      const reference = parseReference(`${fake.host}/team/pkg:1.0`)
+      const layer = await layerOf(join(tempDir, 'package'), 'layer')
+      const digest = await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64' })], signal)
+      const resolved = await resolveImage(client, reference, signal)
+      expect(resolved.digest).toBe(digest)
+      const image = await selectImage(client, resolved, 'arm64', signal)
+      mkdirSync(join(tempDir, 'pulled'))
+      const [pulled] = await downloadLayers(client, reference, image.layers, join(tempDir, 'pulled'), signal)
+      expect(readFileSync(pulled?.path ?? '')).toEqual(readFileSync(layer.file))
+    },
+  )
 
   test('sends only what is missing, and the tag last', async () => {
     const { fake, client } = await registry()
@@ -136,7 +167,12 @@ describe('a push', () => {
     const layer = await layerOf(join(tempDir, 'package'), 'layer')
     await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64' })], signal)
     fake.requests.length = 0
-    await pushImages(client, reference, [buildImage([layer], { architecture: 'amd64', labels: { version: '2' } })], signal)
+    await pushImages(
+      client,
+      reference,
+      [buildImage([layer], { architecture: 'amd64', labels: { version: '2' } })],
+      signal,
+    )
     const puts = fake.requests.map(({ line }) => line.replace(/sha256.*/, '…')).filter((line) => line.startsWith('PUT'))
     expect(puts).toEqual(['PUT /v2/pkg/blobs/uploads/1?state=abc&digest=…', 'PUT /v2/pkg/manifests/1'])
   })
@@ -144,7 +180,12 @@ describe('a push', () => {
   test('logs in once for reading and once for writing', async () => {
     const { fake, client } = await registry(fakeLogin)
     const reference = parseReference(`${fake.host}/pkg:1`)
-    await pushImages(client, reference, [buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64' })], signal)
+    await pushImages(
+      client,
+      reference,
+      [buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64' })],
+      signal,
+    )
     expect(fake.requests.filter(({ line }) => line.startsWith('GET /token'))).toHaveLength(2)
   })
 
@@ -156,13 +197,17 @@ describe('a push', () => {
     const digest = await pushImages(client, reference, images, signal)
     const resolved = await resolveImage(client, reference, signal)
     expect(resolved).toMatchObject({ digest, manifest: { kind: 'index' } })
-    expect((await selectImage(client, resolved, 'arm64', signal)).manifestDigest).toBe(images[1]?.manifest.descriptor.digest)
+    expect((await selectImage(client, resolved, 'arm64', signal)).manifestDigest).toBe(
+      images[1]?.manifest.descriptor.digest,
+    )
   })
 
   test('without a tag, or refused, says so', async () => {
     const { fake, client } = await registry()
     const images = [buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64' })]
-    await expect(pushImages(client, parseReference(`${fake.host}/pkg`), images, signal)).rejects.toMatchObject({ code: 'bad-reference' })
+    await expect(pushImages(client, parseReference(`${fake.host}/pkg`), images, signal)).rejects.toMatchObject({
+      code: 'bad-reference',
+    })
     fake.intercept = (request, response) => {
       if (request.method !== 'POST') return false
       response.writeHead(403).end('{"errors":[{"code":"DENIED","message":"read only"}]}')

@@ -7,10 +7,11 @@ import { formatReference, type ImageReference } from '../reference.ts'
 import type { RegistryClient } from '../read/registry.ts'
 
 /**
- * Pushes images under a tag: several architectures become an index. Blobs that the repository has are not sent again. Idempotent;
- * the tag moves last, so a reader finds the old image or the whole new one.
+ * Pushes images under a tag: several architectures become an index. Blobs that the repository has are not sent again.
+ * Idempotent; the tag moves last, so a reader finds the old image or the whole new one.
  * @returns the digest that the tag now points at
  * @throws ImageError
+ * /
  */
 export async function pushImages(
   client: RegistryClient,
@@ -21,21 +22,29 @@ export async function pushImages(
   const { host, repository, tag } = reference
   if (tag === undefined) throw new ImageError('bad-reference', `${formatReference(reference)}: pushing needs a tag`)
   const root = rootBlob(images)
-  const withEndpoint = async (use: (endpoint: Endpoint) => Promise<void>) => await client.attempt(host, 'push', use, signal)
+  const withEndpoint = async (use: (endpoint: Endpoint) => Promise<void>) =>
+    await client.attempt(host, 'push', use, signal)
 
   const sentDigests = new Set<Digest>()
   for (const blob of images.flatMap(({ blobs }) => blobs)) {
-    if (!sentDigests.has(blob.descriptor.digest)) await withEndpoint((endpoint) => pushBlob(client, endpoint, repository, blob, signal))
+    if (!sentDigests.has(blob.descriptor.digest))
+      await withEndpoint((endpoint) => pushBlob(client, endpoint, repository, blob, signal))
     sentDigests.add(blob.descriptor.digest)
   }
-  const children = images.map(({ manifest }) => manifest).filter((manifest) => manifest.descriptor.digest !== root.descriptor.digest)
+  const children = images
+    .map(({ manifest }) => manifest)
+    .filter((manifest) => manifest.descriptor.digest !== root.descriptor.digest)
   for (const manifest of children)
-    await withEndpoint((endpoint) => pushManifest(client, endpoint, repository, manifest.descriptor.digest, manifest, signal))
+    await withEndpoint((endpoint) =>
+      pushManifest(client, endpoint, repository, manifest.descriptor.digest, manifest, signal),
+    )
   await withEndpoint((endpoint) => pushManifest(client, endpoint, repository, tag, root, signal))
   return root.descriptor.digest
 }
 
-/** One POST for a place, one PUT with everything: blobs of ours are small enough for that, and every registry takes it. */
+/**
+ * One POST for a place, one PUT with everything: blobs of ours are small enough for that, and every registry takes it.
+ */
 async function pushBlob(
   client: RegistryClient,
   endpoint: Endpoint,
@@ -44,7 +53,12 @@ async function pushBlob(
   signal: AbortSignal,
 ): Promise<void> {
   const { digest, size } = descriptor
-  const existing = await client.call(endpoint, repository, { method: 'HEAD', path: `/blobs/${digest}`, expected: 404 }, signal)
+  const existing = await client.call(
+    endpoint,
+    repository,
+    { method: 'HEAD', path: `/blobs/${digest}`, expected: 404 },
+    signal,
+  )
   existing.body.resume()
   if (existing.status === 200) return
 
@@ -75,6 +89,11 @@ async function pushManifest(
 ): Promise<void> {
   if (!Buffer.isBuffer(content)) throw new Error('a manifest is a document')
   const headers = { 'content-type': descriptor.mediaType, 'content-length': String(descriptor.size) }
-  const response = await client.call(endpoint, repository, { method: 'PUT', path: `/manifests/${name}`, headers, body: content }, signal)
+  const response = await client.call(
+    endpoint,
+    repository,
+    { method: 'PUT', path: `/manifests/${name}`, headers, body: content },
+    signal,
+  )
   response.body.resume()
 }
