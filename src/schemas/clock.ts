@@ -1,0 +1,61 @@
+/**
+ * Time as the agent gets it. Nothing in `src` reads the machine's clock or starts a timer beside it (lint holds that), so that
+ * whole agents run on virtual time.
+ */
+export type Clock = {
+  /** Milliseconds since 1970. It may jump: only for what is published, or must be comparable after a boot. */
+  wallMs(): number
+  /** Milliseconds since some moment; never goes back. For durations and for waiting. */
+  monotonicMs(): number
+  /** Calls back once, `delayMs` from now or as soon after it as possible. Returns what cancels it, which may be called at any time. */
+  startTimer(delayMs: number, callback: () => void, options?: TimerOptions): () => void
+}
+
+/** `isBackground`: the timer does not keep the process alive. */
+export type TimerOptions = { readonly isBackground?: boolean }
+
+/** Chance as the agent gets it, for jitter and for names that nobody can guess. */
+export type Random = {
+  /** At least 0, below 1. */
+  number(): number
+  /** That many random bytes in hexadecimal digits. */
+  hex(bytes: number): string
+}
+
+/** Resolves after `delayMs`. Rejects with the signal's reason as soon as it is aborted. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason as Error)
+    const onAbort = (): void => {
+      cancel()
+      reject(signal?.reason as Error)
+    }
+    const cancel = clock.startTimer(delayMs, () => {
+      signal?.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    signal?.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+/** Calls back every `intervalMs` until it is canceled; the next call is timed when the last one returned. */
+export function startInterval(
+  clock: Clock,
+  intervalMs: number,
+  callback: () => void,
+  options?: TimerOptions,
+): () => void {
+  let cancel: () => void
+  const schedule = (): void => {
+    cancel = clock.startTimer(
+      intervalMs,
+      () => {
+        schedule()
+        callback()
+      },
+      options,
+    )
+  }
+  schedule()
+  return () => cancel()
+}

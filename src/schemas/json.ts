@@ -1,0 +1,9 @@
+/** JSON whose shape is not known yet. */
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** An object that is neither null nor a list. */
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** What an error says, whatever was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
