@@ -11,7 +11,7 @@ import {
   skyhookPatch,
 } from './publish/node-annotations.ts'
 import { reconcileAnnotations, existingEdit } from './publish/reconcile-annotations.ts'
-import { reasonReportDelayMs, type Reason } from './model/reasons.ts'
+import { reasonReportDelayMs, type Reason } from '../schemas/catalogue/reasons.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
 import { cordonState, type PodWatch } from './drain/drain.ts'
 import { recordBoot } from './package/reapply-on-boot.ts'

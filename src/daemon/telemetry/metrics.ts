@@ -2,7 +2,7 @@ import Counter from '@prometheus-io/client/lib/counter.js'
 import Gauge from '@prometheus-io/client/lib/gauge.js'
 import Histogram from '@prometheus-io/client/lib/histogram.js'
 import Registry from '@prometheus-io/client/lib/registry.js'
-import type { ReasonName } from '../../stages/model/reasons.ts'
+import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 
 /** The agent's own series (docs/usage/metrics.md). Labels come from closed sets: no package, Skyhook or node is one. */
 export type Metrics = {

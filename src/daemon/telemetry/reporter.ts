@@ -1,6 +1,6 @@
 import type { EventRecorder, EventTarget } from '../../kube/events.ts'
 import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'
-import { reasonReportDelayMs } from '../../stages/model/reasons.ts'
+import { reasonReportDelayMs } from '../../schemas/catalogue/reasons.ts'
 import type { Log } from './log.ts'
 
 export type EventReporter = {

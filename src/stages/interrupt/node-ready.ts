@@ -1,6 +1,6 @@
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import { cordonState } from '../drain/drain.ts'
-import type { Reason } from '../model/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /** A kubelet or a container runtime that was restarted says Ready before it is; this long it has to go on saying so. */

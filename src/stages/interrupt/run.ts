@@ -6,7 +6,7 @@ import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { isInterrupting, mayBeRunning } from '../package/cancel.ts'
 import { mergeInterrupts } from './merge.ts'
 import type { PackageState } from '../model/package-state.ts'
-import type { Reason } from '../model/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
 
 /** Of the same merged interrupt: a package that needs more reboots than this to be content will not be content. */
 const maxReboots = 3

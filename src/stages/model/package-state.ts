@@ -1,5 +1,5 @@
 import type { StageName } from '../../schemas/skyhook.ts'
-import type { Reason } from './reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Preparation } from './snapshot.ts'
 
 /** Where one package stands after everything that can be decided now was decided. */

@@ -5,7 +5,7 @@ import type { PackageResources, PackageSpec, StageName, SlotPhase } from '../../
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 import type { PodWatch } from '../drain/drain.ts'
 import type { Pod } from '../drain/pods.ts'
-import type { Reason } from './reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { OwnSlot, SkyhookView } from './snapshot.ts'
 
 /**

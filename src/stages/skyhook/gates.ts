@@ -1,6 +1,6 @@
 import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
 import { dependencyProblems } from '../package/dependencies.ts'
-import type { Reason } from '../model/reasons.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 

@@ -1,4 +1,4 @@
-import type { NodeStatus } from '../../schemas/skyhook.ts'
+import type { NodeStatus } from '../skyhook.ts'
 
 /**
  * Why a node is not complete for a Skyhook: published on the Node, in Events and by the CLI. Never a counter in the
