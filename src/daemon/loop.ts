@@ -2,9 +2,9 @@ import type { Journal } from '../schemas/journal.ts'
 import { reasonKey } from '../schemas/annotations.ts'
 import { decide } from '../stages/decide.ts'
 import type { Action, Plan, TimedReason } from '../stages/model/plan.ts'
-import { emptyPatch } from '../stages/publish/node-annotations.ts'
 import type { StageSettings } from '../stages/model/snapshot.ts'
 import { type State, snapshotOf } from './state/state.ts'
+import { emptyPatch } from '../stages/model/node-patch.ts'
 
 /**
  * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an

@@ -1,23 +1,18 @@
 import type { Journal, SkyhookRecord } from '../schemas/journal.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
 import { sortByPriority } from './skyhook/priority.ts'
-import type { Action, NodePatch, Plan, StageEvent, TimedReason } from './model/plan.ts'
-import {
-  emptyPatch,
-  isEmptyPatch,
-  nextPublished,
-  removalPatch,
-  nodeShowsComplete,
-  skyhookPatch,
-} from './publish/node-annotations.ts'
+import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
+import { nextPublished, removalPatch, nodeShowsComplete, skyhookPatch } from './publish/node-annotations.ts'
 import { reconcileAnnotations, existingEdit } from './publish/reconcile-annotations.ts'
 import { reasonReportDelayMs, type Reason } from '../schemas/catalogue/reasons.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
-import { cordonState, type PodWatch } from './drain/drain.ts'
+import { cordonState } from './drain/drain.ts'
 import { recordBoot } from './package/reapply-on-boot.ts'
 import { planUnselected, planDeleted } from './skyhook/departure.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from './model/snapshot.ts'
+import type { PodWatch } from './model/pods.ts'
+import { emptyPatch, isEmptyPatch, type NodePatch } from './model/node-patch.ts'
 
 /**
  * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same

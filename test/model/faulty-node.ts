@@ -5,14 +5,12 @@ import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { simplePackage } from '../support/node-simulator.ts'
 import {
   type Action,
-  type NodePatch,
   type Plan,
   type StartStep,
   type TimedReason,
   preparationKey,
 } from '../../src/stages/model/plan.ts'
-import type { PodWatch } from '../../src/stages/drain/drain.ts'
-import { groupPods, type Pod } from '../../src/stages/drain/pods.ts'
+import { groupPods } from '../../src/stages/drain/pods.ts'
 import {
   type AttemptObservation,
   type Eviction,
@@ -25,6 +23,8 @@ import {
   known,
   unknown,
 } from '../../src/stages/model/snapshot.ts'
+import type { Pod, PodWatch } from '../../src/stages/model/pods.ts'
+import type { NodePatch } from '../../src/stages/model/node-patch.ts'
 
 /**
  * A node on which anything may happen between any two effects. Unlike the model beside the stage machine it takes its

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
-import type { Pod } from '../../src/stages/drain/pods.ts'
 import { parseState } from '../../src/stages/publish/reconcile-annotations.ts'
 import { Invariants } from './invariants.ts'
 import { FaultyNode, type Decide, type Turn } from './faulty-node.ts'
+import type { Pod } from '../../src/stages/model/pods.ts'
 
 /** What can happen to a node, as data: a list of these is a story that a search may shorten. */
 export type ScenarioEvent =

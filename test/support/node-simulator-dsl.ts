@@ -4,7 +4,7 @@
  */
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { NodeSimulator } from './node-simulator.ts'
-import type { Pod } from '../../src/stages/drain/pods.ts'
+import type { Pod } from '../../src/stages/model/pods.ts'
 
 export const pkg = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({
   version,

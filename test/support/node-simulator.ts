@@ -12,8 +12,6 @@ import {
   type TimedReason,
   preparationKey,
 } from '../../src/stages/model/plan.ts'
-import type { PodWatch } from '../../src/stages/drain/drain.ts'
-import type { Pod } from '../../src/stages/drain/pods.ts'
 import {
   type AttemptObservation,
   type Eviction,
@@ -28,6 +26,7 @@ import {
   known,
   unknown,
 } from '../../src/stages/model/snapshot.ts'
+import type { Pod, PodWatch } from '../../src/stages/model/pods.ts'
 
 /**
  * One node in a test: holds what the world would hold and carries out what `decide` asks for, instantly and faithfully.

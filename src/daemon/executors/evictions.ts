@@ -1,9 +1,9 @@
 import { isNotFound } from '../../kube/errors.ts'
 import { evict } from '../../kube/evict.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { Pod } from '../../stages/drain/pods.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
 import type { State } from '../state/state.ts'
+import type { Pod } from '../../stages/model/pods.ts'
 
 /**
  * A replacement that is about to be ready frees the budget within a second or two; a budget that stays used is not

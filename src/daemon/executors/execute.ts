@@ -1,10 +1,11 @@
-import type { Action, NodePatch } from '../../stages/model/plan.ts'
+import type { Action } from '../../stages/model/plan.ts'
 import type { Interrupter } from './interrupts.ts'
 import type { Preparer } from './prepare.ts'
 import type { StepRunner } from './steps/run.ts'
-import type { Pod } from '../../stages/drain/pods.ts'
 import type { PackageStatuses } from '../state/package-statuses.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
+import type { Pod } from '../../stages/model/pods.ts'
+import type { NodePatch } from '../../stages/model/node-patch.ts'
 
 /** Whoever carries out actions, one part of the house each. */
 export type Executors = {

@@ -3,10 +3,10 @@ import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fa
 import { staticCredentials } from '../../kube/credentials.ts'
 import { createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
-import { emptyPatch } from '../../stages/publish/node-annotations.ts'
 import { followNode, type NodeSource } from '../state/node.ts'
 import { newState, type State } from '../state/state.ts'
 import { publish } from './publish.ts'
+import { emptyPatch } from '../../stages/model/node-patch.ts'
 
 const nodes = '/api/v1/nodes'
 

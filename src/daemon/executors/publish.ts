@@ -4,9 +4,9 @@ import {
   patchNode,
 } from '../../kube/node-writer.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { NodePatch } from '../../stages/model/plan.ts'
 import type { NodeSource } from '../state/node.ts'
 import type { State } from '../state/state.ts'
+import type { NodePatch } from '../../stages/model/node-patch.ts'
 
 /**
  * Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409.

@@ -2,10 +2,9 @@ import { listAll } from '../../kube/list.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { PodWatch } from '../../stages/drain/drain.ts'
-import type { Pod } from '../../stages/drain/pods.ts'
 import { known, unknown } from '../../stages/model/snapshot.ts'
 import type { State } from './state.ts'
+import type { Pod, PodWatch } from '../../stages/model/pods.ts'
 
 type PodObject = Pod & KubeObject
 

@@ -1,5 +1,5 @@
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
-import type { DrainReason } from './drain.ts'
+import type { DrainReason } from '../model/pods.ts'
 
 /** A node that only waits to be drained gives the slot to others after this, unless spec.drain says otherwise. */
 const yieldAfterSeconds = 600

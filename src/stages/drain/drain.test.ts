@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import { blockingPod } from './drain.ts'
 import { NodeSimulator } from '../../../test/support/node-simulator.ts'
-import type { Pod } from './pods.ts'
 import {
   isCordoned,
   cron,
@@ -11,6 +10,7 @@ import {
   packageWith,
   pod,
 } from '../../../test/support/node-simulator-dsl.ts'
+import type { Pod } from '../model/pods.ts'
 
 describe('a package with an interrupt', () => {
   test('cordons, drains, applies, interrupts, checks and goes back to service', () => {

@@ -2,14 +2,10 @@ import { cordonKey, cordonedBeforeKey, keepCordonedKey } from '../../schemas/ann
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { CordonState } from './cordon-ownership.ts'
-import { groupPods, type Pod } from './pods.ts'
+import { groupPods } from './pods.ts'
+import type { DrainReason, Pod, PodWatch } from '../model/pods.ts'
 import { isEmptySelector } from '../../schemas/selectors.ts'
 import type { Eviction, Snapshot } from '../model/snapshot.ts'
-
-/** Which pods matter: none, those of now, or those listed after our cordon became visible. */
-export type PodWatch = 'no' | 'any' | 'cordoned'
-
-export type DrainReason = { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
 
 /** How far the node is out of service for one Skyhook. */
 export type Disruption = {

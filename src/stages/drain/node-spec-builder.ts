@@ -8,9 +8,9 @@ import {
 } from './cordon-ownership.ts'
 import { cordonState } from './drain.ts'
 import { autoscalerAnnotations, requiredTaint, withCordonChange, type RequiredSkyhook } from './node-spec.ts'
-import type { NodePatch, StageEvent } from '../model/plan.ts'
-import { emptyPatch } from '../publish/node-annotations.ts'
+import type { StageEvent } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
+import { emptyPatch, type NodePatch } from '../model/node-patch.ts'
 
 /** After the third time in this span we cordon again only once a minute: somebody means it. */
 const cordonRetryWindowMs = 300_000

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { groupPods, type Pod } from './pods.ts'
+import { groupPods } from './pods.ts'
+import type { Pod } from '../model/pods.ts'
 
 const pod = (change: Partial<Pod['metadata']> = {}, rest: Omit<Pod, 'metadata'> = {}): Pod => ({
   metadata: { name: 'p', namespace: 'shop', uid: 'u', resourceVersion: '1', ...change },

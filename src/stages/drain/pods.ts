@@ -1,12 +1,6 @@
-import type { LabelSelector, ObjectMeta, Toleration } from '../../schemas/kubernetes.ts'
+import type { LabelSelector } from '../../schemas/kubernetes.ts'
 import { isEmptySelector, selects, tolerates } from '../../schemas/selectors.ts'
-
-/** A pod as far as draining looks at it. */
-export type Pod = {
-  readonly metadata: ObjectMeta & { readonly namespace: string }
-  readonly spec?: { readonly nodeName?: string; readonly tolerations?: readonly Toleration[] }
-  readonly status?: { readonly phase?: string }
-}
+import type { Pod } from '../model/pods.ts'
 
 export type PodGroups = {
   /** Must end by themselves: podNonInterruptLabels of the Skyhook. Counted whoever owns them, and never evicted. */

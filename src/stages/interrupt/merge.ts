@@ -1,4 +1,5 @@
 import type { Interrupt } from '../../schemas/skyhook.ts'
+import { matchesGlob } from './glob.ts'
 
 /**
  * One interrupt for several packages: a reboot covers everything; otherwise the sysctls (restartAllServices) if anybody
@@ -26,3 +27,12 @@ function mergedWithoutCondition(interrupts: readonly MergedInterrupt[]): MergedI
     return { type: 'service', services, ...(restartsAll && { alsoRestartAllServices: true }) }
   return restartsAll ? { type: 'restartAllServices' } : { type: 'noop' }
 }
+
+/** The interrupts that changed keys ask for, by configInterrupts (exact key or glob). */
+export const matchedInterrupts = (
+  configInterrupts: Readonly<Record<string, Interrupt>> | undefined,
+  keys: readonly string[],
+): readonly Interrupt[] =>
+  Object.entries(configInterrupts ?? {})
+    .filter(([pattern]) => keys.some((key) => key === pattern || matchesGlob(pattern, key)))
+    .map(([, interrupt]) => interrupt)

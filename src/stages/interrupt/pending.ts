@@ -1,8 +1,8 @@
 import type { PackageRecord } from '../../schemas/journal.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Interrupt, PackageSpec, StageName } from '../../schemas/skyhook.ts'
-import { keysOfConfigChange, matchedInterrupts } from '../model/package-inputs.ts'
-import { isConditional, mergeInterrupts, type MergedInterrupt } from './merge.ts'
+import { keysOfConfigChange } from '../model/package-inputs.ts'
+import { isConditional, mergeInterrupts, type MergedInterrupt, matchedInterrupts } from './merge.ts'
 
 /**
  * Which interrupts a package takes on, and when. What it owes in any case is owed from the beginning, so that the node

@@ -3,10 +3,10 @@ import { appliedHash } from '../model/applied-hash.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
-import { isInterrupting, mayBeRunning } from '../package/cancel.ts'
 import { mergeInterrupts } from './merge.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
 
 /** Of the same merged interrupt: a package that needs more reboots than this to be content will not be content. */
 const maxReboots = 3

@@ -1,7 +1,6 @@
 import type { PackageInputs, PackageRecord } from '../../schemas/journal.ts'
-import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
+import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
-import { matchesGlob } from '../interrupt/glob.ts'
 
 export const inputsOf = (spec: PackageSpec): PackageInputs => ({ config: spec.configMap ?? {}, env: spec.env ?? [] })
 
@@ -37,15 +36,6 @@ export function keysOfConfigChange(record: PackageRecord, spec: PackageSpec): st
   }
   return [...keys].sort()
 }
-
-/** The interrupts that changed keys ask for, by configInterrupts (exact key or glob). */
-export const matchedInterrupts = (
-  configInterrupts: Readonly<Record<string, Interrupt>> | undefined,
-  keys: readonly string[],
-): readonly Interrupt[] =>
-  Object.entries(configInterrupts ?? {})
-    .filter(([pattern]) => keys.some((key) => key === pattern || matchesGlob(pattern, key)))
-    .map(([, interrupt]) => interrupt)
 
 /** What must not change under a begun package; a change makes it start over from a new generation. */
 export function immutableInputsHash(spec: PackageSpec): string {

@@ -1,7 +1,7 @@
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { type Action, type PackageImage, type StageEvent, preparationKey } from './plan.ts'
-import { packageKey } from '../package/next-stage.ts'
 import type { Preparation, SkyhookView, Snapshot } from './snapshot.ts'
+import { packageKey } from './package-key.ts'
 
 /** The plan of one Skyhook while it is being made. It lives inside one call of `decide` and is seen by nobody else. */
 export type PlanBuilder = {

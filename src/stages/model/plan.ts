@@ -1,12 +1,12 @@
-import type { EnvVar, NodeCondition, Taint } from '../../schemas/kubernetes.ts'
+import type { EnvVar } from '../../schemas/kubernetes.ts'
 import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../../schemas/journal.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
 import type { PackageResources, PackageSpec, StageName, SlotPhase } from '../../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
-import type { PodWatch } from '../drain/drain.ts'
-import type { Pod } from '../drain/pods.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { NodePatch } from './node-patch.ts'
 import type { OwnSlot, SkyhookView } from './snapshot.ts'
+import type { Pod, PodWatch } from './pods.ts'
 
 /**
  * What is to happen now. The journal is made durable first, then the actions run; each is safe to repeat, and its key
@@ -144,21 +144,6 @@ export type References = { readonly env: readonly EnvVar[]; readonly resources?:
 export const preparationKey = ({ image, version, digest, references }: PackageImage): string => {
   const content = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
   return references ? `${content}#${sha256Hex(canonicalJson(references)).slice(0, 16)}` : content
-}
-
-/**
- * Differences between what the Node shows and what it should; null removes. A change of the spec comes without
- * conditions.
- */
-export type NodePatch = {
-  readonly annotations: Readonly<Record<string, string | null>>
-  readonly labels: Readonly<Record<string, string | null>>
-  readonly conditions: readonly NodeCondition[]
-  readonly removedConditions: readonly string[]
-  /** A cordon begun or given back, in the same PATCH as its marks. */
-  readonly unschedulable?: boolean
-  /** The complete new list. */
-  readonly taints?: readonly Taint[]
 }
 
 /** Facts worth telling people; each becomes one log line and, where `event` says so, one Kubernetes Event. */

@@ -3,7 +3,7 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
-import type { Pod } from '../drain/pods.ts'
+import type { Pod } from './pods.ts'
 
 /** A fact with its age, or nothing known: no rule may treat `unknown` as empty. */
 export type Known<T> = { readonly known: true; readonly value: T } | { readonly known: false; readonly why: string }

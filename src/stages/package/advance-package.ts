@@ -16,9 +16,10 @@ import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from 
 import type { References } from '../model/plan.ts'
 import { satisfyByBoot } from '../interrupt/required.ts'
 import { advanceStage } from './advance-stage.ts'
-import { dueOf, isComplete, isMidChange, packageKey } from './next-stage.ts'
+import { dueOf, isComplete, isMidChange } from './next-stage.ts'
 import { isRunRequested, recordRunRequest } from './run-requests.ts'
 import type { Preparation } from '../model/snapshot.ts'
+import { packageKey } from '../model/package-key.ts'
 
 /**
  * Moves one package as far as it goes now: results are recorded, stages end and begin, steps are named for starting.

@@ -1,8 +1,9 @@
-import type { InterruptRun, PackageRecord, SkyhookRecord, StepAttempt } from '../../schemas/journal.ts'
+import type { PackageRecord, SkyhookRecord, StepAttempt } from '../../schemas/journal.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { Action } from '../model/plan.ts'
-import { packageKey } from './next-stage.ts'
+import { mayBeRunning } from '../model/host-facts.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import { packageKey } from '../model/package-key.ts'
 
 /**
  * Work that is not wanted any more (another version, a reset, an edit, a Skyhook that is gone) may still be under way
@@ -61,19 +62,4 @@ export function stopCanceledSteps(builder: {
   if (remaining.length === 0) builder.record = rest
   else if (remaining.length < canceling.length) builder.record = { ...builder.record, canceling: remaining }
   return remaining.length === 0
-}
-
-/**
- * Its end is not known, and its boot has not ended either. One that the host does not show yet may be about to start.
- */
-export function mayBeRunning({ attempts, bootId }: Snapshot, step: StepAttempt): boolean {
-  const observed = attempts.get(step.id)?.state ?? 'absent'
-  return observed === 'running' || (observed === 'absent' && step.bootId === bootId)
-}
-
-/** True while an interrupt may be at work on the host. */
-export function isInterrupting({ interrupts, bootId }: Snapshot, run: InterruptRun | undefined): boolean {
-  if (run === undefined || run.bootId !== bootId) return false
-  const observed = interrupts.get(run.id)?.state
-  return observed === undefined || observed === 'running' || observed === 'unknown'
 }

@@ -1,7 +1,7 @@
 import type { PackageRecord } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import { type PlanBuilder, clearFlags, entriesOf, removeEntry, setEntry } from '../model/plan-builder.ts'
-import { packageKey } from './next-stage.ts'
+import { packageKey } from '../model/package-key.ts'
 
 /** A stage whose steps and checks passed: what the package is now, and what the host has. */
 export function completeStage(builder: PlanBuilder, entry: PackageRecord, config: PackageConfig): void {

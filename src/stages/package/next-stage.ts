@@ -1,6 +1,7 @@
 import type { PackageRecord } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { isConfigDue } from '../model/package-inputs.ts'
+import { packageKey } from '../model/package-key.ts'
 import { compareVersions } from './versions.ts'
 
 /** What one package of a Skyhook has to do next on this node. */
@@ -12,8 +13,6 @@ export type Due =
   | { readonly due: 'begin'; readonly key: string; readonly version: string; readonly stage: StageName }
   /** Nothing of this entry ever reached the host: it is simply dropped. */
   | { readonly due: 'forget'; readonly key: string }
-
-export const packageKey = (name: string, version: string): string => `${name}|${version}`
 
 const nothingDue: Due = { due: 'nothing' }
 

@@ -1,13 +1,14 @@
 import type { Companion, NodeStateEntry } from '../../schemas/annotations.ts'
 import * as keys from '../../schemas/annotations.ts'
-import type { NodeCondition, Taint } from '../../schemas/kubernetes.ts'
+import type { NodeCondition } from '../../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
-import type { NodePatch, TimedReason } from '../model/plan.ts'
-import { isConditionOfSkyhook, packageConditions } from '../package/run-requests.ts'
+import type { TimedReason } from '../model/plan.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import { emptyPatch, isEmptyPatch, type NodePatch } from '../model/node-patch.ts'
+import { isConditionOfSkyhook, packageConditions } from './package-conditions.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
 const progressIntervalMs = 1_000
@@ -141,32 +142,6 @@ export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   patch.removedConditions.push(...types.filter((type) => own.includes(type) || isConditionOfSkyhook(type, name)))
   return patch
 }
-
-type MutablePatch = {
-  annotations: Record<string, string | null>
-  labels: Record<string, string | null>
-  conditions: NodeCondition[]
-  removedConditions: string[]
-  unschedulable?: boolean
-  taints?: readonly Taint[]
-}
-
-export const emptyPatch = (): MutablePatch => ({ annotations: {}, labels: {}, conditions: [], removedConditions: [] })
-
-export const isEmptyPatch = ({
-  annotations,
-  labels,
-  conditions,
-  removedConditions,
-  unschedulable,
-  taints,
-}: NodePatch): boolean =>
-  Object.keys(annotations).length === 0 &&
-  Object.keys(labels).length === 0 &&
-  conditions.length === 0 &&
-  removedConditions.length === 0 &&
-  unschedulable === undefined &&
-  taints === undefined
 
 /**
  * The published reason keeps its `since` while reason and message stay; one that comes and goes at once is not written.

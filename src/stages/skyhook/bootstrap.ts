@@ -4,8 +4,8 @@ import { inputsOf } from '../model/package-inputs.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
 import type { StageEvent } from '../model/plan.ts'
 import { parseCompanion, parseState } from '../publish/reconcile-annotations.ts'
-import { packageKey } from '../package/next-stage.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
+import { packageKey } from '../model/package-key.ts'
 
 export type BootstrapResult = { readonly record: SkyhookRecord; readonly event?: StageEvent }
 

@@ -1,20 +1,14 @@
 import { type SkyhookRecord, openStepsOf } from '../../schemas/journal.ts'
 import { cordonState } from '../drain/drain.ts'
 import { newPlanBuilder } from '../model/plan-builder.ts'
-import {
-  cancelAll,
-  cancelPackage,
-  isInterrupting,
-  mayBeRunning,
-  openStepOf,
-  stopCanceledSteps,
-} from '../package/cancel.ts'
+import { cancelAll, cancelPackage, openStepOf, stopCanceledSteps } from '../package/cancel.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
 import type { Action, StageEvent } from '../model/plan.ts'
 import type { SkyhookPlan } from './plan-skyhook.ts'
 import { releaseSlot } from './slot.ts'
 import { isMidChange } from '../package/next-stage.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
+import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
 
 /**
  * A node that left the selector: a running step ends and is recorded, then the slot goes; packages and their state stay

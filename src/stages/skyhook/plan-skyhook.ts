@@ -2,18 +2,11 @@ import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { isOnlyConditionalInterruptPending } from '../interrupt/pending.ts'
-import {
-  cordonState,
-  disruptionOf,
-  protectedPodsBlocker,
-  type Disruption,
-  type DrainReason,
-  type PodWatch,
-} from '../drain/drain.ts'
+import { cordonState, disruptionOf, protectedPodsBlocker, type Disruption } from '../drain/drain.ts'
 import { drainPauseReason, isDrainOverdue, drainTimedOut, trackDrain, pauseDrain } from '../drain/drain-timeout.ts'
 import { type PlanBuilder, newPlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { startGate, pauseReason } from './gates.ts'
-import { cancelAll, isInterrupting, stopCanceledSteps } from '../package/cancel.ts'
+import { cancelAll, stopCanceledSteps } from '../package/cancel.ts'
 import { bootstrapRecord } from './bootstrap.ts'
 import { advanceInterrupt, applyInterruptOutcome, type InterruptStatus } from '../interrupt/run.ts'
 import { advancePackage } from '../package/advance-package.ts'
@@ -23,6 +16,8 @@ import { notReadyReason } from '../interrupt/node-ready.ts'
 import { requestSlot, keepSlot, ownSlot, releaseSlot } from './slot.ts'
 import { isMidChange } from '../package/next-stage.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
+import type { DrainReason, PodWatch } from '../model/pods.ts'
+import { isInterrupting } from '../model/host-facts.ts'
 
 /** What one selected Skyhook does on this node now. */
 export type SkyhookPlan = {

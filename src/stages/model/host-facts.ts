@@ -1,0 +1,17 @@
+import type { InterruptRun, StepAttempt } from '../../schemas/journal.ts'
+import type { Snapshot } from './snapshot.ts'
+
+/**
+ * Its end is not known, and its boot has not ended either. One that the host does not show yet may be about to start.
+ */
+export function mayBeRunning({ attempts, bootId }: Snapshot, step: StepAttempt): boolean {
+  const observed = attempts.get(step.id)?.state ?? 'absent'
+  return observed === 'running' || (observed === 'absent' && step.bootId === bootId)
+}
+
+/** True while an interrupt may be at work on the host. */
+export function isInterrupting({ interrupts, bootId }: Snapshot, run: InterruptRun | undefined): boolean {
+  if (run === undefined || run.bootId !== bootId) return false
+  const observed = interrupts.get(run.id)?.state
+  return observed === undefined || observed === 'running' || observed === 'unknown'
+}

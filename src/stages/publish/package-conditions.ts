@@ -1,0 +1,80 @@
+import { erroringCondition, notReadyCondition, packageCondition } from '../../schemas/annotations.ts'
+import type { SkyhookRecord } from '../../schemas/journal.ts'
+import type { NodeCondition } from '../../schemas/kubernetes.ts'
+import type { StatusReadResult } from '../../schemas/package-status.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { statusOf } from '../package/run-requests.ts'
+
+/**
+ * Words of a condition may change with every look of a package; only what it wants is worth a write of its own at once.
+ */
+const messageRefreshMs = 3_600_000
+
+export type ConditionChanges = {
+  readonly conditions: readonly NodeCondition[]
+  readonly removed: readonly string[]
+  /** When words that changed are to be written at the latest. */
+  readonly recheckAtMs: number
+}
+
+/**
+ * Conditions of the Skyhook's packages, as differences to what the Node shows; `isWriting`: the Node is written anyway.
+ */
+export function packageConditions(
+  snapshot: Snapshot,
+  skyhook: string,
+  record: SkyhookRecord,
+  isWriting: boolean,
+): ConditionChanges {
+  const conditions: NodeCondition[] = []
+  let recheckAtMs = Infinity
+  if (!snapshot.statuses.known) return { conditions, removed: [], recheckAtMs } // not looked at yet: what stands there stays
+  const currentConditions = new Map(
+    (snapshot.node.status?.conditions ?? []).map((condition) => [condition.type, condition]),
+  )
+  const desiredTypes = new Set<string>()
+  for (const name of new Set(Object.values(record.packages).flatMap(({ name, work }) => (work ? [name] : [])))) {
+    const found = statusOf(snapshot, skyhook, name)
+    if (!found) continue
+    const type = packageCondition(skyhook, name)
+    desiredTypes.add(type)
+    const currentCondition = currentConditions.get(type)
+    const desired = formatCondition(found, snapshot.bootId)
+    const isSame = currentCondition?.status === desired.status && currentCondition.reason === desired.reason
+    if (isSame && currentCondition.message === desired.message) continue
+    const dueMs = isSame ? Date.parse(currentCondition.lastHeartbeatTime ?? '') + messageRefreshMs : snapshot.nowMs
+    if (!isWriting && dueMs > snapshot.nowMs) {
+      recheckAtMs = Math.min(recheckAtMs, dueMs)
+      continue
+    }
+    const at = new Date(snapshot.nowMs).toISOString().replace(/\.\d+Z$/, 'Z')
+    const since = currentCondition?.status === desired.status ? (currentCondition.lastTransitionTime ?? at) : at
+    conditions.push({ type, ...desired, lastHeartbeatTime: at, lastTransitionTime: since })
+  }
+  return {
+    conditions,
+    removed: [...currentConditions.keys()].filter(
+      (type) => isConditionOfSkyhook(type, skyhook) && !desiredTypes.has(type),
+    ),
+    recheckAtMs,
+  }
+}
+
+/** Types of this Skyhook's conditions that a Node shows, those of its packages included. */
+export const isConditionOfSkyhook = (type: string, skyhook: string): boolean =>
+  type.startsWith(packageCondition(skyhook, '')) &&
+  type !== notReadyCondition(skyhook) &&
+  type !== erroringCondition(skyhook)
+
+function formatCondition(
+  found: StatusReadResult,
+  bootId: string,
+): Pick<NodeCondition, 'status' | 'reason' | 'message'> {
+  if (found.state === 'unusable') return { status: 'Unknown', reason: 'StatusInvalid', message: found.why }
+  const { message, requests } = found.status
+  if (found.status.bootId !== bootId) return { status: 'Unknown', reason: 'StaleSinceBoot', message }
+  if (requests.interrupt) return { status: 'True', reason: 'InterruptRequired', message }
+  return requests.run
+    ? { status: 'True', reason: 'RunRequested', message }
+    : { status: 'False', reason: 'NoActionRequired', message }
+}
