@@ -15,7 +15,7 @@ const durable: Home = {
   instead: 'wait for the disk by syncOpenFile, syncFile or syncFolder of src/host/fs/fsync.ts',
 }
 const process: Home = {
-  files: /src\/(packages\/store\/unpack-child|daemon\/census\/child)\.ts$/,
+  files: /src\/(packages\/store\/unpack-child|daemon\/platform\/census-process)\.ts$/,
   instead: 'run what has effects as a unit of the host (src/host/systemd/units.ts)',
 }
 
@@ -27,8 +27,8 @@ const imports: readonly { readonly from: RegExp; readonly names: RegExp; readonl
     from: /\/transport\.ts$/,
     names: /^createKubeTransport$/,
     home: {
-      files: /src\/(daemon\/wire|census\/main|cli\/.*)\.ts$/,
-      instead: 'take the Transport that src/daemon/wire.ts made',
+      files: /src\/(daemon\/platform\/platform|census\/main|cli\/.*)\.ts$/,
+      instead: 'take the Transport that src/daemon/platform/platform.ts made',
     },
   },
   {
@@ -36,7 +36,7 @@ const imports: readonly { readonly from: RegExp; readonly names: RegExp; readonl
     names: /^connectSystemBus$/,
     home: {
       files: /src\/host\/dbus\/reconnecting\.ts$/,
-      instead: 'take the BusConnection that src/daemon/wire.ts made',
+      instead: 'take the BusConnection that src/daemon/platform/platform.ts made',
     },
   },
   {

@@ -1,19 +1,17 @@
 import { readBootId } from '../host/identity.ts'
 import { openJournalFile, type JournalFile } from '../host/fs/journal-file.ts'
-import { createHostRoot, type HostRoot } from '../host/fs/host-root.ts'
+import type { HostRoot } from '../host/fs/host-root.ts'
 import { onFailpoint } from '../host/fs/failpoint.ts'
-import { claimSingleAgent } from '../host/single-agent.ts'
 import { sweepStepFiles } from '../host/step/files.ts'
 import { abortableSleep } from '../kube/retry.ts'
 import { emptyJournal, openSteps, type Journal } from '../schemas/journal.ts'
 import { createFailpoints } from './runtime/failpoint-orders.ts'
 import { execute } from './executors/execute.ts'
-import { serveHealth, serveMetrics } from './telemetry/http.ts'
-import { createLog, errorField, type Log } from './telemetry/log.ts'
+import { errorField, type Log } from './telemetry/log.ts'
 import { startLoop } from './loop.ts'
 import { wire, type AgentComponents } from './wire.ts'
-import { readSettings, type Settings } from './settings/settings.ts'
-import { disableTurboFan, startHeapTrim } from './runtime/heap-trim.ts'
+import type { Platform } from './platform/platform.ts'
+import type { Settings } from './settings/settings.ts'
 import { newState, type State } from './state/state.ts'
 import { version } from './settings/version.ts'
 
@@ -24,26 +22,22 @@ const staleAfterMs = 400_000
 const collectAfterMs = 2_000
 
 /** The agent of one node, until it is told to stop. Returns the exit code. */
-export async function runAgent(): Promise<number> {
-  const settings = readSettings()
-  const log = createLog(settings.logLevel, { node: settings.nodeName })
+export async function runAgent(settings: Settings, platform: Platform): Promise<number> {
+  const { clock, log, root } = platform
   const shutdown = new AbortController()
   const { signal } = shutdown
-  for (const name of ['SIGTERM', 'SIGINT'] as const)
-    process.once(name, () => shutdown.abort(new Error(`stopped by ${name}`)))
-  log.info({ version, pid: process.pid }, 'agent starts')
+  platform.onTermination((signalName) => shutdown.abort(new Error(`stopped by ${signalName}`)))
+  log.info({ version, pid: platform.processId }, 'agent starts')
 
   const failpoints = createFailpoints(process.env, settings.hostRoot, settings.copyDirRoot)
   if (failpoints) onFailpoint((name) => failpoints.hit(name))
-  const root = createHostRoot(settings.hostRoot)
   const state = newState(emptyJournal(''), await readBootId(root))
-  const components = wire({ settings, root, state, log, signal }) // reads and watches; nothing is written before the host is ours
+  const components = wire({ settings, platform, state, signal }) // reads and watches; nothing is written before the host is ours
   let isSynced = false
-  const closeServers = serve(settings, components, log, () => isSynced)
+  const closeServers = serve(settings, platform, components, () => isSynced)
 
   const claim = await unlessStopped(signal, () =>
-    claimSingleAgent({
-      root,
+    platform.claimHost({
       description: `${settings.podName} ${version}`,
       onWaiting: (holder) => log.warn({ holder }, 'another agent of this host is still running, waiting for its end'),
       signal,
@@ -55,10 +49,9 @@ export async function runAgent(): Promise<number> {
     state.hostFolders = new Set((await root.stat(settings.copyDirRoot)) ? await root.readdir(settings.copyDirRoot) : [])
     if (await unlessStopped(signal, async () => (await sync({ root, state, components, log, signal }), true))) {
       isSynced = true
-      log.info({ sinceStartMs: Math.round(performance.now()) }, 'synced')
-      disableTurboFan()
-      startHeapTrim(signal)
-      await run({ settings, state, components, journalFile, log, signal })
+      log.info({ sinceStartMs: Math.round(clock.monotonicMs()) }, 'synced')
+      platform.saveMemory(signal)
+      await run({ settings, platform, state, components, journalFile, log, signal })
     }
   }
   log.info({}, 'agent stops; running steps run on')
@@ -109,12 +102,17 @@ async function sync({ root, state, components, log, signal }: RunContext & { rea
 
 async function run({
   settings,
+  platform,
   state,
   components,
   journalFile,
   log,
   signal,
-}: RunContext & { readonly settings: Settings; readonly journalFile: JournalFile<Journal> }): Promise<void> {
+}: RunContext & {
+  readonly settings: Settings
+  readonly platform: Platform
+  readonly journalFile: JournalFile<Journal>
+}): Promise<void> {
   const reporter = components.createEventReporter()
   const initialJournal = state.journal // as another agent may have left it; mended before anything adds to it
   await components.executors.steps
@@ -141,7 +139,8 @@ async function run({
       components.slotWatch.update()
       if (events.some(({ type }) => type === 'stageCompleted')) void components.executors.statuses.refresh() // what it left for the Node to show
       components.pods.follow(watchPods)
-      if (events.some(({ type }) => type === 'completed')) setTimeout(() => void collect(), collectAfterMs).unref()
+      if (events.some(({ type }) => type === 'completed'))
+        platform.clock.startTimer(collectAfterMs, () => void collect(), { isBackground: true })
     },
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
@@ -158,11 +157,11 @@ async function run({
 /** Health for the kubelet, metrics for Prometheus. Returns what closes both. */
 function serve(
   settings: Settings,
+  platform: Platform,
   { connection, nodes, skyhooks, metrics }: AgentComponents,
-  log: Log,
   isSynced: () => boolean,
 ): () => void {
-  const health = serveHealth({
+  const closeHealth = platform.serveHealth({
     live: () => undefined, // answering is living: the loop shares this thread
     ready: () => {
       if (!isSynced()) return 'not synced with the API server yet'
@@ -172,14 +171,14 @@ function serve(
       return undefined
     },
   })
-  const metricsServer = settings.metrics.enabled
-    ? serveMetrics(metrics.registry, settings.hostIp, settings.metrics.port, (error) =>
-        log.warn(errorField(error), 'metrics cannot be served'),
+  const closeMetrics = settings.metrics.enabled
+    ? platform.serveMetrics(metrics.registry, (error) =>
+        platform.log.warn(errorField(error), 'metrics cannot be served'),
       )
     : undefined
   return () => {
-    health.close()
-    metricsServer?.close()
+    closeHealth()
+    closeMetrics?.()
   }
 }
 

@@ -13,7 +13,7 @@ const usage = `usage: skyhookd agent          run the agent of this node
 async function main([command = '', argument]: readonly string[]): Promise<number> {
   switch (command) {
     case 'agent':
-      return await (await import('./agent.ts')).runAgent()
+      return await runAgentOfThisMachine()
     case 'unpack':
       await (await import('../packages/store/unpack-child.ts')).runUnpackChild()
       return 0
@@ -30,6 +30,16 @@ async function main([command = '', argument]: readonly string[]): Promise<number
   }
   process.stderr.write(usage)
   return 2
+}
+
+async function runAgentOfThisMachine(): Promise<number> {
+  const [{ runAgent }, { systemPlatform }, { readSettings }] = await Promise.all([
+    import('./agent.ts'),
+    import('./platform/platform.ts'),
+    import('./settings/settings.ts'),
+  ])
+  const settings = readSettings()
+  return await runAgent(settings, systemPlatform(settings))
 }
 
 main(process.argv.slice(2)).then(

@@ -1,14 +1,12 @@
-import { createBusConnection, type BusConnection } from '../host/dbus/reconnecting.ts'
+import type { BusConnection } from '../host/dbus/reconnecting.ts'
 import { failpoint } from '../host/fs/failpoint.ts'
-import type { HostRoot } from '../host/fs/host-root.ts'
 import { createUnits, type Units } from '../host/systemd/units.ts'
-import { inClusterCredentials } from '../kube/credentials.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
 import { findCordonManager } from '../kube/cordon-writer.ts'
-import { createKubeTransport } from '../kube/transport.ts'
 import type { TimedReason } from '../stages/model/plan.ts'
 import type { ReasonName } from '../schemas/catalogue/reasons.ts'
+import type { Random } from '../schemas/clock.ts'
 import { countRequests } from '../stages/package/run-requests.ts'
 import { detectSingleNode } from './executors/count-nodes.ts'
 import { evictPod } from './executors/evictions.ts'
@@ -18,7 +16,7 @@ import { publish } from './executors/publish.ts'
 import { createStepRunner } from './executors/steps/run.ts'
 import { failpointTransport } from './runtime/failpoint-orders.ts'
 import type { Executors } from './executors/execute.ts'
-import { errorField, type Log } from './telemetry/log.ts'
+import { errorField } from './telemetry/log.ts'
 import { campaignForCensus, type CensusCampaign } from './census/term.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 import { followNode, type NodeSource } from './state/node.ts'
@@ -30,6 +28,7 @@ import { followSkyhooks, type SkyhookSource } from './state/skyhooks.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
 import { createSlotWatch, type SlotWatch } from './slots/slot-watch.ts'
 import type { State } from './state/state.ts'
+import type { Platform } from './platform/platform.ts'
 import { createEventReporter, type EventReporter } from './telemetry/reporter.ts'
 import { version } from './settings/version.ts'
 
@@ -59,13 +58,13 @@ export type AgentComponents = {
 
 export type WireOptions = {
   readonly settings: Settings
-  readonly root: HostRoot
+  readonly platform: Platform
   readonly state: State
-  readonly log: Log
   readonly signal: AbortSignal
 }
 
-export function wire({ settings, root, state, log, signal }: WireOptions): AgentComponents {
+export function wire({ settings, platform, state, signal }: WireOptions): AgentComponents {
+  const { clock, random, log, root } = platform
   let wakeListener = (): void => undefined
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
   const wake = (): void => wakeListener()
@@ -75,22 +74,18 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
     slots: () => slots.kinds(),
     packageRequests: () => countRequests(state.statuses, state.bootId),
     isCensusLeader: () => census?.isLeader() === true,
-    reasons: () => oldestReasons(reasons),
+    reasons: () => oldestReasons(reasons, clock.wallMs()),
     reflectorAges: () =>
       new Map([
         ['nodes', nodes.ageMs() / 1000],
         ['skyhooks', skyhooks.ageMs() / 1000],
       ]),
   })
-  const baseTransport = createKubeTransport({
-    credentials: inClusterCredentials(),
-    version,
-    onRequest: ({ verb, code }) => metrics.apiRequest(verb, code),
-  })
+  const baseTransport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
   const transport = failpointTransport(baseTransport, failpoint)
   const recorder = startEventRecorder(transport, { component: 'skyhookd', host: settings.nodeName, signal })
 
-  const connection = createBusConnection({ socketPath: settings.busSocket })
+  const connection = platform.connectBus()
   const units = createUnits(connection)
   connection.onState((bus) => {
     state.host =
@@ -120,7 +115,7 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
     signal,
   })
   const skyhooks = followSkyhooks(transport, {
-    readDelayMs: () => readDelayMs(settings.estimatedNodeCount),
+    readDelayMs: () => readDelayMs(settings.estimatedNodeCount, random),
     onSkyhooks: (known) => {
       state.skyhooks = known
       wake()
@@ -143,7 +138,7 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
   })
   let census: CensusCampaign | undefined
   const references = createReferences(transport, settings.namespace)
-  const preparer = createPreparer({ root, settings, state, references, log, signal })
+  const preparer = createPreparer({ platform, settings, state, references, signal })
   const steps = createStepRunner({
     root,
     units,
@@ -189,10 +184,10 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
     },
     campaignForCensus: () => {
       census = campaignForCensus({
+        platform,
         leases: { transport, namespace: settings.namespace },
         settings,
         metrics,
-        log,
         signal,
       })
       return census.ended
@@ -213,13 +208,13 @@ export function wire({ settings, root, state, log, signal }: WireOptions): Agent
  * Spreads the reads of a fleet after one edit (design §5): nothing for small ones, else up to 1 ms per node and 5 s in
  * all.
  */
-function readDelayMs(nodes: number): number {
-  return nodes <= maxNodesWithoutReadDelay ? 0 : Math.random() * Math.min(maxReadDelayMs, nodes)
+function readDelayMs(nodes: number, random: Random): number {
+  return nodes <= maxNodesWithoutReadDelay ? 0 : random.number() * Math.min(maxReadDelayMs, nodes)
 }
 
-function oldestReasons(reasons: ReadonlyMap<string, TimedReason>): ReadonlyMap<ReasonName, number> {
+function oldestReasons(reasons: ReadonlyMap<string, TimedReason>, nowMs: number): ReadonlyMap<ReasonName, number> {
   const ages = new Map<ReasonName, number>()
   for (const { reason, sinceMs } of reasons.values())
-    ages.set(reason, Math.max(ages.get(reason) ?? 0, (Date.now() - sinceMs) / 1000))
+    ages.set(reason, Math.max(ages.get(reason) ?? 0, (nowMs - sinceMs) / 1000))
   return ages
 }

@@ -8,7 +8,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { expect } from 'vitest'
-import { censusFlags, createCensusSupervisor, type CensusSupervisor } from '../../src/daemon/census/child.ts'
+import { type CensusSupervisor, createCensusSupervisor } from '../../src/daemon/census/supervisor.ts'
+import { censusFlags, startCensusProcess } from '../../src/daemon/platform/census-process.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { CensusLine } from '../../src/census/messages.ts'
 import type { SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
@@ -175,7 +177,15 @@ export async function startCensusCluster(
           namespace,
           agentPodSelector: 'app.kubernetes.io/name=skyhookd',
         },
-        command: ['env', `CENSUS_CREDENTIALS=${JSON.stringify(credentials)}`, process.execPath, ...censusFlags, bundle],
+        start: () =>
+          startCensusProcess([
+            'env',
+            `CENSUS_CREDENTIALS=${JSON.stringify(credentials)}`,
+            process.execPath,
+            ...censusFlags,
+            bundle,
+          ]),
+        clock: systemClock,
         onLine: (line) => void lines.push(line),
         onExit: (exitReason) => void deaths.push(exitReason),
         onCrashLoop: () => {}, // in these tests there is nobody else

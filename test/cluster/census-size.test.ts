@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, expect, test, vi } from 'vitest'
-import { censusFlags, createCensusSupervisor } from '../../src/daemon/census/child.ts'
+import { createCensusSupervisor } from '../../src/daemon/census/supervisor.ts'
+import { censusFlags, startCensusProcess } from '../../src/daemon/platform/census-process.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { CensusLine } from '../../src/census/messages.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
@@ -181,7 +183,9 @@ async function runAgainst(
       namespace: 'skyhook',
       agentPodSelector: 'app.kubernetes.io/name=skyhookd',
     },
-    command: ['env', `CENSUS_CREDENTIALS=${credentials}`, process.execPath, ...censusFlags, bundle],
+    start: () =>
+      startCensusProcess(['env', `CENSUS_CREDENTIALS=${credentials}`, process.execPath, ...censusFlags, bundle]),
+    clock: systemClock,
     onLine: (line) => void lines.push(line),
     onExit: (how) => lines.push({ kind: 'log', level: 'warn', message: how, fields: {} }),
     onCrashLoop: () => {},

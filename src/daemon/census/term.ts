@@ -1,11 +1,12 @@
 import { defaultAgentPodSelector } from '../../census/messages.ts'
-import { createCensusSupervisor } from './child.ts'
 import { startElection } from '../../lease/election.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
-import { errorField, type Log } from '../telemetry/log.ts'
+import type { Platform } from '../platform/platform.ts'
+import { errorField } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Settings } from '../settings/settings.ts'
 import { version } from '../settings/version.ts'
+import { createCensusSupervisor } from './supervisor.ts'
 
 /**
  * The agent's candidacy for the census: while it is elected, a child process counts for the whole cluster. It grants
@@ -18,13 +19,14 @@ export type CensusCampaign = {
 }
 
 export function campaignForCensus(options: {
+  readonly platform: Platform
   readonly leases: Leases
   readonly settings: Settings
   readonly metrics: Metrics
-  readonly log: Log
   readonly signal: AbortSignal
 }): CensusCampaign {
-  const { leases, settings, metrics, log, signal } = options
+  const { platform, leases, settings, metrics, signal } = options
+  const { clock, log } = platform
   const supervisor = createCensusSupervisor({
     settings: {
       v: 1,
@@ -34,6 +36,8 @@ export function campaignForCensus(options: {
       namespace: settings.namespace,
       agentPodSelector: defaultAgentPodSelector,
     },
+    start: () => platform.startCensus(),
+    clock,
     onLine(line) {
       if (line.kind === 'log') log[line.level](line.fields, line.message)
       else if (line.kind === 'requests')

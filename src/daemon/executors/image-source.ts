@@ -1,4 +1,3 @@
-import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { HostFiles } from '../../packages/oci/read/certs-directory.ts'
 import { parseDockerConfig, type Credential } from '../../packages/oci/read/credentials.ts'
 import { isDigest, type Digest } from '../../packages/oci/digest.ts'
@@ -8,17 +7,15 @@ import { hostFiles } from '../../packages/oci/read/host-files.ts'
 import { packageReference } from '../../packages/oci/reference.ts'
 import type { RegistrySettings } from '../../packages/oci/read/registry.ts'
 import type { ReferencePort } from '../../packages/step/references.ts'
-import { openImageStore } from '../../packages/store/image-store.ts'
-import { unpackInChild } from '../../packages/store/unpack-child.ts'
 import type { PackageImage } from '../../stages/model/plan.ts'
-import { errorField, type Log } from '../telemetry/log.ts'
+import type { Platform } from '../platform/platform.ts'
+import { errorField } from '../telemetry/log.ts'
 import type { Settings } from '../settings/settings.ts'
 
 export type ImageSourcePorts = {
-  readonly root: HostRoot
+  readonly platform: Pick<Platform, 'clock' | 'random' | 'log' | 'root' | 'openImageStore'>
   readonly settings: Settings
   readonly references: ReferencePort
-  readonly log: Log
   readonly signal: AbortSignal
 }
 
@@ -43,14 +40,13 @@ export type ImageSource = {
 
 const certsDirectory = '/etc/containerd/certs.d'
 
-export function createImageSource({ root, settings, references, log, signal }: ImageSourcePorts): ImageSource {
+export function createImageSource({ platform, settings, references, signal }: ImageSourcePorts): ImageSource {
+  const { root, log } = platform
   const folder = `${settings.copyDirRoot}/.agent/images`
   const store = root
     .mkdirp(folder, 0o700)
     .then(() => root.resolve(folder))
-    .then((path) =>
-      openImageStore(path, { unpack: (request, unpackSignal) => unpackInChild(request, { signal: unpackSignal }) }),
-    )
+    .then((path) => platform.openImageStore(path))
   store.catch(() => undefined) // whoever asks for an image hears of it
 
   const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`

@@ -1,5 +1,4 @@
 import { whyMountedNoexec } from '../../host/fs/mounts.ts'
-import type { HostRoot } from '../../host/fs/host-root.ts'
 import { loadPackage } from '../../packages/step/load-package.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import { formatMissing, resolveReferences } from '../../packages/step/references.ts'
@@ -29,8 +28,9 @@ export type Preparer = {
   collect(journal: Journal): Promise<void>
 }
 
-export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRoot; readonly state: State }): Preparer {
-  const { root, state, settings, log } = ports
+export function createPreparer(ports: ImageSourcePorts & { readonly state: State }): Preparer {
+  const { state, settings } = ports
+  const { clock, random, log, root } = ports.platform
   const source = createImageSource(ports)
   const failureCounts = new Map<string, number>()
   let activePreparations = 0
@@ -39,8 +39,8 @@ export function createPreparer(ports: ImageSourcePorts & { readonly root: HostRo
   function recordFailure(key: string, reason: FailureReason, message: string): void {
     const count = (failureCounts.get(key) ?? 0) + 1
     failureCounts.set(key, count)
-    const waitMs = Math.min(maxRetryMs, initialRetryMs * 2 ** (count - 1)) * (0.8 + Math.random() / 5)
-    state.preparations.set(key, { state: 'failed', reason, message, retryAtMs: Date.now() + waitMs })
+    const waitMs = Math.min(maxRetryMs, initialRetryMs * 2 ** (count - 1)) * (0.8 + random.number() / 5)
+    state.preparations.set(key, { state: 'failed', reason, message, retryAtMs: clock.wallMs() + waitMs })
   }
 
   async function prepare(image: PackageImage): Promise<void> {

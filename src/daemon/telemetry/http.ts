@@ -1,8 +1,10 @@
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { dirname } from 'node:path'
-import type { Registry } from '@prometheus-io/client'
 import { healthSocket } from './probe.ts'
+
+/** What the metrics are read from. */
+export type MetricsRegistry = { readonly contentType: string; metrics(): Promise<string> }
 
 export type HealthChecks = { readonly live: () => string | undefined; readonly ready: () => string | undefined }
 
@@ -21,7 +23,12 @@ export function serveHealth(health: HealthChecks, socket = healthSocket): Server
 }
 
 /** Prometheus' text format on the node's own address. */
-export function serveMetrics(registry: Registry, host: string, port: number, onError: (error: Error) => void): Server {
+export function serveMetrics(
+  registry: MetricsRegistry,
+  host: string,
+  port: number,
+  onError: (error: Error) => void,
+): Server {
   const server = createServer((request, response) => {
     if (request.url !== '/metrics') return reply(response, 404, 'metrics are at /metrics')
     registry.metrics().then(

@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { readCensusLine, readCensusSettings, type CensusLine, type CensusSettings } from '../../census/messages.ts'
-import { createCensusSupervisor, type CensusSupervisor } from './child.ts'
+import { startCensusProcess } from '../platform/census-process.ts'
+import { systemClock } from '../platform/system-clock.ts'
+import { createCensusSupervisor, type CensusSupervisor } from './supervisor.ts'
 
 const settings: CensusSettings = {
   v: 1,
@@ -34,11 +36,11 @@ afterEach(() => term.abort(new Error('test is over')))
 function supervisorOf(program: string): CensusSupervisor {
   return createCensusSupervisor({
     settings,
-    command: [process.execPath, '-e', program],
+    start: () => startCensusProcess([process.execPath, '-e', program]),
+    clock: { ...systemClock, monotonicMs: () => nowMs },
     onLine: (line) => void lines.push(line),
     onExit: (how) => void exits.push(how),
     onCrashLoop: (ms, why) => void crashLoops.push(`${ms / 60_000} min: ${why}`),
-    nowMs: () => nowMs,
   })
 }
 const isRunning = (pid: number): boolean => {
@@ -114,7 +116,8 @@ test('deaths far apart are no reason to stand back; those of an earlier term cou
 test('a program that cannot be started counts as a death', async () => {
   const supervisor = createCensusSupervisor({
     settings,
-    command: ['/no/such/program'],
+    start: () => startCensusProcess(['/no/such/program']),
+    clock: systemClock,
     onLine: () => {},
     onExit: (how) => void exits.push(how),
     onCrashLoop: () => {},

@@ -1,0 +1,89 @@
+/**
+ * The agent's side of the census: runs it as a child process for the length of a term, so that no agent carries its
+ * memory.
+ */
+import { type CensusLine, type CensusSettings, readCensusLine } from '../../census/messages.ts'
+import { readLines } from '../../kube/watch.ts'
+import { type Clock, sleep } from '../../schemas/clock.ts'
+import type { CensusProcess } from '../platform/census-process.ts'
+
+export type CensusSupervisorOptions = {
+  readonly settings: CensusSettings
+  readonly start: () => CensusProcess
+  readonly clock: Clock
+  readonly onLine: (line: CensusLine) => void
+  /** The census died by itself. */
+  readonly onExit: (exitReason: string) => void
+  /** It died too often here: others should lead for so long. */
+  readonly onCrashLoop: (resignForMs: number, why: string) => void
+}
+
+export type CensusSupervisor = {
+  /** Keeps a census running until `term` is aborted. Never throws. */
+  supervise(term: AbortSignal): Promise<void>
+  /** Process id while one runs. */
+  pid(): number | undefined
+}
+
+const restartDelayMs = 1_000
+/** Time for an end in good order before it is killed; nothing it does has to be finished. */
+const gracePeriodMs = 2_000
+const deathWindowMs = 10 * 60_000
+const resignMs = 30 * 60_000
+
+/** Remembers deaths over terms: what kills a census here will do so in the next term as well. */
+export function createCensusSupervisor(options: CensusSupervisorOptions): CensusSupervisor {
+  const { clock, settings, onLine } = options
+  let deathsMs: number[] = []
+  let running: CensusProcess | undefined
+
+  async function runOnce(term: AbortSignal): Promise<string> {
+    const census = options.start()
+    running = census
+    let cancelKill = (): void => undefined
+    const stop = (): void => {
+      census.closeInput()
+      cancelKill = clock.startTimer(gracePeriodMs, () => census.kill())
+    }
+    census.send(JSON.stringify(settings))
+    if (term.aborted) stop()
+    else term.addEventListener('abort', stop, { once: true })
+    const [exitReason] = await Promise.all([census.exited, forwardLines(census)])
+    cancelKill()
+    term.removeEventListener('abort', stop)
+    running = undefined
+    return exitReason
+  }
+
+  async function forwardLines({ output }: CensusProcess): Promise<void> {
+    try {
+      for await (const text of readLines(output)) {
+        const line = readCensusLine(text)
+        if (line !== undefined) onLine(line)
+      }
+    } catch {
+      // killed in the middle of a line
+    }
+  }
+
+  return {
+    pid: () => running?.pid,
+    async supervise(term) {
+      while (!term.aborted) {
+        const exitReason = await runOnce(term)
+        if (term.aborted) return
+        options.onExit(exitReason)
+        const diedMs = clock.monotonicMs()
+        deathsMs = [...deathsMs.filter((atMs) => diedMs - atMs < deathWindowMs), diedMs]
+        if (deathsMs.length >= 2) {
+          deathsMs = []
+          options.onCrashLoop(
+            resignMs,
+            `the census died twice within ten minutes here, the last time because ${exitReason}`,
+          )
+        }
+        await sleep(clock, restartDelayMs, term).catch(() => {}) // the term ends: so does this loop
+      }
+    },
+  }
+}

@@ -1,0 +1,83 @@
+import { type BusConnection, createBusConnection } from '../../host/dbus/reconnecting.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import { claimSingleAgent, type SingleAgentClaim } from '../../host/single-agent.ts'
+import { inClusterCredentials } from '../../kube/credentials.ts'
+import { type CompletedRequest, createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
+import { type ImageStore, openImageStore } from '../../packages/store/image-store.ts'
+import { unpackInChild } from '../../packages/store/unpack-child.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
+import type { Settings } from '../settings/settings.ts'
+import { version } from '../settings/version.ts'
+import { type HealthChecks, type MetricsRegistry, serveHealth, serveMetrics } from '../telemetry/http.ts'
+import { createLog, type Log } from '../telemetry/log.ts'
+import { type CensusProcess, startCensusProcess } from './census-process.ts'
+import { disableTurboFan, startHeapTrim } from './heap-trim.ts'
+import { systemClock, systemRandom } from './system-clock.ts'
+
+/**
+ * Everything that one agent takes from outside: time, chance, its host, the API server, other processes. An agent gets
+ * it once, passes its parts on, and reaches for nothing beside it, so that many agents can run in one process.
+ */
+export type Platform = {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Id of the agent's process, for the log. */
+  readonly processId: number
+  /** Files of the host. */
+  readonly root: HostRoot
+  /** The system bus of the host. Connects at the first use and stays connected until it is closed. */
+  connectBus(): BusConnection
+  /** The API server. `onRequest` hears of every finished exchange. */
+  connectApi(onRequest: (request: CompletedRequest) => void): KubeTransport
+  /** The packages below a folder of this process, fetched from registries. */
+  openImageStore(folder: string): ImageStore
+  /** A child process that counts for the cluster. */
+  startCensus(): CensusProcess
+  /** Resolves as soon as this agent is the only one of its host; rejects when the signal aborts. */
+  claimHost(options: {
+    readonly description: string
+    readonly onWaiting: (holder: string) => void
+    readonly signal: AbortSignal
+  }): Promise<SingleAgentClaim>
+  /** Answers the kubelet's probes. Returns what closes it. */
+  serveHealth(checks: HealthChecks): () => void
+  /** Answers Prometheus. Returns what closes it. */
+  serveMetrics(registry: MetricsRegistry, onError: (error: Error) => void): () => void
+  /** Calls back when the process is asked to end, with the signal's name. */
+  onTermination(stop: (signalName: string) => void): void
+  /** Called once all code is loaded, for the time until the signal aborts. */
+  saveMemory(signal: AbortSignal): void
+}
+
+/** The machine that the process runs on: the only place where an agent's parts meet the real world. */
+export function systemPlatform(settings: Settings): Platform {
+  const root = createHostRoot(settings.hostRoot)
+  return {
+    clock: systemClock,
+    random: systemRandom,
+    log: createLog(settings.logLevel, { node: settings.nodeName }),
+    processId: process.pid,
+    root,
+    connectBus: () => createBusConnection({ socketPath: settings.busSocket }),
+    connectApi: (onRequest) => createKubeTransport({ credentials: inClusterCredentials(), version, onRequest }),
+    openImageStore: (folder) => openImageStore(folder, { unpack: (job, signal) => unpackInChild(job, { signal }) }),
+    startCensus: () => startCensusProcess(),
+    claimHost: (options) => claimSingleAgent({ root, ...options }),
+    serveHealth(checks) {
+      const server = serveHealth(checks)
+      return () => server.close()
+    },
+    serveMetrics(registry, onError) {
+      const server = serveMetrics(registry, settings.hostIp, settings.metrics.port, onError)
+      return () => server.close()
+    },
+    onTermination(stop) {
+      for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop(name))
+    },
+    saveMemory(signal) {
+      disableTurboFan()
+      startHeapTrim(signal)
+    },
+  }
+}
