@@ -1,4 +1,5 @@
 import type { EventInput } from '../kube/events.ts'
+import { isReportedOn } from '../schemas/catalogue/reasons.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
 import { formatNodeNames } from './summary-text.ts'
@@ -39,7 +40,7 @@ export function problemEvents(
   const groups = new Map<string, { reason: string; message: string; names: string[] }>()
   for (const { name, agent, reason } of nodes) {
     const problem = agent === 'silent' ? { reason: 'AgentNotReady', message: 'no Ready agent for ten minutes' } : reason
-    if (problem === undefined || suppressedReasons.has(problem.reason)) continue
+    if (problem === undefined || !isReportedOn('Skyhook', problem.reason)) continue
     const key = `${problem.reason}: ${problem.message}`
     const group = groups.get(key) ?? { ...problem, names: [] }
     group.names.push(name)
@@ -56,23 +57,6 @@ export function problemEvents(
   const rest = [...groups.keys()].filter((key) => known.has(key))
   return { events, problems: new Set([...rest, ...newProblems.map(([key]) => key)]) }
 }
-
-/** Reasons of every healthy rollout, and what a person asked for himself. */
-const suppressedReasons: ReadonlySet<string> = new Set([
-  'Preparing',
-  'WaitingForSlot',
-  'WaitingForPriority',
-  'WaitingForBatch',
-  'RuntimeRequired',
-  'ProtectedPods',
-  'RebootPending',
-  'NodeNotReady',
-  'Soaking',
-  'Takeover',
-  'Paused',
-  'Disabled',
-  'Ignored',
-])
 
 /** Nodes that keep packages of a Skyhook that goes, because they are dead. */
 export function skippedNodeEvents(plan: FinalizerPlan): SkyhookEvent[] {

@@ -1,21 +1,11 @@
 import type { EventRecorder, EventTarget } from '../../kube/events.ts'
 import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'
-import { reasonReportDelayMs } from '../../schemas/catalogue/reasons.ts'
+import { isReportedOn, reasonReportDelayMs } from '../../schemas/catalogue/reasons.ts'
 import type { Log } from './log.ts'
 
 export type EventReporter = {
   events(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
 }
-
-/** Reasons that pass by in every healthy rollout: they stand on the Node, an Event for each would be noise. */
-const suppressedReasons = new Set([
-  'Preparing',
-  'WaitingForSlot',
-  'WaitingForPriority',
-  'WaitingForBatch',
-  'Soaking',
-  'RebootPending',
-])
 
 /**
  * One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it.
@@ -126,7 +116,7 @@ export function createEventReporter(
       if (reportedReasons.get(skyhook) === text) continue
       if (Date.now() - sinceMs < reasonReportDelayMs) continue // passes by
       reportedReasons.set(skyhook, text)
-      if (suppressedReasons.has(reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
+      if (!isReportedOn('Node', reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
       else {
         log.info({ skyhook, reason, detail: message }, 'not complete')
         if (reason !== 'StepFailed' && reason !== 'CheckFailed') {

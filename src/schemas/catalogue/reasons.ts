@@ -1,81 +1,226 @@
+/** Why a node is not complete for a Skyhook. `node build/reference-docs.ts` writes docs/usage/reasons.md from it. */
 import type { NodeStatus } from '../skyhook.ts'
 
-/**
- * Why a node is not complete for a Skyhook: published on the Node, in Events and by the CLI. Never a counter in the
- * message.
- */
-export const reasonNames = [
-  'WaitingForSlot',
-  'WaitingForPriority',
-  'WaitingForBatch',
-  'ProtectedPods',
-  'DrainBlocked',
-  'Preparing',
-  'ImagePull',
-  'ReferenceMissing',
-  'StepFailed',
-  'CheckFailed',
-  'TaintNotTolerated',
-  'Paused',
-  'Disabled',
-  'Ignored',
-  'InvalidSpec',
-  'InvalidPackage',
-  'NodeNotReady',
-  'RebootRefused',
-  'RebootPending',
-  'RebootLoop',
-  'HostUnusable',
-  'HostUnreachable',
-  'RuntimeRequired',
-  'Takeover',
-  'Soaking',
-  'DeploymentPolicyNotFound',
-] as const
+type ReasonRow = {
+  /** Part of the reference page: waits that end by themselves, failures, and settings that keep a node out. */
+  readonly section: 'waiting' | 'failing' | 'blocked'
+  /** The operator's status of the node while the reason lasts; `by-slot`: in_progress with a slot, else waiting. */
+  readonly status: NodeStatus | 'by-slot'
+  /** Objects on which a lasting reason becomes a Warning. A healthy rollout writes none; the fleet reports less. */
+  readonly eventOn: readonly ('Node' | 'Skyhook')[]
+  readonly meaning: string
+  readonly remedy: string
+  /** Nothing produces it yet: it waits for its feature, and the reference page leaves it out. */
+  readonly planned?: true
+}
 
-export type ReasonName = (typeof reasonNames)[number]
-/**
- * A reason that has stood unchanged for so long is told in the log and as an Event; shorter ones only stand on the
- * Node.
- */
-export const reasonReportDelayMs = 2_000
+export const reasons = {
+  Preparing: {
+    section: 'waiting',
+    status: 'by-slot',
+    eventOn: [],
+    meaning: 'The agent fetches and checks the package images.',
+    remedy: "If it lasts, look at the agent's log on that node and at the registry.",
+  },
+  WaitingForSlot: {
+    section: 'waiting',
+    status: 'waiting',
+    eventOn: [],
+    meaning: 'The interruption budget is used up. The message names the nodes that hold the slots.',
+    remedy: 'Look at the reasons of those nodes; see [below](#waiting-for-a-slot).',
+  },
+  WaitingForPriority: {
+    section: 'waiting',
+    status: 'waiting',
+    eventOn: [],
+    meaning: 'Another Skyhook with a lower `priority`, or an earlier name, has work on this node.',
+    remedy: "Look at that Skyhook's reason on the same node.",
+  },
+  WaitingForBatch: {
+    section: 'waiting',
+    status: 'waiting',
+    eventOn: [],
+    meaning: 'The current batch of the DeploymentPolicy is not finished.',
+    remedy: 'Look at the nodes of the batch.',
+    planned: true,
+  },
+  ProtectedPods: {
+    section: 'waiting',
+    status: 'by-slot',
+    eventOn: ['Node'],
+    meaning: 'Pods that match `podNonInterruptLabels` are running. The agent never evicts them.',
+    remedy: 'End them when it suits you, or set a timeout in `spec.drain`.',
+  },
+  DrainBlocked: {
+    section: 'waiting',
+    status: 'by-slot',
+    eventOn: ['Node', 'Skyhook'],
+    meaning: 'Pods were asked to leave and are still running. The message names the pods and the disruption budget.',
+    remedy: "Check the PodDisruptionBudget and the workload's replicas, or set a timeout in `spec.drain`.",
+  },
+  RebootPending: {
+    section: 'waiting',
+    status: 'by-slot',
+    eventOn: [],
+    meaning: 'The host is about to reboot, for this Skyhook or for the one in the message.',
+    remedy: 'Wait: the agent tries for five minutes before it reports a failure.',
+  },
+  NodeNotReady: {
+    section: 'waiting',
+    status: 'by-slot',
+    eventOn: ['Node'],
+    meaning: 'The node has not reported Ready since its interrupt.',
+    remedy: 'If it lasts, look at the kubelet on the host.',
+  },
+  Soaking: {
+    section: 'waiting',
+    status: 'by-slot',
+    eventOn: [],
+    meaning: 'The node is finished and keeps its slot for the time in `spec.pace`.',
+    remedy: 'Wait.',
+    planned: true,
+  },
+  Takeover: {
+    section: 'waiting',
+    status: 'by-slot',
+    eventOn: ['Node'],
+    meaning: 'A package pod of the Skyhook operator is still working on this node.',
+    remedy: 'Wait for the pod to end.',
+    planned: true,
+  },
+  StepFailed: {
+    section: 'failing',
+    status: 'erroring',
+    eventOn: ['Node', 'Skyhook'],
+    meaning:
+      'A step failed, or could not start, or a service of an interrupt did not restart; see [below](#failed-steps).',
+    remedy: 'Read the log on the host, then fix the package or its configuration and apply it.',
+  },
+  CheckFailed: {
+    section: 'failing',
+    status: 'erroring',
+    eventOn: ['Node', 'Skyhook'],
+    meaning:
+      'The steps passed and a check did not, or the status file that `when: required` needs is missing or invalid.',
+    remedy:
+      'Read the log on the host, then fix the package. Remove `when: required` from a package that writes no ' +
+      '[status file](skyhook.md#what-packages-say-about-themselves).',
+  },
+  InvalidPackage: {
+    section: 'failing',
+    status: 'erroring',
+    eventOn: ['Node', 'Skyhook'],
+    meaning: '`config.json` or a step file is invalid; the message names file, place and value. Nothing was run.',
+    remedy: 'Build a correct image under a new version or digest.',
+  },
+  ImagePull: {
+    section: 'failing',
+    status: 'by-slot',
+    eventOn: ['Node', 'Skyhook'],
+    meaning:
+      "The agent cannot fetch the image; the message has the registry's answer. The node holds no slot meanwhile.",
+    remedy: 'Correct the spec, or `imagePullSecrets` and `registries` of the chart ([install](install.md#registries)).',
+  },
+  ReferenceMissing: {
+    section: 'failing',
+    status: 'by-slot',
+    eventOn: ['Node', 'Skyhook'],
+    meaning:
+      "A Secret or ConfigMap that the package's `env` refers to, or its key, does not exist. " +
+      'The node holds no slot meanwhile.',
+    remedy: 'Create what the message names, or mark the reference `optional`.',
+  },
+  RebootRefused: {
+    section: 'failing',
+    status: 'erroring',
+    eventOn: ['Node', 'Skyhook'],
+    meaning: 'logind refused to reboot, for example because of an inhibitor lock.',
+    remedy: 'Run `systemd-inhibit --list` on the host and end the program that holds the lock.',
+  },
+  RebootLoop: {
+    section: 'failing',
+    status: 'erroring',
+    eventOn: ['Node', 'Skyhook'],
+    meaning: 'The same packages asked for a fourth reboot for the same spec. The agent does not reboot again.',
+    remedy: 'Fix the package: rebooting does not make its post-interrupt check pass.',
+  },
+  TaintNotTolerated: {
+    section: 'blocked',
+    status: 'blocked',
+    eventOn: ['Node', 'Skyhook'],
+    meaning: 'The node has a taint that the Skyhook does not tolerate. The message names it.',
+    remedy: 'Add it to `spec.additionalTolerations`, or remove the taint.',
+  },
+  Paused: {
+    section: 'blocked',
+    status: 'paused',
+    eventOn: ['Node'],
+    meaning:
+      'The Skyhook has the annotation `skyhook.nvidia.com/pause: "true"`. Nodes that have started keep their slots.',
+    remedy: 'Remove the annotation.',
+  },
+  Disabled: {
+    section: 'blocked',
+    status: 'disabled',
+    eventOn: ['Node'],
+    meaning: 'The Skyhook has the annotation `skyhook.nvidia.com/disable: "true"`. Nodes that have started finish.',
+    remedy: 'Remove the annotation.',
+  },
+  Ignored: {
+    section: 'blocked',
+    status: 'blocked',
+    eventOn: ['Node'],
+    meaning: 'The Node has the label `skyhook.nvidia.com/ignore: "true"`.',
+    remedy: 'Remove the label.',
+  },
+  InvalidSpec: {
+    section: 'blocked',
+    status: 'blocked',
+    eventOn: ['Node', 'Skyhook'],
+    meaning: 'The spec has an error that the resource definition cannot detect, such as a cycle in `dependsOn`.',
+    remedy: 'Correct the spec at the path in the message.',
+  },
+  DeploymentPolicyNotFound: {
+    section: 'blocked',
+    status: 'blocked',
+    eventOn: ['Node', 'Skyhook'],
+    meaning: 'The DeploymentPolicy that the Skyhook names does not exist.',
+    remedy: 'Create it, or remove the name.',
+    planned: true,
+  },
+  HostUnreachable: {
+    section: 'blocked',
+    status: 'blocked',
+    eventOn: ['Node', 'Skyhook'],
+    meaning: "The host's system bus does not answer. The agent reconnects by itself.",
+    remedy: 'Check that dbus is running on the host and that `/run/dbus` is mounted into the agent.',
+  },
+  HostUnusable: {
+    section: 'blocked',
+    status: 'blocked',
+    eventOn: ['Node', 'Skyhook'],
+    meaning:
+      'The agent cannot write its journal or an image, cannot remove the files of an uninstalled package, ' +
+      'or cannot execute files where packages are stored (`noexec`).',
+    remedy: 'Check for a full disk, a read-only file system or the mount option in the message.',
+  },
+} as const satisfies Record<string, ReasonRow>
+
+export type ReasonName = keyof typeof reasons
 
 export type Reason = { readonly reason: ReasonName; readonly message: string }
 
-/** The operator's node status that goes with a reason; `hasSlot` tells work under way from waiting for it. */
+/** A reason that lasts this long is reported in the log and as an Event; shorter ones appear on the Node only. */
+export const reasonReportDelayMs = 2_000
+
+/** The operator's node status that goes with a reason. */
 export function statusFor(reason: ReasonName, hasSlot: boolean): NodeStatus {
-  switch (reason) {
-    case 'StepFailed':
-    case 'CheckFailed':
-    case 'InvalidPackage':
-    case 'RebootLoop':
-    case 'RebootRefused':
-      return 'erroring'
-    case 'TaintNotTolerated':
-    case 'Ignored':
-    case 'HostUnusable':
-    case 'HostUnreachable':
-    case 'InvalidSpec':
-    case 'DeploymentPolicyNotFound':
-      return 'blocked'
-    case 'Paused':
-      return 'paused'
-    case 'Disabled':
-      return 'disabled'
-    case 'WaitingForSlot':
-    case 'WaitingForPriority':
-    case 'WaitingForBatch':
-    case 'RuntimeRequired':
-      return 'waiting'
-    case 'Preparing':
-    case 'ImagePull':
-    case 'ReferenceMissing':
-    case 'ProtectedPods':
-    case 'DrainBlocked':
-    case 'RebootPending':
-    case 'NodeNotReady':
-    case 'Takeover':
-    case 'Soaking':
-      return hasSlot ? 'in_progress' : 'waiting'
-  }
+  const { status } = reasons[reason]
+  return status === 'by-slot' ? (hasSlot ? 'in_progress' : 'waiting') : status
+}
+
+/** True when a reason on a Node becomes a Warning on the object. Unknown ones, of a newer agent, do. */
+export function isReportedOn(object: 'Node' | 'Skyhook', reason: string): boolean {
+  const row: ReasonRow | undefined = Object.hasOwn(reasons, reason) ? reasons[reason as ReasonName] : undefined
+  return row?.eventOn.includes(object) ?? true
 }
