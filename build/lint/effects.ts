@@ -1,11 +1,8 @@
 /**
  * Lint rule: an effect that outlives the agent goes through one of the few functions that pass a failpoint
  * (src/host/fs/failpoint.ts). Everything that could make an effect without a name is refused outside of its home.
- * /
  */
-
-type Node = { readonly type: string; readonly [key: string]: unknown }
-type Context = { readonly filename: string; report(found: { node: Node; message: string }): void }
+import { type Context, importedName, type Node, nameOf, productPath } from './syntax.ts'
 
 /** What may be used only in its homes, and what to use elsewhere. */
 type Home = { readonly files: RegExp; readonly instead: string }
@@ -54,19 +51,12 @@ const members: readonly { readonly name: RegExp; readonly home: Home }[] = [
 ]
 const options: readonly { readonly name: RegExp; readonly home: Home }[] = [{ name: /^flush$/, home: durable }]
 
-const isProduct = (file: string): boolean => /(^|\/)src\//.test(file) && !/\.test\.ts$|\/(fake-|test-)[^/]*$/.test(file)
-
-const nameOf = (node: unknown): string => {
-  const { name, value } = (node ?? {}) as { name?: unknown; value?: unknown }
-  return typeof name === 'string' ? name : typeof value === 'string' ? value : ''
-}
-
 const named = {
   create(context: Context) {
-    const { filename } = context
-    if (!isProduct(filename)) return {}
+    const file = productPath(context.filename)
+    if (!file) return {}
     const refuse = (node: Node, what: string, { files, instead }: Home): void => {
-      if (!files.test(filename))
+      if (!files.test(file))
         context.report({ node, message: `${what} makes an effect without a failpoint: ${instead}` })
     }
     return {
@@ -75,12 +65,7 @@ const named = {
         const from = nameOf(node['source'])
         for (const specifier of node['specifiers'] as Node[]) {
           if (specifier['importKind'] === 'type') continue
-          const name =
-            specifier.type === 'ImportSpecifier'
-              ? nameOf(specifier['imported'])
-              : specifier.type === 'ImportNamespaceSpecifier'
-                ? '*'
-                : 'default'
+          const name = importedName(specifier)
           const found = imports.find((one) => one.from.test(from) && one.names.test(name))
           if (found) refuse(specifier, `${name} of ${from}`, found.home)
         }

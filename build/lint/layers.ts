@@ -1,0 +1,156 @@
+/**
+ * Lint rules: which folder of `src` may import which, and which files are pure. One table of what is allowed; what it does
+ * not name is refused, and so is a folder without a row.
+ */
+import { dirname, join } from 'node:path'
+import { type Context, eachImport, importedName, type Node, nameOf, productPath } from './syntax.ts'
+
+const schemas = ['src/schemas/**']
+const packages = [
+  'src/packages',
+  'src/packages/install',
+  'src/packages/operator-compat',
+  'src/packages/step',
+  'src/packages/store',
+  'src/packages/oci',
+  'src/packages/oci/read', // not oci/write: the agent never writes images
+]
+const belowDaemon = [...schemas, 'src/stages/**', 'src/kube', 'src/lease', 'src/host/**', ...packages, 'src/census']
+
+/**
+ * Folder or file → the folders that it may import, beside its own. `x` is the folder x alone, `x/**` is x with all that
+ * is in it. The narrowest row that fits a file counts.
+ */
+export const layers: Readonly<Record<string, readonly string[]>> = {
+  'src/schemas/**': schemas,
+
+  ...staircase(
+    'src/stages',
+    ['model', 'drain', 'interrupt', 'package', 'publish', 'skyhook', '.'],
+    [
+      ...schemas,
+      'src/stages/**', // until the seven definitions have moved
+    ],
+  ),
+
+  'src/kube': schemas,
+
+  'src/lease': [...schemas, 'src/kube'],
+  'src/lease/rule.ts': schemas,
+  'src/lease/names.ts': schemas,
+
+  ...staircase('src/host', ['fs', 'dbus', 'systemd', 'step', '.'], schemas),
+
+  'src/packages': schemas,
+  ...rows('src/packages', [...schemas, 'src/host/**'], {
+    install: ['.'],
+    'operator-compat': ['.', 'install'],
+    step: ['.', 'install'],
+    oci: [],
+    'oci/read': ['oci'],
+    'oci/write': ['oci', 'oci/read'],
+    store: ['.', 'oci', 'oci/read'],
+  }),
+
+  'src/census': [...schemas, 'src/stages/**', 'src/kube', 'src/lease'],
+
+  ...rows('src/daemon', belowDaemon, {
+    settings: [],
+    platform: ['settings'],
+    telemetry: ['settings', 'platform'],
+    state: ['settings', 'platform', 'telemetry'],
+    slots: ['settings', 'platform', 'telemetry', 'state'],
+    'executors/steps': ['settings', 'platform', 'telemetry', 'state'],
+    executors: ['settings', 'platform', 'telemetry', 'state', 'slots', 'executors/steps'],
+    census: ['settings', 'platform', 'telemetry'],
+    runtime: ['settings', 'platform', 'telemetry'],
+    '.': ['**'],
+  }),
+}
+
+/** Without clock, chance, effects or Node's modules, hashing aside. */
+const pure = /^src\/(schemas|stages)\/|^src\/lease\/(rule|names)\.ts$/
+const impureGlobals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process|performance|fetch|crypto)$/
+
+/** Each folder may import those before it. */
+function staircase(parent: string, folders: readonly string[], below: readonly string[]): Record<string, string[]> {
+  const lower = (index: number): readonly string[] => folders.slice(0, index)
+  return rows(parent, below, Object.fromEntries(folders.map((folder, index) => [folder, lower(index)])))
+}
+
+function rows(
+  parent: string,
+  below: readonly string[],
+  allowed: Readonly<Record<string, readonly string[]>>,
+): Record<string, string[]> {
+  return Object.fromEntries(
+    Object.entries(allowed).map(([folder, others]) => [
+      join(parent, folder),
+      [...below, ...others.map((other) => join(parent, other))],
+    ]),
+  )
+}
+
+/** The row that governs a file of `src`. */
+export function rowOf(file: string): string | undefined {
+  const folders = [dirname(file)]
+  while (folders.at(-1)?.includes('/')) folders.push(dirname(folders.at(-1) ?? ''))
+  return [file, dirname(file), ...folders.map((folder) => `${folder}/**`)].find((row) => row in layers)
+}
+
+function isAllowed(row: string, file: string, target: string): boolean {
+  const folder = dirname(target)
+  if (folder === dirname(file) && row !== file) return true
+  return (layers[row] ?? []).some((one) =>
+    one.endsWith('/**') ? `${folder}/`.startsWith(one.slice(0, -2)) : one === folder,
+  )
+}
+
+const allowed = {
+  create(context: Context) {
+    const file = productPath(context.filename)
+    if (!file) return {}
+    const row = rowOf(file)
+    return eachImport((node, from) => {
+      if (!from.startsWith('.')) return
+      const target = join(dirname(file), from)
+      if (row && isAllowed(row, file, target)) return
+      const message = row
+        ? `${row} may not import ${dirname(target)} (the table is in build/lint/layers.ts)`
+        : `${dirname(file)} has no row in the table of build/lint/layers.ts`
+      context.report({ node, message })
+    })
+  },
+}
+
+const isPure = {
+  create(context: Context) {
+    const file = productPath(context.filename)
+    if (!file || !pure.test(file)) return {}
+    const refuse = (node: Node, what: string): void =>
+      context.report({ node, message: `${what} in a pure module: take what it gives as a parameter` })
+    return {
+      ...eachImport((node, from) => {
+        if (!from.startsWith('node:')) return
+        const names = ((node['specifiers'] as Node[] | undefined) ?? [{ type: 'all' }]).map(importedName)
+        if (from !== 'node:crypto' || names.some((name) => name !== 'createHash')) refuse(node, from)
+      }),
+      Identifier(node: Node) {
+        const parent = node['parent'] as Node | undefined
+        const isMember = parent?.type === 'MemberExpression' && parent['property'] === node && !parent['computed']
+        const isKey = parent?.['key'] === node && !parent['computed'] && parent['shorthand'] !== true
+        if (impureGlobals.test(nameOf(node)) && !isMember && !isKey) refuse(node, nameOf(node))
+      },
+      MemberExpression(node: Node) {
+        const text = `${nameOf(node['object'])}.${nameOf(node['property'])}`
+        if (text === 'Date.now' || text === 'Math.random' || text === 'AbortSignal.timeout') refuse(node, text)
+      },
+      NewExpression(node: Node) {
+        if (nameOf(node['callee']) === 'Date' && (node['arguments'] as Node[]).length === 0) refuse(node, 'new Date()')
+      },
+    }
+  },
+}
+
+// oxlint-disable-next-line import/no-default-export -- the form of a plugin
+export default { meta: { name: 'layers' }, rules: { allowed, pure: isPure } }
