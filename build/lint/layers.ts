@@ -24,14 +24,7 @@ const belowDaemon = [...schemas, 'src/stages/**', 'src/kube', 'src/lease', 'src/
 export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/schemas/**': schemas,
 
-  ...staircase(
-    'src/stages',
-    ['model', 'drain', 'interrupt', 'package', 'publish', 'skyhook', '.'],
-    [
-      ...schemas,
-      'src/stages/**', // until the seven definitions have moved
-    ],
-  ),
+  ...staircase('src/stages', ['model', 'drain', 'interrupt', 'package', 'publish', 'skyhook', '.'], schemas),
 
   'src/kube': schemas,
 
@@ -56,14 +49,14 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 
   ...rows('src/daemon', belowDaemon, {
     settings: [],
-    platform: ['settings'],
-    telemetry: ['settings', 'platform'],
-    state: ['settings', 'platform', 'telemetry'],
-    slots: ['settings', 'platform', 'telemetry', 'state'],
-    'executors/steps': ['settings', 'platform', 'telemetry', 'state'],
-    executors: ['settings', 'platform', 'telemetry', 'state', 'slots', 'executors/steps'],
-    census: ['settings', 'platform', 'telemetry'],
-    runtime: ['settings', 'platform', 'telemetry'],
+    telemetry: ['settings'],
+    state: ['settings', 'telemetry'],
+    slots: ['settings', 'telemetry', 'state'],
+    'executors/steps': ['settings', 'telemetry', 'state'],
+    executors: ['settings', 'telemetry', 'state', 'slots', 'executors/steps'],
+    runtime: ['settings', 'telemetry'],
+    platform: ['settings', 'telemetry'], // the real surroundings; everything else takes what it needs as parameters
+    census: ['settings', 'telemetry', 'platform'],
     '.': ['**'],
   }),
 }
