@@ -50,12 +50,12 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   ...rows('src/daemon', belowDaemon, {
     settings: [],
     telemetry: ['settings'],
-    state: ['settings', 'telemetry'],
-    slots: ['settings', 'telemetry', 'state'],
-    'executors/steps': ['settings', 'telemetry', 'state'],
-    executors: ['settings', 'telemetry', 'state', 'slots', 'executors/steps'],
-    runtime: ['settings', 'telemetry'],
-    platform: ['settings', 'telemetry'], // the real surroundings; everything else takes what it needs as parameters
+    platform: ['settings', 'telemetry'],
+    state: ['settings', 'telemetry', 'platform'],
+    slots: ['settings', 'telemetry', 'platform', 'state'],
+    'executors/steps': ['settings', 'telemetry', 'platform', 'state'],
+    executors: ['settings', 'telemetry', 'platform', 'state', 'slots', 'executors/steps'],
+    runtime: ['settings', 'telemetry', 'platform'],
     census: ['settings', 'telemetry', 'platform'],
     '.': ['**'],
   }),
