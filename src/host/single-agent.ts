@@ -5,7 +5,6 @@
  * The kernel ends the claim with the process. What stays is the socket's file, which refuses connections: the next
  * agent removes it. Two that find the same dead file could remove each other's new one, so a claim over a dead file is
  * looked at again before it counts.
- * /
  */
 import { randomBytes } from 'node:crypto'
 import { link, lstat, unlink } from 'node:fs/promises'

@@ -45,7 +45,6 @@ export type SystemBus = {
    * Calls a method and returns the values of its reply. Rejects with BusError for an error reply, NoReplyError when the
    * outcome is unknown, NotConnectedError or the codec's error when nothing was sent. Calls are carried out in the
    * order in which they are made, answers may overtake each other.
-   * /
    */
   call(call: BusCall, options?: BusCallOptions): Promise<readonly unknown[]>
   /**

@@ -12,7 +12,6 @@ export type BusConnection = {
    * Runs `use` on the present connection, waiting for one if there is none. Never runs it twice: when the connection
    * ends under it, whether to ask again is a question of what was asked. Rejects with the last reason after
    * `timeoutMs`.
-   * /
    */
   withBus<T>(
     use: (bus: SystemBus) => Promise<T>,

@@ -5,7 +5,6 @@
  *
  * The points sit in the few functions that all such effects go through, and lint forbids the ways around them
  * (build/effects.test.ts), so no effect can be without a name.
- * /
  */
 let failpointListener: ((name: string) => void) | undefined
 

@@ -7,7 +7,6 @@
  * Node has no openat2(RESOLVE_IN_ROOT), so paths are resolved by hand and used afterwards. In between somebody could
  * put a link where a folder was. All folders used here belong to the host's root, so only root on the host could do
  * that, who has the agent's power already. The last component is opened without following links.
- * /
  */
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'

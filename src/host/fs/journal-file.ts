@@ -26,7 +26,6 @@ export type JournalFile<T extends Versioned> = {
    * Makes `document` what the next agent reads, on disk when it resolves. Of calls that pile up behind a running write
    * only the last document is written: each one is the whole truth at its time. Rejects when the disk does, and after
    * `read` found a newer version or could not read at all.
-   * /
    */
   write(document: T): Promise<void>
 }

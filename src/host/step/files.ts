@@ -51,7 +51,6 @@ export async function readStepNote(host: StepHost, id: string): Promise<string |
 /**
  * Removes records, environment files and notes of all attempts but those of `keep`: the ones that run or whose result
  * is not yet on record elsewhere.
- * /
  */
 export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>): Promise<void> {
   const { resultsFolder, runFolder } = stepFiles(host, 'any')

@@ -3,7 +3,6 @@
  *
  * systemd starts the recorder (ExecStopPost) with the result in its environment. It writes one line and syncs it; a
  * line that is cut, or of another boot or invocation, does not count.
- * /
  */
 import { dirname } from 'node:path'
 import { type HostRoot, ignoreEnoent } from '../fs/host-root.ts'
@@ -22,7 +21,6 @@ export type StepRecord = UnitEnd & {
  * for its state only after a failure (a process and a call, 5 ms), because only that raises the question of who stopped
  * the step. No temporary file: the reader knows a whole line, so one sync of file and folder does, instead of two and a
  * rename.
- * /
  */
 export const recorderScript = `#!/bin/sh
 # skyhookd: records how a step ended. Started by systemd as ExecStopPost: record-result FOLDER ATTEMPT

@@ -2,7 +2,6 @@
  * One attempt of a step as a transient unit of the host's systemd. The unit runs on without the agent, leaves a record
  * of its end, and is found again by its name. Nothing here waits: see `Units.onJobEnd` and `BusConnection.onState` for
  * when to observe.
- * /
  */
 import { describeError, NotConnectedError } from '../dbus/errors.ts'
 import type { HostRoot } from '../fs/host-root.ts'
@@ -80,7 +79,6 @@ const transactionIsDestructive = 'org.freedesktop.systemd1.TransactionIsDestruct
 /**
  * Starts the attempt. Safe to repeat: a unit of that name is found, not started again. The caller has written down that
  * it is going to start this attempt, and has observed that it is absent.
- * /
  */
 export async function startStepUnit(host: StepHost, request: StepUnitRequest): Promise<StepStart> {
   const files = stepFiles(host, request.id)

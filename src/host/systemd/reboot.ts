@@ -47,7 +47,6 @@ const rebootTimeoutMs = 30_000
 /**
  * Asks for a reboot unless somebody blocks it. The caller has written down the present boot id and that it is going to
  * ask. Up to systemd 256 root overrides every inhibitor, so they are read first: what blocks a person blocks the agent.
- * /
  */
 export async function reboot(connection: BusConnection, options: BusCallOptions = {}): Promise<RebootOutcome> {
   let inhibitors: readonly Inhibitor[]

@@ -5,7 +5,6 @@
  * whose condition does not hold are all done. Restarted means: the job is done, the unit runs under another invocation
  * than before, and still does after a short while; or it is one that ends (Type=oneshot), and has ended well. A service
  * that did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
- * /
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { BusError, describeError, isOutcomeUnknown, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
@@ -73,7 +72,6 @@ export function serviceUnit(name: string): string {
 /**
  * Restarts a service and waits until it is known how that went. `previousInvocation` is the invocation before (empty
  * for one that did not run): the caller has written it down, to be able to go on after a crash.
- * /
  */
 export async function restartService(
   units: Units,
@@ -107,7 +105,6 @@ export async function restartService(
 /**
  * Decides a restart whose answer was lost, from the unit alone, and waits for a bus to ask. `not-requested`: the unit
  * has its previous invocation and no job, so nothing was done and it may be asked again.
- * /
  */
 export async function confirmRestart(
   units: Units,
@@ -210,7 +207,6 @@ function errorOutcome(error: unknown, unit: string): RestartOutcome {
 /**
  * Remembers the ends of jobs, so that one that comes before its job's name is known is not missed. Of all units: the
  * name that was asked for may be an alias (dbus.service of dbus-broker.service), and the news carry the real one.
- * /
  */
 function watchJobs(units: Units) {
   const results = new Map<string, string>()

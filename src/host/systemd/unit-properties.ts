@@ -65,7 +65,6 @@ export function timeout(name: string, milliseconds: number | undefined): UnitPro
  * The command of ExecStart: an absolute path and its arguments, which arrive exactly as given. `$` is doubled because
  * systemd expands variables in arguments; `%` is left alone over D-Bus. Good for commands that start with the unit
  * only: a daemon-reload in between adds a backslash to each `$` and `;`.
- * /
  */
 export function command(name: string, [program, ...args]: readonly [string, ...string[]]): UnitProperty {
   if (!program.startsWith('/')) throw new UnitValueError(`${name}: ${JSON.stringify(program)} is not an absolute path`)

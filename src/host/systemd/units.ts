@@ -57,7 +57,6 @@ export type Units = {
   /**
    * Keeps a loaded unit loaded after its end, so that its result can be read; a unit started with AddRef is kept
    * already. systemd forgets it with the connection, so it is renewed on every new one. False: no such unit.
-   * /
    */
   ref(unit: string): Promise<boolean>
   unref(unit: string): Promise<boolean>

@@ -1,7 +1,6 @@
 /**
  * `configmaps/` of a copy dir, laid out as the kubelet lays out a mounted ConfigMap: `KEY → ..data/KEY`, `..data →
  * ..TIME`. All keys change at once, by one rename, so a running script never sees half of a change.
- * /
  */
 import { chmod, lstat, mkdtemp, readFile, readdir, readlink, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,7 +20,6 @@ export function configProblems(configMap: Readonly<Record<string, string>>): str
 /**
  * Makes the keys the files of `folder` (host path), 0644; keys that were there before and are no more vanish. Files
  * that a step wrote beside them stay. A key changed by a step gets its content back.
- * /
  */
 export async function ensureConfigFiles(
   host: HostRoot,

@@ -4,7 +4,6 @@
  *
  * A marker says what was put there whole, and is written once all of it is on disk: a package that is complete has its
  * files after a power cut, too. Only the facts about the node are of the moment and wait for nothing.
- * /
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -30,7 +29,6 @@ export type CopyDirInputs = {
   /**
    * Put back what steps changed of the image's and the Skyhook's files: true (the default) at the start of a stage.
    * Between its steps false: some packages prepare files in one step for the next.
-   * /
    */
   readonly repair?: boolean
 }
@@ -48,7 +46,6 @@ const markerName = '.skyhookd.json'
 /**
  * Idempotent; when all is right it costs a few reads, with `repair` an lstat per file. What a step added stays. Rejects
  * with the disk's error (ENOSPC, …), and is to be repeated then.
- * /
  */
 export async function ensureCopyDir(inputs: CopyDirInputs): Promise<EnsuredCopyDir> {
   const problems = configProblems(inputs.configMap)
@@ -123,7 +120,6 @@ const copyDirName = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+$/
 /**
  * Removes the copy dirs of a Skyhook that nothing uses, the operator's too; returns what was removed. `isUsed` is asked
  * with the host path right before each removal, and nobody fills the folder meanwhile.
- * /
  */
 export async function collectCopyDirs(
   host: HostRoot,

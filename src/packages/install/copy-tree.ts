@@ -22,7 +22,6 @@ export type TreeCopy = {
 /**
  * Nobody but root may write what root will execute; set-user-id bits do not travel. The umask of the operator's copy
  * (022) has the same effect.
- * /
  */
 const modeMask = 0o755
 
@@ -32,7 +31,6 @@ const mtimeToleranceMs = 2
 /**
  * Files are replaced whole: a script that runs goes on reading the one it began with. What only `to` has, stays. Does
  * not wait for the disk, see `syncTree`.
- * /
  */
 export async function copyTree(copy: TreeCopy): Promise<void> {
   for (const entry of await readdir(copy.from, { withFileTypes: true })) {

@@ -4,7 +4,6 @@
  *
  * Folders that exist keep their mode (the operator stamps the package's on `/` and `/tmp`), links are copied as links,
  * and links of the host are followed inside the host only.
- * /
  */
 import { lstat, mkdir, readlink, rmdir } from 'node:fs/promises'
 import { posix } from 'node:path'
@@ -38,7 +37,6 @@ export function rootDirRecordFile(folders: HostFolders, skyhook: string, package
 /**
  * Copies `<packageDir>/root_dir` (host path) over the host's root, durably. Safe to repeat after a crash at any point.
  * Files of an earlier version that this one lacks stay until the uninstall. Rejects with the disk's error.
- * /
  */
 export async function installRootDir(
   host: HostRoot,

@@ -2,7 +2,6 @@
  * Why an image could not be had or written. The set is closed: callers branch on `code`, people read `message`, which
  * carries the registry's own words where it gave any. A failing disk is not in it: those errors keep their errno
  * (`ENOSPC`, …).
- * /
  */
 export type ImageErrorCode =
   | 'bad-reference' // the name in the spec cannot be a reference

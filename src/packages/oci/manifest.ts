@@ -43,7 +43,6 @@ const maxLayers = 256 // overlay file systems take half of that
  * Reads a manifest or an index of either family. The document's own `mediaType` must agree with what the registry
  * called it, and none may be both: two readers must not see two images in one digest (CVE-2021-41190).
  * @throws ImageError unsupported, bad-response
- * /
  */
 export function parseManifest(bytes: Buffer, contentType: string | undefined): ImageManifest | ImageIndex {
   let document: unknown

@@ -4,7 +4,6 @@ import { ImageError } from './errors.ts'
 /**
  * A place in a registry. `host` is what the user wrote (`docker.io` where nothing was written): the key of credentials
  * and mirrors, not yet the address to connect to.
- * /
  */
 export type ImageReference = {
   readonly host: string
@@ -24,7 +23,6 @@ const maxRepositoryChars = 255 // the distribution specification's limit for hos
  * Reads `[host[:port]/]repository[:tag][@digest]` by docker's rules: the first component is a host if it has a dot, a
  * colon or a capital, or is `localhost`; without one it is docker.io, and a lone name there lies under `library/`.
  * @throws ImageError bad-reference
- * /
  */
 export function parseReference(text: string): ImageReference {
   const refuse = (why: string): never => {
@@ -54,7 +52,6 @@ export function parseReference(text: string): ImageReference {
  * What a package of a Skyhook is pulled by: the repository of `image` at the tag `version`, or at `containerSHA` where
  * that is given. A tag inside `image` does not count (see {@link ignoredTag}).
  * @throws ImageError bad-reference
- * /
  */
 export function packageReference(image: string, version: string, containerSha?: string): ImageReference {
   const { tag: _ignored, digest, ...location } = parseReference(image)

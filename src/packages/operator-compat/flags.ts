@@ -2,7 +2,6 @@
  * Flag files in the operator's layout. They are a published copy: what ran and what must not run again stands in the
  * journal, and nothing here is read to decide anything, except when a node of the operator is adopted. Writing them
  * again gives the same state, so a crash in between needs no care.
- * /
  */
 import { createHash } from 'node:crypto'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -28,7 +27,6 @@ const maxPathBytes = 3_000
  * A step's flag below `flags/<package>/<version>/`. Base64 may contain `/`, which makes folders, as there. A name that
  * no file system takes (about 170 bytes of arguments) makes the operator fail for ever after the step; here the marker
  * is then its hash. No flag of the operator can be missed by that: it never managed to write one.
- * /
  */
 export function flagName(step: FlaggedStep): string {
   const marker = flagMarker(step)

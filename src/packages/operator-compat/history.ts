@@ -2,7 +2,6 @@
  * Versions that were complete on this host, in the operator's file: one per package name of config.json, so two
  * packages made from one image share it. The journal is the truth; this is its published copy, read only when a node of
  * the operator is adopted, to know what an upgrade upgrades from.
- * /
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { withLock } from '../install/keyed-mutex.ts'
@@ -31,7 +30,6 @@ export async function readHistory(host: HostRoot, stateDir: string, packageName:
  * Puts `version` on top, after a passed apply, upgrade or uninstall check. Whole or not at all, and on disk when it
  * returns. A corrupt file is kept as `….json.backup` and a new one begun. Doing it again for the same moment changes
  * nothing.
- * /
  */
 export async function recordVersion(
   host: HostRoot,

@@ -1,7 +1,6 @@
 /**
  * The text that Python's repr() gives for a list of strings or integers. The operator's flag files are named after it,
  * so it has to be right to the letter (rules: unicode_repr in CPython; what is "printable": str.isprintable).
- * /
  */
 export function pythonRepr(items: readonly (string | number)[]): string {
   return `[${items.map((item) => (typeof item === 'string' ? stringRepr(item) : String(item))).join(', ')}]`

@@ -6,7 +6,6 @@
  *   PATH, HOME  <  the Skyhook's env  <  SKYHOOK_* and COPY_RESOLV  <  the step's env  <  STEP_ROOT, SKYHOOK_DIR, versions
  *
  * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole. /
- * /
  */
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
 import { copyDir, logDir, resourceId, scriptsDir, stateDir, type HostFolders, type PackageInstance } from '../layout.ts'
@@ -83,7 +82,6 @@ type Substitution =
 /**
  * An argument `env:NAME` becomes the value of NAME in the layers before the step's own env. Only whole arguments that
  * begin so; the rest of the argument is the name, blanks included.
- * /
  */
 export function substituteArguments(
   configuredArguments: readonly string[],

@@ -32,7 +32,6 @@ const maxConfigBytes = 4 << 20
 /**
  * Reads the package whose content (`config.json`, `skyhook_dir/`, …) lies in `dir` of the host. Reports every problem
  * that can be known without running anything. Rejects only when the disk does.
- * /
  */
 export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPackage> {
   const root = await host.resolve(dir)
@@ -85,7 +84,6 @@ export async function whyNotExecutable(
 /**
  * Expected configuration files that are not in the copy dir. ProxiedRequest before each stage but uninstall; a package
  * may ship files of its own in `configmaps/`, and its steps may write there.
- * /
  */
 export async function missingConfigFiles(
   host: HostRoot,

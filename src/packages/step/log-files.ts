@@ -2,7 +2,6 @@
  * Log files of steps, by the operator's names: `<step path>-<UTC time>.log` for standard output, `….log.err` for
  * standard error. systemd appends what the step writes, as it is: there are no `[out]` prefixes and no times inside,
  * which the operator glued to every chunk.
- * /
  */
 import { open } from 'node:fs/promises'
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -24,7 +23,6 @@ export function packageLogDir(folders: HostFolders, skyhook: string, config: Pac
 /**
  * Creates the two empty files of one attempt of a step and returns their paths. A name has a resolution of one second;
  * where it is taken (a retry, another package made from the same image) `-1`, `-2`, … follow the time.
- * /
  */
 export async function claimLogFiles(host: HostRoot, dir: string, stepPath: string, nowMs: number): Promise<LogFiles> {
   const stem = `${dir}/${stepPath}-${utcStamp(nowMs)}`
@@ -41,7 +39,6 @@ export async function claimLogFiles(host: HostRoot, dir: string, stepPath: strin
 /**
  * Where output goes while SKYHOOK_AGENT_WRITE_LOGS is off: to the agent's own folder, so that the agent can print it
  * and quote its end. The caller removes both files when the result is recorded.
- * /
  */
 export function temporaryLogFiles(folders: HostFolders, attemptId: string): LogFiles {
   const stdout = `${folders.copyDirRoot}/.agent/output/${attemptId}.log`
@@ -56,7 +53,6 @@ export async function ensureTemporaryLogFolder(host: HostRoot, folders: HostFold
 /**
  * Removes what is older than the newest five logs of a step path, each with its `.err`, and `.err` files whose log is
  * gone (the operator leaves them). Call it after a step ended. Files that vanish meanwhile are fine.
- * /
  */
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')

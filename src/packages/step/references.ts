@@ -2,7 +2,6 @@
  * A package's `env` as the Skyhook has it, turned into values the way the kubelet does it for a pod: in order,
  * `$(NAME)` and `$$` expanded in literal values, references read. What the values are stands nowhere but in the
  * environment file of a running step; secret ones are named for masking.
- * /
  */
 import { environmentNameProblem, environmentTextProblem } from '../../schemas/environment-variable.ts'
 import type { EnvVar, EnvVarSource } from '../../schemas/kubernetes.ts'

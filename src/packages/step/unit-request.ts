@@ -80,7 +80,6 @@ export type ResourceLimits =
 /**
  * The package's `resources` as limits of its steps' units; what is absent or zero is no limit. Limits bound, requests
  * give a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
- * /
  */
 export function limitsOf(resources: PackageResources = {}): ResourceLimits {
   const problems: string[] = []

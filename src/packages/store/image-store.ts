@@ -18,7 +18,6 @@ import type { UnpackSummary } from './unpack.ts'
  * Invariant: a folder with a digest for its name is whole and on disk. It gets that name last, after everything in it
  * was synced, and loses it before anything in it is removed; what a dead agent left behind has a name that starts with
  * a dot.
- * /
  */
 export type ImageStore = {
   /**
@@ -26,7 +25,6 @@ export type ImageStore = {
    * since it may have moved, and no answer is no answer: the image it named yesterday is not taken for it. Callers that
    * want the same image share a download.
    * @throws ImageError; errors of the disk with their errno; the signal's reason
-   * /
    */
   ensureImage(reference: ImageReference, options: EnsureOptions): Promise<StoredImage>
   /** What the reference points at now, without fetching layers. */

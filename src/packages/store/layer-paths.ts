@@ -4,7 +4,6 @@ import { ImageError } from '../oci/errors.ts'
  * What the names inside a layer mean to us. Of a whole image only the package folder counts; a name is either clearly
  * inside it, clearly outside, or the image is refused: nothing is repaired. Pure; the unpacker does the writing and
  * looks at links on the disk itself.
- * /
  */
 export type LayerName =
   | { readonly kind: 'outside' }
@@ -60,7 +59,6 @@ export function readHardLink(path: string, target: string | null | undefined): s
  * file of the host and is kept as it is (`root_dir` masks a unit with a link to /dev/null). This finds mistakes, it is
  * no fence: a chain of links can still lead out, so nobody may follow a link of a package without looking.
  * @throws ImageError bad-image
- * /
  */
 export function checkSymbolicLink(path: string, target: string | null | undefined): string {
   if (target === null || target === undefined || target === '' || /[\0\uFFFD]/.test(target)) {

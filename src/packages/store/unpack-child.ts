@@ -12,7 +12,6 @@ import type { UnpackJob } from './unpack-job.ts'
  *
  * One line of JSON each way, through pipes: logins are in it. The job's pipe stays open: when it closes, the agent is
  * gone, and the child goes too.
- * /
  */
 type Reply =
   | { readonly outcome: 'unpacked'; readonly unpacked: UnpackSummary }

@@ -10,7 +10,6 @@ import { type UnpackSummary, unpackPackage } from './unpack.ts'
 /**
  * All that another process needs to make a package folder of an image: plain data, so that it can be sent there.
  * Fetching is part of it because a download leaves as much memory behind in the process that does it as unpacking.
- * /
  */
 export type UnpackJob = {
   readonly registry: {

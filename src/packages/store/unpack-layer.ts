@@ -25,7 +25,6 @@ import { ImageError, systemCode } from '../oci/errors.ts'
  * `root` must be ours alone meanwhile.
  *
  * File calls are synchronous: this runs in a process that has nothing else to do.
- * /
  */
 export type PackageTree = {
   readonly root: string
@@ -148,7 +147,6 @@ async function writeFile(target: string, mode: number, content: Content): Promis
 /**
  * Whether every folder above the path is there, after making those that are missing where `isCreating`. A link among
  * them is refused, even one that would stay inside.
- * /
  */
 function ensureParents(path: string, root: string, isCreating: boolean): boolean {
   let folder = root

@@ -24,7 +24,6 @@ const defaultLimits: UnpackLimits = { entries: 100_000, bytes: 2 * 1024 ** 3 } /
  * byte of it. Not undone on failure; the caller removes the folder. Owner is who runs this, times are now; xattrs are
  * not kept.
  * @throws ImageError bad-image, too-large; errors of the disk with their errno
- * /
  */
 export async function unpackPackage({ layers, target, limits = defaultLimits }: UnpackRequest): Promise<UnpackSummary> {
   mkdirSync(target, { mode: 0o755 })

@@ -32,7 +32,6 @@ export const allCapabilities: readonly Capability[] = ['pull', 'resolve', 'push'
  * neither a directory of its own nor `_default` says anything. Directory names and meaning as in containerd's
  * documentation of registry hosts.
  * @throws ImageError misconfigured, naming file and line
- * /
  */
 export async function readCertsDirectory(
   root: string,

@@ -18,7 +18,6 @@ export type Login =
  * helpers leave them).
  * @param source names the Secret in errors; values never appear in them
  * @throws ImageError misconfigured
- * /
  */
 export function parseDockerConfig(json: string, source: string): Credential[] {
   const refuse = (why: string): never => {
@@ -46,7 +45,6 @@ export function parseDockerConfig(json: string, source: string): Credential[] {
 /**
  * The login for a repository: the longest matching key wins, of equals the first. A key matches whole path components,
  * so that one for `r.example/team` is not sent for `r.example/team-b`.
- * /
  */
 export function findLogin(credentials: readonly Credential[], host: string, repository: string): Login | undefined {
   const components = repository.split('/')

@@ -57,7 +57,6 @@ const trustBundlePaths = [
  * chart, the registry itself. Every one is trusted by the host's own bundle (Node's roots where there is none) and by
  * the authorities set for it.
  * @throws ImageError misconfigured
- * /
  */
 export async function readEndpoints(host: string, sources: EndpointSources): Promise<Endpoint[]> {
   const { files, certsDirectory, rules } = sources

@@ -2,7 +2,6 @@
  * The part of TOML that containerd's `hosts.toml` uses: tables with bare or quoted keys, strings, booleans, numbers and
  * arrays. No dates, no inline tables, no arrays of tables, no multi-line strings: none of them has a meaning in that
  * file.
- * /
  */
 export type TomlValue = string | boolean | number | readonly TomlValue[]
 export type TomlTable = { readonly path: readonly string[]; readonly values: ReadonlyMap<string, TomlValue> }

@@ -102,7 +102,6 @@ export async function selectImage(
  * Downloads the layers one after another into the directory, each once. Bytes go to disk as they come; digest and size
  * are checked.
  * @throws ImageError; errors of the disk as they are
- * /
  */
 export async function downloadLayers(
   client: RegistryClient,

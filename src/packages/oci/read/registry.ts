@@ -33,7 +33,6 @@ export type RegistryCall = {
 /**
  * Registries as this host sees them: mirrors, authorities, logins. Made for one pull or push or a few; logins and
  * connections are kept until it is closed, and so is the knowledge which mirror did not answer.
- * /
  */
 export type RegistryClient = {
   /** The addresses of a host, in the order in which they are tried. @throws ImageError misconfigured */
@@ -42,7 +41,6 @@ export type RegistryClient = {
    * Does something at the first address of the host that can; failures in passing are retried over the whole list.
    * @throws ImageError of the registry itself, or of a mirror that answered where the registry did not; its message
    * holds all
-   * /
    */
   attempt<T>(
     host: string,

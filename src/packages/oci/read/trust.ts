@@ -17,7 +17,6 @@ const maxContexts = 8 // a host's registries and mirrors; each holds 1.5 MB of p
  * The parsed form of a trust, one for all who trust the same. Parsing a distribution's bundle takes 30 ms and memory
  * that V8 does not see and so does not collect in time: a context per pull grew the agent by 70 MB over a hundred
  * pulls.
- * /
  */
 export function secureContextOf({ ca, client = [] }: Trust): SecureContext {
   const key = createHash('sha256')

@@ -34,7 +34,6 @@ const folderMode = 0o755
  * What is in a folder, as entries below `prefix`, modes kept. Links are kept as they are; a file with several names
  * becomes several files.
  * @throws Error for sockets, devices and fifos: a layer that silently lacks something is worse than none
- * /
  */
 export async function readFolder(folder: string, prefix: string): Promise<LayerEntry[]> {
   const entries: LayerEntry[] = []
@@ -54,7 +53,6 @@ export async function readFolder(folder: string, prefix: string): Promise<LayerE
 /**
  * Writes a layer. The same entries give the same bytes whatever their order, machine or time; gzip's output may differ
  * between versions of Node. Folders that are only implied are added.
- * /
  */
 export async function writeLayer(entries: readonly LayerEntry[], file: string): Promise<BuiltLayer> {
   const archive = pack()

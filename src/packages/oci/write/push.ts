@@ -11,7 +11,6 @@ import type { RegistryClient } from '../read/registry.ts'
  * Idempotent; the tag moves last, so a reader finds the old image or the whole new one.
  * @returns the digest that the tag now points at
  * @throws ImageError
- * /
  */
 export async function pushImages(
   client: RegistryClient,
