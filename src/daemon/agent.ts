@@ -1,11 +1,9 @@
 import { readBootId } from '../host/identity.ts'
 import { openJournalFile, type JournalFile } from '../host/fs/journal-file.ts'
 import type { HostRoot } from '../host/fs/host-root.ts'
-import { onFailpoint } from '../host/fs/failpoint.ts'
 import { sweepStepFiles } from '../host/step/files.ts'
 import { abortableSleep } from '../kube/retry.ts'
 import { emptyJournal, openSteps, type Journal } from '../schemas/journal.ts'
-import { createFailpoints } from './runtime/failpoint-orders.ts'
 import { execute } from './executors/execute.ts'
 import { errorField, type Log } from './telemetry/log.ts'
 import { startLoop } from './loop.ts'
@@ -29,8 +27,6 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
   platform.onTermination((signalName) => shutdown.abort(new Error(`stopped by ${signalName}`)))
   log.info({ version, pid: platform.processId }, 'agent starts')
 
-  const failpoints = createFailpoints(process.env, settings.hostRoot, settings.copyDirRoot)
-  if (failpoints) onFailpoint((name) => failpoints.hit(name))
   const state = newState(emptyJournal(''), await readBootId(root))
   const components = wire({ settings, platform, state, signal }) // reads and watches; nothing is written before the host is ours
   let isSynced = false

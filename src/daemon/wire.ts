@@ -1,5 +1,4 @@
 import type { BusConnection } from '../host/dbus/reconnecting.ts'
-import { failpoint } from '../host/fs/failpoint.ts'
 import { createUnits, type Units } from '../host/systemd/units.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
@@ -14,7 +13,6 @@ import { createInterrupter } from './executors/interrupts.ts'
 import { createPreparer } from './executors/prepare.ts'
 import { publish } from './executors/publish.ts'
 import { createStepRunner } from './executors/steps/run.ts'
-import { failpointTransport } from './runtime/failpoint-orders.ts'
 import type { Executors } from './executors/execute.ts'
 import { errorField } from './telemetry/log.ts'
 import { campaignForCensus, type CensusCampaign } from './census/term.ts'
@@ -81,8 +79,7 @@ export function wire({ settings, platform, state, signal }: WireOptions): AgentC
         ['skyhooks', skyhooks.ageMs() / 1000],
       ]),
   })
-  const baseTransport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
-  const transport = failpointTransport(baseTransport, failpoint)
+  const transport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
   const recorder = startEventRecorder(transport, { component: 'skyhookd', host: settings.nodeName, signal })
 
   const connection = platform.connectBus()

@@ -1,10 +1,7 @@
-/**
- * The agent's process on one node, and the orders it takes at its crash points
- * (src/daemon/runtime/failpoint-orders.ts).
- */
+/** The agent's process on one node, and the orders it follows at its failpoints (failpoint-orders.ts). */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
@@ -12,7 +9,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
  * In the kubelet's folder: it belongs to this machine, so no power cut takes it and writing it syncs nothing of the
  * host.
  */
-export const failpointFile = '/var/lib/kubelet/crash-orders'
+export const ordersFile = '/var/lib/kubelet/failpoint-orders'
 
 export type AgentProcess = {
   /** From the next passage on. `none` only has the passages written down. */
@@ -28,7 +25,7 @@ export type AgentProcess = {
 }
 
 export function agentProcess(box: Sandbox, node: string): AgentProcess {
-  const file = join(box.folder, 'hosts', node, 'kubelet', 'crash-orders')
+  const file = join(box.folder, 'hosts', node, 'kubelet', basename(ordersFile))
   return {
     setFailpoint(run, action, point) {
       writeFileSync(`${file}.new`, `${run} ${action} ${point}\n`)

@@ -1,6 +1,6 @@
 /**
- * The sandbox of the fault campaign: hosts whose power cuts lose what was not synced, agents that take orders at their
- * crash points.
+ * The sandbox of the fault campaign: hosts whose power cuts lose what was not synced, agents that follow orders at their
+ * failpoints.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,12 +10,12 @@ import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { pushJournalPackages, repository } from '../conformance/journal-images.ts'
 import { adminTransport, paths, ignoreNotFound } from '../e2e/kube.ts'
 import { sandbox, type Sandbox } from '../sandbox/sandbox.ts'
-import { agentProcess, failpointFile, waitUntil } from './agent-process.ts'
+import { agentProcess, waitUntil } from './agent-process.ts'
+import { installFailpoints } from './install-failpoints.ts'
 import { namespace, openRunner, type Runner } from './runner.ts'
 import type { Pack } from './workloads.ts'
 
 const diskMib = 384
-const installTimeoutMs = 180_000
 
 export type FaultCluster = {
   readonly box: Sandbox
@@ -31,23 +31,7 @@ export async function openFaultCluster(name: string, runnerCount: number, keep: 
     await box.must(['up', String(runnerCount + 1)], { env: { DISK_MIB: String(diskMib) } })
   const { KUBECONFIG = '', REGISTRY = '' } = box.env()
   const api = adminTransport(KUBECONFIG)
-  await box.kubectl([
-    '-n',
-    'skyhook',
-    'set',
-    'env',
-    '--field-manager=helm',
-    'daemonset/skyhookd',
-    `SKYHOOKD_FAILPOINT=@${failpointFile}`,
-  ])
-  await box.kubectl([
-    '-n',
-    'skyhook',
-    'rollout',
-    'status',
-    'daemonset/skyhookd',
-    `--timeout=${installTimeoutMs / 1000}s`,
-  ])
+  await installFailpoints(box)
   await pushJournalPackages(box)
   if (!(await ignoreNotFound(api, 'GET', `/api/v1/namespaces/${namespace}`)))
     await api.json('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } })

@@ -24,7 +24,7 @@ export async function installNoFsyncAgent(box: Sandbox): Promise<() => Promise<v
   const folder = join(repository, 'dist', 'no-fsync')
   rmSync(folder, { recursive: true, force: true })
   cpSync(join(repository, 'src'), join(folder, 'src'), { recursive: true })
-  const file = join(folder, 'src', 'host', 'durable.ts')
+  const file = join(folder, 'src', 'host', 'fs', 'fsync.ts')
   let text = readFileSync(file, 'utf8')
   for (const [original, patched] of patches) {
     if (!text.includes(original))

@@ -10,6 +10,7 @@ import type { Settings } from '../settings/settings.ts'
 import { version } from '../settings/version.ts'
 import { type HealthChecks, type MetricsRegistry, serveHealth, serveMetrics } from '../telemetry/http.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
+import { withFailpoints } from './api-failpoints.ts'
 import { type CensusProcess, startCensusProcess } from './census-process.ts'
 import { disableTurboFan, startHeapTrim } from './heap-trim.ts'
 import { systemClock, systemRandom } from './system-clock.ts'
@@ -60,7 +61,8 @@ export function systemPlatform(settings: Settings): Platform {
     processId: process.pid,
     root,
     connectBus: () => createBusConnection({ socketPath: settings.busSocket }),
-    connectApi: (onRequest) => createKubeTransport({ credentials: inClusterCredentials(), version, onRequest }),
+    connectApi: (onRequest) =>
+      withFailpoints(createKubeTransport({ credentials: inClusterCredentials(), version, onRequest })),
     openImageStore: (folder) => openImageStore(folder, { unpack: (job, signal) => unpackInChild(job, { signal }) }),
     startCensus: () => startCensusProcess(),
     claimHost: (options) => claimSingleAgent({ root, ...options }),

@@ -1,20 +1,16 @@
 /**
- * Every effect that outlives the agent passes a named point right after it: each fsync, each order to systemd or logind
- * that was answered, each acknowledged write to the API server. The tests kill or stop the agent at each of them in
- * turn; in ordinary life nobody listens.
+ * Every effect that outlives the agent passes a named failpoint right after it: each fsync, each request to systemd or
+ * logind that was answered, each write that the API server acknowledged. The fault campaign (test/faults) kills or stops
+ * the agent at each of them in turn.
  *
- * The points sit in the few functions that all such effects go through, and lint forbids the ways around them
- * (build/effects.test.ts), so no effect can be without a name.
+ * The failpoints are in the few functions that all such effects go through, and lint refuses the ways around them
+ * (build/lint/effects.ts), so no effect can be without a name.
  */
-let failpointListener: ((name: string) => void) | undefined
+const listeners = globalThis as { [listener: symbol]: ((name: string) => void) | undefined }
+/** Nothing in the product sets it. A listener must be installable from outside of the bundle. */
+const listenerKey = Symbol.for('skyhookd.failpoint')
 
-/** Synchronous: nothing of the agent runs between the effect and its point. */
+/** Does nothing unless a test has installed a listener. Synchronous: nothing runs between the effect and its failpoint. */
 export function failpoint(name: string): void {
-  failpointListener?.(name)
-}
-
-/** From here on `listener` hears of each passage. Returns the way to end that. */
-export function onFailpoint(listener: (name: string) => void): () => void {
-  failpointListener = listener
-  return () => (failpointListener = undefined)
+  listeners[listenerKey]?.(name)
 }

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { onFailpoint } from '../../host/fs/failpoint.ts'
+import { onFailpoint } from '../../../test/support/on-failpoint.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { collectCopyDirs, ensureCopyDir, type CopyDirInputs } from './copy-dir.ts'
 

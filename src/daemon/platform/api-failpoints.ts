@@ -1,0 +1,24 @@
+import { failpoint } from '../../host/fs/failpoint.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+
+/** Passes a failpoint after each acknowledged write, named by verb and resource. Events have none: nothing waits for them. */
+export function withFailpoints(transport: KubeTransport): KubeTransport {
+  return {
+    ...transport,
+    async json(method, path, options) {
+      const answer = await transport.json(method, path, options)
+      const resource = resourceOf(path)
+      if (method !== 'GET' && resource !== 'events') failpoint(`api:${method}-${resource}`)
+      return answer as never
+    },
+  }
+}
+
+/** `nodes/status` of `/api/v1/nodes/n/status`, `leases` of `/apis/…/namespaces/x/leases/y`. */
+function resourceOf(path: string): string {
+  const parts = path.split('/').filter((part) => part !== '')
+  const start = parts[0] === 'api' ? 2 : 3
+  const rest = parts[start] === 'namespaces' && parts.length > start + 2 ? parts.slice(start + 2) : parts.slice(start)
+  const [resource = '', , subresource] = rest
+  return subresource === undefined ? resource : `${resource}/${subresource}`
+}

@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { onFailpoint } from '../../../test/support/on-failpoint.ts'
+import { failpoint } from './failpoint.ts'
+import { createHostRoot } from './host-root.ts'
+
+test('each fsync passes a failpoint named by what became durable', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'skyhookd-fsync-'))
+  const root = createHostRoot(folder)
+  await root.mkdirp('/var/lib/skyhook/.agent')
+  await root.mkdirp('/var/lib/skyhook/s/flags')
+  const names: string[] = []
+  const stopListening = onFailpoint((name) => void names.push(name))
+  await root.writeFileDurable('/var/lib/skyhook/.agent/journal.json', '{}', 0o600)
+  await root.writeFileDurable('/var/lib/skyhook/s/flags/START', '', 0o644)
+  await root.writeFile('/var/lib/skyhook/s/flags/START', '', 0o644) // not durable, so no failpoint
+  stopListening()
+  failpoint('nobody hears this')
+  rmSync(folder, { recursive: true })
+  expect(names).toEqual(['fsync:journal', 'fsync:agent/', 'fsync:flags', 'fsync:flags/'])
+})
