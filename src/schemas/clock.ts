@@ -59,3 +59,11 @@ export function startInterval(
   schedule()
   return () => cancel()
 }
+
+/** A signal that aborts after `delayMs` with a `TimeoutError`, as `AbortSignal.timeout` does. */
+export function timeoutSignal(clock: Clock, delayMs: number): AbortSignal {
+  const controller = new AbortController()
+  const expire = (): void => controller.abort(new DOMException(`not finished within ${delayMs} ms`, 'TimeoutError'))
+  clock.startTimer(delayMs, expire, { isBackground: true })
+  return controller.signal
+}
