@@ -28,7 +28,6 @@ export const silentAfterMs = 10 * 60_000
  * Tells which agents are silent: no pod, or none that is Ready, for ten minutes of this census's own watching. Clocks
  * of others are not asked. `initiallySilent` are nodes that the census before called so: until their agent is Ready
  * they stay it, but they are not dead yet.
- * /
  */
 export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterMs = silentAfterMs): AgentLiveness {
   const missingSince = new Map<string, number>()

@@ -1,5 +1,6 @@
 /** The conditions of a Skyhook: three by kstatusConditions for machines, and those of the original operator. */
-import { disableKey, pauseKey, prefix } from '../schemas/annotations.ts'
+import { disableKey, pauseKey } from '../schemas/annotations.ts'
+import { apiGroup } from '../schemas/api.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
@@ -32,7 +33,7 @@ export function nextConditions(input: ConditionsInput): readonly Condition[] {
   const { generation, previous, now } = input
   const contents = [...kstatusConditions(input), ...operatorConditions(input)]
   const types = new Set(contents.map(({ type }) => type))
-  if (!input.hasPolicy) types.add(`${prefix}/DeploymentPolicyNotFound`) // goes with the policy's name
+  if (!input.hasPolicy) types.add(`${apiGroup}/DeploymentPolicyNotFound`) // goes with the policy's name
   const others = (previous?.conditions ?? []).filter(({ type }) => !types.has(type))
   const ours = contents.map(({ type, status, reason, message }): Condition => {
     const before = conditionOf(previous, type)
@@ -131,7 +132,7 @@ function operatorConditions({ counts, status, previous }: ConditionsInput): Cond
     ...transitionCondition(status, previous),
     ...applyPackageCondition(counts, previous),
     {
-      type: `${prefix}/TaintNotTolerable`,
+      type: `${apiGroup}/TaintNotTolerable`,
       status: untoleratedNodes.length > 0 ? 'True' : 'False',
       reason: 'TaintNotTolerable',
       message:
@@ -140,7 +141,7 @@ function operatorConditions({ counts, status, previous }: ConditionsInput): Cond
           : 'All nodes have tolerable taints.',
     },
     {
-      type: `${prefix}/NodesIgnored`,
+      type: `${apiGroup}/NodesIgnored`,
       status: ignoredNodes.length > 0 ? 'True' : 'False',
       reason: 'NodesIgnored',
       message:
@@ -152,7 +153,7 @@ function operatorConditions({ counts, status, previous }: ConditionsInput): Cond
 }
 
 function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undefined): ConditionContent[] {
-  const type = `${prefix}/Transition`
+  const type = `${apiGroup}/Transition`
   const before = previous?.status
   const last = conditionOf(previous, type)
   if (before === undefined || (before === status && last === undefined)) return [] // the original does not tell the first one
@@ -162,7 +163,7 @@ function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undef
 
 /** The latest package that a node began; where many began since the last write, the last by name. */
 function applyPackageCondition({ nodes }: Counts, previous: SkyhookStatus | undefined): ConditionContent[] {
-  const type = `${prefix}/ApplyPackage`
+  const type = `${apiGroup}/ApplyPackage`
   const messages = nodes.flatMap(({ name, entries }) => {
     const before = previous?.nodeState?.[name]
     if (before === undefined && previous?.nodeStateTruncated === true) return [] // whether it is new, nobody knows

@@ -10,7 +10,6 @@ export const riseHoldMs = 30_000
 /**
  * The next published count. `before` undefined = the first count for this selector: published as it is. A rise is
  * published as the lowest count seen while it was held.
- * /
  */
 export function nextDampedCount(before: DampedCount | undefined, counted: number, nowMs: number): DampedCount {
   if (before === undefined || counted <= before.published) return { published: counted }

@@ -31,7 +31,6 @@ export function transitionEvents(before: SkyhookStatus | undefined, after: Skyho
 /**
  * What the nodes report that a person should hear of, once for each reason and message, however many nodes say it.
  * `known` are the problems told before; what is gone from the result may be told again when it comes back.
- * /
  */
 export function problemEvents(
   { nodes }: Counts,

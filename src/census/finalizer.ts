@@ -1,13 +1,13 @@
 /**
  * The finalizer of a Skyhook, which keeps it while nodes still have to uninstall. It is there only where some package
  * asks for that, and goes when no live node has anything of it left.
- * /
  */
+import { apiGroup } from '../schemas/api.ts'
 import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
 import type { NodeFact } from './node-facts.ts'
 
-export const finalizerName = 'skyhook.nvidia.com/skyhook'
+export const finalizerName = `${apiGroup}/skyhook`
 
 export type DeletionInput = {
   readonly skyhook: Skyhook

@@ -1,5 +1,6 @@
 import type { Ledger } from '../lease/ledger.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
+import { formatTime } from '../schemas/time.ts'
 import { selectorHash } from '../lease/selector-hash.ts'
 import type { Counts } from './count.ts'
 import { nextDampedCount, type DampedCount } from './damped-count.ts'
@@ -25,7 +26,6 @@ export type LedgerPlan = { readonly ledger: Ledger; readonly matched: DampedCoun
 /**
  * What the ledger should say, and when to write it. What decides a budget goes out at once. Counters that only spread
  * requests go out at a pace, and when they have moved enough to matter: every write is news to every node that waits.
- * /
  */
 export function planLedger({
   skyhook,
@@ -52,7 +52,7 @@ export function planLedger({
     selectorHash: hash,
     ...(agents !== undefined && { agents }),
     waiters: counts.waiters,
-    countedAt: new Date(wallMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+    countedAt: formatTime(wallMs),
     compartments: { '': { matched: next.published, completed: counts.complete } },
   }
   return { ledger, matched: next, writeAtMs: ledgerDueAtMs(currentLedger, ledger, lastWriteMs) }

@@ -8,12 +8,13 @@ import { createKubeTransport } from '../kube/transport.ts'
 import { labelKeys } from '../lease/names.ts'
 import { leasesPathOf } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
+import { skyhooksPath, skyhookTypeMeta } from '../schemas/api.ts'
+import { messageOf } from '../schemas/json.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { startCensus } from './scheduler.ts'
 import { readCensusSettings, type CensusLine, type CensusSettings } from './messages.ts'
 import type { CensusNode } from './node-facts.ts'
 import { createAgentLiveness, type Agents, type AgentLiveness } from './agent-liveness.ts'
-import { skyhooksPath } from './skyhook-writer.ts'
 import {
   censusNode,
   isHealthy,
@@ -181,7 +182,7 @@ async function count(settings: CensusSettings, { emit, credentials, signal }: Ce
     agents: () => agents,
     isTrusted: () => liveness !== undefined && isTrusted(),
     report: ({ metadata }, skyhookEvent) =>
-      recorder.record({ regarding: { ...skyhookKind, name: metadata.name, uid: metadata.uid }, ...skyhookEvent }),
+      recorder.record({ regarding: { ...skyhookTypeMeta, name: metadata.name, uid: metadata.uid }, ...skyhookEvent }),
     onFailed: (skyhook, error) => log('warn', 'census: could not be written', { skyhook, error: messageOf(error) }),
     signal,
   })
@@ -219,8 +220,6 @@ async function count(settings: CensusSettings, { emit, credentials, signal }: Ce
   }
 }
 
-const skyhookKind = { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook' } as const
-
 /** The first line; `onEnd` when the stream ends, then or later. */
 async function firstLine(stdin: NodeJS.ReadableStream, onEnd: () => void): Promise<string> {
   return await new Promise((resolve, reject) => {
@@ -241,5 +240,3 @@ async function firstLine(stdin: NodeJS.ReadableStream, onEnd: () => void): Promi
     }
   })
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -2,7 +2,6 @@
  * What an agent and the census that it runs as a child say to each other: JSON lines. The agent sends its settings as
  * the first line of the child's stdin and then holds that stdin open: when it closes, for whatever reason, the child
  * ends.
- * /
  */
 export type CensusSettings = {
   readonly v: 1

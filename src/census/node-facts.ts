@@ -4,6 +4,8 @@
  */
 import * as keys from '../schemas/annotations.ts'
 import type { Companion, NodeStateEntry, PublishedReason } from '../schemas/annotations.ts'
+import { apiGroup } from '../schemas/api.ts'
+import { isObject } from '../schemas/json.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
 import type { NodeState } from './skyhook-status.ts'
@@ -66,7 +68,6 @@ export function createStateReader(): StateReader {
  * A node is complete for the spec of now only if it says so, says it of this spec, is the very Node that said it, and
  * nobody has touched its state since: an agent that finds its state edited goes to work again. A silent agent's node is
  * unknown, whatever it said last.
- * /
  */
 export function nodeFact(
   node: CensusNode,
@@ -115,7 +116,7 @@ function isCordonedByAny(annotations: CensusNode['annotations']): boolean {
   return false
 }
 
-const ownPrefix = `${keys.prefix}/`
+const ownPrefix = `${apiGroup}/`
 const cordonPrefix = keys.cordonKey('')
 
 function isCompletionCurrent(
@@ -123,7 +124,7 @@ function isCompletionCurrent(
   expected: { readonly sha256: string | undefined; readonly applied: string; readonly nodeUid: string },
 ): boolean {
   const companion = parse(companionText)
-  if (!isRecord(companion) || expected.sha256 === undefined) return false
+  if (!isObject(companion) || expected.sha256 === undefined) return false
   const { v, applied, nodeUID, sha256 } = companion as Partial<Companion>
   return v === 1 && applied === expected.applied && nodeUID === expected.nodeUid && sha256 === expected.sha256
 }
@@ -134,10 +135,10 @@ function isCompletionCurrent(
  */
 function entriesOf(text: string): NodeState | undefined {
   const value = parse(text)
-  if (!isRecord(value)) return undefined
+  if (!isObject(value)) return undefined
   const entries: Record<string, NodeStateEntry> = {}
   for (const [key, entry] of Object.entries(value)) {
-    if (!isRecord(entry)) continue
+    if (!isObject(entry)) continue
     const { name, version, image, containerSHA, stage, state, restarts } = entry
     if (typeof name !== 'string' || typeof version !== 'string' || !isOneOf(stages, stage)) continue
     entries[key] = {
@@ -157,7 +158,7 @@ function entriesOf(text: string): NodeState | undefined {
 
 function reasonOf(text: string | undefined): NodeFact['reason'] {
   const value = parse(text)
-  if (!isRecord(value) || typeof value['reason'] !== 'string' || typeof value['message'] !== 'string') return undefined
+  if (!isObject(value) || typeof value['reason'] !== 'string' || typeof value['message'] !== 'string') return undefined
   return { reason: value['reason'], message: value['message'] }
 }
 
@@ -185,5 +186,3 @@ const statuses: readonly NodeStatus[] = [
 const isOneOf = (known: readonly string[], value: unknown): value is string =>
   typeof value === 'string' && known.includes(value)
 const isNodeStatus = (text: string): text is NodeStatus => isOneOf(statuses, text)
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,7 +1,6 @@
 /**
  * What we wrote to one object and the watch has not shown yet. A write succeeds only over the version that was seen
  * last, so until the watch shows our last write, or anything after it, our own copy is newer than the watch's.
- * /
  */
 export type OwnWrites<T> = {
   /** Call before a write, and what it returns with what was written. The watch may be faster than the answer. */

@@ -1,7 +1,8 @@
 /** What the census keeps of the objects it watches: as little as it counts from, because it keeps it for every node. */
 import type { KubeObject } from '../kube/objects.ts'
 import type { Reflector } from '../kube/reflector.ts'
-import { prefix, statusKey } from '../schemas/annotations.ts'
+import { statusKey, versionKey } from '../schemas/annotations.ts'
+import { apiGroup } from '../schemas/api.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { CensusNode } from './node-facts.ts'
 import type { AgentPod } from './agent-liveness.ts'
@@ -44,7 +45,7 @@ export type PodObject = KubeObject & {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] }
 }
 
-const isOwnAnnotation = (key: string): boolean => key.startsWith(`${prefix}/`) && !key.startsWith(`${prefix}/version_`)
+const isOwnAnnotation = (key: string): boolean => key.startsWith(`${apiGroup}/`) && !key.startsWith(versionKey(''))
 
 export function slimNode({ metadata }: KubeObject): KubeObject {
   const { name, uid, resourceVersion, labels = {}, annotations = {} } = metadata

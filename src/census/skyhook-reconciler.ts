@@ -49,7 +49,6 @@ export type SkyhookReconciler = {
   /**
    * Counts, and writes at most one thing: what was counted before a write may be old after it. Resolves with the moment
    * of the next turn that needs no news. Never throws for what a server answers.
-   * /
    */
   reconcile(): Promise<number>
   /** The watch showed the Skyhook, or its ledger, in this version. */

@@ -1,12 +1,11 @@
 import { isConflict, isNotFound } from '../kube/errors.ts'
 import { metadataOnlyAccept, type KubeObject } from '../kube/objects.ts'
 import type { KubeTransport } from '../kube/transport.ts'
-import { apiLevel, prefix } from '../schemas/annotations.ts'
+import { apiLevel } from '../schemas/annotations.ts'
+import { apiGroup, skyhooksPath, skyhookTypeMeta } from '../schemas/api.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { finalizersAfter, type FinalizerPlan } from './finalizer.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
-
-export const skyhooksPath = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 
 export type SkyhookWriteResult =
   /** As it is now, as far as we know it. */
@@ -17,7 +16,6 @@ export type SkyhookWriteResult =
 /**
  * Replaces the status of exactly the version that was read: what is said holds for that spec or is not said. Whole,
  * because a merge would leave nodes in the maps that are no more.
- * /
  */
 export async function writeStatus(
   transport: KubeTransport,
@@ -27,8 +25,7 @@ export async function writeStatus(
 ): Promise<SkyhookWriteResult> {
   const { name, uid, resourceVersion } = skyhook.metadata
   const body = {
-    apiVersion: 'skyhook.nvidia.com/v1alpha1',
-    kind: 'Skyhook',
+    ...skyhookTypeMeta,
     metadata: { name, uid, resourceVersion },
     spec: skyhook.spec,
     status,
@@ -83,7 +80,7 @@ export async function patchSkyhookMetadata(
   })
 }
 
-const operatorVersionKey = `${prefix}/version`
+const operatorVersionKey = `${apiGroup}/version`
 
 async function send(signal: AbortSignal, request: () => Promise<Skyhook>): Promise<SkyhookWriteResult> {
   try {

@@ -1,4 +1,5 @@
 import type { Skyhook } from '../schemas/skyhook.ts'
+import { formatTime } from '../schemas/time.ts'
 import { nextConditions } from './conditions.ts'
 import { rollUp, type Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
@@ -17,7 +18,6 @@ export type StatusInput = {
 /**
  * The status that follows from what was counted and from the status before, which gives times of transition and what
  * others keep there. The same counts twice give the same status, so that nothing is written when nothing changed.
- * /
  */
 export function nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowMs }: StatusInput): SkyhookStatus {
   const previous = skyhook.status as SkyhookStatus | undefined
@@ -33,7 +33,7 @@ export function nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowM
     isSpecPropagating,
     hasPolicy: skyhook.spec.deploymentPolicy !== undefined && skyhook.spec.deploymentPolicy !== '',
     previous,
-    now: new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+    now: formatTime(nowMs),
   })
   const count = (test: (node: NodeFact) => boolean): number => nodes.filter(test).length
   return {

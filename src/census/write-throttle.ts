@@ -1,7 +1,6 @@
 /**
  * When a count may be written. Every status of a Skyhook is news to every agent that watches it, so what merely
  * progresses is written the slower the more agents there are; what people and machines wait for is written at once.
- * /
  */
 export type WriteThrottle = {
   /** Own writes to this object; undefined = none in this term. */

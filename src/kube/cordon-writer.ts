@@ -11,7 +11,6 @@ type ObjectWithManagedFields = KubeObject & {
  * Field manager that cordoned a Node, by its record of who owns `spec.unschedulable`; undefined when that was us
  * (managers that begin with `ownManagerPrefix`) or is not recorded. Who *un*cordons is never recorded: a field that is
  * gone has no owner.
- * /
  */
 export async function findCordonManager(
   transport: KubeTransport,

@@ -2,7 +2,6 @@
  * How a request to the API server can fail: it was answered with a refusal (`ApiError`), or it was not answered
  * (`NoResponseError`). Callers branch on the predicates below, never on message text. A cancelled request throws the
  * reason of its AbortSignal.
- * /
  */
 
 /** `details` of a Kubernetes Status, as far as we read it. */
@@ -129,7 +128,6 @@ export const isTooManyRequests = (error: unknown): boolean => hasStatus(error, 4
  * Whether a write may or may not have taken effect: connection lost, no answer in time, or a 5xx (the server answers
  * 500 and 504 also when its own store did not answer in time). The caller has to look before it repeats anything that
  * is not idempotent.
- * /
  */
 export function isUnknownOutcome(error: unknown): boolean {
   if (error instanceof NoResponseError) return error.mayHaveBeenSent

@@ -4,9 +4,9 @@
  * more bytes each time.
  *
  * Invariant: nothing waits for an Event. What cannot be sent in time is dropped and counted.
- * /
  */
 import { randomBytes } from 'node:crypto'
+import { formatTime } from '../schemas/time.ts'
 import { isAlreadyExists, isNotFound } from './errors.ts'
 import { metadataOnlyAccept } from './objects.ts'
 import { createTokenBucket } from './rate.ts'
@@ -128,7 +128,7 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
     const collection = `/api/v1/namespaces/${namespace}/events`
     if (entry.isSent) {
       try {
-        const body = { count: entry.count, lastTimestamp: timestamp(Date.now()) }
+        const body = { count: entry.count, lastTimestamp: formatTime(Date.now()) }
         const contentType = 'application/merge-patch+json'
         await transport.json('PATCH', `${collection}/${entry.name}`, {
           body,
@@ -185,9 +185,6 @@ const keyOf = ({ regarding, type, reason, message }: EventInput): string =>
 const eventName = ({ regarding }: EventInput): string =>
   `${regarding.name.slice(0, 200)}.${randomBytes(8).toString('hex')}`
 
-/** metav1.Time: whole seconds. */
-const timestamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
-
 function eventBody(entry: EventSeries, origin: { namespace: string; component: string; host: string }): unknown {
   const { regarding, type, reason, message } = entry.fact
   return {
@@ -201,8 +198,8 @@ function eventBody(entry: EventSeries, origin: { namespace: string; component: s
     source: { component: origin.component, host: origin.host },
     reportingComponent: origin.component,
     reportingInstance: origin.host,
-    firstTimestamp: timestamp(entry.firstRecordedAtMs),
-    lastTimestamp: timestamp(Date.now()),
+    firstTimestamp: formatTime(entry.firstRecordedAtMs),
+    lastTimestamp: formatTime(Date.now()),
     count: entry.count,
   }
 }

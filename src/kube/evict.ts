@@ -1,4 +1,5 @@
 /** One pod, evicted through the Eviction API, which respects PodDisruptionBudgets. */
+import { messageOf } from '../schemas/json.ts'
 import { ApiError, isNotFound, isTooManyRequests, isUnknownOutcome, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
 import { metadataOnlyAccept, type KubeObject } from './objects.ts'
@@ -18,7 +19,6 @@ export type EvictionOutcome =
 /**
  * Asks once. The uid is compared by a GET first: as a precondition of the eviction it would be checked too, but a
  * refusal still charges the budget for two minutes.
- * /
  */
 export async function evict(
   transport: KubeTransport,
@@ -49,7 +49,7 @@ export async function evict(
     if (isUnknownOutcome(error)) return { outcome: 'unknown', error }
     return {
       outcome: 'blocked',
-      message: error instanceof Error ? error.message : String(error),
+      message: messageOf(error),
       retryAfterMs: undefined,
     }
   }
@@ -59,7 +59,7 @@ export async function evict(
 function budgetMessage(namespace: string, error: unknown): string {
   const cause = error instanceof ApiError ? error.details?.causes?.[0]?.message : undefined
   const [, budget, rest] = /^The disruption budget (\S+) (.*)$/.exec(cause ?? '') ?? []
-  if (budget === undefined || rest === undefined) return error instanceof Error ? error.message : String(error)
+  if (budget === undefined || rest === undefined) return messageOf(error)
   return `PDB ${namespace}/${budget}: ${rest.replace(/ currently$/, '').replace(/\.$/, '')}`
 }
 

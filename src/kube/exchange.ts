@@ -1,6 +1,7 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
+import { messageOf } from '../schemas/json.ts'
 import { NoResponseError } from './errors.ts'
 
 export type Requester = (options: RequestOptions) => ClientRequest
@@ -23,7 +24,6 @@ const tcpKeepAliveMs = 30_000
  * Sends one request and resolves with the response once its headers are there; any HTTP status counts as an answer.
  * Throws `NoResponseError` or the signal's reason. The signal goes on to govern the body: aborting destroys the
  * response.
- * /
  */
 export async function exchange(
   request: Requester,
@@ -103,7 +103,7 @@ export async function readText(response: IncomingMessage, { signal, timeoutMs }:
     }
   } catch (cause) {
     signal?.throwIfAborted()
-    throw new NoResponseError(`the answer broke off: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    throw new NoResponseError(`the answer broke off: ${messageOf(cause)}`, {
       mayHaveBeenSent: true,
       cause,
     })

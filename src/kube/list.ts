@@ -17,7 +17,6 @@ export type ListOptions<T, U> = {
  * All objects of a collection as of one resourceVersion, read in pages. Without a resourceVersion in `query` the read
  * is consistent: it shows every write acknowledged before it began. A continue token that expires half way (410) is
  * answered by one LIST without pages.
- * /
  */
 export async function listAll<T extends KubeObject, U>(
   transport: KubeTransport,

@@ -100,7 +100,7 @@ test('a condition is removed by type, others stay', async () => {
   if (first.outcome !== 'written') expect.unreachable()
   await patchNode(transport, 'n', {
     resourceVersion: first.resourceVersion,
-    conditions: [{ type: ownCondition.type, remove: true }],
+    removedConditions: [ownCondition.type],
   })
   expect(currentNode()).toMatchObject({ status: { conditions: [readyCondition] } })
 })

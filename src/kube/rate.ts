@@ -1,7 +1,6 @@
 /**
  * A token bucket: `burst` at once, then `perSecond`. `take` books one token and returns how many ms the caller has to
  * wait for it; `tryTake` takes one only if it is there. The clock is monotonic ms and passed in.
- * /
  */
 export type TokenBucket = {
   take(nowMs: number): number

@@ -3,7 +3,6 @@
  *
  * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events,
  * or when the server has said twice that it does not serve the kind at all.
- * /
  */
 import { apiErrorFromEvent, ApiError, isGone, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
@@ -238,7 +237,6 @@ export function startReflector<T extends KubeObject>(
  * Whether a watch cannot go on from where it was. 410 says so; any other refusal but overload (401, 403, 404, 400) has
  * to show in a LIST; and a silent watch may be one that a restored, older server keeps waiting for a resourceVersion of
  * the future.
- * /
  */
 function needsList(error: unknown): boolean {
   if (error instanceof SilentWatchError || isGone(error)) return true

@@ -7,7 +7,6 @@ export type Backoff = (attempt: number) => number
  * Waiting time before try number `attempt` (from 0): 0.8 s doubled each time up to 30 s, of which a random half is left
  * out so that a fleet does not return in step. The figures are those of client-go's reflector, proven against restarts
  * of large API servers.
- * /
  */
 export function exponentialBackoff(random: () => number = Math.random, initialMs = 800, maxMs = 30_000): Backoff {
   return (attempt) => Math.min(maxMs, initialMs * 2 ** Math.min(attempt, 30)) * (0.5 + random() / 2)

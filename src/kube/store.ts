@@ -10,7 +10,6 @@ export type Change<T extends KubeObject> = {
  * The last known objects of one collection, by name (by `namespace/name` where the collection spans namespaces).
  * Identity is the uid: an object that was deleted and created again under its name is a deletion and an addition, never
  * a modification.
- * /
  */
 export type Store<T extends KubeObject> = {
   readonly objects: ReadonlyMap<string, T>

@@ -69,7 +69,6 @@ const idleSocketTimeoutMs = 60_000
 /**
  * HTTP/1.1 on kept-alive connections. HTTP/2 is left out on purpose: Node's client has shown unbounded memory under
  * long watches. Answers are asked for uncompressed: they are small, and the server would not compress them anyway.
- * /
  */
 export function createKubeTransport(options: KubeTransportOptions): KubeTransport {
   const { credentials, version, onRequest, rate = { perSecond: 50, burst: 200 } } = options

@@ -30,7 +30,6 @@ export class SilentWatchError extends Error {
  * One watch, from opening to its end. Ends normally only when the server ended it between two events; everything else
  * throws: a refusal (`ApiError`), a lost connection, silence, an event that is cut or no JSON. The socket is paused
  * while the consumer works.
- * /
  */
 export async function* watchEvents<T extends KubeObject>(
   transport: KubeTransport,

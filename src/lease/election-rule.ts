@@ -4,7 +4,6 @@
  * Invariant: clocks are never compared. A candidate takes the Lease only when it is free (absent, holder cleared), when
  * it is its own, or when it has itself seen it unchanged for the whole lease duration on its own monotonic clock. Wall
  * clocks only say how soon to look.
- * /
  */
 import type { Lease } from './slot.ts'
 

@@ -1,10 +1,10 @@
 /**
  * Election of one agent on a Lease, by the rule in election-rule.ts. It does not fence: for a moment two may lead, and
  * whatever they do must bear that.
- * /
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import { abortableSleep } from '../kube/retry.ts'
+import { messageOf } from '../schemas/json.ts'
 import {
   defaultTiming,
   canAcquire,
@@ -220,5 +220,3 @@ function leaseBody(
   }
   return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: found?.metadata ?? { name }, spec }
 }
-
-const messageOf = (reason: unknown): string => (reason instanceof Error ? reason.message : String(reason))

@@ -2,12 +2,13 @@
  * The ledger of a Skyhook: a Lease in which the census publishes what it counted, so that every node can turn a
  * percentage into a number. It grants nothing. As long as it is missing, or was counted for another selector, a
  * percentage has no number and nodes wait.
- * /
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import type { KubeObject } from '../kube/objects.ts'
+import { apiGroup, skyhookTypeMeta } from '../schemas/api.ts'
+import { isObject, type JsonObject } from '../schemas/json.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
-import { ledgerLabels, ledgerName, keyPrefix, type SkyhookIdentity } from './names.ts'
+import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
 import type { CountedScope } from './rule.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
@@ -41,9 +42,8 @@ export type Ledger = {
 /** What to assume of agents and waiters while there is no ledger. */
 export const defaultFleet = { agents: 100, waiters: 100 } as const
 
-export const ledgerAnnotation = `${keyPrefix}/ledger`
+export const ledgerAnnotation = `${apiGroup}/ledger`
 const ledgerHolder = 'census'
-const skyhookTypeMeta = { apiVersion: 'skyhook.nvidia.com/v1alpha1', kind: 'Skyhook' } as const
 
 export type LedgerRead =
   | { readonly outcome: 'read'; readonly ledger: Ledger }
@@ -66,7 +66,7 @@ export function readLedger(lease: Lease): LedgerRead {
   } catch {
     return refused(`the annotation ${ledgerAnnotation} is no JSON`)
   }
-  if (!isRecord(value) || typeof value['v'] !== 'number')
+  if (!isObject(value) || typeof value['v'] !== 'number')
     return refused(`the annotation ${ledgerAnnotation} is no ledger`)
   if (value['v'] > 1) return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade it`)
   if (!isLedger(value)) return refused(`the annotation ${ledgerAnnotation} is no ledger`)
@@ -83,7 +83,6 @@ export type LedgerQuery = {
 /**
  * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. A ledger of another UID
  * is none. Its age does not matter: without a census N stays as it was.
- * /
  */
 export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedScope {
   const { skyhook, compartment = '' } = query
@@ -124,7 +123,6 @@ export type LedgerWriteOutcome =
  * Writes the ledger over exactly the Lease that was read, or creates it where none was. Two censuses cannot overwrite
  * each other unseen. Its owner is the Skyhook, so that garbage collection takes it with the Skyhook. Throws for
  * everything but a conflict.
- * /
  */
 export async function writeLedger(
   leases: Leases,
@@ -162,14 +160,12 @@ function ledgerLease(skyhook: SkyhookIdentity, found: Lease | undefined, ledger:
   }
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
-function isLedger(value: Record<string, unknown>): value is Ledger & Record<string, unknown> {
+function isLedger(value: JsonObject): value is Ledger & JsonObject {
   const areStrings = [value['skyhookUID'], value['selectorHash']].every((text) => typeof text === 'string')
   const { agents, waiters, generation, compartments } = value
-  if (!areStrings || !isCount(waiters) || !isCount(generation) || !isRecord(compartments)) return false
+  if (!areStrings || !isCount(waiters) || !isCount(generation) || !isObject(compartments)) return false
   if (agents !== undefined && !isCount(agents)) return false
-  return Object.values(compartments).every((scope) => isRecord(scope) && isCount(scope['matched']))
+  return Object.values(compartments).every((scope) => isObject(scope) && isCount(scope['matched']))
 }

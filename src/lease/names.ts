@@ -2,16 +2,15 @@
  * Names and labels of the Leases that are slots. Everything here is pure, so that every agent, the census and the
  * admission policy come to the same names. Lease names are at most 53 + 1 + 20 + 1 + 8 + 22 characters; label values at
  * most 63.
- * /
  */
-import { createHash } from 'node:crypto'
+import { apiGroup } from '../schemas/api.ts'
+import { sha256Hex } from '../schemas/canonical-json.ts'
 
-export const keyPrefix = 'skyhook.nvidia.com'
 export const labelKeys = {
-  name: `${keyPrefix}/name`,
-  compartment: `${keyPrefix}/compartment`,
-  scope: `${keyPrefix}/scope`,
-  slotKind: `${keyPrefix}/slot-kind`,
+  name: `${apiGroup}/name`,
+  compartment: `${apiGroup}/compartment`,
+  scope: `${apiGroup}/scope`,
+  slotKind: `${apiGroup}/slot-kind`,
 } as const
 
 export type SlotKind = 'slot' | 'unlimited' | 'recovery' | 'bootstrap' | 'control-plane'
@@ -54,7 +53,7 @@ export const controlPlaneScope: Scope = {
 }
 
 function scopeOf(kind: 'slot' | 'bootstrap', skyhook: SkyhookIdentity, compartment: string, hashInput: string): Scope {
-  const hash = sha256(hashInput).slice(0, 8)
+  const hash = sha256Hex(hashInput).slice(0, 8)
   const segment = nameSegment(compartment)
   return {
     kind,
@@ -74,7 +73,7 @@ export function indexedName(scope: Scope, index: number): string {
  * node and scope.
  */
 export function nodeSlotName(scope: Scope, nodeUid: string): string {
-  return `${scope.namePrefix}.node-${sha256(nodeUid).slice(0, 16)}`
+  return `${scope.namePrefix}.node-${sha256Hex(nodeUid).slice(0, 16)}`
 }
 
 /** The Lease in which the census publishes what it counted for a Skyhook. */
@@ -103,7 +102,6 @@ export function slotLabels(scope: Scope, kind: SlotKind): Record<string, string>
 /**
  * Label selector of the one LIST that an admission needs: the compartment's slots, also those of an earlier Skyhook of
  * the same name, which count until their nodes give them back, and the ledger, which has an empty compartment label.
- * /
  */
 export function scopeSelector(scope: Scope): string {
   if (scope.kind === 'control-plane') return `${labelKeys.scope}=${scope.hash}`
@@ -144,7 +142,6 @@ export function parseName(name: string): ParsedName | undefined {
   return ledger === null ? undefined : { is: 'ledger', shortUid: ledger[1] ?? '' }
 }
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const shortUid = (skyhook: SkyhookIdentity): string => skyhook.uid.replaceAll('-', '').slice(0, 8).toLowerCase()
 
 /**
@@ -168,7 +165,7 @@ function nameSegment(compartment: string): string {
 function labelValue(compartment: string): string {
   if (compartment.length <= 63 && /^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$/.test(compartment)) return compartment
   const readable = trimmed(compartment.replaceAll(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 50), /[A-Za-z0-9]/)
-  return `${readable}${readable === '' ? '' : '-'}${sha256(compartment).slice(0, 8)}`
+  return `${readable}${readable === '' ? '' : '-'}${sha256Hex(compartment).slice(0, 8)}`
 }
 
 function trimmed(text: string, allowed: RegExp): string {

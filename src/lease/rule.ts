@@ -9,7 +9,6 @@
  * index in A. A's indices are distinct, at most j, and none of them is used by B, so |A| ≤ j + 1 − |B at or below j|.
  * The owner of j saw B's slots above j held, so j + |B above j| < limit. Together: |A| + |B| ≤ j + 1 + |B above j| ≤
  * limit.
- * /
  */
 
 /**
@@ -44,7 +43,6 @@ export function admissibleIndices(heldIndices: HeldIndices, limit: number): numb
  * Whether a holder that has begun nothing yet may keep its slot under the limit of now; else it yields. `others`
  * without its own slot. A slot without an index (Infinity) stands for capacity that is gone already: it never
  * qualifies, and its holder never asks.
- * /
  */
 export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, limit: number): boolean {
   return ownIndex + otherIndices.filter((other) => other > ownIndex).length < limit
@@ -83,7 +81,6 @@ export type Limit = number | 'unlimited' | { readonly unknown: string }
  * percent of the matched nodes, rounded down but at least 1 (0 %: nobody), at most `maxCount`. A policy's budget
  * replaces the Skyhook's own; with a strategy the limit is also at most the batch plus the slots that failed in earlier
  * batches. What needs the census is unknown without it.
- * /
  */
 export function effectiveLimit(
   spec: Budget | undefined,

@@ -31,7 +31,6 @@ export async function listScope(leases: Leases, scope: Scope, signal?: AbortSign
 /**
  * The slots this node holds, whatever the Skyhook: what a starting agent goes on from. `former` are those of an earlier
  * registration of the node under its name, which garbage collection is about to take.
- * /
  */
 export async function listOwnSlots(
   leases: Leases,

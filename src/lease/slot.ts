@@ -1,5 +1,6 @@
 /** A slot as a document: what stands in its Lease, read and written. Pure; the requests are in slots.ts. */
 import type { KubeObject } from '../kube/objects.ts'
+import { apiGroup } from '../schemas/api.ts'
 import type { ObjectMeta, OwnerReference } from '../schemas/kubernetes.ts'
 import type { SlotPhase } from '../schemas/skyhook.ts'
 import {
@@ -7,7 +8,6 @@ import {
   labelKeys,
   nodeSlotName,
   parseName,
-  keyPrefix,
   slotKinds,
   slotLabels,
   type Scope,
@@ -69,7 +69,7 @@ export type Slot = {
 const defaultLeaseSeconds = 120
 const rebootLeaseSeconds = 1800
 
-const annotation = (name: string): string => `${keyPrefix}/${name}`
+const annotation = (name: string): string => `${apiGroup}/${name}`
 
 /**
  * The slot in a Lease; undefined for Leases that are none. Whatever carries the label of a slot counts as one, readable
@@ -107,7 +107,6 @@ export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean =>
 /**
  * Indices in use in the scope, as the admission rule wants them. Slots of an earlier Skyhook of the same name and
  * compartment have indices of another numbering: they count above every index until their nodes give them back.
- * /
  */
 export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
   return slots

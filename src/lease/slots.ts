@@ -4,9 +4,9 @@
  *
  * Time frees nothing here. A slot ends because its node deletes it, because the Node object is gone, or because a
  * person deletes it.
- * /
  */
 import { isAlreadyExists, isConflict, isNotFound, isTransient, isUnknownOutcome } from '../kube/errors.ts'
+import { messageOf } from '../schemas/json.ts'
 import type { Scope } from './names.ts'
 import { admissibleIndices, isStillAdmissible, pickIndex, type Limit } from './rule.ts'
 import { leasesPathOf, listScope, observeSlot, type Leases, type ScopeListing } from './slot-reads.ts'
@@ -70,7 +70,6 @@ const nowOf = ({ nowMs = Date.now }: Leases): number => nowMs()
 /**
  * Asks for one slot of the scope. Safe to repeat: a slot that is already ours is returned as it is. The Node's uid must
  * be the one of now, or garbage collection takes the slot away again.
- * /
  */
 export async function acquire(leases: Leases, request: SlotRequest, signal?: AbortSignal): Promise<AcquireOutcome> {
   const { scope, node, progress, admissionFrom } = request
@@ -232,7 +231,7 @@ async function create(
     if (!isAlreadyExists(error) && !isTransient(error)) {
       return {
         outcome: 'waiting',
-        reason: `the API server refuses the slot: ${error instanceof Error ? error.message : String(error)}`,
+        reason: `the API server refuses the slot: ${messageOf(error)}`,
         holders: [],
       }
     }

@@ -2,27 +2,27 @@
  * Keys that the agent writes to or reads from Kubernetes objects. The operator's stay as they are: other tools read
  * them.
  */
-export const prefix = 'skyhook.nvidia.com'
+import { apiGroup } from './api.ts'
 
-export const nodeStateKey = (skyhook: string): string => `${prefix}/nodeState_${skyhook}`
-export const statusKey = (skyhook: string): string => `${prefix}/status_${skyhook}`
-export const versionKey = (skyhook: string): string => `${prefix}/version_${skyhook}`
-export const cordonKey = (skyhook: string): string => `${prefix}/cordon_${skyhook}`
+export const nodeStateKey = (skyhook: string): string => `${apiGroup}/nodeState_${skyhook}`
+export const statusKey = (skyhook: string): string => `${apiGroup}/status_${skyhook}`
+export const versionKey = (skyhook: string): string => `${apiGroup}/version_${skyhook}`
+export const cordonKey = (skyhook: string): string => `${apiGroup}/cordon_${skyhook}`
 /** Ours: what the agent knows beyond nodeState, and the hash that tells its own writes from a person's. */
-export const journalKey = (skyhook: string): string => `${prefix}/journal_${skyhook}`
+export const journalKey = (skyhook: string): string => `${apiGroup}/journal_${skyhook}`
 /** Ours: why this node is not complete, for people. */
-export const reasonKey = (skyhook: string): string => `${prefix}/reason_${skyhook}`
-export const cordonedBeforeKey = `${prefix}/cordoned-before`
-export const keepCordonedKey = `${prefix}/keep-cordoned`
-export const keepOffBeforeKey = `${prefix}/keep-off-before`
-export const ignoreLabel = `${prefix}/ignore`
-export const pauseKey = `${prefix}/pause`
-export const disableKey = `${prefix}/disable`
+export const reasonKey = (skyhook: string): string => `${apiGroup}/reason_${skyhook}`
+export const cordonedBeforeKey = `${apiGroup}/cordoned-before`
+export const keepCordonedKey = `${apiGroup}/keep-cordoned`
+export const keepOffBeforeKey = `${apiGroup}/keep-off-before`
+export const ignoreLabel = `${apiGroup}/ignore`
+export const pauseKey = `${apiGroup}/pause`
+export const disableKey = `${apiGroup}/disable`
 
-export const notReadyCondition = (skyhook: string): string => `${prefix}/${skyhook}/NotReady`
-export const erroringCondition = (skyhook: string): string => `${prefix}/${skyhook}/Erroring`
+export const notReadyCondition = (skyhook: string): string => `${apiGroup}/${skyhook}/NotReady`
+export const erroringCondition = (skyhook: string): string => `${apiGroup}/${skyhook}/Erroring`
 /** Ours: what a package says about itself. Its name has no capitals, so it is none of the two above. */
-export const packageCondition = (skyhook: string, name: string): string => `${prefix}/${skyhook}/${name}`
+export const packageCondition = (skyhook: string, name: string): string => `${apiGroup}/${skyhook}/${name}`
 
 /** The operator's API level that we implement; published where the operator publishes its version. */
 export const apiLevel = 'v0.15.0'

@@ -69,6 +69,19 @@ export type KubernetesNode = {
   }
 }
 
+/** A change of a Node; null removes a key, what is absent stays. No request carries both conditions and spec. */
+export type NodePatch = {
+  readonly annotations: Readonly<Record<string, string | null>>
+  readonly labels: Readonly<Record<string, string | null>>
+  /** Set by type. */
+  readonly conditions: readonly NodeCondition[]
+  /** Types to remove. */
+  readonly removedConditions: readonly string[]
+  readonly unschedulable?: boolean
+  /** The complete new list: the API replaces taints as a whole. */
+  readonly taints?: readonly Taint[]
+}
+
 export type EnvVar = {
   readonly name: string
   readonly value?: string

@@ -28,7 +28,6 @@ export type Step = {
    * Who sees to it that work is not done twice. config.json's `idempotence: true` is `step` (it may always run again),
    * `false` is `agent` (run once, then skipped in apply and post-interrupt): the word means the opposite of what one
    * expects.
-   * /
    */
   readonly idempotence: 'agent' | 'step'
   /** Gets the previous and the current version as its arguments. */

@@ -1,8 +1,9 @@
+import { isObject } from './json.ts'
+
 /**
  * What a package says about itself between and after its stages: the file `status/<package>.json` in the Skyhook's
  * folder on the host, written by its steps or by units that they left behind (packages/os-update/README.md has the
  * whole format).
- * /
  */
 export type PackageStatus = {
   /** Boot in which it was written. */
@@ -51,9 +52,6 @@ export function parsePackageStatus(text: string, name: string): ParsedStatus {
 }
 
 const invalid = (problem: string): ParsedStatus => ({ outcome: 'invalid', problem })
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function oneLine(text: string): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()

@@ -1,4 +1,5 @@
 import { validatePackageConfig } from './generated/package-config-validator.ts'
+import { messageOf } from './json.ts'
 import { ruleProblems, ruleWarnings } from './package-config-rules.ts'
 import {
   checkOf,
@@ -18,14 +19,13 @@ export type ParsedPackageConfig =
 /**
  * Reads the text of a config.json: syntax, version, schema, then the rules between its parts. Reports every problem
  * found, each with its JSON pointer. Files need not exist: see packages/step/load-package.ts. Never throws.
- * /
  */
 export function parsePackageConfig(text: string): ParsedPackageConfig {
   let document: unknown
   try {
     document = JSON.parse(text)
   } catch (error) {
-    return invalid({ pointer: '', message: `is not JSON: ${error instanceof Error ? error.message : String(error)}` })
+    return invalid({ pointer: '', message: `is not JSON: ${messageOf(error)}` })
   }
 
   const unsupportedVersion = newerVersion(document)

@@ -1,8 +1,9 @@
 /** What an agent's token may change on Nodes, on a real API server with the chart's roles and policies. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { staticCredentials } from '../../src/kube/credentials.ts'
-import { patchNode, type WritableTaint } from '../../src/kube/node-writer.ts'
+import { patchNode } from '../../src/kube/node-writer.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
+import type { Taint } from '../../src/schemas/kubernetes.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import { allowed, merge, nodes, refused, startAgents, strategic, type Agents } from './agents.ts'
 
@@ -199,7 +200,7 @@ test("the agents' own way of writing is allowed: annotations, label, cordon, tai
   })
   const transport = createKubeTransport({ credentials, version: 'test', rate: false })
   try {
-    const node = await transport.json<KubeObject & { spec: { taints: WritableTaint[] } }>('GET', `${nodes}/node-b`)
+    const node = await transport.json<KubeObject & { spec: { taints: Taint[] } }>('GET', `${nodes}/node-b`)
     const spec = await patchNode(transport, 'node-b', {
       resourceVersion: node.metadata.resourceVersion,
       annotations: { 'skyhook.nvidia.com/status_demo': 'in_progress', 'skyhook.nvidia.com/cordon_demo': 'true' },

@@ -2,28 +2,23 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startEventRecorder } from '../../src/kube/events.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
-import {
-  patchNode,
-  type WritableNodeCondition,
-  type NodePatchRequest,
-  type NodeWriteOutcome,
-  type WritableTaint,
-} from '../../src/kube/node-writer.ts'
+import { patchNode, type NodePatchRequest, type NodeWriteOutcome } from '../../src/kube/node-writer.ts'
+import type { NodeCondition, Taint } from '../../src/schemas/kubernetes.ts'
 import { startApiServer, type ApiServer } from './api-server.ts'
 
 type Node = KubeObject & {
-  readonly spec: { readonly unschedulable?: boolean; readonly taints?: readonly WritableTaint[] }
-  readonly status: { readonly conditions?: readonly WritableNodeCondition[] }
+  readonly spec: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] }
+  readonly status: { readonly conditions?: readonly NodeCondition[] }
 }
 
-const ready: WritableNodeCondition = {
+const ready: NodeCondition = {
   type: 'Ready',
   status: 'True',
   reason: 'KubeletReady',
   message: 'ok',
   lastTransitionTime: '2026-01-01T00:00:00Z',
 }
-const ours: WritableNodeCondition = {
+const ours: NodeCondition = {
   ...ready,
   type: 'skyhook.nvidia.com/demo/NotReady',
   reason: 'Incomplete',
@@ -85,7 +80,7 @@ describe('one PATCH of the status', () => {
     expect((await read()).status.conditions).toEqual(
       expect.arrayContaining([expect.objectContaining({ type: ours.type, reason: 'Complete' })]),
     )
-    await write({ conditions: [{ type: ours.type, remove: true }] })
+    await write({ removedConditions: [ours.type] })
     expect((await read()).status.conditions).toEqual([expect.objectContaining(ready)])
   })
 })

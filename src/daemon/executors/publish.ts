@@ -1,12 +1,8 @@
-import {
-  type WritableNodeCondition as WrittenCondition,
-  type WritableTaint as WrittenTaint,
-  patchNode,
-} from '../../kube/node-writer.ts'
+import { patchNode } from '../../kube/node-writer.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { NodeSource } from '../state/node.ts'
 import type { State } from '../state/state.ts'
-import type { NodePatch } from '../../stages/model/node-patch.ts'
 
 /**
  * Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409.
@@ -34,30 +30,7 @@ export async function publish(
   const { node } = state
   if (node?.metadata.resourceVersion !== computedFrom) return
   const { name, resourceVersion } = node.metadata
-  const conditions = [
-    ...patch.conditions.map(
-      (condition): WrittenCondition => ({
-        ...condition,
-        reason: condition.reason ?? '',
-        message: condition.message ?? '',
-        lastTransitionTime: condition.lastTransitionTime ?? new Date().toISOString(),
-      }),
-    ),
-    ...patch.removedConditions.map((type) => ({ type, remove: true as const })),
-  ]
-  const result = await patchNode(
-    transport,
-    name,
-    {
-      resourceVersion,
-      annotations: patch.annotations,
-      labels: patch.labels,
-      ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
-      ...(patch.taints && { taints: patch.taints as readonly WrittenTaint[] }),
-      ...(conditions.length > 0 && { conditions }),
-    },
-    signal,
-  )
+  const result = await patchNode(transport, name, { ...patch, resourceVersion }, signal)
   if (result.outcome === 'written') {
     await source.untilReached(result.resourceVersion, watchTimeoutMs)
     if (patch.unschedulable !== undefined) await source.untilTaintMatches(taintTimeoutMs)

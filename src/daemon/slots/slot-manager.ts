@@ -1,7 +1,8 @@
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
+import { skyhooksPath } from '../../schemas/api.ts'
 import type { Skyhook, SlotPhase } from '../../schemas/skyhook.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { skyhookScope, type Scope } from '../../lease/names.ts'
+import { labelKeys, skyhookScope, type Scope } from '../../lease/names.ts'
 import type { NodeIdentity, SlotProgress, Slot } from '../../lease/slot.ts'
 import { type Leases, listOwnSlots } from '../../lease/slot-reads.ts'
 import { type SlotRequest, acquire, createRecoverySlot, confirm, release, renew } from '../../lease/slots.ts'
@@ -9,7 +10,6 @@ import { type OwnSlot, type SkyhookView, known } from '../../stages/model/snapsh
 import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
 import { limitOf } from './budget.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
-import { skyhooksPath } from '../state/skyhooks.ts'
 import type { State } from '../state/state.ts'
 
 /** The slots that this node holds, kept with what the next request about them needs. */
@@ -295,7 +295,7 @@ function ownerOf(slot: Slot, state: State): { readonly name: string; readonly ui
   const scopeOf = (skyhook: { name: string; uid: string }): Scope => skyhookScope(skyhook)
   return (
     candidates.find((skyhook) => scopeOf(skyhook).hash === slot.scope) ?? {
-      name: slot.lease.metadata.labels?.['skyhook.nvidia.com/name'] ?? '',
+      name: slot.lease.metadata.labels?.[labelKeys.name] ?? '',
       uid: '',
     }
   )

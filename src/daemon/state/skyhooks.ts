@@ -3,10 +3,9 @@ import { isNotFound } from '../../kube/errors.ts'
 import { type Reflector, type ReflectorFact, type ReflectorState, startReflector } from '../../kube/reflector.ts'
 import { exponentialBackoff, abortableSleep } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import { skyhooksPath } from '../../schemas/api.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
-
-export const skyhooksPath = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 
 export type SkyhookSource = { readonly synced: Promise<void>; ageMs(): number }
 

@@ -1,4 +1,5 @@
-import { cordonKey, cordonedBeforeKey, keepOffBeforeKey, prefix } from '../../schemas/annotations.ts'
+import { cordonKey, cordonedBeforeKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
+import { apiGroup } from '../../schemas/api.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import type { CordonChange, CordonState } from './cordon-ownership.ts'
 
@@ -71,9 +72,9 @@ export function requiredTaint(
   const present = taints.some(isSameTaint)
   if (present && required.length > 0 && required.every(({ complete }) => complete))
     return { taints: taints.filter((other) => !isSameTaint(other)), annotations: {} }
-  const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some((key) => key.startsWith(`${prefix}/`))
+  const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some((key) => key.startsWith(`${apiGroup}/`))
   if (!present && isUnmanaged && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
-    return { taints: [...taints, taint], annotations: { [`${prefix}/autoTaint_${taint.key}`]: 'true' } }
+    return { taints: [...taints, taint], annotations: { [`${apiGroup}/autoTaint_${taint.key}`]: 'true' } }
   }
   return undefined
 }

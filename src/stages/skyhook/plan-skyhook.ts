@@ -1,3 +1,4 @@
+import { journalKey, statusKey } from '../../schemas/annotations.ts'
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../model/applied-hash.ts'
@@ -201,10 +202,10 @@ const compactedReboots = (reboots: SkyhookRecord['reboots'], applied: string): S
 function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
   const { published } = record
   if (published?.status !== 'complete' || cordonState(snapshot.node).marks.has(view.metadata.name)) return false
-  const companion = snapshot.node.metadata.annotations?.[`skyhook.nvidia.com/journal_${view.metadata.name}`] ?? ''
+  const companion = snapshot.node.metadata.annotations?.[journalKey(view.metadata.name)] ?? ''
   return (
     companion.includes(`"rev":${published.rev},`) &&
-    snapshot.node.metadata.annotations?.[`skyhook.nvidia.com/status_${view.metadata.name}`] === 'complete'
+    snapshot.node.metadata.annotations?.[statusKey(view.metadata.name)] === 'complete'
   )
 }
 
