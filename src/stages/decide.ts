@@ -1,3 +1,4 @@
+import type { NodePatch } from '../schemas/kubernetes.ts'
 import type { Journal, SkyhookRecord } from '../schemas/journal.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
 import { sortByPriority } from './skyhook/priority.ts'
@@ -12,7 +13,7 @@ import { planUnselected, planDeleted } from './skyhook/departure.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from './model/snapshot.ts'
 import type { PodWatch } from './model/pods.ts'
-import { emptyPatch, isEmptyPatch, type NodePatch } from './model/node-patch.ts'
+import { emptyPatch, isEmptyPatch } from './model/node-patch.ts'
 
 /**
  * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same

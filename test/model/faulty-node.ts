@@ -1,6 +1,6 @@
 import { type InterruptRun, type Journal, emptyJournal } from '../../src/schemas/journal.ts'
 import type { StatusReadResult } from '../../src/schemas/package-status.ts'
-import type { KubernetesNode, NodeCondition } from '../../src/schemas/kubernetes.ts'
+import type { KubernetesNode, NodeCondition, NodePatch } from '../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { simplePackage } from '../support/node-simulator.ts'
 import {
@@ -24,7 +24,6 @@ import {
   unknown,
 } from '../../src/stages/model/snapshot.ts'
 import type { Pod, PodWatch } from '../../src/stages/model/pods.ts'
-import type { NodePatch } from '../../src/stages/model/node-patch.ts'
 
 /**
  * A node on which anything may happen between any two effects. Unlike the model beside the stage machine it takes its

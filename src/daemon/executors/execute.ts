@@ -5,7 +5,7 @@ import type { StepRunner } from './steps/run.ts'
 import type { PackageStatuses } from '../state/package-statuses.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
 import type { Pod } from '../../stages/model/pods.ts'
-import type { NodePatch } from '../../stages/model/node-patch.ts'
+import type { NodePatch } from '../../schemas/kubernetes.ts'
 
 /** Whoever carries out actions, one part of the house each. */
 export type Executors = {

@@ -17,7 +17,6 @@ const taintTimeoutMs = 200
  * woken computes anew. Returns once the watch shows the result, so that the next decision sees its own writing, and
  * after a cordon also the taint that follows: what is written before that is a conflict. A conflict is ordinary (the
  * kubelet writes too): the next decision computes anew.
- * /
  */
 export async function publish(
   transport: KubeTransport,

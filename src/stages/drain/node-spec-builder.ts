@@ -1,3 +1,4 @@
+import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import {
   cordonAfterExternalChange,
@@ -10,7 +11,7 @@ import { cordonState } from './drain.ts'
 import { autoscalerAnnotations, requiredTaint, withCordonChange, type RequiredSkyhook } from './node-spec.ts'
 import type { StageEvent } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
-import { emptyPatch, type NodePatch } from '../model/node-patch.ts'
+import { emptyPatch } from '../model/node-patch.ts'
 
 /** After the third time in this span we cordon again only once a minute: somebody means it. */
 const cordonRetryWindowMs = 300_000

@@ -1,19 +1,4 @@
-import type { NodeCondition, Taint } from '../../schemas/kubernetes.ts'
-
-/**
- * Differences between what the Node shows and what it should; null removes. A change of the spec comes without
- * conditions.
- */
-export type NodePatch = {
-  readonly annotations: Readonly<Record<string, string | null>>
-  readonly labels: Readonly<Record<string, string | null>>
-  readonly conditions: readonly NodeCondition[]
-  readonly removedConditions: readonly string[]
-  /** A cordon begun or given back, in the same PATCH as its marks. */
-  readonly unschedulable?: boolean
-  /** The complete new list. */
-  readonly taints?: readonly Taint[]
-}
+import type { NodeCondition, NodePatch, Taint } from '../../schemas/kubernetes.ts'
 
 type MutablePatch = {
   annotations: Record<string, string | null>

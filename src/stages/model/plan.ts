@@ -1,10 +1,9 @@
-import type { EnvVar } from '../../schemas/kubernetes.ts'
+import type { EnvVar, NodePatch } from '../../schemas/kubernetes.ts'
 import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../../schemas/journal.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
 import type { PackageResources, PackageSpec, StageName, SlotPhase } from '../../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import type { NodePatch } from './node-patch.ts'
 import type { OwnSlot, SkyhookView } from './snapshot.ts'
 import type { Pod, PodWatch } from './pods.ts'
 

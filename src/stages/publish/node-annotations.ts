@@ -1,13 +1,13 @@
 import type { Companion, NodeStateEntry } from '../../schemas/annotations.ts'
 import * as keys from '../../schemas/annotations.ts'
-import type { NodeCondition } from '../../schemas/kubernetes.ts'
+import type { NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { TimedReason } from '../model/plan.ts'
 import type { Snapshot } from '../model/snapshot.ts'
-import { emptyPatch, isEmptyPatch, type NodePatch } from '../model/node-patch.ts'
+import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { isConditionOfSkyhook, packageConditions } from './package-conditions.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
