@@ -4,7 +4,8 @@ import { decide } from '../../src/stages/decide.ts'
 import type { StageEvent } from '../../src/stages/model/plan.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
 import { Invariants } from './invariants.ts'
-import { FaultyNode, type Decide } from './faulty-node.ts'
+import { FaultyNode } from './faulty-node.ts'
+import type { Decide } from '../support/node-simulator.ts'
 
 /**
  * Crash at every point: between the journal of any decision and each of its actions the agent, or the host, dies once.
@@ -73,12 +74,12 @@ function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[],
       const isCrashTurn = crash?.atTurn === turns++
       const moved = node.turn(isCrashTurn ? { crashAfterActions: crash.afterActions } : {})
       if (isCrashTurn && crash.of === 'agent') node.restartAgent()
-      if (isCrashTurn && crash.of === 'host') node.powerCut(crash.losesWrites)
+      if (isCrashTurn && crash.of === 'host') node.reboot(crash.losesWrites)
       if (moved || isCrashTurn || node.finish()) continue
-      if (node.annotation('status_s') === 'complete' && node.leases.length === 0) break
+      if (node.annotation('status_s') === 'complete' && node.slots.length === 0) break
       node.nowMs += 1_000
     }
-    expect([node.annotation('status_s'), node.leases, node.node.spec?.unschedulable === true]).toEqual([
+    expect([node.annotation('status_s'), node.slots, node.node.spec?.unschedulable === true]).toEqual([
       'complete',
       [],
       false,
@@ -86,7 +87,12 @@ function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[],
     invariants.isComplete('s', spec)
   }
   const unknown = events.filter(({ type }) => type === 'stepUnknown').length
-  return { state: node.annotation('nodeState_s'), executedSteps: node.executedSteps.toSorted(), turns, unknown }
+  return {
+    state: node.annotation('nodeState_s'),
+    executedSteps: [...node.executedSteps, ...node.executedInterrupts].toSorted(),
+    turns,
+    unknown,
+  }
 }
 
 /** The first death after which the life ends otherwise, or runs what it had run. */

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
 import { Invariants } from './invariants.ts'
 import { Scenario, scenarioEvent } from './scenario.ts'
-import { FaultyNode, type Decide } from './faulty-node.ts'
+import { FaultyNode } from './faulty-node.ts'
+import type { Decide } from '../support/node-simulator.ts'
 
 /** What stands in annotations is written by anybody; what a decision makes of it must be a decision. */
 const hostileText = fc.oneof(
@@ -131,7 +132,7 @@ describe('the cost of a decision', () => {
     for (let round = 0; round < 3_000; round++) {
       const moved = node.turn()
       if (node.finish() || moved) continue
-      if (node.leases.length === 0 && node.annotation('status_s9') === 'complete') break
+      if (node.slots.length === 0 && node.annotation('status_s9') === 'complete') break
       node.nowMs += 1_000
     }
     node.nowMs += 60_000
@@ -141,7 +142,7 @@ describe('the cost of a decision', () => {
     const times: number[] = []
     for (let round = 0; round < 50; round++) {
       const before = process.threadCpuUsage() // the time of others on a busy machine is not ours
-      const plan = decide(snapshot, node.memory.reasons)
+      const plan = decide(snapshot, node.lastReasons)
       const { user, system } = process.threadCpuUsage(before)
       times.push((user + system) / 1000)
       expect(plan.actions).toEqual([])

@@ -7,7 +7,8 @@ import { matchesGlob } from '../../src/stages/interrupt/glob.ts'
 import type { Plan, StartStep } from '../../src/stages/model/plan.ts'
 import { groupPods } from '../../src/stages/drain/pods.ts'
 import type { Snapshot } from '../../src/stages/model/snapshot.ts'
-import type { Decide, FaultyNode, NodeObserver } from './faulty-node.ts'
+import type { FaultyNode } from './faulty-node.ts'
+import type { Decide, NodeObserver } from '../support/node-simulator.ts'
 
 /** What is on the host because steps ran there, whatever any journal says: the measure of all claims. */
 type HostState = {
@@ -397,7 +398,7 @@ export class Invariants implements NodeObserver {
     )
     if (hasHalfChanged) violate(`${what} while the host is half changed`)
     const wasApplied =
-      node.journal.skyhooks[skyhook]?.applied !== undefined && node.memory.reasons.get(skyhook) === undefined
+      node.journal.skyhooks[skyhook]?.applied !== undefined && node.lastReasons.get(skyhook) === undefined
     if (wasApplied && node.annotation(`status_${skyhook}`) !== 'complete')
       violate(`${what} before completion is published`)
   }

@@ -2,7 +2,7 @@ import type { Journal, PackageRecord, SkyhookRecord } from '../../src/schemas/jo
 import { decide } from '../../src/stages/decide.ts'
 import type { Action, Plan } from '../../src/stages/model/plan.ts'
 import { type SkyhookView, type Snapshot, known } from '../../src/stages/model/snapshot.ts'
-import type { Decide } from './faulty-node.ts'
+import type { Decide } from '../support/node-simulator.ts'
 
 /** Decisions that look right and are not: each is ours with one fault, on what it sees or on what it says. */
 type Mutant = { readonly mutant: Decide; readonly expectedViolation: RegExp }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
 import { runScenario, skyhookSpec, scenarioEvent } from './scenario.ts'
 import { mutants } from './mutants.ts'
-import type { Decide } from './faulty-node.ts'
+import type { Decide } from '../support/node-simulator.ts'
 
 /**
  * Random lives of one node: specs change, agent and host die at any point, slots get lost, pods come and refuse to go,

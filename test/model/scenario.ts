@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import type { Pod } from '../../src/stages/model/pods.ts'
 import { parseState } from '../../src/stages/publish/reconcile-annotations.ts'
 import { Invariants } from './invariants.ts'
-import { FaultyNode, type Decide, type Turn } from './faulty-node.ts'
-import type { Pod } from '../../src/stages/model/pods.ts'
+import { FaultyNode, type Turn } from './faulty-node.ts'
+import type { Decide } from '../support/node-simulator.ts'
 
 /** What can happen to a node, as data: a list of these is a story that a search may shorten. */
 export type ScenarioEvent =
@@ -237,15 +238,15 @@ export class Scenario {
       case 'death':
         node.turn({ crashAfterActions: scenarioEvent.afterActions })
         if (scenarioEvent.of === 'agent') node.restartAgent()
-        else node.powerCut(scenarioEvent.losesWrites)
+        else node.reboot(scenarioEvent.losesWrites)
         return
       case 'finish':
         node.finish()
         return
       case 'failure':
-        node.failingPackages.add(scenarioEvent.of)
+        node.exitCodes.set(scenarioEvent.of, 1)
         node.finish()
-        node.failingPackages.clear()
+        node.exitCodes.clear()
         return
       case 'requirement':
         if (scenarioEvent.required) node.requiringPackages.add(scenarioEvent.of)
@@ -279,7 +280,7 @@ export class Scenario {
         node.label(scenarioEvent.key, scenarioEvent.value ?? undefined)
         return
       case 'slot lost':
-        node.leases = []
+        node.slots = []
         return
       case 'slots':
         node.areSlotsGranted = scenarioEvent.granted
@@ -320,7 +321,7 @@ export class Scenario {
   /** Nothing disturbs any more, everything succeeds: brings the node to its end, or says why it does not get there. */
   end(): void {
     const { node } = this
-    node.failingPackages.clear()
+    node.exitCodes.clear()
     node.refusingPods.clear()
     node.areSlotsGranted = true
     node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
@@ -334,7 +335,7 @@ export class Scenario {
       if (node.finish()) continue
       const next = node.lastPlan?.requeueAtMs ?? Infinity
       if (this.#isOver() && next > node.nowMs + 30_000) break
-      if (!this.#isOver() && next > node.nowMs + 2_000 && node.memory.reasons.size === 0)
+      if (!this.#isOver() && next > node.nowMs + 2_000 && node.lastReasons.size === 0)
         throw new Error('waits without a reason')
       node.nowMs = Math.max(node.nowMs + 1, Math.min(next, node.nowMs + 60_000))
     }
@@ -350,13 +351,13 @@ export class Scenario {
 
   #isOver(): boolean {
     const isComplete = (name: string): boolean => this.node.annotation(`status_${name}`) === 'complete'
-    return isComplete('s') && (!this.#neighbour || isComplete('t')) && this.node.leases.length === 0
+    return isComplete('s') && (!this.#neighbour || isComplete('t')) && this.node.slots.length === 0
   }
 
   #assertEndedWell(): void {
     const { node, invariants } = this
-    const reason = node.memory.reasons.get('s')
-    const details = `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ${JSON.stringify(node.leases)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
+    const reason = node.lastReasons.get('s')
+    const details = `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ${JSON.stringify(node.slots)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
     if (!this.#isOver()) throw new Error(`never complete: ${details}`)
     invariants.isComplete('s', this.#spec)
     if (this.#neighbour) invariants.isComplete('t', this.#neighbour)

@@ -3,7 +3,8 @@ import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
 import { Invariants } from './invariants.ts'
-import { FaultyNode, type Decide } from './faulty-node.ts'
+import { FaultyNode } from './faulty-node.ts'
+import type { Decide } from '../support/node-simulator.ts'
 import { mutants } from './mutants.ts'
 
 /**
@@ -52,7 +53,7 @@ function runToCompletion(decideUnderTest: Decide, changes: readonly Change[]): n
     for (const { to } of due) node.apply('s', to)
     const isLast = changes.every(({ atTurn }) => atTurn <= turn)
     if (node.turn({}) || node.finish()) continue
-    if (isLast && node.annotation('status_s') === 'complete' && node.leases.length === 0) return turn
+    if (isLast && node.annotation('status_s') === 'complete' && node.slots.length === 0) return turn
     node.nowMs += 1_000
   }
   throw new Error(`never complete after ${JSON.stringify(changes)}`)

@@ -1,6 +1,6 @@
 import { type InterruptRun, type Journal, emptyJournal } from '../../src/schemas/journal.ts'
 import type { StatusReadResult } from '../../src/schemas/package-status.ts'
-import type { KubernetesNode, NodeCondition } from '../../src/schemas/kubernetes.ts'
+import type { KubernetesNode, NodeCondition, NodePatch } from '../../src/schemas/kubernetes.ts'
 import type { Mode, PackageConfig, Step } from '../../src/schemas/package-config.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
@@ -9,98 +9,159 @@ import {
   type PackageImage,
   type Plan,
   type StageEvent,
+  type StartStep,
   type TimedReason,
   preparationKey,
 } from '../../src/stages/model/plan.ts'
+import { groupPods } from '../../src/stages/drain/pods.ts'
+import type { Pod, PodWatch } from '../../src/stages/model/pods.ts'
 import {
   type AttemptObservation,
   type Eviction,
   type InterruptObservation,
+  type OnTestFinished,
   type OwnSlot,
   type Preparation,
   type SkyhookView,
   type SlotDenial,
-  type StepEnd,
   type Snapshot,
-  type OnTestFinished,
+  type StepEnd,
   known,
   unknown,
 } from '../../src/stages/model/snapshot.ts'
-import type { Pod, PodWatch } from '../../src/stages/model/pods.ts'
+
+export type Decide = (snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>) => Plan
+
+/** Hears of every effect just before it happens. */
+export type NodeObserver = {
+  decided?(snapshot: Snapshot, plan: Plan): void
+  stepStarts?(action: StartStep, snapshot: Snapshot): void
+  stepEnds?(action: StartStep, succeeded: boolean): void
+  interruptStarts?(run: InterruptRun, view: SkyhookView): void
+  interruptEnds?(run: InterruptRun, skyhook: string): void
+  slotReleased?(slot: OwnSlot): void
+  published?(patch: NodePatch): void
+  booted?(): void
+}
+
+type Options = {
+  readonly decide?: Decide
+  readonly observer?: NodeObserver
+  /**
+   * Steps, interrupts and evictions stay under way until `finish`, and the agent forgets what its plan no longer needs.
+   * Otherwise everything ends within its round and what was prepared stays prepared.
+   */
+  readonly takesTime?: boolean
+}
 
 /**
- * One node in a test: holds what the world would hold and carries out what `decide` asks for, instantly and faithfully.
- * It knows nothing of the rules, so whatever the packages do on it was decided by the code under test.
+ * One node: holds what a host, a cluster and an agent's memory would hold, and carries out what `decide` asks for. It
+ * knows none of the rules, so the code under test decided whatever the packages do on it. The fields are grouped by what
+ * loses them: a power cut, nothing, or the end of the agent (`restartAgent`).
  */
 export class NodeSimulator {
   nowMs = 1_000_000
+
+  // The host.
   bootId = 'boot-1'
-  journal: Journal
+  journal: Journal = emptyJournal('node-uid')
+  /** Steps that were started and not recorded. */
+  readonly attempts = new Map<string, AttemptObservation>()
+  /** Interrupts that the host accepted and has not finished. */
+  readonly interrupting = new Map<string, { readonly run: InterruptRun; readonly skyhook: string }>()
+  /** What packages wrote about themselves, by `<skyhook>/<package>`. */
+  readonly statusFiles = new Map<string, StatusReadResult>()
+  hostFolders: ReadonlySet<string> = new Set()
+  host: Snapshot['host'] = { state: 'usable' }
+
+  // The cluster.
   node: KubernetesNode
   readonly views = new Map<string, SkyhookView>()
-  readonly preparations = new Map<string, Preparation>()
-  readonly attempts = new Map<string, AttemptObservation>()
-  readonly slots: OwnSlot[] = []
-  readonly slotDenials = new Map<string, SlotDenial>()
-  readonly events: StageEvent[] = []
-  /** Every step that ran, in order: `<package> <mode> <path>`. */
-  readonly executedSteps: string[] = []
+  /** Leases this node holds; whether one is confirmed only the agent knows. */
+  slots: OwnSlot[] = []
+  pods: Pod[] = []
+
+  // The agent's memory.
   lastPlan: Plan | undefined
   lastReasons: ReadonlyMap<string, TimedReason> = new Map()
-  /** Exit code per `<package> <mode>`; absent = 0. */
+  readonly preparations = new Map<string, Preparation>()
+  readonly slotDenials = new Map<string, SlotDenial>()
+  readonly requestedStatuses = new Map<string, StatusReadResult>()
+  readonly cleanUps = new Map<string, OnTestFinished>()
+  readonly evictions = new Map<string, Eviction>()
+  readonly interrupts = new Map<string, InterruptObservation>()
+  podWatch: PodWatch = 'no'
+  singleNode: boolean | undefined
+  hasReadStatuses = false
+  reapplyOnReboot = false
+
+  // What the test arranges.
+  /** Exit code per `<package> <mode>` or per package; absent = 0. */
   readonly exitCodes = new Map<string, number>()
-  /** Packages whose steps keep running until released. */
+  /** Packages whose steps keep running until `finishHanging`. */
   readonly hangingPackages = new Set<string>()
   /** Why the host can start no step now. */
   startBlocker: string | undefined
+  /** Package contents, or why the image cannot be pulled, by `<image>:<version>`. */
   readonly images = new Map<string, PackageConfig | string>()
   /** Variables whose reference leads nowhere. */
   readonly missingReferences = new Set<string>()
   areSlotsGranted = true
-  pods: Pod[] = []
-  hostFolders: ReadonlySet<string> = new Set()
-  readonly requestedStatuses = new Map<string, StatusReadResult>()
-  readonly cleanUps = new Map<string, OnTestFinished>()
-  /** What the last look at the status files found. */
-  statuses: Snapshot['statuses'] = known(new Map())
-  /** Status files of packages, by name: what they say when they are requested. */
-  readonly statusFiles = new Map<string, StatusReadResult>()
-  reapplyOnReboot = false
-  host: Snapshot['host'] = { state: 'usable' }
-  podWatch: PodWatch = 'no'
-  singleNode: boolean | undefined
-  readonly evictions = new Map<string, Eviction>()
-  readonly interrupts = new Map<string, InterruptObservation>()
-  /** Every interrupt that was carried out, in order. */
-  readonly executedInterrupts: string[] = []
-  /** What the next interrupts answer, by type; absent = done. */
+  /** The agent reads the status files after each round. */
+  readsStatuses = true
+  /** What the next interrupts answer, by type; absent = they are carried out. */
   readonly interruptAnswers = new Map<string, InterruptObservation>()
   /** Names of pods that refuse eviction. */
   readonly refusingPods = new Set<string>()
-  readonly evictedPods: string[] = []
-  patches = 0
   /** Why what uninstalls leave behind cannot be removed. */
   cleanUpError: string | undefined
   /** Changes of the Node are on their way and not there yet. */
   arePatchesDelayed = false
 
-  constructor(labels: Record<string, string> = {}) {
+  // What happened.
+  readonly events: StageEvent[] = []
+  /** Every step that ran, in order: `<package> <mode> <path>`. */
+  readonly executedSteps: string[] = []
+  /** Every interrupt that was carried out, in order. */
+  readonly executedInterrupts: string[] = []
+  readonly evictedPods: string[] = []
+  patches = 0
+
+  readonly #decide: Decide
+  readonly #observer: NodeObserver
+  readonly #takesTime: boolean
+  readonly #started = new Map<string, StartStep>()
+  readonly #hanging = new Set<string>()
+  readonly #requestedInterrupts = new Set<string>()
+  readonly #terminatingPods = new Set<string>()
+  readonly #incarnations = new Map<string, number>()
+
+  constructor(labels: Record<string, string> = {}, options: Options = {}) {
+    this.#decide = options.decide ?? decide
+    this.#observer = options.observer ?? {}
+    this.#takesTime = options.takesTime ?? false
     this.node = {
       metadata: { name: 'node-1', uid: 'node-uid', resourceVersion: '1', labels, annotations: {} },
       spec: {},
       status: { conditions: [] },
     }
     this.reportReady()
-    this.journal = emptyJournal('node-uid')
   }
 
-  apply(name: string, spec: SkyhookSpec, annotations: Record<string, string> = {}): void {
+  apply(name: string, spec: SkyhookSpec, annotations: Readonly<Record<string, string>> = {}): void {
     const generation = (this.views.get(name)?.metadata.generation ?? 0) + 1
+    const uid = `${name}-uid${this.#incarnations.get(name) ?? ''}`
     this.views.set(name, {
-      metadata: { name, uid: `${name}-uid`, resourceVersion: String(generation), generation, annotations },
+      metadata: { name, uid, resourceVersion: String(generation), generation, annotations },
       spec,
       stale: false,
     })
+  }
+
+  /** The Skyhook is deleted; one that is applied under its name later is another object. */
+  remove(name: string): void {
+    this.views.delete(name)
+    this.#incarnations.set(name, (this.#incarnations.get(name) ?? 1) + 1)
   }
 
   snapshot(): Snapshot {
@@ -110,19 +171,19 @@ export class NodeSimulator {
       node: this.node,
       skyhooks: known([...this.views.values()]),
       journal: this.journal,
-      attempts: this.attempts,
-      preparations: this.preparations,
+      attempts: new Map(this.attempts),
+      preparations: new Map(this.preparations),
       slots: known([...this.slots]),
-      slotDenials: this.slotDenials,
+      slotDenials: new Map(this.slotDenials),
       host: this.host,
       pods: this.podWatch === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: this.podWatch }),
       singleNode: this.singleNode,
-      evictions: this.evictions,
+      evictions: new Map(this.evictions),
       hostFolders: this.hostFolders,
-      statuses: this.statuses,
-      requestedStatuses: this.requestedStatuses,
-      cleanUps: this.cleanUps,
-      interrupts: this.interrupts,
+      statuses: this.hasReadStatuses ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
+      requestedStatuses: new Map(this.requestedStatuses),
+      cleanUps: new Map(this.cleanUps),
+      interrupts: new Map(this.interrupts),
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
         skipNamespaces: ['kube-system'],
@@ -131,19 +192,28 @@ export class NodeSimulator {
     }
   }
 
-  /** One decision and everything it asks for. True when something happened. */
-  step(): boolean {
-    const plan = decide(this.snapshot(), this.lastReasons)
+  /**
+   * One decision, its journal made durable, then the actions of it that `select` lets through. True when anything
+   * changed.
+   */
+  step(select = (actions: readonly Action[]): readonly Action[] => actions): boolean {
+    const snapshot = this.snapshot()
+    const plan = this.#decide(snapshot, this.lastReasons)
+    this.#observer.decided?.(snapshot, plan)
     this.lastPlan = plan
     this.lastReasons = plan.reasons
     this.events.push(...plan.events)
-    const watched = this.podWatch
-    this.podWatch = plan.watchPods
-    const changed = JSON.stringify(plan.journal) !== JSON.stringify(this.journal)
+    const isJournalChanged = JSON.stringify(plan.journal) !== JSON.stringify(this.journal)
     this.journal = plan.journal
-    let acted = watched !== this.podWatch
-    for (const action of plan.actions) acted = this.#do(action) || acted
-    return changed || acted
+    const isWatchChanged = this.podWatch !== plan.watchPods
+    this.podWatch = plan.watchPods
+    if (this.#takesTime) this.#forget(plan)
+    let hasActed = isWatchChanged
+    for (const action of select(plan.actions)) hasActed = this.#carryOut(action, snapshot) || hasActed
+    hasActed ||= this.hasReadStatuses !== this.readsStatuses
+    this.hasReadStatuses = this.readsStatuses
+    if (!this.#takesTime) hasActed = this.finish() || hasActed
+    return isJournalChanged || hasActed
   }
 
   /** Until nothing changes any more; the clock stands still. */
@@ -191,121 +261,76 @@ export class NodeSimulator {
     this.node = { ...this.node, metadata: { ...this.node.metadata, annotations } }
   }
 
-  /** A reboot nobody of ours requested for, or a power cut: running steps are gone without a result. */
-  powerCut(): void {
-    this.bootId = `boot-${Number(this.bootId.split('-')[1]) + 1}`
-    this.attempts.clear()
+  /** Steps that run on the host now. */
+  running(): StartStep[] {
+    return [...this.#started].flatMap(([id, action]) => (this.attempts.get(id)?.state === 'running' ? [action] : []))
+  }
+
+  /** Everything under way ends: steps with their exit code, evicted pods, interrupts. True when anything did. */
+  finish(): boolean {
+    let hasEnded = this.#terminatingPods.size > 0
+    for (const [id, action] of this.#started) {
+      if (this.attempts.get(id)?.state !== 'running' || this.#hanging.has(id)) continue
+      hasEnded = true
+      const { name } = action.record
+      const code = this.exitCodes.get(`${name} ${action.attempt.mode}`) ?? this.exitCodes.get(name) ?? 0
+      this.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code } })
+      this.stepEnded(action, code === 0)
+    }
+    this.pods = this.pods.filter(({ metadata }) => !this.#terminatingPods.has(metadata.uid))
+    this.#terminatingPods.clear()
+    for (const [id, { run, skyhook }] of this.interrupting) {
+      hasEnded = true
+      this.interrupting.delete(id)
+      this.#observer.interruptEnds?.(run, skyhook)
+      if (run.interrupt.type === 'reboot') {
+        this.reboot()
+        break
+      }
+      if (this.interrupts.has(id)) this.interrupts.set(id, { state: 'done' })
+    }
+    return hasEnded
   }
 
   finishHanging(packageName: string, end: StepEnd = { outcome: 'exited', code: 0 }): void {
     this.hangingPackages.delete(packageName)
-    for (const [id, { state }] of this.attempts) if (state === 'running') this.attempts.set(id, { state: 'ended', end })
+    for (const { attempt, record } of this.running())
+      if (record.name === packageName) this.attempts.set(attempt.id, { state: 'ended', end })
   }
 
-  #cleanUp(requestId: string): boolean {
-    const before = this.cleanUps.get(requestId)?.state
-    const message = this.cleanUpError
-    this.cleanUps.set(requestId, message === undefined ? { state: 'done' } : { state: 'failed', message })
-    return before !== this.cleanUps.get(requestId)?.state
+  /** The agent is killed and starts again: its memory is gone, host and cluster are as they were. */
+  restartAgent(): void {
+    this.lastReasons = new Map()
+    for (const found of [
+      this.preparations,
+      this.slotDenials,
+      this.requestedStatuses,
+      this.cleanUps,
+      this.evictions,
+      this.interrupts,
+    ])
+      found.clear()
+    this.slots = this.slots.map((slot) => ({ ...slot, confirmed: false, renewedAtMs: 0 }))
+    this.podWatch = 'no'
+    this.singleNode = undefined
+    this.hasReadStatuses = false
   }
 
-  #do(action: Action): boolean {
-    switch (action.do) {
-      case 'prepare':
-        return this.#prepare(preparationKey(action.image), action.image)
-      case 'acquireSlot':
-      case 'createRecoverySlot': {
-        const { name, uid } = action.view.metadata
-        if (!this.areSlotsGranted && action.do === 'acquireSlot') {
-          this.slotDenials.set(name, {
-            message: 'all slots are held',
-            nextRequestAtMs: this.nowMs + 10_000,
-            sinceMs: this.nowMs,
-          })
-          return false
-        }
-        this.slotDenials.delete(name)
-        this.slots.push({
-          skyhook: name,
-          skyhookUid: uid,
-          lease: `${name}.slot-0`,
-          phase: action.phase,
-          confirmed: action.do === 'createRecoverySlot',
-          renewedAtMs: this.nowMs,
-        })
-        return true
-      }
-      case 'confirmSlot':
-        return this.#replaceSlot(action.slot, { ...action.slot, confirmed: true })
-      case 'renewSlot':
-        return this.#replaceSlot(action.slot, { ...action.slot, phase: action.phase, renewedAtMs: this.nowMs })
-      case 'releaseSlot':
-        this.slots.splice(0, this.slots.length, ...this.slots.filter(({ lease }) => lease !== action.slot.lease))
-        return true
-      case 'startStep': {
-        const known = this.attempts.get(action.attempt.id)
-        if (known && (known.state !== 'absent' || this.startBlocker !== undefined)) return false
-        if (this.startBlocker !== undefined) {
-          this.attempts.set(action.attempt.id, { state: 'absent', startBlocker: this.startBlocker })
-          return true
-        }
-        const { mode, path } = action.attempt
-        this.executedSteps.push(`${action.record.name} ${mode} ${path}`)
-        const code = this.exitCodes.get(`${action.record.name} ${mode}`) ?? 0
-        this.attempts.set(
-          action.attempt.id,
-          this.hangingPackages.has(action.record.name)
-            ? { state: 'running' }
-            : { state: 'ended', end: { outcome: 'exited', code } },
-        )
-        return true
-      }
-      case 'stopStep':
-        this.attempts.set(action.step.id, { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } })
-        return true
-      case 'recordStep':
-      case 'forgetStep':
-        return this.attempts.delete(action.step.id)
-      case 'recordChecks':
-      case 'recordHistory':
-        return true
-      case 'cleanUp':
-        return this.#cleanUp(action.requestId)
-      case 'recordInterrupt':
-        return this.interrupts.delete(action.run.id)
-      case 'readStatus':
-        this.requestedStatuses.set(
-          action.requestId,
-          this.statusFiles.get(action.package) ?? { state: 'unusable', why: 'there is no such file' },
-        )
-        return true
-      case 'interrupt':
-        return this.#interrupt(action.run)
-      case 'countNodes':
-        this.singleNode = true
-        return true
-      case 'evict':
-        return this.#evict(action.pod, action.delete === true)
-      case 'publish':
-        return this.#publish(action)
-    }
-  }
-
-  #interrupt(run: InterruptRun): boolean {
-    if (this.interrupts.has(run.id)) return false
-    const answer: InterruptObservation = run.abandoned
-      ? { state: 'aborted', why: 'abandoned' }
-      : (this.interruptAnswers.get(run.interrupt.type) ?? { state: 'done' })
-    this.interrupts.set(run.id, answer)
-    if (answer.state === 'done' || answer.state === 'unknown')
-      this.executedInterrupts.push([run.interrupt.type, ...(run.interrupt.services ?? [])].join(' '))
-    if (answer.state === 'done' && run.interrupt.type === 'reboot') this.reboot()
-    return true
+  /** What ran is gone without a result; with `losesWrites` also results that were not durable yet. */
+  powerCut(losesWrites = false): void {
+    this.bootId = `boot-${Number(this.bootId.split('-')[1]) + 1}`
+    for (const [skyhook, { interrupt }] of Object.entries(this.journal.skyhooks)) // a boot does what any of them would
+      if (interrupt && (interrupt.interrupt.type === 'reboot' || this.#requestedInterrupts.has(interrupt.id)))
+        this.#observer.interruptEnds?.(interrupt, skyhook)
+    for (const [id, { state }] of this.attempts) if (state !== 'ended' || losesWrites) this.attempts.delete(id)
+    this.interrupting.clear()
+    this.#observer.booted?.()
+    this.restartAgent()
   }
 
   /** The host comes up again: a new boot, reported by the kubelet. */
-  reboot(): void {
-    this.powerCut()
+  reboot(losesWrites = false): void {
+    this.powerCut(losesWrites)
     this.reportReady()
   }
 
@@ -321,86 +346,210 @@ export class NodeSimulator {
     }
   }
 
-  #evict(pod: Pod, force: boolean): boolean {
-    if (this.evictions.get(pod.metadata.uid)?.state === 'requested') return false
-    if (!force && this.refusingPods.has(pod.metadata.name)) {
-      this.evictions.set(pod.metadata.uid, {
-        state: 'blocked',
-        message: 'PDB shop/cart: 0 allowed',
-        sinceMs: this.nowMs,
-        retryAtMs: this.nowMs + 5_000,
-      })
-      return true
+  protected stepEnded(action: StartStep, succeeded: boolean): void {
+    this.#observer.stepEnds?.(action, succeeded)
+  }
+
+  #forget({ watchPods, needed }: Plan): void {
+    if (watchPods === 'no') this.evictions.clear()
+    for (const found of [this.preparations, this.requestedStatuses, this.cleanUps])
+      for (const key of found.keys()) if (!needed.has(key)) found.delete(key)
+  }
+
+  #carryOut(action: Action, snapshot: Snapshot): boolean {
+    switch (action.do) {
+      case 'prepare':
+        return this.#prepare(preparationKey(action.image), action.image)
+      case 'acquireSlot':
+      case 'createRecoverySlot':
+        return this.#acquireSlot(action)
+      case 'confirmSlot':
+        return this.#updateSlot(action.slot, { confirmed: true })
+      case 'renewSlot':
+        return this.#updateSlot(action.slot, { phase: action.phase })
+      case 'releaseSlot':
+        if (!this.slots.some(({ lease }) => lease === action.slot.lease)) return false
+        this.#observer.slotReleased?.(action.slot)
+        this.slots = this.slots.filter(({ lease }) => lease !== action.slot.lease)
+        return true
+      case 'startStep':
+        return this.#startStep(action, snapshot)
+      case 'stopStep': {
+        const attempt = this.attempts.get(action.step.id)
+        if (attempt !== undefined && attempt.state !== 'running') return false
+        this.attempts.set(action.step.id, { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } })
+        return true
+      }
+      case 'recordStep':
+      case 'forgetStep':
+        return this.attempts.delete(action.step.id)
+      case 'recordChecks':
+      case 'recordHistory':
+        return false
+      case 'cleanUp': {
+        const isUnchanged = this.cleanUps.get(action.requestId)?.state === (this.cleanUpError ? 'failed' : 'done')
+        this.cleanUps.set(
+          action.requestId,
+          this.cleanUpError === undefined ? { state: 'done' } : { state: 'failed', message: this.cleanUpError },
+        )
+        return !isUnchanged
+      }
+      case 'recordInterrupt':
+        this.#requestedInterrupts.delete(action.run.id)
+        return this.interrupts.delete(action.run.id)
+      case 'readStatus': {
+        const missing = { state: 'unusable', why: 'there is no such file' } as const
+        const file = this.statusFiles.get(`${action.skyhook}/${action.package}`) ?? missing
+        this.requestedStatuses.set(action.requestId, file)
+        return true
+      }
+      case 'interrupt':
+        return this.#interrupt(action.run, action.view)
+      case 'countNodes':
+        this.singleNode = true
+        return true
+      case 'evict':
+        return this.#evict(action.pod, action.delete === true)
+      case 'publish':
+        return this.#publish(action.patch)
     }
-    this.evictions.set(pod.metadata.uid, { state: 'requested' })
-    this.evictedPods.push(pod.metadata.name)
-    this.pods = this.pods.filter(({ metadata }) => metadata.uid !== pod.metadata.uid)
-    return true
   }
 
   #prepare(key: string, { references, ...image }: PackageImage): boolean {
     const content = this.images.get(`${image.image}:${image.version}`) ?? simplePackage()
+    const retryAtMs = this.nowMs + 30_000
     if (typeof content === 'string') {
-      const retryAtMs = this.nowMs + 30_000
       this.preparations.set(key, { state: 'failed', reason: 'ImagePull', message: content, retryAtMs })
       return true
     }
-    const ready: Preparation = {
-      state: 'ready',
-      digest: `sha256:${image.image}:${image.version}`,
-      config: content,
-      contentHashes: new Map(),
-    }
+    const digest = `sha256:${image.image}:${image.version}`
+    const ready: Preparation = { state: 'ready', digest, config: content, contentHashes: new Map() }
     const isReferenceMissing = (references?.env ?? []).some(({ name }) => this.missingReferences.has(name))
-    const failed: Preparation = {
-      state: 'failed',
-      reason: 'ReferenceMissing',
-      message: 'it is not there',
-      retryAtMs: this.nowMs + 30_000,
+    this.preparations.set(
+      key,
+      isReferenceMissing
+        ? { state: 'failed', reason: 'ReferenceMissing', message: 'it is not there', retryAtMs }
+        : ready,
+    )
+    this.preparations.set(preparationKey({ ...image, digest }), ready)
+    return true
+  }
+
+  #acquireSlot({ do: kind, view, phase }: Extract<Action, { do: 'acquireSlot' | 'createRecoverySlot' }>): boolean {
+    const { name: skyhook, uid: skyhookUid } = view.metadata
+    if (!this.areSlotsGranted && kind === 'acquireSlot') {
+      const nextRequestAtMs = this.nowMs + 10_000
+      this.slotDenials.set(skyhook, { message: 'all slots are held', nextRequestAtMs, sinceMs: this.nowMs })
+      return false
     }
-    this.preparations.set(key, isReferenceMissing ? failed : ready)
-    this.preparations.set(preparationKey({ ...image, digest: ready.digest }), ready)
+    this.slotDenials.delete(skyhook)
+    const lease = `${skyhookUid}.${kind === 'acquireSlot' ? 'slot-0' : 'node'}`
+    this.slots = [
+      ...this.slots.filter((other) => other.lease !== lease),
+      { skyhook, skyhookUid, lease, phase, confirmed: kind === 'createRecoverySlot', renewedAtMs: this.nowMs },
+    ]
     return true
   }
 
-  #replaceSlot(from: OwnSlot, to: OwnSlot): boolean {
-    const at = this.slots.findIndex(({ lease }) => lease === from.lease)
-    if (at >= 0) this.slots[at] = to
+  #updateSlot({ lease }: OwnSlot, change: Partial<OwnSlot>): boolean {
+    this.slots = this.slots.map((slot) =>
+      slot.lease === lease ? { ...slot, ...change, renewedAtMs: this.nowMs } : slot,
+    )
     return true
   }
 
-  #publish({ patch }: Extract<Action, { do: 'publish' }>): boolean {
+  #startStep(action: StartStep, snapshot: Snapshot): boolean {
+    const { id, mode, path } = action.attempt
+    const attempt = this.attempts.get(id)
+    if (attempt && (attempt.state !== 'absent' || this.startBlocker !== undefined)) return false
+    if (this.startBlocker !== undefined) {
+      this.attempts.set(id, { state: 'absent', startBlocker: this.startBlocker })
+      return true
+    }
+    this.#observer.stepStarts?.(action, snapshot)
+    this.executedSteps.push(`${action.record.name} ${mode} ${path}`)
+    this.#started.set(id, action)
+    if (this.hangingPackages.has(action.record.name)) this.#hanging.add(id)
+    else this.#hanging.delete(id)
+    this.attempts.set(id, { state: 'running' })
+    return true
+  }
+
+  /** As the agent does: looks at pods and slot once more before the first request, and requests one reboot once. */
+  #interrupt(run: InterruptRun, view: SkyhookView): boolean {
+    const { id, interrupt } = run
+    if (this.interrupts.has(id)) return false
+    if (!this.#requestedInterrupts.has(id)) {
+      if (run.abandoned || !this.#mayInterrupt(view)) {
+        this.interrupts.set(id, { state: 'aborted', why: 'no longer allowed' })
+        return true
+      }
+      const answer = this.interruptAnswers.get(interrupt.type)
+      if (answer === undefined || answer.state === 'done' || answer.state === 'unknown')
+        this.executedInterrupts.push([interrupt.type, ...(interrupt.services ?? [])].join(' '))
+      if (answer) {
+        this.interrupts.set(id, answer)
+        return true
+      }
+      this.#observer.interruptStarts?.(run, view)
+      this.#requestedInterrupts.add(id)
+      if (interrupt.type === 'noop') this.#observer.interruptEnds?.(run, view.metadata.name)
+      else this.interrupting.set(id, { run, skyhook: view.metadata.name })
+    }
+    if (interrupt.type === 'reboot') this.interrupts.set(id, { state: 'unknown', message: 'accepted' })
+    else this.interrupts.set(id, { state: this.interrupting.has(id) ? 'running' : 'done' })
+    return true
+  }
+
+  #mayInterrupt({ metadata, spec }: SkyhookView): boolean {
+    const groups = groupPods(this.pods, spec.podNonInterruptLabels, ['kube-system'])
+    const isAlone = spec.drain?.singleNode === 'skip' && this.singleNode === true
+    const isDrained = groups.protected.length === 0 && (groups.toDrain.length === 0 || isAlone)
+    return isDrained && this.slots.some(({ skyhookUid }) => skyhookUid === metadata.uid)
+  }
+
+  #evict({ metadata: { uid, name } }: Pod, force: boolean): boolean {
+    if (!force && this.refusingPods.has(name)) {
+      const retryAtMs = this.nowMs + 5_000
+      const message = 'PDB shop/cart: 0 allowed'
+      this.evictions.set(uid, { state: 'blocked', message, sinceMs: this.nowMs, retryAtMs })
+      return true
+    }
+    this.evictions.set(uid, { state: 'requested' })
+    this.evictedPods.push(name)
+    this.#terminatingPods.add(uid)
+    this.pods = this.pods.map((pod) =>
+      pod.metadata.uid === uid ? { ...pod, metadata: { ...pod.metadata, deletionTimestamp: 'now' } } : pod,
+    )
+    return true
+  }
+
+  #publish(patch: NodePatch): boolean {
     if (this.arePatchesDelayed) return false
+    this.#observer.published?.(patch)
     this.patches++
     const hasConditions = patch.conditions.length > 0 || patch.removedConditions.length > 0
     if (hasConditions && (patch.unschedulable !== undefined || patch.taints))
       throw new Error('no request takes spec and conditions')
-    const merged = (
-      before: Readonly<Record<string, string>> = {},
-      change: Readonly<Record<string, string | null>>,
-    ): Record<string, string> =>
+    const merged = (before: Readonly<Record<string, string>> = {}, change: Readonly<Record<string, string | null>>) =>
       Object.fromEntries(
         Object.entries({ ...before, ...change }).filter((entry): entry is [string, string] => entry[1] !== null),
       )
     const types = new Set([...patch.removedConditions, ...patch.conditions.map(({ type }) => type)])
-    const conditions: NodeCondition[] = [
-      ...(this.node.status?.conditions ?? []).filter(({ type }) => !types.has(type)),
-      ...patch.conditions,
-    ]
-    const { metadata } = this.node
+    const kept: NodeCondition[] = (this.node.status?.conditions ?? []).filter(({ type }) => !types.has(type))
+    const { metadata, spec, status } = this.node
     this.node = {
-      ...this.node,
       metadata: {
         ...metadata,
         annotations: merged(metadata.annotations, patch.annotations),
         labels: merged(metadata.labels, patch.labels),
       },
       spec: {
-        ...this.node.spec,
+        ...spec,
         ...(patch.unschedulable !== undefined && { unschedulable: patch.unschedulable }),
         ...(patch.taints && { taints: patch.taints }),
       },
-      status: { ...this.node.status, conditions },
+      status: { ...status, conditions: [...kept, ...patch.conditions] },
     }
     return true
   }

@@ -24,7 +24,7 @@ function nodeWith(
       status: { phase: 'Running' },
     },
   ]
-  for (const [name, isRequired] of Object.entries(required)) node.statusFiles.set(name, statusWith(isRequired))
+  for (const [name, isRequired] of Object.entries(required)) node.statusFiles.set(`s/${name}`, statusWith(isRequired))
   node.apply('s', { packages })
   return node
 }
@@ -85,7 +85,7 @@ describe('an interrupt that is left to the package', () => {
     node.areSlotsGranted = false
     node.finishHanging('a')
     node.settleFor(10_000)
-    expect([leases, node.executedInterrupts, node.status()]).toEqual([['s.slot-0'], ['reboot'], 'complete'])
+    expect([leases, node.executedInterrupts, node.status()]).toEqual([['s-uid.slot-0'], ['reboot'], 'complete'])
   })
 
   test('is neither made nor forgotten where the package does not say', () => {
@@ -100,7 +100,7 @@ describe('an interrupt that is left to the package', () => {
     expect(node.annotation('reason_s')).toContain(
       'whether the interrupt is required cannot be known: there is no such file',
     )
-    node.statusFiles.set('a', statusWith(true))
+    node.statusFiles.set('s/a', statusWith(true))
     node.settleFor(20_000)
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
@@ -109,7 +109,7 @@ describe('an interrupt that is left to the package', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
     node.refusingPods.add('web')
     node.settleFor(2_000)
-    node.statusFiles.set('a', statusWith(false))
+    node.statusFiles.set('s/a', statusWith(false))
     node.refusingPods.clear()
     node.settleFor(10_000)
     expect(node.executedInterrupts).toEqual(['reboot'])
@@ -120,7 +120,7 @@ describe('an interrupt that is left to the package', () => {
     ['before it was asked for', 'boot-0'],
   ])('counts as done when the host booted %s', (_, saidIn) => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
-    node.statusFiles.set('a', statusWith(true, saidIn))
+    node.statusFiles.set('s/a', statusWith(true, saidIn))
     node.refusingPods.add('web')
     node.settleFor(2_000)
     if (saidIn === node.bootId) node.reboot()
@@ -166,7 +166,7 @@ describe('an interrupt that is left to the package', () => {
   test('is asked about after each config, and not for what does not run one', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired, configMap: { x: '1' } }) }, { a: false })
     node.settleFor(5_000)
-    node.statusFiles.set('a', statusWith(true))
+    node.statusFiles.set('s/a', statusWith(true))
     node.settleFor(100_000)
     expect(node.executedInterrupts).toEqual([])
     node.apply('s', { packages: { a: pkg({ interrupt: rebootIfRequired, configMap: { x: '2' } }) } })
@@ -182,11 +182,11 @@ describe('an interrupt that is left to the package', () => {
     node.apply('s', { packages: { a: spec({ x: '1', y: '1', z: '2' }) } })
     node.settleFor(5_000)
     expect(node.executedInterrupts).toEqual([])
-    node.statusFiles.set('a', statusWith(false))
+    node.statusFiles.set('s/a', statusWith(false))
     node.apply('s', { packages: { a: spec({ x: '2', y: '2', z: '2' }) } })
     node.settleFor(5_000)
     expect(node.executedInterrupts).toEqual(['service cron'])
-    node.statusFiles.set('a', statusWith(true))
+    node.statusFiles.set('s/a', statusWith(true))
     node.apply('s', { packages: { a: spec({ x: '3', y: '2', z: '2' }) } })
     node.settleFor(10_000)
     expect([node.executedInterrupts, node.status()]).toEqual([['service cron', 'reboot'], 'complete'])
@@ -209,7 +209,7 @@ describe('an interrupt that is left to the package', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
     node.exitCodes.set('a post-interrupt-check', 1)
     for (let round = 1; round <= 4; round++) {
-      node.statusFiles.set('a', statusWith(true, node.bootId))
+      node.statusFiles.set('s/a', statusWith(true, node.bootId))
       node.settleFor(20_000)
       node.edit((annotations) => {
         annotations['skyhook.nvidia.com/nodeState_s'] = (annotations['skyhook.nvidia.com/nodeState_s'] ?? '').replace(

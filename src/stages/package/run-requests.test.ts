@@ -4,7 +4,6 @@ import type { NodeCondition } from '../../schemas/kubernetes.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { NodeSimulator } from '../../../test/support/node-simulator.ts'
-import { known, unknown } from '../model/snapshot.ts'
 
 const day = 24 * 3_600_000
 const pkg = (change: Partial<PackageSpec> = {}): PackageSpec => ({ version: '1.0.0', image: 'r/pkg', ...change })
@@ -25,7 +24,8 @@ const nothing = { run: false, interrupt: false }
 /** Complete for an hour, and what its package then writes about itself. */
 function completeNode(spec: PackageSpec, status?: StatusReadResult): NodeSimulator {
   const node = new NodeSimulator()
-  node.statusFiles.set('a', statusRequesting(nothing, 0))
+  node.statusFiles.set('s/a', statusRequesting(nothing, 0))
+  node.readsStatuses = false
   node.apply('s', { packages: { a: spec } })
   node.settleFor(3_600_000)
   expect(node.status()).toBe('complete')
@@ -36,8 +36,8 @@ function completeNode(spec: PackageSpec, status?: StatusReadResult): NodeSimulat
 function write(node: NodeSimulator, status: StatusReadResult): void {
   const now: StatusReadResult =
     status.state === 'read' && status.writtenAtMs === 1 ? { ...status, writtenAtMs: node.nowMs } : status
-  node.statuses = known(new Map([['s/a', now]]))
-  node.statusFiles.set('a', now)
+  node.statusFiles.set('s/a', now)
+  node.readsStatuses = true
 }
 const countConfigs = (node: NodeSimulator): number =>
   node.executedSteps.filter((line) => line === 'a config run.sh').length
@@ -83,7 +83,7 @@ describe('a run that the host asks for', () => {
       packages: { a: { ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } as const } },
     }
     const life = (isRequired: boolean): void => {
-      node.statusFiles.set('a', statusRequesting(isRequired ? interrupt : nothing, 0, { bootId: node.bootId }))
+      node.statusFiles.set('s/a', statusRequesting(isRequired ? interrupt : nothing, 0, { bootId: node.bootId }))
       node.journal = emptyJournal('node-uid')
       node.apply('s', spec)
       node.settleFor(20_000)
@@ -205,10 +205,12 @@ describe('what a package says about itself', () => {
   test('goes with the file, the package and the Skyhook, and not before anybody looked', () => {
     const node = completeNode(pkg(), statusRequesting(run, 1))
     node.settle()
-    node.statuses = unknown('not looked yet')
+    node.readsStatuses = false
+    node.restartAgent()
     node.settle()
     expect(shown(node)).toBeDefined()
-    node.statuses = known(new Map())
+    node.readsStatuses = true
+    node.statusFiles.clear()
     node.settle()
     expect(shown(node)).toBeUndefined()
 
