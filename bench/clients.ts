@@ -64,7 +64,8 @@ async function compare(client: 'official' | 'ours'): Promise<void> {
   server.close()
   const { ms, rssMiB, privateMiB } = JSON.parse(output) as Memory & { ms: number }
   console.log(
-    `${client.padEnd(9)} ${requests} requests: ${connections} TLS connections, ${ms.toFixed(0)} ms, ${rssMiB.toFixed(1)} MiB RSS, ${privateMiB.toFixed(1)} MiB private`,
+    `${client.padEnd(9)} ${requests} requests: ${connections} TLS connections, ${ms.toFixed(0)} ms, ` +
+      `${rssMiB.toFixed(1)} MiB RSS, ${privateMiB.toFixed(1)} MiB private`,
   )
 }
 

@@ -16,18 +16,18 @@ AnonHugePages:         0 kB
 `
 
 describe('memory of a process', () => {
-  test('is private only where it is its own, not a file of which the kernel still has to write pages', () => {
+  test('memory of a process counts as private without dirty pages of files', () => {
     expect(parseRollup(afterUnpackRollup)).toEqual({ rssMiB: 67, privateMiB: 20 })
   })
 
-  test('grows by what the process writes', () => {
+  test('memory of a process grows by what it writes', () => {
     const self = (): number => parseRollup(readFileSync('/proc/self/smaps_rollup', 'utf8')).privateMiB
     const before = self()
     const block = Buffer.alloc(64 * 2 ** 20, 1)
     expect(self() - before).toBeGreaterThan(block.length / 2 ** 20 / 2)
   })
 
-  test('is not guessed where the kernel says nothing', () => {
+  test('memory is not guessed where the kernel reports none', () => {
     expect(() => parseRollup('Rss: 10 kB\n')).toThrow('no Anonymous in smaps_rollup')
   })
 })

@@ -40,7 +40,8 @@ export async function bundle({
     target: 'node24',
     format: 'cjs',
     minify: true,
-    sourcemap: 'external', // 2 MB that nobody on a node needs; it names the functions of a stack that minifying left nameless
+    // 2 MB that no node needs: it gives the functions of a minified stack trace their names
+    sourcemap: 'external',
     legalComments: 'none', // the licences are gathered below, whole
     banner: { js: `/*! skyhookd ${version}, Apache-2.0; licences of bundled packages: THIRD-PARTY-LICENSES */` },
     define: { SKYHOOKD_VERSION: JSON.stringify(version) },

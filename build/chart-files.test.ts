@@ -14,12 +14,12 @@ describe('the chart', () => {
     expect(existsSync(path) && readFileSync(path, 'utf8')).toBe(text)
   })
 
-  test('holds no resource definition that is not in crds/', () => {
+  test('the chart holds no resource definition that is not in crds/', () => {
     const expected = [...chartFiles().keys()].filter((path) => path.includes('crd-files')).map((path) => basename(path))
     expect(readdirSync(join(chart, 'crd-files')).sort()).toEqual(expected)
   })
 
-  test('has the version of the package', () => {
+  test('the chart has the version of the package', () => {
     const { version } = JSON.parse(read('..', 'package.json')) as { version: string }
     expect(parse(read('Chart.yaml'))).toMatchObject({ version, appVersion: version })
   })
@@ -29,11 +29,11 @@ describe('the schema of the values', () => {
   const validate = new Ajv({ strict: false }).compile(JSON.parse(read('values.schema.json')) as object)
   const problems = (candidate: object) => (validate(candidate) ? [] : validate.errors)
 
-  test('accepts the defaults', () => {
+  test('the schema of the values accepts the defaults', () => {
     expect(problems(values)).toEqual([])
   })
 
-  test('names every default', () => {
+  test('the schema of the values names every default', () => {
     const known = Object.keys((JSON.parse(read('values.schema.json')) as { properties: object }).properties)
     expect(Object.keys(values).filter((key) => !known.includes(key))).toEqual([])
   })
@@ -48,7 +48,7 @@ describe('the schema of the values', () => {
     ['an API server with a scheme', { apiServer: { host: 'https://10.0.0.1', port: 6443 } }],
     ['a pull Secret as a plain name', { imagePullSecrets: ['credentials'] }],
     ['an unknown log level', { logLevel: 'verbose' }],
-  ])('refuses %s', (_, change) => {
+  ])('the schema of the values refuses %s', (_, change) => {
     expect(problems({ ...values, ...change })).not.toEqual([])
   })
 
@@ -59,7 +59,7 @@ describe('the schema of the values', () => {
     ],
     ['a taint without value', { runtimeRequiredTaint: 'example.com/new:NoExecute' }],
     ['no SELinux options', { seLinuxOptions: null }],
-  ])('accepts %s', (_, change) => {
+  ])('the schema of the values accepts %s', (_, change) => {
     expect(problems({ ...values, ...change })).toEqual([])
   })
 })

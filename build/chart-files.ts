@@ -29,7 +29,8 @@ function withTable(text: string, lines: readonly string[]): string {
   const [, after] = rest?.split(tableMarkers[1]) ?? []
   if (before === undefined || after === undefined)
     throw new Error(`chart/README.md lacks the marks ${tableMarkers.join(' and ')}`)
-  return `${before}${tableMarkers[0]}\n${['| Value | Default | Meaning |', '|---|---|---|', ...lines].join('\n')}\n${tableMarkers[1]}${after}`
+  const table = ['| Value | Default | Meaning |', '|---|---|---|', ...lines].join('\n')
+  return `${before}${tableMarkers[0]}\n${table}\n${tableMarkers[1]}${after}`
 }
 
 /**
@@ -49,9 +50,8 @@ function rows(map: YAMLMap, prefix = '', introduction = ''): string[] {
     pending = ''
     if (isMap(pair.value) && !opaqueValues.has(path) && pair.value.items.length > 0)
       return rows(pair.value, `${path}.`, meaning)
-    return [
-      `| \`${path}\` | \`${JSON.stringify(plain(pair.value))}\` | ${meaning.replaceAll('|', '\\|').replaceAll('<', '&lt;')} |`,
-    ]
+    const text = meaning.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+    return [`| \`${path}\` | \`${JSON.stringify(plain(pair.value))}\` | ${text} |`]
   })
 }
 

@@ -17,7 +17,8 @@ import { nodeVersion, npmIntegrity } from './node-binary.ts'
 import { registryFromEnvironment } from './registry-login.ts'
 import { fileOf, type ImagePins, runtimeLayer } from './runtime-layer.ts'
 
-const usage = `usage: node build/image.ts [--arch ARCH]... [--locked] [--entry FILE] [--out FILE.tar] [--push REGISTRY/NAME:TAG]
+const usage = `usage: node build/image.ts [--arch ARCH]... [--locked] [--entry FILE] [--out FILE.tar]
+                            [--push REGISTRY/NAME:TAG]
        node build/image.ts --update-pins
 
   --arch ARCH         amd64 or arm64; several make an index (default: this machine's)

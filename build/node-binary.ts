@@ -58,7 +58,8 @@ function fetchFromNpm(name: string, version: string, integrity: string | undefin
       cwd: work,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    const found = Object.values(JSON.parse(packed) as Record<string, { filename: string; integrity: string }>)[0] // a list, or keyed by name since npm 11
+    // a list, or keyed by name since npm 11
+    const found = Object.values(JSON.parse(packed) as Record<string, { filename: string; integrity: string }>)[0]
     if (found === undefined) throw new Error(`npm packed nothing for ${name}@${version}`)
     if (integrity !== undefined && found.integrity !== integrity)
       throw new Error(`${name}@${version} is ${found.integrity}, pinned is ${integrity}`)

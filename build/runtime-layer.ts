@@ -39,7 +39,8 @@ const neededFiles = [
   /^lib\/ld-linux-[^/]+$/,
   /^lib\/[^/]+-linux-gnu\/(?:ld-linux-[^/]+|libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|libgcc_s\.so\.1)$/,
   /^usr\/lib\/[^/]+-linux-gnu\/(?:libstdc\+\+\.so\.6|libatomic\.so\.1)[^/]*$/,
-  /^usr\/share\/doc\/[^/]+\/copyright$/, // gcc-12-base is pinned for this file alone: it holds the licence of the libraries made from gcc
+  // gcc-12-base is pinned for this file alone: it holds the license of the libraries made from gcc
+  /^usr\/share\/doc\/[^/]+\/copyright$/,
 ]
 
 /** The layer, built once per content of its inputs and kept in the cache. */
@@ -50,7 +51,8 @@ export async function runtimeLayer(
 ): Promise<BuiltLayer> {
   if (pins.node.version !== nodeVersion()) {
     throw new Error(
-      `package.json has Node ${nodeVersion()}, image-pins.json ${pins.node.version}: run "node build/image.ts --update-pins"`,
+      `package.json has Node ${nodeVersion()}, image-pins.json ${pins.node.version}: ` +
+        'run "node build/image.ts --update-pins"',
     )
   }
   const packages = Object.entries(pins.debian.packages).map(([name, pin]) =>
@@ -91,7 +93,8 @@ async function entries(
     ...taken,
     fileOf('usr/bin/node', node.program, 0o755),
     fileOf('usr/share/doc/node/LICENSE', node.licence, 0o644),
-    ...packages.map((one) => textOf(`var/lib/dpkg/status.d/${one.name}`, controlOf(one))), // vulnerability scanners look there
+    // vulnerability scanners look there
+    ...packages.map((one) => textOf(`var/lib/dpkg/status.d/${one.name}`, controlOf(one))),
     textOf(
       'etc/os-release',
       `ID=debian\nVERSION_ID="${pins.debian.versionId}"\nVERSION_CODENAME=${pins.debian.codename}\n`,

@@ -76,9 +76,7 @@ if (process.getuid?.() === 0) {
   faults()
 } else {
   failed++
-  console.log(
-    'failed: the tests on real parts need root: they make network namespaces and boot systemd hosts (try sudo make test)',
-  )
+  console.log('failed: tests on real parts need root for network namespaces and systemd hosts: run sudo make test')
 }
 rmSync(folder, { recursive: true, force: true })
 console.log(`${passed} passed, ${failed} failed`)

@@ -9,7 +9,7 @@ const samples: Readonly<Record<string, string>> = {
   'an API transport of its own':
     "import { createKubeTransport } from '../kube/transport.ts'\nexport const t = createKubeTransport({} as never)\n",
   'a bus connection of its own':
-    "import { connectSystemBus } from '../host/dbus/connection.ts'\nexport const b = connectSystemBus({ socketPath: '' })\n",
+    "import { connectSystemBus } from '../host/dbus/connection.ts'\nexport const b = connectSystemBus({} as never)\n",
   'a program': "import { execFile } from 'node:child_process'\nexport const f = () => execFile('/bin/true')\n",
   'an HTTP request': "import { request } from 'node:https'\nexport const f = () => request('https://example.com')\n",
 }

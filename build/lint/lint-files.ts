@@ -7,7 +7,7 @@ const repository = join(import.meta.dirname, '..', '..')
 
 type Report = { readonly diagnostics: readonly { readonly code: string; readonly message: string; filename: string }[] }
 
-/** Lints files of these paths and texts with this project's rules; gives for each path its findings, `rule: message`. */
+/** Lints files of these paths and texts with this project's rules. Gives each path's findings as `rule: message`. */
 export function lintFiles(files: Readonly<Record<string, string>>): Record<string, string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'skyhookd-lint-'))
   try {

@@ -1,7 +1,13 @@
 /** What the lint rules of this project share: the parts of the syntax tree and of the rule context that they use. */
 
 export type Node = { readonly type: string; readonly [key: string]: unknown }
-export type Context = { readonly filename: string; report(found: { node: Node; message: string }): void }
+export type Position = { readonly line: number; readonly column: number }
+export type Place = { readonly node: Node } | { readonly loc: { readonly start: Position; readonly end: Position } }
+export type Context = {
+  readonly filename: string
+  readonly sourceCode: { readonly lines: readonly string[] }
+  report(found: Place & { readonly message: string }): void
+}
 
 /** The path inside of the repository, `src/kube/watch.ts`; undefined for files outside of `src`. */
 export function sourcePath(filename: string): string | undefined {

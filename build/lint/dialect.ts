@@ -1,0 +1,166 @@
+/** Lint rules: one way to write what can be written in several. */
+import { relative } from 'node:path'
+import { type Context, type Node, nameOf, productPath } from './syntax.ts'
+
+/** Not converted yet. */
+const later = {
+  lineLength: /^(src|test|demo)\//,
+  discards: /^(src|test)\//,
+  titles: /^(src|test)\//,
+  starts: /^src\//,
+}
+const isLater = (rule: keyof typeof later, file: string): boolean => later[rule].test(relative(process.cwd(), file))
+
+const maxColumns = 120
+
+/** A line may be longer for the sake of an address, which cannot be split. */
+const lineLength = {
+  create(context: Context) {
+    if (isLater('lineLength', context.filename)) return {}
+    return {
+      Program() {
+        for (const [index, text] of context.sourceCode.lines.entries()) {
+          const position = { line: index + 1, column: 0 }
+          if (text.length > maxColumns && !/https?:\/\/\S+/.test(text))
+            context.report({
+              loc: { start: position, end: position },
+              message: `this line has ${text.length} columns, more than ${maxColumns}`,
+            })
+        }
+      },
+    }
+  },
+}
+
+const constants = {
+  create(context: Context) {
+    if (!productPath(context.filename)) return {}
+    return {
+      VariableDeclarator(node: Node) {
+        const name = nameOf(node['id'])
+        const isOurs = (node['parent'] as Node)['declare'] !== true // else the bundler gives it
+        if (isOurs && /^[A-Z][A-Z0-9_]+$/.test(name))
+          context.report({ node, message: `name the constant ${name} in camelCase` })
+      },
+    }
+  },
+}
+
+const infinity = {
+  create: (context: Context) => ({
+    MemberExpression(node: Node) {
+      const name = nameOf(node['property'])
+      if (nameOf(node['object']) === 'Number' && /^(POSITIVE|NEGATIVE)_INFINITY$/.test(name))
+        context.report({ node, message: `write Infinity instead of Number.${name}` })
+    },
+  }),
+}
+
+const discards = {
+  create(context: Context) {
+    if (isLater('discards', context.filename)) return {}
+    return {
+      ObjectPattern(node: Node) {
+        for (const property of node['properties'] as Node[])
+          if (nameOf(property['value']).startsWith('_'))
+            context.report({ node: property, message: 'take out a member with a function that says so' })
+      },
+    }
+  },
+}
+
+const starting = /^(setTimeout|setInterval|setImmediate|startTimer|startInterval|connect)$/
+
+/** The function that a node belongs to, if an exported `create…`. */
+function creatorOf(node: Node): string | undefined {
+  let one: Node | undefined = node
+  while (one && !/Function/.test(one.type)) one = one['parent'] as Node | undefined
+  const parent = one?.['parent'] as Node | undefined
+  const declaration = parent?.type === 'VariableDeclarator' ? (parent['parent'] as Node) : one
+  const name = nameOf(one?.['id']) || nameOf(parent?.['id'])
+  const isExported = (declaration?.['parent'] as Node | undefined)?.type === 'ExportNamedDeclaration'
+  return isExported && /^create[A-Z]/.test(name) ? name : undefined
+}
+
+const starts = {
+  create(context: Context) {
+    if (!productPath(context.filename) || isLater('starts', context.filename)) return {}
+    return {
+      CallExpression(node: Node) {
+        const callee = node['callee'] as Node
+        const called = nameOf(callee) || nameOf(callee['property'])
+        const creator = starting.test(called) ? creatorOf(node) : undefined
+        if (creator)
+          context.report({ node, message: `${creator} calls ${called}: name what starts something start… or open…` })
+      },
+    }
+  },
+}
+
+/** A file has something of its own; whoever wants a thing imports it from where it is. */
+const reexports = {
+  create(context: Context) {
+    if (!productPath(context.filename)) return {}
+    return {
+      Program(node: Node) {
+        const body = node['body'] as Node[]
+        const isPassedOn = ({ type, declaration }: Node): boolean =>
+          /^(ExportAllDeclaration|ImportDeclaration)$/.test(type) || (type === 'ExportNamedDeclaration' && !declaration)
+        if (body.some(({ type }) => type.startsWith('Export')) && body.every(isPassedOn))
+          context.report({ node, message: 'this file only passes on what others export' })
+      },
+    }
+  },
+}
+
+/** Words with which a sentence goes on, but does not begin. */
+const tails = new Set(
+  `of that which whose is are was were be been has have had with without by and or but in on at for from to into as when
+  while after before because since until unless under behind beside can cannot may must does do did never too also gets
+  goes gives takes runs leaves keeps refuses writes waits shows says comes carries tells replaces removes needs fails ends
+  asks starts stops stays stands holds makes becomes finds reads returns follows lies survives uninstalls accepts names
+  grows`.split(/\s+/),
+)
+
+const titles = {
+  create(context: Context) {
+    if (!context.filename.endsWith('.test.ts') || isLater('titles', context.filename)) return {}
+    return {
+      CallExpression(node: Node) {
+        const callee = sourceOf(node['callee'] as Node)
+        if (!/^(test|it)(\.|$)/.test(callee)) return
+        const [title] = node['arguments'] as Node[]
+        const text = textOf(title)
+        const [first = ''] = text.split(/\s/)
+        if (title && text !== '' && (tails.has(first) || !text.trim().includes(' ')))
+          context.report({ node: title, message: `a title is a whole sentence and starts with its subject: "${text}"` })
+      },
+    }
+  },
+}
+
+/** `test.each(…)` as `test.each`. */
+function sourceOf(callee: Node): string {
+  if (callee.type === 'CallExpression') return sourceOf(callee['callee'] as Node)
+  if (callee.type === 'MemberExpression') return `${sourceOf(callee['object'] as Node)}.${nameOf(callee['property'])}`
+  return nameOf(callee)
+}
+
+function textOf(title: Node | undefined): string {
+  if (title?.type === 'Literal') return nameOf(title)
+  if (title?.type !== 'TemplateLiteral') return ''
+  return (title['quasis'] as { value: { raw: string } }[]).map(({ value }) => value.raw).join('…')
+}
+
+const rules = {
+  'line-length': lineLength,
+  constants,
+  infinity,
+  discards,
+  starts,
+  reexports,
+  titles,
+}
+
+// oxlint-disable-next-line import/no-default-export -- the form of a plugin
+export default { meta: { name: 'dialect' }, rules }
