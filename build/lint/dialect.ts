@@ -118,8 +118,8 @@ const tails = new Set(
   `of that which whose is are was were be been has have had with without by and or but in on at for from to into as when
   while after before because since until unless under behind beside can cannot may must does do did never too also gets
   goes gives takes runs leaves keeps refuses writes waits shows says comes carries tells replaces removes needs fails
-  ends asks starts stops stays stands holds makes becomes finds reads returns follows lies survives uninstalls accepts names
-  grows`.split(/\s+/),
+  ends asks starts stops stays stands holds makes becomes finds reads returns follows lies survives uninstalls accepts
+  names grows`.split(/\s+/),
 )
 
 const titles = {
