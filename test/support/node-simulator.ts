@@ -3,6 +3,7 @@ import type { StatusReadResult } from '../../src/schemas/package-status.ts'
 import type { KubernetesNode, NodeCondition, NodePatch } from '../../src/schemas/kubernetes.ts'
 import type { Mode, PackageConfig, Step } from '../../src/schemas/package-config.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import type { StepEnd } from '../../src/schemas/step-end.ts'
 import { decide } from '../../src/stages/decide.ts'
 import {
   type Action,
@@ -25,7 +26,6 @@ import {
   type SkyhookView,
   type SlotDenial,
   type Snapshot,
-  type StepEnd,
   known,
   unknown,
 } from '../../src/stages/model/snapshot.ts'

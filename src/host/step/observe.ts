@@ -1,6 +1,7 @@
-/** How an attempt of a step stands: running, ended and how, or no trace of it. */
+/** The state of an attempt of a step: running, ended and how, or absent. */
+import type { StepEnd } from '../../schemas/step-end.ts'
 import { stepFiles, type StepHost } from './files.ts'
-import { endOfUnit, outcomeOf, type StepOutcome } from '../systemd/unit-end.ts'
+import { endOfUnit, stepEndOf } from '../systemd/unit-end.ts'
 import { readResultRecord, type StepRecord } from './result-record.ts'
 import { isLive } from '../systemd/unit-state.ts'
 
@@ -19,7 +20,7 @@ export type StepObservation =
   | { readonly state: 'running'; readonly invocationId?: string }
   | {
       readonly state: 'ended'
-      readonly result: StepOutcome
+      readonly result: StepEnd
       readonly source: 'file' | 'unit'
       readonly invocationId?: string
       readonly bootId?: string
@@ -42,7 +43,7 @@ export async function observeStepUnit(host: StepHost, step: StepIdentity): Promi
   if (record && matchesAttempt(record, step, state.invocationId)) {
     return {
       state: 'ended',
-      result: outcomeOf(record),
+      result: stepEndOf(record),
       source: 'file',
       invocationId: record.invocationId,
       bootId: record.bootId,
@@ -66,10 +67,10 @@ async function observeWithoutRecord(host: StepHost, step: StepIdentity): Promise
       source: 'unit',
       result: { outcome: 'failed-to-start', detail: `the unit never ran (${unit.loadState})` },
     }
-  const result: StepOutcome =
+  const result: StepEnd =
     step.invocationId && step.invocationId !== unit.invocationId
       ? { outcome: 'unknown', detail: `unit ${step.unit} ran again as ${unit.invocationId}` }
-      : outcomeOf(endOfUnit(unit))
+      : stepEndOf(endOfUnit(unit))
   return { state: 'ended', result, source: 'unit', invocationId: unit.invocationId }
 }
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { endOfUnit, outcomeOf, type StepOutcome, type UnitEnd } from './unit-end.ts'
+import type { StepEnd } from '../../schemas/step-end.ts'
+import { endOfUnit, stepEndOf, type UnitEnd } from './unit-end.ts'
 
 describe('how a step ended', () => {
-  test.each<[UnitEnd, StepOutcome]>([
+  test.each<[UnitEnd, StepEnd]>([
     [
       { result: 'success', code: 'exited', status: '0' },
       { outcome: 'exited', code: 0 },
@@ -21,7 +22,7 @@ describe('how a step ended', () => {
     ],
     [
       { result: 'oom-kill', code: 'exited', status: '137' },
-      { outcome: 'killed', signal: 'SIGKILL', outOfMemory: true },
+      { outcome: 'killed', signal: 'SIGKILL' },
     ],
     [{ result: 'timeout', code: 'killed', status: 'TERM' }, { outcome: 'timeout' }],
     [{ result: 'timeout', code: 'exited', status: '0' }, { outcome: 'timeout' }], // answered TERM with a clean exit
@@ -29,17 +30,17 @@ describe('how a step ended', () => {
       { result: 'success', code: '', status: '' },
       { outcome: 'unknown', detail: 'the unit ended without a main process' },
     ],
-  ])('%j', (end, outcome) => expect(outcomeOf(end)).toEqual(outcome))
+  ])('%j', (end, outcome) => expect(stepEndOf(end)).toEqual(outcome))
 
   test.each(['200', '203', '209', '243'])('code %s means that it did not start', (status) => {
-    expect(outcomeOf({ result: 'exit-code', code: 'exited', status })).toMatchObject({
+    expect(stepEndOf({ result: 'exit-code', code: 'exited', status })).toMatchObject({
       outcome: 'failed-to-start',
       detail: expect.stringMatching(`^${status}/`) as string,
     })
   })
 
   test.each(['resources', 'exec-condition', 'start-limit-hit'])('%s means that it did not start', (result) => {
-    expect(outcomeOf({ result, code: '', status: '' })).toMatchObject({
+    expect(stepEndOf({ result, code: '', status: '' })).toMatchObject({
       outcome: 'failed-to-start',
       detail: expect.stringMatching(`^${result}`) as string,
     })

@@ -1,12 +1,6 @@
 /** How a step ended, from what systemd says about its unit. */
 import { constants } from 'node:os'
-
-export type StepOutcome =
-  | { readonly outcome: 'exited'; readonly code: number }
-  | { readonly outcome: 'killed'; readonly signal: string; readonly outOfMemory?: true }
-  | { readonly outcome: 'timeout' }
-  | { readonly outcome: 'failed-to-start'; readonly detail: string }
-  | { readonly outcome: 'unknown'; readonly detail: string }
+import type { StepEnd } from '../../schemas/step-end.ts'
 
 export type UnitEnd = {
   /** Service property Result, or SERVICE_RESULT. */
@@ -41,9 +35,9 @@ const startFailures: Readonly<Record<number, string>> = {
   243: 'CREDENTIALS: its credentials cannot be set up',
 }
 
-export function outcomeOf({ result, code, status }: UnitEnd): StepOutcome {
+export function stepEndOf({ result, code, status }: UnitEnd): StepEnd {
   if (result === 'timeout') return { outcome: 'timeout' }
-  if (result === 'oom-kill') return { outcome: 'killed', signal: 'SIGKILL', outOfMemory: true }
+  if (result === 'oom-kill') return { outcome: 'killed', signal: 'SIGKILL' }
   if (code === 'killed' || code === 'dumped') return { outcome: 'killed', signal: `SIG${status}` }
   if (code === 'exited' && /^\d+$/.test(status)) {
     const exitCode = Number(status)

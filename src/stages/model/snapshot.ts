@@ -3,6 +3,7 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
+import type { StepEnd } from '../../schemas/step-end.ts'
 import type { Pod } from './pods.ts'
 
 /** A fact with its age, or nothing known: no rule may treat `unknown` as empty. */
@@ -98,14 +99,6 @@ export type AttemptObservation =
   | { readonly state: 'absent'; readonly startBlocker?: string }
   | { readonly state: 'running' }
   | { readonly state: 'ended'; readonly end: StepEnd; readonly logTail?: string }
-
-/** How a step's unit ended, after the host layer checked that the result belongs to it. */
-export type StepEnd =
-  | { readonly outcome: 'exited'; readonly code: number }
-  | { readonly outcome: 'killed'; readonly signal: string }
-  | { readonly outcome: 'timeout' }
-  | { readonly outcome: 'failed-to-start'; readonly detail: string }
-  | { readonly outcome: 'unknown'; readonly detail: string }
 
 export type Preparation =
   | { readonly state: 'pending' }

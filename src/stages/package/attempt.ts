@@ -2,7 +2,8 @@ import { type Mode, type PackageConfig, type Step, checkOf, isCheck } from '../.
 import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/journal.ts'
 import type { StageName } from '../../schemas/skyhook.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
-import type { AttemptObservation, StepEnd } from '../model/snapshot.ts'
+import type { StepEnd } from '../../schemas/step-end.ts'
+import type { AttemptObservation } from '../model/snapshot.ts'
 
 /**
  * One attempt of one stage: its steps one after another, then its checks. An action that fails ends the attempt; checks
