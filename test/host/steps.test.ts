@@ -38,7 +38,7 @@ describe('a step that ends', () => {
     const step = shell('sleep 60')
     await agent.start(step)
     await expect.poll(async () => (await agent.units.readSnapshot(step.unit)).subState).toBe('start')
-    await agent.units.kill(step.unit, 'main', signal)
+    await host.exec('systemctl', 'kill', '--kill-who=main', `--signal=${signal}`, step.unit)
     expect(await agent.awaitEnd(step)).toMatchObject({
       source: 'file',
       result: { outcome: 'killed', signal: { 9: 'SIGKILL', 15: 'SIGTERM', 11: 'SIGSEGV' }[signal] },

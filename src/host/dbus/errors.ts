@@ -1,4 +1,5 @@
 /** The three ways in which a call on the bus fails, and how sure one may be about what it did. */
+import { messageOf } from '../../schemas/json.ts'
 
 /** The bus or the service answered with an error: what was asked for did not happen. */
 export class BusError extends Error {
@@ -45,5 +46,5 @@ export function isOutcomeUnknown(error: unknown): boolean {
 /** One line for a reason or a log: the bus name of the error, if it has one, and its words. */
 export function describeError(error: unknown): string {
   if (error instanceof BusError) return error.message === error.name ? error.name : `${error.message} (${error.name})`
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }

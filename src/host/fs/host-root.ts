@@ -10,7 +10,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
-import { chmod, lstat, mkdir, open, readdir, readlink, rename, rm, unlink } from 'node:fs/promises'
+import { lstat, mkdir, open, readdir, readlink, rename, rm, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { syncFolder, syncOpenFile } from './fsync.ts'
 
@@ -39,9 +39,8 @@ export type HostRoot = {
   readdir(path: string): Promise<string[]>
   /** Paths of everything below the folder, from it on; folders behind links are not entered. */
   readTree(path: string): Promise<string[]>
-  /** Of what the path leads to; undefined when nothing is there. */
+  /** Of what the path leads to; undefined when nothing is there. A file in place of a folder above it is an error. */
   stat(path: string): Promise<Stats | undefined>
-  chmod(path: string, mode: number): Promise<void>
   rename(from: string, to: string): Promise<void>
 }
 
@@ -141,10 +140,7 @@ export function createHostRoot(mountPoint: string): HostRoot {
       return found
     },
     async stat(path) {
-      return await lstat(await resolve(path)).catch(ignoreEnoent)
-    },
-    async chmod(path, mode) {
-      await chmod(await resolve(path), mode)
+      return await lstat(await resolve(path)).catch(undefinedIfAbsent)
     },
     async rename(from, to) {
       await rename(await resolve(from, 'keep'), await resolve(to, 'keep'))
@@ -158,12 +154,11 @@ export const temporarySuffix = '.tmp'
 export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.test(path)
 
 async function linkTarget(path: string): Promise<string | undefined> {
-  const stats = await lstat(path).catch(ignoreEnoent)
+  const stats = await lstat(path).catch(undefinedIfAbsent)
   return stats?.isSymbolicLink() ? await readlink(path) : undefined
 }
 
-/** For `catch`: nothing there is no error. */
-export function ignoreEnoent(error: unknown): undefined {
-  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-  throw error
+function undefinedIfAbsent(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  return undefined
 }

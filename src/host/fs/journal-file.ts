@@ -5,7 +5,8 @@
  * where it is and writing is refused.
  */
 import { basename, dirname } from 'node:path'
-import { type HostRoot, temporarySuffix, ignoreEnoent } from './host-root.ts'
+import { type HostRoot, temporarySuffix } from './host-root.ts'
+import { messageOf } from '../../schemas/json.ts'
 
 export type Versioned = { readonly v: number }
 
@@ -44,14 +45,14 @@ export function openJournalFile<T extends Versioned>(
 
   async function read(): Promise<JournalRead<T>> {
     await removeTemporaryFiles(root, path)
-    let content: string | undefined
+    let content: string
     try {
-      content = (await root.readFile(path).catch(ignoreEnoent))?.toString()
+      content = (await root.readFile(path)).toString()
     } catch (error) {
-      refusalReason = `cannot read ${path}: ${(error as Error).message}`
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: 'absent' }
+      refusalReason = `cannot read ${path}: ${messageOf(error)}`
       return { state: 'unreadable', why: refusalReason }
     }
-    if (content === undefined) return { state: 'absent' }
     const parsed = parse(content)
     if ('problem' in parsed) {
       const movedTo = `${path}.unreadable-${now()}`
@@ -101,7 +102,7 @@ function parse(content: string): { document: Versioned } | { problem: string } {
   try {
     value = JSON.parse(content)
   } catch (error) {
-    return { problem: `not JSON (${(error as Error).message})` }
+    return { problem: `not JSON (${messageOf(error)})` }
   }
   const version = (value as { v?: unknown } | null)?.v
   if (typeof version !== 'number' || !Number.isInteger(version)) return { problem: 'has no version number `v`' }

@@ -1,5 +1,6 @@
 /** Where a step's files are on the host. */
-import { type HostRoot, ignoreEnoent } from '../fs/host-root.ts'
+import type { HostRoot } from '../fs/host-root.ts'
+import { ignoreNotFound } from '../fs/missing.ts'
 import type { Units } from '../systemd/units.ts'
 
 export type StepHost = {
@@ -45,7 +46,7 @@ export function stepFiles(
  * after a reboot.
  */
 export async function readStepNote(host: StepHost, id: string): Promise<string | undefined> {
-  return (await host.root.readFile(stepFiles(host, id).note).catch(ignoreEnoent))?.toString()
+  return (await host.root.readFile(stepFiles(host, id).note).catch(ignoreNotFound))?.toString()
 }
 
 /**
@@ -56,10 +57,10 @@ export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>):
   const { resultsFolder, runFolder } = stepFiles(host, 'any')
   const suffixes = [environmentSuffix, noteSuffix]
   const keptNames = new Set([...keep].flatMap((id) => suffixes.map((suffix) => `${id}${suffix}`)))
-  for (const name of (await host.root.readdir(resultsFolder).catch(ignoreEnoent)) ?? []) {
+  for (const name of (await host.root.readdir(resultsFolder).catch(ignoreNotFound)) ?? []) {
     if (!keep.has(name)) await host.root.remove(`${resultsFolder}/${name}`)
   }
-  for (const name of (await host.root.readdir(runFolder).catch(ignoreEnoent)) ?? []) {
+  for (const name of (await host.root.readdir(runFolder).catch(ignoreNotFound)) ?? []) {
     const isOurs = suffixes.some((suffix) => name.includes(suffix)) // temporary ones that a crash left behind too
     if (isOurs && !keptNames.has(name)) await host.root.remove(`${runFolder}/${name}`)
   }

@@ -5,7 +5,8 @@
  * line that is cut, or of another boot or invocation, does not count.
  */
 import { dirname } from 'node:path'
-import { type HostRoot, ignoreEnoent } from '../fs/host-root.ts'
+import type { HostRoot } from '../fs/host-root.ts'
+import { ignoreNotFound } from '../fs/missing.ts'
 import type { UnitEnd } from '../systemd/unit-end.ts'
 
 export type StepRecord = UnitEnd & {
@@ -38,7 +39,7 @@ printf '{"v":1,"attempt":"%s","result":"%s","code":"%s","status":"%s","invocatio
 /** Puts the recorder and its folder on the host, or repairs them. */
 export async function ensureRecorder(root: HostRoot, path: string, resultsFolder: string): Promise<void> {
   const [currentScript, resultsStats] = await Promise.all([
-    root.readFile(path).catch(ignoreEnoent),
+    root.readFile(path).catch(ignoreNotFound),
     root.stat(resultsFolder),
   ])
   const isCurrent = currentScript?.toString() === recorderScript
@@ -54,7 +55,7 @@ export async function readResultRecord(
   resultsFolder: string,
   attempt: string,
 ): Promise<StepRecord | undefined> {
-  const content = (await root.readFile(`${resultsFolder}/${attempt}`).catch(ignoreEnoent))?.toString()
+  const content = (await root.readFile(`${resultsFolder}/${attempt}`).catch(ignoreNotFound))?.toString()
   return content === undefined ? undefined : parseResultRecord(content, attempt)
 }
 

@@ -53,7 +53,6 @@ export type Units = {
   restart(unit: string, options?: BusCallOptions): Promise<string>
   /** Asks for the unit to be stopped, by its own rules (KillMode, TimeoutStopUSec). False: no such unit. */
   stop(unit: string, options?: BusCallOptions): Promise<boolean>
-  kill(unit: string, who: 'main' | 'control' | 'all', signal: number, options?: BusCallOptions): Promise<boolean>
   /**
    * Keeps a loaded unit loaded after its end, so that its result can be read; a unit started with AddRef is kept
    * already. systemd forgets it with the connection, so it is renewed on every new one. False: no such unit.
@@ -190,7 +189,6 @@ export function createUnits(connection: BusConnection): Units {
       return String(job)
     },
     stop: (unit, options) => falseIfNotFound(callManager('StopUnit', 'ss', [unit, 'replace'], options)),
-    kill: (unit, who, signal, options) => falseIfNotFound(callManager('KillUnit', 'ssi', [unit, who, signal], options)),
     async ref(unit) {
       return await connection.withBus(async (bus) => {
         if (referencedUnits.has(unit)) return true // systemd counts: taken twice it would have to be given back twice

@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from '../../schemas/json.ts'
 import { type Digest, isDigest } from './digest.ts'
 import { ImageError } from './errors.ts'
 
@@ -51,7 +52,7 @@ export function parseManifest(bytes: Buffer, contentType: string | undefined): I
   } catch (error) {
     throw new ImageError('bad-response', 'the manifest is not JSON', { cause: error })
   }
-  if (!isRecord(document)) throw new ImageError('bad-response', 'the manifest is not an object')
+  if (!isObject(document)) throw new ImageError('bad-response', 'the manifest is not an object')
   const servedType = contentType?.split(';')[0]?.trim().toLowerCase()
   const declaredType = typeof document['mediaType'] === 'string' ? document['mediaType'] : undefined
   if (document['schemaVersion'] === 1 || dockerSchema1Pattern.test(servedType ?? '')) {
@@ -97,13 +98,13 @@ export function ociArchitecture(nodeArchitecture: string = process.arch): string
   return nodeArchitecture === 'x64' ? 'amd64' : nodeArchitecture
 }
 
-function readIndex(document: Record<string, unknown>): ImageIndex {
+function readIndex(document: JsonObject): ImageIndex {
   const manifests = document['manifests']
   if (!Array.isArray(manifests)) throw new ImageError('bad-response', 'an index without "manifests"')
   return { kind: 'index', manifests: manifests.map((one) => ({ ...readDescriptor(one), ...readPlatform(one) })) }
 }
 
-function readImage(document: Record<string, unknown>): ImageManifest {
+function readImage(document: JsonObject): ImageManifest {
   const { config, layers } = document
   if (!Array.isArray(layers)) throw new ImageError('bad-response', 'a manifest without "layers"')
   if (layers.length > maxLayers) throw new ImageError('too-large', `${layers.length} layers, more than ${maxLayers}`)
@@ -115,7 +116,7 @@ function readImage(document: Record<string, unknown>): ImageManifest {
 }
 
 function readDescriptor(value: unknown): Descriptor {
-  if (!isRecord(value)) throw new ImageError('bad-response', 'a descriptor is not an object')
+  if (!isObject(value)) throw new ImageError('bad-response', 'a descriptor is not an object')
   const { mediaType, digest, size } = value
   if (typeof mediaType !== 'string') throw new ImageError('bad-response', 'a descriptor without "mediaType"')
   if (typeof digest !== 'string' || !isDigest(digest))
@@ -126,8 +127,8 @@ function readDescriptor(value: unknown): Descriptor {
 }
 
 function readPlatform(value: unknown): { platform?: Platform } {
-  const platform = isRecord(value) ? value['platform'] : undefined
-  if (!isRecord(platform)) return {}
+  const platform = isObject(value) ? value['platform'] : undefined
+  if (!isObject(platform)) return {}
   const { os, architecture, variant } = platform
   if (typeof os !== 'string' || typeof architecture !== 'string') return {}
   return { platform: { os, architecture, ...(typeof variant === 'string' && { variant }) } }
@@ -135,8 +136,4 @@ function readPlatform(value: unknown): { platform?: Platform } {
 
 function isKnownManifestType(mediaType: string | undefined): mediaType is string {
   return mediaType !== undefined && acceptedManifestTypes.split(', ').includes(mediaType)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

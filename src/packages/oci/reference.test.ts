@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatReference, ignoredTag, packageReference, parseReference } from './reference.ts'
+import { formatReference, packageReference, parseReference } from './reference.ts'
 
 const sha256Digest = `sha256:${'ab'.repeat(32)}`
 
@@ -59,8 +59,6 @@ describe('a reference as people write it', () => {
 describe('the reference of a package', () => {
   test('is repository and version; a tag in image does not count', () => {
     expect(formatReference(packageReference('r.example:5000/a/b:latest', '1.2.3'))).toBe('r.example:5000/a/b:1.2.3')
-    expect(ignoredTag('r.example:5000/a/b:latest')).toBe('latest')
-    expect(ignoredTag('r.example:5000/a/b')).toBeUndefined()
   })
 
   test('is the digest where containerSHA is given, whatever the version', () => {

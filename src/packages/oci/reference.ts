@@ -50,18 +50,18 @@ export function parseReference(text: string): ImageReference {
 
 /**
  * What a package of a Skyhook is pulled by: the repository of `image` at the tag `version`, or at `containerSHA` where
- * that is given. A tag inside `image` does not count (see {@link ignoredTag}).
+ * that is given. A tag inside `image` does not count: the version replaces it.
  * @throws ImageError bad-reference
  */
 export function packageReference(image: string, version: string, containerSha?: string): ImageReference {
-  const { tag: _ignored, digest, ...location } = parseReference(image)
+  const { host, repository, digest } = parseReference(image)
   if (digest !== undefined)
     throw new ImageError('bad-reference', `${image}: a digest belongs into containerSHA, not into image`)
   if (containerSha !== undefined && containerSha !== '') {
     if (!isDigest(containerSha)) {
       throw new ImageError('bad-reference', `${image}: containerSHA "${containerSha}" is not sha256: and 64 hex digits`)
     }
-    return { ...location, digest: containerSha }
+    return { host, repository, digest: containerSha }
   }
   if (!tagPattern.test(version)) {
     throw new ImageError(
@@ -69,12 +69,7 @@ export function packageReference(image: string, version: string, containerSha?: 
       `${image}: version "${version}" is not a legal tag, so containerSHA is needed`,
     )
   }
-  return { ...location, tag: version }
-}
-
-/** The tag written in `image`: what follows the last colon after the last slash. The version replaces it. */
-export function ignoredTag(image: string): string | undefined {
-  return splitTag(image.split('@')[0] ?? '').tag
+  return { host, repository, tag: version }
 }
 
 /** The reference as a user would write it, host always included. */

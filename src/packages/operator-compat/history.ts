@@ -3,6 +3,7 @@
  * packages made from one image share it. The journal is the truth; this is its published copy, read only when a node of
  * the operator is adopted, to know what an upgrade upgrades from.
  */
+import { isObject } from '../../schemas/json.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { withLock } from '../install/keyed-mutex.ts'
 
@@ -58,15 +59,12 @@ function parseHistory(text: string): History {
   } catch {
     return { state: 'corrupt' } // cut off in the middle of a write: the operator does not write atomically
   }
-  if (!isRecord(document)) return { state: 'corrupt' }
+  if (!isObject(document)) return { state: 'corrupt' }
   const { 'current-version': currentVersion, history } = document
   if (typeof currentVersion !== 'string' || !Array.isArray(history) || !history.every(isEntry))
     return { state: 'corrupt' }
   return { state: 'found', currentVersion, entries: history }
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const isEntry = (value: unknown): value is HistoryEntry =>
-  isRecord(value) && typeof value.version === 'string' && typeof value.time === 'string'
+  isObject(value) && typeof value.version === 'string' && typeof value.time === 'string'

@@ -5,7 +5,7 @@
  *
  *   PATH, HOME  <  the Skyhook's env  <  SKYHOOK_* and COPY_RESOLV  <  the step's env  <  STEP_ROOT, SKYHOOK_DIR, versions
  *
- * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole. /
+ * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole.
  */
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
 import { copyDir, logDir, resourceId, scriptsDir, stateDir, type HostFolders, type PackageInstance } from '../layout.ts'

@@ -65,7 +65,7 @@ export function stepPaths(config: PackageConfig): Map<string, string> {
 
 /**
  * Why a step's file cannot be executed on this host, as a sentence that begins with its path; undefined when it can.
- * ProxiedRequest right before a unit starts: an earlier step may have installed the interpreter.
+ * Checked right before a unit starts: an earlier step may have installed the interpreter.
  */
 export async function whyNotExecutable(
   host: HostRoot,
@@ -82,7 +82,7 @@ export async function whyNotExecutable(
 }
 
 /**
- * Expected configuration files that are not in the copy dir. ProxiedRequest before each stage but uninstall; a package
+ * Expected configuration files that are not in the copy dir. Checked before each stage but uninstall; a package
  * may ship files of its own in `configmaps/`, and its steps may write there.
  */
 export async function missingConfigFiles(

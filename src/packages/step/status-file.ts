@@ -1,4 +1,6 @@
-import { type HostRoot, ignoreEnoent } from '../../host/fs/host-root.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
+import { messageOf } from '../../schemas/json.ts'
 import { type StatusReadResult, parsePackageStatus } from '../../schemas/package-status.ts'
 import { type HostFolders, stateDir } from '../layout.ts'
 
@@ -39,7 +41,7 @@ export async function readPackageStatus(
     if (parsed.outcome === 'invalid') return unusable(`cannot be used: ${parsed.problem}`)
     return { state: 'read', status: parsed.status, writtenAtMs: stats.mtimeMs }
   } catch (error) {
-    return unusable(`cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    return unusable(`cannot be read: ${messageOf(error)}`)
   }
 }
 
@@ -49,6 +51,6 @@ export async function packagesWithStatus(
   folders: HostFolders,
   skyhook: string,
 ): Promise<readonly string[]> {
-  const names = (await root.readdir(statusFolder(folders, skyhook)).catch(ignoreEnoent)) ?? []
+  const names = (await root.readdir(statusFolder(folders, skyhook)).catch(ignoreNotFound)) ?? []
   return names.flatMap((name) => /^(.+)\.json$/.exec(name)?.[1] ?? [])
 }

@@ -100,15 +100,6 @@ describe('an image', () => {
     await expect(ensure(`pkg@${digest}`)).resolves.toMatchObject({ isNew: false })
   })
 
-  test('can be asked for without its layers', async () => {
-    const digest = await publish('1')
-    const ask = () => store.resolveDigest(parseReference(`${registry.host}/pkg:1`), options())
-    expect(await ask()).toEqual({ digest, isPresent: false })
-    expect(blobs()).toBe(0)
-    await ensure('pkg:1')
-    expect(await ask()).toEqual({ digest, isPresent: true })
-  })
-
   test('that fails leaves nothing and can be had later', async () => {
     const digest = registry.addImage('pkg', '1', await layer({ 'bin/sh': '' }))
     await expect(ensure('pkg:1')).rejects.toMatchObject({ code: 'bad-image' })

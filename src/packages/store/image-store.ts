@@ -27,11 +27,6 @@ export type ImageStore = {
    * @throws ImageError; errors of the disk with their errno; the signal's reason
    */
   ensureImage(reference: ImageReference, options: EnsureOptions): Promise<StoredImage>
-  /** What the reference points at now, without fetching layers. */
-  resolveDigest(
-    reference: ImageReference,
-    options: EnsureOptions,
-  ): Promise<{ readonly digest: Digest; readonly isPresent: boolean }>
   /** Removes every image but these and those being fetched, and what interrupted work left. Returns the removed. */
   collect(keep: ReadonlySet<Digest>): Promise<Digest[]>
 }
@@ -128,16 +123,6 @@ export function openImageStore(
         return await fetches.join(digest, startFetch, signal)
       } finally {
         if (!isClientShared) client.close()
-      }
-    },
-
-    async resolveDigest(reference, { registry, signal }) {
-      const client = createRegistryClient(registry)
-      try {
-        const digest = reference.digest ?? (await resolveImage(client, reference, signal)).digest
-        return { digest, isPresent: await isPresent(digest) }
-      } finally {
-        client.close()
       }
     },
 

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 import { ImageError, type ImageErrorCode, systemCode } from '../oci/errors.ts'
 import type { UnpackSummary } from './unpack.ts'
 import type { UnpackJob } from './unpack-job.ts'
+import { messageOf } from '../../schemas/json.ts'
 
 /**
  * Fetching and unpacking in a process of its own: memory that Node takes for it is never given back (10 MB for a
@@ -53,7 +54,7 @@ function failureReply(error: unknown): Reply {
   return {
     outcome: 'failed',
     errno: systemCode(error),
-    message: error instanceof Error ? error.message : String(error),
+    message: messageOf(error),
   }
 }
 

@@ -17,6 +17,7 @@ import type { Readable } from 'node:stream'
 import { extract, type Header } from 'tar-stream'
 import { checkSymbolicLink, readHardLink, readLayerName } from './layer-paths.ts'
 import { ImageError, systemCode } from '../oci/errors.ts'
+import { messageOf } from '../../schemas/json.ts'
 
 /**
  * Writes the package folder of one layer over what lower layers left. Invariant: nothing outside `root` is created,
@@ -204,9 +205,5 @@ const diskErrorPattern = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EMFILE|ENFILE|ENOMEM
 /** What the disk did is told as it is; all else is the archive's fault: cut short, packed wrongly, names too long. */
 function archiveError(error: unknown): unknown {
   if (error instanceof ImageError || diskErrorPattern.test(systemCode(error) ?? '')) return error
-  return new ImageError(
-    'bad-image',
-    `a layer cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    { cause: error },
-  )
+  return new ImageError('bad-image', `a layer cannot be read: ${messageOf(error)}`, { cause: error })
 }

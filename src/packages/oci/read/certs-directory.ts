@@ -1,6 +1,7 @@
 import { isAbsolute, join } from 'node:path'
 import { ImageError } from '../errors.ts'
 import { parseToml, type TomlTable, type TomlValue } from './hosts-toml.ts'
+import { messageOf } from '../../../schemas/json.ts'
 
 /**
  * Reading files of the host, wherever its root is mounted; links resolve inside it. Undefined: there is no such file.
@@ -67,7 +68,7 @@ async function readHostsFile(text: string, directory: string, files: HostFiles):
       )
     return entries
   } catch (error) {
-    throw new ImageError('misconfigured', `${path}: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new ImageError('misconfigured', `${path}: ${messageOf(error)}`, {
       cause: error,
     })
   }

@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from '../../../schemas/json.ts'
 import { ImageError } from '../errors.ts'
 
 /** What one key of a `.dockerconfigjson` grants. */
@@ -29,12 +30,12 @@ export function parseDockerConfig(json: string, source: string): Credential[] {
   } catch {
     return refuse('.dockerconfigjson is not JSON') // the parser's message would quote the secret
   }
-  const auths = isRecord(document) ? document['auths'] : undefined
-  if (!isRecord(auths)) return refuse('.dockerconfigjson has no "auths"')
+  const auths = isObject(document) ? document['auths'] : undefined
+  if (!isObject(auths)) return refuse('.dockerconfigjson has no "auths"')
 
   const credentials: Credential[] = []
   for (const [key, entry] of Object.entries(auths)) {
-    if (!isRecord(entry)) return refuse(`the entry of ${key} is not an object`)
+    if (!isObject(entry)) return refuse(`the entry of ${key} is not an object`)
     const login = readLogin(entry)
     if (login === 'malformed') return refuse(`"auth" of ${key} is not base64 of user:password`)
     if (login !== undefined) credentials.push({ ...splitKey(key), login })
@@ -57,7 +58,7 @@ export function findLogin(credentials: readonly Credential[], host: string, repo
   return bestMatch?.login
 }
 
-function readLogin(entry: Record<string, unknown>): Login | 'malformed' | undefined {
+function readLogin(entry: JsonObject): Login | 'malformed' | undefined {
   const { identitytoken, username, password, auth } = entry
   if (typeof identitytoken === 'string' && identitytoken !== '') return { kind: 'identity-token', token: identitytoken }
   if (typeof username === 'string' && username !== '' && typeof password === 'string')
@@ -100,8 +101,4 @@ function splitPort(host: string): [name: string, port: string] {
 /** Docker's hub has three names; logins are stored under any of them. */
 function canonicalHost(host: string): string {
   return host === 'index.docker.io' || host === 'registry-1.docker.io' ? 'docker.io' : host
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -3,6 +3,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Readable } from 'node:stream'
 import { ImageError, systemCode } from '../errors.ts'
 import { secureContextOf, type Trust } from './trust.ts'
+import { messageOf } from '../../../schemas/json.ts'
 
 export type RegistryRequest = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT'
@@ -137,7 +138,7 @@ export function connectionError(error: unknown, url: URL, signal: AbortSignal): 
   if (signal.aborted) return signal.reason
   const code = systemCode(error) ?? ''
   if (error instanceof ImageError || isDiskError(error, code)) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   if (tlsErrorPattern.test(code)) return new ImageError('tls', `${url.host}: ${message} (${code})`, { cause: error })
   return new ImageError('unreachable', `${url.host}: ${message || code}`, { cause: error })
 }

@@ -1,6 +1,4 @@
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { createWriteStream } from 'node:fs'
-import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { pack } from 'tar-stream'
@@ -68,19 +66,10 @@ export function rootBlob(images: readonly BuiltImage[]): Blob {
 }
 
 /**
- * Writes an OCI image layout (image-spec `image-layout.md`) as a folder; what was there is replaced.
+ * Writes an OCI image layout (image-spec `image-layout.md`) as one tar archive: what `ctr images import` and
+ * `skopeo copy oci-archive:` take.
  * @param name full reference under which an importing container runtime files the image
  */
-export async function writeLayoutFolder(folder: string, images: readonly BuiltImage[], name: string): Promise<void> {
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(join(folder, 'blobs/sha256'), { recursive: true })
-  for (const { path, content } of layoutFiles(images, name)) {
-    if (Buffer.isBuffer(content)) await writeFile(join(folder, path), content)
-    else await copyFile(content.file, join(folder, path))
-  }
-}
-
-/** The same as one tar archive: what `ctr images import` and `skopeo copy oci-archive:` take. */
 export async function writeLayoutArchive(file: string, images: readonly BuiltImage[], name: string): Promise<void> {
   const archive = pack()
   const fill = async () => {
