@@ -1,6 +1,7 @@
 /** The conditions of a Skyhook: three by kstatusConditions for machines, and those of the original operator. */
 import { disableKey, pauseKey } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
+import type { SkyhookConditionReason, SkyhookConditionType } from '../schemas/catalogue/conditions.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
@@ -24,7 +25,10 @@ export type ConditionsInput = {
   readonly now: string
 }
 
-type ConditionContent = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
+/** Type and reason are names of the catalogue. */
+type ConditionContent<Type extends SkyhookConditionType = SkyhookConditionType> = Type extends unknown
+  ? Pick<Condition, 'status' | 'message'> & { readonly type: Type; readonly reason: SkyhookConditionReason<Type> }
+  : never
 
 /**
  * All conditions; a time of transition changes only where the status of a condition did. Conditions of others are kept.
@@ -32,7 +36,7 @@ type ConditionContent = Pick<Condition, 'type' | 'status' | 'reason' | 'message'
 export function nextConditions(input: ConditionsInput): readonly Condition[] {
   const { generation, previous, now } = input
   const contents = [...kstatusConditions(input), ...operatorConditions(input)]
-  const types = new Set(contents.map(({ type }) => type))
+  const types = new Set<string>(contents.map(({ type }) => type))
   if (!input.hasPolicy) types.add(`${apiGroup}/DeploymentPolicyNotFound`) // goes with the policy's name
   const others = (previous?.conditions ?? []).filter(({ type }) => !types.has(type))
   const ours = contents.map(({ type, status, reason, message }): Condition => {
@@ -71,7 +75,7 @@ function readyOf({
   finalizer,
   isDeleting,
   isSpecPropagating,
-}: ConditionsInput): Omit<ConditionContent, 'type'> {
+}: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'> {
   const { nodes, complete, specProblem } = counts
   const nodesMessage = `${complete} of ${nodes.length} nodes complete${formatIncompleteNodes(nodes)}`
   if (isDeleting) {
@@ -91,7 +95,7 @@ function readyOf({
   return { status: 'False', reason: readyReason[status], message: nodesMessage }
 }
 
-const readyReason: Record<NodeStatus, string> = {
+const readyReason = {
   complete: 'Complete',
   unknown: 'NodesUnknown',
   in_progress: 'InProgress',
@@ -100,14 +104,14 @@ const readyReason: Record<NodeStatus, string> = {
   waiting: 'Waiting',
   paused: 'Paused',
   disabled: 'Disabled',
-}
+} as const satisfies Record<NodeStatus, SkyhookConditionReason<'Ready'>>
 
 function stalledOf({
   counts,
   status,
   finalizer,
   isDeleting,
-}: ConditionsInput): Pick<ConditionContent, 'reason' | 'message'> | undefined {
+}: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
   if (isDeleting && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
     const annotation = finalizer.blockedBy === 'pause' ? pauseKey : disableKey
     const message = `remove the annotation ${annotation}: packages have to be uninstalled from ${formatNodeNames(finalizer.nodes)}`
@@ -153,7 +157,7 @@ function operatorConditions({ counts, status, previous }: ConditionsInput): Cond
 }
 
 function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undefined): ConditionContent[] {
-  const type = `${apiGroup}/Transition`
+  const type = `${apiGroup}/Transition` as const
   const before = previous?.status
   const last = conditionOf(previous, type)
   if (before === undefined || (before === status && last === undefined)) return [] // the original does not tell the first one
@@ -163,7 +167,7 @@ function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undef
 
 /** The latest package that a node began; where many began since the last write, the last by name. */
 function applyPackageCondition({ nodes }: Counts, previous: SkyhookStatus | undefined): ConditionContent[] {
-  const type = `${apiGroup}/ApplyPackage`
+  const type = `${apiGroup}/ApplyPackage` as const
   const messages = nodes.flatMap(({ name, entries }) => {
     const before = previous?.nodeState?.[name]
     if (before === undefined && previous?.nodeStateTruncated === true) return [] // whether it is new, nobody knows

@@ -1,4 +1,6 @@
 import type { EventInput } from '../kube/events.ts'
+import type { SkyhookConditionReason } from '../schemas/catalogue/conditions.ts'
+import { eventTypeOf, type SkyhookEventReason } from '../schemas/catalogue/events.ts'
 import { isReportedOn } from '../schemas/catalogue/reasons.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
@@ -7,23 +9,29 @@ import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 
 export type SkyhookEvent = Pick<EventInput, 'type' | 'reason' | 'message'>
 
+const skyhookEvent = (reason: SkyhookEventReason, message: string): SkyhookEvent => ({
+  type: eventTypeOf(reason),
+  reason,
+  message,
+})
+
 /** What was told of a Skyhook already: keys of problems that have not gone away since. */
 export type ReportedProblems = ReadonlySet<string>
 
 const maxNewProblems = 5
+const agentNotReady: SkyhookEventReason = 'AgentNotReady'
 
 /** Events for what turned between two statuses that were written one after the other. */
 export function transitionEvents(before: SkyhookStatus | undefined, after: SkyhookStatus): SkyhookEvent[] {
   const events: SkyhookEvent[] = []
   const [was, is] = [conditionOf(before, 'Ready'), conditionOf(after, 'Ready')]
-  if (is?.status === 'True' && was?.status !== 'True')
-    events.push({ type: 'Normal', reason: 'Complete', message: is.message })
+  if (is?.status === 'True' && was?.status !== 'True') events.push(skyhookEvent('Complete', is.message))
   if (was?.status === 'True' && is?.status === 'False' && is.reason !== 'SpecChanged' && is.reason !== 'Deleting') {
-    events.push({ type: 'Normal', reason: 'Incomplete', message: is.message })
+    events.push(skyhookEvent('Incomplete', is.message))
   }
   const [wasStalled, stalled] = [conditionOf(before, 'Stalled'), conditionOf(after, 'Stalled')]
   if (stalled?.status === 'True' && (wasStalled?.status !== 'True' || wasStalled.reason !== stalled.reason)) {
-    events.push({ type: 'Warning', reason: stalled.reason, message: stalled.message })
+    events.push(skyhookEvent(stalled.reason as SkyhookConditionReason<'Stalled'>, stalled.message))
   }
   return events
 }
@@ -38,7 +46,7 @@ export function problemEvents(
 ): { readonly events: readonly SkyhookEvent[]; readonly problems: ReportedProblems } {
   const groups = new Map<string, { reason: string; message: string; names: string[] }>()
   for (const { name, agent, reason } of nodes) {
-    const problem = agent === 'silent' ? { reason: 'AgentNotReady', message: 'no Ready agent for ten minutes' } : reason
+    const problem = agent === 'silent' ? { reason: agentNotReady, message: 'no Ready agent for ten minutes' } : reason
     if (problem === undefined || !isReportedOn('Skyhook', problem.reason)) continue
     const key = `${problem.reason}: ${problem.message}`
     const group = groups.get(key) ?? { ...problem, names: [] }
@@ -61,5 +69,5 @@ export function problemEvents(
 export function skippedNodeEvents(plan: FinalizerPlan): SkyhookEvent[] {
   if (plan.action !== 'remove' || plan.skipped.length === 0) return []
   const message = `deleted without uninstalling from ${formatNodeNames(plan.skipped)}: no Ready agent there for ten minutes`
-  return [{ type: 'Warning', reason: 'UninstallSkipped', message }]
+  return [skyhookEvent('UninstallSkipped', message)]
 }

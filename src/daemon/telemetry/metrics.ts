@@ -2,9 +2,10 @@ import Counter from '@prometheus-io/client/lib/counter.js'
 import Gauge from '@prometheus-io/client/lib/gauge.js'
 import Histogram from '@prometheus-io/client/lib/histogram.js'
 import Registry from '@prometheus-io/client/lib/registry.js'
+import { metrics, type LabelsOf, type MetricName, type MetricNameOf } from '../../schemas/catalogue/metrics.ts'
 import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 
-/** The agent's own series (docs/usage/metrics.md). Labels come from closed sets: no package, Skyhook or node is one. */
+/** The agent's own series, as the catalogue describes them. */
 export type Metrics = {
   readonly registry: Registry
   apiRequest(verb: string, code: number, count?: number): void
@@ -24,60 +25,21 @@ export type MetricSources = {
 
 export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry()
-  const registers = [registry]
-  const requests = new Counter({
-    name: 'skyhookd_api_requests_total',
-    help: 'Requests to the API server by verb and answer; code 0 = no answer',
-    labelNames: ['verb', 'code'],
-    registers,
-  })
-  const steps = new Histogram({
-    name: 'skyhookd_step_duration_seconds',
-    help: 'Time that steps of packages took',
-    labelNames: ['stage', 'result'],
-    buckets: [0.1, 1, 5, 30, 120, 600, 3600],
-    registers,
-  })
-  const slotHolds = new Histogram({
-    name: 'skyhookd_slot_hold_duration_seconds',
-    help: 'Time that this node held a slot, by the phase it ended in',
-    labelNames: ['phase'],
-    buckets: [0.5, 1, 5, 30, 120, 600, 3600],
-    registers,
-  })
-  const slotWaits = new Histogram({
-    name: 'skyhookd_slot_wait_duration_seconds',
-    help: 'Time from the first asking for a slot to its grant',
-    buckets: [0.1, 1, 5, 30, 120, 600, 3600],
-    registers,
-  })
-  new Gauge({ name: 'skyhookd_build_info', help: 'Version of the agent', labelNames: ['version'], registers }).set(
-    { version: sources.version },
-    1,
-  )
-  gauge(registry, 'skyhookd_slots', 'Slots that this node holds', ['slot_kind', 'phase'], () =>
-    sources.slots().map(({ phase, kind }) => [{ slot_kind: kind, phase }, 1]),
-  )
-  gauge(registry, 'skyhookd_reason_age_seconds', 'Age of the oldest present reason of each kind', ['reason'], () =>
-    [...sources.reasons()].map(([reason, seconds]) => [{ reason }, seconds]),
-  )
-  gauge(
-    registry,
-    'skyhookd_package_requests',
-    'Packages of this host that want a run of config, or say that they need an interrupt',
-    ['kind'],
-    () => [...sources.packageRequests()].map(([kind, count]) => [{ kind }, count]),
-  )
-  gauge(
-    registry,
-    'skyhookd_reflector_age_seconds',
-    'Time since the API server last proved that a watched collection is up to date',
-    ['kind'],
-    () => [...sources.reflectorAges()].map(([kind, seconds]) => [{ kind }, seconds]),
-  )
-  gauge(registry, 'skyhookd_census_leader', '1 on the agent that counts for the cluster', [], () => [
-    [{}, sources.isCensusLeader() ? 1 : 0],
-  ])
+  const requests = new Counter(optionsOf('skyhookd_api_requests_total', registry))
+  const histogram = (name: MetricNameOf<'histogram'>): Histogram<string> =>
+    new Histogram({ ...optionsOf(name, registry), buckets: [...metrics[name].buckets] })
+  const steps = histogram('skyhookd_step_duration_seconds')
+  const slotHolds = histogram('skyhookd_slot_hold_duration_seconds')
+  const slotWaits = histogram('skyhookd_slot_wait_duration_seconds')
+  const gauges: { readonly [Name in MetricNameOf<'gauge'>]: () => readonly (readonly [LabelsOf<Name>, number])[] } = {
+    skyhookd_build_info: () => [[{ version: sources.version }, 1]],
+    skyhookd_slots: () => sources.slots().map(({ phase, kind }) => [{ slot_kind: kind, phase }, 1]),
+    skyhookd_reason_age_seconds: () => [...sources.reasons()].map(([reason, seconds]) => [{ reason }, seconds]),
+    skyhookd_package_requests: () => [...sources.packageRequests()].map(([kind, count]) => [{ kind }, count]),
+    skyhookd_reflector_age_seconds: () => [...sources.reflectorAges()].map(([kind, seconds]) => [{ kind }, seconds]),
+    skyhookd_census_leader: () => [[{}, sources.isCensusLeader() ? 1 : 0]],
+  }
+  for (const [name, samples] of Object.entries(gauges)) registerGauge(name as keyof typeof gauges, samples, registry)
   return {
     registry,
     apiRequest: (verb, code, count = 1) => requests.inc({ verb, code: String(code) }, count),
@@ -87,23 +49,22 @@ export function createMetrics(sources: MetricSources): Metrics {
   }
 }
 
-/** A gauge whose values are asked for when it is scraped. */
-function gauge(
+function optionsOf(name: MetricName, registry: Registry) {
+  const { help, labels } = metrics[name]
+  return { name, help, labelNames: Object.keys(labels), registers: [registry] }
+}
+
+/** A gauge whose values are read when it is scraped. */
+function registerGauge(
+  name: MetricNameOf<'gauge'>,
+  samples: () => readonly (readonly [Readonly<Record<string, string>>, number])[],
   registry: Registry,
-  name: string,
-  help: string,
-  labelNames: string[],
-  values: () => (readonly [Record<string, string>, number])[],
 ): void {
   const series = new Gauge({
-    name,
-    help,
-    labelNames,
-    registers: [],
+    ...optionsOf(name, registry),
     collect() {
-      this.reset()
-      for (const [labels, value] of values()) this.inc(labels, value)
+      series.reset()
+      for (const [labels, value] of samples()) series.inc(labels, value)
     },
   })
-  registry.registerMetric(series)
 }

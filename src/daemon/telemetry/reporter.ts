@@ -1,5 +1,6 @@
 import type { EventRecorder, EventTarget } from '../../kube/events.ts'
 import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'
+import { eventTypeOf, type NodeEventReason } from '../../schemas/catalogue/events.ts'
 import { isReportedOn, reasonReportDelayMs } from '../../schemas/catalogue/reasons.ts'
 import type { Log } from './log.ts'
 
@@ -18,30 +19,29 @@ export function createEventReporter(
   findCordoner: () => Promise<string | undefined>,
 ): EventReporter {
   const reportedReasons = new Map<string, string>()
+  const record = (reason: NodeEventReason, message: string): void =>
+    recorder.record({ regarding: node, type: eventTypeOf(reason), reason, message })
 
   function reportEvent(event: StageEvent): void {
     const { type: _, skyhook, ...fields } = event
     // `message` is the key of the line's own words: two keys of one name, and each reader takes another
     const line =
       'message' in fields ? { skyhook, ...fields, message: undefined, detail: fields.message } : { skyhook, ...fields }
-    const record = (kind: 'Normal' | 'Warning', reason: string, message: string): void =>
-      recorder.record({ regarding: node, type: kind, reason, message })
     switch (event.type) {
       case 'began':
         log.info(line, 'work on this node began')
-        return record('Normal', 'SkyhookStarted', `Skyhook ${skyhook} begins on this node`)
+        return record('SkyhookStarted', `Skyhook ${skyhook} begins on this node`)
       case 'completed':
         log.info(line, 'complete on this node')
-        return record('Normal', 'SkyhookCompleted', `Skyhook ${skyhook} is complete on this node`)
+        return record('SkyhookCompleted', `Skyhook ${skyhook} is complete on this node`)
       case 'stageCompleted':
         return log.info(line, 'stage completed')
       case 'stageFailed':
         log.warn(line, 'stage failed')
-        return record('Warning', event.reason, `Skyhook ${skyhook}, package ${event.package}: ${event.message}`)
+        return record(event.reason, `Skyhook ${skyhook}, package ${event.package}: ${event.message}`)
       case 'stepUnknown':
         log.warn(line, 'outcome of a step is unknown, it is repeated')
         return record(
-          'Warning',
           'StepOutcomeUnknown',
           `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); it is repeated`,
         )
@@ -49,58 +49,52 @@ export function createEventReporter(
         return log.info(line, 'stage starts over from a changed spec')
       case 'interrupted':
         log.info(line, 'interrupt done')
-        return record('Normal', 'InterruptCompleted', `Skyhook ${skyhook}: ${event.interrupt}`)
+        return record('InterruptCompleted', `Skyhook ${skyhook}: ${event.interrupt}`)
       case 'interruptRequired':
         log.info(line, 'the package needs its interrupt')
         return record(
-          'Normal',
           'InterruptRequired',
           `Skyhook ${skyhook}, package ${event.package} needs its interrupt: ${event.message}`,
         )
       case 'cordonChangedExternally':
         log.warn(line, 'somebody else changed the cordon while we hold it')
         if (!event.unschedulable)
-          return record('Warning', 'CordonChanged', `somebody uncordoned the node while Skyhook ${skyhook} holds it`) // nobody records who
+          return record('CordonChanged', `somebody uncordoned the node while Skyhook ${skyhook} holds it`) // nobody records who
         return void findCordoner().then((manager) =>
           record(
-            'Warning',
             'CordonChanged',
             `the node was cordoned by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`,
           ),
         )
       case 'reset':
         log.info(line, 'reset by removal of the annotation, starting over')
-        return record('Normal', 'SkyhookReset', `Skyhook ${skyhook} was reset on this node and starts over`)
+        return record('SkyhookReset', `Skyhook ${skyhook} was reset on this node and starts over`)
       case 'edited':
         log.info(line, 'package restarts after an edit of the annotation')
         return record(
-          'Normal',
           'PackageRerun',
           `Skyhook ${skyhook}, package ${event.package}: restarts after an edit of the annotation`,
         )
       case 'editIgnored':
         log.warn(line, 'edit of the annotation ignored')
-        return record('Warning', 'EditIgnored', `Skyhook ${skyhook}: ${event.message}`)
+        return record('EditIgnored', `Skyhook ${skyhook}: ${event.message}`)
       case 'republished':
         return log.info(line, 'state published again')
       case 'startedOver':
         log.warn(line, 'the host has no journal of what the Node shows: starting over')
         return record(
-          'Warning',
           'HostStateLost',
           `Skyhook ${skyhook}: this host remembers nothing of what the Node shows; starting over`,
         )
       case 'adopted':
         log.info(line, 'work of the original operator adopted')
         return record(
-          'Normal',
           'OperatorWorkAdopted',
           `Skyhook ${skyhook}: the work of the original operator on this node was adopted`,
         )
       case 'rebootNotRepeated':
         log.info(line, 'reboot not repeated: the host booted for this spec before its disk was lost')
         return record(
-          'Normal',
           'RebootSkipped',
           `Skyhook ${skyhook}: this host was rebooted for the present spec before; it is not rebooted again`,
         )
@@ -120,7 +114,7 @@ export function createEventReporter(
       else {
         log.info({ skyhook, reason, detail: message }, 'not complete')
         if (reason !== 'StepFailed' && reason !== 'CheckFailed') {
-          recorder.record({ regarding: node, type: 'Warning', reason, message: `Skyhook ${skyhook}: ${message}` })
+          record(reason, `Skyhook ${skyhook}: ${message}`)
         }
       }
     }

@@ -134,8 +134,8 @@ export const reasons = {
     section: 'failing',
     status: 'erroring',
     eventOn: ['Node', 'Skyhook'],
-    meaning: 'logind refused to reboot, for example because of an inhibitor lock.',
-    remedy: 'Run `systemd-inhibit --list` on the host and end the program that holds the lock.',
+    meaning: 'logind refused to reboot, or the host did not reboot in time. The annotation says `StepFailed` for it.',
+    remedy: 'Run `systemd-inhibit --list` on the host: a program may hold an inhibitor lock.',
   },
   RebootLoop: {
     section: 'failing',

@@ -3,7 +3,7 @@ import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../../sc
 import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
 import type { PackageResources, PackageSpec, StageName, SlotPhase } from '../../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
-import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import type { OwnSlot, SkyhookView } from './snapshot.ts'
 import type { Pod, PodWatch } from './pods.ts'
 
@@ -155,7 +155,7 @@ export type StageEvent = { readonly skyhook: string } & (
       readonly type: 'stageFailed'
       readonly package: string
       readonly stage: StageName
-      readonly reason: string
+      readonly reason: ReasonName
       readonly message: string
       readonly failures: number
     }

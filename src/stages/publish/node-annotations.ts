@@ -1,5 +1,6 @@
 import type { Companion, NodeStateEntry } from '../../schemas/annotations.ts'
 import * as keys from '../../schemas/annotations.ts'
+import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
 import type { NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SkyhookSpec } from '../../schemas/skyhook.ts'
@@ -172,24 +173,29 @@ function parseReason(text: string | undefined): { reason?: unknown; message?: un
 
 function conditions(name: string, status: NodeStatus, nowMs: number): NodeCondition[] {
   const at = new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z')
-  const times = { lastHeartbeatTime: at, lastTransitionTime: at }
+  const condition = (type: string, isTrue: boolean, reason: NodeConditionReason, message: string): NodeCondition => ({
+    type,
+    status: isTrue ? 'True' : 'False',
+    reason,
+    message,
+    lastHeartbeatTime: at,
+    lastTransitionTime: at,
+  })
   const isComplete = status === 'complete'
   const isErroring = status === 'erroring'
   return [
-    {
-      type: keys.notReadyCondition(name),
-      status: isComplete ? 'False' : 'True',
-      reason: isComplete ? 'Complete' : 'Incomplete',
-      message: `Skyhook ${name} Ready`,
-      ...times,
-    },
-    {
-      type: keys.erroringCondition(name),
-      status: isErroring ? 'True' : 'False',
-      reason: isErroring ? 'Package(s) Erroring or Unknown' : 'Not Erroring',
-      message: `Package Erroring or Unknown for ${name}`,
-      ...times,
-    },
+    condition(
+      keys.notReadyCondition(name),
+      !isComplete,
+      isComplete ? 'Complete' : 'Incomplete',
+      `Skyhook ${name} Ready`,
+    ),
+    condition(
+      keys.erroringCondition(name),
+      isErroring,
+      isErroring ? 'Package(s) Erroring or Unknown' : 'Not Erroring',
+      `Package Erroring or Unknown for ${name}`,
+    ),
   ]
 }
 

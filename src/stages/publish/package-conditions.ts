@@ -1,5 +1,6 @@
 import { erroringCondition, notReadyCondition, packageCondition } from '../../schemas/annotations.ts'
 import type { SkyhookRecord } from '../../schemas/journal.ts'
+import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
 import type { NodeCondition } from '../../schemas/kubernetes.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -69,7 +70,7 @@ export const isConditionOfSkyhook = (type: string, skyhook: string): boolean =>
 function formatCondition(
   found: StatusReadResult,
   bootId: string,
-): Pick<NodeCondition, 'status' | 'reason' | 'message'> {
+): Pick<NodeCondition, 'status' | 'message'> & { readonly reason: NodeConditionReason } {
   if (found.state === 'unusable') return { status: 'Unknown', reason: 'StatusInvalid', message: found.why }
   const { message, requests } = found.status
   if (found.status.bootId !== bootId) return { status: 'Unknown', reason: 'StaleSinceBoot', message }

@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+import { slotKinds } from '../../lease/names.ts'
+import { metrics as catalogue } from '../../schemas/catalogue/metrics.ts'
+import { createMetrics, type MetricSources } from './metrics.ts'
+
+const sources: MetricSources = {
+  version: '1.2.3',
+  slots: () => [{ phase: 'draining', kind: 'slot' }],
+  reasons: () => new Map([['StepFailed', 61]]),
+  packageRequests: () =>
+    new Map([
+      ['run', 2],
+      ['interrupt', 0],
+    ]),
+  isCensusLeader: () => true,
+  reflectorAges: () => new Map([['nodes', 1.5]]),
+}
+
+test('the registry holds exactly the series of the catalogue, with their type, help and labels', () => {
+  const { registry } = createMetrics(sources)
+  const registered = registry.getMetricsAsArray() as unknown as readonly {
+    readonly name: string
+    readonly help: string
+    readonly labelNames: readonly string[]
+    readonly constructor: { readonly name: string }
+  }[]
+  expect(
+    Object.fromEntries(
+      registered.map(({ name, help, labelNames, constructor }) => [
+        name,
+        { type: constructor.name.toLowerCase(), help, labelNames: labelNames.filter((label) => label !== 'le') },
+      ]),
+    ),
+  ).toEqual(
+    Object.fromEntries(
+      Object.entries(catalogue).map(([name, { type, help, labels }]) => [
+        name,
+        { type, help, labelNames: Object.keys(labels) },
+      ]),
+    ),
+  )
+})
+
+test('gauges show what their sources say when they are scraped', async () => {
+  const text = await createMetrics(sources).registry.metrics()
+  for (const line of [
+    'skyhookd_build_info{version="1.2.3"} 1',
+    'skyhookd_slots{slot_kind="slot",phase="draining"} 1',
+    'skyhookd_reason_age_seconds{reason="StepFailed"} 61',
+    'skyhookd_package_requests{kind="run"} 2',
+    'skyhookd_package_requests{kind="interrupt"} 0',
+    'skyhookd_census_leader 1',
+    'skyhookd_reflector_age_seconds{kind="nodes"} 1.5',
+  ])
+    expect(text.split('\n')).toContain(line)
+})
+
+test('a second scrape does not add to the values of the first', async () => {
+  const { registry } = createMetrics(sources)
+  await registry.metrics()
+  expect(await registry.metrics()).toContain('skyhookd_package_requests{kind="run"} 2\n')
+})
+
+test('counters and histograms take what the agent observes', async () => {
+  const metrics = createMetrics(sources)
+  metrics.apiRequest('GET', 200)
+  metrics.apiRequest('GET', 200, 4)
+  metrics.stepEnded('apply', 'ok', 3)
+  metrics.slotHeld('working', 40)
+  metrics.slotWaited(0.05)
+  const text = await metrics.registry.metrics()
+  expect(text).toContain('skyhookd_api_requests_total{verb="GET",code="200"} 5\n')
+  expect(text).toContain('skyhookd_step_duration_seconds_bucket{le="5",stage="apply",result="ok"} 1\n')
+  expect(text).toContain('skyhookd_step_duration_seconds_bucket{le="1",stage="apply",result="ok"} 0\n')
+  expect(text).toContain('skyhookd_slot_hold_duration_seconds_sum{phase="working"} 40\n')
+  expect(text).toContain('skyhookd_slot_wait_duration_seconds_count 1\n')
+})
+
+test('the label slot_kind knows every kind of slot', () => {
+  expect(catalogue.skyhookd_slots.labels.slot_kind).toEqual([...slotKinds, 'other'])
+})

@@ -1,0 +1,123 @@
+/** Every condition of Nodes and Skyhooks. `node build/reference-docs.ts` writes docs/usage/conditions.md from it. */
+type ConditionRow = {
+  /** Who invented it: the Skyhook operator's stay as other tools know them. */
+  readonly origin: 'operator' | 'skyhookd'
+  readonly meaning: string
+  /** Status and meaning of each reason. */
+  readonly reasons: Readonly<Record<string, readonly ['True' | 'False' | 'Unknown' | 'True or False', string]>>
+}
+
+/** By type, with placeholders for names; schemas/annotations.ts builds the types. */
+export const nodeConditions = {
+  'skyhook.nvidia.com/<skyhook>/NotReady': {
+    origin: 'operator',
+    meaning: 'Whether the node still has work to do for the Skyhook.',
+    reasons: {
+      Complete: ['False', 'All packages are complete.'],
+      Incomplete: ['True', 'Some package is not complete; see the [reason](reasons.md).'],
+    },
+  },
+  'skyhook.nvidia.com/<skyhook>/Erroring': {
+    origin: 'operator',
+    meaning: 'Whether a package of the Skyhook fails on the node.',
+    reasons: {
+      'Package(s) Erroring or Unknown': ['True', 'The status of the node is `erroring`; see the [reason](reasons.md).'],
+      'Not Erroring': ['False', 'No package fails.'],
+    },
+  },
+  'skyhook.nvidia.com/<skyhook>/<package>': {
+    origin: 'skyhookd',
+    meaning: 'What the [status file](skyhook.md#what-packages-say-about-themselves) of a package says.',
+    reasons: {
+      InterruptRequired: ['True', 'The package needs its interrupt.'],
+      RunRequested: ['True', 'The package requests a run of config.'],
+      NoActionRequired: ['False', 'The package requests nothing.'],
+      StaleSinceBoot: ['Unknown', 'The host has booted since the package wrote its status file.'],
+      StatusInvalid: ['Unknown', 'The agent cannot use the status file; the message says why.'],
+    },
+  },
+} as const satisfies Record<string, ConditionRow>
+
+/** `Ready`, `Reconciling` and `Stalled` follow kstatus, so that `kubectl wait` and GitOps tools understand them. */
+export const skyhookConditions = {
+  Ready: {
+    origin: 'skyhookd',
+    meaning: 'True when all selected nodes are complete for the current spec.',
+    reasons: {
+      Complete: ['True', 'All selected nodes are complete.'],
+      NoNodesSelected: ['True', '`spec.nodeSelectors` matches no node.'],
+      InProgress: ['False', 'At least one node is in progress.'],
+      Waiting: ['False', 'Nodes wait, for example for a slot; none is in progress, failing or blocked.'],
+      NodesErroring: ['False', 'A package fails on at least one node, and no node is in progress.'],
+      NodesBlocked: ['False', 'A setting keeps at least one node out; none is in progress or failing.'],
+      Paused: ['False', 'The Skyhook is paused.'],
+      Disabled: ['False', 'The Skyhook is disabled.'],
+      InvalidSpec: ['False', 'The spec has an error; the message has the path.'],
+      SpecChanged: ['False', 'The spec changed a moment ago, and nodes may not have observed it yet.'],
+      Deleting: ['False', 'The Skyhook is being deleted; the message names the nodes that still uninstall.'],
+      NodesUnknown: ['Unknown', 'The agents of all incomplete nodes do not answer.'],
+    },
+  },
+  Reconciling: {
+    origin: 'skyhookd',
+    meaning: 'True while work continues by itself. Its reason is that of `Ready`, or one of these two.',
+    reasons: {
+      Complete: ['False', 'Nothing is left to do.'],
+      Stalled: ['False', 'Nothing continues; see `Stalled`.'],
+    },
+  },
+  Stalled: {
+    origin: 'skyhookd',
+    meaning: 'True when someone has to act, or when the agents can only retry.',
+    reasons: {
+      NotStalled: ['False', 'Work continues or is complete.'],
+      NodesErroring: ['True', 'A package fails; the message has nodes and [reasons](reasons.md).'],
+      NodesBlocked: ['True', 'A setting keeps nodes out; the message has nodes and [reasons](reasons.md).'],
+      InvalidSpec: ['True', 'The spec has an error; correct it at the path in the message.'],
+      DeletionBlocked: ['True', 'The annotation `pause` or `disable` prevents the uninstall; remove it.'],
+    },
+  },
+  'skyhook.nvidia.com/Transition': {
+    origin: 'operator',
+    meaning: 'The last change of `.status.status`. The reason is the new status.',
+    reasons: {
+      complete: ['True', 'All selected nodes are complete.'],
+      in_progress: ['False', 'At least one node is in progress.'],
+      erroring: ['False', 'A package fails on at least one node, and no node is in progress.'],
+      blocked: ['False', 'A setting keeps at least one node out; none is in progress or failing.'],
+      waiting: ['False', 'Nodes wait; none is in progress, failing or blocked.'],
+      paused: ['False', 'The Skyhook is paused.'],
+      disabled: ['False', 'The Skyhook is disabled.'],
+      unknown: ['False', 'The agents of all incomplete nodes do not answer.'],
+    },
+  },
+  'skyhook.nvidia.com/ApplyPackage': {
+    origin: 'operator',
+    meaning: 'The last package that started on a node.',
+    reasons: { ApplyPackage: ['True', 'The message names package and node.'] },
+  },
+  'skyhook.nvidia.com/TaintNotTolerable': {
+    origin: 'operator',
+    meaning: 'Whether nodes have taints that the Skyhook does not tolerate.',
+    reasons: { TaintNotTolerable: ['True or False', 'The message names the nodes.'] },
+  },
+  'skyhook.nvidia.com/NodesIgnored': {
+    origin: 'operator',
+    meaning: 'Whether nodes have the label `skyhook.nvidia.com/ignore`.',
+    reasons: { NodesIgnored: ['True or False', 'The message names the nodes.'] },
+  },
+} as const satisfies Record<string, ConditionRow>
+
+type NodeConditions = typeof nodeConditions
+type SkyhookConditions = typeof skyhookConditions
+export type SkyhookConditionType = keyof SkyhookConditions
+
+/** Reasons of all conditions of Nodes. */
+export type NodeConditionReason = {
+  [Type in keyof NodeConditions]: keyof NodeConditions[Type]['reasons']
+}[keyof NodeConditions]
+
+/** Reasons of a Skyhook's condition. */
+export type SkyhookConditionReason<Type extends SkyhookConditionType> =
+  | keyof SkyhookConditions[Type]['reasons']
+  | (Type extends 'Reconciling' ? keyof SkyhookConditions['Ready']['reasons'] : never)

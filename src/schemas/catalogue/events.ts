@@ -1,0 +1,101 @@
+/** Every Kubernetes Event of agent and census. `node build/reference-docs.ts` writes docs/usage/events.md from it. */
+import type { SkyhookConditionReason } from './conditions.ts'
+import type { ReasonName } from './reasons.ts'
+
+type EventRow = {
+  readonly type: 'Normal' | 'Warning'
+  readonly meaning: string
+  /** Absent where nothing has to be done. */
+  readonly remedy?: string
+}
+
+/** Events on a Node, written by its agent; reasons that are reported there are Warnings beside them. */
+export const nodeEvents = {
+  SkyhookStarted: { type: 'Normal', meaning: 'The Skyhook started its work on this node.' },
+  SkyhookCompleted: { type: 'Normal', meaning: 'All packages of the Skyhook are complete on this node.' },
+  SkyhookReset: {
+    type: 'Normal',
+    meaning: 'Someone removed the annotation `nodeState_<skyhook>`; all packages run again.',
+  },
+  PackageRerun: {
+    type: 'Normal',
+    meaning: 'Someone edited the annotation `nodeState_<skyhook>`; the package runs again.',
+  },
+  EditIgnored: {
+    type: 'Warning',
+    meaning: 'Someone edited the annotation `nodeState_<skyhook>` in a way that the agent cannot follow.',
+    remedy: 'Read the message. To run a package again, remove its entry; to run all of them, remove the annotation.',
+  },
+  InterruptCompleted: { type: 'Normal', meaning: 'The interrupt (reboot, service restarts, …) is done.' },
+  InterruptRequired: {
+    type: 'Normal',
+    meaning: 'A package with `when: required` reported that it needs its interrupt; the node drains for it.',
+  },
+  RebootSkipped: {
+    type: 'Normal',
+    meaning: 'The host lost its disk after it had rebooted for this spec; it does not reboot again.',
+  },
+  StepOutcomeUnknown: {
+    type: 'Warning',
+    meaning: 'Nothing recorded how a step ended, for example after a power cut. The agent repeats the step.',
+    remedy: 'Check that the step can be repeated safely.',
+  },
+  CordonChanged: {
+    type: 'Warning',
+    meaning: 'Someone else cordoned or uncordoned the node while the Skyhook holds it.',
+    remedy: 'To keep the node cordoned afterwards, annotate it with `skyhook.nvidia.com/keep-cordoned=true`.',
+  },
+  HostStateLost: {
+    type: 'Warning',
+    meaning: 'The host has no journal of the work that the Node shows. All packages run again.',
+    remedy: 'Find out whether the disk was replaced or wiped.',
+  },
+  OperatorWorkAdopted: {
+    type: 'Normal',
+    meaning: 'The agent adopted the finished work of the Skyhook operator on this node.',
+  },
+} as const satisfies Record<string, EventRow>
+
+/** Events on a Skyhook, written by the census; it summarizes there what many nodes report. */
+export const skyhookEvents = {
+  Complete: { type: 'Normal', meaning: 'The condition `Ready` became True: all selected nodes are complete.' },
+  Incomplete: {
+    type: 'Normal',
+    meaning: 'The condition `Ready` became False without an edit of the Skyhook, for example because a node joined.',
+  },
+  NodesErroring: {
+    type: 'Warning',
+    meaning: 'A package fails on at least one node. The agents retry by themselves.',
+    remedy: 'Look at the [reasons](reasons.md) in the message.',
+  },
+  NodesBlocked: {
+    type: 'Warning',
+    meaning: 'A setting keeps at least one node out, and no package fails.',
+    remedy: 'Look at the [reasons](reasons.md) in the message.',
+  },
+  DeletionBlocked: {
+    type: 'Warning',
+    meaning: 'The Skyhook is being deleted, and the annotation `pause` or `disable` prevents the uninstall.',
+    remedy: 'Remove the annotation.',
+  },
+  AgentNotReady: {
+    type: 'Warning',
+    meaning: 'The named nodes have had no Ready agent for ten minutes; what they last reported may be outdated.',
+    remedy: 'Look at these nodes and their agent pods.',
+  },
+  UninstallSkipped: {
+    type: 'Warning',
+    meaning:
+      'The Skyhook was deleted while the named nodes had no Ready agent. Its packages are still installed there.',
+    remedy: 'Remove the packages by hand, or discard the nodes.',
+  },
+} as const satisfies Record<string, EventRow>
+
+export type NodeEventReason = keyof typeof nodeEvents | ReasonName
+export type SkyhookEventReason = keyof typeof skyhookEvents | SkyhookConditionReason<'Stalled'>
+
+/** Reasons of nodes are all Warnings: the harmless ones are not reported. */
+export function eventTypeOf(reason: string): 'Normal' | 'Warning' {
+  const rows: Readonly<Record<string, EventRow>> = { ...nodeEvents, ...skyhookEvents }
+  return rows[reason]?.type ?? 'Warning'
+}

@@ -1,0 +1,89 @@
+/** Every series that an agent serves. `node build/reference-docs.ts` writes docs/usage/metrics.md from it. */
+import { checkOf, stagesWithSteps } from '../package-config.ts'
+import type { SlotPhase } from '../skyhook.ts'
+import { reasons } from './reasons.ts'
+
+type MetricRow = {
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  /** Values of each label, all of them or in words. Sets are closed: no package, Skyhook or node is a label. */
+  readonly labels: Readonly<Record<string, readonly string[] | string>>
+  /** Upper bounds of a histogram's buckets, in seconds. */
+  readonly buckets?: readonly number[]
+}
+
+const slotPhases = [
+  'cordoning',
+  'protected-pods',
+  'draining',
+  'working',
+  'interrupting',
+  'rebooting',
+  'failed',
+] as const satisfies readonly SlotPhase[]
+
+export const metrics = {
+  skyhookd_build_info: {
+    type: 'gauge',
+    help: 'Version of the agent; the value is always 1.',
+    labels: { version: 'the version' },
+  },
+  skyhookd_slots: {
+    type: 'gauge',
+    help: 'Slots that this node holds. The sum over the fleet is the number of nodes at work.',
+    labels: { slot_kind: ['slot', 'unlimited', 'recovery', 'bootstrap', 'control-plane', 'other'], phase: slotPhases },
+  },
+  skyhookd_slot_wait_duration_seconds: {
+    type: 'histogram',
+    help: 'Time from the first request for a slot to its grant.',
+    labels: {},
+    buckets: [0.1, 1, 5, 30, 120, 600, 3600],
+  },
+  skyhookd_slot_hold_duration_seconds: {
+    type: 'histogram',
+    help: 'Time that this node held a slot, by its last phase.',
+    labels: { phase: slotPhases },
+    buckets: [0.5, 1, 5, 30, 120, 600, 3600],
+  },
+  skyhookd_step_duration_seconds: {
+    type: 'histogram',
+    help: 'Duration of package steps, by mode (`stage`) and result.',
+    labels: {
+      stage: stagesWithSteps.flatMap((stage) => [stage, checkOf(stage)]),
+      result: ['ok', 'failed', 'skipped'],
+    },
+    buckets: [0.1, 1, 5, 30, 120, 600, 3600],
+  },
+  skyhookd_reason_age_seconds: {
+    type: 'gauge',
+    help: 'Age of the oldest current reason of each kind; absent when there is none.',
+    labels: { reason: Object.keys(reasons) },
+  },
+  skyhookd_package_requests: {
+    type: 'gauge',
+    help: 'Packages whose status file requests a run of config or an interrupt.',
+    labels: { kind: ['run', 'interrupt'] },
+  },
+  skyhookd_census_leader: {
+    type: 'gauge',
+    help: '1 on the agent that counts for the cluster, else 0.',
+    labels: {},
+  },
+  skyhookd_reflector_age_seconds: {
+    type: 'gauge',
+    help: 'Time since the API server last confirmed that a watched collection is up to date.',
+    labels: { kind: ['nodes', 'skyhooks'] },
+  },
+  skyhookd_api_requests_total: {
+    type: 'counter',
+    help: 'Requests to the API server; code 0 means no answer.',
+    labels: { verb: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'WATCH'], code: 'the HTTP status code' },
+  },
+} as const satisfies Record<string, MetricRow>
+
+export type MetricName = keyof typeof metrics
+/** Names of all series of a type. */
+export type MetricNameOf<Type extends MetricRow['type']> = {
+  [Name in MetricName]: (typeof metrics)[Name]['type'] extends Type ? Name : never
+}[MetricName]
+export type LabelsOf<Name extends MetricName> = Readonly<Record<keyof (typeof metrics)[Name]['labels'], string>>
