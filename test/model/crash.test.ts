@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
-import type { StageEvent } from '../../src/stages/model/plan.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
-import { Invariants } from './invariants.ts'
-import { FaultyNode } from './faulty-node.ts'
+import { WatchedNode } from './invariants/index.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
 /**
@@ -57,15 +55,7 @@ type RunResult = {
 }
 
 function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[], crash?: Crash): RunResult {
-  const events: StageEvent[] = []
-  const invariants = new Invariants(decideUnderTest)
-  const recording: Decide = (snapshot, reasons) => {
-    const plan = decideUnderTest(snapshot, reasons)
-    events.push(...plan.events)
-    return plan
-  }
-  const node = new FaultyNode(recording, invariants)
-  invariants.node = node
+  const node = new WatchedNode(decideUnderTest)
   node.requiringPackages.add('required')
   let turns = 0
   for (const spec of specs) {
@@ -84,9 +74,9 @@ function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[],
       [],
       false,
     ])
-    invariants.isComplete('s', spec)
+    node.assertComplete('s', spec)
   }
-  const unknown = events.filter(({ type }) => type === 'stepUnknown').length
+  const unknown = node.events.filter(({ type }) => type === 'stepUnknown').length
   return {
     state: node.annotation('nodeState_s'),
     executedSteps: [...node.executedSteps, ...node.executedInterrupts].toSorted(),

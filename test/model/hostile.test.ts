@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
-import { Invariants } from './invariants.ts'
 import { Scenario, scenarioEvent } from './scenario.ts'
 import { FaultyNode } from './faulty-node.ts'
 import type { Decide } from '../support/node-simulator.ts'
@@ -71,7 +70,7 @@ function runHostileScenario(
     if ('kind' in part) scenario.play(part)
     else
       scenario.node.edit((annotations) => {
-        scenario.invariants.forgetCompletion('s')
+        scenario.node.evidence.forgetCompletion('s')
         if (part.text === null) delete annotations[`skyhook.nvidia.com/${part.key}`]
         else annotations[`skyhook.nvidia.com/${part.key}`] = part.text
       })
@@ -119,9 +118,7 @@ describe('whatever is written into the annotations', () => {
 describe('the cost of a decision', () => {
   /** Of a node on which everything is complete, as an agent spends its life. */
   test('with 50 Skyhooks of 5 packages', () => {
-    const invariants = new Invariants(decide)
     const node = new FaultyNode(decide, {})
-    invariants.node = node
     const packages = Object.fromEntries(
       ['a', 'b', 'c', 'd', 'e'].map((name) => [
         name,

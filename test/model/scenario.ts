@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import type { Pod } from '../../src/stages/model/pods.ts'
 import { parseState } from '../../src/stages/publish/reconcile-annotations.ts'
-import { Invariants } from './invariants.ts'
-import { FaultyNode, type Turn } from './faulty-node.ts'
+import { WatchedNode } from './invariants/index.ts'
+import type { Turn } from './faulty-node.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
 /** What can happen to a node, as data: a list of these is a story that a search may shorten. */
@@ -212,8 +212,7 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
 
 /** A node under its rules, with what people last wished of it. */
 export class Scenario {
-  readonly invariants: Invariants
-  readonly node: FaultyNode
+  readonly node: WatchedNode
   #spec: SkyhookSpec
   #neighbour: SkyhookSpec | undefined
   #annotations: Record<string, string> = {}
@@ -221,16 +220,14 @@ export class Scenario {
   #pods = 0
 
   constructor(decide: Decide, spec: SkyhookSpec) {
-    this.invariants = new Invariants(decide)
-    this.node = new FaultyNode(decide, this.invariants)
-    this.invariants.node = this.node
+    this.node = new WatchedNode(decide)
     this.#spec = spec
     this.node.requiringPackages.add('c')
     this.node.apply('s', spec)
   }
 
   play(scenarioEvent: ScenarioEvent): void {
-    const { node, invariants } = this
+    const { node } = this
     switch (scenarioEvent.kind) {
       case 'turns':
         for (let time = 0; time < scenarioEvent.times; time++) node.turn(scenarioEvent)
@@ -254,7 +251,7 @@ export class Scenario {
         return
       case 'wish':
         if (this.#spec.packages?.[scenarioEvent.of]?.rerunOnRequest)
-          invariants.recordRunRequest(`s/${scenarioEvent.of}`)
+          node.evidence.requestedRuns.add(`s/${scenarioEvent.of}`)
         node.requestRun('s', scenarioEvent.of)
         return
       case 'time':
@@ -302,7 +299,7 @@ export class Scenario {
         return
       case 'reset':
         if (node.annotation('nodeState_s') === undefined) return
-        invariants.forgetCompletion('s')
+        node.evidence.forgetCompletion('s')
         node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
         return
       case 'rerun':
@@ -355,12 +352,12 @@ export class Scenario {
   }
 
   #assertEndedWell(): void {
-    const { node, invariants } = this
+    const { node } = this
     const reason = node.lastReasons.get('s')
     const details = `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ${JSON.stringify(node.slots)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
     if (!this.#isOver()) throw new Error(`never complete: ${details}`)
-    invariants.isComplete('s', this.#spec)
-    if (this.#neighbour) invariants.isComplete('t', this.#neighbour)
+    node.assertComplete('s', this.#spec)
+    if (this.#neighbour) node.assertComplete('t', this.#neighbour)
     const annotations = Object.keys(node.node.metadata.annotations ?? {})
     const leftover = annotations.filter((key) => /cordon|keepOff|autoscaler|karpenter/.test(key))
     if (leftover.length > 0) throw new Error(`left behind: ${leftover.join()}`)
@@ -372,7 +369,7 @@ export class Scenario {
       (key) => !this.#isKept(key),
     )
     if (shown.join() !== expected.join()) throw new Error(`entries ${shown.join()} instead of ${expected.join()}`)
-    for (const [key, { forgotten }] of invariants.host)
+    for (const [key, { forgotten }] of node.evidence.host)
       if (
         !forgotten &&
         key.startsWith('s/') &&
@@ -416,11 +413,11 @@ export class Scenario {
   }
 
   #rerun(name: string): void {
-    const { node, invariants } = this
+    const { node } = this
     const state = parseState(node.annotation('nodeState_s') ?? '')
     if (state === undefined) return
     const entries = Object.entries(state).filter(([key]) => !key.startsWith(`${name}|`))
-    invariants.forgetCompletion('s')
+    node.evidence.forgetCompletion('s')
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] = JSON.stringify(Object.fromEntries(entries))
     })

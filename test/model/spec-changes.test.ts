@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
-import { Invariants } from './invariants.ts'
-import { FaultyNode } from './faulty-node.ts'
+import { WatchedNode } from './invariants/index.ts'
 import type { Decide } from '../support/node-simulator.ts'
 import { mutants } from './mutants.ts'
 
@@ -44,9 +43,7 @@ type Change = { readonly atTurn: number; readonly to: SkyhookSpec }
 
 /** From nothing through the changes to the end; how many turns it took. */
 function runToCompletion(decideUnderTest: Decide, changes: readonly Change[]): number {
-  const invariants = new Invariants(decideUnderTest)
-  const node = new FaultyNode(decideUnderTest, invariants)
-  invariants.node = node
+  const node = new WatchedNode(decideUnderTest)
   node.apply('s', initialSpec)
   for (let turn = 0; turn < 400; turn++) {
     const due = changes.filter(({ atTurn }) => atTurn === turn)
