@@ -60,7 +60,7 @@ export const skyhookConditions = {
   },
   Reconciling: {
     origin: 'skyhookd',
-    meaning: 'True while work continues by itself. Its reason is that of `Ready`, or one of these two.',
+    meaning: 'True while work continues by itself, with the reason of `Ready`. Else False, also with one of these two.',
     reasons: {
       Complete: ['False', 'Nothing is left to do.'],
       Stalled: ['False', 'Nothing continues; see `Stalled`.'],

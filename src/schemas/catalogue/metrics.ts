@@ -1,7 +1,7 @@
 /** Every series that an agent serves. `node build/reference-docs.ts` writes docs/usage/metrics.md from it. */
 import { checkOf, stagesWithSteps } from '../package-config.ts'
 import type { SlotPhase } from '../skyhook.ts'
-import { reasons } from './reasons.ts'
+import { currentReasons } from './reasons.ts'
 
 type MetricRow = {
   readonly type: 'counter' | 'gauge' | 'histogram'
@@ -57,7 +57,7 @@ export const metrics = {
   skyhookd_reason_age_seconds: {
     type: 'gauge',
     help: 'Age of the oldest current reason of each kind; absent when there is none.',
-    labels: { reason: Object.keys(reasons) },
+    labels: { reason: currentReasons.map(([name]) => name) },
   },
   skyhookd_package_requests: {
     type: 'gauge',

@@ -208,6 +208,11 @@ export const reasons = {
 
 export type ReasonName = keyof typeof reasons
 
+/** Rows of all reasons that are produced today. */
+export const currentReasons: readonly (readonly [string, ReasonRow])[] = Object.entries<ReasonRow>(reasons).filter(
+  ([, row]) => row.planned !== true,
+)
+
 export type Reason = { readonly reason: ReasonName; readonly message: string }
 
 /** A reason that lasts this long is reported in the log and as an Event; shorter ones appear on the Node only. */

@@ -1,0 +1,132 @@
+/**
+ * Writes the tables of the reference pages in docs/usage from the catalogue in src/schemas/catalogue:
+ * `node build/reference-docs.ts`. The prose around the tables is edited in the pages; the unit test beside this file
+ * fails when a table is stale.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { nodeConditions, skyhookConditions } from '../src/schemas/catalogue/conditions.ts'
+import { nodeEvents, skyhookEvents } from '../src/schemas/catalogue/events.ts'
+import { metrics } from '../src/schemas/catalogue/metrics.ts'
+import { currentReasons } from '../src/schemas/catalogue/reasons.ts'
+
+const docs = join(import.meta.dirname, '..', 'docs', 'usage')
+
+/** What stands between `<!-- generated: NAME -->` and `<!-- end -->`, by page and name. */
+const tables: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
+  'reasons.md': {
+    waiting: () => reasonTable('waiting'),
+    failing: () => reasonTable('failing'),
+    blocked: () => reasonTable('blocked'),
+  },
+  'events.md': {
+    node: () => eventTable(nodeEvents),
+    'node reasons': () => reportedReasons('Node'),
+    skyhook: () => eventTable(skyhookEvents),
+    'skyhook reasons': () => reportedReasons('Skyhook'),
+  },
+  'conditions.md': { node: () => conditionTables(nodeConditions), skyhook: () => conditionTables(skyhookConditions) },
+  'metrics.md': { series: metricTable, labels: labelTable },
+}
+
+/** The reference pages, by file name. */
+export const pages: readonly string[] = Object.keys(tables)
+
+/** Path of a reference page. */
+export const pathOf = (page: string): string => join(docs, page)
+
+/** Text of a page with its tables as the catalogue has them now. Throws when the page lacks a table or has another. */
+export function withTables(page: string, text: string): string {
+  const missing = new Set(Object.keys(tables[page] ?? {}))
+  const filled = text.replace(/(?<=<!-- generated: ([\w ]+) -->\n)[^]*?(?=<!-- end -->)/g, (_, name: string) => {
+    const generate = tables[page]?.[name]
+    if (generate === undefined) throw new Error(`${page}: the catalogue has no table "${name}"; remove its markers`)
+    missing.delete(name)
+    return `\n${generate()}\n\n`
+  })
+  if (missing.size > 0) throw new Error(`${page}: add markers for ${[...missing].join(', ')}`)
+  return filled
+}
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+
+const code = (name: string): string => `\`${name}\``
+
+function reasonTable(section: 'waiting' | 'failing' | 'blocked'): string {
+  const rows = currentReasons.filter(([, row]) => row.section === section)
+  return table(
+    ['Reason', 'Status', 'Meaning', 'What to do'],
+    rows.map(([name, { status, meaning, remedy }]) => [
+      code(name),
+      status === 'by-slot' ? '`waiting` or `in_progress`' : code(status),
+      meaning,
+      remedy,
+    ]),
+  )
+}
+
+function eventTable(
+  events: Readonly<Record<string, { readonly type: string; readonly meaning: string; readonly remedy?: string }>>,
+): string {
+  return table(
+    ['Event', 'Type', 'Meaning', 'What to do'],
+    Object.entries(events).map(([name, { type, meaning, remedy }]) => [code(name), type, meaning, remedy ?? '—']),
+  )
+}
+
+function reportedReasons(object: 'Node' | 'Skyhook'): string {
+  const rows = currentReasons.filter(([, row]) => row.eventOn.includes(object))
+  return rows.map(([name]) => code(name)).join(', ')
+}
+
+function conditionTables(
+  conditions: Readonly<
+    Record<
+      string,
+      {
+        readonly origin: 'operator' | 'skyhookd'
+        readonly meaning: string
+        readonly reasons: Readonly<Record<string, readonly [string, string]>>
+      }
+    >
+  >,
+): string {
+  return Object.entries(conditions)
+    .map(([type, { origin, meaning, reasons }]) => {
+      const rows = Object.entries(reasons).map(([reason, [status, text]]) => [code(reason), status, text])
+      const text = origin === 'operator' ? `${meaning} From the Skyhook operator.` : meaning
+      return `### ${code(type)}\n\n${text}\n\n${table(['Reason', 'Status', 'Meaning'], rows)}`
+    })
+    .join('\n\n')
+}
+
+function metricTable(): string {
+  return table(
+    ['Series', 'Type', 'Meaning'],
+    Object.entries(metrics).map(([name, { type, help, labels }]) => {
+      const names = Object.keys(labels)
+      return [code(names.length === 0 ? name : `${name}{${names.join(',')}}`), type, help]
+    }),
+  )
+}
+
+function labelTable(): string {
+  return table(
+    ['Series', 'Label', 'Values'],
+    Object.entries(metrics).flatMap(([name, { labels }]) =>
+      Object.entries(labels as Readonly<Record<string, readonly string[] | string>>).map(([label, values]) => [
+        code(name),
+        code(label),
+        label === 'reason'
+          ? 'every [reason](reasons.md)'
+          : typeof values === 'string'
+            ? values
+            : values.map(code).join(', '),
+      ]),
+    ),
+  )
+}
+
+if (import.meta.main)
+  for (const page of pages) writeFileSync(pathOf(page), withTables(page, readFileSync(pathOf(page), 'utf8')))
