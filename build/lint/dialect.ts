@@ -119,7 +119,7 @@ const tails = new Set(
   while after before because since until unless under behind beside can cannot may must does do did never too also gets
   goes gives takes runs leaves keeps refuses writes waits shows says comes carries tells replaces removes needs fails
   ends asks starts stops stays stands holds makes becomes finds reads returns follows lies survives uninstalls accepts
-  names grows`.split(/\s+/),
+  grows`.split(/\s+/),
 )
 
 const titles = {

@@ -58,8 +58,8 @@ describe('a node that says complete', () => {
     ],
     ['has work when a newer agent said so in a way not known here', { companion: { v: 2 } }, 'ready', 'waiting'],
     ['has work when the companion is a scribble', { annotations: { [journalKey('demo')]: 'yes' } }, 'ready', 'waiting'],
-  ])('%s', (_, said, agent, status) => {
-    const counts = countsOf(demo, [nodeReporting('n1', said)], allAgents(agent))
+  ])('%s', (_, reported, agent, status) => {
+    const counts = countsOf(demo, [nodeReporting('n1', reported)], allAgents(agent))
     expect(counts.nodes.map((node) => node.status)).toEqual([status])
     expect(counts.complete).toBe(status === 'complete' ? 1 : 0)
   })
@@ -142,9 +142,9 @@ describe('counting', () => {
     const text = fc.oneof(fc.string(), fc.json(), fc.constantFrom('complete', 'in_progress', '{}', '{"v":1}'))
     fc.assert(
       fc.property(text, text, text, text, (state, status, journal, reason) => {
-        const said = { nodeState_demo: state, status_demo: status, journal_demo: journal, reason_demo: reason }
+        const reported = { nodeState_demo: state, status_demo: status, journal_demo: journal, reason_demo: reason }
         const annotations = Object.fromEntries(
-          Object.entries(said).map(([key, value]) => [`skyhook.nvidia.com/${key}`, value]),
+          Object.entries(reported).map(([key, value]) => [`skyhook.nvidia.com/${key}`, value]),
         )
         const { nodes } = countsOf(demo, [{ name: 'n', uid: 'u', labels: {}, annotations }])
         expect(nodes).toHaveLength(1)
@@ -155,10 +155,10 @@ describe('counting', () => {
 })
 
 describe('the roll-up', () => {
-  const saying = (...said: string[]) =>
+  const reporting = (...reported: string[]) =>
     countsOf(
       demo,
-      said.map((status, at) => nodeReporting(`n${at}`, { status })),
+      reported.map((status, at) => nodeReporting(`n${at}`, { status })),
     )
 
   test.each<[readonly string[], NodeStatus]>([
@@ -172,8 +172,8 @@ describe('the roll-up', () => {
     [['unknown', 'waiting'], 'waiting'],
     [['complete', 'paused'], 'paused'],
     [['no such word', 'complete'], 'unknown'],
-  ])('of %j is %s', (said, status) => {
-    expect(rollUp(saying(...said))).toBe(status)
+  ])('of %j is %s', (reported, status) => {
+    expect(rollUp(reporting(...reported))).toBe(status)
   })
 
   const annotated = (...annotations: string[]) =>
@@ -183,8 +183,8 @@ describe('the roll-up', () => {
     ['disabled', annotated(disableKey), 'erroring', 'disabled'],
     ['both', annotated(pauseKey, disableKey), 'waiting', 'paused'],
     ['paused and complete', annotated(pauseKey), 'complete', 'complete'],
-  ])('of a Skyhook that is %s', (_, skyhook, said, status) => {
-    expect(rollUp(countsOf(skyhook, [nodeReporting('n1', { status: said })]))).toBe(status)
+  ])('of a Skyhook that is %s', (_, skyhook, reported, status) => {
+    expect(rollUp(countsOf(skyhook, [nodeReporting('n1', { status: reported })]))).toBe(status)
   })
 
   test('of a spec that contradicts itself is blocked, complete nodes or not', () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { dampedCountDueAtMs, nextDampedCount, riseHoldMs, type DampedCount } from './damped-count.ts'
+import { dampedCountDueAtMs, nextDampedCount, riseDelayMs, type DampedCount } from './damped-count.ts'
 
 describe('the published number of nodes', () => {
   /** `[at ms, counted, published]` in turn. */
@@ -77,7 +77,7 @@ describe('the published number of nodes', () => {
           history.push({ atMs: nowMs, counted })
           expect(matched.published).toBeLessThanOrEqual(counted)
           if (before === undefined || matched.published <= before) continue
-          const since = history.filter(({ atMs }) => atMs > nowMs - riseHoldMs)
+          const since = history.filter(({ atMs }) => atMs > nowMs - riseDelayMs)
           expect(matched.published).toBeLessThanOrEqual(Math.min(...since.map((one) => one.counted)))
         }
       }),

@@ -5,7 +5,7 @@
 export type PendingRise = { readonly sinceMs: number; readonly lowest: number }
 export type DampedCount = { readonly published: number; readonly pendingRise?: PendingRise }
 
-export const riseHoldMs = 30_000
+export const riseDelayMs = 30_000
 
 /**
  * The next published count. `before` undefined = the first count for this selector: published as it is. A rise is
@@ -17,7 +17,7 @@ export function nextDampedCount(before: DampedCount | undefined, counted: number
     sinceMs: before.pendingRise?.sinceMs ?? nowMs,
     lowest: Math.min(before.pendingRise?.lowest ?? counted, counted),
   }
-  if (nowMs - pendingRise.sinceMs < riseHoldMs) return { published: before.published, pendingRise }
+  if (nowMs - pendingRise.sinceMs < riseDelayMs) return { published: before.published, pendingRise }
   return pendingRise.lowest === counted
     ? { published: counted }
     : { published: pendingRise.lowest, pendingRise: { sinceMs: nowMs, lowest: counted } }
@@ -25,4 +25,4 @@ export function nextDampedCount(before: DampedCount | undefined, counted: number
 
 /** When the count has to be looked at again though nothing changes. */
 export const dampedCountDueAtMs = ({ pendingRise }: DampedCount): number =>
-  pendingRise === undefined ? Infinity : pendingRise.sinceMs + riseHoldMs
+  pendingRise === undefined ? Infinity : pendingRise.sinceMs + riseDelayMs

@@ -121,9 +121,9 @@ test('bursts are gathered and progress waits for its pace', async () => {
   expect(statusWrites()).toBe(2)
   deliverLatest()
   setNode('n19', nodeReporting('n19'))
-  const saidMs = performance.now()
+  const reportedMs = performance.now()
   await eventually(() => expect(conditionOf(status(), 'Ready')?.status).toBe('True'))
-  expect(performance.now() - saidMs).toBeLessThan(500) // what somebody waits for does not wait
+  expect(performance.now() - reportedMs).toBeLessThan(500) // what somebody waits for does not wait
 })
 
 test('nothing is written while lists and watches cannot be believed, and everything after', async () => {

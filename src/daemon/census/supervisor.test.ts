@@ -141,8 +141,8 @@ describe('the lines between them', () => {
     ['null', /another version/],
     ['{"v":2}', /another version/],
     ['{"v":1,"version":"1","nodeName":"n"}', /lack podName/],
-  ])('settings %s are refused', (line, words) => {
-    expect(() => readCensusSettings(line)).toThrow(words)
+  ])('settings %s are refused', (line, message) => {
+    expect(() => readCensusSettings(line)).toThrow(message)
   })
 
   test('settings are read as they were written', () => {

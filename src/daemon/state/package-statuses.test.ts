@@ -31,8 +31,8 @@ const log: Log = { ...createLog('silent', {}), warn: (_, message) => void warnin
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'statuses-'))
   await mkdir(join(folder, 's/status'), { recursive: true })
-  const { work: _, ...notBegun } = entry('idle')
-  const packages = { 'a|1.0.0': entry('a'), 'b|1.0.0': entry('b'), 'idle|1.0.0': notBegun }
+  const { work: _, ...notStarted } = entry('idle')
+  const packages = { 'a|1.0.0': entry('a'), 'b|1.0.0': entry('b'), 'idle|1.0.0': notStarted }
   const record = { ...newSkyhookRecord('uid'), packages }
   state = newState({ ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }, 'boot')
   wakeCount = 0

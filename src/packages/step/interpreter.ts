@@ -63,8 +63,8 @@ export async function missingInterpreter(
 function programOfEnv(argument: string): string | undefined {
   const split = /^(?:-S|--split-string=)\s*(.*)$/.exec(argument)
   if (!split) return argument.startsWith('-') || argument === '' ? undefined : argument
-  const words = (split[1] ?? '').split(/\s+/).filter((word) => word !== '' && !/^[A-Za-z_]\w*=/.test(word))
-  const [first] = words
+  const parts = (split[1] ?? '').split(/\s+/).filter((word) => word !== '' && !/^[A-Za-z_]\w*=/.test(word))
+  const [first] = parts
   return first === undefined || /^[-"'\\$]/.test(first) ? undefined : first
 }
 

@@ -49,9 +49,9 @@ export class NodeSpecBuilder {
   }
 
   /** Returns when to decide again at the latest. */
-  cordon(skyhook: string, wanted: 'on' | 'off' | 'as-is'): number {
-    if (wanted === 'off') this.#apply(uncordonFor(skyhook, this.#state))
-    if (wanted !== 'on') return Infinity
+  cordon(skyhook: string, desired: 'on' | 'off' | 'as-is'): number {
+    if (desired === 'off') this.#apply(uncordonFor(skyhook, this.#state))
+    if (desired !== 'on') return Infinity
     const isRetry = this.#state.marks.has(skyhook) && !this.#state.unschedulable
     const isNew = isRetry && !this.#isPending
     const waitUntilMs = isNew ? this.#nextCordonRetryMs() : 0

@@ -118,12 +118,12 @@ describe('an interrupt that is left to the package', () => {
   test.each<[string, string]>([
     ['after it was asked for', 'boot-1'],
     ['before it was asked for', 'boot-0'],
-  ])('counts as done when the host booted %s', (_, saidIn) => {
+  ])('counts as done when the host booted %s', (_, reportedIn) => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
-    node.statusFiles.set('s/a', statusWith(true, saidIn))
+    node.statusFiles.set('s/a', statusWith(true, reportedIn))
     node.refusingPods.add('web')
     node.settleFor(2_000)
-    if (saidIn === node.bootId) node.reboot()
+    if (reportedIn === node.bootId) node.reboot()
     node.refusingPods.clear()
     node.settleFor(10_000)
     expect([node.executedInterrupts, executedSteps(node, 'post-interrupt'), node.status(), isCordoned(node)]).toEqual([

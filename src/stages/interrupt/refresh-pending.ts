@@ -21,10 +21,10 @@ export function refreshPendingForInstall(
     !stagesOfInstall.has(entry.stage)
   )
     return false
-  const wanted = pendingForInstall(entry, spec)
-  if (canonicalJson(wanted) === canonicalJson(entry.pendingInterrupt)) return false
+  const renewed = pendingForInstall(entry, spec)
+  if (canonicalJson(renewed) === canonicalJson(entry.pendingInterrupt)) return false
   const { pendingInterrupt: _, ...others } = entry
-  setEntry(builder, { ...others, ...(wanted && { pendingInterrupt: wanted }) })
+  setEntry(builder, { ...others, ...(renewed && { pendingInterrupt: renewed }) })
   return true
 }
 
@@ -38,20 +38,20 @@ export function refreshPending(builder: PlanBuilder, key: string, spec: PackageS
   const entry = builder.record.packages[key]
   if (!entry || !spec || builder.record.interrupt?.owners.includes(key) || entry.state === 'complete') return false
   if (entry.pendingInterrupt !== undefined && entry.state !== 'erroring') return false
-  const wanted = pendingForSpec(entry, spec)
+  const renewed = pendingForSpec(entry, spec)
   if (
     entry.pendingInterrupt !== undefined &&
-    canonicalJson(wanted) === canonicalJson(mergeInterrupts([entry.pendingInterrupt]))
+    canonicalJson(renewed) === canonicalJson(mergeInterrupts([entry.pendingInterrupt]))
   )
     return false
   const { pendingInterrupt: _, retryAtMs: __, failure: ___, ...retained } = entry
-  const answers = entry.pendingInterrupt === undefined && wanted && isConditional(wanted) // it is the person who says that it is required
+  const answers = entry.pendingInterrupt === undefined && renewed && isConditional(renewed) // it is the person who says that it is required
   setEntry(builder, {
     ...retained,
     stage: 'config',
     state: 'complete',
     restarts: 0,
-    ...(wanted && { pendingInterrupt: wanted }),
+    ...(renewed && { pendingInterrupt: renewed }),
     ...(answers && { interruptRequirement: { required: true, bootId: builder.snapshot.bootId } }),
   })
   return true

@@ -60,8 +60,8 @@ describe('dependsOn', () => {
     ['1.9.1', '^1.2', true],
     ['2024.05.10', '>=2024.1', true],
     ['1.2.3', 'nonsense', false],
-  ])('%s for %s: %s', (version, wanted, expected) => {
-    expect(satisfiesConstraint(version, wanted)).toBe(expected)
+  ])('%s for %s: %s', (version, desired, expected) => {
+    expect(satisfiesConstraint(version, desired)).toBe(expected)
   })
   test('text that is neither version nor range is told apart', () => {
     expect(isVersionOrRange('^1.2')).toBe(true)

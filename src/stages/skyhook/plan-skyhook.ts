@@ -48,12 +48,12 @@ export function planSkyhook(
   if (bootstrapped?.event) builder.events.push(bootstrapped.event)
   if (view.stale) return freeze(builder)
   const slot = ownSlot(snapshot, view)
-  const hasBegun = builder.record.lifecycle !== undefined
-  const gate = hasBegun ? pauseReason(view, snapshot) : startGate(view, snapshot, precedingSkyhook)
+  const hasStarted = builder.record.lifecycle !== undefined
+  const gate = hasStarted ? pauseReason(view, snapshot) : startGate(view, snapshot, precedingSkyhook)
   const isFree = gate === undefined && slot?.confirmed === true
   const isCancelComplete = stopCanceledSteps(builder)
   const activeInterrupt = applyInterruptOutcome(builder, isFree)
-  if (!hasBegun && !(isCancelComplete && activeInterrupt === undefined)) return awaitCanceledWork(builder, slot)
+  if (!hasStarted && !(isCancelComplete && activeInterrupt === undefined)) return awaitCanceledWork(builder, slot)
   const mayStart = isFree && activeInterrupt === undefined && !isAnotherInterrupting(snapshot, view)
   const disruption = disruptionOf(snapshot, view.metadata.name, view.spec)
   const permission = { mayStart, isDrained: disruption.isDrained }
@@ -65,7 +65,7 @@ export function planSkyhook(
       ...Object.values(builder.record.packages).map(({ name }) => name),
     ]),
   ].sort()
-  const isGated = gate !== undefined && !hasBegun // nothing is fetched for work that may not begin
+  const isGated = gate !== undefined && !hasStarted // nothing is fetched for work that may not begin
   const states = isGated ? [] : serialOrder(builder, names, advanceAll(builder, names, permission))
   const isDone = isGated ? !hasWork(snapshot, builder, names) : states.every(({ state }) => state === 'complete')
   if (isDone && activeInterrupt === undefined && builder.record.canceling === undefined)
