@@ -1,4 +1,4 @@
-/** The conditions of a Skyhook: three by kstatusConditions for machines, and those of the original operator. */
+/** The conditions of a Skyhook: three in the kstatus convention, and those of the operator. */
 import { disableKey, pauseKey } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import type { SkyhookConditionReason, SkyhookConditionType } from '../schemas/catalogue/conditions.ts'

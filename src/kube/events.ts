@@ -41,7 +41,7 @@ export type EventRecorder = {
 }
 
 export type EventOptions = {
-  /** PublishedState as the source, with the host. */
+  /** The source of the Events, with the host. */
   readonly component: string
   readonly host: string
   readonly signal: AbortSignal

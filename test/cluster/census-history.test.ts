@@ -17,7 +17,7 @@ import { appliedHash } from '../../src/stages/model/applied-hash.ts'
 import { leasesPath, skyhooksPath, startCensusCluster, type CensusCluster } from './census-cluster.ts'
 
 const skyhookName = 'rollout'
-const seed = Number(process.env['seed'] ?? 7)
+const seed = Number(process.env['SEED'] ?? 7)
 const durationMs = 40_000
 
 let cluster: CensusCluster

@@ -38,7 +38,7 @@ export type Runner = {
   readonly agent: AgentProcess
   /** Everything that comes before what is tested; `run` is a number of its own. */
   prepare(workload: WorkloadName, run: number): Promise<void>
-  /** The node is object what to do. */
+  /** The node gets its instructions. */
   applySpec(): Promise<void>
   /** At its point; false when the workload ended without passing it. */
   waitForPoint(): Promise<boolean>

@@ -20,7 +20,7 @@ import {
   type AttemptObservation,
   type Eviction,
   type InterruptObservation,
-  type OnTestFinished,
+  type CleanUpResult,
   type OwnSlot,
   type Preparation,
   type SkyhookView,
@@ -87,7 +87,7 @@ export class NodeSimulator {
   readonly preparations = new Map<string, Preparation>()
   readonly slotDenials = new Map<string, SlotDenial>()
   readonly requestedStatuses = new Map<string, StatusReadResult>()
-  readonly cleanUps = new Map<string, OnTestFinished>()
+  readonly cleanUps = new Map<string, CleanUpResult>()
   readonly evictions = new Map<string, Eviction>()
   readonly interrupts = new Map<string, InterruptObservation>()
   podWatch: PodWatch = 'no'

@@ -7,7 +7,7 @@ import type { Pod } from '../../stages/model/pods.ts'
 
 /**
  * A replacement that is about to be ready frees the budget within a second or two; a budget that stays used is not
- * requested more often than this.
+ * retried more often than this.
  */
 const initialRetryMs = 1_000
 const maxRetryMs = 5_000

@@ -35,7 +35,7 @@ type HeldSlot = {
   grantedAtMs: number
 }
 
-/** ProxiedRequest again at the latest after this, should the news of a freed slot be lost. */
+/** The request is repeated at the latest after this, in case the change that frees a slot is not observed. */
 const maxRetryDelayMs = 30_000
 const unknownRetryDelayMs = 2_000
 const lostRetryDelayMs = 200

@@ -14,8 +14,8 @@ import type { State } from './state.ts'
 const refreshIntervalMs = 10_000
 
 /**
- * What the packages on this host say about themselves: read when a stage asks, and looked at now and then
- * sharingNodesOf.
+ * What the packages on this host say about themselves: read when a stage asks, and polled between
+ * stages.
  */
 export type PackageStatuses = {
   /** Reads the file now, as the answer to one question. */

@@ -3,7 +3,7 @@ import type { Journal } from '../../schemas/journal.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import {
   type AttemptObservation,
-  type OnTestFinished,
+  type CleanUpResult,
   type Eviction,
   type WatchedPods,
   type InterruptObservation,
@@ -34,7 +34,7 @@ export type State = {
   readonly interrupts: Map<string, InterruptObservation>
   statuses: Snapshot['statuses']
   readonly requestedStatuses: Map<string, StatusReadResult>
-  readonly cleanUps: Map<string, OnTestFinished>
+  readonly cleanUps: Map<string, CleanUpResult>
   /** The host's bus. */
   host: Snapshot['host']
   /** Why the journal cannot be written; nothing is begun meanwhile. */

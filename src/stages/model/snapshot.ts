@@ -25,11 +25,11 @@ export type Snapshot = {
   readonly preparations: ReadonlyMap<string, Preparation>
   /** Slots that this node holds; unknown until the first LIST after start. */
   readonly slots: Known<readonly OwnSlot[]>
-  /** By Skyhook name: the last answer to an requested slot that was not "held". */
+  /** By Skyhook name: the last answer to a slot request other than "held". */
   readonly slotDenials: ReadonlyMap<string, SlotDenial>
   /** Pods of this node; followed only while they matter, from a LIST taken after the cordon became visible. */
   readonly pods: Known<WatchedPods>
-  /** The cluster has this node alone; undefined while nobody requested. */
+  /** The cluster has this node alone; undefined while unknown. */
   readonly singleNode: boolean | undefined
   /** By pod uid. */
   readonly evictions: ReadonlyMap<string, Eviction>
@@ -42,27 +42,27 @@ export type Snapshot = {
    * they are not in it.
    */
   readonly statuses: Known<ReadonlyMap<string, StatusReadResult>>
-  /** What packages said when they were requested, by question (requirement.ts). */
+  /** Status files that stages asked for, by request id. */
   readonly requestedStatuses: ReadonlyMap<string, StatusReadResult>
   /**
    * What became of the traces of uninstalls, by `requestIdOf` (requirement.ts). A failure is tried again as long as it
    * is requested for.
    */
-  readonly cleanUps: ReadonlyMap<string, OnTestFinished>
+  readonly cleanUps: ReadonlyMap<string, CleanUpResult>
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
   readonly settings: StageSettings
 }
 
-export type OnTestFinished = { readonly state: 'done' } | { readonly state: 'failed'; readonly message: string }
+export type CleanUpResult = { readonly state: 'done' } | { readonly state: 'failed'; readonly message: string }
 
 export type StageSettings = {
   /** `key=value:effect` of the taint that new nodes carry until their required Skyhooks are complete. */
   readonly runtimeRequiredTaint: { readonly key: string; readonly value?: string; readonly effect: string }
   /** Namespaces whose pods are never evicted. */
   readonly skipNamespaces: readonly string[]
-  /** After a boot that no agent requested for, apply every package again. */
+  /** After a boot that no agent requested, apply every package again. */
   readonly reapplyOnReboot: boolean
 }
 
@@ -81,7 +81,7 @@ export type InterruptObservation =
   /** `services` = those that failed; only their packages did. */
   | { readonly state: 'failed'; readonly message: string; readonly services: readonly string[] }
   | { readonly state: 'refused'; readonly message: string }
-  /** ProxiedRequest for without an answer: only the boot id tells. */
+  /** Requested, without an answer: only the boot id tells. */
   | { readonly state: 'unknown'; readonly message: string }
 
 export type SkyhookView = {

@@ -263,7 +263,7 @@ const failedState = (entry: PackageRecord): PackageState => ({
   state: 'blocked',
   atPreparation: false,
   reason: entry.failure?.reason === 'CheckFailed' ? 'CheckFailed' : 'StepFailed',
-  message: `package ${entry.name} ${entry.version}: ${entry.failure?.message ?? 'failedState'}`,
+  message: `package ${entry.name} ${entry.version}: ${entry.failure?.message ?? 'failed'}`,
 })
 
 /** The new generation is prepared first; only then the running step is stopped and the stage starts over from it. */

@@ -24,7 +24,7 @@ export type AttemptContext = {
   readonly version: string
   readonly flags: Readonly<Record<string, number>>
   readonly attempts: ReadonlyMap<string, AttemptObservation>
-  /** Whatever makes the ids of this package's steps unique sharingNodesOf stage, step and attempt. */
+  /** Makes the ids of this package's steps unique, together with stage, step and attempt. */
   readonly idSeed: string
   /** False while paused: a running step ends and is recorded, no new one begins. */
   readonly mayStart: boolean

@@ -7,7 +7,7 @@ import type { LogFiles } from '../../../packages/step/log-files.ts'
 import { openSteps, type StepAttempt } from '../../../schemas/journal.ts'
 import type { State } from '../../state/state.ts'
 
-/** Signals can be lost with a bus; whatever runs is looked at this often sharingNodesOf. */
+/** Signals can be lost with a bus, so running steps are also polled this often. */
 const observeIntervalMs = 10_000
 /** A host that has not gone down within this was not going to. */
 const maxShutdownMs = 300_000
