@@ -1,7 +1,6 @@
 /**
  * `make measure`: what the agent costs on the sandbox, each figure beside its promise. Uses the running sandbox
  * (SANDBOX=name for another than `default`), or boots one. Ends with 1 when a promise is not met.
- * /
  */
 import { existsSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'

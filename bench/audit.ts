@@ -17,7 +17,6 @@ const electionLease = 'skyhookd-census'
  * What the agent of one node asked the API server for, between two wall clock times, as the server wrote it down: `verb
  * resource`, once per request. `fromByte`: where the log ended when the time began. Long watches count when they begin;
  * looks at the election do not.
- * /
  */
 export function requestsOf(file: string, fromByte: number, node: string, fromMs: number, toMs: number): string[] {
   const requestsById = new Map<string, string>()

@@ -1,7 +1,6 @@
 /**
  * What is changed of a Skyhook that is complete, until it is complete again: a value of a configMap, a version, a
  * package removed. Two packages, of which one changes. What the hosts say they ran decides whether a time counts.
- * /
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PackageSpec, SkyhookSpec } from '../src/schemas/skyhook.ts'

@@ -1,7 +1,6 @@
 /**
  * The official Kubernetes client beside ours, on the same 200 requests one after another against a TLS server on
  * loopback: connections, time, memory. docs/design/decisions/own-api-client.md quotes it. Usage: node bench/clients.ts
- * /
  */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -137,7 +137,6 @@ export async function change(
 /**
  * The hash of what was applied tells the `complete` of this spec from the one of before, which a Node shows until its
  * agent has seen the change. What is not in the spec any more must be gone.
- * /
  */
 async function applied(
   { history }: BenchContext,

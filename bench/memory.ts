@@ -5,7 +5,6 @@ import { readFileSync } from 'node:fs'
  * when memory is short. Private = pages of the process itself (heap, stacks, data it has written): only its end gives
  * them back. The kernel's `Private_Dirty` is not that: it also counts pages of the program's file that were not written
  * to disk yet, 67 MiB just after an image was unpacked.
- * /
  */
 export type Memory = { readonly rssMiB: number; readonly privateMiB: number }
 

@@ -2,7 +2,6 @@
  * Bundles the agent into one CommonJS file: `node build/bundle.ts`. One file because an agent that loads a hundred
  * modules starts later and keeps 13 MB more; CommonJS because an ES module that imports node:http pulls in all of
  * Node's fetch.
- * /
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

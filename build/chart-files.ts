@@ -2,7 +2,6 @@
  * What the chart takes from elsewhere: copies of the resource definitions (helm reads no file outside a chart) and the
  * table of values in its README, made from values.yaml and its comments. `node build/chart-files.ts` writes both; the
  * unit test beside this file fails when they are stale.
- * /
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,6 @@
 /**
  * Debian packages for the image, of any architecture, from the mirrors that this machine's apt knows, without touching
  * its state. Versions and digests are pinned in image-pins.json.
- * /
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -35,7 +34,6 @@ export type DebianPackage = {
  * so that a pin dies with the next point release: then the newest is taken and said so, unless `isLocked`, which is for
  * releases.
  * @throws Error when it cannot be had or is not what was pinned
- * /
  */
 export function fetchPackage(
   name: string,

@@ -2,7 +2,6 @@
  * Compiles the JSON Schemas of src/schemas into plain functions, so that the agent carries neither ajv nor run-time
  * code generation: `node build/generate-validators.ts` writes them, the unit test beside this file fails when they are
  * stale.
- * /
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -35,7 +35,6 @@ const pinsFile = join(import.meta.dirname, 'image-pins.json')
 /**
  * What keeps the agent small without making V8 refuse the compiled code that Node ships, as most other flags do;
  * measured in docs/design/decisions/small-process.md. Not all of them are allowed in NODE_OPTIONS.
- * /
  */
 export const entrypoint = ['/usr/bin/node', '--max-semi-space-size=1', '--max-old-space-size=96', '/skyhookd.cjs']
 

@@ -10,7 +10,6 @@ import type { RegistrySettings } from '../src/packages/oci/read/registry.ts'
  * How a tool on this machine reaches a registry: REGISTRY_USER, REGISTRY_PASSWORD and REGISTRY_CA (a file) as
  * `.sandbox/env` sets them count for the host of REGISTRY, or for `host` where that is not set; for others what `docker
  * login` has stored, and this machine's CAs.
- * /
  */
 export function registryFromEnvironment(host: string): RegistrySettings {
   const {

@@ -2,7 +2,6 @@
  * The image's lower layer: Node and the libraries it is linked with, nothing else. No shell, no package manager, no
  * file that can be executed but Node. It changes with Node or Debian only, so that a new agent is a push of its own
  * half megabyte.
- * /
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,6 @@
 /**
  * `make demo`: from nothing to a finished rollout on three real hosts. Ends with 0 only when every node is complete and
  * nothing is left behind. Leaves the sandbox running, so that one can look around and run it again.
- * /
  */
 import { dirname, relative } from 'node:path'
 import { record } from '../test/support/history.ts'

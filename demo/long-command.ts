@@ -12,7 +12,6 @@ export class CommandFailedError extends Error {}
 /**
  * Runs a command that may take long: each line it says stays on the screen, and while it says nothing the elapsed time
  * is told. Throws CommandFailedError with its last lines unless it ends with 0.
- * /
  */
 export async function runLongCommand(
   screen: Screen,
@@ -61,7 +60,6 @@ const restartDelayMs = 1_000
 /**
  * Follows a command until `signal` aborts; each line goes to `onLine`. It is started again when it ends, as `kubectl
  * logs` does when a host reboots. What it says on standard error is not the demo's business.
- * /
  */
 export function followCommand(
   command: () => readonly [string, ...string[]],

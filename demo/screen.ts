@@ -1,7 +1,6 @@
 /**
  * Where the demo writes. On a terminal one block at the bottom is drawn again and again below the lines that stay;
  * anywhere else there are only lines.
- * /
  */
 import type { WriteStream } from 'node:tty'
 

@@ -1,7 +1,6 @@
 /**
  * Every version of every Node and Skyhook, recorded by watches while agents work, people interfere and the census is
  * killed: `Ready` is never true for a spec that a selected node still has work for.
- * /
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'

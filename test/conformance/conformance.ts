@@ -127,7 +127,6 @@ export async function awaitReady({ api, history }: Cluster, skyhook: string, wit
  * The "standard completion" of the rows, for the newest generation: what Node and Skyhook have to show once the
  * packages are at these stages (`name|version` → stage), and that nobody worked without a slot on the way. Lists of
  * taints are never compared whole.
- * /
  */
 export async function expectComplete(
   cluster: Conformance,

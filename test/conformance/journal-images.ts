@@ -1,7 +1,6 @@
 /**
  * The journal package under every version that a row names. Its config.json says the version of its tag, so that
  * upgrades can tell; a tag may leave out the last number, config.json may not.
- * /
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -60,7 +60,6 @@ export function startTimeOf(lines: readonly Line[], name: string, mode: string):
 /**
  * A service of the host that writes a line each time it is started: what an interrupt restarts is a fact in the same
  * journal. Its name is `<skyhook>-<name>`, so that Skyhooks do not meet.
- * /
  */
 export async function recordService(host: Host, skyhook: string, name: string): Promise<string> {
   const unit = `${skyhook}-${name}`

@@ -2,7 +2,6 @@
  * The scenarios of the original operator's own test suites (C) and of its later releases (N), one row each, and what
  * became of them here. A row that needs a part that does not exist yet is pending; one whose subject this design does
  * not have, or that is answered otherwise on purpose (docs/compatibility.md), differs.
- * /
  */
 
 /**

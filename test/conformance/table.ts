@@ -1,7 +1,6 @@
 /**
  * Prints the table of scenarios row by row from the JSON report of a run: `node test/conformance/table.ts REPORT`. Ends
  * with `N passed, N failed`; fails when a row failed or a row that has a test was not run.
- * /
  */
 import { readFileSync } from 'node:fs'
 import { rows, type Row } from './rows.ts'

@@ -54,7 +54,6 @@ export type DedicatedSandbox = {
 /**
  * The shared cluster, or one aside, for the whole file: its fields are there once the file's tests run. Prints what one
  * needs after a failure, and removes what the file applied.
- * /
  */
 export function useCluster(dedicated?: DedicatedSandbox): Cluster {
   const cluster = {} as Cluster

@@ -1,7 +1,6 @@
 /**
  * What a cluster looked like after each change, in the order in which the changes happened. Watches of different kinds
  * arrive in any order; resourceVersions come from one counter of etcd, so they tell the true one.
- * /
  */
 import type { Lease } from '../../src/lease/slot.ts'
 import type { KubernetesNode, ObjectMeta } from '../../src/schemas/kubernetes.ts'

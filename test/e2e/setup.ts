@@ -4,7 +4,6 @@
  * sandbox behind, which the next run removes.
  *
  * `E2E_SANDBOX=name` uses that sandbox instead, boots it if it is not up, and leaves it up: for working on a test.
- * /
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'

@@ -59,7 +59,6 @@ export const releaseFileOf = (name: string): string => `/var/tmp/${name}.go`
  * Scripts of all modes but uninstall's that write `<seconds> <mode> begins` and `… ends` to the host's journal: what
  * ran, how often and when are facts on disk. `waiting` names the mode that goes on only once the file
  * `releaseFileOf(name)` exists.
- * /
  */
 export function journaled(name: string, waiting?: keyof Scripts): Scripts {
   const script = (mode: keyof Scripts): string =>

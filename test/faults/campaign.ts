@@ -1,7 +1,6 @@
 /**
  * `make faults`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are
  * those that an undisturbed run passes; each meets each fault. Ends with `N passed, N failed`.
- * /
  */
 import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

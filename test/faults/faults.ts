@@ -27,7 +27,6 @@ export type FaultTarget = { readonly box: Sandbox; readonly node: string; readon
  * All but the API server's: that one is everybody's, see `withoutApiServer`. The agent was stopped at its point, or
  * killed by itself. A host that goes down already, because the agent has just asked for it, may refuse what is done to
  * it.
- * /
  */
 export async function injectFault(
   fault: Exclude<FaultName, 'API server down'>,

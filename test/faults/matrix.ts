@@ -28,7 +28,6 @@ export function allCases(points: Readonly<Record<WorkloadName, readonly string[]
 /**
  * `size` of them, spread evenly over lives, faults and time, the same for the same list; `shift` takes neighbours
  * instead, so that samples of different shifts are different.
- * /
  */
 export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
   if (size >= cases.length) return [...cases]

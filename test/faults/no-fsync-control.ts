@@ -1,7 +1,6 @@
 /**
  * The negative control: an agent that does not wait for its journal to be on disk. A campaign that it survives would
  * show nothing about power cuts.
- * /
  */
 import { execFile } from 'node:child_process'
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -72,7 +72,6 @@ function differences(
 /**
  * No step is missing, and none ran again after it had completed. The one exception: nobody can know how far a step came
  * when the host ended with it, or its outcome could not be written down. That is said, and the step is repeated.
- * /
  */
 function stepDeviations({ lines, unknown }: Outcome, expected: Outcome, hasHostEnded: boolean): string[] {
   const count = (of: readonly Line[]): Map<string, number> => {

@@ -1,7 +1,6 @@
 /**
  * Runs stages of a package folder on a host as the daemon does: copy dir, configMap, environment, executability, one
  * unit per step, its observed end. What the daemon adds around that (slots, flags, history, retries) is not here.
- * /
  */
 import { randomUUID } from 'node:crypto'
 import { cp, readFile } from 'node:fs/promises'

@@ -36,7 +36,6 @@ type Disk = { readonly diskMib?: number; readonly rootOnDisk?: boolean }
  * Boots a host of its own for one test file (1.5 s once the base disk is made). With `diskMib` it has a disk of that
  * size whose power cuts lose what was not synced; `rootOnDisk`: it is the host's `/`, with everything on it (1000 MiB
  * at least).
- * /
  */
 export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<SystemdHost> {
   const disk = { ...(diskMib && { DISK_MIB: String(diskMib) }), ...(rootOnDisk && { ROOT_ON_DISK: '1' }) }

@@ -2,7 +2,6 @@
  * Walks every interleaving of nodes that LIST, CREATE and release slots while the budget changes and half-changed hosts
  * take recovery slots, with the rule the agent runs. The same walk must find the counterexample of each rule that looks
  * right and is not: a search that finds nothing anywhere would be worth nothing.
- * /
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, type HeldIndices } from '../../src/lease/rule.ts'

@@ -17,7 +17,6 @@ export type SearchResult =
  * Walks all states from `initial`. `canonical` maps states that differ only in names of interchangeable parts to one
  * text; it must keep everything that `next` looks at. Stops at the first violation, with one of the shortest ways to
  * it. Throws beyond `maxStates`: a search that gave up has proved nothing.
- * /
  */
 export function search<S>(options: {
   readonly initial: S

@@ -8,7 +8,6 @@ import type { Decide } from '../support/node-simulator.ts'
 /**
  * Crash at every point: between the journal of any decision and each of its actions the agent, or the host, dies once.
  * The end must be that of the undisturbed life, and a step may run twice only where its outcome was said to be unknown.
- * /
  */
 type Crash = {
   readonly atTurn: number

@@ -10,7 +10,6 @@ import type { Decide } from '../support/node-simulator.ts'
  * people edit, reset, cordon, delete and create again. Every effect is judged as it happens (rules.ts), and in the end,
  * when nothing disturbs any more, the node must come to rest as the last spec wants it. The same search must find the
  * fault in each of the wrong decisions, or its silence would mean nothing.
- * /
  */
 const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102) // the same lives each time; another seed and more runs look further
 const runs = Number(process.env['SEARCH_RUNS'] ?? 600)

@@ -9,7 +9,6 @@ import { mutants } from './mutants.ts'
 /**
  * Another spec at every point of a life, and at every point the first one again soon after: whatever was under way, the
  * rules hold (rules.ts) and the node ends complete for the last spec.
- * /
  */
 const cron = { type: 'service', services: ['cron'] } as const
 

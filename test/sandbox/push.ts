@@ -2,7 +2,6 @@
  * A package folder becomes an image in a registry: `node test/sandbox/push.ts FOLDER NAME:TAG` pushes it as
  * /skyhook-package of an image of one layer to $REGISTRY/NAME:TAG and prints `$REGISTRY/NAME@sha256:…`. The same folder
  * gives the same digest.
- * /
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -2,7 +2,6 @@
  * An API server in this process, for tests of what clients do when a real one misbehaves: plain HTTP on a loopback
  * port, the real one's rules for resourceVersions, uids, selectors, pages and watches, and faults on demand. What the
  * real server does is tested on a real server (`*.test.ts` in this folder); this one only has to be awkward.
- * /
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'

@@ -1,7 +1,6 @@
 /**
  * The history oracle: every version of Nodes, slots, Skyhooks, pods and Events, recorded by watches, and what can be
  * said of all of them. Polling would miss the very states that must never be.
- * /
  */
 import { listAll } from '../../src/kube/list.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
