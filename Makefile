@@ -63,6 +63,7 @@ faults: deps ## every crash point of the agent against every fault, on the sandb
 
 .PHONY: measure
 measure: deps ## memory, start, latency and API requests of the agent, on the sandbox
+	@node bench/decide.ts
 	@node bench/agent.ts
 
 .PHONY: clean

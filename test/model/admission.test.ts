@@ -1,7 +1,7 @@
 /**
- * Walks every interleaving of nodes that LIST, CREATE and release slots while the budget changes and half-changed hosts
- * take recovery slots, with the rule the agent runs. The same walk must find the counterexample of each rule that looks
- * right and is not: a search that finds nothing anywhere would be worth nothing.
+ * Visits every interleaving of nodes that LIST, CREATE and release slots while the budget changes and half-changed hosts
+ * take recovery slots, under the agent's rule. The same search must find a counterexample to each rule that looks right
+ * and is not: a search that never finds anything proves nothing.
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, type HeldIndices } from '../../src/lease/rule.ts'
@@ -12,7 +12,7 @@ type Rule = (held: HeldIndices, limit: number) => number[]
 /** Nodes are interchangeable, so a state is a multiset of what the nodes are doing. */
 type ModelNode =
   | { readonly is: 'idle' }
-  /** Between LIST and CREATE. */
+  /** Between its LIST and its CREATE. */
   | { readonly is: 'listed'; readonly index: number; readonly limit: number }
   | { readonly is: 'holding'; readonly index: number; readonly limit: number }
 
@@ -21,7 +21,7 @@ type State = {
   readonly limit: number
   readonly changesLeft: number
   readonly recoveriesLeft: number
-  /** Recovery slots that somebody's LIST, in flight at that moment, has not seen. */
+  /** Recovery slots that were created while a LIST was in flight, which missed them. */
   readonly unseen: number
 }
 
@@ -35,7 +35,7 @@ type ModelConfig = {
    * force.
    */
   readonly areChangesSerialized: boolean
-  /** A recovery slot that a list in flight has not seen may come on top. */
+  /** Recovery slots that a LIST in flight missed may exceed the budget. */
   readonly allowsUnseen?: boolean
 }
 
@@ -51,7 +51,7 @@ function* step(rule: Rule, config: ModelConfig, state: State): Generator<Transit
     yield {
       action: 'a node lists',
       to: state,
-      violation: `only ${held.length} of ${limit} slots are held and nobody may take one`,
+      violation: `only ${held.length} of ${limit} slots are held and no node may take one`,
     }
   }
   for (const [who, node] of nodes.entries()) {
@@ -71,7 +71,7 @@ function* step(rule: Rule, config: ModelConfig, state: State): Generator<Transit
           const unseen = state.unseen + (nodes.some(({ is }) => is === 'listed') ? 1 : 0)
           const recoveriesLeft = state.recoveriesLeft - 1
           yield {
-            action: `n${who} was found half changed`,
+            action: `n${who} is found half changed`,
             to: withNode({ is: 'holding', index: Infinity, limit: 0 }, { recoveriesLeft, unseen }),
           }
         }
@@ -140,16 +140,16 @@ describe('the rule the agent runs', () => {
     ['two changes', { ...shrinking, changes: 2 }],
     ['five nodes, two changes', { ...shrinking, nodes: 5, limits: [1, 2, 3], changes: 2 }],
     [
-      'two changes at any moment, against the largest budget in flight',
+      'two changes at any moment and the largest budget in flight as the bound',
       { ...shrinking, changes: 2, areChangesSerialized: false },
     ],
     ['recovery slots and a budget down to 0', recovering],
-    ['recovery slots, two changes', { ...recovering, changes: 2 }],
+    ['recovery slots and two changes', { ...recovering, changes: 2 }],
     [
-      'recovery slots at any moment, each counted once where a list had not seen it',
+      'recovery slots at any moment, counted once where a list missed them',
       { ...recovering, limits: [3], changes: 0, areChangesSerialized: false },
     ],
-  ])('%s: never above the budget, never idle below it', (_, config) => {
+  ])('with %s, the holders never exceed the budget and no slot below it stays unusable', (_, config) => {
     const result = explore(admissibleIndices, config)
     expect(result).toMatchObject({ outcome: 'holds' })
     expect(result.states).toBeGreaterThan(100)
@@ -160,26 +160,26 @@ const indices = (limit: number): number[] => Array.from({ length: limit }, (_, i
 const freeBelow = (held: HeldIndices, limit: number): number[] =>
   indices(Math.max(0, limit)).filter((index) => !held.includes(index))
 
-/** Each is what a careful person would write first. */
+/** Each is what a careful engineer would write first. */
 const mutants: Record<string, { readonly rule: Rule; readonly config: ModelConfig }> = {
-  'any free index below the limit': { rule: freeBelow, config: shrinking },
-  'count the holders, then any free index below the limit': {
+  'takes any free index below the limit': { rule: freeBelow, config: shrinking },
+  'counts the holders, then takes any free index below the limit': {
     rule: (held, limit) => (held.length < limit ? freeBelow(held, limit) : []),
     config: shrinking,
   },
-  'count the holders, then any free index at all': {
+  'counts the holders, then takes any free index at all': {
     rule: (held, limit) => (held.length < limit ? freeBelow(held, 5) : []),
     config: shrinking,
   },
-  'the limit less the holders beyond it': {
+  'lowers the limit by the holders beyond it': {
     rule: (held, limit) => freeBelow(held, limit - held.filter((index) => index >= limit).length),
     config: shrinking,
   },
-  'recovery slots left out': {
+  'leaves recovery slots out': {
     rule: (held, limit) => admissibleIndices(held.filter(Number.isFinite), limit),
     config: recovering,
   },
-  'recovery slots counted as index 0': {
+  'counts recovery slots as index 0': {
     rule: (held, limit) =>
       admissibleIndices(
         held.map((index) => (index === Infinity ? 0 : index)),
@@ -187,22 +187,22 @@ const mutants: Record<string, { readonly rule: Rule; readonly config: ModelConfi
       ),
     config: recovering,
   },
-  'holders below the index instead of above': {
+  'counts the holders below the index instead of above': {
     rule: (held, limit) =>
       freeBelow(held, limit).filter((index) => index + held.filter((other) => other < index).length < limit),
     config: shrinking,
   },
-  'one too few': { rule: (held, limit) => admissibleIndices(held, limit - 1), config: shrinking },
+  'allows one too few': { rule: (held, limit) => admissibleIndices(held, limit - 1), config: shrinking },
 }
 
-describe('the search finds what is wrong with', () => {
-  test.each(Object.entries(mutants))('%s', (_, { rule, config }) => {
+describe('mutants', () => {
+  test.each(Object.entries(mutants))('the search catches a rule that %s', (_, { rule, config }) => {
     const result = explore(rule, config)
     if (result.outcome !== 'violated') expect.unreachable(`held in all ${result.states} states`)
     expect(result.path.length).toBeLessThanOrEqual(9)
   })
 
-  test('a promise without the exception for recovery slots that appear between LIST and CREATE', () => {
+  test('the search catches a bound that ignores recovery slots created between LIST and CREATE', () => {
     const config: ModelConfig = {
       ...recovering,
       limits: [1],
@@ -216,7 +216,7 @@ describe('the search finds what is wrong with', () => {
     })
   })
 
-  test('the first of them, by the known way', () => {
+  test('the shortest counterexample to taking any free index is the known one', () => {
     expect(explore(freeBelow, { ...shrinking, limits: [1, 2] })).toMatchObject({
       violation: '2 holders, the budget allows 1',
       path: [
@@ -230,8 +230,8 @@ describe('the search finds what is wrong with', () => {
   })
 })
 
-describe('with a constant budget and no recovery slots', () => {
-  test('the names alone bound the holders, however old the lists are', () => {
+describe('a constant budget', () => {
+  test('without recovery slots, the names alone bound the holders, however old the lists are', () => {
     type Stale = { readonly held: readonly number[]; readonly staleLists: readonly string[] }
     const limit = 2
     const keyOf = (held: readonly number[]): string => held.toSorted((a, b) => a - b).join()

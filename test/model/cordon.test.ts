@@ -9,16 +9,17 @@ import {
 
 /**
  * Two Skyhooks and an administrator on one node: every interleaving of their writes, breadth first over all states. The
- * oracle is the administrator's last wish. Each agent writes under a resourceVersion, so a step sees the present state.
+ * oracle is what the administrator last asked for. Each agent writes under a resourceVersion, so a step sees the current
+ * state.
  */
 type Model = {
   readonly unschedulable: boolean
   readonly marks: readonly string[]
   readonly before: boolean | null
   readonly keep: boolean
-  /** What the agent saw of `unschedulable` last. */
+  /** The last value of `unschedulable` that the agent saw. */
   readonly lastSeen: boolean
-  /** Work left, and work under way. */
+  /** Skyhooks that have not started, and those that are working. */
   readonly todo: readonly string[]
   readonly working: readonly string[]
   readonly desired: boolean
@@ -95,7 +96,7 @@ function next(model: Model, rules: CordonRules): [string, Model][] {
   return moves
 }
 
-/** The first violation on a shortest path, or how many states were walked. */
+/** The first violation on a shortest path, or the number of states visited. */
 function search(rules: CordonRules): { readonly states: number; readonly violation?: string } {
   const start: Model = {
     unschedulable: false,
@@ -132,16 +133,16 @@ function search(rules: CordonRules): { readonly states: number; readonly violati
 const agentRules: CordonRules = { cordon: cordonFor, uncordon: uncordonFor, observe: cordonAfterExternalChange }
 
 describe('cordon ownership', () => {
-  test('a node always ends as its administrator last wished', () => {
+  test('a node always ends cordoned or uncordoned as its administrator last asked', () => {
     const { states, violation } = search(agentRules)
     expect(violation).toBeUndefined()
     expect(states).toBeGreaterThan(200)
   })
 
   test.each<[string, Partial<CordonRules>, string]>([
-    ['changes during the hold are not watched', { observe: () => undefined }, 'cordon'],
+    ['ignores changes while it holds the cordon', { observe: () => undefined }, 'cordon'],
     [
-      'cordoning again keeps what was remembered',
+      'keeps what it remembered when it cordons again',
       {
         cordon: (name, state) => {
           const change = cordonFor(name, state)
@@ -152,24 +153,24 @@ describe('cordon ownership', () => {
       'cordon',
     ],
     [
-      'what was before is forgotten',
+      'forgets what was before',
       { uncordon: (name, state) => uncordonFor(name, { ...state, before: false }) },
       'lost cordon',
     ],
     [
-      'keep-cordoned is not heard',
+      'ignores keep-cordoned',
       { uncordon: (name, state) => uncordonFor(name, { ...state, keep: false }) },
       'lost cordon',
     ],
     [
-      'the first to finish uncordons',
+      'uncordons when the first Skyhook finishes',
       {
         uncordon: (name, state) =>
           state.marks.has(name) ? { removeMark: name, before: null, unschedulable: state.before === true } : undefined,
       },
       '',
     ],
-  ])('the search finds the fault when %s', (_, mutation, expected) => {
+  ])('the search catches a rule that %s', (_, mutation, expected) => {
     expect(search({ ...agentRules, ...mutation }).violation).toContain(expected)
   })
 })

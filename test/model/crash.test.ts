@@ -6,11 +6,11 @@ import { WatchedNode } from './invariants/index.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
 /**
- * Crash at every point: between the journal of any decision and each of its actions the agent, or the host, dies once.
- * The end must be that of the undisturbed life, and a step may run twice only where its outcome was said to be unknown.
+ * A crash at every point: the agent or the host dies once between the journal of any decision and each of its actions.
+ * The end must be that of the undisturbed run, and a step may run twice only where its outcome was reported as unknown.
  */
 type Crash = {
-  readonly atTurn: number
+  readonly atRound: number
   readonly afterActions: number
   readonly of: 'agent' | 'host'
   readonly losesWrites: boolean
@@ -22,8 +22,10 @@ const specHistories: Readonly<Record<string, readonly SkyhookSpec[]>> = {
   'a reboot that the package requires': [
     { packages: { required: pkg('1.0.0', { interrupt: { type: 'reboot', when: 'required' } }), b: pkg('1.0.0') } },
   ],
-  'a reboot that it does not': [{ packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot', when: 'required' } }) } }],
-  'a service interrupt of two': [
+  'a reboot that the package does not require': [
+    { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot', when: 'required' } }) } },
+  ],
+  'a merged service interrupt of two packages': [
     {
       packages: {
         a: pkg('1.0.0', { interrupt: { type: 'service', services: ['cron'] } }),
@@ -49,22 +51,22 @@ const specHistories: Readonly<Record<string, readonly SkyhookSpec[]>> = {
 type RunResult = {
   readonly state: string | undefined
   readonly executedSteps: readonly string[]
-  readonly turns: number
+  readonly rounds: number
   readonly unknown: number
 }
 
 function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[], crash?: Crash): RunResult {
   const node = new WatchedNode(decideUnderTest)
   node.requiringPackages.add('required')
-  let turns = 0
+  let rounds = 0
   for (const spec of specs) {
     node.apply('s', spec)
-    for (let round = 0; round < 400; round++) {
-      const isCrashTurn = crash?.atTurn === turns++
-      const moved = node.turn(isCrashTurn ? { crashAfterActions: crash.afterActions } : {})
-      if (isCrashTurn && crash.of === 'agent') node.restartAgent()
-      if (isCrashTurn && crash.of === 'host') node.reboot(crash.losesWrites)
-      if (moved || isCrashTurn || node.finish()) continue
+    for (const lastRound = rounds + 400; rounds < lastRound; ) {
+      const isCrashRound = crash?.atRound === rounds++
+      const moved = node.reconcile(isCrashRound ? { crashAfterActions: crash.afterActions } : {})
+      if (isCrashRound && crash.of === 'agent') node.restartAgent()
+      if (isCrashRound && crash.of === 'host') node.reboot(crash.losesWrites)
+      if (moved || isCrashRound || node.finish()) continue
       if (node.annotation('status_s') === 'complete' && node.slots.length === 0) break
       node.nowMs += 1_000
     }
@@ -79,15 +81,15 @@ function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[],
   return {
     state: node.annotation('nodeState_s'),
     executedSteps: [...node.executedSteps, ...node.executedInterrupts].toSorted(),
-    turns,
+    rounds,
     unknown,
   }
 }
 
-/** The first death after which the life ends otherwise, or runs what it had run. */
+/** The first crash that changes the end, or repeats a step without need. */
 function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[]): string | undefined {
   const baseline = runToCompletion(decideUnderTest, specs)
-  for (let atTurn = 0; atTurn < baseline.turns; atTurn++)
+  for (let atRound = 0; atRound < baseline.rounds; atRound++)
     for (const of of ['agent', 'host'] as const)
       for (const [afterActions, losesWrites] of [
         [0, false],
@@ -96,7 +98,7 @@ function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[])
         [9, false],
         [9, true],
       ] as const) {
-        const crash = { atTurn, afterActions, of, losesWrites }
+        const crash = { atRound, afterActions, of, losesWrites }
         const run = runToCompletion(decideUnderTest, specs, crash)
         if (run.state !== baseline.state) return `${JSON.stringify(crash)}: ${run.state}`
         const repeated = run.executedSteps.length - baseline.executedSteps.length
@@ -106,16 +108,16 @@ function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[])
   return undefined
 }
 
-describe('wherever the agent or the host dies, the end is the same and nothing runs twice unsaid', () => {
+describe('crashes at every point', () => {
   test.each(Object.entries(specHistories))(
-    '%s',
+    'a crash during %s changes neither the end nor repeats a step silently',
     (_, specs) => {
       expect(firstDifference(decide, specs)).toBeUndefined()
     },
     60_000,
   )
 
-  test('a decision that repeats a stage after each start of its agent is found out', () => {
+  test('the check catches a decision that repeats a stage after each restart of its agent', () => {
     const repeating: Decide = (snapshot, reasons) => {
       if (snapshot.preparations.size > 0) return decide(snapshot, reasons)
       const skyhooks = Object.entries(snapshot.journal.skyhooks).map(([name, record]) => {
@@ -131,7 +133,7 @@ describe('wherever the agent or the host dies, the end is the same and nothing r
       )
     }
     const outcome = (): string =>
-      firstDifference(repeating, specHistories['an install of a chain'] ?? []) ?? 'nothing found'
+      firstDifference(repeating, specHistories['an install of a chain'] ?? []) ?? 'found nothing'
     let found = ''
     try {
       found = outcome()

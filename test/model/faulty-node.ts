@@ -3,12 +3,12 @@ import { type Decide, type NodeObserver, NodeSimulator } from '../support/node-s
 
 export type { Decide }
 
-export type Turn = {
-  /** So many actions are carried out, then the agent (or the host) dies; absent = all of them. */
+export type Disturbance = {
+  /** The agent (or the host) crashes after this many actions; absent = after all of them. */
   readonly crashAfterActions?: number
-  /** The agent carries out actions side by side: any order may happen. */
+  /** The agent carries out actions concurrently: any order may happen. */
   readonly reversed?: boolean
-  /** Somebody else wrote the Node in between. */
+  /** Someone else wrote the Node in between, so the patch is refused. */
   readonly conflict?: boolean
 }
 
@@ -21,7 +21,8 @@ export class FaultyNode extends NodeSimulator {
     super({ pool: 'x' }, { decide, observer, takesTime: true })
   }
 
-  turn({ crashAfterActions, reversed = false, conflict = false }: Turn = {}): boolean {
+  /** One round of the agent's loop. True when anything changed. */
+  reconcile({ crashAfterActions, reversed = false, conflict = false }: Disturbance = {}): boolean {
     this.nowMs++
     return this.step((actions) =>
       (reversed ? actions.toReversed() : actions)
@@ -30,7 +31,7 @@ export class FaultyNode extends NodeSimulator {
     )
   }
 
-  /** The host asks for a run of a package that has written a status before. */
+  /** The host requests a run of a package that has written a status before. */
   requestRun(skyhook: string, name: string): void {
     const file = this.statusFiles.get(`${skyhook}/${name}`)
     if (file?.state !== 'read') return

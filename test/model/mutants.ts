@@ -4,7 +4,7 @@ import type { Action, Plan } from '../../src/stages/model/plan.ts'
 import { type SkyhookView, type Snapshot, known } from '../../src/stages/model/snapshot.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
-/** Decisions that look right and are not: each is ours with one fault, on what it sees or on what it says. */
+/** Decisions that look right and are not: each is the real one with one fault, in what it sees or in its plan. */
 type Mutant = { readonly mutant: Decide; readonly expectedViolation: RegExp }
 
 const mutateSnapshot =
@@ -53,7 +53,7 @@ const mapPackages = (
 })
 
 export const mutants: Readonly<Record<string, Mutant>> = {
-  'takes a granted slot for a confirmed one': {
+  'treats a granted slot as confirmed': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
       slots: snapshot.slots.known
@@ -62,14 +62,14 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /without a confirmed slot/,
   },
-  'takes pods that it does not know for none': {
+  'treats unknown pods as no pods': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
       pods: snapshot.pods.known ? snapshot.pods : known({ pods: [], since: 'cordoned' }),
     })),
     expectedViolation: /before the node is drained/,
   },
-  'does not see protected pods': {
+  'ignores protected pods': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
       pods: snapshot.pods.known
@@ -81,7 +81,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /before the node is drained/,
   },
-  'does not look at dependencies': {
+  'ignores dependencies': {
     mutant: mutateSnapshot((snapshot) =>
       mapViews(snapshot, (view) => ({
         ...view,
@@ -95,19 +95,19 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ),
     expectedViolation: /on which it depends, is complete/,
   },
-  'runs the packages of a serial Skyhook side by side': {
+  'runs the packages of a serial Skyhook concurrently': {
     mutant: mutateSnapshot((snapshot) =>
       mapViews(snapshot, (view) => ({ ...view, spec: { ...view.spec, serial: false } })),
     ),
     expectedViolation: /serial/,
   },
-  'does not hear a pause': {
+  'ignores a pause': {
     mutant: mutateSnapshot((snapshot) =>
       mapViews(snapshot, (view) => ({ ...view, metadata: { ...view.metadata, annotations: {} } })),
     ),
     expectedViolation: /while paused/,
   },
-  'forgets what a step came to': {
+  'forgets the results of steps': {
     mutant: mutatePlan((plan) => ({
       ...plan,
       journal: mapPackages(plan.journal, (entry) =>
@@ -118,31 +118,31 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /runs again|started twice|differs?|does not settle/,
   },
-  'takes apply for all there is to do': {
+  'completes a package after its apply': {
     mutant: mutatePlan((plan) => ({
       ...plan,
-      journal: mapPackages(plan.journal, ({ pendingInterrupt: _owes, ...entry }) =>
+      journal: mapPackages(plan.journal, ({ pendingInterrupt: _pending, ...entry }) =>
         entry.stage === 'apply' && entry.state === 'complete' ? { ...entry, stage: 'config' } : entry,
       ),
     })),
     expectedViolation: /complete is said|never complete|differs?/,
   },
-  'forgets the interrupt that is owed': {
+  'forgets a pending interrupt': {
     mutant: mutatePlan((plan) => ({
       ...plan,
-      journal: mapPackages(plan.journal, ({ pendingInterrupt: _owes, ...entry }) => entry),
+      journal: mapPackages(plan.journal, ({ pendingInterrupt: _pending, ...entry }) => entry),
     })),
     expectedViolation: /complete is said|differs?/,
   },
-  'takes no for the answer of every package': {
+  'reads from every package that it requires no interrupt': {
     mutant: mutateSnapshot((snapshot) => withAllAnswers(snapshot, false)),
     expectedViolation: /complete is said|is complete$|is complete\n/,
   },
-  'takes yes for it': {
+  'reads from every package that it requires an interrupt': {
     mutant: mutateSnapshot((snapshot) => withAllAnswers(snapshot, true)),
     expectedViolation: /an interrupt runs that no package requires/,
   },
-  'asks again as long as the interrupt has not begun': {
+  'asks again until the required interrupt starts': {
     mutant: mutatePlan((plan, snapshot) => ({
       ...plan,
       journal: mapPackages(plan.journal, (entry) =>
@@ -153,7 +153,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /runs after config|complete is said|differs?/,
   },
-  'does not wait for steps before it interrupts, nor for interrupts before it steps': {
+  'runs steps and interrupts at the same time': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
       journal: {
@@ -169,7 +169,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     expectedViolation:
       /while an interrupt is under way|an interrupt runs while|differs?|never complete|does not settle/,
   },
-  'gives the slot back in the very decision that completes': {
+  'releases the slot in the decision that completes': {
     mutant: (snapshot, reasons) => {
       const plan = decide(snapshot, reasons)
       const isDone = (name: string): boolean =>
@@ -197,7 +197,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /unschedulable should be/,
   },
-  'uncordons what an administrator cordoned': {
+  'uncordons a node that an administrator cordoned': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
       node: {
@@ -214,7 +214,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /unschedulable should be|differs?|does not settle/,
   },
-  'says complete too early': {
+  'publishes complete too early': {
     mutant: mutatePlan((plan, snapshot) => ({
       ...plan,
       actions: plan.actions.map((action) => {
@@ -232,7 +232,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /complete is said|before completion|does not settle/,
   },
-  'runs what is complete again, now and then': {
+  'occasionally runs a complete package again': {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
       journal: mapPackages(snapshot.journal, (entry) =>
@@ -243,7 +243,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /although the package was complete|never complete|differs?/,
   },
-  'never stops what is not wanted any more': {
+  'never stops a step that is no longer wanted': {
     mutant: mutatePlan((plan) => ({
       ...plan,
       journal: {
@@ -255,7 +255,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     })),
     expectedViolation: /beside another step|differs?/,
   },
-  'gives its plan a life of its own': {
+  'increases a revision in every decision': {
     mutant: mutatePlan((plan) => ({
       ...plan,
       journal: {

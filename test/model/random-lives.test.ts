@@ -6,12 +6,12 @@ import { mutants } from './mutants.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
 /**
- * Random lives of one node: specs change, agent and host die at any point, slots get lost, pods come and refuse to go,
- * people edit, reset, cordon, delete and create again. Every effect is judged as it happens (rules.ts), and in the end,
- * when nothing disturbs any more, the node must come to rest as the last spec wants it. The same search must find the
- * fault in each of the wrong decisions, or its silence would mean nothing.
+ * Random lives of one node: specs change, agent and host crash at any point, slots are lost, pods appear and refuse
+ * eviction, people edit, reset, cordon, delete and create again. The invariants judge every effect as it happens, and
+ * once nothing disturbs the node any longer, it must end as the last spec asks. The same search must catch every mutant,
+ * or its silence would prove nothing.
  */
-const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102) // the same lives each time; another seed and more runs look further
+const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102) // the same lives each time; other seeds and more runs search further
 const runs = Number(process.env['SEARCH_RUNS'] ?? 600)
 
 function search(
@@ -32,19 +32,19 @@ function search(
   return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${from}` : undefined
 }
 
-describe('a node through every trouble', () => {
-  test('keeps all rules on its way and ends as the spec says', () => {
+describe('random lives', () => {
+  test('a node keeps all invariants through random events and ends as its spec asks', () => {
     expect(search(decide, { isKeeping: false }, runs)).toBeUndefined()
   }, 60_000)
 
-  test('also where packages are kept by their uninstall policy', () => {
+  test('a node keeps all invariants where uninstall policies keep packages', () => {
     expect(search(decide, { isKeeping: true }, runs / 2)).toBeUndefined()
   }, 60_000)
 })
 
-describe('the search finds what is wrong with a decision that', () => {
+describe('mutants', () => {
   test.each(Object.entries(mutants))(
-    '%s',
+    'the search catches a decision that %s',
     (_, { mutant, expectedViolation }) => {
       expect(search(mutant, { isKeeping: false }, 3_000, 20_260_101, true)).toMatch(expectedViolation)
     },

@@ -3,37 +3,37 @@ import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyh
 import type { Pod } from '../../src/stages/model/pods.ts'
 import { parseState } from '../../src/stages/publish/reconcile-annotations.ts'
 import { WatchedNode } from './invariants/index.ts'
-import type { Turn } from './faulty-node.ts'
+import type { Disturbance } from './faulty-node.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
-/** What can happen to a node, as data: a list of these is a story that a search may shorten. */
+/** What can happen to a node, as data: a list of these is a scenario that a search can shrink. */
 export type ScenarioEvent =
-  | ({ readonly kind: 'turns'; readonly times: number } & Turn)
-  /** The agent, or the whole host, dies after some actions of a decision. */
+  | ({ readonly kind: 'rounds'; readonly times: number } & Disturbance)
+  /** The agent or the whole host crashes after some actions of a decision. */
   | {
-      readonly kind: 'death'
+      readonly kind: 'crash'
       readonly of: 'agent' | 'host'
       readonly afterActions: number
       readonly losesWrites: boolean
     }
   | { readonly kind: 'finish' }
-  | { readonly kind: 'failure'; readonly of: string }
-  /** From now on this package finds an interrupt required, or not. */
-  | { readonly kind: 'requirement'; readonly of: string; readonly required: boolean }
-  /** The host finds something to do for this package's config. */
-  | { readonly kind: 'wish'; readonly of: string }
-  | { readonly kind: 'time'; readonly seconds: number }
-  | { readonly kind: 'spec'; readonly spec: SkyhookSpec }
-  /** Another Skyhook on the same node, with its own order; null takes it away. */
-  | { readonly kind: 'neighbour'; readonly spec: SkyhookSpec | null; readonly priority: number }
+  | { readonly kind: 'steps fail'; readonly of: string }
+  /** From now on this package requires an interrupt after its config, or does not. */
+  | { readonly kind: 'interrupt required'; readonly of: string; readonly required: boolean }
+  /** The host requests a run of this package's config. */
+  | { readonly kind: 'run requested'; readonly of: string }
+  | { readonly kind: 'time passes'; readonly seconds: number }
+  | { readonly kind: 'spec changed'; readonly spec: SkyhookSpec }
+  /** Another Skyhook on the same node, with its own priority; null deletes it. */
+  | { readonly kind: 'other Skyhook changed'; readonly spec: SkyhookSpec | null; readonly priority: number }
   | { readonly kind: 'annotated'; readonly key: 'pause' | 'disable'; readonly on: boolean }
   | { readonly kind: 'labelled'; readonly key: 'pool' | 'skyhook.nvidia.com/ignore'; readonly value: string | null }
   | { readonly kind: 'slot lost' }
-  | { readonly kind: 'slots'; readonly granted: boolean }
-  | { readonly kind: 'pod'; readonly name: string; readonly refuses: boolean; readonly isProtected: boolean }
+  | { readonly kind: 'slots granted'; readonly granted: boolean }
+  | { readonly kind: 'pod created'; readonly name: string; readonly refuses: boolean; readonly isProtected: boolean }
   | { readonly kind: 'pods allow eviction' }
   | { readonly kind: 'protected pods end' }
-  | { readonly kind: 'person sets unschedulable'; readonly to: boolean }
+  | { readonly kind: 'administrator sets unschedulable'; readonly to: boolean }
   | { readonly kind: 'reset' }
   | { readonly kind: 'rerun'; readonly of: string }
   | { readonly kind: 'deleted' }
@@ -76,7 +76,7 @@ const packageSpec = ({ isKeeping }: Features): fc.Arbitrary<PackageSpec> =>
     })
     .map((spec) => Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined)) as PackageSpec)
 
-/** Specs whose dependencies form no cycle and name versions that are there. */
+/** Specs whose dependencies form no cycle and name existing versions. */
 export const skyhookSpec = (features: Features = { isKeeping: false }): fc.Arbitrary<SkyhookSpec> =>
   fc
     .record({
@@ -123,7 +123,7 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
     {
       weight: 8,
       arbitrary: fc.record({
-        kind: fc.constant('turns' as const),
+        kind: fc.constant('rounds' as const),
         times: fc.integer({ min: 1, max: 7 }),
         reversed: fc.boolean(),
         conflict: fc.constantFrom(false, false, true),
@@ -133,27 +133,33 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
     {
       weight: 4,
       arbitrary: fc.record({
-        kind: fc.constant('death' as const),
+        kind: fc.constant('crash' as const),
         of: fc.constantFrom('agent' as const, 'agent' as const, 'host' as const),
         afterActions: fc.nat(3),
         losesWrites: fc.boolean(),
       }),
     },
-    { weight: 3, arbitrary: skyhookSpec(features).map((spec): ScenarioEvent => ({ kind: 'spec', spec })) },
+    { weight: 3, arbitrary: skyhookSpec(features).map((spec): ScenarioEvent => ({ kind: 'spec changed', spec })) },
     {
       weight: 1,
       arbitrary: fc.record({
-        kind: fc.constant('neighbour' as const),
+        kind: fc.constant('other Skyhook changed' as const),
         spec: fc.option(skyhookSpec(features), { nil: null, freq: 3 }),
         priority: fc.constantFrom(1, 300),
       }),
     },
-    { weight: 2, arbitrary: fc.record({ kind: fc.constant('failure' as const), of: fc.constantFrom('a', 'b', 'c') }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('wish' as const), of: fc.constantFrom('a', 'b', 'c') }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ kind: fc.constant('steps fail' as const), of: fc.constantFrom('a', 'b', 'c') }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constant('run requested' as const), of: fc.constantFrom('a', 'b', 'c') }),
+    },
     {
       weight: 2,
       arbitrary: fc.record({
-        kind: fc.constant('requirement' as const),
+        kind: fc.constant('interrupt required' as const),
         of: fc.constantFrom('a', 'b', 'c'),
         required: fc.boolean(),
       }),
@@ -161,9 +167,9 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
     {
       weight: 2,
       arbitrary: fc.constantFrom<ScenarioEvent[]>(
-        { kind: 'time', seconds: 1 },
-        { kind: 'time', seconds: 7 },
-        { kind: 'time', seconds: 70 },
+        { kind: 'time passes', seconds: 1 },
+        { kind: 'time passes', seconds: 7 },
+        { kind: 'time passes', seconds: 70 },
       ),
     },
     {
@@ -187,12 +193,12 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
       weight: 4,
       arbitrary: fc.constantFrom<ScenarioEvent[]>(
         { kind: 'slot lost' },
-        { kind: 'slots', granted: false },
-        { kind: 'slots', granted: true },
+        { kind: 'slots granted', granted: false },
+        { kind: 'slots granted', granted: true },
         { kind: 'pods allow eviction' },
         { kind: 'protected pods end' },
-        { kind: 'person sets unschedulable', to: false },
-        { kind: 'person sets unschedulable', to: true },
+        { kind: 'administrator sets unschedulable', to: false },
+        { kind: 'administrator sets unschedulable', to: true },
         { kind: 'reset' },
         { kind: 'rerun', of: 'a' },
         { kind: 'deleted' },
@@ -202,7 +208,7 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
     {
       weight: 2,
       arbitrary: fc.record({
-        kind: fc.constant('pod' as const),
+        kind: fc.constant('pod created' as const),
         name: fc.constantFrom('p', 'q'),
         refuses: fc.boolean(),
         isProtected: fc.boolean(),
@@ -210,13 +216,13 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
     },
   )
 
-/** A node under its rules, with what people last wished of it. */
+/** A node under all invariants, with what people last asked of it. */
 export class Scenario {
   readonly node: WatchedNode
   #spec: SkyhookSpec
-  #neighbour: SkyhookSpec | undefined
+  #otherSpec: SkyhookSpec | undefined
   #annotations: Record<string, string> = {}
-  #requestRun = false
+  #shouldBeUnschedulable = false
   #pods = 0
 
   constructor(decide: Decide, spec: SkyhookSpec) {
@@ -229,40 +235,40 @@ export class Scenario {
   play(scenarioEvent: ScenarioEvent): void {
     const { node } = this
     switch (scenarioEvent.kind) {
-      case 'turns':
-        for (let time = 0; time < scenarioEvent.times; time++) node.turn(scenarioEvent)
+      case 'rounds':
+        for (let round = 0; round < scenarioEvent.times; round++) node.reconcile(scenarioEvent)
         return
-      case 'death':
-        node.turn({ crashAfterActions: scenarioEvent.afterActions })
+      case 'crash':
+        node.reconcile({ crashAfterActions: scenarioEvent.afterActions })
         if (scenarioEvent.of === 'agent') node.restartAgent()
         else node.reboot(scenarioEvent.losesWrites)
         return
       case 'finish':
         node.finish()
         return
-      case 'failure':
+      case 'steps fail':
         node.exitCodes.set(scenarioEvent.of, 1)
         node.finish()
         node.exitCodes.clear()
         return
-      case 'requirement':
+      case 'interrupt required':
         if (scenarioEvent.required) node.requiringPackages.add(scenarioEvent.of)
         else node.requiringPackages.delete(scenarioEvent.of)
         return
-      case 'wish':
+      case 'run requested':
         if (this.#spec.packages?.[scenarioEvent.of]?.rerunOnRequest)
           node.evidence.requestedRuns.add(`s/${scenarioEvent.of}`)
         node.requestRun('s', scenarioEvent.of)
         return
-      case 'time':
+      case 'time passes':
         node.nowMs += scenarioEvent.seconds * 1_000
         return
-      case 'spec':
+      case 'spec changed':
         this.#spec = scenarioEvent.spec
         this.#publishSpec()
         return
-      case 'neighbour':
-        this.#neighbour = scenarioEvent.spec ?? undefined
+      case 'other Skyhook changed':
+        this.#otherSpec = scenarioEvent.spec ?? undefined
         if (scenarioEvent.spec) node.apply('t', { ...scenarioEvent.spec, priority: scenarioEvent.priority })
         else node.remove('t')
         return
@@ -279,10 +285,10 @@ export class Scenario {
       case 'slot lost':
         node.slots = []
         return
-      case 'slots':
+      case 'slots granted':
         node.areSlotsGranted = scenarioEvent.granted
         return
-      case 'pod':
+      case 'pod created':
         this.#addPod(scenarioEvent.name, scenarioEvent.refuses, scenarioEvent.isProtected)
         return
       case 'pods allow eviction':
@@ -291,11 +297,11 @@ export class Scenario {
       case 'protected pods end':
         node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
         return
-      case 'person sets unschedulable':
-        if ((node.node.spec?.unschedulable === true) === scenarioEvent.to) return // a write that changes nothing: nobody can see it
-        this.#requestRun = scenarioEvent.to
+      case 'administrator sets unschedulable':
+        if ((node.node.spec?.unschedulable === true) === scenarioEvent.to) return // a write without a change is invisible
+        this.#shouldBeUnschedulable = scenarioEvent.to
         node.setUnschedulable(scenarioEvent.to)
-        node.turn() // two writes of which nobody saw the first would be none
+        node.reconcile() // two writes of which nobody saw the first would cancel out
         return
       case 'reset':
         if (node.annotation('nodeState_s') === undefined) return
@@ -315,7 +321,7 @@ export class Scenario {
     }
   }
 
-  /** Nothing disturbs any more, everything succeeds: brings the node to its end, or says why it does not get there. */
+  /** Without disturbances, and with every step succeeding, brings the node to completion; throws if it gets stuck. */
   end(): void {
     const { node } = this
     node.exitCodes.clear()
@@ -339,16 +345,16 @@ export class Scenario {
     this.#assertEndedWell()
   }
 
-  /** As far as it goes while the clock stands still. */
+  /** Reconciles until nothing changes; the clock does not move. */
   settle(): void {
     const { node } = this
-    for (let round = 0; round < 60; round++) if (!node.turn()) return
+    for (let round = 0; round < 60; round++) if (!node.reconcile()) return
     throw new Error(`does not settle: ${node.lastPlan?.actions.map(({ key }) => key).join(' ')}`)
   }
 
   #isOver(): boolean {
     const isComplete = (name: string): boolean => this.node.annotation(`status_${name}`) === 'complete'
-    return isComplete('s') && (!this.#neighbour || isComplete('t')) && this.node.slots.length === 0
+    return isComplete('s') && (!this.#otherSpec || isComplete('t')) && this.node.slots.length === 0
   }
 
   #assertEndedWell(): void {
@@ -357,12 +363,12 @@ export class Scenario {
     const details = `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ${JSON.stringify(node.slots)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
     if (!this.#isOver()) throw new Error(`never complete: ${details}`)
     node.assertComplete('s', this.#spec)
-    if (this.#neighbour) node.assertComplete('t', this.#neighbour)
+    if (this.#otherSpec) node.assertComplete('t', this.#otherSpec)
     const annotations = Object.keys(node.node.metadata.annotations ?? {})
     const leftover = annotations.filter((key) => /cordon|keepOff|autoscaler|karpenter/.test(key))
     if (leftover.length > 0) throw new Error(`left behind: ${leftover.join()}`)
-    if ((node.node.spec?.unschedulable === true) !== this.#requestRun)
-      throw new Error(`unschedulable should be ${this.#requestRun}`)
+    if ((node.node.spec?.unschedulable === true) !== this.#shouldBeUnschedulable)
+      throw new Error(`unschedulable should be ${this.#shouldBeUnschedulable}`)
     const wanted = Object.entries(this.#spec.packages ?? {}).filter(([, { uninstall }]) => uninstall?.apply !== true)
     const expected = wanted.map(([name, { version }]) => `${name}|${version}`).sort()
     const shown = Object.keys(JSON.parse(node.annotation('nodeState_s') ?? '{}') as object).filter(
@@ -379,7 +385,7 @@ export class Scenario {
         throw new Error(`${key} was not uninstalled`)
   }
 
-  /** By its uninstall policy a package may stay although the spec has nothing, or another version, of it. */
+  /** Its uninstall policy may keep a package that the spec no longer has, or has in another version. */
   #isKept(key: string): boolean {
     return Object.entries(this.node.journal.skyhooks['s']?.packages ?? {}).some(
       ([other, { uninstall, version, name }]) =>
@@ -424,7 +430,7 @@ export class Scenario {
   }
 }
 
-/** Throws with the rule that was broken, or with how far the node came. */
+/** Throws the first violated invariant, or what keeps the node from completing. */
 export function runScenario(decide: Decide, spec: SkyhookSpec, scenarioEvents: readonly ScenarioEvent[]): Scenario {
   const scenario = new Scenario(decide, spec)
   for (const scenarioEvent of scenarioEvents) scenario.play(scenarioEvent)
