@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { systemClock, systemRandom } from '../src/daemon/platform/system-clock.ts'
 import { writeLayer } from '../src/packages/oci/write/layer.ts'
 import { buildImage, type BuiltImage, rootBlob, writeLayoutArchive } from '../src/packages/oci/write/layout.ts'
 import { ociArchitecture } from '../src/packages/oci/manifest.ts'
@@ -171,7 +172,10 @@ async function main(): Promise<number> {
     }
     if (values.push !== undefined) {
       const reference = parseReference(values.push)
-      const client = createRegistryClient(registryFromEnvironment(reference.host))
+      const client = createRegistryClient(registryFromEnvironment(reference.host), {
+        clock: systemClock,
+        random: systemRandom,
+      })
       try {
         const digest = await pushImages(client, reference, images, AbortSignal.timeout(pushTimeoutMs))
         console.log(formatReference({ host: reference.host, repository: reference.repository, digest }))

@@ -40,7 +40,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
     }),
   )
   if (claim) {
-    const journalFile = openJournalFile<Journal>(root, { version: 1 })
+    const journalFile = openJournalFile<Journal>(root, { version: 1, clock })
     state.journal = await readJournal(journalFile, log)
     state.hostFolders = new Set((await root.stat(settings.copyDirRoot)) ? await root.readdir(settings.copyDirRoot) : [])
     if (await unlessStopped(signal, async () => (await sync({ root, state, components, log, signal }), true))) {

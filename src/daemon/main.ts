@@ -15,7 +15,7 @@ async function main([command = '', argument]: readonly string[]): Promise<number
     case 'agent':
       return await runAgentOfThisMachine()
     case 'unpack':
-      await (await import('../packages/store/unpack-child.ts')).runUnpackChild()
+      await runUnpackChildOfThisMachine()
       return 0
     case 'census':
       return await (await import('../census/main.ts')).runCensus({ stdin: process.stdin, stdout: process.stdout })
@@ -30,6 +30,14 @@ async function main([command = '', argument]: readonly string[]): Promise<number
   }
   process.stderr.write(usage)
   return 2
+}
+
+async function runUnpackChildOfThisMachine(): Promise<void> {
+  const [{ runUnpackChild }, { systemClock, systemRandom }] = await Promise.all([
+    import('../packages/store/unpack-child.ts'),
+    import('./platform/system-clock.ts'),
+  ])
+  await runUnpackChild({ clock: systemClock, random: systemRandom })
 }
 
 async function runAgentOfThisMachine(): Promise<number> {

@@ -149,7 +149,18 @@ export function wire({ settings, platform, state, signal }: WireOptions): AgentC
     wake,
   })
   const statuses = followPackageStatuses(root, settings, state, log, wake)
-  const interrupter = createInterrupter({ root, units, connection, state, settings, pods, slots, log, signal })
+  const interrupter = createInterrupter({
+    root,
+    units,
+    connection,
+    state,
+    settings,
+    pods,
+    slots,
+    clock: platform.clock,
+    log,
+    signal,
+  })
 
   return {
     units,

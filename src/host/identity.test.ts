@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemRandom } from '../daemon/platform/system-clock.ts'
 import { readBootId } from './identity.ts'
 import { createHostRoot, type HostRoot } from './fs/host-root.ts'
 
@@ -9,7 +10,7 @@ let mount: string
 let root: HostRoot
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'identity-'))
-  root = createHostRoot(mount)
+  root = createHostRoot(mount, systemRandom)
 })
 afterEach(() => rmSync(mount, { recursive: true }))
 

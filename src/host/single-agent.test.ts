@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from './fs/host-root.ts'
 import { agentSocketPath, claimSingleAgent, type SingleAgentClaim } from './single-agent.ts'
 
@@ -12,7 +13,7 @@ const claims: SingleAgentClaim[] = []
 const children: ChildProcess[] = []
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'agent-'))
-  root = createHostRoot(mount)
+  root = createHostRoot(mount, systemRandom)
 })
 afterEach(async () => {
   for (const claim of claims.splice(0)) await claim.release()
@@ -23,6 +24,8 @@ afterEach(async () => {
 async function claim(description: string, received: string[] = [], signal?: AbortSignal): Promise<SingleAgentClaim> {
   const claim = await claimSingleAgent({
     root,
+    clock: systemClock,
+    random: systemRandom,
     description,
     onWaiting: (holder) => received.push(holder),
     ...(signal ? { signal } : {}),
@@ -36,7 +39,9 @@ async function holderProcess(): Promise<ChildProcess> {
   const module = (name: string) => JSON.stringify(new URL(name, import.meta.url).pathname)
   const program = `import { createHostRoot } from ${module('./fs/host-root.ts')}
 import { claimSingleAgent } from ${module('./single-agent.ts')}
-await claimSingleAgent({ root: createHostRoot(${JSON.stringify(mount)}), description: 'the child', onWaiting() {} })
+import { systemClock as clock, systemRandom as random } from ${module('../daemon/platform/system-clock.ts')}
+const root = createHostRoot(${JSON.stringify(mount)}, random)
+await claimSingleAgent({ root, clock, random, description: 'the child', onWaiting() {} })
 console.log('claimed')
 setInterval(() => {}, 1000)`
   const child = spawn(process.execPath, ['--input-type=module-typescript', '--eval', program], {

@@ -6,11 +6,9 @@
  * agent removes it. Two that find the same dead file could remove each other's new one, so a claim over a dead file is
  * looked at again before it counts.
  */
-import { randomBytes } from 'node:crypto'
-import { link, lstat, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { type Clock, type Random, sleep } from '../schemas/clock.ts'
 import type { HostRoot } from './fs/host-root.ts'
 
 export const agentSocketPath = '/run/skyhook/agent.sock'
@@ -24,52 +22,54 @@ export type SingleAgentClaim = {
   release(): Promise<void>
 }
 
+export type ClaimOptions = {
+  readonly root: HostRoot
+  readonly clock: Clock
+  readonly random: Random
+  readonly description: string
+  readonly onWaiting: (holder: string) => void
+  readonly signal?: AbortSignal
+}
+
 /**
  * Waits until this is the host's only agent. `description` is one line about it for the next one that asks; `onWaiting`
  * hears the present holder's. Rejects when `signal` aborts.
  */
-export async function claimSingleAgent(options: {
-  readonly root: HostRoot
-  readonly description: string
-  readonly onWaiting: (holder: string) => void
-  readonly path?: string
-  readonly signal?: AbortSignal
-}): Promise<SingleAgentClaim> {
-  const { root, path = agentSocketPath, signal } = options
-  await root.mkdirp(dirname(path), 0o700)
-  const socketPath = await root.resolve(path, 'keep')
+export async function claimSingleAgent(options: ClaimOptions): Promise<SingleAgentClaim> {
+  const { root, clock, onWaiting, signal } = options
+  await root.mkdirp(dirname(agentSocketPath), 0o700)
   let replacedStaleSocket = false
   for (;;) {
     signal?.throwIfAborted()
-    const claim = await tryClaim(socketPath, options.description)
+    const claim = await tryClaim(options)
     if (claim) {
-      if (!replacedStaleSocket || (await isStillOurs(socketPath, claim.inode))) return claim
+      if (!replacedStaleSocket || (await isStillOurs(options, claim.inode))) return claim
       await claim.release()
       continue
     }
-    const foundInode = await inodeOf(socketPath)
-    const holder = await waitForHolder(socketPath, options.onWaiting, signal)
-    if (holder === 'stale' && foundInode !== undefined && (await inodeOf(socketPath)) === foundInode) {
-      await unlink(socketPath).catch(() => {}) // another agent was quicker
+    const foundInode = await inodeOf(root)
+    const holder = await waitForHolder(root, onWaiting, signal)
+    if (holder === 'stale' && foundInode !== undefined && (await inodeOf(root)) === foundInode) {
+      await root.remove(agentSocketPath)
       replacedStaleSocket = true
-    } else if (holder === 'unclear') await delay(retryDelayMs, undefined, signal ? { signal } : {})
+    } else if (holder === 'unclear') await sleep(clock, retryDelayMs, signal)
   }
 }
 
-async function isStillOurs(path: string, inode: number): Promise<boolean> {
-  await delay(recheckDelayMs)
-  return (await inodeOf(path)) === inode
+async function isStillOurs({ root, clock }: ClaimOptions, inode: number | undefined): Promise<boolean> {
+  await sleep(clock, recheckDelayMs)
+  return (await inodeOf(root)) === inode
 }
 
 /** Listens and takes the name; undefined when it is taken. */
-async function tryClaim(
-  path: string,
-  description: string,
-): Promise<(SingleAgentClaim & { readonly inode: number }) | undefined> {
-  // Bound under a name of its own and then linked: a link is taken by one only, and closing a server removes the name
-  // that it
-  // was bound to, whoever has it by then.
-  const ownPath = `${path}.${randomBytes(4).toString('hex')}`
+async function tryClaim({
+  root,
+  random,
+  description,
+}: ClaimOptions): Promise<(SingleAgentClaim & { readonly inode: number | undefined }) | undefined> {
+  // Bound under a name of its own and then linked: only one agent can create the link, and closing a server removes the
+  // name that it was bound to, no matter which agent has that name by then.
+  const ownPath = `${agentSocketPath}.${random.hex(4)}`
   const waiters = new Set<Socket>()
   const server = createServer((socket) => {
     waiters.add(socket) // held open: its end tells the other agent of ours
@@ -77,25 +77,25 @@ async function tryClaim(
     socket.on('close', () => waiters.delete(socket))
     socket.write(`${description}\n`)
   })
-  await listen(server, ownPath)
-  const inode = (await lstat(ownPath)).ino
+  await listen(server, await root.resolve(ownPath, 'keep'))
+  const inode = await inodeOf(root, ownPath)
   const close = async () => {
     const closed = new Promise((resolve) => server.close(resolve))
     for (const socket of waiters) socket.destroy()
     await closed
   }
   try {
-    await link(ownPath, path)
+    await root.link(ownPath, agentSocketPath)
   } catch (error) {
     await close()
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
     throw error
   }
-  await unlink(ownPath)
+  await root.remove(ownPath)
   return {
     inode,
     async release() {
-      if ((await inodeOf(path)) === inode) await unlink(path)
+      if ((await inodeOf(root)) === inode) await root.remove(agentSocketPath)
       await close()
     },
   }
@@ -111,18 +111,19 @@ async function listen(server: Server, path: string): Promise<void> {
   })
 }
 
-async function inodeOf(path: string): Promise<number | undefined> {
-  return (await lstat(path).catch(() => undefined))?.ino
+async function inodeOf(root: HostRoot, path = agentSocketPath): Promise<number | undefined> {
+  return (await root.lstat(path).catch(() => undefined))?.ino
 }
 
 /** Stays connected to the holder until it is `gone`. `dead`: nobody listens. `unclear`: try again later. */
 async function waitForHolder(
-  path: string,
+  root: HostRoot,
   onWaiting: (holder: string) => void,
   signal?: AbortSignal,
 ): Promise<'gone' | 'stale' | 'unclear'> {
+  const socketPath = await root.resolve(agentSocketPath, 'keep')
   signal?.throwIfAborted() // an abort before the listener below would not be heard
-  const socket = connect(path)
+  const socket = connect(socketPath)
   const outcome = Promise.withResolvers<'gone' | 'stale' | 'unclear'>()
   const onAbort = () => outcome.reject(signal?.reason)
   signal?.addEventListener('abort', onAbort, { once: true })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { parseDockerConfig } from '../../src/packages/oci/read/credentials.ts'
 import { hostFiles } from '../../src/packages/oci/read/host-files.ts'
@@ -48,7 +49,7 @@ function hostKnowing(ca: string | undefined): RegistrySettings['sources'] {
       `server = "https://${registry.host}"\nca = "/etc/containerd/certs.d/${registry.host}/own.pem"\n`,
     )
   }
-  return { files: hostFiles(createHostRoot(host)), certsDirectory: '/etc/containerd/certs.d', rules: [] }
+  return { files: hostFiles(createHostRoot(host, systemRandom)), certsDirectory: '/etc/containerd/certs.d', rules: [] }
 }
 
 function settings(
@@ -62,11 +63,15 @@ function settings(
 }
 
 const source = new URL('../../src/packages/store/unpack-child.ts', import.meta.url).href
+const clockModule = new URL('../../src/daemon/platform/system-clock.ts', import.meta.url).href
 const command: [string, ...string[]] = [
   process.execPath,
   '-e',
-  `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`,
+  `Promise.all([import(${JSON.stringify(source)}), import(${JSON.stringify(clockModule)})]).then(
+    ([child, { systemClock, systemRandom }]) => child.runUnpackChild({ clock: systemClock, random: systemRandom }))`,
 ]
+
+const systemPorts = { clock: systemClock, random: systemRandom }
 
 async function ensure(
   name: string,
@@ -74,6 +79,7 @@ async function ensure(
   folder = mkdtempSync(join(tempFolder, 'images-')),
 ): Promise<StoredImage> {
   const store = openImageStore(folder, {
+    ...systemPorts,
     unpack: (request, aborted) => unpackInChild(request, { signal: aborted, command }),
   })
   return await store.ensureImage(parseReference(`${registry.host}/${name}`), { registry: use, signal })
@@ -114,7 +120,7 @@ describe('a registry with TLS and login', () => {
       join(tempFolder, 'layer'),
     )
     const images = ['amd64', 'arm64'].map((architecture) => buildImage([layer], { architecture }))
-    const client = createRegistryClient(settings())
+    const client = createRegistryClient(settings(), systemPorts)
     try {
       const digest = await pushImages(client, parseReference(`${registry.host}/multi:1`), images, signal)
       expect(await ensure('multi:1')).toMatchObject({ digest, isNew: true })
@@ -154,7 +160,7 @@ describe('a registry with TLS and login', () => {
     writeFileSync(join(tempFolder, 'package/rot'), 'a file of this test alone')
     await push('rot:1')
     rmSync(join(tempFolder, 'package/rot'))
-    const client = createRegistryClient(settings())
+    const client = createRegistryClient(settings(), systemPorts)
     try {
       const manifest = await resolveImage(client, parseReference(`${registry.host}/rot:1`), signal)
       const [layer] = manifest.manifest.kind === 'image' ? manifest.manifest.layers : []

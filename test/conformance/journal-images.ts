@@ -5,6 +5,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { parseDockerConfig } from '../../src/packages/oci/read/credentials.ts'
 import { hostFiles } from '../../src/packages/oci/read/host-files.ts'
@@ -12,7 +13,11 @@ import { readFolder, writeLayer, type LayerEntry } from '../../src/packages/oci/
 import { buildImage } from '../../src/packages/oci/write/layout.ts'
 import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
 import { pushImages } from '../../src/packages/oci/write/push.ts'
-import { createRegistryClient, type RegistryClient } from '../../src/packages/oci/read/registry.ts'
+import {
+  createRegistryClient,
+  type RegistryClient,
+  type RegistrySettings,
+} from '../../src/packages/oci/read/registry.ts'
 import { packageFolder } from '../../src/packages/store/layer-paths.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
@@ -58,15 +63,16 @@ function registryClient({
   REGISTRY_CA = '',
 }: Record<string, string>): RegistryClient {
   const login = { auths: { [host]: { username: REGISTRY_USER, password: REGISTRY_PASSWORD } } }
-  return createRegistryClient({
+  const settings: RegistrySettings = {
     credentials: parseDockerConfig(JSON.stringify(login), 'the sandbox'),
     sources: {
-      files: hostFiles(createHostRoot('/')),
+      files: hostFiles(createHostRoot('/', systemRandom)),
       certsDirectory: undefined,
       rules: [{ host, ca: readFileSync(REGISTRY_CA, 'utf8') }],
     },
     proxy: {},
-  })
+  }
+  return createRegistryClient(settings, { clock: systemClock, random: systemRandom })
 }
 
 async function entriesOf(version: string): Promise<LayerEntry[]> {

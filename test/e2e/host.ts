@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
@@ -28,7 +29,7 @@ export function hostOf(sandbox: Sandbox, name: string): Host {
   async function root(): Promise<HostRoot> {
     if (found && (await found.root.stat('/etc').catch(() => undefined))) return found.root
     const leader = (await sandbox.must(['leader', name])).trim()
-    found = { leader, root: createHostRoot(`/proc/${leader}/root`) }
+    found = { leader, root: createHostRoot(`/proc/${leader}/root`, systemRandom) }
     return found.root
   }
 

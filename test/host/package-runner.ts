@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { forgetStepUnit } from '../../src/host/step/start.ts'
 import { loadPackage, missingConfigFiles, stepPaths, whyNotExecutable } from '../../src/packages/step/load-package.ts'
@@ -61,7 +62,7 @@ export async function preparePackage({
   await root.mkdirp(store)
   await cp(join(packagesFolder, folder), await root.resolve(store), { recursive: true })
   // here, not on the host: that one is seen through /proc/PID/root, a link that realpath cannot follow
-  const loaded = await loadPackage(createHostRoot('/'), join(packagesFolder, folder))
+  const loaded = await loadPackage(createHostRoot('/', systemRandom), join(packagesFolder, folder))
   if (loaded.outcome === 'invalid') throw new Error(loaded.message)
   const { config } = loaded
   const skyhookUid = randomUUID()

@@ -1,6 +1,7 @@
 /** What a power cut takes, on a host whose disk has only what was handed to it. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { openJournalFile } from '../../src/host/fs/journal-file.ts'
 import { bootHost, type SystemdHost } from './systemd-host.ts'
 
@@ -10,7 +11,7 @@ afterAll(async () => await host.down())
 
 test('the journal and durable files survive a power cut in the next instant; a file that was only written does not', async () => {
   const { root } = host
-  const journal = openJournalFile<{ v: number; note: string }>(root, { version: 1 })
+  const journal = openJournalFile<{ v: number; note: string }>(root, { version: 1, clock: systemClock })
   const note = randomBytes(8).toString('hex')
   await root.mkdirp('/var/lib/skyhook/new/folder')
   await root.writeFileDurable('/var/lib/skyhook/new/folder/kept', note, 0o644)
@@ -20,7 +21,10 @@ test('the journal and durable files survive a power cut in the next instant; a f
   await host.crash()
 
   expect((await root.readFile('/var/lib/skyhook/new/folder/kept')).toString()).toBe(note)
-  expect(await openJournalFile(root, { version: 1 }).read()).toEqual({ state: 'read', document: { v: 1, note } })
+  expect(await openJournalFile(root, { version: 1, clock: systemClock }).read()).toEqual({
+    state: 'read',
+    document: { v: 1, note },
+  })
   expect(await root.stat('/var/lib/skyhook/new/folder/lost')).toBeUndefined()
 })
 

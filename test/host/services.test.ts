@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { confirmRestart, restartService, type RestartOutcome } from '../../src/host/systemd/service-restart.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
+import {
+  confirmRestart,
+  restartService,
+  type RestartOutcome,
+  type RestartRequest,
+} from '../../src/host/systemd/service-restart.ts'
 import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
 
 const services: Readonly<Record<string, string>> = {
@@ -36,7 +42,13 @@ afterAll(async () => {
 
 const invocation = async (unit: string) => (await agent.units.readState(unit)).invocationId ?? ''
 const restart = async (unit: string, timeoutMs = 10_000): Promise<RestartOutcome> =>
-  await restartService(agent.units, unit, await invocation(unit), { timeoutMs })
+  await restartService({ ...requestOf(unit, await invocation(unit)), timeoutMs })
+const requestOf = (unit: string, previousInvocation: string): RestartRequest => ({
+  units: agent.units,
+  clock: systemClock,
+  unit,
+  previousInvocation,
+})
 
 describe('a service of the host', () => {
   test.each(['good.service', 'cron.service', 'systemd-logind.service', 'systemd-journald.service'])(
@@ -51,7 +63,7 @@ describe('a service of the host', () => {
 
   test('may be restarted by many at once', async () => {
     const before = await invocation('good.service')
-    const outcomes = await Promise.all([1, 2, 3, 4].map(() => restartService(agent.units, 'good.service', before)))
+    const outcomes = await Promise.all([1, 2, 3, 4].map(() => restartService(requestOf('good.service', before))))
     for (const outcome of outcomes) expect(outcome).toMatchObject({ outcome: 'restarted' })
   })
 
@@ -108,9 +120,9 @@ describe('a service of the host', () => {
   test('that is the bus takes the answer with it: unknown, then decided by its invocation', async () => {
     const before = await invocation('dbus.service')
     expect(await restart('dbus.service')).toMatchObject({ outcome: 'unknown' })
-    const outcome = await confirmRestart(agent.units, 'dbus.service', before)
+    const outcome = await confirmRestart(requestOf('dbus.service', before))
     expect(outcome).toEqual({ outcome: 'restarted', invocationId: await invocation('dbus.service') })
-    expect(await confirmRestart(agent.units, 'cron.service', await invocation('cron.service'))).toMatchObject({
+    expect(await confirmRestart(requestOf('cron.service', await invocation('cron.service')))).toMatchObject({
       outcome: 'not-requested',
     })
   })

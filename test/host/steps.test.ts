@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { observeStepUnit } from '../../src/host/step/observe.ts'
 import { forgetStepUnit, startStepUnit, stopStepUnit } from '../../src/host/step/start.ts'
@@ -114,7 +115,7 @@ describe('a step that cannot start', () => {
   test('because its environment file is gone', async () => {
     const elsewhere = mkdtempSync(join(tmpdir(), 'elsewhere-'))
     const step = shell('true')
-    await startStepUnit({ units: agent.units, root: createHostRoot(elsewhere) }, step) // writes its files where the host does not look
+    await startStepUnit({ units: agent.units, root: createHostRoot(elsewhere, systemRandom) }, step) // writes its files where the host does not look
     rmSync(elsewhere, { recursive: true })
     expect(await agent.awaitEnd(step)).toMatchObject({
       result: { outcome: 'failed-to-start', detail: expect.stringMatching('^resources') as string },

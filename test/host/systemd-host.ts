@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { type BusConnection, createBusConnection } from '../../src/host/dbus/reconnecting.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import type { StepHost } from '../../src/host/step/files.ts'
@@ -50,7 +51,7 @@ export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<Syst
   }
   await sandbox('host-up', hostName)
   await attach()
-  const root = createHostRoot(mount)
+  const root = createHostRoot(mount, systemRandom)
   return {
     root,
     busSocket: join(mount, 'run/dbus/system_bus_socket'),
@@ -98,7 +99,7 @@ export type TestAgent = {
 }
 
 export function startAgent(host: SystemdHost): TestAgent {
-  const connection = createBusConnection({ socketPath: host.busSocket })
+  const connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: host.busSocket })
   const units = createUnits(connection)
   const stepHost: StepHost = { units, root: host.root }
   const agent: TestAgent = {

@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { registryFromEnvironment } from '../../build/registry-login.ts'
 import { type LayerEntry, readFolder, writeLayer } from '../../src/packages/oci/write/layer.ts'
 import { buildImage } from '../../src/packages/oci/write/layout.ts'
@@ -21,7 +22,10 @@ const timeoutMs = 60_000
 async function pushPackage(folder: string, name: string): Promise<string> {
   const { tag, ...place } = parseReference(name)
   const work = mkdtempSync(join(tmpdir(), 'push-'))
-  const client = createRegistryClient(registryFromEnvironment(place.host))
+  const client = createRegistryClient(registryFromEnvironment(place.host), {
+    clock: systemClock,
+    random: systemRandom,
+  })
   try {
     const entries: LayerEntry[] = [
       { kind: 'folder', path: packageFolder, mode: 0o755 },

@@ -1,4 +1,5 @@
 import { Variant } from 'dbus-next/lib/variant.js'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createBusConnection } from '../../src/host/dbus/reconnecting.ts'
 import { createUnits } from '../../src/host/systemd/units.ts'
 import { startFakeBus } from './fake-bus.ts'
@@ -62,7 +63,7 @@ export async function startFakeSystemd() {
   })
   for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'KillUnit', 'Reload']) bus.answers(member, {})
   for (const member of ['StopUnit', 'StartTransientUnit']) bus.answers(member, { signature: 'o', body: ['/job/1'] })
-  const connection = createBusConnection({ socketPath: bus.socketPath })
+  const connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: bus.socketPath })
   return {
     bus,
     connection,

@@ -11,6 +11,7 @@ import {
 import type { Units } from '../../host/systemd/units.ts'
 import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
 import { resourceId, stateDir } from '../../packages/layout.ts'
+import type { Clock } from '../../schemas/clock.ts'
 import type { InterruptRun } from '../../schemas/journal.ts'
 import { blockingPod } from '../../stages/drain/drain.ts'
 import type { Action } from '../../stages/model/plan.ts'
@@ -68,12 +69,13 @@ export type InterruptPorts = {
   readonly settings: Settings
   readonly pods: PodSource
   readonly slots: SlotManager
+  readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
 }
 
 export function createInterrupter(ports: InterruptPorts): Interrupter {
-  const { root, units, connection, state, settings, pods, slots, log, signal } = ports
+  const { root, units, connection, state, settings, pods, slots, clock, log, signal } = ports
   const progressFile = (run: InterruptRun): string => `${settings.copyDirRoot}/.agent/interrupts/${run.id}.json`
 
   async function readProgress(run: InterruptRun): Promise<InterruptProgress | undefined> {
@@ -124,7 +126,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       let before = latest.before[unit]
       let outcome: RestartOutcome = { outcome: 'not-requested', detail: unit }
       if (before !== undefined) {
-        outcome = await confirmRestart(units, unit, before, { signal })
+        outcome = await confirmRestart({ units, clock, unit, previousInvocation: before, signal })
       }
       if (outcome.outcome === 'not-requested' && !isVerified) {
         const why = await findBlocker(action)
@@ -137,8 +139,9 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
         await writeProgress(run, latest)
       }
       if (outcome.outcome === 'not-requested') {
-        outcome = await restartService(units, unit, before, { signal })
-        if (outcome.outcome === 'unknown') outcome = await confirmRestart(units, unit, before, { signal })
+        outcome = await restartService({ units, clock, unit, previousInvocation: before, signal })
+        if (outcome.outcome === 'unknown')
+          outcome = await confirmRestart({ units, clock, unit, previousInvocation: before, signal })
       }
       if (outcome.outcome === 'not-needed')
         log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service left alone')

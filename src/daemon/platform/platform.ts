@@ -53,19 +53,24 @@ export type Platform = {
 
 /** The machine that the process runs on: the only place where an agent's parts meet the real world. */
 export function systemPlatform(settings: Settings): Platform {
-  const root = createHostRoot(settings.hostRoot)
+  const root = createHostRoot(settings.hostRoot, systemRandom)
   return {
     clock: systemClock,
     random: systemRandom,
     log: createLog(settings.logLevel, { node: settings.nodeName }),
     processId: process.pid,
     root,
-    connectBus: () => createBusConnection({ socketPath: settings.busSocket }),
+    connectBus: () => createBusConnection({ clock: systemClock, random: systemRandom, socketPath: settings.busSocket }),
     connectApi: (onRequest) =>
       withFailpoints(createKubeTransport({ credentials: inClusterCredentials(), version, onRequest })),
-    openImageStore: (folder) => openImageStore(folder, { unpack: (job, signal) => unpackInChild(job, { signal }) }),
+    openImageStore: (folder) =>
+      openImageStore(folder, {
+        clock: systemClock,
+        random: systemRandom,
+        unpack: (job, signal) => unpackInChild(job, { signal }),
+      }),
     startCensus: () => startCensusProcess(),
-    claimHost: (options) => claimSingleAgent({ root, ...options }),
+    claimHost: (options) => claimSingleAgent({ root, clock: systemClock, random: systemRandom, ...options }),
     serveHealth(checks) {
       const server = serveHealth(checks)
       return () => server.close()

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemRandom } from '../platform/system-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { type PackageRecord, emptyJournal } from '../../schemas/journal.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
@@ -38,7 +39,7 @@ beforeEach(async () => {
   wakeCount = 0
   warnings.length = 0
   statuses = followPackageStatuses(
-    createHostRoot(folder),
+    createHostRoot(folder, systemRandom),
     { copyDirRoot: '/', agentLogRoot: '/log' },
     state,
     log,

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../daemon/platform/system-clock.ts'
 import { startFakeBus } from '../../../test/support/fake-bus.ts'
 import { connectSystemBus, type SystemBus } from './connection.ts'
 import { BusError, isOutcomeUnknown, NoReplyError, NotConnectedError } from './errors.ts'
@@ -15,7 +16,7 @@ async function failure(promise: Promise<unknown>): Promise<unknown> {
 
 async function connectFakeBus() {
   const server = await startFakeBus()
-  const bus: SystemBus = await connectSystemBus({ socketPath: server.socketPath })
+  const bus: SystemBus = await connectSystemBus({ clock: systemClock, socketPath: server.socketPath })
   return {
     server,
     bus,
@@ -157,14 +158,14 @@ describe('a connection that ends', () => {
 
 describe('connecting', () => {
   test('fails at once without a socket', async () => {
-    const error = await failure(connectSystemBus({ socketPath: '/nonexistent/bus' }))
+    const error = await failure(connectSystemBus({ clock: systemClock, socketPath: '/nonexistent/bus' }))
     expect(error).toBeInstanceOf(NotConnectedError)
     expect(String(error)).toContain('ENOENT')
   })
 
   test('fails when the bus refuses the authentication', async () => {
     await using server = await startFakeBus({ authentication: 'rejected' })
-    await expect(connectSystemBus({ socketPath: server.socketPath })).rejects.toThrow(
+    await expect(connectSystemBus({ clock: systemClock, socketPath: server.socketPath })).rejects.toThrow(
       'refused the authentication: REJECTED',
     )
   })
@@ -172,16 +173,16 @@ describe('connecting', () => {
   test.each(['authentication', 'Hello'])('fails in time when the bus is silent at the %s', async (where) => {
     await using server = await startFakeBus({ authentication: where === 'authentication' ? 'silent' : 'ok' })
     server.answers('Hello', 'silent')
-    await expect(connectSystemBus({ socketPath: server.socketPath, timeoutMs: 30 })).rejects.toThrow(
-      'no answer within 30 ms',
-    )
+    await expect(
+      connectSystemBus({ clock: systemClock, socketPath: server.socketPath, timeoutMs: 30 }),
+    ).rejects.toThrow('no answer within 30 ms')
   })
 
   test('can be given up', async () => {
     await using server = await startFakeBus({ authentication: 'silent' })
-    await expect(connectSystemBus({ socketPath: server.socketPath, signal: AbortSignal.timeout(20) })).rejects.toThrow(
-      'timeout',
-    )
+    await expect(
+      connectSystemBus({ clock: systemClock, socketPath: server.socketPath, signal: AbortSignal.timeout(20) }),
+    ).rejects.toThrow('timeout')
   })
 })
 

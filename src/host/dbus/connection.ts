@@ -5,6 +5,7 @@
  * that are not D-Bus end the connection instead of the process.
  */
 import { connect as connectSocket } from 'node:net'
+import type { Clock } from '../../schemas/clock.ts'
 import { BusError, NoReplyError, NotConnectedError } from './errors.ts'
 import { failpoint } from '../fs/failpoint.ts'
 import {
@@ -77,15 +78,18 @@ export const busDriver = {
 
 type PendingCall = { readonly resolve: (body: readonly unknown[]) => void; readonly reject: (error: Error) => void }
 
-/** Connects, authenticates and says Hello, all within `timeoutMs`. */
-export async function connectSystemBus(options: {
+export type ConnectOptions = {
+  readonly clock: Clock
   readonly socketPath: string
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
-}): Promise<SystemBus> {
-  options.signal?.throwIfAborted()
-  const timeoutMs = options.timeoutMs ?? defaultConnectTimeoutMs
-  const socket = connectSocket(options.socketPath)
+}
+
+/** Connects, authenticates and says Hello, all within `timeoutMs`. */
+export async function connectSystemBus(options: ConnectOptions): Promise<SystemBus> {
+  const { clock, socketPath, timeoutMs = defaultConnectTimeoutMs, signal: connectSignal } = options
+  connectSignal?.throwIfAborted()
+  const socket = connectSocket(socketPath)
   const pendingCalls = new Map<number, PendingCall>()
   const subscriptions = new Set<{ match: SignalMatch; listener: (signal: BusSignal) => void }>()
   const closed = Promise.withResolvers<Error>()
@@ -142,9 +146,8 @@ export async function connectSystemBus(options: {
       pendingCalls.delete(serial)
       answer.reject(new NoReplyError(reason, message, { cause }))
     }
-    const timer = setTimeout(
-      () => rejectCall('timeout', `${request.member}: no answer within ${timeoutMs} ms`),
-      timeoutMs,
+    const cancelTimer = clock.startTimer(timeoutMs, () =>
+      rejectCall('timeout', `${request.member}: no answer within ${timeoutMs} ms`),
     )
     const onAbort = () => rejectCall('aborted', `${request.member}: given up before the answer`, signal?.reason)
     signal?.addEventListener('abort', onAbort, { once: true })
@@ -155,7 +158,7 @@ export async function connectSystemBus(options: {
       if (!effectFreeMethods.has(request.member)) failpoint(`bus:${request.member}`)
       return values
     } finally {
-      clearTimeout(timer)
+      cancelTimer()
       signal?.removeEventListener('abort', onAbort)
     }
   }
@@ -181,26 +184,26 @@ export async function connectSystemBus(options: {
     try {
       messages = readChunk(chunk)
     } catch (error) {
-      return end(error instanceof Error ? error : new Error(String(error)))
+      return end(error as Error)
     }
     for (const message of messages) if (!endReason) receive(message)
   })
   socket.on('error', end)
   socket.on('close', () => end(new Error('the bus closed the connection')))
   socket.write(authenticationRequest(process.getuid?.() ?? 0))
-  const onAbort = () => end(new Error('given up while connecting', { cause: options.signal?.reason }))
-  options.signal?.addEventListener('abort', onAbort, { once: true })
+  const onAbort = () => end(new Error('given up while connecting', { cause: connectSignal?.reason }))
+  connectSignal?.addEventListener('abort', onAbort, { once: true })
   try {
     await call({ ...busDriver, member: 'Hello' }, { timeoutMs }) // goes out with the authentication: one round trip for both
   } catch (error) {
-    options.signal?.throwIfAborted()
+    connectSignal?.throwIfAborted()
     const reason = endReason ?? (error as Error)
     end(reason)
-    throw new NotConnectedError(`cannot connect to the system bus at ${options.socketPath}: ${reason.message}`, {
+    throw new NotConnectedError(`cannot connect to the system bus at ${socketPath}: ${reason.message}`, {
       cause: reason,
     })
   } finally {
-    options.signal?.removeEventListener('abort', onAbort)
+    connectSignal?.removeEventListener('abort', onAbort)
   }
   return { closed: closed.promise, call, onSignal, close: () => end(new Error('closed by the agent')) }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
 import { type FakeAnswer, startFakeBus } from '../../../test/support/fake-bus.ts'
 import { createBusConnection } from './reconnecting.ts'
 
@@ -8,7 +9,7 @@ const jobs = { sender: 'org.freedesktop.systemd1', interface: 'org.freedesktop.s
 async function startConnection() {
   const server = await startFakeBus()
   server.answers('Do', {})
-  const connection = createBusConnection({ socketPath: server.socketPath })
+  const connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: server.socketPath })
   return {
     server,
     connection,
@@ -97,7 +98,11 @@ describe('a connection that is kept', () => {
       client.hangUp()
       return 'silent'
     })
-    const connection = createBusConnection({ socketPath: server.socketPath, random: () => 1 })
+    const connection = createBusConnection({
+      clock: systemClock,
+      random: { ...systemRandom, number: () => 0 },
+      socketPath: server.socketPath,
+    })
     await expect(connection.withBus(async () => {}, { timeoutMs: 400 })).rejects.toThrow(
       /no system bus for 400 ms: cannot connect/,
     )
@@ -107,7 +112,7 @@ describe('a connection that is kept', () => {
   })
 
   test('says why there is none, and may be given up', async () => {
-    const connection = createBusConnection({ socketPath: '/nonexistent/bus' })
+    const connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: '/nonexistent/bus' })
     await expect(connection.withBus(async () => {}, { timeoutMs: 30 })).rejects.toThrow(/ENOENT/)
     expect(connection.state()).toMatchObject({
       state: 'disconnected',

@@ -1,5 +1,6 @@
 /** A connection to the system bus that comes back by itself, with the subscriptions that were made on it. */
-import { setTimeout as delay } from 'node:timers/promises'
+import { backoffMs } from '../../schemas/backoff.ts'
+import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { NotConnectedError } from './errors.ts'
 import { connectSystemBus, type BusSignal, type SignalMatch, type SystemBus } from './connection.ts'
 
@@ -27,25 +28,24 @@ export type BusConnection = {
   close(): void
 }
 
-const initialBackoffMs = 20 // a restarted dbus-daemon takes connections again after 20-60 ms
-const maxBackoffMs = 2_000
+/** A restarted dbus-daemon takes connections again after 20-60 ms. */
+const reconnectBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.5 }
 /** A connection that ended sooner counts as a failure: a bus that accepts and hangs up is not asked in a tight loop. */
 const stableAfterMs = 1_000
 const defaultConnectionWaitMs = 10_000
 
 /** Begins to connect at the first use, and from then on keeps itself connected until `close`. */
 export function createBusConnection(options: {
+  readonly clock: Clock
+  readonly random: Random
   readonly socketPath: string
-  readonly now?: () => number
-  readonly random?: () => number
-  readonly connect?: typeof connectSystemBus
 }): BusConnection {
-  const { now = Date.now, random = Math.random, connect = connectSystemBus } = options
+  const { clock, random, socketPath } = options
   const closeController = new AbortController()
   const subscriptions = new Set<{ match: SignalMatch; listener: (signal: BusSignal) => void; cancel?: () => void }>()
   const preparations = new Set<(bus: SystemBus) => Promise<void>>()
   const listeners = new Set<(state: BusState) => void>()
-  let state: BusState = { state: 'disconnected', sinceMs: now(), why: 'not connected yet' }
+  let state: BusState = { state: 'disconnected', sinceMs: clock.wallMs(), why: 'not connected yet' }
   let connectedBus = Promise.withResolvers<SystemBus>()
   let openBus: SystemBus | undefined // connected, perhaps still being prepared
   let preparedBus: SystemBus | undefined
@@ -59,9 +59,9 @@ export function createBusConnection(options: {
   /** Lives through one connection; returns why it ended or never came about. */
   async function runConnection(): Promise<Error> {
     try {
-      openBus = await connect({ socketPath: options.socketPath, signal: closeController.signal })
+      openBus = await connectSystemBus({ clock, socketPath, signal: closeController.signal })
     } catch (error) {
-      return error instanceof Error ? error : new Error(String(error))
+      return error as Error
     }
     const bus = openBus
     try {
@@ -71,11 +71,11 @@ export function createBusConnection(options: {
     } catch (error) {
       openBus = undefined
       bus.close()
-      return error instanceof Error ? error : new Error(String(error))
+      return error as Error
     }
     preparedBus = bus
     connectedBus.resolve(bus)
-    setState({ state: 'connected', sinceMs: now() })
+    setState({ state: 'connected', sinceMs: clock.wallMs() })
     const reason = await bus.closed
     openBus = preparedBus = undefined
     connectedBus = Promise.withResolvers()
@@ -83,16 +83,16 @@ export function createBusConnection(options: {
   }
 
   async function runReconnectLoop(): Promise<void> {
-    let backoffMs = initialBackoffMs
+    let failures = 0
     while (!closeController.signal.aborted) {
-      const startedAtMs = now()
+      const startedAtMs = clock.monotonicMs()
       const why = (await runConnection()).message
       if (closeController.signal.aborted) return
-      if (state.state === 'connected') setState({ state: 'disconnected', sinceMs: now(), why })
+      if (state.state === 'connected') setState({ state: 'disconnected', sinceMs: clock.wallMs(), why })
       else if (state.why !== why) setState({ state: 'disconnected', sinceMs: state.sinceMs, why })
-      if (now() - startedAtMs > stableAfterMs) backoffMs = initialBackoffMs
-      await delay(backoffMs * (0.5 + random() / 2), undefined, { signal: closeController.signal }).catch(() => {}) // closing ends the loop
-      backoffMs = Math.min(backoffMs * 2, maxBackoffMs)
+      failures = clock.monotonicMs() - startedAtMs > stableAfterMs ? 1 : failures + 1
+      const pauseMs = backoffMs(failures, reconnectBackoff, random.number())
+      await sleep(clock, pauseMs, closeController.signal).catch(() => {}) // closing ends the loop
     }
   }
 
@@ -103,9 +103,8 @@ export function createBusConnection(options: {
     if (preparedBus) return preparedBus
     const cancellation = Promise.withResolvers<never>()
     const why = () => (state.state === 'disconnected' ? state.why : 'it ended')
-    const timer = setTimeout(
-      () => cancellation.reject(new NotConnectedError(`no system bus for ${timeoutMs} ms: ${why()}`)),
-      timeoutMs,
+    const cancelTimer = clock.startTimer(timeoutMs, () =>
+      cancellation.reject(new NotConnectedError(`no system bus for ${timeoutMs} ms: ${why()}`)),
     )
     const cancelSignal = AbortSignal.any(signal ? [closeController.signal, signal] : [closeController.signal])
     const onAbort = () => cancellation.reject(cancelSignal.reason)
@@ -113,7 +112,7 @@ export function createBusConnection(options: {
     try {
       return await Promise.race([connectedBus.promise, cancellation.promise])
     } finally {
-      clearTimeout(timer)
+      cancelTimer()
       cancelSignal.removeEventListener('abort', onAbort)
     }
   }

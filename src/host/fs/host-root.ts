@@ -8,10 +8,10 @@
  * put a link where a folder was. All folders used here belong to the host's root, so only root on the host could do
  * that, who has the agent's power already. The last component is opened without following links.
  */
-import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
-import { lstat, mkdir, open, readdir, readlink, rename, rm, unlink } from 'node:fs/promises'
+import { link, lstat, mkdir, open, readdir, readlink, rename, rm, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { Random } from '../../schemas/clock.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
@@ -41,11 +41,15 @@ export type HostRoot = {
   readTree(path: string): Promise<string[]>
   /** Of what the path leads to; undefined when nothing is there. A file in place of a folder above it is an error. */
   stat(path: string): Promise<Stats | undefined>
+  /** The same of the path itself, even if it is a link. */
+  lstat(path: string): Promise<Stats | undefined>
+  /** Gives a file another name; rejects with EEXIST where the name is taken. */
+  link(path: string, newPath: string): Promise<void>
   rename(from: string, to: string): Promise<void>
 }
 
 /** `mountPoint` is where the host's `/` is for this process, for example `/host`. */
-export function createHostRoot(mountPoint: string): HostRoot {
+export function createHostRoot(mountPoint: string, random: Random): HostRoot {
   const root = mountPoint === '/' ? '' : mountPoint.replace(/\/+$/, '')
 
   async function resolve(path: string, last: 'follow' | 'keep' = 'follow'): Promise<string> {
@@ -75,7 +79,7 @@ export function createHostRoot(mountPoint: string): HostRoot {
 
   async function replace(path: string, data: string | Uint8Array, mode: number, durable: boolean): Promise<void> {
     const target = await resolve(path, 'keep')
-    const temporary = `${target}.${randomBytes(6).toString('hex')}${temporarySuffix}`
+    const temporary = `${target}.${random.hex(6)}${temporarySuffix}`
     const file = await open(
       temporary,
       constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
@@ -141,6 +145,12 @@ export function createHostRoot(mountPoint: string): HostRoot {
     },
     async stat(path) {
       return await lstat(await resolve(path)).catch(undefinedIfAbsent)
+    },
+    async lstat(path) {
+      return await lstat(await resolve(path, 'keep')).catch(undefinedIfAbsent)
+    },
+    async link(path, newPath) {
+      await link(await resolve(path, 'keep'), await resolve(newPath, 'keep'))
     },
     async rename(from, to) {
       await rename(await resolve(from, 'keep'), await resolve(to, 'keep'))

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
 import { defaultJournalPath, openJournalFile } from './journal-file.ts'
 import { createHostRoot, type HostRoot } from './host-root.ts'
 
@@ -12,14 +13,15 @@ let folder: string
 let file: string
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'journal-'))
-  root = createHostRoot(mount)
+  root = createHostRoot(mount, systemRandom)
   file = join(mount, defaultJournalPath)
   folder = join(file, '..')
   mkdirSync(folder, { recursive: true })
 })
 afterEach(() => rmSync(mount, { recursive: true }))
 
-const open = (on: HostRoot = root) => openJournalFile<Document>(on, { version: 1, now: () => 1234 })
+const open = (on: HostRoot = root) =>
+  openJournalFile<Document>(on, { version: 1, clock: { ...systemClock, wallMs: () => 1234 } })
 
 describe('the journal', () => {
   test('is absent on a new host, and reads as it was written', async () => {

@@ -6,6 +6,7 @@
  */
 import { basename, dirname } from 'node:path'
 import { type HostRoot, temporarySuffix } from './host-root.ts'
+import type { Clock } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
 
 export type Versioned = { readonly v: number }
@@ -36,9 +37,9 @@ export const defaultJournalPath = '/var/lib/skyhook/.agent/journal.json'
 /** `version` is the newest `v` that this agent understands. */
 export function openJournalFile<T extends Versioned>(
   root: HostRoot,
-  options: { readonly version: T['v']; readonly path?: string; readonly now?: () => number },
+  options: { readonly version: T['v']; readonly clock: Clock; readonly path?: string },
 ): JournalFile<T> {
-  const { version, path = defaultJournalPath, now = Date.now } = options
+  const { version, clock, path = defaultJournalPath } = options
   let refusalReason: string | undefined
   let queuedWrite: { document: T; done: Promise<void> } | undefined
   let lastWrite: Promise<void> = Promise.resolve()
@@ -55,7 +56,7 @@ export function openJournalFile<T extends Versioned>(
     }
     const parsed = parse(content)
     if ('problem' in parsed) {
-      const movedTo = `${path}.unreadable-${now()}`
+      const movedTo = `${path}.unreadable-${clock.wallMs()}`
       await root.rename(path, movedTo)
       return { state: 'unreadable', why: `${path}: ${parsed.problem}`, movedTo }
     }

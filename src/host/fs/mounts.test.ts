@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { whyMountedNoexec } from './mounts.ts'
 import { createHostRoot } from './host-root.ts'
 
@@ -15,7 +16,7 @@ afterEach(() => rmSync(mount, { recursive: true }))
 const line = (point: string, options: string): string => `25 1 8:1 / ${point} ${options} shared:1 - ext4 /dev/sda1 rw`
 const why = async (...lines: readonly string[]): Promise<string | undefined> => {
   writeFileSync(join(mount, 'proc/1/mountinfo'), `${lines.join('\n')}\n`)
-  return await whyMountedNoexec(createHostRoot(mount), '/var/lib/skyhook')
+  return await whyMountedNoexec(createHostRoot(mount, systemRandom), '/var/lib/skyhook')
 }
 const root = line('/', 'rw,relatime')
 
@@ -49,6 +50,6 @@ describe('a folder in which programs run', () => {
   ])('%s', async (_, lines) => expect(await why(...lines)).toBeUndefined())
 
   test('is any one where mounts cannot be read: its step tells', async () => {
-    expect(await whyMountedNoexec(createHostRoot(mount), '/var/lib/skyhook')).toBeUndefined()
+    expect(await whyMountedNoexec(createHostRoot(mount, systemRandom), '/var/lib/skyhook')).toBeUndefined()
   })
 })

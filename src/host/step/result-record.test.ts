@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot } from '../fs/host-root.ts'
 import { ensureRecorder, parseResultRecord, readResultRecord, recorderScript } from './result-record.ts'
 
@@ -26,7 +27,7 @@ const success = { SERVICE_RESULT: 'success', EXIT_CODE: 'exited', EXIT_STATUS: '
 describe('the recorder', () => {
   test('writes what systemd tells it, with the boot, without the PATH of the step', async () => {
     runRecorder(success)
-    expect(await readResultRecord(createHostRoot(folder), '/', 'a1')).toEqual({
+    expect(await readResultRecord(createHostRoot(folder, systemRandom), '/', 'a1')).toEqual({
       attempt: 'a1',
       result: 'success',
       code: 'exited',
@@ -45,14 +46,14 @@ describe('the recorder', () => {
   test('replaces what an earlier attempt of that name left', async () => {
     writeFileSync(join(folder, 'a1'), 'x'.repeat(5000))
     runRecorder({ ...success, SERVICE_RESULT: 'exit-code', EXIT_STATUS: '3' })
-    expect(await readResultRecord(createHostRoot(folder), '/', 'a1')).toMatchObject({
+    expect(await readResultRecord(createHostRoot(folder, systemRandom), '/', 'a1')).toMatchObject({
       result: 'exit-code',
       status: '3',
     })
   })
 
   test('is put on the host once, and repaired when it differs', async () => {
-    const root = createHostRoot(folder)
+    const root = createHostRoot(folder, systemRandom)
     await ensureRecorder(root, '/agent/record-result', '/agent/results')
     const file = join(folder, 'agent/record-result')
     expect(statSync(file).mode & 0o777).toBe(0o755)
@@ -94,7 +95,7 @@ describe('a record', () => {
   ])('of %s does not count', (_, content) => expect(parseResultRecord(content, 'a1')).toBeUndefined())
 
   test('that is missing is none; a folder in its place is an error', async () => {
-    const root = createHostRoot(folder)
+    const root = createHostRoot(folder, systemRandom)
     expect(await readResultRecord(root, '/', 'a1')).toBeUndefined()
     mkdirSync(join(folder, 'a1'))
     await expect(readResultRecord(root, '/', 'a1')).rejects.toThrow('EISDIR')

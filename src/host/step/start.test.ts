@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { type FakeUnit, startFakeSystemd } from '../../../test/support/fake-systemd.ts'
 import { createHostRoot } from '../fs/host-root.ts'
 import { readStepNote, sweepStepFiles } from './files.ts'
@@ -32,7 +33,7 @@ async function stepHost() {
   const environmentFolder = join(mount, 'run/skyhook')
   return {
     ...systemd,
-    host: { units: systemd.units, root: createHostRoot(mount) },
+    host: { units: systemd.units, root: createHostRoot(mount, systemRandom) },
     mount,
     results,
     environmentFolder,

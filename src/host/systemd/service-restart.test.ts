@@ -1,11 +1,20 @@
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../daemon/platform/system-clock.ts'
 import { type FakeUnit, startFakeSystemd } from '../../../test/support/fake-systemd.ts'
-import { confirmRestart, restartService, serviceUnit } from './service-restart.ts'
+import { confirmRestart, type RestartRequest, restartService, serviceUnit } from './service-restart.ts'
+import type { Units } from './units.ts'
 
 const previousInvocation = 'a'.repeat(32)
 const nextInvocation = 'b'.repeat(32)
 const unitName = 'kubelet.service'
-const options = { settleMs: 20, timeoutMs: 1000 }
+const requestOf = ({ units }: { readonly units: Units }): RestartRequest => ({
+  units,
+  clock: systemClock,
+  unit: unitName,
+  previousInvocation,
+  settleMs: 20,
+  timeoutMs: 1000,
+})
 
 /** A systemd whose kubelet runs; a restart makes it `then`, and its job ends so, before or after the answer. */
 async function runningService(
@@ -36,7 +45,7 @@ describe('a service', () => {
     'is restarted when it runs anew and stays, %s',
     async (order) => {
       await using systemd = await runningService(undefined, 'done', order)
-      expect(await restartService(systemd.units, unitName, previousInvocation, options)).toEqual({
+      expect(await restartService(requestOf(systemd))).toEqual({
         outcome: 'restarted',
         invocationId: nextInvocation,
       })
@@ -107,7 +116,7 @@ describe('a service', () => {
     ],
   ])('%s is not', async (_, then, job, { reason, detail }) => {
     await using systemd = await runningService(then, job)
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+    expect(await restartService(requestOf(systemd))).toMatchObject({
       outcome: 'failed',
       reason,
       detail: expect.stringContaining(detail) as string,
@@ -121,7 +130,7 @@ describe('a service', () => {
       result: 'success',
       invocationId: nextInvocation,
     })
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toEqual({
+    expect(await restartService(requestOf(systemd))).toEqual({
       outcome: 'restarted',
       invocationId: nextInvocation,
     })
@@ -129,7 +138,9 @@ describe('a service', () => {
 
   test('that did not run, because its condition does not hold, need not be restarted', async () => {
     await using systemd = await runningService({ activeState: 'inactive', conditionResult: false })
-    expect(await restartService(systemd.units, unitName, '', options)).toMatchObject({ outcome: 'not-needed' })
+    expect(await restartService({ ...requestOf(systemd), previousInvocation: '' })).toMatchObject({
+      outcome: 'not-needed',
+    })
   })
 
   test('that dies while it is watched is not', async () => {
@@ -145,7 +156,7 @@ describe('a service', () => {
         }),
       50,
     )
-    expect(await restartService(systemd.units, unitName, previousInvocation, { settleMs: 150 })).toMatchObject({
+    expect(await restartService({ ...requestOf(systemd), settleMs: 150 })).toMatchObject({
       outcome: 'failed',
       reason: 'not-active',
     })
@@ -159,7 +170,7 @@ describe('a service', () => {
   ])('is refused with %s', async (error, reason) => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { error: `org.freedesktop.systemd1.${error}`, text: 'words' })
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toEqual({
+    expect(await restartService(requestOf(systemd))).toEqual({
       outcome: 'failed',
       reason,
       detail: `words (org.freedesktop.systemd1.${error})`,
@@ -169,7 +180,7 @@ describe('a service', () => {
   test('is not asked for on a host that goes down', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+    expect(await restartService(requestOf(systemd))).toMatchObject({
       outcome: 'not-requested',
     })
   })
@@ -177,7 +188,7 @@ describe('a service', () => {
   test('that takes too long is a failure with a reason', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
-    expect(await restartService(systemd.units, unitName, previousInvocation, { timeoutMs: 30 })).toMatchObject({
+    expect(await restartService({ ...requestOf(systemd), timeoutMs: 30 })).toMatchObject({
       outcome: 'failed',
       reason: 'timeout',
     })
@@ -194,7 +205,7 @@ describe('a restart whose end is lost is unknown', () => {
       setTimeout(() => client.hangUp(), 10)
       return answers ? { signature: 'o', body: ['/job/5'] } : 'silent'
     })
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+    expect(await restartService(requestOf(systemd))).toMatchObject({
       outcome: 'unknown',
     })
   })
@@ -213,7 +224,7 @@ describe('a restart whose end is lost is unknown', () => {
       setTimeout(() => client.send({ ...change, body: ['org.freedesktop.systemd1', ':1.1', ''] }), 10)
       return { signature: 'o', body: ['/job/5'] }
     })
-    expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+    expect(await restartService(requestOf(systemd))).toMatchObject({
       outcome: 'unknown',
     })
   })
@@ -221,12 +232,7 @@ describe('a restart whose end is lost is unknown', () => {
   test('when it is given up', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
-    expect(
-      await restartService(systemd.units, unitName, previousInvocation, {
-        ...options,
-        signal: AbortSignal.timeout(50),
-      }),
-    ).toMatchObject({
+    expect(await restartService({ ...requestOf(systemd), signal: AbortSignal.timeout(50) })).toMatchObject({
       outcome: 'unknown',
     })
   })
@@ -235,12 +241,12 @@ describe('a restart whose end is lost is unknown', () => {
     await using systemd = await startFakeSystemd()
     systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation, job: 5 })
     setTimeout(() => systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: nextInvocation }), 80)
-    expect(await confirmRestart(systemd.units, unitName, previousInvocation, options)).toEqual({
+    expect(await confirmRestart(requestOf(systemd))).toEqual({
       outcome: 'restarted',
       invocationId: nextInvocation,
     })
     systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation })
-    expect(await confirmRestart(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+    expect(await confirmRestart(requestOf(systemd))).toMatchObject({
       outcome: 'not-requested',
     })
     systemd.hostUnits.set(unitName, {
@@ -250,12 +256,12 @@ describe('a restart whose end is lost is unknown', () => {
       execMainCode: 1,
       execMainStatus: 1,
     })
-    expect(await confirmRestart(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+    expect(await confirmRestart(requestOf(systemd))).toMatchObject({
       outcome: 'failed',
       reason: 'not-active',
     })
     systemd.hostUnits.set(unitName, { activeState: 'activating', invocationId: nextInvocation })
-    expect(await confirmRestart(systemd.units, unitName, previousInvocation, { timeoutMs: 60 })).toMatchObject({
+    expect(await confirmRestart({ ...requestOf(systemd), timeoutMs: 60 })).toMatchObject({
       outcome: 'failed',
       reason: 'timeout',
     })
@@ -272,7 +278,7 @@ test.each([
 test('nothing was asked where there is no bus', async () => {
   await using systemd = await startFakeSystemd()
   systemd.connection.close()
-  expect(await restartService(systemd.units, unitName, previousInvocation, options)).toMatchObject({
+  expect(await restartService(requestOf(systemd))).toMatchObject({
     outcome: 'not-requested',
   })
 })

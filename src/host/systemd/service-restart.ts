@@ -6,7 +6,7 @@
  * than before, and still does after a short while; or it is one that ends (Type=oneshot), and has ended well. A service
  * that did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
  */
-import { setTimeout as delay } from 'node:timers/promises'
+import { type Clock, sleep } from '../../schemas/clock.ts'
 import { BusError, describeError, isOutcomeUnknown, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
 import { endOfUnit } from './unit-end.ts'
 import type { UnitSnapshot } from './unit-state.ts'
@@ -32,7 +32,12 @@ export type RestartFailure =
   | 'not-active'
   | 'timeout'
 
-export type RestartOptions = {
+export type RestartRequest = {
+  readonly units: Units
+  readonly clock: Clock
+  readonly unit: string
+  /** The invocation before the restart, empty for a unit that did not run. */
+  readonly previousInvocation: string
   /** How long to watch the service after its job is done. */
   readonly settleMs?: number
   /** How long the job may take, its own start and stop limits included. */
@@ -70,21 +75,15 @@ export function serviceUnit(name: string): string {
 }
 
 /**
- * Restarts a service and waits until it is known how that went. `previousInvocation` is the invocation before (empty
- * for one that did not run): the caller has written it down, to be able to go on after a crash.
+ * Restarts a service and waits until the outcome is known. The caller has written `previousInvocation` down, to be able
+ * to continue after a crash.
  */
-export async function restartService(
-  units: Units,
-  unit: string,
-  previousInvocation: string,
-  options: RestartOptions = {},
-): Promise<RestartOutcome> {
-  const { timeoutMs = defaultTimeoutMs, signal } = options
-  const jobs = watchJobs(units) // before asking: the end of the job may overtake the answer
+export async function restartService(request: RestartRequest): Promise<RestartOutcome> {
+  const { units, clock, unit, timeoutMs = defaultTimeoutMs, signal } = request
+  const jobs = watchJobs(units, clock) // before asking: the end of the job may overtake the answer
   try {
     // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the
-    // second one
-    // that ended is unloaded, and why it ended is forgotten. systemd takes the three in this order.
+    // second a service that ended is unloaded, and with it why it ended. systemd takes the three in this order.
     const [, , job] = await Promise.all([
       units.resetFailed(unit),
       units.ref(unit),
@@ -93,7 +92,7 @@ export async function restartService(
     const result = await jobs.result(job, timeoutMs, signal)
     if (result === timedOutResult) return timedOutOutcome(unit, timeoutMs)
     if (result !== 'done') return await jobFailedOutcome(units, unit, result)
-    return await settledOutcome(units, unit, previousInvocation, options)
+    return await settledOutcome(request)
   } catch (error) {
     return errorOutcome(error, unit)
   } finally {
@@ -106,14 +105,9 @@ export async function restartService(
  * Decides a restart whose answer was lost, from the unit alone, and waits for a bus to ask. `not-requested`: the unit
  * has its previous invocation and no job, so nothing was done and it may be asked again.
  */
-export async function confirmRestart(
-  units: Units,
-  unit: string,
-  previousInvocation: string,
-  options: RestartOptions = {},
-): Promise<RestartOutcome> {
-  const { timeoutMs = defaultTimeoutMs, signal } = options
-  const deadlineMs = performance.now() + timeoutMs
+export async function confirmRestart(request: RestartRequest): Promise<RestartOutcome> {
+  const { units, clock, unit, previousInvocation, timeoutMs = defaultTimeoutMs, signal } = request
+  const deadlineMs = clock.monotonicMs() + timeoutMs
   for (;;) {
     let outcome: RestartOutcome
     try {
@@ -123,13 +117,13 @@ export async function confirmRestart(
       if (isSettling) outcome = timedOutOutcome(unit, timeoutMs)
       else if ((state.invocationId ?? '') === previousInvocation)
         return { outcome: 'not-requested', detail: `${unit} is as it was before` }
-      else return await settledOutcome(units, unit, previousInvocation, options)
+      else return await settledOutcome(request)
     } catch (error) {
       if (!isOutcomeUnknown(error) && !(error instanceof NotConnectedError)) throw error
       outcome = { outcome: 'unknown', detail: `${unit}: ${describeError(error)}` } // reading may be repeated
     }
-    if (signal?.aborted || performance.now() > deadlineMs) return outcome
-    await delay(confirmPollMs)
+    if (signal?.aborted || clock.monotonicMs() > deadlineMs) return outcome
+    await sleep(clock, confirmPollMs)
   }
 }
 
@@ -137,12 +131,8 @@ function timedOutOutcome(unit: string, timeoutMs: number): RestartOutcome {
   return { outcome: 'failed', reason: 'timeout', detail: `${unit} did not restart within ${timeoutMs} ms` }
 }
 
-async function settledOutcome(
-  units: Units,
-  unit: string,
-  previousInvocation: string,
-  { settleMs = defaultSettleMs, signal }: RestartOptions,
-): Promise<RestartOutcome> {
+async function settledOutcome(request: RestartRequest): Promise<RestartOutcome> {
+  const { units, clock, unit, previousInvocation, settleMs = defaultSettleMs, signal } = request
   const initial = await units.readSnapshot(unit)
   const hasEnded = initial.isOneshot && initial.activeState === 'inactive' && initial.conditionResult
   if (
@@ -155,7 +145,7 @@ async function settledOutcome(
   if (!initial.conditionResult && initial.activeState === 'inactive' && previousInvocation === '')
     return { outcome: 'not-needed', detail: `${unit} did not run, and one of its conditions does not hold here` }
   if (initial.activeState !== 'active') return notActiveOutcome(unit, initial)
-  await delay(settleMs, undefined, signal ? { signal } : {})
+  await sleep(clock, settleMs, signal)
   const later = await units.readSnapshot(unit)
   if (later.activeState !== 'active' || later.nRestarts > initial.nRestarts) return notActiveOutcome(unit, later)
   const { invocationId } = later
@@ -208,7 +198,7 @@ function errorOutcome(error: unknown, unit: string): RestartOutcome {
  * Remembers the ends of jobs, so that one that comes before its job's name is known is not missed. Of all units: the
  * name that was asked for may be an alias (dbus.service of dbus-broker.service), and the news carry the real one.
  */
-function watchJobs(units: Units) {
+function watchJobs(units: Units, clock: Clock) {
   const results = new Map<string, string>()
   let lostReason: string | undefined
   let checkResult = () => {}
@@ -238,11 +228,11 @@ function watchJobs(units: Units) {
         result.reject(new NoReplyError('aborted', 'given up while restarting', { cause: signal?.reason }))
       if (signal?.aborted) onAbort()
       signal?.addEventListener('abort', onAbort, { once: true })
-      const timer = setTimeout(() => result.resolve(timedOutResult), timeoutMs)
+      const cancelTimer = clock.startTimer(timeoutMs, () => result.resolve(timedOutResult))
       try {
         return await result.promise
       } finally {
-        clearTimeout(timer)
+        cancelTimer()
         signal?.removeEventListener('abort', onAbort)
       }
     },

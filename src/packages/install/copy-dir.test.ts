@@ -16,6 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { onFailpoint } from '../../../test/support/on-failpoint.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { collectCopyDirs, ensureCopyDir, type CopyDirInputs } from './copy-dir.ts'
@@ -28,7 +29,7 @@ let host: HostRoot
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'copy-'))
-  host = createHostRoot(folder)
+  host = createHostRoot(folder, systemRandom)
   await put(`${store}/config.json`, '{}')
   await put(`${store}/skyhook_dir/run.sh`, '#!/bin/sh\n')
   await put(`${store}/skyhook_dir/lib/common.sh`, 'x=1\n')

@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { installRootDir, rootDirRecordFile, uninstallRootDir } from './root-dir.ts'
 
@@ -29,7 +30,7 @@ let host: HostRoot
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'root-'))
-  host = createHostRoot(folder)
+  host = createHostRoot(folder, systemRandom)
 })
 afterEach(async () => {
   await rm(folder, { recursive: true })

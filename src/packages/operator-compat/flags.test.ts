@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import type { PackageConfig, Step } from '../../schemas/package-config.ts'
 import {
@@ -35,7 +36,7 @@ let host: HostRoot
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'flags-'))
-  host = createHostRoot(folder)
+  host = createHostRoot(folder, systemRandom)
 })
 afterEach(async () => {
   await rm(folder, { recursive: true })

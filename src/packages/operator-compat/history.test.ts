@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { readHistory, recordVersion } from './history.ts'
 
@@ -11,7 +12,7 @@ let host: HostRoot
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'history-'))
-  host = createHostRoot(folder)
+  host = createHostRoot(folder, systemRandom)
   await mkdir(join(folder, state, 'history'), { recursive: true })
 })
 afterEach(async () => {

@@ -2,6 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { executableKind, missingInterpreter } from './interpreter.ts'
 
@@ -39,7 +40,7 @@ describe('whether the host has the interpreter', () => {
   }
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'interpreter-'))
-    host = createHostRoot(folder)
+    host = createHostRoot(folder, systemRandom)
     await put('usr/bin/bash', 0o755)
     await put('usr/bin/env', 0o755)
     await put('usr/bin/notes', 0o644)

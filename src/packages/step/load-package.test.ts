@@ -2,6 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { loadPackage, missingConfigFiles, stepPaths, whyNotExecutable } from './load-package.ts'
 
@@ -30,7 +31,7 @@ let host: HostRoot
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'package-'))
-  host = createHostRoot(folder)
+  host = createHostRoot(folder, systemRandom)
   await put('skyhook_dir/run.sh', '#!/bin/sh\n')
 })
 afterEach(async () => {

@@ -2,6 +2,7 @@ import { appendFile, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } fro
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { failureTail, maskSecrets, tailOf } from './log-tail.ts'
 import { claimLogFiles, packageLogDir, pruneLogs } from './log-files.ts'
@@ -15,7 +16,7 @@ let host: HostRoot
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'logs-'))
-  host = createHostRoot(folder)
+  host = createHostRoot(folder, systemRandom)
 })
 afterEach(async () => {
   await rm(folder, { recursive: true })

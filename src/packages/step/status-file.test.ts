@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { packagesWithStatus, readPackageStatus, statusSignature } from './status-file.ts'
 
@@ -24,10 +25,10 @@ async function listen(): Promise<void> {
   server.unref()
   await once(server, 'listening')
 }
-const read = async (name = 'tool') => await readPackageStatus(createHostRoot(folder), folders, 's', name)
+const read = async (name = 'tool') => await readPackageStatus(createHostRoot(folder, systemRandom), folders, 's', name)
 
 test('what a package wrote, and that it wrote again', async () => {
-  const host = createHostRoot(folder)
+  const host = createHostRoot(folder, systemRandom)
   expect(await statusSignature(host, folders, 's', 'tool')).toBeUndefined()
   await writeFile(file, JSON.stringify(status))
   const before = await statusSignature(host, folders, 's', 'tool')

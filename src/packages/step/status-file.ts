@@ -1,5 +1,4 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { messageOf } from '../../schemas/json.ts'
 import { type StatusReadResult, parsePackageStatus } from '../../schemas/package-status.ts'
 import { type HostFolders, stateDir } from '../layout.ts'
@@ -51,6 +50,8 @@ export async function packagesWithStatus(
   folders: HostFolders,
   skyhook: string,
 ): Promise<readonly string[]> {
-  const names = (await root.readdir(statusFolder(folders, skyhook)).catch(ignoreNotFound)) ?? []
+  const folder = statusFolder(folders, skyhook)
+  if ((await root.stat(folder)) === undefined) return []
+  const names = await root.readdir(folder) // a file in its place is an error, and not the news that no package has a status
   return names.flatMap((name) => /^(.+)\.json$/.exec(name)?.[1] ?? [])
 }

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
 import type { Digest } from '../oci/digest.ts'
 import { fakeIndex, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
 import { ociIndexType } from '../oci/manifest.ts'
@@ -17,7 +18,9 @@ let tempDir = ''
 let images = ''
 let registry: FakeRegistry
 let store: ImageStore
-const ports: StorePorts = { unpack: runUnpackJob, architecture: 'amd64' }
+const systemPorts = { clock: systemClock, random: systemRandom }
+const unpack: StorePorts['unpack'] = async (job, signal) => await runUnpackJob(job, systemPorts, signal)
+const ports: StorePorts = { ...systemPorts, unpack, architecture: 'amd64' }
 
 beforeEach(async () => {
   tempDir = mkdtempSync(join(tmpdir(), 'store-'))
@@ -47,7 +50,7 @@ function options(signal: AbortSignal = new AbortController().signal): EnsureOpti
     registry: {
       credentials: [],
       sources: fakeSources(rules),
-      clock: { now: () => 0, sleep: async () => undefined, random: () => 0 },
+      retryForMs: 0,
     },
     signal,
   }
@@ -200,7 +203,7 @@ describe('collecting', () => {
     store = openImageStore(images, {
       ...ports,
       unpack: async (job, signal) => {
-        const unpacked = await runUnpackJob(job, signal)
+        const unpacked = await unpack(job, signal)
         await gate.promise
         return unpacked
       },

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../../host/fs/fsync.ts'
@@ -8,6 +7,7 @@ import { ociArchitecture } from '../oci/manifest.ts'
 import { type SelectedImage, resolveImage, type ResolvedImage, selectImage } from '../oci/read/pull.ts'
 import { formatReference, type ImageReference } from '../oci/reference.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from '../oci/read/registry.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
 import { createSingleFlight } from './single-flight.ts'
 import type { UnpackJob } from './unpack-job.ts'
 import type { UnpackSummary } from './unpack.ts'
@@ -41,6 +41,8 @@ export type StoredImage = {
 export type EnsureOptions = { readonly registry: RegistrySettings; readonly signal: AbortSignal }
 
 export type StorePorts = {
+  readonly clock: Clock
+  readonly random: Random
   /** Fetches the layers and makes the folder. */
   readonly unpack: (job: UnpackJob, signal: AbortSignal) => Promise<UnpackSummary>
   /** In OCI's spelling. */
@@ -55,7 +57,7 @@ const workPrefix = '.work-'
 /** @param directory for this process alone; made when first needed */
 export function openImageStore(
   directory: string,
-  { unpack, architecture = ociArchitecture(), timeoutMs = defaultTimeoutMs }: StorePorts,
+  { clock, random, unpack, architecture = ociArchitecture(), timeoutMs = defaultTimeoutMs }: StorePorts,
 ): ImageStore {
   const fetches = createSingleFlight<Digest, StoredImage>()
   const activeWorkFolders = new Set<string>() // names of the work folders in use
@@ -76,7 +78,7 @@ export function openImageStore(
     resolved: ResolvedImage,
     signal: AbortSignal,
   ): Promise<StoredImage> => {
-    const name = `${workPrefix}${hexOf(resolved.digest)}-${randomBytes(4).toString('hex')}`
+    const name = `${workPrefix}${hexOf(resolved.digest)}-${random.hex(4)}`
     const work = join(directory, name)
     activeWorkFolders.add(name)
     try {
@@ -94,8 +96,27 @@ export function openImageStore(
     }
   }
 
+  const fetchInTime: typeof fetch = async (client, registry, resolved, signal) => {
+    const timeout = new AbortController()
+    const cancelTimer = clock.startTimer(timeoutMs, () => timeout.abort())
+    try {
+      return await fetch(client, registry, resolved, AbortSignal.any([signal, timeout.signal]))
+    } catch (error) {
+      if (!timeout.signal.aborted || signal.aborted) throw error
+      throw new ImageError(
+        'unreachable',
+        `${formatReference(resolved.reference)}: not fetched within ${timeoutMs} ms`,
+        {
+          cause: error,
+        },
+      )
+    } finally {
+      cancelTimer()
+    }
+  }
+
   const remove = async (name: string): Promise<void> => {
-    const trashPath = join(directory, `${workPrefix}gone-${randomBytes(4).toString('hex')}`)
+    const trashPath = join(directory, `${workPrefix}gone-${random.hex(4)}`)
     await rename(join(directory, name), trashPath)
     await rm(trashPath, { recursive: true, force: true })
   }
@@ -105,7 +126,7 @@ export function openImageStore(
       const pinnedDigest = reference.digest
       if (pinnedDigest !== undefined && (await isPresent(pinnedDigest)))
         return { digest: pinnedDigest, path: pathOf(pinnedDigest), isNew: false }
-      const client = createRegistryClient(registry)
+      const client = createRegistryClient(registry, { clock, random })
       let isClientShared = false
       try {
         const resolved = await resolveImage(client, reference, signal)
@@ -113,12 +134,7 @@ export function openImageStore(
         if (await isPresent(digest)) return { digest, path: pathOf(digest), isNew: false }
         const startFetch = async (sharedSignal: AbortSignal) => {
           isClientShared = true // it outlives this call if others wait for the same image
-          return await withTimeout(
-            timeoutMs,
-            sharedSignal,
-            reference,
-            async (timedSignal) => await fetch(client, registry, resolved, timedSignal),
-          ).finally(() => client.close())
+          return await fetchInTime(client, registry, resolved, sharedSignal).finally(() => client.close())
         }
         return await fetches.join(digest, startFetch, signal)
       } finally {
@@ -165,22 +181,5 @@ async function createUnpackJob(
     layers,
     workFolder,
     target: join(workFolder, 'package'),
-  }
-}
-
-async function withTimeout<T>(
-  timeoutMs: number,
-  signal: AbortSignal,
-  reference: ImageReference,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const timeout = AbortSignal.timeout(timeoutMs)
-  try {
-    return await work(AbortSignal.any([signal, timeout]))
-  } catch (error) {
-    if (!timeout.aborted || signal.aborted) throw error
-    throw new ImageError('unreachable', `${formatReference(reference)}: not fetched within ${timeoutMs} ms`, {
-      cause: error,
-    })
   }
 }

@@ -13,10 +13,12 @@ import { unpackInChild } from './unpack-child.ts'
 import type { UnpackJob } from './unpack-job.ts'
 
 const source = new URL('unpack-child.ts', import.meta.url).href
+const clockModule = new URL('../../daemon/platform/system-clock.ts', import.meta.url).href
 const command: [string, ...string[]] = [
   process.execPath,
   '-e',
-  `import(${JSON.stringify(source)}).then((child) => child.runUnpackChild())`,
+  `Promise.all([import(${JSON.stringify(source)}), import(${JSON.stringify(clockModule)})]).then(
+    ([child, { systemClock, systemRandom }]) => child.runUnpackChild({ clock: systemClock, random: systemRandom }))`,
 ]
 const { signal } = new AbortController()
 let tempDir = ''

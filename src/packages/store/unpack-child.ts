@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { ImageError, type ImageErrorCode, systemCode } from '../oci/errors.ts'
+import type { RegistryPorts } from '../oci/read/registry.ts'
 import type { UnpackSummary } from './unpack.ts'
 import type { UnpackJob } from './unpack-job.ts'
 import { messageOf } from '../../schemas/json.ts'
@@ -28,7 +29,7 @@ const oomScoreAdj = '900' // out of memory, the kernel shall take the child and 
 const orphanedExitCode = 75
 
 /** Entry point of the child. Ends the process. */
-export async function runUnpackChild(): Promise<void> {
+export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
   process.umask(0o022)
   try {
     writeFileSync('/proc/self/oom_score_adj', oomScoreAdj)
@@ -41,7 +42,7 @@ export async function runUnpackChild(): Promise<void> {
     lines.once('line', (line) => resolve(JSON.parse(line) as UnpackJob)),
   )
   const { runUnpackJob } = await import('./unpack-job.ts') // archives and compression are the child's alone: no agent loads them
-  const reply = await runUnpackJob(job, new AbortController().signal).then(
+  const reply = await runUnpackJob(job, ports, new AbortController().signal).then(
     (unpacked): Reply => ({ outcome: 'unpacked', unpacked }),
     failureReply,
   )

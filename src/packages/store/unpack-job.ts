@@ -4,7 +4,7 @@ import type { ProxyEnvironment } from '../oci/read/http.ts'
 import type { Descriptor } from '../oci/manifest.ts'
 import { downloadLayers } from '../oci/read/pull.ts'
 import type { ImageReference } from '../oci/reference.ts'
-import { createRegistryClient } from '../oci/read/registry.ts'
+import { createRegistryClient, type RegistryPorts } from '../oci/read/registry.ts'
 import { type UnpackSummary, unpackPackage } from './unpack.ts'
 
 /**
@@ -30,9 +30,10 @@ export type UnpackJob = {
 /** Does the job in this process. @throws as {@link downloadLayers} and {@link unpackPackage} */
 export async function runUnpackJob(
   { registry, reference, layers, workFolder, target }: UnpackJob,
+  ports: RegistryPorts,
   signal: AbortSignal,
 ): Promise<UnpackSummary> {
-  const client = createRegistryClient(registry)
+  const client = createRegistryClient(registry, ports)
   try {
     const files = await downloadLayers(client, reference, layers, workFolder, signal)
     return await unpackPackage({ layers: files.map(({ path }) => path), target })

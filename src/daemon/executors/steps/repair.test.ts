@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../platform/system-clock.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import type { Journal, PackageRecord, SkyhookRecord } from '../../../schemas/journal.ts'
 import { repairRecords } from './repair.ts'
@@ -66,7 +67,12 @@ const repair = async (
     nodeUid: 'n',
     skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installedVersions } },
   }
-  const ports = { root: createHostRoot(mount), folders, contentOf: () => '/store/abc', nowMs: Date.UTC(2026, 0, 2) }
+  const ports = {
+    root: createHostRoot(mount, systemRandom),
+    folders,
+    contentOf: () => '/store/abc',
+    nowMs: Date.UTC(2026, 0, 2),
+  }
   await repairRecords(ports, journal)
 }
 

@@ -1,3 +1,4 @@
+import type { Clock } from '../../../schemas/clock.ts'
 import type { Login } from './credentials.ts'
 import { ImageError } from '../errors.ts'
 import type { RegistryResponse, RegistryTransport } from './http.ts'
@@ -29,6 +30,7 @@ export type LoginContext = {
   /** What we need when the challenge names no scope: `repository:<name>:pull`. */
   readonly scope: string
   readonly login: Login | undefined
+  readonly clock: Clock
 }
 
 /**
@@ -80,7 +82,7 @@ async function fetchToken({ params }: Challenge, context: LoginContext, signal: 
     const headers = login === undefined ? {} : { authorization: basicAuthorization(login) }
     response = await transport.send({ method: 'GET', url: realm, headers, trust }, signal)
   }
-  if (response.status !== 200) throw await errorFromResponse(response, signal)
+  if (response.status !== 200) throw await errorFromResponse(response, context.clock, signal)
 
   const text = await readBody(response, maxTokenBytes, signal)
   const token = parseToken(text.toString('utf8'))

@@ -1,6 +1,7 @@
 import { ImageError, type ImageErrorCode } from '../errors.ts'
 import { type RegistryResponse, connectionError } from './http.ts'
 import { parseRetryAfter } from './retry.ts'
+import type { Clock } from '../../../schemas/clock.ts'
 
 const maxErrorBytes = 64 * 1024
 const maxErrorTextChars = 300 // a reason on a Node is one sentence, not a page
@@ -23,9 +24,13 @@ export async function readBody(response: RegistryResponse, limitBytes: number, s
 }
 
 /** The error that a status of 400 or more stands for, in the registry's own words. Consumes the body. */
-export async function errorFromResponse(response: RegistryResponse, signal: AbortSignal): Promise<ImageError> {
+export async function errorFromResponse(
+  response: RegistryResponse,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ImageError> {
   const bodyText = await readBody(response, maxErrorBytes, signal).then(parseErrorBody, () => undefined) // the status alone still tells
-  const retryAfterMs = parseRetryAfter(response.headers['retry-after'], Date.now())
+  const retryAfterMs = parseRetryAfter(response.headers['retry-after'], clock.wallMs())
   const errorText = bodyText ?? `${response.status} ${response.body.statusMessage ?? ''}`.trim()
   return new ImageError(codeOfStatus(response.status), `${response.url.host}: ${errorText}`, { retryAfterMs })
 }

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemRandom } from '../../../daemon/platform/system-clock.ts'
 import { type Credential, parseDockerConfig } from './credentials.ts'
 import type { RegistryRule } from './endpoints.ts'
 import {
@@ -17,7 +18,7 @@ import { ociIndexType } from '../manifest.ts'
 import { downloadLayers, type SelectedImage, resolveImage, type ResolvedImage, selectImage } from './pull.ts'
 import { parseReference } from '../reference.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from './registry.ts'
-import type { Clock } from './retry.ts'
+import type { Clock } from '../../../schemas/clock.ts'
 
 const layerBytes = Buffer.from('a layer, or as good as one to a client that never opens it')
 const otherDigest = `sha256:${'0'.repeat(64)}`
@@ -44,25 +45,26 @@ async function registry(options: Parameters<typeof startFakeRegistry>[0] = {}): 
 }
 
 /** A clock that only writes down what it is asked to wait. */
-const fastClock = (): Clock => ({
-  now: () => 0,
-  sleep: async (ms) => {
-    waits.push(ms)
+const fastClock: Clock = {
+  wallMs: () => 0,
+  monotonicMs: () => 0,
+  startTimer(delayMs, callback) {
+    waits.push(delayMs)
+    queueMicrotask(callback)
+    return () => {}
   },
-  random: () => 0.5,
-})
+}
+const medianRandom = { ...systemRandom, number: () => 0.5 }
 
 function client(
   rules: readonly RegistryRule[],
   more: Partial<RegistrySettings> & { certs?: Record<string, string> } = {},
 ): RegistryClient {
   const { certs = {}, ...settings } = more
-  const created = createRegistryClient({
-    credentials: [],
-    sources: fakeSources(rules, certs),
-    clock: fastClock(),
-    ...settings,
-  })
+  const created = createRegistryClient(
+    { credentials: [], sources: fakeSources(rules, certs), ...settings },
+    { clock: fastClock, random: medianRandom },
+  )
   opened.push(created)
   return created
 }

@@ -5,7 +5,8 @@ import { type Credential, findLogin } from './credentials.ts'
 import { type Endpoint, type EndpointSources, readEndpoints } from './endpoints.ts'
 import { ImageError } from '../errors.ts'
 import { type RegistryResponse, createRegistryTransport, type RegistryRequest, type ProxyEnvironment } from './http.ts'
-import { type Clock, retryTransient, systemClock } from './retry.ts'
+import { retryTransient } from './retry.ts'
+import type { Clock, Random } from '../../../schemas/clock.ts'
 import { errorFromResponse } from './error-response.ts'
 
 export type RegistrySettings = {
@@ -17,7 +18,6 @@ export type RegistrySettings = {
   readonly retryForMs?: number
   /** Nothing received for so long ends a connection. */
   readonly noProgressMs?: number
-  readonly clock?: Clock
 }
 
 export type RegistryCall = {
@@ -58,8 +58,9 @@ export type RegistryClient = {
 
 const defaultRetryForMs = 60_000
 
-export function createRegistryClient(settings: RegistrySettings): RegistryClient {
-  const clock = settings.clock ?? systemClock
+export type RegistryPorts = { readonly clock: Clock; readonly random: Random }
+
+export function createRegistryClient(settings: RegistrySettings, { clock, random }: RegistryPorts): RegistryClient {
   const transport = createRegistryTransport({
     ...(settings.proxy && { proxy: settings.proxy }),
     ...(settings.noProgressMs !== undefined && { noProgressMs: settings.noProgressMs }),
@@ -91,6 +92,7 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
       url: refusedResponse.url,
       scope: `repository:${repository}:${actions}`,
       login,
+      clock,
     }
     try {
       return await authorize(parseChallenges(refusedResponse.headers['www-authenticate'] ?? ''), context, signal)
@@ -128,7 +130,8 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
         }
         throw combineErrors(failures)
       }
-      return await retryTransient(tryAll, clock.now() + (settings.retryForMs ?? defaultRetryForMs), signal, clock)
+      const deadlineMs = clock.monotonicMs() + (settings.retryForMs ?? defaultRetryForMs)
+      return await retryTransient(tryAll, { clock, random, deadlineMs, signal })
     },
 
     async call(endpoint, repository, { method, path, headers, body, expected }, signal) {
@@ -159,7 +162,7 @@ export function createRegistryClient(settings: RegistrySettings): RegistryClient
       }
       if (response.status < 400 || response.status === expected) return response
       const isLoggedIn = findLogin(settings.credentials, endpoint.host, repository) !== undefined
-      throw withHint(await errorFromResponse(response, signal), isLoggedIn, endpoint, repository)
+      throw withHint(await errorFromResponse(response, clock, signal), isLoggedIn, endpoint, repository)
     },
 
     close: () => transport.close(),

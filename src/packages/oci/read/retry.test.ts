@@ -1,19 +1,30 @@
 import { describe, expect, test } from 'vitest'
+import { systemRandom } from '../../../daemon/platform/system-clock.ts'
+import type { Clock } from '../../../schemas/clock.ts'
 import { ImageError, type ImageErrorCode } from '../errors.ts'
 import { parseRetryAfter, retryTransient } from './retry.ts'
 
 const neverAborted = new AbortController().signal
 
 describe('repeating', () => {
-  const run = async (codes: ImageErrorCode[], deadlineAtMs = Infinity) => {
+  const run = async (codes: ImageErrorCode[], deadlineMs = Infinity) => {
     let nowMs = 0
-    const clock = { now: () => nowMs, random: () => 0.5, sleep: async (ms: number) => void (nowMs += ms) }
+    const clock: Clock = {
+      wallMs: () => 0,
+      monotonicMs: () => nowMs,
+      startTimer(delayMs, callback) {
+        nowMs += delayMs
+        queueMicrotask(callback)
+        return () => {}
+      },
+    }
+    const random = { ...systemRandom, number: () => 0.5 }
     const attempt = async () => {
       const code = codes.shift()
       if (code !== undefined) throw new ImageError(code, 'it failed')
       return 'done'
     }
-    const outcome = await retryTransient(attempt, deadlineAtMs, neverAborted, clock).catch(
+    const outcome = await retryTransient(attempt, { clock, random, deadlineMs, signal: neverAborted }).catch(
       (error: ImageError) => error.code,
     )
     return [outcome, nowMs]

@@ -1,17 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { backoffMs } from '../../../schemas/backoff.ts'
+import { type Clock, type Random, sleep } from '../../../schemas/clock.ts'
 import { ImageError } from '../errors.ts'
 
-export type Clock = {
-  /** Milliseconds that only grow. */
-  now(): number
-  sleep(ms: number, signal: AbortSignal): Promise<unknown>
-  random(): number
-}
-
-export const systemClock: Clock = {
-  now: () => performance.now(),
-  sleep: (ms, signal) => delay(ms, undefined, { signal }),
-  random: Math.random,
+export type RetryOptions = {
+  readonly clock: Clock
+  readonly random: Random
+  /** By the monotonic clock: no wait ends later. */
+  readonly deadlineMs: number
+  readonly signal: AbortSignal
 }
 
 const maxAttempts = 4 // beyond that the caller's own backoff is the better place to wait: it shows a reason
@@ -23,20 +19,17 @@ const maxWaitMs = 30_000 // a registry that asks for more is not waited for with
  * wins. Gives up with the last error after four attempts, or at once when the wait would be too long or end after the
  * deadline.
  */
-export async function retryTransient<T>(
-  attempt: () => Promise<T>,
-  deadlineAtMs: number,
-  signal: AbortSignal,
-  clock: Clock = systemClock,
-): Promise<T> {
+export async function retryTransient<T>(attempt: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const { clock, random, deadlineMs, signal } = options
   for (let number = 1; ; number++) {
     try {
       return await attempt()
     } catch (error) {
       if (!isTransient(error) || number === maxAttempts) throw error
-      const waitMs = error.retryAfterMs ?? initialWaitMs * 2 ** (number - 1) * (0.5 + clock.random())
-      if (waitMs > maxWaitMs || clock.now() + waitMs >= deadlineAtMs) throw error
-      await clock.sleep(waitMs, signal)
+      const pauseMs = backoffMs(number, { initialMs: initialWaitMs, maxMs: maxWaitMs }) * (0.5 + random.number())
+      const waitMs = error.retryAfterMs ?? pauseMs
+      if (waitMs > maxWaitMs || clock.monotonicMs() + waitMs >= deadlineMs) throw error
+      await sleep(clock, waitMs, signal)
     }
   }
 }

@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { extract } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock, systemRandom } from '../../../daemon/platform/system-clock.ts'
 import { unpackPackage } from '../../store/unpack.ts'
 import { parseDockerConfig } from '../read/credentials.ts'
 import {
@@ -29,6 +30,7 @@ import { pushImages } from './push.ts'
 import { parseReference } from '../reference.ts'
 import { createRegistryClient, type RegistryClient } from '../read/registry.ts'
 
+const systemPorts = { clock: systemClock, random: systemRandom }
 const fakeLogin: FakeLogin = { kind: 'bearer', username: 'lab', password: 'secret' }
 const signal = AbortSignal.timeout(20_000)
 let tempDir = ''
@@ -59,7 +61,10 @@ async function registry(login?: FakeLogin): Promise<{ fake: FakeRegistry; client
   const fake = await startFakeRegistry(login && { login })
   const { username, password } = fakeLogin
   const credentials = parseDockerConfig(JSON.stringify({ auths: { [fake.host]: { username, password } } }), 'test')
-  const client = createRegistryClient({ credentials, sources: fakeSources([{ host: fake.host, plainHTTP: true }]) })
+  const client = createRegistryClient(
+    { credentials, sources: fakeSources([{ host: fake.host, plainHTTP: true }]) },
+    systemPorts,
+  )
   opened.push(client, fake)
   return { fake, client }
 }
