@@ -1,17 +1,13 @@
-import { readBootId } from '../host/identity.ts'
-import { openJournalFile, type JournalFile } from '../host/fs/journal-file.ts'
-import type { HostRoot } from '../host/fs/host-root.ts'
 import { sweepStepFiles } from '../host/step/files.ts'
-import { abortableSleep } from '../kube/retry.ts'
-import { emptyJournal, openSteps, type Journal } from '../schemas/journal.ts'
+import { sleep } from '../schemas/clock.ts'
+import { openSteps } from '../schemas/journal.ts'
 import { execute } from './executors/execute.ts'
-import { errorField, type Log } from './telemetry/log.ts'
-import { startLoop } from './loop.ts'
-import { wire, type AgentComponents } from './wire.ts'
+import { runLoop } from './loop.ts'
 import type { Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
-import { newState, type State } from './state/state.ts'
 import { version } from './settings/version.ts'
+import { errorField } from './telemetry/log.ts'
+import { wire, type AgentComponents } from './wire.ts'
 
 /** A watch that is silent for longer than its watchdog allows twice over is not worth calling ready. */
 const staleAfterMs = 400_000
@@ -19,16 +15,17 @@ const staleAfterMs = 400_000
 /** What a completed Skyhook needs no more goes this long after it: the slot and the next node come first. */
 const collectAfterMs = 2_000
 
+const syncRetryMs = 1_000
+
 /** The agent of one node, until it is told to stop. Returns the exit code. */
 export async function runAgent(settings: Settings, platform: Platform): Promise<number> {
-  const { clock, log, root } = platform
+  const { clock, log } = platform
   const shutdown = new AbortController()
   const { signal } = shutdown
   platform.onTermination((signalName) => shutdown.abort(new Error(`stopped by ${signalName}`)))
   log.info({ version, pid: platform.processId }, 'agent starts')
 
-  const state = newState(emptyJournal(''), await readBootId(root))
-  const components = wire({ settings, platform, state, signal }) // reads and watches; nothing is written before the host is ours
+  const components = await wire({ settings, platform, signal })
   let isSynced = false
   const closeServers = serve(settings, platform, components, () => isSynced)
 
@@ -40,14 +37,13 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
     }),
   )
   if (claim) {
-    const journalFile = openJournalFile<Journal>(root, { version: 1, clock })
-    state.journal = await readJournal(journalFile, log)
-    state.hostFolders = new Set((await root.stat(settings.copyDirRoot)) ? await root.readdir(settings.copyDirRoot) : [])
-    if (await unlessStopped(signal, async () => (await sync({ root, state, components, log, signal }), true))) {
+    await components.journal.load()
+    await components.host.loadFolders(settings.copyDirRoot)
+    if (await unlessStopped(signal, async () => (await sync(platform, components, signal), true))) {
       isSynced = true
       log.info({ sinceStartMs: Math.round(clock.monotonicMs()) }, 'synced')
       platform.saveMemory(signal)
-      await run({ settings, platform, state, components, journalFile, log, signal })
+      await run(platform, components, signal)
     }
   }
   log.info({}, 'agent stops; running steps run on')
@@ -57,97 +53,69 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
   return 0
 }
 
-async function readJournal(file: JournalFile<Journal>, log: Log): Promise<Journal> {
-  const found = await file.read()
-  if (found.state === 'read') return found.document
-  if (found.state === 'unreadable')
-    log.error({ detail: found.why }, 'the journal cannot be read; the state of this host is taken from the Node')
-  return emptyJournal('')
-}
-
-type RunContext = {
-  readonly state: State
-  readonly components: AgentComponents
-  readonly log: Log
-  readonly signal: AbortSignal
-}
-
 /**
  * Nothing is decided before everything is known: the cluster's objects, the slots of this node, the steps that run on
  * its host.
  */
-async function sync({ root, state, components, log, signal }: RunContext & { readonly root: HostRoot }): Promise<void> {
-  await Promise.all([components.nodes.synced, components.skyhooks.synced])
-  while (state.node === undefined || !state.skyhooks.known) await abortableSleep(5, signal)
+async function sync(
+  { clock, log, root }: Platform,
+  { nodes, skyhooks, executors, journal, units }: AgentComponents,
+  signal: AbortSignal,
+): Promise<void> {
+  const retryUntilDone = async (task: () => Promise<void>, failureMessage: string): Promise<void> => {
+    for (;;) {
+      try {
+        return await task()
+      } catch (error) {
+        signal.throwIfAborted()
+        log.warn(errorField(error), failureMessage)
+        await sleep(clock, syncRetryMs, signal)
+      }
+    }
+  }
+  await Promise.all([nodes.synced, skyhooks.synced])
+  while (nodes.current() === undefined || !skyhooks.current().known) await sleep(clock, 5, signal)
   await Promise.all([
-    retryUntilDone(
-      () => components.executors.slots.load(signal),
-      (error) => log.warn(errorField(error), 'the Leases could not be listed'),
-      signal,
-    ),
-    retryUntilDone(
-      () => components.executors.steps.observeOpen(),
-      (error) => log.warn(errorField(error), 'the running steps could not be looked at'),
-      signal,
-    ),
+    retryUntilDone(() => executors.slots.load(signal), 'the Leases could not be listed'),
+    retryUntilDone(() => executors.steps.observeOpen(), 'the running steps could not be looked at'),
   ])
-  await components.executors.statuses.refresh()
-  const open = new Set(openSteps(state.journal).map(({ id }) => id))
-  await sweepStepFiles({ root, units: components.units }, open)
+  await executors.statuses.refresh()
+  const open = new Set(openSteps(journal.current()).map(({ id }) => id))
+  await sweepStepFiles({ root, units }, open)
 }
 
-async function run({
-  settings,
-  platform,
-  state,
-  components,
-  journalFile,
-  log,
-  signal,
-}: RunContext & {
-  readonly settings: Settings
-  readonly platform: Platform
-  readonly journalFile: JournalFile<Journal>
-}): Promise<void> {
-  const reporter = components.createEventReporter()
-  const initialJournal = state.journal // as another agent may have left it; mended before anything adds to it
-  await components.executors.steps
-    .repair(initialJournal)
+async function run({ clock, log }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
+  const { wakeup, journal, pods, slotWatch, executors, reporter, census } = components
+  const { steps, preparer, statuses } = executors
+  await steps
+    .repair(journal.current()) // as another agent may have left it; before anything adds to it
     .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
   const collect = async (): Promise<void> => {
-    await components.executors.preparer.collect(state.journal)
-    await components.executors.steps
-      .collect()
-      .catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
+    await preparer.collect(journal.current())
+    await steps.collect().catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
   }
-  const loop = startLoop({
-    state,
-    settings: {
-      runtimeRequiredTaint: settings.runtimeRequiredTaint,
-      skipNamespaces: settings.drain.skipNamespaces,
-      reapplyOnReboot: settings.reapplyOnReboot,
-    },
-    writeJournal: (journal) => journalFile.write(journal),
-    execute: (action) => execute(components.executors, action),
+  const loopEnded = runLoop({
+    clock,
+    wakeup,
+    journal,
+    takeSnapshot: components.takeSnapshot,
+    execute: (action) => execute(executors, action),
     onDecided: ({ events, reasons, watchPods }) => {
-      components.setReasons(reasons)
-      reporter.events(events, reasons)
-      components.slotWatch.update()
-      if (events.some(({ type }) => type === 'stageCompleted')) void components.executors.statuses.refresh() // what it left for the Node to show
-      components.pods.follow(watchPods)
+      reporter.report(events, reasons)
+      slotWatch.update()
+      if (events.some(({ type }) => type === 'stageCompleted')) void statuses.refresh() // what it left for the Node to show
+      pods.follow(watchPods)
       if (events.some(({ type }) => type === 'completed'))
-        platform.clock.startTimer(collectAfterMs, () => void collect(), { isBackground: true })
+        clock.startTimer(collectAfterMs, () => void collect(), { isBackground: true })
     },
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
-    onJournalFailed: (error) =>
-      log.error(errorField(error), 'the journal cannot be written; nothing is done until it can'),
+    retain: components.retain,
     signal,
   })
-  components.onWake(() => loop.wake())
-  const censusEnded = components.campaignForCensus()
+  const censusEnded = census.run()
   await collect()
-  await Promise.all([loop.ended, censusEnded])
+  await Promise.all([loopEnded, censusEnded])
 }
 
 /** Health for the kubelet, metrics for Prometheus. Returns what closes both. */
@@ -186,21 +154,5 @@ async function unlessStopped<T>(signal: AbortSignal, task: () => Promise<T>): Pr
   } catch (error) {
     if (signal.aborted) return undefined
     throw error
-  }
-}
-
-async function retryUntilDone(
-  task: () => Promise<void>,
-  onFailure: (error: unknown) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  for (;;) {
-    try {
-      return await task()
-    } catch (error) {
-      signal.throwIfAborted()
-      onFailure(error)
-      await abortableSleep(1_000, signal)
-    }
   }
 }

@@ -1,98 +1,201 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import { emptyJournal, type Journal } from '../schemas/journal.ts'
-import { known, type StageSettings } from '../stages/model/snapshot.ts'
-import { startLoop } from './loop.ts'
-import { newState, snapshotOf, type State } from './state/state.ts'
+import type { Action } from '../stages/model/plan.ts'
+import { known, unknown } from '../stages/model/snapshot.ts'
+import { type LoopPorts, runLoop } from './loop.ts'
+import { createJournalStore, type JournalStore } from './state/journal.ts'
+import { type Observations, takeSnapshot } from './state/observations.ts'
+import { createWakeup, type Wakeup } from './state/wakeup.ts'
+import { createLog } from './telemetry/log.ts'
 
-const settings: StageSettings = {
+let clock: VirtualClock
+let wakeup: Wakeup
+let stopping: AbortController
+let isDiskFull: boolean
+let written: Journal[]
+let failures: string[]
+let stored: Journal
+let journal: JournalStore
+
+beforeEach(() => {
+  clock = createVirtualClock()
+  wakeup = createWakeup()
+  stopping = new AbortController()
+  isDiskFull = false
+  written = []
+  failures = []
+  stored = emptyJournal('')
+  journal = createJournalStore(
+    {
+      read: async () => ({ state: 'read', document: stored }),
+      write: async (document) => {
+        if (isDiskFull) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+        written.push(document)
+      },
+    },
+    { ...createLog('silent', {}), error: (_, message) => void failures.push(message) },
+  )
+})
+afterEach(() => stopping.abort())
+
+const settings = {
   runtimeRequiredTaint: { key: 'k', effect: 'NoSchedule' },
   skipNamespaces: [],
   reapplyOnReboot: false,
 }
 
-let stopping = new AbortController()
-afterEach(() => {
-  stopping.abort()
-  stopping = new AbortController()
-})
-
-function nodeState(): State {
-  const state = newState(emptyJournal(''), 'boot-1')
-  state.node = { metadata: { name: 'n', uid: 'u', resourceVersion: '1' } }
-  state.skyhooks = known([])
-  state.slots = known([])
-  return state
+function observe(change: Partial<Observations> = {}): Observations {
+  return {
+    bootId: 'boot-1',
+    node: { metadata: { name: 'n', uid: 'u', resourceVersion: '1' } },
+    skyhooks: known([]),
+    journal: journal.current(),
+    journalError: journal.error(),
+    attempts: new Map(),
+    preparations: new Map(),
+    slots: known([]),
+    slotDenials: new Map(),
+    pods: unknown('not followed'),
+    singleNode: undefined,
+    hostFolders: new Set(),
+    evictions: new Map(),
+    interrupts: new Map(),
+    statuses: known(new Map()),
+    requestedStatuses: new Map(),
+    cleanUps: new Map(),
+    host: { state: 'usable' },
+    ...change,
+  }
 }
 
-const defaultPorts = {
-  onDecided: () => undefined,
-  onActionFailed: () => undefined,
-  onJournalFailed: () => undefined,
-  writeJournal: async () => undefined,
-}
-
-test('a record that cannot be written is tried again, though no plan names it twice', async () => {
-  const state = nodeState()
-  const uid = 'a-uid'
-  const steps = [
-    {
-      package: 'a',
-      id: 'x',
-      unit: 'x.service',
-      mode: 'apply',
-      index: 0,
-      path: 'run.sh',
-      bootId: 'boot-1',
-      startedAtMs: 0,
-    },
-  ]
-  const canceledRecord = { uid, rev: 1, packages: {}, reboots: {}, flags: {}, installedVersions: {}, canceling: steps }
-  state.journal = { ...state.journal, nodeUid: 'u', skyhooks: { gone: canceledRecord } }
-  state.attempts.set('x', { state: 'ended', end: { outcome: 'exited', code: 0 } })
-  let attemptCount = 0
-  startLoop({
-    ...defaultPorts,
-    state,
-    settings,
-    execute: async ({ do: what }) => {
-      if (what === 'forgetStep' && ++attemptCount < 3) throw new Error('ENOSPC')
-    },
-    signal: stopping.signal,
-  })
-  await expect.poll(() => attemptCount, { timeout: 8_000 }).toBe(3)
-  await sleep(1_500)
-  expect(attemptCount).toBe(3)
-})
-
-test('a journal that cannot be written holds everything back, says why, and is tried again until it can', async () => {
-  const state = nodeState()
-  let isFull = true
-  const written: Journal[] = []
-  const failures: string[] = []
-  const loop = startLoop({
-    state,
-    settings,
-    writeJournal: async (journal) => {
-      if (isFull) throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
-      written.push(journal)
-    },
+function startLoop(change: Partial<LoopPorts> = {}, observations: Partial<Observations> = {}): Promise<void> {
+  return runLoop({
+    clock,
+    wakeup,
+    journal,
+    takeSnapshot: (nowMs) => takeSnapshot(observe(observations), nowMs, settings),
     execute: async () => undefined,
     onDecided: () => undefined,
     onActionFailed: () => undefined,
-    onJournalFailed: (error) => failures.push((error as Error).message),
+    retain: () => undefined,
     signal: stopping.signal,
+    ...change,
   })
-  await sleep(50)
-  expect(snapshotOf(state, 0, settings)?.host).toEqual({
+}
+
+/** A journal whose only step is canceled: the first plan records its end and forgets it. */
+async function loadCanceledStep(): Promise<void> {
+  const place = { package: 'a', id: 'x', unit: 'x.service', mode: 'apply', index: 0, path: 'run.sh' } as const
+  const canceling = [{ ...place, bootId: 'boot-1', startedAtMs: 0 }]
+  const record = { uid: 'a-uid', rev: 1, packages: {}, reboots: {}, flags: {}, installedVersions: {}, canceling }
+  stored = { ...emptyJournal('u'), skyhooks: { gone: record } }
+  await journal.load()
+}
+
+const endedStep = new Map([['x', { state: 'ended', end: { outcome: 'exited', code: 0 } } as const]])
+
+test('a record that cannot be written is retried, although no plan names it twice', async () => {
+  await loadCanceledStep()
+  let attemptCount = 0
+  const failed: string[] = []
+  void startLoop(
+    {
+      execute: async ({ do: what }) => {
+        if (what === 'forgetStep' && ++attemptCount < 3) throw new Error('ENOSPC')
+      },
+      onActionFailed: ({ key }) => void failed.push(key),
+    },
+    { attempts: endedStep },
+  )
+  await clock.advance(0)
+  expect(attemptCount).toBe(1)
+  await clock.advance(999)
+  expect(attemptCount).toBe(1)
+  await clock.advance(1)
+  expect(attemptCount).toBe(2)
+  await clock.advance(5_000)
+  expect([attemptCount, failed.length]).toEqual([3, 2])
+})
+
+test('an action that is under way is not started again', async () => {
+  await loadCanceledStep()
+  const started: string[] = []
+  const ended = Promise.withResolvers<void>()
+  const execute = async ({ do: what }: Action): Promise<void> => {
+    started.push(what)
+    await ended.promise
+  }
+  void startLoop({ execute }, { attempts: endedStep })
+  await clock.advance(0)
+  const startedOnce = started.length
+  expect(startedOnce).toBeGreaterThan(0)
+  wakeup.wake()
+  await clock.advance(60_000)
+  expect(started).toHaveLength(startedOnce)
+  ended.resolve()
+})
+
+test('a journal that cannot be written holds everything back, says why, and is retried until it can', async () => {
+  isDiskFull = true
+  const actions: string[] = []
+  void startLoop({ execute: async ({ do: what }) => void actions.push(what) })
+  await clock.advance(50)
+  expect(takeSnapshot(observe(), 0, settings)?.host).toEqual({
     state: 'unusable',
     reason: 'HostUnusable',
     message: 'nothing is begun while the journal cannot be written: ENOSPC: no space left on device, write',
   })
-  loop.wake()
-  await sleep(50)
-  expect(failures).toHaveLength(1) // told once, however often it is tried
-  isFull = false
-  await expect.poll(() => snapshotOf(state, 0, settings)?.host, { timeout: 5_000 }).toEqual({ state: 'usable' }) // nobody woke it
+  wakeup.wake()
+  await clock.advance(50)
+  expect(failures).toEqual(['the journal cannot be written; nothing is done until it can']) // once, however often it is retried
+  expect(actions).toEqual([])
+  isDiskFull = false
+  await clock.advance(1_000) // nobody wakes it
+  expect(takeSnapshot(observe(), 0, settings)?.host).toEqual({ state: 'usable' })
   expect(written.at(-1)).toMatchObject({ nodeUid: 'u' })
+})
+
+test('a journal that did not change is not written', async () => {
+  void startLoop()
+  await clock.advance(0)
+  expect(written).toHaveLength(1)
+  wakeup.wake()
+  await clock.advance(60_000)
+  expect(written).toHaveLength(1)
+})
+
+test('a decision without a Node is put off until the next wake', async () => {
+  let looks = 0
+  void startLoop({ takeSnapshot: () => void looks++ as undefined })
+  await clock.advance(0)
+  expect(looks).toBe(1)
+  wakeup.wake()
+  await clock.advance(0)
+  expect(looks).toBe(2)
+  await clock.advance(60_000)
+  expect(looks).toBe(3)
+})
+
+test('the owners forget what the plan does not need', async () => {
+  const retained: ReadonlySet<string>[] = []
+  void startLoop({ retain: (needed) => void retained.push(needed) })
+  await clock.advance(0)
+  expect(retained.map((needed) => [...needed])).toEqual([[]])
+})
+
+test('the loop ends when its signal aborts', async () => {
+  const ended = startLoop()
+  await clock.advance(0)
+  stopping.abort()
+  await expect(ended).resolves.toBeUndefined()
+})
+
+test('a journal that cannot be read counts as empty and is logged', async () => {
+  const store = createJournalStore(
+    { read: async () => ({ state: 'unreadable', why: 'not JSON' }), write: async () => undefined },
+    { ...createLog('silent', {}), error: (fields) => void failures.push(JSON.stringify(fields)) },
+  )
+  await store.load()
+  expect([store.current(), failures]).toEqual([emptyJournal(''), ['{"detail":"not JSON"}']])
 })

@@ -1,32 +1,26 @@
-import type { Journal } from '../schemas/journal.ts'
+import { isDeepStrictEqual } from 'node:util'
 import { reasonKey } from '../schemas/annotations.ts'
+import { type Clock, sleep } from '../schemas/clock.ts'
 import { decide } from '../stages/decide.ts'
-import type { Action, Plan, TimedReason } from '../stages/model/plan.ts'
-import type { StageSettings } from '../stages/model/snapshot.ts'
-import { type State, snapshotOf } from './state/state.ts'
 import { emptyPatch } from '../stages/model/node-patch.ts'
-
-/**
- * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an
- * action that is under way is not begun again; its end wakes the loop.
- * /
- */
-export type Loop = {
-  wake(): void
-  /** Resolves after an abort, when the decision under way and its journal are done; actions may still be running. */
-  readonly ended: Promise<void>
-}
+import type { Action, Plan, TimedReason } from '../stages/model/plan.ts'
+import type { Snapshot } from '../stages/model/snapshot.ts'
+import type { JournalStore } from './state/journal.ts'
+import type { Wakeup } from './state/wakeup.ts'
 
 export type LoopPorts = {
-  readonly state: State
-  readonly settings: StageSettings
-  writeJournal(journal: Journal): Promise<void>
-  /** Carries out one action. A rejection is told and leads to another decision after a pause. */
+  readonly clock: Clock
+  readonly wakeup: Wakeup
+  readonly journal: Pick<JournalStore, 'current' | 'error' | 'write'>
+  /** Undefined while the own Node is not known. */
+  takeSnapshot(nowMs: number): Snapshot | undefined
+  /** Carries out one action. A rejection leads to another decision after a pause. */
   execute(action: Action): Promise<void>
   /** After each decision whose journal is durable, before its actions. */
   onDecided(plan: Plan): void
   onActionFailed(action: Action, error: unknown): void
-  onJournalFailed(error: unknown): void
+  /** Owners forget the answers that no action of the plan needs. */
+  retain(needed: ReadonlySet<string>): void
   readonly signal: AbortSignal
 }
 
@@ -35,15 +29,18 @@ const failureDelayMs = 1_000
 /** However quiet it is: facts that no event announces (a clock, a file) are looked at this often. */
 const maxSleepMs = 60_000
 
-export function startLoop(ports: LoopPorts): Loop {
-  const { state, signal } = ports
+/**
+ * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an
+ * action that is under way is not started again; its end wakes the loop. Resolves after an abort, when the decision
+ * under way and its journal are done; actions may still be running.
+ */
+export async function runLoop(ports: LoopPorts): Promise<void> {
+  const { clock, wakeup, journal, signal } = ports
   const running = new Set<string>()
   const retryNotBeforeMs = new Map<string, number>()
   const actionsToRetry = new Map<string, Action>()
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
-  let nextWake = Promise.withResolvers<void>()
-  const wake = (): void => nextWake.resolve()
-  signal.addEventListener('abort', wake)
+  signal.addEventListener('abort', wakeup.wake)
 
   function start(action: Action): void {
     if (running.has(action.key)) return
@@ -57,34 +54,19 @@ export function startLoop(ports: LoopPorts): Loop {
         },
         (error: unknown) => {
           if (signal.aborted) return
-          retryNotBeforeMs.set(action.key, Date.now() + failureDelayMs)
+          retryNotBeforeMs.set(action.key, clock.wallMs() + failureDelayMs)
           if (isPlannedOnce(action)) actionsToRetry.set(action.key, action)
           ports.onActionFailed(action, error)
         },
       )
       .finally(() => {
         running.delete(action.key)
-        wake()
+        wakeup.wake()
       })
       .catch(() => undefined) // the two handlers above do not throw
   }
 
-  /** What cannot be remembered must not be done: false where it could not be written. */
-  async function persist(journal: Journal): Promise<boolean> {
-    try {
-      await ports.writeJournal(journal)
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
-      if (why !== state.journalError) ports.onJournalFailed(error)
-      state.journalError = why
-      return false
-    }
-    state.journal = journal
-    state.journalError = undefined
-    return true
-  }
-
-  /** Why nothing happens is told all the same: nobody goes by it. */
+  /** The node says why nothing happens, also while the journal cannot be written: nothing is decided from reasons. */
   function reportPlan(plan: Plan): void {
     reasons = plan.reasons
     ports.onDecided({ ...plan, events: [] })
@@ -97,38 +79,32 @@ export function startLoop(ports: LoopPorts): Loop {
 
   /** One decision; returns when to look again at the latest. */
   async function reconcile(): Promise<number> {
-    const nowMs = Date.now()
-    const sleepLimitMs =
-      state.journalError === undefined || (await persist(state.journal)) ? maxSleepMs : failureDelayMs
-    const snapshot = snapshotOf(state, nowMs, ports.settings)
+    const nowMs = clock.wallMs()
+    const isWritable = journal.error() === undefined || (await journal.write(journal.current()))
+    const snapshot = ports.takeSnapshot(nowMs)
     if (!snapshot) return nowMs + maxSleepMs
     const plan = decide(snapshot, reasons)
-    if (JSON.stringify(plan.journal) !== JSON.stringify(state.journal) && !(await persist(plan.journal))) {
+    if (!isDeepStrictEqual(plan.journal, journal.current()) && !(await journal.write(plan.journal))) {
       reportPlan(plan)
       return nowMs + failureDelayMs
     }
     reasons = plan.reasons
     ports.onDecided(plan)
-    for (const results of [state.preparations, state.requestedStatuses, state.cleanUps])
-      for (const key of results.keys()) if (!plan.needed.has(key)) results.delete(key)
+    ports.retain(plan.needed)
     let requeueAtMs = plan.requeueAtMs
     for (const action of [...plan.actions, ...actionsToRetry.values()]) {
       const notBeforeMs = retryNotBeforeMs.get(action.key) ?? 0
       if (notBeforeMs > nowMs) requeueAtMs = Math.min(requeueAtMs, notBeforeMs)
       else start(action)
     }
-    return Math.min(requeueAtMs, nowMs + sleepLimitMs)
+    return Math.min(requeueAtMs, nowMs + (isWritable ? maxSleepMs : failureDelayMs))
   }
 
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      nextWake = Promise.withResolvers<void>() // what woke us until here is answered by this pass
-      const requeueAtMs = await reconcile()
-      await sleepUntil(requeueAtMs, nextWake.promise)
-    }
+  while (!signal.aborted) {
+    const woken = wakeup.next() // what woke us until here is answered by this pass
+    const requeueAtMs = await reconcile()
+    await sleepUntil(clock, requeueAtMs, woken)
   }
-
-  return { wake, ended: run() }
 }
 
 /** What follows from an entry of the journal in the moment in which it is made: no later plan asks for it again. */
@@ -137,11 +113,9 @@ const isPlannedOnce = ({ do: what }: Action): boolean => what.startsWith('record
 const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record<string, string | null> =>
   Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(reasonKey(''))))
 
-async function sleepUntil(atMs: number, woken: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, Math.max(0, atMs - Date.now()))
-  })
-  await Promise.race([timeout, woken])
-  clearTimeout(timer)
+async function sleepUntil(clock: Clock, atMs: number, woken: Promise<void>): Promise<void> {
+  const awake = new AbortController()
+  const slept = sleep(clock, Math.max(0, atMs - clock.wallMs()), awake.signal).catch(() => undefined)
+  await Promise.race([slept, woken])
+  awake.abort()
 }

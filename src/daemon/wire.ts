@@ -1,34 +1,38 @@
 import type { BusConnection } from '../host/dbus/reconnecting.ts'
+import { openJournalFile } from '../host/fs/journal-file.ts'
 import { createUnits, type Units } from '../host/systemd/units.ts'
+import { findCordonManager } from '../kube/cordon-writer.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
-import { findCordonManager } from '../kube/cordon-writer.ts'
-import type { TimedReason } from '../stages/model/plan.ts'
-import type { ReasonName } from '../schemas/catalogue/reasons.ts'
 import type { Random } from '../schemas/clock.ts'
+import type { Journal } from '../schemas/journal.ts'
+import type { Snapshot } from '../stages/model/snapshot.ts'
 import { countRequests } from '../stages/package/run-requests.ts'
-import { detectSingleNode } from './executors/count-nodes.ts'
-import { evictPod } from './executors/evictions.ts'
+import { type CensusCampaign, createCensusCampaign } from './census/campaign.ts'
+import { createNodeCounter } from './executors/count-nodes.ts'
+import { createEvictor } from './executors/evictions.ts'
+import type { Executors } from './executors/execute.ts'
 import { createInterrupter } from './executors/interrupts.ts'
 import { createPreparer } from './executors/prepare.ts'
 import { publish } from './executors/publish.ts'
-import { createStepRunner } from './executors/steps/run.ts'
-import type { Executors } from './executors/execute.ts'
-import { errorField } from './telemetry/log.ts'
-import { campaignForCensus, type CensusCampaign } from './census/term.ts'
-import { createMetrics, type Metrics } from './telemetry/metrics.ts'
+import { startStepRunner } from './executors/steps/run.ts'
+import type { Platform } from './platform/platform.ts'
+import type { Settings } from './settings/settings.ts'
+import { version } from './settings/version.ts'
+import { createSlotManager } from './slots/slot-manager.ts'
+import { createSlotWatch, type SlotWatch } from './slots/slot-watch.ts'
+import { type HostSource, openHost } from './state/host.ts'
+import { createJournalStore, type JournalStore } from './state/journal.ts'
 import { followNode, type NodeSource } from './state/node.ts'
+import { takeSnapshot } from './state/observations.ts'
 import { followPackageStatuses } from './state/package-statuses.ts'
 import { createPodSource, type PodSource } from './state/pods.ts'
 import { createReferences } from './state/references.ts'
-import type { Settings } from './settings/settings.ts'
 import { followSkyhooks, type SkyhookSource } from './state/skyhooks.ts'
-import { createSlotManager } from './slots/slot-manager.ts'
-import { createSlotWatch, type SlotWatch } from './slots/slot-watch.ts'
-import type { State } from './state/state.ts'
-import type { Platform } from './platform/platform.ts'
+import { createWakeup, type Wakeup } from './state/wakeup.ts'
+import { errorField } from './telemetry/log.ts'
+import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 import { createEventReporter, type EventReporter } from './telemetry/reporter.ts'
-import { version } from './settings/version.ts'
 
 /** Up to this many nodes one edit may be read by all agents at once. */
 const maxNodesWithoutReadDelay = 100
@@ -36,43 +40,48 @@ const maxReadDelayMs = 5_000
 
 /** The parts of a running agent, connected. */
 export type AgentComponents = {
-  readonly units: Units
+  readonly wakeup: Wakeup
   readonly connection: BusConnection
+  readonly units: Units
+  readonly host: HostSource
+  readonly journal: JournalStore
   readonly nodes: NodeSource
   readonly skyhooks: SkyhookSource
   readonly pods: PodSource
   readonly slotWatch: SlotWatch
   readonly executors: Executors
   readonly metrics: Metrics
-  /** Once the own Node is known: its uid goes into Events. */
-  createEventReporter(): EventReporter
-  setReasons(reasons: ReadonlyMap<string, TimedReason>): void
-  /** Begins the candidacy for the census; resolves when it is over and the Lease given back. */
-  campaignForCensus(): Promise<void>
-  /** Whom the sources wake. */
-  onWake(wake: () => void): void
+  readonly reporter: EventReporter
+  readonly census: CensusCampaign
+  /** Undefined while the own Node is not known. */
+  readonly takeSnapshot: (nowMs: number) => Snapshot | undefined
+  /** Everybody forgets the answers that no plan needs. */
+  readonly retain: (needed: ReadonlySet<string>) => void
   close(): void
 }
 
 export type WireOptions = {
   readonly settings: Settings
   readonly platform: Platform
-  readonly state: State
   readonly signal: AbortSignal
 }
 
-export function wire({ settings, platform, state, signal }: WireOptions): AgentComponents {
+/** Connects the parts of an agent, which then read and watch; nothing is written. */
+export async function wire({ settings, platform, signal }: WireOptions): Promise<AgentComponents> {
   const { clock, random, log, root } = platform
-  let wakeListener = (): void => undefined
-  let reasons: ReadonlyMap<string, TimedReason> = new Map()
-  const wake = (): void => wakeListener()
+  const { nodeName, namespace } = settings
+  const wakeup = createWakeup()
+  const { wake } = wakeup
+  const connection = platform.connectBus()
+  const units = createUnits(connection)
+  const host = await openHost({ root, connection, wake, signal })
 
   const metrics = createMetrics({
     version,
     slots: () => slots.kinds(),
-    packageRequests: () => countRequests(state.statuses, state.bootId),
-    isCensusLeader: () => census?.isLeader() === true,
-    reasons: () => oldestReasons(reasons, clock.wallMs()),
+    packageRequests: () => countRequests(statuses.current(), host.bootId()),
+    isCensusLeader: () => census.isLeader(),
+    reasons: () => reporter.reasonAges(),
     reflectorAges: () =>
       new Map([
         ['nodes', nodes.ageMs() / 1000],
@@ -80,19 +89,7 @@ export function wire({ settings, platform, state, signal }: WireOptions): AgentC
       ]),
   })
   const transport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
-  const recorder = startEventRecorder(transport, { component: 'skyhookd', host: settings.nodeName, signal })
-
-  const connection = platform.connectBus()
-  const units = createUnits(connection)
-  connection.onState((bus) => {
-    state.host =
-      bus.state === 'connected'
-        ? { state: 'usable' }
-        : { state: 'unusable', reason: 'HostUnreachable', message: `the host's system bus does not answer: ${bus.why}` }
-    wake()
-  })
-  connection.withBus(async () => undefined, { signal }).catch(() => undefined) // connects now; its state says how that went
-
+  const recorder = startEventRecorder(transport, { component: 'skyhookd', host: nodeName, signal })
   const onFact =
     (kind: string) =>
     (fact: ReflectorFact): void => {
@@ -103,105 +100,133 @@ export function wire({ settings, platform, state, signal }: WireOptions): AgentC
         )
       else log.debug({ kind, ...fact }, 'watch')
     }
-  const nodes = followNode(transport, settings.nodeName, {
-    onNode: (node) => {
-      state.node = node
-      wake()
-    },
-    onFact: onFact('nodes'),
-    signal,
-  })
+  const nodes = followNode(transport, nodeName, { clock, wake, onFact: onFact('nodes'), signal })
   const skyhooks = followSkyhooks(transport, {
+    clock,
+    random,
     readDelayMs: () => readDelayMs(settings.estimatedNodeCount, random),
-    onSkyhooks: (known) => {
-      state.skyhooks = known
-      wake()
-    },
+    wake,
     onFact: onFact('skyhooks'),
     onReadFailed: (skyhook, error) => log.warn({ skyhook, ...errorField(error) }, 'a Skyhook could not be read'),
     signal,
   })
-  const pods = createPodSource(transport, settings.nodeName, state, wake, signal)
-  const slotWatch = createSlotWatch({ transport, namespace: settings.namespace, state, wake, signal })
+  const journal = createJournalStore(openJournalFile<Journal>(root, { version: 1, clock }), log)
+  const evictor = createEvictor({ transport, clock, random, log, signal, mayDelete: settings.drain.allowDelete })
+  const pods = createPodSource({ transport, nodeName, onUids: (uids) => evictor.retain(uids), wake, signal })
+  const nodeCounter = createNodeCounter(transport, signal)
+
+  const leases = { transport, namespace }
   const slots = createSlotManager({
-    transport,
-    leases: { transport, namespace: settings.namespace },
-    state,
-    node: () => ({ name: settings.nodeName, uid: state.node?.metadata.uid ?? '', bootId: state.bootId }),
+    leases,
+    node: nodes.current,
+    bootId: host.bootId,
+    skyhooks: skyhooks.current,
+    journal: journal.current,
+    clock,
     log,
     signal,
     onReleased: (phase, seconds) => metrics.slotHeld(phase, seconds),
     onAcquired: (seconds) => metrics.slotWaited(seconds),
   })
-  let census: CensusCampaign | undefined
-  const references = createReferences(transport, settings.namespace)
-  const preparer = createPreparer({ platform, settings, state, references, signal })
-  const steps = createStepRunner({
+  const slotWatch = createSlotWatch({ leases, slots, skyhooks: skyhooks.current, clock, random, wake, signal })
+
+  const references = createReferences(transport, namespace)
+  const preparer = createPreparer({ platform, settings, references, signal })
+  const steps = startStepRunner({
     root,
     units,
     connection,
-    state,
+    hostSource: host,
+    node: nodes.current,
+    journal: journal.current,
     settings,
     references,
     contentOf: preparer.contentOf,
+    clock,
     metrics,
     log,
     wake,
   })
-  const statuses = followPackageStatuses(root, settings, state, log, wake)
+  const statuses = followPackageStatuses({ root, folders: settings, journal: journal.current, clock, log, wake })
   const interrupter = createInterrupter({
     root,
     units,
     connection,
-    state,
     settings,
+    journal: journal.current,
+    isSingleNode: nodeCounter.isSingleNode,
     pods,
     slots,
-    clock: platform.clock,
+    clock,
     log,
     signal,
   })
 
+  const reporter = createEventReporter({
+    clock,
+    log,
+    recorder,
+    node: nodes.current,
+    findCordoner: () =>
+      findCordonManager(transport, `/api/v1/nodes/${nodeName}`, 'skyhookd', signal).catch(() => undefined),
+  })
+  const census = createCensusCampaign({ platform, leases, settings, metrics, signal })
+  const stageSettings = {
+    runtimeRequiredTaint: settings.runtimeRequiredTaint,
+    skipNamespaces: settings.drain.skipNamespaces,
+    reapplyOnReboot: settings.reapplyOnReboot,
+  }
+
   return {
-    units,
+    wakeup,
     connection,
+    units,
+    host,
+    journal,
     nodes,
     skyhooks,
     pods,
     slotWatch,
     metrics,
+    reporter,
+    census,
     executors: {
       preparer,
       slots,
       steps,
       interrupter,
       statuses,
-      evict: (pod, isForced) =>
-        evictPod({ transport, state, log, signal, mayDelete: settings.drain.allowDelete }, pod, isForced),
-      detectSingleNode: () => detectSingleNode(transport, state, signal),
-      publish: (patch, computedFrom) => publish(transport, nodes, state, patch, computedFrom, signal),
+      evictor,
+      nodeCounter,
+      publish: (patch, computedFrom) => publish(transport, nodes, patch, computedFrom, signal),
     },
-    createEventReporter: () => {
-      const node = { apiVersion: 'v1', kind: 'Node', name: settings.nodeName, uid: state.node?.metadata.uid ?? '' }
-      const findCordoner = (): Promise<string | undefined> =>
-        findCordonManager(transport, `/api/v1/nodes/${settings.nodeName}`, 'skyhookd', signal).catch(() => undefined)
-      return createEventReporter(log, recorder, node, findCordoner)
-    },
-    setReasons: (newReasons) => {
-      reasons = newReasons
-    },
-    campaignForCensus: () => {
-      census = campaignForCensus({
-        platform,
-        leases: { transport, namespace: settings.namespace },
-        settings,
-        metrics,
-        signal,
-      })
-      return census.ended
-    },
-    onWake: (onWakeRequested) => {
-      wakeListener = onWakeRequested
+    takeSnapshot: (nowMs) =>
+      takeSnapshot(
+        {
+          bootId: host.bootId(),
+          node: nodes.current(),
+          skyhooks: skyhooks.current(),
+          journal: journal.current(),
+          journalError: journal.error(),
+          attempts: steps.attempts(),
+          preparations: preparer.current(),
+          slots: slots.held(),
+          slotDenials: slots.denials(),
+          pods: pods.current(),
+          singleNode: nodeCounter.isSingleNode(),
+          hostFolders: host.folders(),
+          evictions: evictor.current(),
+          interrupts: interrupter.current(),
+          statuses: statuses.current(),
+          requestedStatuses: statuses.requested(),
+          cleanUps: steps.cleanUps(),
+          host: host.reachability(),
+        },
+        nowMs,
+        stageSettings,
+      ),
+    retain(needed) {
+      for (const owner of [preparer, statuses, steps]) owner.retain(needed)
     },
     close() {
       statuses.close()
@@ -218,11 +243,4 @@ export function wire({ settings, platform, state, signal }: WireOptions): AgentC
  */
 function readDelayMs(nodes: number, random: Random): number {
   return nodes <= maxNodesWithoutReadDelay ? 0 : random.number() * Math.min(maxReadDelayMs, nodes)
-}
-
-function oldestReasons(reasons: ReadonlyMap<string, TimedReason>, nowMs: number): ReadonlyMap<ReasonName, number> {
-  const ages = new Map<ReasonName, number>()
-  for (const { reason, sinceMs } of reasons.values())
-    ages.set(reason, Math.max(ages.get(reason) ?? 0, (nowMs - sinceMs) / 1000))
-  return ages
 }

@@ -97,7 +97,9 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     for (const mark of spec.marks()) if (!present.has(mark) && !(mark in records)) spec.cordon(mark, 'off')
     if (snapshot.slots.known) {
       for (const slot of snapshot.slots.value) {
-        const isOwned = present.has(slot.skyhook) ? uids.has(slot.skyhookUid) : slot.skyhook in records
+        const isOwned = present.has(slot.skyhook)
+          ? slot.skyhookUid !== undefined && uids.has(slot.skyhookUid)
+          : slot.skyhook in records
         if (!isOwned && isFreeOf(current, slot, records[slot.skyhook]))
           actions.push({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot })
       }

@@ -1,13 +1,24 @@
-import { type KubeObject, type ObjectList, metadataOnlyListAccept } from '../../kube/objects.ts'
+import { type KubeObject, metadataOnlyListAccept, type ObjectList } from '../../kube/objects.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { State } from '../state/state.ts'
 
-/** Whether this node is the only one, for `spec.drain.singleNode`. Two are enough to know. */
-export async function detectSingleNode(transport: KubeTransport, state: State, signal: AbortSignal): Promise<void> {
-  const { items = [] } = await transport.json<ObjectList<KubeObject>>('GET', '/api/v1/nodes', {
-    query: { limit: 2 },
-    accept: metadataOnlyListAccept,
-    signal,
-  })
-  state.singleNode = items.length === 1
+/** Whether this node is the only one, for `spec.drain.singleNode`. */
+export type NodeCounter = {
+  count(): Promise<void>
+  /** Undefined until the first count. */
+  readonly isSingleNode: () => boolean | undefined
+}
+
+export function createNodeCounter(transport: KubeTransport, signal: AbortSignal): NodeCounter {
+  let isSingleNode: boolean | undefined
+  return {
+    async count() {
+      const { items = [] } = await transport.json<ObjectList<KubeObject>>('GET', '/api/v1/nodes', {
+        query: { limit: 2 }, // two are enough to know
+        accept: metadataOnlyListAccept,
+        signal,
+      })
+      isSingleNode = items.length === 1
+    },
+    isSingleNode: () => isSingleNode,
+  }
 }

@@ -1,27 +1,28 @@
 import type { Action } from '../../stages/model/plan.ts'
+import type { NodeCounter } from './count-nodes.ts'
+import type { Evictor } from './evictions.ts'
 import type { Interrupter } from './interrupts.ts'
 import type { Preparer } from './prepare.ts'
 import type { StepRunner } from './steps/run.ts'
 import type { PackageStatuses } from '../state/package-statuses.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
-import type { Pod } from '../../stages/model/pods.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 
-/** Whoever carries out actions, one part of the house each. */
+/** Who carries out which actions. */
 export type Executors = {
   readonly preparer: Preparer
   readonly slots: SlotManager
   readonly steps: StepRunner
   readonly interrupter: Interrupter
   readonly statuses: PackageStatuses
-  readonly evict: (pod: Pod, isForced: boolean) => Promise<void>
-  readonly detectSingleNode: () => Promise<void>
+  readonly evictor: Evictor
+  readonly nodeCounter: NodeCounter
   readonly publish: (patch: NodePatch, computedFrom: string) => Promise<void>
 }
 
 /** Gives an action to its executor; nothing is decided here. */
 export async function execute(
-  { preparer, slots, steps, interrupter, statuses, evict, detectSingleNode, publish }: Executors,
+  { preparer, slots, steps, interrupter, statuses, evictor, nodeCounter, publish }: Executors,
   action: Action,
 ): Promise<void> {
   switch (action.do) {
@@ -54,9 +55,9 @@ export async function execute(
     case 'readStatus':
       return await statuses.readForStage(action)
     case 'evict':
-      return await evict(action.pod, action.delete === true)
+      return await evictor.evict(action.pod, action.delete === true)
     case 'countNodes':
-      return await detectSingleNode()
+      return await nodeCounter.count()
     case 'interrupt':
       return await interrupter.interrupt(action)
     case 'recordInterrupt':

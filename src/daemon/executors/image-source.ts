@@ -14,7 +14,7 @@ import type { Settings } from '../settings/settings.ts'
 
 export type ImageSourcePorts = {
   readonly platform: Pick<Platform, 'clock' | 'random' | 'log' | 'root' | 'openImageStore'>
-  readonly settings: Settings
+  readonly settings: Pick<Settings, 'copyDirRoot' | 'fieldValues' | 'imagePullSecrets' | 'registries' | 'proxy'>
   readonly references: ReferencePort
   readonly signal: AbortSignal
 }
@@ -126,9 +126,9 @@ function hintFor(
   return undefined
 }
 
-/** Read anew for each image: Secrets are rotated while agents run, and are kept nowhere. */
+/** Read again for each image: Secrets are rotated while agents run, and are kept nowhere. */
 async function registrySettings(
-  settings: Settings,
+  settings: ImageSourcePorts['settings'],
   references: ReferencePort,
   files: HostFiles,
   missing: MissingSecrets,

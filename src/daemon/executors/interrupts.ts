@@ -12,7 +12,7 @@ import type { Units } from '../../host/systemd/units.ts'
 import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
 import { resourceId, stateDir } from '../../packages/layout.ts'
 import type { Clock } from '../../schemas/clock.ts'
-import type { InterruptRun } from '../../schemas/journal.ts'
+import type { InterruptRun, Journal } from '../../schemas/journal.ts'
 import { blockingPod } from '../../stages/drain/drain.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import type { InterruptObservation } from '../../stages/model/snapshot.ts'
@@ -20,7 +20,6 @@ import type { Log } from '../telemetry/log.ts'
 import type { PodSource } from '../state/pods.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
-import type { State } from '../state/state.ts'
 
 /**
  * Carries out a merged interrupt that the journal has. What it is about to do to the host is written down first, so
@@ -30,6 +29,8 @@ import type { State } from '../state/state.ts'
 export type Interrupter = {
   interrupt(action: Extract<Action, { do: 'interrupt' }>): Promise<void>
   record(action: Extract<Action, { do: 'recordInterrupt' }>): Promise<void>
+  /** By id of the interrupt. */
+  readonly current: () => ReadonlyMap<string, InterruptObservation>
 }
 
 /** Durable, beside the journal: one file per interrupt under way. */
@@ -65,17 +66,19 @@ export type InterruptPorts = {
   readonly root: HostRoot
   readonly units: Units
   readonly connection: BusConnection
-  readonly state: State
-  readonly settings: Settings
-  readonly pods: PodSource
-  readonly slots: SlotManager
+  readonly settings: Pick<Settings, 'copyDirRoot' | 'agentLogRoot' | 'drain'>
+  readonly journal: () => Journal
+  readonly isSingleNode: () => boolean | undefined
+  readonly pods: Pick<PodSource, 'listNow'>
+  readonly slots: Pick<SlotManager, 'report'>
   readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
 }
 
 export function createInterrupter(ports: InterruptPorts): Interrupter {
-  const { root, units, connection, state, settings, pods, slots, clock, log, signal } = ports
+  const { root, units, connection, settings, pods, slots, clock, log, signal } = ports
+  const observations = new Map<string, InterruptObservation>()
   const progressFile = (run: InterruptRun): string => `${settings.copyDirRoot}/.agent/interrupts/${run.id}.json`
 
   async function readProgress(run: InterruptRun): Promise<InterruptProgress | undefined> {
@@ -92,7 +95,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   async function findBlocker({ run, view }: InterruptAction): Promise<string | undefined> {
     if (run.abandoned) return 'nobody waits for it any more'
     const { skipNamespaces } = settings.drain
-    const pod = blockingPod(await pods.listNow(signal), view.spec, { skipNamespaces, singleNode: state.singleNode })
+    const pod = blockingPod(await pods.listNow(signal), view.spec, { skipNamespaces, singleNode: ports.isSingleNode() })
     if (pod) return `pod ${pod.metadata.namespace}/${pod.metadata.name} is on the node`
     const isSlotHeld = await slots.report(
       view.metadata.uid,
@@ -174,59 +177,54 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   return {
     async interrupt(action) {
       const { run } = action
-      const latest = state.interrupts.get(run.id)
+      const latest = observations.get(run.id)
       if (latest && latest.state !== 'running') return
       const progress = await readProgress(run)
       if (!progress) {
         const why = await findBlocker(action)
         if (why !== undefined) {
           log.info({ skyhook: action.view.metadata.name, detail: why }, 'interrupt put off')
-          state.interrupts.set(run.id, { state: 'aborted', why })
+          observations.set(run.id, { state: 'aborted', why })
           return
         }
       }
-      state.interrupts.set(run.id, { state: 'running' })
+      observations.set(run.id, { state: 'running' })
       const currentProgress: InterruptProgress = progress ?? { v: 1, bootId: run.bootId, before: {} }
       try {
-        if (run.interrupt.type === 'noop') state.interrupts.set(run.id, { state: 'done' })
+        if (run.interrupt.type === 'noop') observations.set(run.id, { state: 'done' })
         else
-          state.interrupts.set(
+          observations.set(
             run.id,
             run.interrupt.type === 'reboot'
               ? await rebootHost(run, currentProgress)
               : await restartServices(action, currentProgress, !progress),
           )
       } catch (error) {
-        state.interrupts.delete(run.id)
+        observations.delete(run.id)
         throw error
       }
     },
 
     async record({ skyhook, run, records }) {
-      const outcome = state.interrupts.get(run.id)
-      if (outcome?.state === 'done' || run.interrupt.type === 'reboot') {
+      const outcome = observations.get(run.id)
+      const skyhookUid = ports.journal().skyhooks[skyhook]?.uid
+      if (skyhookUid !== undefined && (outcome?.state === 'done' || run.interrupt.type === 'reboot')) {
         for (const { name, version, work, pendingInterrupt } of records) {
           if (!work || pendingInterrupt) continue // still owed: it failed for this one
-          const instance = {
-            skyhook,
-            skyhookUid: skyhookUid(state, skyhook),
-            generation: work.generation,
-            name,
-            version,
-          }
+          const instance = { skyhook, skyhookUid, generation: work.generation, name, version }
           await publishInterruptFlags(
             root,
             stateDir(settings, skyhook),
             resourceId(instance),
             run.interrupt,
-            Date.now(),
+            clock.wallMs(),
           )
         }
       }
       await root.remove(progressFile(run))
-      state.interrupts.delete(run.id)
+      observations.delete(run.id)
     },
+
+    current: () => observations,
   }
 }
-
-const skyhookUid = (state: State, skyhook: string): string => state.journal.skyhooks[skyhook]?.uid ?? ''

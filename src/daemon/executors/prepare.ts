@@ -1,23 +1,21 @@
 import { whyMountedNoexec } from '../../host/fs/mounts.ts'
 import { loadPackage } from '../../packages/step/load-package.ts'
+import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import { formatMissing, resolveReferences } from '../../packages/step/references.ts'
 import { type PackageImage, type References, preparationKey } from '../../stages/model/plan.ts'
 import type { Preparation } from '../../stages/model/snapshot.ts'
 import { createImageSource, type ImageSourcePorts } from './image-source.ts'
 import { errorField } from '../telemetry/log.ts'
-import type { State } from '../state/state.ts'
+import { retain } from '../state/retain.ts'
 
-/**
- * First wait after a failed pull, doubled up to the longest; the registry is asked by every node, so not too eagerly.
- */
-const initialRetryMs = 5_000
-const maxRetryMs = 300_000
+/** After a failed pull: every node asks the same registry. */
+const retryBackoff: Backoff = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
 
 type FailureReason = Extract<Preparation, { state: 'failed' }>['reason']
 
 export type Preparer = {
-  /** Fetches, unpacks and reads a package, and looks for what its env refers to; the outcome stands in the state. */
+  /** Fetches, unpacks and reads a package, and looks for what its env refers to; `current` shows the outcome. */
   prepare(image: PackageImage): Promise<void>
   /** Folder on the host with the content of an image that was prepared before. */
   readonly contentOf: (digest: string) => string
@@ -26,12 +24,16 @@ export type Preparer = {
    * prepared.
    */
   collect(journal: Journal): Promise<void>
+  /** By preparation key. */
+  readonly current: () => ReadonlyMap<string, Preparation>
+  retain(needed: ReadonlySet<string>): void
 }
 
-export function createPreparer(ports: ImageSourcePorts & { readonly state: State }): Preparer {
-  const { state, settings } = ports
+export function createPreparer(ports: ImageSourcePorts): Preparer {
+  const { settings } = ports
   const { clock, random, log, root } = ports.platform
   const source = createImageSource(ports)
+  const preparations = new Map<string, Preparation>()
   const failureCounts = new Map<string, number>()
   let activePreparations = 0
   let pendingCollection: Promise<void> = Promise.resolve()
@@ -39,8 +41,8 @@ export function createPreparer(ports: ImageSourcePorts & { readonly state: State
   function recordFailure(key: string, reason: FailureReason, message: string): void {
     const count = (failureCounts.get(key) ?? 0) + 1
     failureCounts.set(key, count)
-    const waitMs = Math.min(maxRetryMs, initialRetryMs * 2 ** (count - 1)) * (0.8 + random.number() / 5)
-    state.preparations.set(key, { state: 'failed', reason, message, retryAtMs: clock.wallMs() + waitMs })
+    const waitMs = backoffMs(count, retryBackoff, random.number())
+    preparations.set(key, { state: 'failed', reason, message, retryAtMs: clock.wallMs() + waitMs })
   }
 
   async function prepare(image: PackageImage): Promise<void> {
@@ -61,12 +63,12 @@ export function createPreparer(ports: ImageSourcePorts & { readonly state: State
       contentHashes: loaded.contentHashes,
     }
     const { references, ...content } = image
-    state.preparations.set(preparationKey({ ...content, digest: fetched.digest }), ready) // begun work asks by digest
+    preparations.set(preparationKey({ ...content, digest: fetched.digest }), ready) // begun work asks by digest
     const missing = references && (await findMissing(references))
     if (missing) recordFailure(key, missing.reason, missing.message)
     else {
       failureCounts.delete(key)
-      state.preparations.set(key, ready)
+      preparations.set(key, ready)
     }
   }
 
@@ -74,11 +76,10 @@ export function createPreparer(ports: ImageSourcePorts & { readonly state: State
     env,
     resources,
   }: References): Promise<{ reason: FailureReason; message: string } | undefined> {
-    const { nodeName, hostIp, namespace } = settings
     const resolved = await resolveReferences({
       env,
       resources,
-      fields: { nodeName, hostIp, namespace },
+      fields: settings.fieldValues,
       port: ports.references,
     })
     if (resolved.outcome === 'missing')
@@ -98,6 +99,8 @@ export function createPreparer(ports: ImageSourcePorts & { readonly state: State
     },
 
     contentOf: (digest) => source.contentOf(digest),
+    current: () => preparations,
+    retain: (needed) => retain(preparations, needed),
 
     async collect(journal) {
       if (activePreparations > 0) return // what was just fetched is not known to be needed yet
@@ -106,7 +109,7 @@ export function createPreparer(ports: ImageSourcePorts & { readonly state: State
           Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : [])),
         ),
       )
-      for (const preparation of state.preparations.values())
+      for (const preparation of preparations.values())
         if (preparation.state === 'ready') usedDigests.add(preparation.digest)
       pendingCollection = source
         .collect(usedDigests)

@@ -2,9 +2,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
 import { staticCredentials } from '../../kube/credentials.ts'
 import { createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
-import { emptyJournal } from '../../schemas/journal.ts'
+import { systemClock } from '../platform/system-clock.ts'
 import { followNode, type NodeSource } from '../state/node.ts'
-import { newState, type State } from '../state/state.ts'
 import { publish } from './publish.ts'
 import { emptyPatch } from '../../stages/model/node-patch.ts'
 
@@ -13,17 +12,16 @@ const nodes = '/api/v1/nodes'
 let server: FakeApiServer
 let transport: KubeTransport
 let shutdown: AbortController
-let state: State
 let source: NodeSource
 
 beforeEach(async () => {
   server = await startFakeApiServer()
   transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
   shutdown = new AbortController()
-  state = newState(emptyJournal(''), 'boot')
   server.put(nodes, { metadata: { name: 'n' }, spec: {} })
   source = followNode(transport, 'n', {
-    onNode: (node) => (state.node = node),
+    clock: systemClock,
+    wake: () => undefined,
     onFact: () => undefined,
     signal: shutdown.signal,
   })
@@ -36,17 +34,17 @@ afterEach(async () => {
   await server.stop()
 })
 
-const observedVersion = (): string => state.node?.metadata.resourceVersion ?? ''
+const observedVersion = (): string => source.current()?.metadata.resourceVersion ?? ''
 const uncordon = async (computedFrom: string): Promise<void> =>
-  await publish(transport, source, state, { ...emptyPatch(), unschedulable: false }, computedFrom, shutdown.signal)
+  await publish(transport, source, { ...emptyPatch(), unschedulable: false }, computedFrom, shutdown.signal)
 const patchCount = (): number => server.requests.filter(({ method }) => method === 'PATCH').length
 const isCordoned = (): boolean =>
   (server.get(nodes, 'n')?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
 
 test('what was computed from the Node of now is written, and seen before it returns', async () => {
   const before = observedVersion()
-  await publish(transport, source, state, { ...emptyPatch(), labels: { l: 'v' } }, before, shutdown.signal)
-  expect([patchCount(), state.node?.metadata.labels]).toEqual([1, { l: 'v' }])
+  await publish(transport, source, { ...emptyPatch(), labels: { l: 'v' } }, before, shutdown.signal)
+  expect([patchCount(), source.current()?.metadata.labels]).toEqual([1, { l: 'v' }])
   expect(observedVersion()).not.toBe(before)
 })
 

@@ -2,7 +2,6 @@ import { patchNode } from '../../kube/node-writer.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { NodeSource } from '../state/node.ts'
-import type { State } from '../state/state.ts'
 
 /**
  * Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409.
@@ -12,21 +11,20 @@ const watchTimeoutMs = 2_000
 const taintTimeoutMs = 200
 
 /**
- * Writes the Node's differences to the version they were computed from. Where the state has a newer Node by now (it
- * changes while the journal is written), nothing is sent: the differences are not to that one, and the decision it has
- * woken computes anew. Returns once the watch shows the result, so that the next decision sees its own writing, and
- * after a cordon also the taint that follows: what is written before that is a conflict. A conflict is ordinary (the
- * kubelet writes too): the next decision computes anew.
+ * Writes the Node's differences to the version they were computed from. Where the watch shows a newer Node by now (it
+ * changes while the journal is written), nothing is sent: the differences are not to that one, and the next decision
+ * computes them again. Returns once the watch shows the result, so that the next decision sees its own write, and after
+ * a cordon also the taint that follows: what is written before that is a conflict. A conflict is ordinary (the kubelet
+ * writes too) and no error.
  */
 export async function publish(
   transport: KubeTransport,
-  source: NodeSource,
-  state: State,
+  source: Pick<NodeSource, 'current' | 'untilReached' | 'untilChanged' | 'untilTaintMatches'>,
   patch: NodePatch,
   computedFrom: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { node } = state
+  const node = source.current()
   if (node?.metadata.resourceVersion !== computedFrom) return
   const { name, resourceVersion } = node.metadata
   const result = await patchNode(transport, name, { ...patch, resourceVersion }, signal)

@@ -76,7 +76,7 @@ export function systemPlatform(settings: Settings): Platform {
       return () => server.close()
     },
     serveMetrics(registry, onError) {
-      const server = serveMetrics(registry, settings.hostIp, settings.metrics.port, onError)
+      const server = serveMetrics(registry, settings.fieldValues.hostIp, settings.metrics.port, onError)
       return () => server.close()
     },
     onTermination(stop) {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { FieldValues } from '../../packages/step/references.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 
 /** What the chart gives the agent: a file for the cluster's settings, the downward API for the pod's own facts. */
@@ -6,7 +7,8 @@ export type Settings = {
   readonly nodeName: string
   readonly podName: string
   readonly namespace: string
-  readonly hostIp: string
+  /** What fieldRef in a package's env may show. */
+  readonly fieldValues: FieldValues
   /** Where the host's `/` is mounted in the container. */
   readonly hostRoot: string
   readonly busSocket: string
@@ -46,15 +48,17 @@ export function readSettings(
     if (typeof value !== 'string') throw new Error(`${path}: ${name} must be a text, not ${JSON.stringify(value)}`)
     return value
   }
+  const nodeName = requiredEnv(env, 'NODE_NAME')
+  const namespace = requiredEnv(env, 'POD_NAMESPACE')
   const metrics = record('metrics')
   const proxy = record('proxy')
   const httpsProxy = text(proxy['httpsProxy'], 'proxy.httpsProxy', '')
   const noProxy = text(proxy['noProxy'], 'proxy.noProxy', '')
   return {
-    nodeName: requiredEnv(env, 'NODE_NAME'),
+    nodeName,
     podName: requiredEnv(env, 'POD_NAME'),
-    namespace: requiredEnv(env, 'POD_NAMESPACE'),
-    hostIp: env['HOST_IP'] ?? '127.0.0.1',
+    namespace,
+    fieldValues: { nodeName, namespace, hostIp: env['HOST_IP'] ?? '127.0.0.1' },
     hostRoot: env['SKYHOOKD_HOST_ROOT'] ?? '/host',
     busSocket: env['SKYHOOKD_BUS_SOCKET'] ?? '/run/dbus/system_bus_socket',
     copyDirRoot: absolutePath(text(file['copyDirRoot'], 'copyDirRoot', '/var/lib/skyhook'), `${path}: copyDirRoot`),

@@ -1,4 +1,3 @@
-import type { KubeTransport } from '../../kube/transport.ts'
 import { controlPlaneScope, type Scope } from '../../lease/names.ts'
 import { admissibleIndices, type Limit } from '../../lease/rule.ts'
 import { heldIndices, type Lease, type NodeIdentity, type SlotProgress, type Slot } from '../../lease/slot.ts'
@@ -57,13 +56,12 @@ export async function acquireControlPlaneSlot(
  * good.
  */
 export async function releaseControlPlaneSlot(
-  transport: KubeTransport,
   leases: Leases,
   slot: Slot,
   node: NodeIdentity,
   signal: AbortSignal,
 ): Promise<void> {
-  const answer = await transport.stream('/readyz', { signal })
+  const answer = await leases.transport.stream('/readyz', { signal })
   answer.destroy()
   const released = await release(leases, slot, node, signal)
   if (released.outcome === 'unknown')

@@ -1,20 +1,37 @@
+import { skyhookScope } from '../../lease/names.ts'
+import type { NodeIdentity, Slot, SlotProgress } from '../../lease/slot.ts'
+import { type Leases, listOwnSlots } from '../../lease/slot-reads.ts'
+import {
+  acquire,
+  type AcquireOutcome,
+  confirm,
+  createRecoverySlot,
+  release,
+  renew,
+  type SlotRequest,
+} from '../../lease/slots.ts'
 import { disableKey, pauseKey } from '../../schemas/annotations.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
+import type { Clock } from '../../schemas/clock.ts'
+import type { Journal } from '../../schemas/journal.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Skyhook, SlotPhase } from '../../schemas/skyhook.ts'
-import type { KubeTransport } from '../../kube/transport.ts'
-import { labelKeys, skyhookScope, type Scope } from '../../lease/names.ts'
-import type { NodeIdentity, SlotProgress, Slot } from '../../lease/slot.ts'
-import { type Leases, listOwnSlots } from '../../lease/slot-reads.ts'
-import { type SlotRequest, acquire, createRecoverySlot, confirm, release, renew } from '../../lease/slots.ts'
-import { type OwnSlot, type SkyhookView, known } from '../../stages/model/snapshot.ts'
-import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
-import { limitOf } from './budget.ts'
+import {
+  type Known,
+  known,
+  type OwnSlot,
+  type SkyhookView,
+  type SlotDenial,
+  unknown,
+} from '../../stages/model/snapshot.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
-import type { State } from '../state/state.ts'
+import { limitOf } from './budget.ts'
+import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
+import * as slotBook from './slot-book.ts'
 
-/** The slots that this node holds, kept with what the next request about them needs. */
+/** Carries out requests for slots and keeps the book of what came of them. */
 export type SlotManager = {
-  /** What a starting agent goes on from; must succeed once before anything is asked for. */
+  /** What a starting agent goes on from; must succeed once before anything is requested. */
   load(signal: AbortSignal): Promise<void>
   acquire(view: SkyhookView, phase: SlotPhase): Promise<void>
   createRecovery(view: SkyhookView, phase: SlotPhase): Promise<void>
@@ -23,289 +40,236 @@ export type SlotManager = {
   /** One successful PUT of the Skyhook's slot right now; false = it is not ours any more. */
   report(skyhookUid: string, phase: SlotPhase): Promise<boolean>
   release(slot: OwnSlot): Promise<void>
+  /** A slot of the Skyhook may be free: its next request is due at once. False when nobody waits for one. */
+  requestNow(skyhook: string): boolean
+  /** Unknown until `load` succeeded. */
+  held(): Known<readonly OwnSlot[]>
+  /** By name of the Skyhook. */
+  denials(): ReadonlyMap<string, SlotDenial>
   kinds(): readonly { readonly phase: string; readonly kind: string }[]
-}
-
-type HeldSlot = {
-  slot: Slot
-  skyhook: string
-  skyhookUid: string
-  confirmed: boolean
-  renewedAtMs: number
-  grantedAtMs: number
 }
 
 /** The request is repeated at the latest after this, in case the change that frees a slot is not observed. */
 const maxRetryDelayMs = 30_000
 const unknownRetryDelayMs = 2_000
 const lostRetryDelayMs = 200
+/** A denial names so many of the nodes that hold the slots. */
+const maxHoldersInMessage = 5
 
-export function createSlotManager(options: {
-  readonly transport: KubeTransport
+export type SlotManagerOptions = {
   readonly leases: Leases
-  readonly state: State
-  readonly node: () => NodeIdentity
+  readonly node: () => KubernetesNode | undefined
+  readonly bootId: () => string
+  readonly skyhooks: () => Known<readonly SkyhookView[]>
+  readonly journal: () => Journal
+  readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
   readonly onReleased: (phase: string, seconds: number) => void
   readonly onAcquired: (seconds: number) => void
-}): SlotManager {
-  const { transport, leases, state, node, log, signal } = options
-  const heldSlots = new Map<string, HeldSlot>()
-  let controlPlaneSlot: Slot | undefined
+}
 
-  const publish = (): void => {
-    state.slots = known([...heldSlots.values()].map(view))
+export function createSlotManager(options: SlotManagerOptions): SlotManager {
+  const { leases, clock, log, signal } = options
+  let book = slotBook.emptySlotBook
+  let isLoaded = false
+
+  /** Throws while the own Node is not known: nobody may hold a slot for it then. */
+  function identity(): NodeIdentity {
+    const node = options.node()
+    if (!node) throw new Error('no request about slots is possible: the API server has no Node of this name')
+    return { name: node.metadata.name, uid: node.metadata.uid, bootId: options.bootId() }
+  }
+
+  const skyhookViews = (): readonly SkyhookView[] => {
+    const skyhooks = options.skyhooks()
+    return skyhooks.known ? skyhooks.value : []
   }
 
   const progress = (phase: SlotPhase, generation: number, skyhook: string): SlotProgress => ({
     phase,
     generation,
-    packages: packagesOf(state, skyhook),
+    packages: incompletePackages(skyhookViews(), options.journal(), skyhook),
   })
 
   const request = (view: SkyhookView, phase: SlotPhase): SlotRequest => {
     const { name, uid, generation = 0 } = view.metadata
     return {
       scope: skyhookScope({ name, uid }),
-      node: node(),
+      node: identity(),
       progress: progress(phase, generation, name),
       admissionFrom: (ledgers) => ({ limit: limitOf(view, ledgers) }),
     }
   }
 
-  function recordAcquired(slot: Slot, view: SkyhookView, confirmed: boolean): void {
-    const { name, uid } = view.metadata
-    const nowMs = Date.now()
-    heldSlots.set(slot.name, {
-      slot,
-      skyhook: name,
-      skyhookUid: uid,
-      confirmed,
-      renewedAtMs: nowMs,
-      grantedAtMs: nowMs,
-    })
-    const pendingRequest = state.slotDenials.get(name)
-    options.onAcquired(pendingRequest ? (nowMs - pendingRequest.sinceMs) / 1000 : 0)
-    state.slotDenials.delete(name)
-    publish()
+  function recordGranted(slot: Slot, { metadata }: SkyhookView, isConfirmed: boolean): void {
+    const nowMs = clock.wallMs()
+    options.onAcquired(slotBook.waitedMs(book, metadata.name, nowMs) / 1000)
+    book = slotBook.grantSlot(book, slot, metadata, isConfirmed, nowMs)
   }
 
-  function recordReleased(name: string): void {
-    const removed = heldSlots.get(name)
-    heldSlots.delete(name)
-    if (removed) options.onReleased(removed.slot.phase, (Date.now() - removed.grantedAtMs) / 1000)
-    publish()
+  function recordReleased(lease: string): void {
+    const entry = book.held.get(lease)
+    book = slotBook.removeSlot(book, lease)
+    if (entry) options.onReleased(entry.slot.phase, (clock.wallMs() - entry.grantedAtMs) / 1000)
   }
 
-  /** With the last slot that needed it; `except` is on its way out. */
-  async function releaseUnusedControlPlane(except?: string): Promise<void> {
-    if (controlPlaneSlot === undefined || [...heldSlots.keys()].some((name) => name !== except)) return
-    await releaseControlPlaneSlot(transport, leases, controlPlaneSlot, node(), signal)
-    controlPlaneSlot = undefined
+  function deny({ metadata }: SkyhookView, message: string, retryInMs: number): void {
+    book = slotBook.denySlot(book, metadata.name, { message, retryInMs }, clock.wallMs())
   }
 
-  function setWaiting(view: SkyhookView, message: string, retryInMs: number): void {
-    const { name } = view.metadata
-    const nowMs = Date.now()
-    state.slotDenials.set(name, {
-      message,
-      nextRequestAtMs: nowMs + retryInMs,
-      sinceMs: state.slotDenials.get(name)?.sinceMs ?? nowMs,
-    })
+  async function releaseUnusedControlPlane(leaving?: string): Promise<void> {
+    const unused = slotBook.unusedControlPlaneSlot(book, leaving)
+    if (!unused) return
+    await releaseControlPlaneSlot(leases, unused, identity(), signal)
+    book = slotBook.setControlPlaneSlot(book, undefined)
+  }
+
+  /** The control plane's slot is held, or not needed; else the view is denied and the answer is false. */
+  async function ensureControlPlane(view: SkyhookView, { scope, node, progress }: SlotRequest): Promise<boolean> {
+    if (book.controlPlane !== undefined || !needsControlPlaneSlot(options.node(), view)) return true
+    const admission = { scope, limitFrom: (ledgers: Parameters<typeof limitOf>[1]) => limitOf(view, ledgers) }
+    const granted = await acquireControlPlaneSlot(leases, admission, node, progress, signal)
+    if (granted.outcome === 'held') {
+      book = slotBook.setControlPlaneSlot(book, granted.slot)
+      return true
+    }
+    deny(view, granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason, maxRetryDelayMs)
+    return false
+  }
+
+  async function renewSlot({ lease, skyhook }: OwnSlot, phase: SlotPhase): Promise<void> {
+    const entry = book.held.get(lease)
+    if (!entry) return
+    const { slot } = entry
+    const result = await renew(leases, slot, identity(), progress(phase, slot.generation, skyhook), signal)
+    switch (result.outcome) {
+      case 'held':
+        book = slotBook.renewSlot(book, entry, result.slot, clock.wallMs())
+        return
+      case 'lost':
+        log.warn({ skyhook, lease, detail: result.reason }, 'slot lost')
+        return recordReleased(lease)
+      case 'unknown':
+        throw new Error(`slot ${lease} could not be renewed`, { cause: result.error })
+    }
   }
 
   return {
     async load(loadSignal) {
-      const { own } = await listOwnSlots(leases, node(), loadSignal)
-      controlPlaneSlot = own.find(({ kind }) => kind === 'control-plane')
-      for (const slot of own) {
-        if (slot === controlPlaneSlot) continue
-        const owner = ownerOf(slot, state)
-        heldSlots.set(slot.name, {
-          slot,
-          skyhook: owner.name,
-          skyhookUid: owner.uid,
-          confirmed: slot.kind === 'recovery',
-          renewedAtMs: 0,
-          grantedAtMs: Date.now(),
-        })
-      }
+      const { own } = await listOwnSlots(leases, identity(), loadSignal)
+      const knownSkyhooks = [
+        ...skyhookViews().map(({ metadata: { name, uid } }) => ({ name, uid })),
+        ...Object.entries(options.journal().skyhooks).map(([name, { uid }]) => ({ name, uid })),
+      ]
+      book = slotBook.loadSlots(book, own, knownSkyhooks, clock.wallMs())
       await releaseUnusedControlPlane() // of an agent that was killed between its two slots
-      publish()
+      isLoaded = true
     },
 
     async acquire(view, phase) {
-      const pendingRequest = request(view, phase)
-      if (controlPlaneSlot === undefined && needsControlPlaneSlot(state.node, view)) {
-        const granted = await acquireControlPlaneSlot(
-          leases,
-          { scope: pendingRequest.scope, limitFrom: (ledgers) => limitOf(view, ledgers) },
-          pendingRequest.node,
-          pendingRequest.progress,
-          signal,
-        )
-        if (granted.outcome !== 'held')
-          return setWaiting(
-            view,
-            granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason,
-            maxRetryDelayMs,
-          )
-        controlPlaneSlot = granted.slot
-      }
-      const result = await acquire(leases, pendingRequest, signal)
+      const slotRequest = request(view, phase)
+      if (!(await ensureControlPlane(view, slotRequest))) return
+      const result = await acquire(leases, slotRequest, signal)
       switch (result.outcome) {
         case 'held':
-          return recordAcquired(result.slot, view, false)
-        case 'waiting': {
-          const holderList =
-            result.holders.length === 0
-              ? ''
-              : `: ${result.holders.slice(0, 5).join(', ')}${result.holders.length > 5 ? ', …' : ''}`
+          return recordGranted(result.slot, view, false)
+        case 'waiting':
           await releaseUnusedControlPlane()
-          return setWaiting(view, `${result.reason}${holderList}`, maxRetryDelayMs)
-        }
+          return deny(view, waitingMessage(result), maxRetryDelayMs)
         case 'lost':
           await releaseUnusedControlPlane()
-          return setWaiting(view, result.reason, lostRetryDelayMs)
-        case 'unknown':
-          log.warn({ skyhook: view.metadata.name, ...errorField(result.error) }, 'no answer to the request for a slot')
-          return setWaiting(
-            view,
-            `the API server did not answer: ${errorField(result.error).error}`,
-            unknownRetryDelayMs,
-          )
+          return deny(view, result.reason, lostRetryDelayMs)
+        case 'unknown': {
+          const { error } = errorField(result.error)
+          log.warn({ skyhook: view.metadata.name, error }, 'no answer to the request for a slot')
+          return deny(view, `the API server did not answer: ${error}`, unknownRetryDelayMs)
+        }
       }
     },
 
     async createRecovery(view, phase) {
       const result = await createRecoverySlot(leases, request(view, phase), signal)
-      if (result.outcome === 'held') {
-        log.warn(
-          { skyhook: view.metadata.name, lease: result.slot.name },
-          'half-changed node without a slot: took a recovery slot',
+      if (result.outcome !== 'held')
+        throw new Error(
+          `recovery slot: ${result.outcome === 'unknown' ? errorField(result.error).error : result.reason}`,
         )
-        return recordAcquired(result.slot, view, true)
-      }
-      throw new Error(
-        result.outcome === 'unknown'
-          ? `recovery slot: ${errorField(result.error).error}`
-          : `recovery slot: ${result.reason}`,
-      )
+      const { name: lease } = result.slot
+      log.warn({ skyhook: view.metadata.name, lease }, 'half-changed node without a slot: took a recovery slot')
+      recordGranted(result.slot, view, true)
     },
 
-    async confirm(own, view) {
-      const entry = heldSlots.get(own.lease)
+    async confirm({ lease, skyhook, phase }, view) {
+      const entry = book.held.get(lease)
       if (!entry) return
       // the budget and the pause of this moment count, not those of the watch
-      const current = await transport.json<Skyhook>('GET', `${skyhooksPath}/${view.metadata.name}`, { signal })
-      if (
-        current.metadata.uid !== view.metadata.uid ||
-        (current.metadata.generation ?? 0) !== (view.metadata.generation ?? 0)
-      )
-        return // the watch brings the news
-      if (current.metadata.annotations?.[pauseKey] === 'true' || current.metadata.annotations?.[disableKey] === 'true')
-        return
-      const result = await confirm(
-        leases,
-        entry.slot,
-        request({ ...view, spec: current.spec ?? {} }, own.phase),
-        signal,
-      )
+      const path = `${skyhooksPath}/${view.metadata.name}`
+      const { metadata, spec } = await leases.transport.json<Skyhook>('GET', path, { signal })
+      const { uid, generation = 0 } = view.metadata
+      if (metadata.uid !== uid || (metadata.generation ?? 0) !== generation) return // the watch brings the news
+      if (metadata.annotations?.[pauseKey] === 'true' || metadata.annotations?.[disableKey] === 'true') return
+      const result = await confirm(leases, entry.slot, request({ ...view, spec: spec ?? {} }, phase), signal)
       switch (result.outcome) {
         case 'held':
-          heldSlots.set(own.lease, { ...entry, slot: result.slot, confirmed: true, renewedAtMs: Date.now() })
-          return publish()
+          book = slotBook.confirmSlot(book, entry, result.slot, clock.wallMs())
+          return
         case 'yield':
-          log.info(
-            { skyhook: own.skyhook, lease: own.lease, detail: result.reason },
-            'slot given back before anything began',
-          )
-          await release(leases, result.slot, node(), signal)
-          await releaseUnusedControlPlane(own.lease)
-          recordReleased(own.lease)
-          return setWaiting(view, result.reason, lostRetryDelayMs)
+          log.info({ skyhook, lease, detail: result.reason }, 'slot given back before anything began')
+          await release(leases, result.slot, identity(), signal)
+          await releaseUnusedControlPlane(lease)
+          recordReleased(lease)
+          return deny(view, result.reason, lostRetryDelayMs)
         case 'lost':
-          recordReleased(own.lease)
-          return setWaiting(view, result.reason, lostRetryDelayMs)
+          recordReleased(lease)
+          return deny(view, result.reason, lostRetryDelayMs)
         case 'unknown':
-          throw new Error(`slot ${own.lease} could not be confirmed`, { cause: result.error })
+          throw new Error(`slot ${lease} could not be confirmed`, { cause: result.error })
       }
     },
 
-    async renew(own, phase) {
-      const entry = heldSlots.get(own.lease)
-      if (!entry) return
-      const result = await renew(
-        leases,
-        entry.slot,
-        node(),
-        progress(phase, entry.slot.generation, own.skyhook),
-        signal,
-      )
-      if (result.outcome === 'held') {
-        heldSlots.set(own.lease, { ...entry, slot: result.slot, renewedAtMs: Date.now() })
-        return publish()
-      }
-      if (result.outcome === 'lost') {
-        log.warn({ skyhook: own.skyhook, lease: own.lease, detail: result.reason }, 'slot lost')
-        return recordReleased(own.lease)
-      }
-      throw new Error(`slot ${own.lease} could not be renewed`, { cause: result.error })
-    },
+    renew: renewSlot,
 
     async report(skyhookUid, phase) {
-      const own = [...heldSlots.values()].find((entry) => entry.skyhookUid === skyhookUid)
-      if (!own) return false
-      await this.renew(view(own), phase)
-      return heldSlots.has(own.slot.name)
+      const entry = slotBook.slotOf(book, skyhookUid)
+      if (!entry) return false
+      await renewSlot(slotBook.ownSlot(entry), phase)
+      return book.held.has(entry.slot.name)
     },
 
-    async release(own) {
-      const entry = heldSlots.get(own.lease)
+    async release({ lease }) {
+      const entry = book.held.get(lease)
       if (!entry) return
-      const result = await release(leases, entry.slot, node(), signal)
+      const result = await release(leases, entry.slot, identity(), signal)
       if (result.outcome === 'unknown')
-        throw new Error(`slot ${own.lease} could not be given back`, { cause: result.error })
-      await releaseUnusedControlPlane(own.lease) // before this one is forgotten: a failure is tried again with it
-      recordReleased(own.lease)
+        throw new Error(`slot ${lease} could not be given back`, { cause: result.error })
+      await releaseUnusedControlPlane(lease) // before this one is forgotten: a failure is tried again with it
+      recordReleased(lease)
     },
 
-    kinds: () => [...heldSlots.values()].map(({ slot }) => ({ phase: slot.phase, kind: slot.kind })),
+    requestNow(skyhook) {
+      const before = book
+      book = slotBook.requestNow(book, skyhook)
+      return book !== before
+    },
+
+    held: () =>
+      isLoaded ? known([...book.held.values()].map(slotBook.ownSlot)) : unknown('the Leases have not been listed yet'),
+    denials: () => book.denials,
+    kinds: () => [...book.held.values()].map(({ slot: { phase, kind } }) => ({ phase, kind })),
   }
 }
 
-const view = ({ slot, skyhook, skyhookUid, confirmed, renewedAtMs }: HeldSlot): OwnSlot => ({
-  skyhook,
-  skyhookUid,
-  lease: slot.name,
-  phase: slot.phase as SlotPhase,
-  confirmed,
-  renewedAtMs,
-})
-
-/** Which Skyhook a slot found at start belongs to: the one whose uid hashes to its scope, of those we know. */
-function ownerOf(slot: Slot, state: State): { readonly name: string; readonly uid: string } {
-  const candidates = [
-    ...(state.skyhooks.known
-      ? state.skyhooks.value.map(({ metadata }) => ({ name: metadata.name, uid: metadata.uid }))
-      : []),
-    ...Object.entries(state.journal.skyhooks).map(([name, { uid }]) => ({ name, uid })),
-  ]
-  const scopeOf = (skyhook: { name: string; uid: string }): Scope => skyhookScope(skyhook)
-  return (
-    candidates.find((skyhook) => scopeOf(skyhook).hash === slot.scope) ?? {
-      name: slot.lease.metadata.labels?.[labelKeys.name] ?? '',
-      uid: '',
-    }
-  )
+function waitingMessage({ reason, holders }: Extract<AcquireOutcome, { outcome: 'waiting' }>): string {
+  if (holders.length === 0) return reason
+  const named = holders.slice(0, maxHoldersInMessage).join(', ')
+  return `${reason}: ${named}${holders.length > maxHoldersInMessage ? ', …' : ''}`
 }
 
-/** `name:version` of what is not complete, for people reading the Lease. */
-function packagesOf(state: State, skyhook: string): string[] {
-  const view = state.skyhooks.known ? state.skyhooks.value.find(({ metadata }) => metadata.name === skyhook) : undefined
-  const record = state.journal.skyhooks[skyhook]
-  return Object.entries(view?.spec.packages ?? {})
+/** `name:version` of what is not complete, for people who read the Lease. */
+function incompletePackages(skyhooks: readonly SkyhookView[], journal: Journal, skyhook: string): string[] {
+  const { packages = {} } = skyhooks.find(({ metadata }) => metadata.name === skyhook)?.spec ?? {}
+  const record = journal.skyhooks[skyhook]
+  return Object.entries(packages)
     .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.finishedInputs === undefined)
     .map(([name, { version }]) => `${name}:${version}`)
     .sort()

@@ -1,87 +1,89 @@
-import type { KubeTransport } from '../../kube/transport.ts'
 import { startReflector } from '../../kube/reflector.ts'
 import { labelKeys, scopeSelector, skyhookScope } from '../../lease/names.ts'
 import { admissibleIndices, type Limit } from '../../lease/rule.ts'
+import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
 import { heldIndices, readSlot, type Lease, type Slot } from '../../lease/slot.ts'
-import type { SkyhookView } from '../../stages/model/snapshot.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
+import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
 import { limitOf, waitersOf } from './budget.ts'
-import type { State } from '../state/state.ts'
+import type { SlotManager } from './slot-manager.ts'
 
 /**
  * While this node waits for a slot of a Skyhook it watches the slots of that scope, so that the next node begins when
- * one is given back and not at the next round of asking. The watch grants nothing: it only says when asking is worth
- * while.
- * /
+ * one is given back and not at the next request. The watch grants nothing: it only says when a request is worth while.
  */
-export type SlotWatch = { update(): void }
+export type SlotWatch = {
+  /** Watches what is newly waited for and nothing else; called after every decision. */
+  update(): void
+}
 
 /** Spread of the waiters after a slot came free, per waiter and free slot (design: simulated for 1,000 nodes). */
 const spreadMsPerWaiter = 15
 
 export function createSlotWatch(options: {
-  readonly transport: KubeTransport
-  readonly namespace: string
-  readonly state: State
+  readonly leases: Leases
+  readonly slots: Pick<SlotManager, 'denials' | 'requestNow'>
+  readonly skyhooks: () => Known<readonly SkyhookView[]>
+  readonly clock: Clock
+  readonly random: Random
   readonly wake: () => void
   readonly signal: AbortSignal
 }): SlotWatch {
-  const { transport, namespace, state, wake, signal } = options
+  const { leases, slots, clock, random, wake, signal } = options
+  /** By uid of the Skyhook. */
   const watches = new Map<string, AbortController>()
 
-  function watch(view: SkyhookView): void {
+  const views = (): readonly SkyhookView[] => {
+    const skyhooks = options.skyhooks()
+    return skyhooks.known ? skyhooks.value : []
+  }
+
+  function watch(view: SkyhookView): AbortController {
     const { name, uid } = view.metadata
     const scope = skyhookScope({ name, uid })
     const watchController = new AbortController()
-    watches.set(uid, watchController)
-    let wakeTimer: NodeJS.Timeout | undefined
-    const checkFreeSlots = (): void => {
-      const leases = [...reflector.store.values()]
-      const slots = leases.map(readSlot).filter((slot): slot is Slot => slot !== undefined)
-      const ledgers = leases.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
-      const latestView = currentView(uid) ?? view
-      const freeCount = countFree(limitOf(latestView, ledgers), heldIndices(slots, scope))
-      if (freeCount === 0) {
-        clearTimeout(wakeTimer)
-        wakeTimer = undefined
-        return
-      }
-      wakeTimer ??= setTimeout(
-        () => {
-          wakeTimer = undefined
-          const waitingEntry = state.slotDenials.get(name)
-          if (!waitingEntry) return
-          state.slotDenials.set(name, { ...waitingEntry, nextRequestAtMs: 0 })
-          wake()
-        },
-        Math.random() * spreadMsPerWaiter * (waitersOf(latestView, ledgers) / freeCount),
-      )
+    let cancelRequest: (() => void) | undefined
+    function cancel(): void {
+      cancelRequest?.()
+      cancelRequest = undefined
     }
-    const reflector = startReflector<Lease>(transport, {
-      path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`,
+    function checkFreeSlots(): void {
+      const objects = [...reflector.store.values()]
+      const taken = objects.map(readSlot).filter((slot): slot is Slot => slot !== undefined)
+      const ledgers = objects.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
+      const latestView = views().find(({ metadata }) => metadata.uid === uid) ?? view
+      const freeCount = countFree(limitOf(latestView, ledgers), heldIndices(taken, scope))
+      if (freeCount === 0) return cancel()
+      if (cancelRequest) return
+      const spreadMs = random.number() * spreadMsPerWaiter * (waitersOf(latestView, ledgers) / freeCount)
+      cancelRequest = clock.startTimer(spreadMs, () => {
+        cancelRequest = undefined
+        if (slots.requestNow(name)) wake()
+      })
+    }
+    const reflector = startReflector<Lease>(leases.transport, {
+      path: leasesPathOf(leases),
       query: { labelSelector: scopeSelector(scope) },
       onChange: checkFreeSlots,
       signal: AbortSignal.any([signal, watchController.signal]),
     })
-    watchController.signal.addEventListener('abort', () => clearTimeout(wakeTimer))
+    watchController.signal.addEventListener('abort', cancel)
+    return watchController
   }
 
-  const currentView = (uid: string): SkyhookView | undefined =>
-    state.skyhooks.known ? state.skyhooks.value.find(({ metadata }) => metadata.uid === uid) : undefined
-
   return {
-    /** Begins to watch what is newly waited for and ends what is not any more; called after every decision. */
     update() {
-      const waitingViews = new Map(
-        (state.skyhooks.known ? state.skyhooks.value : [])
-          .filter(({ metadata }) => state.slotDenials.has(metadata.name))
+      const waiting = new Map(
+        views()
+          .filter(({ metadata }) => slots.denials().has(metadata.name))
           .map((view) => [view.metadata.uid, view]),
       )
       for (const [uid, watchController] of watches) {
-        if (waitingViews.has(uid)) continue
+        if (waiting.has(uid)) continue
         watchController.abort()
         watches.delete(uid)
       }
-      for (const [uid, view] of waitingViews) if (!watches.has(uid)) watch(view)
+      for (const [uid, view] of waiting) if (!watches.has(uid)) watches.set(uid, watch(view))
     },
   }
 }

@@ -4,6 +4,7 @@ import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fa
 import { staticCredentials } from '../../kube/credentials.ts'
 import { createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
+import { systemClock } from '../platform/system-clock.ts'
 import { followNode, type NodeSource } from './node.ts'
 
 const taint: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
@@ -32,7 +33,12 @@ function putNode(unschedulable: boolean, taints: readonly Taint[]): void {
 
 /** Whether it is settled at once, and again after `then`. */
 async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
-  source = followNode(transport, 'n', { onNode: () => undefined, onFact: () => undefined, signal: shutdown.signal })
+  source = followNode(transport, 'n', {
+    clock: systemClock,
+    wake: () => undefined,
+    onFact: () => undefined,
+    signal: shutdown.signal,
+  })
   await source.synced
   let isSettled = false
   const waiting = source.untilTaintMatches(20_000).then(() => (isSettled = true))
@@ -55,7 +61,12 @@ test('a cordon given back is settled once its taint is gone', async () => {
 
 test('where no controller sets the taint, the wait ends by itself', async () => {
   putNode(true, [])
-  source = followNode(transport, 'n', { onNode: () => undefined, onFact: () => undefined, signal: shutdown.signal })
+  source = followNode(transport, 'n', {
+    clock: systemClock,
+    wake: () => undefined,
+    onFact: () => undefined,
+    signal: shutdown.signal,
+  })
   await source.synced
   await expect(source.untilTaintMatches(30)).resolves.toBeUndefined()
 })

@@ -1,12 +1,15 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import { type Reflector, type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import type { Clock } from '../../schemas/clock.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 
 type NodeObject = KubernetesNode & KubeObject
 
 export type NodeSource = {
   readonly synced: Promise<void>
+  /** Undefined until it was read, and while no Node has its name. */
+  readonly current: () => KubernetesNode | undefined
   ageMs(): number
   /** Resolves when the own Node is seen in a version other than `resourceVersion`, or after `timeoutMs`. */
   untilChanged(resourceVersion: string, timeoutMs: number): Promise<void>
@@ -24,33 +27,37 @@ export function followNode(
   transport: KubeTransport,
   name: string,
   options: {
-    readonly onNode: (node: KubernetesNode | undefined) => void
+    readonly clock: Clock
+    readonly wake: () => void
     readonly onFact: (fact: ReflectorFact) => void
     readonly signal: AbortSignal
   },
 ): NodeSource {
+  const { clock, signal } = options
+  let current: KubernetesNode | undefined
   let waiters: (() => void)[] = []
   const reflector: Reflector<NodeObject> = startReflector<NodeObject>(transport, {
     path: '/api/v1/nodes',
     query: { fieldSelector: `metadata.name=${name}` },
     transform: stripNode,
     onChange: () => {
-      options.onNode(reflector.store.get(name))
+      current = reflector.store.get(name)
+      options.wake()
       const notified = waiters
       waiters = []
       for (const notify of notified) notify()
     },
     onFact: options.onFact,
-    signal: options.signal,
+    signal,
   })
 
   async function waitUntil(isSatisfied: (node: NodeObject | undefined) => boolean, timeoutMs: number): Promise<void> {
-    const deadlineMs = Date.now() + timeoutMs
-    while (!isSatisfied(reflector.store.get(name)) && Date.now() < deadlineMs && !options.signal.aborted) {
+    const deadlineMs = clock.wallMs() + timeoutMs
+    while (!isSatisfied(reflector.store.get(name)) && clock.wallMs() < deadlineMs && !signal.aborted) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, deadlineMs - Date.now())
+        const cancel = clock.startTimer(deadlineMs - clock.wallMs(), resolve)
         waiters.push(() => {
-          clearTimeout(timer)
+          cancel()
           resolve()
         })
       })
@@ -59,6 +66,7 @@ export function followNode(
 
   return {
     synced: reflector.synced,
+    current: () => current,
     ageMs: () => reflector.ageMs(),
     untilChanged: (version, timeoutMs) =>
       waitUntil((node) => node === undefined || node.metadata.resourceVersion !== version, timeoutMs),

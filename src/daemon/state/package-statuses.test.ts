@@ -1,14 +1,13 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemRandom } from '../platform/system-clock.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
-import { type PackageRecord, emptyJournal } from '../../schemas/journal.ts'
+import { type Journal, type PackageRecord, emptyJournal } from '../../schemas/journal.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { followPackageStatuses, type PackageStatuses } from './package-statuses.ts'
-import { newState, type State } from './state.ts'
 
 const work = { digest: 'sha256:1', generation: 1, inputs: '', packageName: 'p', packageVersion: '1.0.0' }
 const entry = (name: string, change: Partial<PackageRecord> = {}): PackageRecord => ({
@@ -23,8 +22,9 @@ const entry = (name: string, change: Partial<PackageRecord> = {}): PackageRecord
 })
 
 let folder: string
-let state: State
+let journal: Journal
 let statuses: PackageStatuses
+let clock: VirtualClock
 let wakeCount = 0
 const warnings: string[] = []
 const log: Log = { ...createLog('silent', {}), warn: (_, message) => void warnings.push(message) }
@@ -35,18 +35,20 @@ beforeEach(async () => {
   const { work: _, ...notStarted } = entry('idle')
   const packages = { 'a|1.0.0': entry('a'), 'b|1.0.0': entry('b'), 'idle|1.0.0': notStarted }
   const record = { ...newSkyhookRecord('uid'), packages }
-  state = newState({ ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }, 'boot')
+  journal = { ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }
   wakeCount = 0
   warnings.length = 0
-  statuses = followPackageStatuses(
-    createHostRoot(folder, systemRandom),
-    { copyDirRoot: '/', agentLogRoot: '/log' },
-    state,
+  clock = createVirtualClock()
+  statuses = followPackageStatuses({
+    root: createHostRoot(folder, createSeededRandom(1)),
+    folders: { copyDirRoot: '/', agentLogRoot: '/log' },
+    journal: () => journal,
+    clock,
     log,
-    () => {
+    wake: () => {
       wakeCount += 1
     },
-  )
+  })
 })
 afterEach(async () => {
   statuses.close()
@@ -57,20 +59,21 @@ const write = async (name: string, message: string): Promise<void> =>
     join(folder, `s/status/${name}.json`),
     JSON.stringify({ v: 1, package: name, bootId: 'boot', message, requests: { run: false, interrupt: false } }),
   )
-const messages = (): Record<string, string> =>
-  state.statuses.known
-    ? Object.fromEntries(
-        [...state.statuses.value].map(([key, read]) => [key, read.state === 'read' ? read.status.message : read.why]),
-      )
-    : { unknown: state.statuses.why }
+function messages(): Record<string, string> {
+  const current = statuses.current()
+  if (!current.known) return { unknown: current.why }
+  return Object.fromEntries(
+    [...current.value].map(([key, read]) => [key, read.state === 'read' ? read.status.message : read.why]),
+  )
+}
 
-test('nothing is known before the first look, and nothing is there after it', async () => {
+test('the statuses are unknown before the first look and empty after it', async () => {
   expect(messages()).toEqual({ unknown: expect.stringContaining('not been looked at') as string })
   await statuses.refresh()
   expect([messages(), wakeCount]).toEqual([{}, 1])
 })
 
-test('what is new, changed and gone wakes the agent; what stays does not', async () => {
+test('a status that is new, changed or gone wakes the agent, and one that stays does not', async () => {
   await write('a', 'one')
   await write('idle', 'not begun') // and no package of that name ever wrote anything
   await write('stranger', 'of no package')
@@ -87,19 +90,33 @@ test('what is new, changed and gone wakes the agent; what stays does not', async
   expect([messages(), wakeCount]).toEqual([{ 's/b': 'two' }, 3])
 })
 
-test('an answer is read when it is asked for', async () => {
+test('the answer to a question is read now and forgotten with the question', async () => {
   await write('a', 'one')
   await statuses.refresh()
   await write('a', 'now')
   await statuses.readForStage({ do: 'readStatus', key: 'k', skyhook: 's', package: 'a', requestId: 'q' })
-  expect(state.requestedStatuses.get('q')).toMatchObject({ state: 'read', status: { message: 'now' } })
+  expect(statuses.requested().get('q')).toMatchObject({ state: 'read', status: { message: 'now' } })
+  statuses.retain(new Set(['q']))
+  expect([...statuses.requested().keys()]).toEqual(['q'])
+  statuses.retain(new Set())
+  expect(statuses.requested().size).toBe(0)
 })
 
-test('a folder that is none keeps what was known, and is told once', async () => {
+test('the files are looked at every ten seconds until the source is closed', async () => {
+  await write('a', 'one')
+  await clock.advance(10_000)
+  await statuses.refresh()
+  expect([messages(), wakeCount]).toEqual([{ 's/a': 'one' }, 1])
+  expect(clock.pendingTimers).toBe(1)
+  statuses.close()
+  expect(clock.pendingTimers).toBe(0)
+})
+
+test('a folder that cannot be read keeps what was known and is logged once', async () => {
   await write('a', 'one')
   await statuses.refresh()
   await rm(join(folder, 's/status'), { recursive: true })
-  await writeFile(join(folder, 's/status'), '')
+  await symlink('status', join(folder, 's/status')) // a link to itself
   await statuses.refresh()
   await statuses.refresh()
   expect([messages(), warnings.length]).toEqual([{ 's/a': 'one' }, 1])

@@ -1,46 +1,57 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { HostFolders } from '../../packages/layout.ts'
 import { packagesWithStatus, readPackageStatus, statusSignature } from '../../packages/step/status-file.ts'
+import { type Clock, startInterval } from '../../schemas/clock.ts'
+import type { Journal } from '../../schemas/journal.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import { packageStatusKey } from '../../stages/package/run-requests.ts'
-import { known } from '../../stages/model/snapshot.ts'
+import { type Known, known, unknown } from '../../stages/model/snapshot.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
-import type { State } from './state.ts'
+import { retain } from './retain.ts'
 
 /**
- * A look costs a folder per Skyhook and a stat per package with a status; what is wished for on a host is never urgent.
+ * A look costs a folder per Skyhook and a stat per package with a status; what a package requests is never urgent.
  */
 const refreshIntervalMs = 10_000
 
-/**
- * What the packages on this host say about themselves: read when a stage asks, and polled between
- * stages.
- */
+/** What the packages on this host say about themselves: read when a stage asks, and polled between stages. */
 export type PackageStatuses = {
   /** Reads the file now, as the answer to one question. */
   readForStage(action: Extract<Action, { do: 'readStatus' }>): Promise<void>
   /** Looks for changes; only what changed is read. */
   refresh(): Promise<void>
+  /** By package status key; unknown until the first look. */
+  readonly current: () => Known<ReadonlyMap<string, StatusReadResult>>
+  /** By id of the question. */
+  requested(): ReadonlyMap<string, StatusReadResult>
+  retain(needed: ReadonlySet<string>): void
   close(): void
 }
 
 type CachedStatus = { readonly signature: string; readonly read: StatusReadResult }
 
-export function followPackageStatuses(
-  root: HostRoot,
-  folders: HostFolders,
-  state: State,
-  log: Log,
-  wake: () => void,
-): PackageStatuses {
+/** Looks every few seconds until it is closed. */
+export function followPackageStatuses(options: {
+  readonly root: HostRoot
+  readonly folders: HostFolders
+  readonly journal: () => Journal
+  readonly clock: Clock
+  readonly log: Log
+  readonly wake: () => void
+}): PackageStatuses {
+  const { root, folders, clock, log, wake } = options
+  const requested = new Map<string, StatusReadResult>()
+  let statuses: Known<ReadonlyMap<string, StatusReadResult>> = unknown(
+    'the status files of packages have not been looked at yet',
+  )
   let cached: ReadonlyMap<string, CachedStatus> = new Map()
   let refreshing = Promise.resolve()
   let lastReportedError = ''
 
   async function refreshNow(): Promise<void> {
     const current = new Map<string, CachedStatus>()
-    for (const [skyhook, { packages, orphaned }] of Object.entries(state.journal.skyhooks)) {
+    for (const [skyhook, { packages, orphaned }] of Object.entries(options.journal().skyhooks)) {
       if (orphaned) continue
       const names = new Set(Object.values(packages).flatMap(({ name, work }) => (work ? [name] : [])))
       for (const name of await packagesWithStatus(root, folders, skyhook)) {
@@ -58,12 +69,10 @@ export function followPackageStatuses(
       }
     }
     const isSame =
-      state.statuses.known &&
-      current.size === cached.size &&
-      [...current].every(([key, one]) => cached.get(key) === one)
+      statuses.known && current.size === cached.size && [...current].every(([key, one]) => cached.get(key) === one)
     cached = current
     if (isSame) return
-    state.statuses = known(new Map([...current].map(([key, { read }]) => [key, read])))
+    statuses = known(new Map([...current].map(([key, { read }]) => [key, read])))
     wake()
   }
 
@@ -82,14 +91,16 @@ export function followPackageStatuses(
     return refreshing
   }
 
-  const timer = setInterval(() => void refresh(), refreshIntervalMs)
-  timer.unref()
+  const close = startInterval(clock, refreshIntervalMs, () => void refresh(), { isBackground: true })
 
   return {
     async readForStage({ skyhook, package: name, requestId }) {
-      state.requestedStatuses.set(requestId, await readPackageStatus(root, folders, skyhook, name))
+      requested.set(requestId, await readPackageStatus(root, folders, skyhook, name))
     },
     refresh,
-    close: () => clearInterval(timer),
+    current: () => statuses,
+    requested: () => requested,
+    retain: (needed) => retain(requested, needed),
+    close,
   }
 }

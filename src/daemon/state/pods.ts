@@ -2,35 +2,37 @@ import { listAll } from '../../kube/list.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import { known, unknown } from '../../stages/model/snapshot.ts'
-import type { State } from './state.ts'
 import type { Pod, PodWatch } from '../../stages/model/pods.ts'
+import { type Known, known, unknown, type WatchedPods } from '../../stages/model/snapshot.ts'
 
 type PodObject = Pod & KubeObject
 
 /** Follows the pods of this node while somebody needs them. */
 export type PodSource = {
-  /** `cordoned` begins with a LIST of its own, taken after the cordon became visible. */
+  /** `cordoned` starts with a LIST of its own, taken after the cordon became visible. */
   follow(podWatch: PodWatch): void
-  /** One consistent LIST of this moment, also put into the state. */
+  /** One consistent LIST of this moment, which also becomes current. */
   listNow(signal: AbortSignal): Promise<readonly Pod[]>
+  readonly current: () => Known<WatchedPods>
 }
 
-export function createPodSource(
-  transport: KubeTransport,
-  nodeName: string,
-  state: State,
-  wake: () => void,
-  signal: AbortSignal,
-): PodSource {
+export function createPodSource(options: {
+  readonly transport: KubeTransport
+  readonly nodeName: string
+  /** Hears the uids of every LIST and change; none while nobody follows. */
+  readonly onUids: (uids: ReadonlySet<string>) => void
+  readonly wake: () => void
+  readonly signal: AbortSignal
+}): PodSource {
+  const { transport, nodeName, onUids, wake, signal } = options
   const query = { fieldSelector: `spec.nodeName=${nodeName}` }
+  let current: Known<WatchedPods> = unknown('the pods of this node are not followed')
   let currentWatch: PodWatch = 'no'
   let watchController = new AbortController()
 
   function setPods(pods: readonly Pod[], since: 'any' | 'cordoned'): void {
-    state.pods = known({ pods, since })
-    const uids = new Set(pods.map(({ metadata }) => metadata.uid))
-    for (const uid of state.evictions.keys()) if (!uids.has(uid)) state.evictions.delete(uid)
+    current = known({ pods, since })
+    onUids(new Set(pods.map(({ metadata }) => metadata.uid)))
   }
 
   function start(since: 'any' | 'cordoned', watchSignal: AbortSignal): void {
@@ -38,11 +40,11 @@ export function createPodSource(
       path: '/api/v1/pods',
       query,
       transform: stripPod,
-      onChange: ({ state: reflected }) => {
+      onChange: ({ state }) => {
         if (watchSignal.aborted) return
         // a broken watch may miss a pod that comes; what it showed last is not the present
-        if (reflected.state === 'synced') setPods([...reflector.store.values()], since)
-        else state.pods = unknown('the pods of this node cannot be listed')
+        if (state.state === 'synced') setPods([...reflector.store.values()], since)
+        else current = unknown('the pods of this node cannot be listed')
         wake()
       },
       signal: AbortSignal.any([signal, watchSignal]),
@@ -57,8 +59,8 @@ export function createPodSource(
       currentWatch = podWatch
       watchController.abort()
       watchController = new AbortController()
-      state.pods = unknown('the pods of this node are not followed')
-      if (podWatch === 'no') state.evictions.clear()
+      current = unknown('the pods of this node are not followed')
+      if (podWatch === 'no') onUids(new Set())
       else start(podWatch, watchController.signal)
     },
 
@@ -71,6 +73,8 @@ export function createPodSource(
       if (currentWatch !== 'no') setPods(items, currentWatch)
       return items
     },
+
+    current: () => current,
   }
 }
 

@@ -1,13 +1,23 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import { type Reflector, type ReflectorFact, type ReflectorState, startReflector } from '../../kube/reflector.ts'
-import { exponentialBackoff, abortableSleep } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
+import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
+import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
 
-export type SkyhookSource = { readonly synced: Promise<void>; ageMs(): number }
+export type SkyhookSource = {
+  readonly synced: Promise<void>
+  ageMs(): number
+  /** Unknown until every Skyhook was read: the order of all hangs on the priority of each. */
+  readonly current: () => Known<readonly SkyhookView[]>
+}
+
+type SkyhookObject = Pick<Skyhook, 'metadata' | 'spec'>
+
+const readBackoff: Backoff = { initialMs: 800, maxMs: 30_000, jitter: 0.5 }
 
 /**
  * Follows all Skyhooks by their metadata alone, and reads an object when its generation or annotations change: the
@@ -19,15 +29,18 @@ export function followSkyhooks(
   options: {
     /** Spreads the reads of a fleet after one edit, in ms (design: up to min(5 s, 1 ms × agents)). */
     readonly readDelayMs: () => number
-    readonly onSkyhooks: (skyhooks: Known<readonly SkyhookView[]>) => void
+    readonly clock: Clock
+    readonly random: Random
+    readonly wake: () => void
     readonly onFact: (fact: ReflectorFact) => void
     readonly onReadFailed: (name: string, error: unknown) => void
     readonly signal: AbortSignal
   },
 ): SkyhookSource {
-  const objects = new Map<string, Skyhook>()
+  const { clock, random, signal } = options
+  const objects = new Map<string, SkyhookObject>()
   const readsInFlight = new Set<string>()
-  const backoff = exponentialBackoff()
+  let current: Known<readonly SkyhookView[]> = unknown('the Skyhooks have not been listed yet')
 
   const reflector: Reflector<KubeObject> = startReflector<KubeObject>(transport, {
     path: skyhooksPath,
@@ -37,7 +50,7 @@ export function followSkyhooks(
       refresh()
     },
     onFact: options.onFact,
-    signal: options.signal,
+    signal,
   })
 
   /** Reads what is missing or old, then tells what is known. */
@@ -50,27 +63,26 @@ export function followSkyhooks(
         refresh()
       })
     }
-    options.onSkyhooks(view(reflector.state()))
+    current = view(reflector.state())
+    options.wake()
   }
 
   async function read(name: string): Promise<void> {
-    await abortableSleep(options.readDelayMs(), options.signal).catch(() => undefined)
-    for (let attempt = 0; !options.signal.aborted; attempt++) {
+    await sleep(clock, options.readDelayMs(), signal).catch(() => undefined)
+    for (let failures = 1; !signal.aborted; failures++) {
       const metadata = reflector.store.get(name)?.metadata
       if (!metadata || isCurrent(objects.get(name), metadata)) return
       try {
         // not older than what the watch showed: an API server that lags behind the one we watch waits until it has it
         const query = { resourceVersion: metadata.resourceVersion }
-        const { status: _, ...object } = await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, {
-          query,
-          signal: options.signal,
-        })
-        objects.set(name, object)
+        const path = `${skyhooksPath}/${name}`
+        const { metadata: readMetadata, spec } = await transport.json<Skyhook>('GET', path, { query, signal })
+        objects.set(name, { metadata: readMetadata, spec }) // its status is large, and nothing of ours
         return
       } catch (error) {
-        if (options.signal.aborted || isNotFound(error)) return // the watch will say that it is gone
+        if (signal.aborted || isNotFound(error)) return // the watch will say that it is gone
         options.onReadFailed(name, error)
-        await abortableSleep(backoff(attempt), options.signal).catch(() => undefined)
+        await sleep(clock, backoffMs(failures, readBackoff, random.number()), signal).catch(() => undefined)
       }
     }
   }
@@ -86,11 +98,11 @@ export function followSkyhooks(
     return known(views)
   }
 
-  return { synced: reflector.synced, ageMs: () => reflector.ageMs() }
+  return { synced: reflector.synced, ageMs: () => reflector.ageMs(), current: () => current }
 }
 
 /** What was read is the same object at the generation of the metadata seen. Annotations are taken from the metadata. */
-const isCurrent = (object: Skyhook | undefined, metadata: KubeObject['metadata']): boolean =>
+const isCurrent = (object: SkyhookObject | undefined, metadata: KubeObject['metadata']): boolean =>
   object !== undefined &&
   object.metadata.uid === metadata.uid &&
   (object.metadata.generation ?? 0) >= (metadata.generation ?? 0)

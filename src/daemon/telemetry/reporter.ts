@@ -1,26 +1,41 @@
-import type { EventRecorder, EventTarget } from '../../kube/events.ts'
+import type { EventRecorder } from '../../kube/events.ts'
 import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'
 import { eventTypeOf, type NodeEventReason } from '../../schemas/catalogue/events.ts'
-import { isReportedOn, reasonReportDelayMs } from '../../schemas/catalogue/reasons.ts'
+import { isReportedOn, reasonReportDelayMs, type ReasonName } from '../../schemas/catalogue/reasons.ts'
+import type { Clock } from '../../schemas/clock.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { Log } from './log.ts'
 
 export type EventReporter = {
-  events(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
+  /** What a decision found: `reasons` by Skyhook, all that hold now. */
+  report(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
+  /** Age in seconds of the oldest present reason of each kind. */
+  reasonAges(): ReadonlyMap<ReasonName, number>
 }
 
 /**
  * One fact, told once: a log line always, a Kubernetes Event on the Node where a person would look for it.
  * `findCordoner` names the other writer of a cordon, as far as it can be known; it never rejects.
  */
-export function createEventReporter(
-  log: Log,
-  recorder: EventRecorder,
-  node: EventTarget,
-  findCordoner: () => Promise<string | undefined>,
-): EventReporter {
+export function createEventReporter(options: {
+  readonly clock: Clock
+  readonly log: Log
+  readonly recorder: Pick<EventRecorder, 'record'>
+  readonly node: () => KubernetesNode | undefined
+  readonly findCordoner: () => Promise<string | undefined>
+}): EventReporter {
+  const { clock, log, recorder, findCordoner } = options
   const reportedReasons = new Map<string, string>()
-  const record = (reason: NodeEventReason, message: string): void =>
-    recorder.record({ regarding: node, type: eventTypeOf(reason), reason, message })
+  let presentReasons: ReadonlyMap<string, TimedReason> = new Map()
+
+  /** Without a Node there is nothing to record an Event on. */
+  function record(reason: NodeEventReason, message: string): void {
+    const node = options.node()
+    if (!node) return
+    const { name, uid } = node.metadata
+    const regarding = { apiVersion: 'v1', kind: 'Node', name, uid }
+    recorder.record({ regarding, type: eventTypeOf(reason), reason, message })
+  }
 
   function reportEvent(event: StageEvent): void {
     const { type: _, skyhook, ...fields } = event
@@ -108,7 +123,7 @@ export function createEventReporter(
     for (const [skyhook, { reason, message, sinceMs }] of reasons) {
       const text = `${reason}: ${message}`
       if (reportedReasons.get(skyhook) === text) continue
-      if (Date.now() - sinceMs < reasonReportDelayMs) continue // passes by
+      if (clock.wallMs() - sinceMs < reasonReportDelayMs) continue // passes by
       reportedReasons.set(skyhook, text)
       if (!isReportedOn('Node', reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
       else {
@@ -121,9 +136,17 @@ export function createEventReporter(
   }
 
   return {
-    events(events, reasons) {
+    report(events, reasons) {
+      presentReasons = reasons
       for (const event of events) reportEvent(event)
       reportReasons(reasons)
+    },
+    reasonAges() {
+      const nowMs = clock.wallMs()
+      const ages = new Map<ReasonName, number>()
+      for (const { reason, sinceMs } of presentReasons.values())
+        ages.set(reason, Math.max(ages.get(reason) ?? 0, (nowMs - sinceMs) / 1000))
+      return ages
     },
   }
 }

@@ -117,7 +117,8 @@ export type Preparation =
 
 export type OwnSlot = {
   readonly skyhook: string
-  readonly skyhookUid: string
+  /** Undefined for a slot of a Skyhook that nobody knows. */
+  readonly skyhookUid: string | undefined
   readonly lease: string
   readonly phase: SlotPhase
   /** The SCR and the scope were read again after the grant (design: nothing starts before that). */

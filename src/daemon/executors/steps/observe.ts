@@ -1,11 +1,12 @@
 import type { BusConnection } from '../../../host/dbus/reconnecting.ts'
-import { readBootId } from '../../../host/identity.ts'
 import { readStepNote, type StepHost } from '../../../host/step/files.ts'
 import { observeStepUnit } from '../../../host/step/observe.ts'
 import { failureTail } from '../../../packages/step/log-tail.ts'
 import type { LogFiles } from '../../../packages/step/log-files.ts'
-import { openSteps, type StepAttempt } from '../../../schemas/journal.ts'
-import type { State } from '../../state/state.ts'
+import { type Clock, startInterval } from '../../../schemas/clock.ts'
+import { type Journal, openSteps, type StepAttempt } from '../../../schemas/journal.ts'
+import type { HostSource } from '../../state/host.ts'
+import type { Attempts } from './attempts.ts'
 
 /** Signals can be lost with a bus, so running steps are also polled this often. */
 const observeIntervalMs = 10_000
@@ -17,7 +18,7 @@ const maxShutdownMs = 300_000
  */
 export type StepLogNote = { readonly files: LogFiles; readonly secrets: readonly string[] }
 
-/** Keeps the state's knowledge of the step attempts that the journal has open. */
+/** Watches the step attempts that the journal has open, until it is closed. */
 export type StepObserver = {
   observe(step: StepAttempt): Promise<void>
   /** Looks at every open attempt; before the first decision, and whenever signals may have been missed. */
@@ -25,31 +26,37 @@ export type StepObserver = {
   close(): void
 }
 
-export function createStepObserver(
-  host: StepHost,
-  connection: BusConnection,
-  state: State,
-  wake: () => void,
-): StepObserver {
+export type ObserverPorts = {
+  readonly host: StepHost
+  readonly connection: BusConnection
+  readonly hostSource: Pick<HostSource, 'bootId' | 'refreshBootId'>
+  readonly journal: () => Journal
+  readonly attempts: Attempts
+  readonly clock: Clock
+  readonly wake: () => void
+}
+
+export function startStepObserver(ports: ObserverPorts): StepObserver {
+  const { host, connection, hostSource, attempts, clock } = ports
   const shutdownSinceMs = new Map<string, number>()
 
   async function observe(step: StepAttempt): Promise<void> {
     const observed = await observeStepUnit(host, { id: step.id, unit: step.unit, bootId: step.bootId })
-    const previous = state.attempts.get(step.id)
-    if (previous?.state === 'ended') return
-    if (observed.state === 'absent' && previous?.state === 'absent') return // with the startBlocker, until it is started
-    if (observed.state !== 'ended') state.attempts.set(step.id, { state: observed.state })
-    else if (observed.isHostStopping && step.bootId === state.bootId && isGoingDown(step))
-      state.attempts.set(step.id, { state: 'running' })
+    const previous = attempts.stateOf(step.id)
+    if (previous === 'ended') return
+    if (observed.state === 'absent') {
+      if (previous === 'absent') return // with its blocker, until it is started
+      attempts.absent(step.id)
+    } else if (observed.state === 'running' || (observed.isHostStopping && isGoingDown(step))) attempts.running(step.id)
     else {
       const failed = observed.result.outcome !== 'exited' || observed.result.code !== 0
       const logTail = failed ? await tailOfAttempt(step) : undefined
       const end = observed.isHostStopping
         ? ({ outcome: 'unknown', detail: 'the host was going down when it ended' } as const)
         : observed.result
-      state.attempts.set(step.id, { state: 'ended', end, ...(logTail && { logTail }) })
+      attempts.ended(step.id, end, logTail)
     }
-    wake()
+    ports.wake()
   }
 
   /** The end of its log, without secrets: also of an attempt that an agent before this one started. */
@@ -65,26 +72,28 @@ export function createStepObserver(
    * while.
    */
   function isGoingDown(step: StepAttempt): boolean {
-    const sinceMs = shutdownSinceMs.get(step.id) ?? Date.now()
+    if (step.bootId !== hostSource.bootId()) return false
+    const sinceMs = shutdownSinceMs.get(step.id) ?? clock.wallMs()
     shutdownSinceMs.set(step.id, sinceMs)
-    return Date.now() - sinceMs < maxShutdownMs
+    return clock.wallMs() - sinceMs < maxShutdownMs
   }
 
   async function observeOpen(): Promise<void> {
-    state.bootId = await readBootId(host.root)
-    await Promise.all(openSteps(state.journal).map(observe))
+    await hostSource.refreshBootId()
+    await Promise.all(openSteps(ports.journal()).map(observe))
   }
 
   const ignoreError = (): void => undefined // the bus is away: the look after reconnecting finds what ended
   const unsubscribeJobs = host.units.onJobEnd(({ unit }) => {
-    const step = openSteps(state.journal).find((open) => open.unit === unit)
+    const step = openSteps(ports.journal()).find((open) => open.unit === unit)
     if (step) observe(step).catch(ignoreError)
   })
   const unsubscribeState = connection.onState((bus) => {
     if (bus.state === 'connected') observeOpen().catch(ignoreError)
   })
-  const timer = setInterval(() => void observeOpen().catch(ignoreError), observeIntervalMs)
-  timer.unref()
+  const stopLooking = startInterval(clock, observeIntervalMs, () => void observeOpen().catch(ignoreError), {
+    isBackground: true,
+  })
 
   return {
     observe,
@@ -92,7 +101,7 @@ export function createStepObserver(
     close() {
       unsubscribeJobs()
       unsubscribeState()
-      clearInterval(timer)
+      stopLooking()
     },
   }
 }

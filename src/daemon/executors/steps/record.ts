@@ -7,12 +7,16 @@ import { type HostFolders, copyDir, stateDir } from '../../../packages/layout.ts
 import { tailOf, type TailLimits } from '../../../packages/step/log-tail.ts'
 import { packageLogDir, pruneLogs, temporaryLogFiles } from '../../../packages/step/log-files.ts'
 import { rootDirRecordFile, uninstallRootDir } from '../../../packages/install/root-dir.ts'
+import type { Clock } from '../../../schemas/clock.ts'
+import { messageOf } from '../../../schemas/json.ts'
 import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
 import { isCheck, type Mode } from '../../../schemas/package-config.ts'
 import type { Action } from '../../../stages/model/plan.ts'
+import type { CleanUpResult } from '../../../stages/model/snapshot.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import type { State } from '../../state/state.ts'
+import { retain } from '../../state/retain.ts'
+import type { Attempts } from './attempts.ts'
 import { repairRecords } from './repair.ts'
 import type { StepLogNote } from './observe.ts'
 
@@ -35,20 +39,27 @@ export type StepRecords = {
   repair(journal: Journal): Promise<void>
   /** Removes the copy dirs that no package of the journal works from any more. */
   collect(): Promise<void>
+  /** How clean-ups ended, by id of the request. */
+  cleanUps(): ReadonlyMap<string, CleanUpResult>
+  retain(needed: ReadonlySet<string>): void
 }
 
 export type RecordPorts = {
   readonly host: StepHost
   readonly folders: HostFolders
-  readonly state: State
+  readonly journal: () => Journal
+  readonly attempts: Attempts
   /** Folder on the host with the unpacked content of an image. */
   readonly contentOf: (digest: string) => string
+  readonly clock: Clock
   readonly metrics: Metrics
   readonly log: Log
 }
 
-export function createStepRecords({ host, folders, state, contentOf, metrics, log }: RecordPorts): StepRecords {
+export function createStepRecords(ports: RecordPorts): StepRecords {
+  const { host, folders, attempts, contentOf, clock, metrics, log } = ports
   const { root } = host
+  const cleanUps = new Map<string, CleanUpResult>()
 
   async function forgetStep(step: StepAttempt): Promise<void> {
     const temporaryLogs = temporaryLogFiles(folders, step.id)
@@ -58,7 +69,7 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
       root.remove(temporaryLogs.stdout),
       root.remove(temporaryLogs.stderr),
     ])
-    state.attempts.delete(step.id)
+    attempts.forget(step.id)
   }
 
   /** Its end, without secrets: an attempt may have been started by the agent before this one. */
@@ -114,34 +125,35 @@ export function createStepRecords({ host, folders, state, contentOf, metrics, lo
     recordChecks: async ({ skyhook, mode, steps }) => await publishChecks(skyhook, mode, steps),
 
     async recordHistory({ skyhook, config, version }) {
-      await recordVersion(root, stateDir(folders, skyhook), config.packageName, version, Date.now())
+      await recordVersion(root, stateDir(folders, skyhook), config.packageName, version, clock.wallMs())
     },
 
     async cleanUp(action) {
       try {
         await cleanUp(action)
-        state.cleanUps.set(action.requestId, { state: 'done' })
+        cleanUps.set(action.requestId, { state: 'done' })
       } catch (error) {
-        state.cleanUps.set(action.requestId, {
-          state: 'failed',
-          message: error instanceof Error ? error.message : String(error),
-        })
+        cleanUps.set(action.requestId, { state: 'failed', message: messageOf(error) })
         throw error
       }
     },
 
-    repair: (journal) => repairRecords({ root, folders, contentOf, nowMs: Date.now() }, journal),
+    cleanUps: () => cleanUps,
+    retain: (needed) => retain(cleanUps, needed),
+
+    repair: (journal) => repairRecords({ root, folders, contentOf, nowMs: clock.wallMs() }, journal),
 
     async collect() {
       const isUsed = (skyhook: string, path: string): boolean => {
-        const { uid, packages } = state.journal.skyhooks[skyhook] ?? { uid: '', packages: {} }
-        return Object.values(packages).some(
+        const record = ports.journal().skyhooks[skyhook]
+        return Object.values(record?.packages ?? {}).some(
           ({ name, version, work }) =>
+            record !== undefined &&
             work !== undefined &&
-            path === copyDir(folders, { skyhook, skyhookUid: uid, generation: work.generation, name, version }),
+            path === copyDir(folders, { skyhook, skyhookUid: record.uid, generation: work.generation, name, version }),
         )
       }
-      for (const skyhook of Object.keys(state.journal.skyhooks)) {
+      for (const skyhook of Object.keys(ports.journal().skyhooks)) {
         await collectCopyDirs(root, folders, skyhook, (path) => isUsed(skyhook, path))
       }
     },

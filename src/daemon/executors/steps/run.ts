@@ -4,24 +4,30 @@ import type { StepHost } from '../../../host/step/files.ts'
 import { startStepUnit, stopStepUnit } from '../../../host/step/start.ts'
 import type { Units } from '../../../host/systemd/units.ts'
 import { publishStart } from '../../../packages/operator-compat/flags.ts'
-import { type HostFolders, type PackageInstance, stateDir } from '../../../packages/layout.ts'
+import { type PackageInstance, stateDir } from '../../../packages/layout.ts'
 import type { ReferencePort } from '../../../packages/step/references.ts'
-import type { StepAttempt } from '../../../schemas/journal.ts'
+import type { Clock } from '../../../schemas/clock.ts'
+import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
+import type { AttemptObservation } from '../../../stages/model/snapshot.ts'
+import type { Settings } from '../../settings/settings.ts'
+import type { HostSource } from '../../state/host.ts'
+import type { NodeSource } from '../../state/node.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import type { Settings } from '../../settings/settings.ts'
-import type { State } from '../../state/state.ts'
-import { ensureStageFiles } from './stage-files.ts'
-import { createStepObserver } from './observe.ts'
+import { createAttempts } from './attempts.ts'
+import { startStepObserver } from './observe.ts'
 import { createStepRecords, type StepRecords } from './record.ts'
 import { buildStepRequest } from './request.ts'
+import { ensureStageFiles } from './stage-files.ts'
 
 /** Steps of packages on the host: started once, found again, stopped, put on record. */
 export type StepRunner = StepRecords & {
   start(action: StartStep): Promise<void>
   stop(step: StepAttempt): Promise<void>
   observeOpen(): Promise<void>
+  /** By attempt id. */
+  attempts(): ReadonlyMap<string, AttemptObservation>
   close(): void
 }
 
@@ -29,36 +35,39 @@ export type StepPorts = {
   readonly root: HostRoot
   readonly units: Units
   readonly connection: BusConnection
-  readonly state: State
-  readonly settings: Settings
+  readonly hostSource: HostSource
+  readonly node: NodeSource['current']
+  readonly journal: () => Journal
+  readonly settings: Pick<Settings, 'copyDirRoot' | 'agentLogRoot' | 'fieldValues'>
   readonly references: ReferencePort
   /** Folder on the host with the unpacked content of an image. */
   readonly contentOf: (digest: string) => string
   readonly metrics: Metrics
+  readonly clock: Clock
   readonly log: Log
   readonly wake: () => void
 }
 
-export function createStepRunner(ports: StepPorts): StepRunner {
-  const { root, units, state, settings, contentOf, metrics, log } = ports
+export function startStepRunner(ports: StepPorts): StepRunner {
+  const { root, units, settings: folders, contentOf } = ports
   const host: StepHost = { root, units }
-  const folders: HostFolders = { copyDirRoot: settings.copyDirRoot, agentLogRoot: settings.agentLogRoot }
-  const { nodeName, hostIp, namespace } = settings
-  const observer = createStepObserver(host, ports.connection, state, ports.wake)
+  const attempts = createAttempts()
+  const observer = startStepObserver({ ...ports, host, attempts })
 
   /** The attempt cannot run at all: its outcome is known without a unit. */
   function recordStartFailure(id: string, detail: string): void {
-    state.attempts.set(id, { state: 'ended', end: { outcome: 'failed-to-start', detail } })
+    attempts.ended(id, { outcome: 'failed-to-start', detail })
   }
 
   /** It has not begun and is tried again; meanwhile the node says why. */
   function blockStart(id: string, startBlocker: string): never {
-    if (state.attempts.get(id)?.state === 'absent') state.attempts.set(id, { state: 'absent', startBlocker })
+    attempts.blocked(id, startBlocker)
     throw new Error(startBlocker)
   }
 
   return {
-    ...createStepRecords({ host, folders, state, contentOf, metrics, log }),
+    ...createStepRecords({ ...ports, host, folders, attempts }),
+    attempts: () => attempts.current(),
     observeOpen: () => observer.observeOpen(),
     close: () => observer.close(),
 
@@ -66,25 +75,26 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     async start(action) {
       const { attempt, record, view } = action
       await observer.observe(attempt)
-      if (state.attempts.get(attempt.id)?.state !== 'absent' || !record.work) return
+      if (attempts.stateOf(attempt.id) !== 'absent' || !record.work) return
+      const { digest, generation } = record.work
+      const source = { store: contentOf(digest), digest, node: ports.node() }
       const { name: skyhook, uid: skyhookUid } = view.metadata
       const instance: PackageInstance = {
         skyhook,
         skyhookUid,
-        generation: record.work.generation,
+        generation,
         name: record.name,
         version: record.version,
       }
-      const store = contentOf(record.work.digest)
       const built = await buildStepRequest(
         {
           root,
           folders,
           references: ports.references,
-          fields: { nodeName, hostIp, namespace },
+          fields: folders.fieldValues,
           prepareFiles: async () =>
             action.needsCopyDir
-              ? await ensureStageFiles(root, folders, { store, state }, instance, action)
+              ? await ensureStageFiles(root, folders, source, instance, action)
               : { outcome: 'ready' },
         },
         instance,
@@ -92,17 +102,16 @@ export function createStepRunner(ports: StepPorts): StepRunner {
       )
       if (built.outcome === 'refused') return recordStartFailure(attempt.id, built.why)
       if (built.outcome === 'blocked') return blockStart(attempt.id, built.why)
-      if (state.attempts.get(attempt.id)?.state !== 'absent') return // stopped meanwhile
+      if (attempts.stateOf(attempt.id) !== 'absent') return // stopped meanwhile
       const started = await startStepUnit(host, built.request)
       if (started.started) {
-        if (state.attempts.get(attempt.id)?.state === 'absent') state.attempts.set(attempt.id, { state: 'running' }) // its end may have been seen already
+        if (attempts.stateOf(attempt.id) === 'absent') attempts.running(attempt.id) // its end may have been seen already
         if (started.found) await observer.observe(attempt)
         if (action.needsCopyDir) await publishStart(root, stateDir(folders, skyhook))
         return
       }
       const { kind, message, isUnitNameTaken } = started.error
-      if (isUnitNameTaken)
-        state.attempts.set(attempt.id, { state: 'ended', end: { outcome: 'unknown', detail: message } })
+      if (isUnitNameTaken) attempts.ended(attempt.id, { outcome: 'unknown', detail: message })
       else if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, message)
       else {
         // Not the step's fault: the steps before it must not run again for it.
@@ -114,8 +123,7 @@ export function createStepRunner(ports: StepPorts): StepRunner {
     async stop(step) {
       await stopStepUnit(host, step.unit)
       await observer.observe(step)
-      if (state.attempts.get(step.id)?.state === 'absent')
-        state.attempts.set(step.id, { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } }) // and `start` does not begin it any more
+      if (attempts.stateOf(step.id) === 'absent') attempts.ended(step.id, { outcome: 'killed', signal: 'TERM' }) // and `start` does not begin it any more
     },
   }
 }

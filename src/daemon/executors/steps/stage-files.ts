@@ -4,12 +4,19 @@ import { ensureCopyDir } from '../../../packages/install/copy-dir.ts'
 import { type HostFolders, type PackageInstance, copyDir } from '../../../packages/layout.ts'
 import { nodeMetadata } from '../../../packages/install/node-metadata.ts'
 import { installRootDir, rootDirRecordFile } from '../../../packages/install/root-dir.ts'
+import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
 import type { Mode } from '../../../schemas/package-config.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
-import type { State } from '../../state/state.ts'
 import { version } from '../../settings/version.ts'
 
 export type StageFiles = { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
+
+/** The package's unpacked content with its digest, and the Node whose facts go into the copy dir. */
+export type StageSource = {
+  readonly store: string
+  readonly digest: string
+  readonly node: KubernetesNode | undefined
+}
 
 /**
  * Puts on the host what a stage finds there: the copy dir with its configuration and the node's facts, and the
@@ -19,17 +26,17 @@ export type StageFiles = { readonly outcome: 'ready' } | { readonly outcome: 're
 export async function ensureStageFiles(
   root: HostRoot,
   folders: HostFolders,
-  { store, state }: { readonly store: string; readonly state: State },
+  { store, digest, node }: StageSource,
   instance: PackageInstance,
   action: StartStep,
 ): Promise<StageFiles> {
-  const { attempt, config, record, spec, view, stage } = action
+  const { attempt, config, spec, view, stage } = action
   const dir = copyDir(folders, instance)
-  const { labels, annotations } = state.node?.metadata ?? {}
+  const { labels, annotations } = node?.metadata ?? {}
   const ensured = await ensureCopyDir({
     host: root,
     store,
-    digest: record.work?.digest ?? '',
+    digest,
     copyDir: dir,
     stepPaths: stepPaths(config).keys(),
     configMap: spec.configMap ?? {},

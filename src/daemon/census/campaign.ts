@@ -1,11 +1,11 @@
 import { defaultAgentPodSelector } from '../../census/messages.ts'
-import { startElection } from '../../lease/election.ts'
+import { type Election, startElection } from '../../lease/election.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import type { Platform } from '../platform/platform.ts'
-import { errorField } from '../telemetry/log.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
 import type { Settings } from '../settings/settings.ts'
 import { version } from '../settings/version.ts'
+import { errorField } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import { createCensusSupervisor } from './supervisor.ts'
 
 /**
@@ -14,28 +14,23 @@ import { createCensusSupervisor } from './supervisor.ts'
  */
 export type CensusCampaign = {
   isLeader(): boolean
-  /** Resolves after the signal, when the Lease was given back so that another agent takes it at once. */
-  readonly ended: Promise<void>
+  /** Stands for election until the signal aborts, and gives the Lease back so that another agent takes it at once. */
+  run(): Promise<void>
 }
 
-export function campaignForCensus(options: {
+export function createCensusCampaign(options: {
   readonly platform: Platform
   readonly leases: Leases
-  readonly settings: Settings
+  readonly settings: Pick<Settings, 'nodeName' | 'podName' | 'namespace' | 'estimatedNodeCount'>
   readonly metrics: Metrics
   readonly signal: AbortSignal
 }): CensusCampaign {
   const { platform, leases, settings, metrics, signal } = options
   const { clock, log } = platform
+  const { nodeName, podName, namespace } = settings
+  let election: Election | undefined
   const supervisor = createCensusSupervisor({
-    settings: {
-      v: 1,
-      version,
-      nodeName: settings.nodeName,
-      podName: settings.podName,
-      namespace: settings.namespace,
-      agentPodSelector: defaultAgentPodSelector,
-    },
+    settings: { v: 1, version, nodeName, podName, namespace, agentPodSelector: defaultAgentPodSelector },
     start: () => platform.startCensus(),
     clock,
     onLine(line) {
@@ -46,19 +41,24 @@ export function campaignForCensus(options: {
     onExit: (how) => log.warn({ cause: how }, 'census died'),
     onCrashLoop: (resignForMs, why) => {
       log.error({ backoffMs: resignForMs, reason: why }, 'census stands back, another agent should count')
-      election.resign(resignForMs, why)
+      election?.resign(resignForMs, why)
     },
   })
-  const election = startElection(leases, {
-    identity: settings.nodeName,
-    candidates: () => Math.max(settings.estimatedNodeCount, 1),
-    onElected(term) {
-      log.info({}, 'elected for the census')
-      void supervisor.supervise(term)
+  return {
+    isLeader: () => election?.isLeader() === true,
+    async run() {
+      election = startElection(leases, {
+        identity: nodeName,
+        candidates: () => Math.max(settings.estimatedNodeCount, 1),
+        onElected(term) {
+          log.info({}, 'elected for the census')
+          void supervisor.supervise(term)
+        },
+        onLost: (why) => log.info({ reason: why }, 'census term over'),
+        onError: (error) => log.debug(errorField(error), 'election'),
+        signal,
+      })
+      await election.ended
     },
-    onLost: (why) => log.info({ reason: why }, 'census term over'),
-    onError: (error) => log.debug(errorField(error), 'election'),
-    signal,
-  })
-  return election
+  }
 }

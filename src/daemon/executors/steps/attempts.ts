@@ -1,0 +1,32 @@
+import type { StepEnd } from '../../../schemas/step-end.ts'
+import type { AttemptObservation } from '../../../stages/model/snapshot.ts'
+
+/** What is known of the step attempts that the journal has open, by attempt id. */
+export type Attempts = {
+  current(): ReadonlyMap<string, AttemptObservation>
+  /** Undefined for an attempt that nobody has looked at. */
+  stateOf(id: string): AttemptObservation['state'] | undefined
+  /** No unit and no result. */
+  absent(id: string): void
+  /** The host cannot start it now; only an absent attempt has a blocker. */
+  blocked(id: string, startBlocker: string): void
+  running(id: string): void
+  ended(id: string, end: StepEnd, logTail?: string): void
+  /** Its end is on record. */
+  forget(id: string): void
+}
+
+export function createAttempts(): Attempts {
+  const attempts = new Map<string, AttemptObservation>()
+  return {
+    current: () => attempts,
+    stateOf: (id) => attempts.get(id)?.state,
+    absent: (id) => void attempts.set(id, { state: 'absent' }),
+    blocked(id, startBlocker) {
+      if (attempts.get(id)?.state === 'absent') attempts.set(id, { state: 'absent', startBlocker })
+    },
+    running: (id) => void attempts.set(id, { state: 'running' }),
+    ended: (id, end, logTail) => void attempts.set(id, { state: 'ended', end, ...(logTail && { logTail }) }),
+    forget: (id) => void attempts.delete(id),
+  }
+}

@@ -1,0 +1,129 @@
+/** What this node knows of its slots, as plain data, and how it changes. Pure; the requests are in slot-manager.ts. */
+import { labelKeys, type SkyhookIdentity, skyhookScope } from '../../lease/names.ts'
+import type { Slot } from '../../lease/slot.ts'
+import type { SlotPhase } from '../../schemas/skyhook.ts'
+import type { OwnSlot, SlotDenial } from '../../stages/model/snapshot.ts'
+
+export type SlotBook = {
+  /** By name of the Lease. */
+  readonly held: ReadonlyMap<string, HeldSlot>
+  /** By name of the Skyhook: the last request for a slot that was not granted. */
+  readonly denials: ReadonlyMap<string, SlotDenial>
+  /** The control plane's slot, held beside those of Skyhooks that may interrupt this node. */
+  readonly controlPlane: Slot | undefined
+}
+
+export type HeldSlot = {
+  readonly slot: Slot
+  readonly skyhook: string
+  /** Undefined for a slot of a Skyhook that neither the API server nor the journal knows. */
+  readonly skyhookUid: string | undefined
+  readonly isConfirmed: boolean
+  readonly renewedAtMs: number
+  readonly grantedAtMs: number
+}
+
+export const emptySlotBook: SlotBook = { held: new Map(), denials: new Map(), controlPlane: undefined }
+
+/** What a starting agent goes on from: nothing is confirmed but recovery slots, and everything is due for renewal. */
+export function loadSlots(
+  book: SlotBook,
+  own: readonly Slot[],
+  knownSkyhooks: readonly SkyhookIdentity[],
+  nowMs: number,
+): SlotBook {
+  const controlPlane = own.find(({ kind }) => kind === 'control-plane')
+  const held = new Map<string, HeldSlot>()
+  for (const slot of own) {
+    if (slot === controlPlane) continue
+    // the Skyhook whose uid hashes to the slot's scope
+    const owner = knownSkyhooks.find((skyhook) => skyhookScope(skyhook).hash === slot.scope)
+    held.set(slot.name, {
+      slot,
+      skyhook: owner?.name ?? slot.lease.metadata.labels?.[labelKeys.name] ?? slot.name,
+      skyhookUid: owner?.uid,
+      isConfirmed: slot.kind === 'recovery',
+      renewedAtMs: 0,
+      grantedAtMs: nowMs,
+    })
+  }
+  return { ...book, held, controlPlane }
+}
+
+/** A new slot, which ends the wait for it. */
+export function grantSlot(
+  book: SlotBook,
+  slot: Slot,
+  { name, uid }: SkyhookIdentity,
+  isConfirmed: boolean,
+  nowMs: number,
+): SlotBook {
+  const entry = { slot, skyhook: name, skyhookUid: uid, isConfirmed, renewedAtMs: nowMs, grantedAtMs: nowMs }
+  return { ...withHeld(book, entry), denials: without(book.denials, name) }
+}
+
+export const confirmSlot = (book: SlotBook, entry: HeldSlot, slot: Slot, nowMs: number): SlotBook =>
+  withHeld(book, { ...entry, slot, isConfirmed: true, renewedAtMs: nowMs })
+
+export const renewSlot = (book: SlotBook, entry: HeldSlot, slot: Slot, nowMs: number): SlotBook =>
+  withHeld(book, { ...entry, slot, renewedAtMs: nowMs })
+
+export const removeSlot = (book: SlotBook, lease: string): SlotBook => ({ ...book, held: without(book.held, lease) })
+
+/** Not granted; the wait counts from the first denial. */
+export function denySlot(
+  book: SlotBook,
+  skyhook: string,
+  denial: { readonly message: string; readonly retryInMs: number },
+  nowMs: number,
+): SlotBook {
+  const sinceMs = book.denials.get(skyhook)?.sinceMs ?? nowMs
+  const entry = { message: denial.message, nextRequestAtMs: nowMs + denial.retryInMs, sinceMs }
+  return { ...book, denials: new Map(book.denials).set(skyhook, entry) }
+}
+
+/** A slot may be free: the next request is due at once. The same book when nobody waits. */
+export function requestNow(book: SlotBook, skyhook: string): SlotBook {
+  const denial = book.denials.get(skyhook)
+  if (!denial) return book
+  return { ...book, denials: new Map(book.denials).set(skyhook, { ...denial, nextRequestAtMs: 0 }) }
+}
+
+export const setControlPlaneSlot = (book: SlotBook, controlPlane: Slot | undefined): SlotBook => ({
+  ...book,
+  controlPlane,
+})
+
+/** The control plane's slot to give back: with the last slot that needed it. `leaving` is on its way out. */
+export const unusedControlPlaneSlot = ({ held, controlPlane }: SlotBook, leaving?: string): Slot | undefined =>
+  [...held.keys()].every((lease) => lease === leaving) ? controlPlane : undefined
+
+/** How long the Skyhook has waited for a slot. */
+export function waitedMs({ denials }: SlotBook, skyhook: string, nowMs: number): number {
+  const denial = denials.get(skyhook)
+  return denial ? nowMs - denial.sinceMs : 0
+}
+
+export const slotOf = ({ held }: SlotBook, skyhookUid: string): HeldSlot | undefined =>
+  [...held.values()].find((entry) => entry.skyhookUid === skyhookUid)
+
+/** As decisions see it. */
+export const ownSlot = ({ slot, skyhook, skyhookUid, isConfirmed, renewedAtMs }: HeldSlot): OwnSlot => ({
+  skyhook,
+  skyhookUid,
+  lease: slot.name,
+  phase: slot.phase as SlotPhase,
+  confirmed: isConfirmed,
+  renewedAtMs,
+})
+
+const withHeld = (book: SlotBook, entry: HeldSlot): SlotBook => ({
+  ...book,
+  held: new Map(book.held).set(entry.slot.name, entry),
+})
+
+function without<T>(map: ReadonlyMap<string, T>, key: string): ReadonlyMap<string, T> {
+  const copy = new Map(map)
+  copy.delete(key)
+  return copy
+}

@@ -1,0 +1,44 @@
+import type { JournalFile } from '../../host/fs/journal-file.ts'
+import { emptyJournal, type Journal } from '../../schemas/journal.ts'
+import { messageOf } from '../../schemas/json.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
+
+/** The agent's memory and its file: nothing counts that is not on the disk. */
+export type JournalStore = {
+  readonly current: () => Journal
+  /** Why it cannot be written; nothing starts meanwhile. */
+  readonly error: () => string | undefined
+  /** Reads the file, once at start. What cannot be read counts as empty: the Node shows a copy. */
+  load(): Promise<void>
+  /** False where it could not be written; the one before stays current. */
+  write(journal: Journal): Promise<boolean>
+}
+
+export function createJournalStore(file: JournalFile<Journal>, log: Log): JournalStore {
+  let current = emptyJournal('')
+  let lastError: string | undefined
+  return {
+    current: () => current,
+    error: () => lastError,
+    async load() {
+      const found = await file.read()
+      if (found.state === 'read') current = found.document
+      if (found.state === 'unreadable')
+        log.error({ detail: found.why }, 'the journal cannot be read; the state of this host is taken from the Node')
+    },
+    async write(journal) {
+      try {
+        await file.write(journal)
+      } catch (error) {
+        const message = messageOf(error)
+        if (message !== lastError)
+          log.error(errorField(error), 'the journal cannot be written; nothing is done until it can')
+        lastError = message
+        return false
+      }
+      current = journal
+      lastError = undefined
+      return true
+    },
+  }
+}
