@@ -71,17 +71,17 @@ const emptyList =
   (proxied: ProxiedRequest): Fault | undefined =>
     proxied.path !== path ? undefined : proxied.isWatch ? { status: 410, reason: 'Expired' } : 'empty-list'
 
-describe('nothing is written while', () => {
+describe('faulty answers', () => {
   test.each<[string, (proxied: ProxiedRequest) => Fault | undefined]>([
     ['Nodes are refused (403)', only(nodePath, { status: 403, reason: 'Forbidden' })],
     ['the list of Nodes is empty', emptyList(nodePath)],
     ['Skyhooks are refused (403)', only(skyhookPath, { status: 403, reason: 'Forbidden' })],
     ['the list of Skyhooks is empty', emptyList(skyhookPath)],
-    ['the resource of Skyhooks is unknown (404)', only(skyhookPath, { status: 404, reason: 'NotFound' })],
-    ['everything is an error (500)', () => ({ status: 500 })],
-    ['everything is overloaded (503)', () => ({ status: 503 })],
-    ['the token is not accepted (401)', () => ({ status: 401, reason: 'Unauthorized' })],
-  ])('%s; after it, counting goes on', async (_, fault) => {
+    ['the API server does not know the resource of Skyhooks (404)', only(skyhookPath, { status: 404, reason: 'NotFound' })],
+    ['the API server answers every request with an error (500)', () => ({ status: 500 })],
+    ['the API server is overloaded (503)', () => ({ status: 503 })],
+    ['the API server refuses the token (401)', () => ({ status: 401, reason: 'Unauthorized' })],
+  ])('the census writes nothing while %s, and counts again afterwards', async (_, fault) => {
     await sleep(300)
     const before = await written()
     proxy.inject(fault)
@@ -97,7 +97,7 @@ describe('nothing is written while', () => {
     expect(census.deaths).toEqual([])
   })
 
-  test('the API server is away', async () => {
+  test('the census writes nothing while the API server is away, and counts again afterwards', async () => {
     await sleep(300)
     const before = await written()
     await cluster.cluster.server.crash()
@@ -114,7 +114,7 @@ describe('agents', () => {
   test.each<[string, (proxied: ProxiedRequest) => Fault | undefined]>([
     ['pods are refused (403)', only(podPath, { status: 403, reason: 'Forbidden' })],
     ['the list of pods is empty', emptyList(podPath)],
-  ])('count as they were while %s; the rest is counted', async (_, fault) => {
+  ])('the census keeps the last count of agents while %s, and counts the rest', async (_, fault) => {
     proxy.inject(fault)
     proxy.cut()
     await sleep(1_500)
@@ -125,7 +125,7 @@ describe('agents', () => {
   })
 })
 
-test('a status that is refused is tried again, later and later, and written when it may be', async () => {
+test('the census retries a refused status at growing intervals until the API server accepts it', async () => {
   proxy.inject(({ path }) => (path.endsWith('/status') ? { status: 403, reason: 'Forbidden' } : undefined))
   await publish('n2', 'in_progress')
   await sleep(4_000)
@@ -137,7 +137,7 @@ test('a status that is refused is tried again, later and later, and written when
   await ready('False')
 })
 
-test('the resource definition removed and made again: no Skyhook, then the new ones', async () => {
+test('a census whose resource definition is removed and recreated sees no Skyhook, then the new ones', async () => {
   const { kubectl } = cluster.cluster.server
   await kubectl('delete', 'crd', 'skyhooks.skyhook.nvidia.com', '--wait=true', '--timeout=60s')
   await sleep(3_000)

@@ -115,7 +115,7 @@ function unfinished(skyhook: Skyhook, nodes: ReadonlyMap<string, ObservedNode>):
   })
 }
 
-test('Ready never lies, whatever happens', async () => {
+test('the Ready condition of a Skyhook is true only while every selected node is complete', async () => {
   let state = seed
   const random = (): number => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0

@@ -31,7 +31,7 @@ const inParallel = async (count: number, task: (at: number) => Promise<void>): P
   await Promise.all(Array.from({ length: 16 }, worker))
 }
 
-test('250 nodes: the object stays small, writes keep their pace, the end is told at once', async () => {
+test('the status of 250 nodes stays small, is written at its pace, and shows completion at once', async () => {
   const cluster: CensusCluster = await startCensusCluster()
   cleanups.push(async () => await cluster.stop())
   const name = (at: number): string => `node-${String(at).padStart(3, '0')}`
@@ -77,7 +77,7 @@ test('250 nodes: the object stays small, writes keep their pace, the end is told
   expect(census.deaths).toEqual([])
 })
 
-test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap that a census gets', async () => {
+test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a census', async () => {
   const names = ['a', 'b', 'c', 'd', 'e']
   const server = await startFakeApiServer()
   cleanups.push(async () => await server.stop())

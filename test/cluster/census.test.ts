@@ -66,7 +66,7 @@ async function ledgerOf({ metadata }: Skyhook): Promise<Ledger | undefined> {
 }
 
 describe('a rollout', () => {
-  test('is shown from the first look to the end', async () => {
+  test('the status shows a rollout from its first node to its last', async () => {
     census = await cluster.census('n1')
     const skyhook = await apply(initialSpec)
     const { name } = skyhook.metadata
@@ -124,7 +124,7 @@ describe('a rollout', () => {
     await eventually(async () => expect(await conditionText(skyhook, 'Ready')).toBe('True Complete 2'))
   })
 
-  test('an edit that is no work for any node stays complete at once', async () => {
+  test('a Skyhook stays complete after an edit that makes no work for any node', async () => {
     census = await cluster.census('n1')
     const skyhook = await apply(initialSpec)
     await publishAll(skyhook, initialSpec)
@@ -135,7 +135,7 @@ describe('a rollout', () => {
     expect(performance.now() - editedMs).toBeLessThan(700)
   })
 
-  test('what fails is named in Stalled and told in Events on the Skyhook, once', async () => {
+  test('a failure appears in the Stalled condition, and once in an Event on the Skyhook', async () => {
     census = await cluster.census('n1')
     const skyhook = await apply(initialSpec)
     const { name } = skyhook.metadata
@@ -163,7 +163,7 @@ describe('a rollout', () => {
     })
   })
 
-  test('nodes that come, go and change their labels are counted as they are', async () => {
+  test('the census counts nodes as they come, go and change their labels', async () => {
     census = await cluster.census('n1')
     const spec = specAt('1.0.0', { nodeSelectors: { matchLabels: { pool: 'few' } } })
     const skyhook = await apply(spec)
@@ -186,7 +186,7 @@ describe('a rollout', () => {
 })
 
 describe('the ledger', () => {
-  test('gives percentages their number, falls at once, rises late, and follows the selector', async () => {
+  test('the ledger turns percentages into numbers, falls at once, rises late and follows the selector', async () => {
     census = await cluster.census('n1')
     const spec = specAt('1.0.0', {
       interruptionBudget: { percent: 34 },
@@ -232,7 +232,7 @@ describe('the ledger', () => {
     expect(await limitOf()).toEqual({ unknown: expect.any(String) as string })
   })
 
-  test('that somebody deletes or scribbles into is written again', async () => {
+  test('the census restores a ledger that someone deletes or overwrites', async () => {
     census = await cluster.census('n1')
     const skyhook = await apply(initialSpec)
     await eventually(async () => expect(await ledgerOf(skyhook)).toBeDefined())
@@ -256,7 +256,7 @@ describe('deleting a Skyhook', () => {
   const isGone = async (name: string): Promise<void> =>
     await expect(cluster.get(name)).rejects.toMatchObject({ status: 404 })
 
-  test('waits until every node has uninstalled, where a package asks for it', async () => {
+  test('a deletion waits until every node has uninstalled the packages that ask for it', async () => {
     census = await cluster.census('n1')
     const spec = withUninstall(true)
     const skyhook = await apply(spec)
@@ -279,7 +279,7 @@ describe('deleting a Skyhook', () => {
     await eventually(async () => await isGone(name))
   })
 
-  test('is blocked by a pause, and says so', async () => {
+  test('a pause blocks a deletion, and the status says so', async () => {
     census = await cluster.census('n1')
     const spec = withUninstall(true)
     const skyhook = await apply(spec)
@@ -301,7 +301,7 @@ describe('deleting a Skyhook', () => {
     await eventually(async () => await isGone(name))
   })
 
-  test('needs no finalizer where no package asks, and the one of an earlier release goes', async () => {
+  test('a deletion needs no finalizer where no package asks for it, and removes that of an earlier release', async () => {
     const spec = withUninstall(false)
     const skyhook = await apply(spec)
     const { name } = skyhook.metadata
@@ -315,8 +315,8 @@ describe('deleting a Skyhook', () => {
   })
 })
 
-describe('two at once', () => {
-  test('do no harm: one status, one ledger, no fight', async () => {
+describe('two censuses', () => {
+  test('two censuses at once keep one status and one ledger and do not overwrite each other', async () => {
     census = await cluster.census('n1')
     const other = await cluster.census('n2')
     try {
@@ -336,7 +336,7 @@ describe('two at once', () => {
   })
 })
 
-test('with nothing to do it writes nothing; it ends when its agent does', async () => {
+test('an idle census writes nothing and ends with its agent', async () => {
   census = await cluster.census('n1')
   await eventually(() => expect(census?.lines.some((line) => line.kind === 'heartbeat')).toBe(true))
   await new Promise((resolve) => setTimeout(resolve, 2_000))

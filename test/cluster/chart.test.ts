@@ -64,7 +64,7 @@ describe('the manifests', () => {
     ['by default', {}],
     ['with everything set', everything],
     ['without definitions and priorities', { crds: { install: false }, apiPriority: { enabled: false } }],
-  ])('are strictly valid %s', async (_, values) => {
+  ])('the manifests are strictly valid %s', async (_, values) => {
     const path = join(folder, 'manifests.yaml')
     await writeFile(path, await render(values))
     await cluster.server
@@ -75,7 +75,7 @@ describe('the manifests', () => {
     ).resolves.toContain('daemonset')
   })
 
-  test('carry settings that the agent reads', async () => {
+  test('the manifests hold settings that the agent accepts', async () => {
     const { data } = (await rendered('ConfigMap', 'hosts', everything)) as { data: Record<string, string> }
     const path = join(folder, 'settings.json')
     await writeFile(path, data['settings.json'] ?? '')
@@ -96,7 +96,7 @@ describe('the manifests', () => {
     expect(JSON.parse(data['settings.json'] ?? '')).toMatchObject({ takeover: { namespace: 'default' } })
   })
 
-  test('roll the agents when a setting changes, and only then', async () => {
+  test('the manifests roll the agents only when a setting changes', async () => {
     const checksum = async (values: Json) => {
       const { spec } = (await rendered('DaemonSet', 'skyhookd', values)) as {
         spec: { template: { metadata: { annotations: Json } } }
@@ -108,7 +108,7 @@ describe('the manifests', () => {
     expect(await checksum({ logLevel: 'debug' })).not.toBe(before)
   })
 
-  test('tie the policies to the names that were chosen', async () => {
+  test('the policies use the chosen names', async () => {
     const text = JSON.stringify(await rendered('ValidatingAdmissionPolicy', 'hosts-own-node', everything))
     expect(text).toContain('system:serviceaccount:skyhook:agents')
     expect(text).toContain("t.key != 'example.com/new'")
@@ -117,11 +117,11 @@ describe('the manifests', () => {
   test.each([
     ['default', 'install into a namespace of its own'],
     ['kube-system', 'install into a namespace of its own'],
-  ])('are not made for namespace %s', async (place, words) => {
+  ])('the chart refuses namespace %s', async (place, words) => {
     await expect(cluster.helm('template', 'skyhookd', chart, '--namespace', place)).rejects.toThrow(words)
   })
 
-  test('are not made from a misspelt value', async () => {
+  test('the chart refuses a misspelt value', async () => {
     await expect(render({ logLevle: 'debug' })).rejects.toThrow(/logLevle/)
   })
 })
@@ -135,7 +135,7 @@ describe('a release', () => {
       .additionalPrinterColumns
   }
 
-  test('is installed, and its policies pass the type check of the API server', async () => {
+  test('a release installs, and its policies pass the type check of the API server', async () => {
     await installChart(cluster)
     expect(await cluster.admin('POST', skyhooks, skyhook)).toMatchObject({ status: 201 })
     const { body } = await cluster.admin('GET', '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies')
@@ -147,7 +147,7 @@ describe('a release', () => {
     expect(items.flatMap(({ status }) => status?.typeChecking?.expressionWarnings ?? [])).toEqual([])
   })
 
-  test('upgrades the definitions', async () => {
+  test('an upgrade of the release upgrades the definitions', async () => {
     const wanted = await columns()
     const older = [{ op: 'remove', path: '/spec/versions/0/additionalPrinterColumns' }]
     expect(
@@ -159,7 +159,7 @@ describe('a release', () => {
     expect(await columns()).toEqual(wanted)
   })
 
-  test('leaves definitions and Skyhooks behind when it is removed, and finds them again', async () => {
+  test('a removed release leaves definitions and Skyhooks, and a new one finds them', async () => {
     await cluster.helm('uninstall', 'skyhookd')
     expect(await cluster.admin('GET', `${skyhooks}/kept`)).toMatchObject({ status: 200 })
     expect(await cluster.admin('GET', `/apis/apps/v1/namespaces/${namespace}/daemonsets/skyhookd`)).toMatchObject({
@@ -170,7 +170,7 @@ describe('a release', () => {
     await cluster.helm('uninstall', 'skyhookd')
   })
 
-  test('takes over definitions that name a conversion webhook, which nobody answers any more', async () => {
+  test('a release adopts definitions whose conversion webhook is gone', async () => {
     const source = parse(await readFile(join(chart, '..', 'crds', 'skyhook.nvidia.com_skyhooks.yaml'), 'utf8')) as {
       metadata: Json
       spec: Json

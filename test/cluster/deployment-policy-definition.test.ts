@@ -18,7 +18,7 @@ describe('a DeploymentPolicy', () => {
     ...fields,
   })
 
-  test('gets the defaults that the original operator fills in', async () => {
+  test('a DeploymentPolicy gets the defaults of the original operator', async () => {
     const { body } = await definitions.create('deploymentpolicies', {
       default: { ...pace, strategy: { linear: {} } },
       compartments: [group('a', { strategy: { exponential: { initialBatch: 2 } } })],
@@ -49,7 +49,7 @@ describe('a DeploymentPolicy', () => {
       { default: { ...pace, budget: {} } },
       'spec.default.budget: Invalid value: give exactly one',
     ],
-    ['a budget of nobody', { default: { ...pace, budget: { count: 0 } } }, 'spec.default.budget.count'],
+    ['a budget of zero', { default: { ...pace, budget: { count: 0 } } }, 'spec.default.budget.count'],
     [
       'two strategies',
       { default: { ...pace, strategy: { fixed: {}, linear: {} } } },
@@ -62,17 +62,17 @@ describe('a DeploymentPolicy', () => {
       'spec.default.strategy.exponential.growthFactor',
     ],
     [
-      'two compartments of one name',
+      'two compartments of the same name',
       { default: pace, compartments: [group('a'), group('a', { selector: {} })] },
       'spec.compartments[1]: Duplicate value: {"name":"a"}',
     ],
     [
-      'two compartments of one selector',
+      'two compartments with the same selector',
       { default: pace, compartments: [group('a', { selector: {} }), group('b', { selector: {} })] },
       'spec.compartments: Invalid value: compartments ["a", "b"] have the same selector',
     ],
     [
-      'a compartment called __default__',
+      'a compartment named __default__',
       { default: pace, compartments: [group('__default__')] },
       'spec.compartments[0].name: Invalid value: "__default__": __default__ stands for the nodes of no compartment',
     ],
@@ -86,7 +86,7 @@ describe('a DeploymentPolicy', () => {
       { default: { ...pace, budget: { count: 2, maxCount: 1 } } },
       'spec.default.budget.maxCount: Invalid value: maxCount only caps a percent',
     ],
-  ])('is refused with %s', async (_, spec, words) => {
+  ])('the API server refuses a DeploymentPolicy with %s', async (_, spec, words) => {
     const answer = await definitions.create('deploymentpolicies', spec)
     expect(answer.message).toContain(words)
     expect(answer.status).toBe(422)

@@ -76,23 +76,23 @@ async function takeover(from: Candidate, sinceMs: number): Promise<{ next: Candi
   return { next, tookMs: (next.reports.at(-1)?.atMs ?? 0) - sinceMs }
 }
 
-test('SIGTERM: the next one leads within a look', async () => {
+test('another candidate leads within its next look after a SIGTERM of the leader', async () => {
   const first = await fiveCandidates()
   const startedMs = Date.now()
   first.process.kill('SIGTERM')
   const { tookMs } = await takeover(first, startedMs)
-  console.log(`hand-over on SIGTERM among five: ${tookMs} ms`)
+  console.log(`takeover after SIGTERM among five candidates: ${tookMs} ms`)
   expect(tookMs).toBeLessThan(3_500) // the longest look
   expect(first.reports.at(-1)).toMatchObject({ what: 'lost', why: 'SIGTERM' })
 })
 
-test('kill -9: the next one leads after the lease duration, and only one', async () => {
+test('exactly one candidate leads after the lease duration when the leader is killed', async () => {
   const first = await fiveCandidates()
   await sleep(1_000)
   const startedMs = Date.now()
   first.process.kill('SIGKILL')
   const { next, tookMs } = await takeover(first, startedMs)
-  console.log(`take-over after kill -9 among five: ${tookMs} ms`)
+  console.log(`takeover after SIGKILL among five candidates: ${tookMs} ms`)
   expect(tookMs).toBeGreaterThan(9_000) // up to 5 s of its 15 s had passed since its last renewal
   expect(tookMs).toBeLessThan(20_000)
   await sleep(3_000)
@@ -101,16 +101,16 @@ test('kill -9: the next one leads after the lease duration, and only one', async
   expect(lease.spec).toMatchObject({ holderIdentity: next.name, leaseTransitions: 1, leaseDurationSeconds: 15 })
 })
 
-test('kill -9 and a restart under the same name: it leads again at once', async () => {
+test('a killed leader that restarts under its name leads again at once', async () => {
   const first = await fiveCandidates()
   first.process.kill('SIGKILL')
   const startedMs = Date.now()
   const again = await campaign(first.name)
   await vi.waitFor(() => expect(isLeading(again)).toBe(true), { timeout: 5_000, interval: 10 })
-  console.log(`restart under the same name → leads: ${(again.reports.at(-1)?.atMs ?? 0) - startedMs} ms`)
+  console.log(`restarted leader under the same name leads after ${(again.reports.at(-1)?.atMs ?? 0) - startedMs} ms`)
 })
 
-test('one that was frozen gives way as soon as it wakes', async () => {
+test('a frozen leader resigns as soon as it wakes', async () => {
   const first = await fiveCandidates()
   first.process.kill('SIGSTOP')
   const { next } = await takeover(first, Date.now())
@@ -118,13 +118,13 @@ test('one that was frozen gives way as soon as it wakes', async () => {
   first.process.kill('SIGCONT')
   await vi.waitFor(() => expect(first.reports.at(-1)?.what).toBe('lost'), { timeout: 10_000, interval: 10 })
   const tookMs = (first.reports.at(-1)?.atMs ?? 0) - wokenMs
-  console.log(`frozen, woken, gave way after ${tookMs} ms: ${first.reports.at(-1)?.why}`)
+  console.log(`frozen leader resigned ${tookMs} ms after it woke: ${first.reports.at(-1)?.why}`)
   expect(tookMs).toBeLessThan(1_000)
   await sleep(1_000)
   expect(leading()).toEqual([next])
 })
 
-test('the API server away for 20 s: the leader stops in time, one leads after', async () => {
+test('the leader stops in time when the API server is away for 20 s, and one candidate leads afterwards', async () => {
   const first = await fiveCandidates()
   await cluster.crash()
   const awayMs = Date.now()
@@ -136,7 +136,7 @@ test('the API server away for 20 s: the leader stops in time, one leads after', 
   await cluster.restart()
   const backMs = Date.now()
   await leader()
-  console.log(`API server away: stopped leading after ${tookMs} ms; back: one leads after ${Date.now() - backMs} ms`)
+  console.log(`API server away: leader resigned after ${tookMs} ms; API server back: new leader after ${Date.now() - backMs} ms`)
   await sleep(4_000)
   expect(leading()).toHaveLength(1)
 })

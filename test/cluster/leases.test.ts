@@ -48,7 +48,7 @@ function slotOf(got: AcquireOutcome): Slot {
 }
 
 describe('one slot', () => {
-  test('is taken, renewed, confirmed and given back', async () => {
+  test('a slot is acquired, renewed, confirmed and released', async () => {
     const scope = scopeOfTest()
     const node = await createNode('n-life')
     const slot = slotOf(await acquire(leases, request(scope, node, 1)))
@@ -60,7 +60,7 @@ describe('one slot', () => {
     expect((await listScope(leases, scope)).slots).toEqual([])
   })
 
-  test('a late renewal after a deletion does not create it again', async () => {
+  test('a late renewal does not recreate a deleted slot', async () => {
     const scope = scopeOfTest()
     const node = await createNode('n-late')
     const slot = slotOf(await acquire(leases, request(scope, node, 1)))
@@ -69,7 +69,7 @@ describe('one slot', () => {
     expect((await listScope(leases, scope)).slots).toEqual([])
   })
 
-  test('a PUT without the uid would have done so: why the uid is always sent', async () => {
+  test('a PUT without the uid would recreate a deleted slot', async () => {
     const body = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
@@ -82,7 +82,7 @@ describe('one slot', () => {
     await cluster.admin.json('DELETE', `${leasesPath}/raised`)
   })
 
-  test('what a person writes into it stays, and the renewal goes on', async () => {
+  test('a slot keeps what an administrator writes into it, and its renewal continues', async () => {
     const scope = scopeOfTest()
     const node = await createNode('n-person')
     const slot = slotOf(await acquire(leases, request(scope, node, 1)))
@@ -93,7 +93,7 @@ describe('one slot', () => {
     })
   })
 
-  test('a slot that another node has by now is neither written nor deleted', async () => {
+  test('an agent neither writes nor deletes a slot that another node holds by now', async () => {
     const scope = scopeOfTest()
     const [one, other] = [await createNode('n-one'), await createNode('n-other')]
     const slot = slotOf(await acquire(leases, request(scope, one, 1)))
@@ -107,7 +107,7 @@ describe('one slot', () => {
 })
 
 describe('garbage collection', () => {
-  test('frees the slot of a deleted node', async () => {
+  test('garbage collection frees the slot of a deleted node', async () => {
     const scope = scopeOfTest()
     const [gone, next] = [await createNode('n-gone'), await createNode('n-next')]
     slotOf(await acquire(leases, request(scope, gone, 1)))
@@ -119,7 +119,7 @@ describe('garbage collection', () => {
     })
   })
 
-  test('takes the slot of a node that was registered again; it adopts a recovery slot, which counts', async () => {
+  test('garbage collection removes the slot of a re-registered node, which adopts a recovery slot that counts', async () => {
     const scope = scopeOfTest()
     const node = await createNode('n-again')
     slotOf(await acquire(leases, request(scope, node, 1)))
@@ -136,7 +136,7 @@ describe('garbage collection', () => {
     expect(await acquire(leases, request(scope, await createNode('n-waits'), 1))).toMatchObject({ outcome: 'waiting' })
   })
 
-  test('leaves slots of living nodes alone', async () => {
+  test('garbage collection keeps the slots of existing nodes', async () => {
     const scope = scopeOfTest()
     const node = await createNode('n-alive')
     const slot = slotOf(await acquire(leases, request(scope, node, 1)))
@@ -145,7 +145,7 @@ describe('garbage collection', () => {
   })
 })
 
-test('the selector finds the ledger and the slots of the compartment in one LIST, and nothing else', async () => {
+test('one LIST finds exactly the ledger and the slots of the compartment', async () => {
   const skyhook = { name: `s-${randomUUID().slice(0, 8)}`, uid: randomUUID() }
   const node = await createNode('n-ledger')
   for (const compartment of ['', '__default__', 'gpu nodes'])
@@ -166,7 +166,7 @@ test('the selector finds the ledger and the slots of the compartment in one LIST
   }
 })
 
-test('twenty nodes race for three slots: never more than three, and everybody gets his turn', async () => {
+test('twenty nodes that race for three slots never hold more than three, and each gets one in the end', async () => {
   const scope = scopeOfTest()
   const nodes = await Promise.all(Array.from({ length: 20 }, async (_, number) => await createNode(`race-${number}`)))
   let holders = 0

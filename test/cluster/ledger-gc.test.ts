@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(async () => await cluster?.stop())
 
-test('a ledger goes with its Skyhook, and one of the same name gets its own', async () => {
+test('a ledger is deleted with its Skyhook, and a new Skyhook of that name gets its own', async () => {
   await cluster.createNode('n1')
   await cluster.census('n1')
   const exists = async (path: string): Promise<boolean> => {

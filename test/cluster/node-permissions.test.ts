@@ -66,16 +66,16 @@ describe('an agent on its own Node', () => {
       ],
       'application/json-patch+json',
     ],
-    ['lifts it', own, [{ op: 'remove', path: '/spec/taints/0' }], 'application/json-patch+json'],
+    ['removes the runtime-required taint', own, [{ op: 'remove', path: '/spec/taints/0' }], 'application/json-patch+json'],
     ['sets a condition', `${own}/status`, condition('skyhook.nvidia.com/demo/NotReady'), strategic],
     [
-      'removes it',
+      'removes a condition',
       `${own}/status`,
       { status: { conditions: [{ $patch: 'delete', type: 'skyhook.nvidia.com/demo/NotReady' }] } },
       strategic,
     ],
     [
-      'does all of a completion at once',
+      'writes everything of a completion at once',
       own,
       {
         metadata: {
@@ -85,7 +85,7 @@ describe('an agent on its own Node', () => {
         spec: { unschedulable: false },
       },
     ],
-  ])('%s', async (_, path, patch, contentType = merge) => {
+  ])('an agent %s on its own Node', async (_, path, patch, contentType = merge) => {
     expect(await agents.a('PATCH', path, patch, contentType)).toEqual(allowed)
   })
 
@@ -102,14 +102,14 @@ describe('an agent on its own Node', () => {
       { metadata: { annotations: { theirs: 'changed' } } },
       /annotations theirs;/,
     ],
-    ['away a foreign annotation', own, { metadata: { annotations: { theirs: null } } }, /annotations theirs;/],
+    ['the presence of a foreign annotation', own, { metadata: { annotations: { theirs: null } } }, /annotations theirs;/],
     [
       'a label that others select by',
       own,
       { metadata: { labels: { 'skyhook.nvidia.com/node-type': 'gpu' } } },
       /labels skyhook.nvidia.com\/node-type;/,
     ],
-    ['away a foreign label', own, { metadata: { labels: { zone: null } } }, /labels zone;/],
+    ['the presence of a foreign label', own, { metadata: { labels: { zone: null } } }, /labels zone;/],
     ['finalizers', own, { metadata: { finalizers: ['example.com/x'] } }, /may not change metadata.finalizers/],
     [
       'owners',
@@ -131,7 +131,7 @@ describe('an agent on its own Node', () => {
       /no taint but skyhook.nvidia.com/,
       'application/json-patch+json',
     ],
-    ['away a foreign taint', own, { spec: { taints: [] } }, /no taint but skyhook.nvidia.com/],
+    ['the presence of a foreign taint', own, { spec: { taints: [] } }, /no taint but skyhook.nvidia.com/],
     [
       'the Ready condition',
       `${own}/status`,
@@ -146,8 +146,8 @@ describe('an agent on its own Node', () => {
       { status: { addresses: [{ type: 'InternalIP', address: '10.0.0.9' }] } },
       /may not change status.addresses/,
     ],
-    ['labels by way of the status', `${own}/status`, { metadata: { labels: { zone: 'two' } } }, /labels zone;/],
-  ])('does not change %s', async (_, path, patch, words, contentType = merge) => {
+    ['labels through the status', `${own}/status`, { metadata: { labels: { zone: 'two' } } }, /labels zone;/],
+  ])('an agent does not change %s on its own Node', async (_, path, patch, words, contentType = merge) => {
     expect(await agents.a('PATCH', path, patch, contentType)).toEqual(refused(words))
   })
 
@@ -155,7 +155,7 @@ describe('an agent on its own Node', () => {
     ['a Node that does not exist', 'POST', nodes, { metadata: { name: 'node-c' } }],
     ['its Node', 'DELETE', own, undefined],
     ['all Nodes', 'DELETE', nodes, undefined],
-  ])('neither creates nor deletes: %s', async (_, method, path, body) => {
+  ])('an agent neither creates nor deletes %s', async (_, method, path, body) => {
     expect(await agents.a(method, path, body)).toEqual(
       refused(/forbidden: User "system:serviceaccount:skyhook:skyhookd" cannot/),
     )
@@ -180,18 +180,18 @@ describe("another node's Node", () => {
         },
       },
     ],
-  ])('keeps %s', async (_, path, patch) => {
+  ])('an agent does not change %s of another Node', async (_, path, patch) => {
     expect(await agents.a('PATCH', path, patch, strategic)).toEqual(
       refused('the agent of node node-a may not change node node-b'),
     )
   })
 
-  test('may be read', async () => {
+  test('an agent may read another Node', async () => {
     expect(await agents.a('GET', `${nodes}/node-b`)).toEqual(allowed)
   })
 })
 
-test("the agents' own way of writing is allowed: annotations, label, cordon, taint and conditions together", async () => {
+test("the policies allow the agents' own patch of annotations, label, cordon, taint and conditions", async () => {
   const { ca } = await agents.cluster.server.credentials.current()
   const credentials = staticCredentials({
     server: agents.cluster.server.url,

@@ -52,7 +52,7 @@ const write = async (patch: Omit<NodePatchRequest, 'resourceVersion'>): Promise<
   await patchNode(cluster.admin, name, { resourceVersion: (await read()).metadata.resourceVersion, ...patch })
 
 describe('one PATCH of the status', () => {
-  test('carries annotations, labels and conditions, and leaves everything else', async () => {
+  test('one PATCH of the status writes annotations, labels and conditions and leaves everything else', async () => {
     const before = await read()
     const written = await write({
       annotations: { 'skyhook.nvidia.com/status_demo': 'in_progress', old: null },
@@ -74,7 +74,7 @@ describe('one PATCH of the status', () => {
     expect(after.spec).toEqual(before.spec)
   })
 
-  test('replaces a condition by its type, and removes it again', async () => {
+  test('one PATCH of the status replaces a condition by its type and removes it again', async () => {
     await write({ conditions: [ours] })
     await write({ conditions: [{ ...ours, status: 'False', reason: 'Complete' }] })
     expect((await read()).status.conditions).toEqual(
@@ -86,7 +86,7 @@ describe('one PATCH of the status', () => {
 })
 
 describe('one PATCH of the node', () => {
-  test('carries a cordon and its marks', async () => {
+  test('one PATCH of the node writes a cordon and its marks', async () => {
     await write({
       annotations: { 'skyhook.nvidia.com/cordon_demo': 'true', 'skyhook.nvidia.com/cordoned-before': 'false' },
       unschedulable: true,
@@ -98,7 +98,7 @@ describe('one PATCH of the node', () => {
     expect(after.spec.taints?.map(({ key }) => key).toSorted()).toContain('theirs')
   })
 
-  test('an uncordon takes the marks with it', async () => {
+  test('an uncordon removes the marks in the same PATCH', async () => {
     await write({ annotations: { 'skyhook.nvidia.com/cordon_demo': 'true' }, unschedulable: true })
     await write({ annotations: { 'skyhook.nvidia.com/cordon_demo': null }, unschedulable: false })
     const after = await read()
@@ -106,7 +106,7 @@ describe('one PATCH of the node', () => {
     expect(after.metadata.annotations).toEqual({ theirs: '1', old: '1' })
   })
 
-  test('taints are replaced as a whole', async () => {
+  test('a PATCH replaces the taints as a whole', async () => {
     await write({ taints: [{ key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }] })
     expect((await read()).spec.taints?.map(({ key }) => key)).toEqual(['skyhook.nvidia.com'])
     await write({ taints: [] })
@@ -118,7 +118,7 @@ test.each<[string, Omit<NodePatchRequest, 'resourceVersion'>]>([
   ['status', { annotations: { ours: '1' }, conditions: [ours] }],
   ['node', { annotations: { ours: '1' }, unschedulable: true }],
 ])(
-  'a version that is old by one write of somebody else is a conflict on the %s, and nothing is written',
+  'a PATCH of the %s after another write is a conflict and writes nothing',
   async (_, patch) => {
     const { resourceVersion } = (await read()).metadata
     await cluster.kubectl('annotate', 'node', name, 'heartbeat=1')
@@ -127,18 +127,18 @@ test.each<[string, Omit<NodePatchRequest, 'resourceVersion'>]>([
   },
 )
 
-test('a change that changes nothing leaves the version as it is', async () => {
+test('a PATCH without a change keeps the resourceVersion', async () => {
   const { resourceVersion } = (await read()).metadata
   expect(await write({ annotations: { theirs: '1' } })).toMatchObject({ outcome: 'written', resourceVersion })
 })
 
-test('a Node that is gone', async () => {
+test('a PATCH of a deleted Node reports that it is not found', async () => {
   const { resourceVersion } = (await read()).metadata
   await cluster.kubectl('delete', 'node', name)
   expect(await patchNode(cluster.admin, name, { resourceVersion, unschedulable: true })).toEqual({ outcome: 'gone' })
 })
 
-test('Events stand in kubectl get events and in kubectl describe node, with their count', async () => {
+test('kubectl get events and kubectl describe node show Events with their count', async () => {
   const abort = new AbortController()
   const events = startEventRecorder(cluster.admin, {
     component: 'skyhookd',

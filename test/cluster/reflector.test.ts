@@ -105,7 +105,7 @@ function reflect(options: Partial<ReflectorOptions<KubeObject>> = {}): Reflector
 }
 
 describe('a custom resource by its metadata', () => {
-  test('spec and status never come; a status write arrives as a new resourceVersion, a spec write as a new generation', async () => {
+  test('a reflector of metadata gets neither spec nor status, but a new resourceVersion for a status write and a new generation for a spec write', async () => {
     await create('a')
     const reflector = reflect({ metadataOnly: true })
     await reflector.synced
@@ -132,7 +132,7 @@ describe('a custom resource by its metadata', () => {
     )
   })
 
-  test('pages of a long list', async () => {
+  test('a reflector reads a long list page by page', async () => {
     await create(...Array.from({ length: 25 }, (_, number) => `w${number}`))
     const reflector = reflect({ metadataOnly: true, timing: { pageSize: 10 } })
     await reflector.synced
@@ -140,7 +140,7 @@ describe('a custom resource by its metadata', () => {
   })
 })
 
-test('one Node by name: other Nodes cause nothing', async () => {
+test('a reflector of one Node by name sees no changes of other Nodes', async () => {
   const node = (name: string): unknown => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } })
   for (const name of ['own', 'other']) await cluster.admin.json('POST', '/api/v1/nodes', { body: node(name) })
   const reflector = reflect({ path: '/api/v1/nodes', query: { fieldSelector: 'metadata.name=own' } })
@@ -154,7 +154,7 @@ test('one Node by name: other Nodes cause nothing', async () => {
 })
 
 describe('an API server that is killed and comes back', () => {
-  test('nothing is lost, nothing told as deleted, never absent and never unknown', async () => {
+  test('a restart of the API server loses no object, reports no deletion and never makes the kind absent or unknown', async () => {
     await create('a', 'b')
     const reflector = reflect()
     await reflector.synced
@@ -177,7 +177,7 @@ describe('an API server that is killed and comes back', () => {
     ])
   })
 
-  test('an agent that starts while it is away: unknown until it has listed, never absent', async () => {
+  test('a reflector that starts without an API server reports unknown until its first list, never absent', async () => {
     await create('a')
     await cluster.crash()
     const reflector = reflect()
@@ -188,7 +188,7 @@ describe('an API server that is killed and comes back', () => {
     expect([...new Set(updates.map(({ state: { state } }) => state))]).toEqual(['unknown', 'synced'])
   })
 
-  test('compacted history: 410, one new list, and the deletion nobody saw is told', async () => {
+  test('a reflector lists again after a 410 and reports the deletion that it missed', async () => {
     await create('a', 'b')
     const reflector = reflect()
     await reflector.synced
@@ -211,7 +211,7 @@ describe('an API server that is killed and comes back', () => {
     ])
   })
 
-  test('an object deleted and created again behind a cut cable is told as both', async () => {
+  test('a reflector reports an object that was deleted and recreated during a cut connection as both', async () => {
     await create('a')
     const reflector = reflect()
     await reflector.synced
@@ -229,7 +229,7 @@ describe('an API server that is killed and comes back', () => {
   })
 })
 
-test('a CRD that is removed: absent and empty; installed again: followed again', async () => {
+test('a reflector reports a removed CRD as absent and empty, and follows it again once it is installed', async () => {
   await create('a')
   const reflector = reflect()
   await reflector.synced
@@ -242,7 +242,7 @@ test('a CRD that is removed: absent and empty; installed again: followed again',
   expect(reflector.state()).toMatchObject({ state: 'synced' })
 })
 
-test('without the right to list: unknown with the words of the server; granted: synced', async () => {
+test('a reflector without the right to list reports unknown with the message of the server, and syncs once granted', async () => {
   await create('a')
   await cluster.kubectl('create', 'serviceaccount', 'watcher')
   const token = (await cluster.kubectl('create', 'token', 'watcher')).trim()

@@ -98,7 +98,7 @@ async function push(name: string, folder = join(tempFolder, 'package')): Promise
 }
 
 describe('a registry with TLS and login', () => {
-  test('takes a package folder and gives it to a host', async () => {
+  test('a registry with TLS and login accepts a package folder and serves it to a host', async () => {
     const reference = await push('team/shell:1.0')
     expect(reference).toMatch(new RegExp(`^${registry.host}/team/shell@sha256:[0-9a-f]{64}$`))
     expect(await push('team/shell:1.1')).toBe(reference) // the same content has the same name
@@ -114,7 +114,7 @@ describe('a registry with TLS and login', () => {
     })
   })
 
-  test('takes an index of two architectures', async () => {
+  test('a registry with TLS and login accepts an index of two architectures', async () => {
     const layer = await writeLayer(
       await readFolder(join(tempFolder, 'package'), 'skyhook-package'),
       join(tempFolder, 'layer'),
@@ -134,7 +134,7 @@ describe('a registry with TLS and login', () => {
     ['an unknown repository', () => ensure('nobody/has:1'), 'not-found', /MANIFEST_UNKNOWN/],
     ['an unknown digest', () => ensure(`team/shell@sha256:${'0'.repeat(64)}`), 'not-found', /MANIFEST_UNKNOWN/],
     [
-      'no login',
+      'missing credentials',
       () => ensure('team/shell:1.0', { ...settings(), credentials: [] }),
       'unauthorized',
       /UNAUTHORIZED: authentication required.*no pull secret matches/,
@@ -146,17 +146,17 @@ describe('a registry with TLS and login', () => {
       /UNAUTHORIZED.*the login of a pull secret/,
     ],
     [
-      'an unknown authority',
+      'an unknown certificate authority',
       () => ensure('team/shell:1.0', { ...settings(), sources: hostKnowing(undefined) }),
       'tls',
       /self-signed|unable to (?:get|verify)/,
     ],
-  ])('%s is told in its own words', async (_name, attempt, code, words) => {
+  ])('the error of the registry describes %s', async (_name, attempt, code, words) => {
     await push('team/shell:1.0')
     await expect(attempt()).rejects.toMatchObject({ code, message: expect.stringMatching(words) })
   })
 
-  test('whose disk has rotted is found out by the digest', async () => {
+  test('the digest reveals that the disk of the registry is corrupt', async () => {
     writeFileSync(join(tempFolder, 'package/rot'), 'a file of this test alone')
     await push('rot:1')
     rmSync(join(tempFolder, 'package/rot'))

@@ -64,7 +64,7 @@ async function start(token: string): Promise<void> {
   })
 }
 
-test('a token that the kubelet has just renewed is read on the first 401', async () => {
+test('the client reads a renewed token on the first 401', async () => {
   await start('good')
   expect(await transport.json('GET', '/')).toEqual({ answer: 42 })
   await writeFile(join(dir, 'token'), 'expired')
@@ -79,7 +79,7 @@ test('a token that the kubelet has just renewed is read on the first 401', async
   expect(facts.map(({ code }) => code)).toEqual([401, 401, 401, 200])
 })
 
-test('a server certificate of a new CA is trusted as soon as the CA file has changed, and not before', async () => {
+test('the client trusts a server certificate of a new CA as soon as the CA file changes, and not before', async () => {
   await start('good')
   expect(await transport.json('GET', '/')).toEqual({ answer: 42 })
   server.setSecureContext({ cert: pairs.new.cert, key: pairs.new.key })
@@ -93,7 +93,7 @@ test('a server certificate of a new CA is trusted as soon as the CA file has cha
   expect(await transport.json('POST', '/', { body: {} })).toEqual({ answer: 42 })
 })
 
-test('a server with a certificate of somebody else is never spoken to', async () => {
+test('the client sends nothing to a server with a certificate of another CA', async () => {
   await start('good')
   server.setSecureContext({ cert: pairs.new.cert, key: pairs.new.key })
   let seen = 0

@@ -11,9 +11,9 @@ beforeAll(async () => {
 })
 afterAll(async () => await definitions?.cluster.stop())
 
-describe('a Skyhook is taken', () => {
+describe('an accepted Skyhook', () => {
   test.each<[string, Json]>([
-    ['with nothing in it', {}],
+    ['with an empty spec', {}],
     [
       'with one package and its scripts',
       withPackage({ configMap: { 'apply.sh': 'echo', 'apply_check.sh': 'test -s /x' } }),
@@ -43,7 +43,7 @@ describe('a Skyhook is taken', () => {
       },
     ],
     [
-      'that nodes wait for, with a reboot',
+      'with runtimeRequired and a reboot',
       {
         runtimeRequired: true,
         priority: 10,
@@ -52,7 +52,7 @@ describe('a Skyhook is taken', () => {
       },
     ],
     [
-      'as the original operator stores it: name, empty groups, zeros for resources',
+      'in the form that the original operator stores: name, empty groups, zeros for resources',
       {
         podNonInterruptLabels: {},
         nodeSelectors: {},
@@ -70,7 +70,7 @@ describe('a Skyhook is taken', () => {
       },
     ],
     [
-      'with every field of ours',
+      'with every field of skyhookd',
       {
         drain: { cordon: 'late', yieldAfterSeconds: 0, timeoutSeconds: 60, onTimeout: 'delete', singleNode: 'skip' },
         pace: { minReadySeconds: 5, pauseSeconds: 60 },
@@ -102,7 +102,7 @@ describe('a Skyhook is taken', () => {
       }),
     ],
     [
-      'with quantities as numbers and as text',
+      'with quantities as numbers and as strings',
       withPackage({ resources: { cpuRequest: '500m', cpuLimit: 1, memoryRequest: '64Mi', memoryLimit: '0.5Gi' } }),
     ],
     [
@@ -123,24 +123,24 @@ describe('a Skyhook is taken', () => {
         dependsOn: {},
       }),
     ],
-  ])('%s', async (_, spec) => {
+  ])('the API server accepts a Skyhook %s', async (_, spec) => {
     expect(await definitions.create('skyhooks', spec)).toMatchObject({ status: 201, message: '' })
   })
 
   test.each(['1', '1.2', 'v1.2.3', '2024.05.10', '2024.05.10-test', '1.2-rc.1', '0.0.0'])(
-    'with version %s',
+    'the API server accepts version %s',
     async (version) => {
       expect(await definitions.create('skyhooks', withPackage({ version }))).toMatchObject({ status: 201 })
     },
   )
 
-  test('with a name of 53 characters', async () => {
+  test('the API server accepts a name of 53 characters', async () => {
     expect(await definitions.create('skyhooks', {}, 'n'.repeat(53))).toMatchObject({ status: 201 })
   })
 })
 
 describe('the status', () => {
-  test('is written on its own, shown in columns, and costs one managed field per map of nodes', async () => {
+  test('the status is a subresource, appears in columns, and costs one managed field per map of nodes', async () => {
     const object = {
       apiVersion: 'skyhook.nvidia.com/v1alpha1',
       kind: 'Skyhook',

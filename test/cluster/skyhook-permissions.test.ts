@@ -14,10 +14,10 @@ describe('a Skyhook', () => {
 
   test.each<[string, string, unknown]>([
     ['the version annotation', demo, { metadata: { annotations: { 'skyhook.nvidia.com/version': 'v0.15.0' } } }],
-    ['the own finalizer', demo, { metadata: { finalizers: ['example.com/theirs', 'skyhook.nvidia.com/skyhook'] } }],
-    ['the own finalizer away', demo, { metadata: { finalizers: ['example.com/theirs'] } }],
-    ['its status', `${demo}/status`, { status: { status: 'in_progress', nodesInProgress: 1 } }],
-  ])('gets %s from an agent', async (_, path, patch) => {
+    ['the finalizer of skyhookd', demo, { metadata: { finalizers: ['example.com/theirs', 'skyhook.nvidia.com/skyhook'] } }],
+    ['the removal of the finalizer of skyhookd', demo, { metadata: { finalizers: ['example.com/theirs'] } }],
+    ['the status', `${demo}/status`, { status: { status: 'in_progress', nodesInProgress: 1 } }],
+  ])('an agent may write %s of a Skyhook', async (_, path, patch) => {
     expect(await agents.a('PATCH', path, patch, merge)).toEqual(allowed)
   })
 
@@ -34,7 +34,7 @@ describe('a Skyhook', () => {
       /annotations skyhook.nvidia.com\/pause of Skyhook demo/,
     ],
     [
-      'a foreign annotation away',
+      'the removal of a foreign annotation',
       { metadata: { annotations: { theirs: null } } },
       /annotations theirs of Skyhook demo/,
     ],
@@ -49,8 +49,8 @@ describe('a Skyhook', () => {
       { metadata: { finalizers: ['example.com/theirs', 'example.com/ours'] } },
       /no finalizer of Skyhook demo but skyhook.nvidia.com\/skyhook/,
     ],
-    ['a foreign finalizer away', { metadata: { finalizers: [] } }, /no finalizer of Skyhook demo/],
-  ])('does not get %s from an agent', async (_, patch, words) => {
+    ['the removal of a foreign finalizer', { metadata: { finalizers: [] } }, /no finalizer of Skyhook demo/],
+  ])('an agent may not write %s of a Skyhook', async (_, patch, words) => {
     expect(await agents.a('PATCH', demo, patch, merge)).toEqual(refused(words))
   })
 
@@ -60,7 +60,7 @@ describe('a Skyhook', () => {
     ['create a DeploymentPolicy', 'POST', policies],
     ['list Secrets', 'GET', `/api/v1/namespaces/${namespace}/secrets`],
     ['read a Secret of another namespace', 'GET', '/api/v1/namespaces/kube-system/secrets/x'],
-  ])('agents cannot %s', async (_, method, path) => {
+  ])('an agent cannot %s', async (_, method, path) => {
     expect(await agents.a(method, path, method === 'POST' ? skyhook('new') : undefined)).toEqual(refused(/cannot/))
   })
 })

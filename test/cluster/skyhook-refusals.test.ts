@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(async () => await definitions?.cluster.stop())
 
-describe('a Skyhook is refused', () => {
+describe('a refused Skyhook', () => {
   test.each<[string, Json, string]>([
     [
       'percent and count',
@@ -36,11 +36,11 @@ describe('a Skyhook is refused', () => {
     ],
     ['a package name of 44 characters', { packages: { ['p'.repeat(44)]: tuning } }, 'no package name'],
     [
-      'a name that is not the key',
+      'a package whose name differs from its key',
       withPackage({ name: 'other' }),
       'spec.packages: Invalid value: packages ["tuning"] carry another name than their key',
     ],
-    ['no version', { packages: { tuning: { image: 'i' } } }, 'spec.packages.tuning.version: Required value'],
+    ['a package without a version', { packages: { tuning: { image: 'i' } } }, 'spec.packages.tuning.version: Required value'],
     [
       'a version with slashes',
       withPackage({ version: '2024/07/06' }),
@@ -70,37 +70,37 @@ describe('a Skyhook is refused', () => {
       'spec.packages.tuning.interrupt.type: Unsupported value: "restart"',
     ],
     [
-      'an interrupt at another time',
+      'an interrupt with an unknown `when`',
       withPackage({ interrupt: { type: 'reboot', when: 'asked' } }),
       'spec.packages.tuning.interrupt.when: Unsupported value: "asked"',
     ],
     [
-      'the same for a key',
+      'a configInterrupt with an unknown `when`',
       withPackage({ configMap: { x: '' }, configInterrupts: { x: { type: 'reboot', when: 'asked' } } }),
       'spec.packages.tuning.configInterrupts.x.when: Unsupported value: "asked"',
     ],
     [
-      'a host that may ask without a limit',
+      'rerunOnRequest without minInterval',
       withPackage({ rerunOnRequest: {} }),
       'spec.packages.tuning.rerunOnRequest.minInterval: Required value',
     ],
     [
-      'a limit that is none',
+      'a minInterval below one minute',
       withPackage({ rerunOnRequest: { minInterval: '59s' } }),
       'spec.packages[tuning].rerunOnRequest.minInterval: Invalid value: "59s": must be at least 1m, such as 24h',
     ],
     [
-      'a limit in days',
+      'a minInterval in days',
       withPackage({ rerunOnRequest: { minInterval: '1d' } }),
       'spec.packages.tuning.rerunOnRequest.minInterval',
     ],
     [
-      'a dependency that is no package',
+      'a dependency on a package that it lacks',
       withPackage({ dependsOn: { other: '1' } }),
       'spec.packages: Invalid value: dependsOn of packages ["tuning"] names [["other"]]; it may name only packages of this Skyhook',
     ],
     [
-      'a dependency on itself',
+      'a package that depends on itself',
       withPackage({ dependsOn: { tuning: '1.1.0' } }),
       'dependsOn of packages ["tuning"] names the package itself',
     ],
@@ -110,7 +110,7 @@ describe('a Skyhook is refused', () => {
       'tuning.dependsOn wants other 1.0, which is at 1.1.0',
     ],
     [
-      'configInterrupts for no key',
+      'configInterrupts for a missing key',
       withPackage({ configMap: { 'a.sh': '' }, configInterrupts: { 'b.sh': { type: 'noop' } } }),
       'spec.packages[tuning].configInterrupts: Invalid value: configMap has no key for ["b.sh"]',
     ],
@@ -120,7 +120,7 @@ describe('a Skyhook is refused', () => {
       'configMap has no key for ["*.conf"]',
     ],
     [
-      'a pattern whose dot is no dot',
+      'a pattern whose dot would have to match any character',
       withPackage({ configMap: { axsh: '' }, configInterrupts: { '*.sh': { type: 'noop' } } }),
       'configMap has no key for ["*.sh"]',
     ],
@@ -138,27 +138,27 @@ describe('a Skyhook is refused', () => {
     ['65 packages', manyPackages(65), 'spec.packages: Too many'],
     ['an image of 513 characters', withPackage({ image: 'i'.repeat(513) }), 'spec.packages.tuning.image: Too long'],
     [
-      'a variable that systemd cannot set',
+      'an environment variable that systemd cannot set',
       withPackage({ env: [{ name: 'A-B', value: '' }] }),
       'spec.packages[tuning].env[0].name: Invalid value: "A-B": no variable name that systemd can set',
     ],
     [
-      'a value from nowhere',
+      'an environment variable without a source',
       withPackage({ env: [{ name: 'A', valueFrom: {} }] }),
       'spec.packages[tuning].env[0].valueFrom: Invalid value: give exactly one of secretKeyRef',
     ],
     [
-      'a value from two places',
+      'an environment variable with two sources',
       withPackage({ env: [{ name: 'A', value: 'x', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] }),
       'value and valueFrom exclude each other',
     ],
     [
-      'a field that agents do not know',
+      'a fieldRef that agents do not know',
       withPackage({ env: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }] }),
       'env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.name"',
     ],
     [
-      'some resources',
+      'incomplete resources',
       withPackage({ resources: { cpuRequest: '1', cpuLimit: '1' } }),
       'spec.packages.tuning.resources: give all of cpuRequest, cpuLimit, memoryRequest and memoryLimit, or none of them',
     ],
@@ -173,29 +173,29 @@ describe('a Skyhook is refused', () => {
       'spec.packages.tuning.resources: below zero',
     ],
     [
-      'resources that are no quantity',
+      'resources that are not quantities',
       withPackage({ resources: { cpuRequest: 'much' } }),
       'spec.packages.tuning.resources.cpuRequest',
     ],
-    ['a duration without unit', withPackage({ gracefulShutdown: '30' }), 'spec.packages.tuning.gracefulShutdown'],
+    ['a duration without a unit', withPackage({ gracefulShutdown: '30' }), 'spec.packages.tuning.gracefulShutdown'],
     ['a negative duration', withPackage({ stageTimeout: '-5s' }), 'spec.packages.tuning.stageTimeout'],
     [
-      'uninstalling what may not be uninstalled',
+      'uninstall.apply without uninstall.enabled',
       withPackage({ uninstall: { apply: true } }),
       'spec.packages[tuning].uninstall.enabled: Invalid value: apply: true uninstalls the package, which needs enabled: true',
     ],
     [
-      'In without values',
+      'the operator In without values',
       { nodeSelectors: { matchExpressions: [{ key: 'a', operator: 'In' }] } },
       'spec.nodeSelectors.matchExpressions[0].values: Invalid value: In and NotIn need at least one value',
     ],
     [
-      'Exists with values',
+      'the operator Exists with values',
       { podNonInterruptLabels: { matchExpressions: [{ key: 'a', operator: 'Exists', values: ['b'] }] } },
       'spec.podNonInterruptLabels.matchExpressions[0].values',
     ],
     [
-      'an unknown operator',
+      'an unknown selector operator',
       { nodeSelectors: { matchExpressions: [{ key: 'a', operator: 'Like', values: ['b'] }] } },
       'matchExpressions[0].operator: Unsupported value: "Like"',
     ],
@@ -210,21 +210,21 @@ describe('a Skyhook is refused', () => {
       'spec.nodeSelectors.matchLabels.a',
     ],
     [
-      'a toleration of nothing',
+      'an empty toleration',
       { additionalTolerations: [{ effect: 'NoSchedule' }] },
       'spec.additionalTolerations[0].operator: Invalid value: a toleration without key needs operator: Exists',
     ],
     ['priority 0', { priority: 0 }, 'spec.priority'],
-    ['an unknown way to cordon', { drain: { cordon: 'soon' } }, 'spec.drain.cordon: Unsupported value: "soon"'],
-    ['a drain that may take no time', { drain: { timeoutSeconds: 0 } }, 'spec.drain.timeoutSeconds'],
-    ['a pause in the spec, which would do nothing', { pause: true }, 'unknown field "spec.pause"'],
-  ])('%s', async (_, spec, words) => {
+    ['an unknown value of drain.cordon', { drain: { cordon: 'soon' } }, 'spec.drain.cordon: Unsupported value: "soon"'],
+    ['a drain timeout of zero', { drain: { timeoutSeconds: 0 } }, 'spec.drain.timeoutSeconds'],
+    ['a pause in the spec, where it would have no effect', { pause: true }, 'unknown field "spec.pause"'],
+  ])('the API server refuses a Skyhook with %s', async (_, spec, words) => {
     const answer = await definitions.create('skyhooks', spec)
     expect(answer.message).toContain(words)
     expect(answer.status).toBeOneOf([400, 422])
   })
 
-  test('a name of 54 characters', async () => {
+  test('the API server refuses a Skyhook with a name of 54 characters', async () => {
     const { message } = await definitions.create('skyhooks', {}, 'n'.repeat(54))
     expect(message).toContain('metadata.name has 54 characters; use at most 53')
   })

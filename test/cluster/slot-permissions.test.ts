@@ -74,7 +74,7 @@ describe('slots', () => {
     ['a recovery slot', `demo-${scope}.node-fedcba9876543210`, 'recovery', {}],
     ['a bootstrap slot', `demo-${scope}.bootstrap-3`, 'bootstrap', {}],
     ['the slot of the control plane', 'control-plane.slot-0', 'control-plane', {}],
-  ])('%s is created, renewed and given back by its node', async (_, name, kind, change) => {
+  ])('a node creates, renews and releases %s', async (_, name, kind, change) => {
     expect(await agents.a('POST', leases, lease(name, kind, 'node-a', change))).toEqual(allowed)
     expect(
       await agents.a(
@@ -128,7 +128,7 @@ describe('slots', () => {
         }),
       /is no slot/,
     ],
-  ])('none is created with %s', async (_, body, words) => {
+  ])('a node cannot create a slot with %s', async (_, body, words) => {
     expect(await agents.a('POST', leases, body())).toEqual(refused(words))
   })
 
@@ -136,7 +136,7 @@ describe('slots', () => {
     const name = slot(7)
     beforeAll(async () => expect(await agents.b('POST', leases, lease(name, 'slot', 'node-b'))).toEqual(allowed))
 
-    test('are not taken over', async () => {
+    test('a node cannot take over a slot of another node', async () => {
       const body = await stored(name, ({ metadata, spec }) => {
         spec['holderIdentity'] = 'node-a'
         metadata['ownerReferences'] = [{ apiVersion: 'v1', kind: 'Node', name: 'node-a', uid: agents.uids['node-a'] }]
@@ -146,28 +146,28 @@ describe('slots', () => {
       )
     })
 
-    test('are not written', async () => {
+    test('a node cannot write a slot of another node', async () => {
       const body = await stored(name, ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 1 }))
       expect(await agents.a('PUT', `${leases}/${name}`, body)).toEqual(refused('held by node node-b'))
     })
 
-    test('are not removed', async () => {
+    test('a node cannot delete a slot of another node', async () => {
       expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(refused('held by node node-b'))
     })
 
-    test('are not created again by a late write', async () => {
+    test('a late write cannot recreate a slot of another node', async () => {
       const body = { ...lease(slot(8), 'slot', 'node-b'), apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' }
       expect(await agents.a('PUT', `${leases}/${slot(8)}`, body)).toEqual(refused('may not write slot'))
     })
   })
 
-  test('are not handed to another node', async () => {
+  test('a node cannot hand its slot to another node', async () => {
     expect(await agents.a('POST', leases, lease(slot(2), 'slot', 'node-a'))).toEqual(allowed)
     const body = await stored(slot(2), ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' }))
     expect(await agents.a('PUT', `${leases}/${slot(2)}`, body)).toEqual(refused('may not write slot'))
   })
 
-  test('are not hidden in another scope', async () => {
+  test('a node cannot move its slot to another scope', async () => {
     expect(await agents.a('POST', leases, lease(slot(3), 'slot', 'node-a'))).toEqual(allowed)
     const body = await stored(slot(3), ({ metadata }) =>
       Object.assign(metadata.labels, { 'skyhook.nvidia.com/compartment': 'gpu' }),
@@ -177,9 +177,9 @@ describe('slots', () => {
 
   test.each([
     ['patched', 'PATCH', `${leases}/${slot(3)}`],
-    ['removed by the dozen', 'DELETE', leases],
-    ["looked for in the nodes' own namespace", 'GET', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'],
-  ])('are not %s', async (_, method, path) => {
+    ['deleted as a collection', 'DELETE', leases],
+    ["listed in the nodes' own namespace", 'GET', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'],
+  ])('slots cannot be %s', async (_, method, path) => {
     expect(
       await agents.a(method, path, method === 'PATCH' ? { spec: { leaseDurationSeconds: 1 } } : undefined, merge),
     ).toEqual(refused(/cannot/))
@@ -188,7 +188,7 @@ describe('slots', () => {
   test.each([
     ['the ledger', ledgerName(counted), ledgerLabels(counted)],
     ['the census election', 'skyhookd-census', {}],
-  ])('%s is written by whoever is elected', async (_, name, labels) => {
+  ])('the elected agent writes %s', async (_, name, labels) => {
     expect(await agents.a('POST', leases, { metadata: { name, labels }, spec: { holderIdentity: 'node-a' } })).toEqual(
       allowed,
     )
@@ -203,7 +203,7 @@ describe('slots', () => {
   })
 })
 
-describe("the agents' own way to a slot", () => {
+describe("the agents' own requests", () => {
   const skyhook = { name: 'another', uid: '886eeb6f-b77f-45fe-b73e-b3dbbbd1780b' }
 
   async function takeAndReturn(scope: Scope, take: 'acquire' | 'adopt'): Promise<void> {
@@ -237,7 +237,7 @@ describe("the agents' own way to a slot", () => {
     ['a bootstrap slot', bootstrapScope(skyhook), 'acquire'],
     ['the slot of the control plane', controlPlaneScope, 'acquire'],
     ['a recovery slot', skyhookScope(skyhook), 'adopt'],
-  ])('is allowed for %s', async (_, scope, how) => {
+  ])("the policies allow the agents' own requests for %s", async (_, scope, how) => {
     await expect(takeAndReturn(scope, how)).resolves.toBeUndefined()
   })
 })

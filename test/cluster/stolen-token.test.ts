@@ -23,7 +23,7 @@ afterAll(async () => await agents?.cluster.stop())
 describe('pods', () => {
   const ours = { 'skyhook.nvidia.com/name': 'demo' }
 
-  test('a package pod of the original operator is deleted on the own node', async () => {
+  test('an agent may delete a package pod of the original operator on its own node', async () => {
     expect(
       await agents.a(
         'DELETE',
@@ -32,7 +32,7 @@ describe('pods', () => {
     ).toEqual(allowed)
   })
 
-  test('none is deleted on another node', async () => {
+  test('an agent cannot delete a pod on another node', async () => {
     expect(
       await agents.a(
         'DELETE',
@@ -41,7 +41,7 @@ describe('pods', () => {
     ).toEqual(refused('node node-a may not delete pod old-b, which is on node node-b'))
   })
 
-  test('no other pod is deleted', async () => {
+  test('an agent cannot delete any other pod', async () => {
     expect(
       await agents.a('DELETE', await createPod(agents.cluster, { place: namespace, name: 'shop', node: 'node-a' })),
     ).toEqual(refused('only package pods'))
@@ -53,7 +53,7 @@ describe('pods', () => {
     ).toEqual(refused(/cannot delete resource "pods"/))
   })
 
-  test('are evicted, but not from namespaces that drains skip', async () => {
+  test('an agent may evict pods, but not from namespaces that drains skip', async () => {
     const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'evicted' } }
     const pod = await createPod(agents.cluster, { place: 'default', name: 'evicted', node: 'node-a' })
     const system = await createPod(agents.cluster, { place: 'kube-system', name: 'evicted', node: 'node-a' })
@@ -78,12 +78,12 @@ describe('a token that names no node', () => {
       '/api/v1/namespaces/default/pods/none/eviction',
       { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'none' } },
     ],
-  ])('writes no %s', async (_, method, path, body) => {
+  ])('a token that names no node cannot write %s', async (_, method, path, body) => {
     expect(await agents.unbound(method, path, body, method === 'PATCH' ? merge : undefined)).toEqual(refused(words))
   })
 })
 
-describe('with rights that the chart does not give', () => {
+describe('rights beyond the chart', () => {
   const slotOfB = 'demo-0a1b2c3d.slot-7'
 
   beforeAll(async () => {
@@ -131,8 +131,8 @@ describe('with rights that the chart does not give', () => {
       { spec: { holderIdentity: 'node-a' } },
       /held by node node-b/,
     ],
-    ["remove everybody's slots", 'DELETE', leases, undefined, /held by node node-b/],
-  ])('an agent still does not %s', async (_, method, path, body, words) => {
+    ['delete the slots of all nodes', 'DELETE', leases, undefined, /held by node node-b/],
+  ])('the policies stop an agent with too many rights that tries to %s', async (_, method, path, body, words) => {
     expect(await agents.a(method, path, body, method === 'PATCH' ? merge : undefined)).toEqual(refused(words))
   })
 })
