@@ -77,7 +77,10 @@ describe('faulty answers', () => {
     ['the list of Nodes is empty', emptyList(nodePath)],
     ['Skyhooks are refused (403)', only(skyhookPath, { status: 403, reason: 'Forbidden' })],
     ['the list of Skyhooks is empty', emptyList(skyhookPath)],
-    ['the API server does not know the resource of Skyhooks (404)', only(skyhookPath, { status: 404, reason: 'NotFound' })],
+    [
+      'the API server does not know the resource of Skyhooks (404)',
+      only(skyhookPath, { status: 404, reason: 'NotFound' }),
+    ],
     ['the API server answers every request with an error (500)', () => ({ status: 500 })],
     ['the API server is overloaded (503)', () => ({ status: 503 })],
     ['the API server refuses the token (401)', () => ({ status: 401, reason: 'Unauthorized' })],

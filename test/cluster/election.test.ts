@@ -136,7 +136,9 @@ test('the leader stops in time when the API server is away for 20 s, and one can
   await cluster.restart()
   const backMs = Date.now()
   await leader()
-  console.log(`API server away: leader resigned after ${tookMs} ms; API server back: new leader after ${Date.now() - backMs} ms`)
+  console.log(
+    `API server away: leader resigned after ${tookMs} ms; API server back: new leader after ${Date.now() - backMs} ms`,
+  )
   await sleep(4_000)
   expect(leading()).toHaveLength(1)
 })

@@ -66,7 +66,12 @@ describe('an agent on its own Node', () => {
       ],
       'application/json-patch+json',
     ],
-    ['removes the runtime-required taint', own, [{ op: 'remove', path: '/spec/taints/0' }], 'application/json-patch+json'],
+    [
+      'removes the runtime-required taint',
+      own,
+      [{ op: 'remove', path: '/spec/taints/0' }],
+      'application/json-patch+json',
+    ],
     ['sets a condition', `${own}/status`, condition('skyhook.nvidia.com/demo/NotReady'), strategic],
     [
       'removes a condition',
@@ -102,7 +107,12 @@ describe('an agent on its own Node', () => {
       { metadata: { annotations: { theirs: 'changed' } } },
       /annotations theirs;/,
     ],
-    ['the presence of a foreign annotation', own, { metadata: { annotations: { theirs: null } } }, /annotations theirs;/],
+    [
+      'the presence of a foreign annotation',
+      own,
+      { metadata: { annotations: { theirs: null } } },
+      /annotations theirs;/,
+    ],
     [
       'a label that others select by',
       own,

@@ -117,15 +117,12 @@ describe('one PATCH of the node', () => {
 test.each<[string, Omit<NodePatchRequest, 'resourceVersion'>]>([
   ['status', { annotations: { ours: '1' }, conditions: [ours] }],
   ['node', { annotations: { ours: '1' }, unschedulable: true }],
-])(
-  'a PATCH of the %s after another write is a conflict and writes nothing',
-  async (_, patch) => {
-    const { resourceVersion } = (await read()).metadata
-    await cluster.kubectl('annotate', 'node', name, 'heartbeat=1')
-    expect(await patchNode(cluster.admin, name, { resourceVersion, ...patch })).toEqual({ outcome: 'conflict' })
-    expect((await read()).metadata.annotations).not.toHaveProperty('ours')
-  },
-)
+])('a PATCH of the %s after another write is a conflict and writes nothing', async (_, patch) => {
+  const { resourceVersion } = (await read()).metadata
+  await cluster.kubectl('annotate', 'node', name, 'heartbeat=1')
+  expect(await patchNode(cluster.admin, name, { resourceVersion, ...patch })).toEqual({ outcome: 'conflict' })
+  expect((await read()).metadata.annotations).not.toHaveProperty('ours')
+})
 
 test('a PATCH without a change keeps the resourceVersion', async () => {
   const { resourceVersion } = (await read()).metadata

@@ -14,7 +14,11 @@ describe('a Skyhook', () => {
 
   test.each<[string, string, unknown]>([
     ['the version annotation', demo, { metadata: { annotations: { 'skyhook.nvidia.com/version': 'v0.15.0' } } }],
-    ['the finalizer of skyhookd', demo, { metadata: { finalizers: ['example.com/theirs', 'skyhook.nvidia.com/skyhook'] } }],
+    [
+      'the finalizer of skyhookd',
+      demo,
+      { metadata: { finalizers: ['example.com/theirs', 'skyhook.nvidia.com/skyhook'] } },
+    ],
     ['the removal of the finalizer of skyhookd', demo, { metadata: { finalizers: ['example.com/theirs'] } }],
     ['the status', `${demo}/status`, { status: { status: 'in_progress', nodesInProgress: 1 } }],
   ])('an agent may write %s of a Skyhook', async (_, path, patch) => {

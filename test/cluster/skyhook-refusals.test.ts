@@ -40,7 +40,11 @@ describe('a refused Skyhook', () => {
       withPackage({ name: 'other' }),
       'spec.packages: Invalid value: packages ["tuning"] carry another name than their key',
     ],
-    ['a package without a version', { packages: { tuning: { image: 'i' } } }, 'spec.packages.tuning.version: Required value'],
+    [
+      'a package without a version',
+      { packages: { tuning: { image: 'i' } } },
+      'spec.packages.tuning.version: Required value',
+    ],
     [
       'a version with slashes',
       withPackage({ version: '2024/07/06' }),

@@ -56,11 +56,11 @@ function filesBelow(folder: string): string[] {
 }
 
 describe("the agent's image", () => {
-  test('is the same when built again', async () => {
+  test('two builds of the image are identical', async () => {
     expect((await build('second')).manifest.descriptor).toEqual(image.manifest.descriptor)
   })
 
-  test('starts the agent with every flag of its entrypoint', async () => {
+  test('the image starts the agent with every flag of its entrypoint', async () => {
     expect(await inImage(...entrypoint, 'version')).toBe(readVersion())
     const [config] = image.blobs
     expect(JSON.parse(Buffer.isBuffer(config?.content) ? config.content.toString() : '').config).toMatchObject({
@@ -70,7 +70,7 @@ describe("the agent's image", () => {
     })
   })
 
-  test('has what Node needs: its loader and libraries, names by hosts file, TLS, zstd', async () => {
+  test('the image has what Node needs: its loader and libraries, names from the hosts file, TLS, zstd', async () => {
     writeFileSync(join(root, 'etc/hosts'), '10.1.2.3 registry.test\n')
     const program = `
       const { address } = await (await import('node:dns/promises')).lookup('registry.test')
@@ -81,7 +81,7 @@ describe("the agent's image", () => {
     expect(await inImage('/usr/bin/node', '--input-type=module', '-e', program)).toBe('10.1.2.3 zstd true')
   })
 
-  test('has no shell, nothing to run but Node, nothing that raises rights', () => {
+  test('the image has no shell, no program but Node, and nothing that raises privileges', () => {
     const programs = filesBelow(root).filter((path) => (statSync(path).mode & 0o111) !== 0)
     expect(programs.map((path) => path.slice(root.length)).filter((path) => !path.startsWith('/lib/'))).toEqual([
       '/usr/bin/node',
@@ -89,7 +89,7 @@ describe("the agent's image", () => {
     expect(filesBelow(root).filter((path) => (statSync(path).mode & 0o7000) !== 0)).toEqual([])
   })
 
-  test('names its Debian packages where scanners look, with their licences', () => {
+  test('the image lists its Debian packages where scanners look, with their licences', () => {
     const packages = readdirSync(join(root, 'var/lib/dpkg/status.d'))
     expect(packages).toEqual(expect.arrayContaining(['libc6', 'libgcc-s1', 'libstdc++6']))
     expect(readFileSync(join(root, 'var/lib/dpkg/status.d/libc6'), 'utf8')).toMatch(/^Package: libc6\n.*^Version: /ms)
@@ -99,7 +99,7 @@ describe("the agent's image", () => {
     expect(readFileSync(join(root, 'usr/share/doc/skyhookd/THIRD-PARTY-LICENSES'), 'utf8')).toMatch(/^tar-stream /m)
   })
 
-  test('fetches and unpacks packages as its own child', async () => {
+  test('the agent fetches and unpacks packages in its own child process', async () => {
     const registry = await startFakeRegistry({ tls: true })
     try {
       const { descriptor, file } = await writeLayer(

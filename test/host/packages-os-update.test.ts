@@ -1,27 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
 import { buildPackages, installDnf, publishPackages, useSuites } from './package-repositories.ts'
-import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+import { useHost } from './systemd-host.ts'
 
-let host: SystemdHost
-let agent: TestAgent
-beforeAll(async () => {
-  host = await bootHost()
-  agent = startAgent(host)
-})
-afterAll(async () => {
-  agent?.kill()
-  await host?.down()
-})
+const { host, agent, sh, reboot, restartAgent } = useHost()
 
 const osUpdate = async (configMap: Record<string, string> = {}): Promise<PackageRunner> =>
   await preparePackage({ host, agent, folder: 'os-update', configMap })
-const sh = async (script: string): Promise<string> => (await host.exec('sh', '-c', script)).trim()
-const reboot = async (): Promise<void> => {
-  await host.reboot()
-  agent.kill()
-  agent = startAgent(host)
-}
 const status = async (): Promise<unknown> =>
   JSON.parse((await hostFile(host, '/var/lib/skyhook/host/status/os-update.json')) ?? 'null')
 const timer = 'skyhook-os-update-host-os-update.timer'
@@ -72,7 +57,7 @@ describe('with apt', () => {
     return await osUpdate()
   }
 
-  test('security alone, by default: the suite’s own version also where another suite has a newer one', async () => {
+  test('os-update installs only security updates by default, in the version of their suite even if another suite has a newer one', async () => {
     const steps = await oldHost()
     await sh('apt-get -q update')
     expect(await steps.mode('config-check')).toMatchObject({
@@ -84,7 +69,7 @@ describe('with apt', () => {
     expect(await steps.modes('config')).toContain('nothing to install')
   })
 
-  test('says what is left and that a reboot is required, until there was one', async () => {
+  test('os-update reports remaining updates, and a required reboot until the host has rebooted', async () => {
     const steps = await oldHost()
     await steps.modes(...configured)
     expect(await status()).toMatchObject({
@@ -122,7 +107,7 @@ describe('with apt', () => {
     await sh('rm /boot/vmlinuz-9.9')
   })
 
-  test('all, with what they newly depend on, but not what is on hold', async () => {
+  test('os-update installs all updates with their new dependencies, but no held package', async () => {
     await oldHost()
     const steps = await osUpdate({ scope: 'all\n', hold: '# not these\nke*\n' })
     await steps.modes('config')
@@ -130,7 +115,7 @@ describe('with apt', () => {
     expect(await status()).toMatchObject({ facts: { updates: { available: 1, pending: 0 } } })
   })
 
-  test('only what is allowed', async () => {
+  test('os-update installs only allowed packages', async () => {
     await oldHost()
     const steps = await osUpdate({ scope: 'all', allow: 'keep bo*', hold: 'both' })
     await steps.modes('config')
@@ -138,21 +123,21 @@ describe('with apt', () => {
     expect(await sh('test ! -e /run/reboot-required && echo no')).toBe('no')
   })
 
-  test('never something held as the dependency of another', async () => {
+  test('os-update never installs a held package as a dependency', async () => {
     await oldHost()
     const steps = await osUpdate({ scope: 'all', hold: 'new' })
     await steps.modes('config')
     expect(await versions()).toEqual({ ...old, keep: '2.0', both: '3.0', hole: '1.1' })
   })
 
-  test('the host’s own preferences count', async () => {
+  test('os-update respects the preferences of the host', async () => {
     const steps = await oldHost()
     await host.root.writeFile('/etc/apt/preferences', 'Package: both\nPin: version 1.0\nPin-Priority: 1001\n', 0o644)
     await steps.modes('config')
     expect(await versions()).toEqual({ ...old, hole: '1.1' })
   })
 
-  test('an update that fails fails the stage, and the next attempt mends it', async () => {
+  test('a failed update fails the stage, and the next attempt repairs it', async () => {
     const steps = await oldHost()
     await useSuites(host, ['broken-security'])
     expect(await steps.mode('config')).toMatchObject({ ok: false })
@@ -165,21 +150,20 @@ describe('with apt', () => {
     expect(await versions()).toEqual({ ...old, hole: '1.2' })
   })
 
-  test('an installation that a power cut ended is ended by the next attempt', async () => {
+  test('the next attempt completes an installation that a power cut interrupted', async () => {
     const steps = await oldHost()
     await useSuites(host, ['slow-security'])
     steps.mode('config').catch(() => undefined) // its agent goes with the host
     await expect.poll(() => host.root.stat('/srv/begun'), { timeout: 20_000 }).toBeDefined()
     await host.crash()
-    agent.kill()
-    agent = startAgent(host)
+    restartAgent()
     expect(await sh('dpkg --audit')).toContain('hole')
     await (await osUpdate()).modes(...configured)
     expect(await versions()).toEqual({ ...old, hole: '1.3' })
     expect(await sh('dpkg --audit')).toBe('')
   })
 
-  test('a repository that does not answer fails the stage', async () => {
+  test('a repository that does not answer fails the stage of os-update', async () => {
     const steps = await oldHost()
     await useSuites(host, ['stable', 'gone'])
     await sh('sed -i "s/try in 1 2 3 4 5/try in 5/" /var/lib/skyhook/.agent/test-store/os-update/skyhook_dir/apt.sh') // without the patience
@@ -189,7 +173,7 @@ describe('with apt', () => {
     })
   })
 
-  test('between its stages a timer looks for updates', async () => {
+  test('a timer looks for updates between the stages of os-update', async () => {
     await oldHost()
     const steps = await osUpdate({ check_every: '2 days' })
     await steps.modes(...configured)
@@ -217,14 +201,14 @@ describe('with apt', () => {
     [{ scope: 'all security' }, 'the key scope has 2 words instead of one'],
     [{ manager: 'pacman' }, 'the key manager is "pacman"'],
     [{ check_every: 'often' }, 'the key check_every is "often"'],
-  ])('keys that mean nothing are refused: %o', async (configMap, said) => {
+  ])('os-update refuses the unknown value in %o', async (configMap, said) => {
     expect(await (await osUpdate(configMap)).mode('config')).toMatchObject({
       ok: false,
       output: expect.stringContaining(said) as string,
     })
   })
 
-  test('an uninstall leaves the updates and nothing else', async () => {
+  test('an uninstall of os-update leaves the updates and nothing else', async () => {
     const steps = await oldHost()
     await steps.modes('config')
     expect(await steps.mode('uninstall-check')).toMatchObject({
@@ -246,7 +230,7 @@ describe('with dnf', () => {
     await reboot() // whatever was installed in this boot asks for a reboot
   })
 
-  test('installs security updates alone, then all but what is on hold, and knows of the reboot', async () => {
+  test('os-update with dnf installs security updates, then all but the held ones, and reports the required reboot', async () => {
     const steps = await osUpdate({ manager: 'dnf', hold: 'linux-*' })
     await steps.modes(...configured)
     expect(await versions()).toBe('both 1.1\nhole 1.1\nkeep 1.0\nlinux-firmware 1.0\nplain 1.0')

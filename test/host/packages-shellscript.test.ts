@@ -1,24 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
-import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+import { useHost } from './systemd-host.ts'
 
-let host: SystemdHost
-let agent: TestAgent
-beforeAll(async () => {
-  host = await bootHost()
-  agent = startAgent(host)
-})
-afterAll(async () => {
-  agent?.kill()
-  await host?.down()
-})
+const { host, agent } = useHost()
 
 const shellscript = async (name: string, configMap: Record<string, string>, env = {}): Promise<PackageRunner> =>
   await preparePackage({ host, agent, folder: 'shellscript', name, configMap, env })
 
 const stages = ['apply', 'config', 'post-interrupt', 'uninstall'] as const
 
-test('runs the script of each stage and of each check, which see the env and the other keys', async () => {
+test('shellscript runs the script of each stage and check, which see the env and the other keys', async () => {
   const key = (mode: string) => `${mode.replace('-', '_')}.sh`
   const script = 'echo "$1: $WORD $(cat "$SKYHOOK_DIR/configmaps/data.txt")" >>/tmp/journal'
   const modes = stages.flatMap((stage) => [stage, `${stage}-check`] as const)
@@ -30,19 +21,19 @@ test('runs the script of each stage and of each check, which see the env and the
   )
 })
 
-describe('a script decides its stage', () => {
+describe('the outcome of a stage', () => {
   test.each([
     ['by exit', 'exit 3; true', false],
     ['by its last command', 'true; false', false],
     ['by its own set -e', 'set -e; false; true', false],
-    ['with an unset variable that it does not mind', 'echo "$NOWHERE"', true],
+    ['although it uses an unset variable', 'echo "$NOWHERE"', true],
     ['with a success', 'false; exit 0', true],
-  ])('%s', async (_, script, ok) => {
+  ])('a script decides its stage %s', async (_, script, ok) => {
     const steps = await shellscript('decides', { 'apply.sh': script })
     expect(await steps.mode('apply')).toMatchObject({ ok })
   })
 
-  test('without a script: nothing to do', async () => {
+  test('a stage without a script has nothing to do', async () => {
     const steps = await shellscript('empty', {})
     expect(await steps.modes('apply', 'apply-check', 'config', 'config-check')).toContain(
       'the configMap has no config.sh: nothing to do',
@@ -59,7 +50,7 @@ describe('an uninstall', () => {
     'words.txt': 'goodbye\n',
   }
 
-  test('runs and is checked also where the agent gives it no configMap', async () => {
+  test('an uninstall without a configMap still runs and is checked', async () => {
     const steps = await shellscript('bare', configMap)
     await steps.modes('apply', 'apply-check')
     steps.configure({})
@@ -70,7 +61,7 @@ describe('an uninstall', () => {
     expect(await steps.modes('uninstall', 'uninstall-check')).toContain('nothing to do')
   })
 
-  test('runs the scripts of the last configuration, not of the first', async () => {
+  test('an uninstall runs the scripts of the last configuration, not of the first', async () => {
     const steps = await shellscript('later', configMap)
     await steps.modes('apply')
     steps.configure({ 'uninstall.sh': 'echo the later one' })
@@ -79,7 +70,7 @@ describe('an uninstall', () => {
     expect(await steps.modes('uninstall')).toContain('the later one')
   })
 
-  test('that fails keeps the scripts for the next attempt', async () => {
+  test('a failed uninstall keeps the scripts for the next attempt', async () => {
     const steps = await shellscript('again', { ...configMap, 'uninstall.sh': 'exit 1' })
     await steps.modes('apply')
     steps.configure({})

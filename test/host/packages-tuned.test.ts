@@ -1,32 +1,22 @@
 import { readFile } from 'node:fs/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
 import { publishPackages, packageArchive } from './package-repositories.ts'
-import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+import { useHost } from './systemd-host.ts'
 
-let host: SystemdHost
-let agent: TestAgent
-beforeAll(async () => {
-  host = await bootHost()
-  agent = startAgent(host)
-})
-afterAll(async () => {
-  agent?.kill()
-  await host?.down()
-})
+const { host, agent, sh } = useHost()
 
 const tuned = async (
   configMap: Record<string, string> = {},
   env: Record<string, string> = {},
 ): Promise<PackageRunner> => await preparePackage({ host, agent, folder: 'tuned', configMap, env })
-const sh = async (script: string): Promise<string> => (await host.exec('sh', '-c', script)).trim()
 const profile = (finTimeout: number) =>
   `[main]\nsummary=A profile of this test\n[sysctl]\nnet.ipv4.tcp_fin_timeout=${finTimeout}\n`
 const installed = ['apply', 'apply-check'] as const
 const configured = ['config', 'config-check'] as const
 
-describe('on a host that has tuned', () => {
-  test('a profile with a summary is applied, changed, and goes without a trace', async () => {
+describe('with tuned', () => {
+  test('a profile with a summary is applied, changed and removed without a trace', async () => {
     await sh('systemctl disable tuned; tuned-adm profile balanced')
     const before = await sh('ls -R /etc/tuned; sysctl -n net.ipv4.tcp_fin_timeout')
     const script = '#!/bin/sh\necho "$1" >>/tmp/said\n. /usr/lib/tuned/functions\nexit 0\n'
@@ -59,7 +49,7 @@ describe('on a host that has tuned', () => {
     await sh('systemctl enable tuned')
   })
 
-  test('several profiles at once', async () => {
+  test('several profiles apply at once', async () => {
     const steps = await tuned({
       tuned_profile: 'one two',
       one: profile(41),
@@ -70,7 +60,7 @@ describe('on a host that has tuned', () => {
     await steps.modes('uninstall', 'uninstall-check')
   })
 
-  test('a profile that is not there fails with those that are', async () => {
+  test('a missing profile fails with the list of existing ones', async () => {
     const steps = await tuned({ tuned_profile: 'balance' })
     expect(await steps.mode('config')).toMatchObject({
       ok: false,
@@ -78,7 +68,7 @@ describe('on a host that has tuned', () => {
     })
   })
 
-  test('settings that are not in force fail the check, before an announced interrupt only after it', async () => {
+  test('settings that are not in force fail the check; with an announced interrupt only the check after it', async () => {
     const keys = { tuned_profile: 'mine', mine: profile(34) }
     const [strict, patient] = [await tuned(keys), await tuned(keys, { INTERRUPT: 'true' })]
     await strict.modes('config')
@@ -99,8 +89,8 @@ describe('on a host that has tuned', () => {
   })
 })
 
-describe('on a host without tuned', () => {
-  test('it is installed, and removed with what came with it alone', async () => {
+describe('without tuned', () => {
+  test('the package installs a missing tuned, and removes exactly what it installed', async () => {
     await sh('apt-get -q -y purge tuned >/dev/null; ! command -v tuned-adm')
     await host.root.mkdirp('/srv/stable/pool')
     await host.root.writeFile('/srv/stable/pool/tuned.deb', await readFile(await packageArchive('tuned')), 0o644)

@@ -1,30 +1,20 @@
 /** Kernel arguments through the real update-grub, which wants a host whose / is a disk. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { preparePackage, type PackageRunner } from './package-runner.ts'
 import { installGrub } from './package-repositories.ts'
-import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+import { useHost } from './systemd-host.ts'
 
-let host: SystemdHost
-let agent: TestAgent
-beforeAll(async () => {
-  host = await bootHost({ diskMib: 1_000, rootOnDisk: true })
-  agent = startAgent(host)
-  await installGrub(host)
-})
-afterAll(async () => {
-  agent?.kill()
-  await host?.down()
-})
+const { host, agent, sh } = useHost({ diskMib: 1_000, rootOnDisk: true })
+beforeAll(async () => await installGrub(host))
 
 const tuning = async (lines: readonly string[]): Promise<PackageRunner> =>
   await preparePackage({ host, agent, folder: 'tuning', name: 'boot', configMap: { 'grub.conf': lines.join('\n') } })
-const sh = async (script: string): Promise<string> => (await host.exec('sh', '-c', script)).trim()
 
 /** Of the first entry of the boot menu, after what GRUB puts there itself. */
 const bootArguments = async (): Promise<string> =>
   await sh(`sed -n 's/^.*\\blinux\\s.* ro *//p' /boot/grub/grub.cfg | head -n 1`)
 
-test('arguments get into the boot menu as GRUB has to read them, are compared with the running kernel’s, and go again', async () => {
+test('kernel arguments appear in the boot menu in GRUB’s quoting, are compared with the running kernel’s, and disappear again', async () => {
   await sh('update-grub')
   const before = await bootArguments()
   const steps = await tuning([
@@ -45,7 +35,7 @@ test('arguments get into the boot menu as GRUB has to read them, are compared wi
 })
 
 test.each(["x=it's", 'x=a\\b', 'dyndbg="file a.c'])(
-  '%s, which GRUB cannot hand on, is refused before anything is written',
+  'the package refuses %s, which GRUB cannot pass on, before it writes anything',
   async (argument) => {
     const steps = await tuning([argument])
     expect(await steps.mode('config')).toMatchObject({
@@ -56,7 +46,7 @@ test.each(["x=it's", 'x=a\\b', 'dyndbg="file a.c'])(
   },
 )
 
-test('uninstall takes them out of the boot menu', async () => {
+test('an uninstall removes the kernel arguments from the boot menu', async () => {
   const steps = await tuning(['quiet'])
   await steps.modes('config', 'config-check')
   expect(await bootArguments()).toBe('quiet')

@@ -1,21 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { hostFile, type PackageRunner, preparePackage } from './package-runner.ts'
-import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+import { useHost } from './systemd-host.ts'
 
-let host: SystemdHost
-let agent: TestAgent
-beforeAll(async () => {
-  host = await bootHost()
-  agent = startAgent(host)
-})
-afterAll(async () => {
-  agent?.kill()
-  await host?.down()
-})
+const { host, agent, sh, reboot } = useHost()
 
 const tuning = async (name: string, configMap: Record<string, string>): Promise<PackageRunner> =>
   await preparePackage({ host, agent, folder: 'tuning', name, configMap })
-const sh = async (script: string): Promise<string> => (await host.exec('sh', '-c', script)).trim()
 const sysctl = async (name: string): Promise<string> => (await sh(`sysctl -n ${name}`)).replaceAll(/\s+/g, ' ')
 
 describe('sysctl.conf', () => {
@@ -31,7 +21,7 @@ describe('sysctl.conf', () => {
     '-net.ipv4.tcp_fin_timeout = many',
   ].join('\n') // and no line break at the end
 
-  test('sets each value now and at each boot, and gives all of them back', async () => {
+  test('sysctl.conf sets each value now and at each boot, and an uninstall restores all of them', async () => {
     const names = [
       'net.ipv4.tcp_rmem',
       'net.ipv4.ip_local_port_range',
@@ -45,9 +35,7 @@ describe('sysctl.conf', () => {
     expect(await Promise.all(names.map(sysctl))).toEqual(wanted)
     expect(await hostFile(host, '/etc/sysctl.d/999-net-tuning.conf')).toBe(conf)
 
-    await host.reboot()
-    agent.kill()
-    agent = startAgent(host)
+    await reboot()
     const afterwards = await preparePackage({ host, agent, folder: 'tuning', name: 'net' })
     await expect.poll(() => Promise.all(names.map(sysctl))).toEqual(wanted)
     expect(await afterwards.mode('uninstall-check')).toMatchObject({ ok: false })
@@ -56,7 +44,7 @@ describe('sysctl.conf', () => {
     expect(await hostFile(host, '/etc/sysctl.d/999-net-tuning.conf')).toBeUndefined()
   })
 
-  test('has checks that see a single wrong word', async () => {
+  test('the checks of sysctl.conf notice a single wrong word', async () => {
     const steps = await tuning('word', { 'sysctl.conf': 'net.ipv4.tcp_wmem = 4096 16384 4194304\n' })
     await steps.modes('config', 'config-check')
     await host.exec('sysctl', '-w', 'net.ipv4.tcp_wmem=4096 16384 4194305')
@@ -66,7 +54,7 @@ describe('sysctl.conf', () => {
     await steps.modes('uninstall', 'uninstall-check')
   })
 
-  test('gives back what it does not name any more', async () => {
+  test('sysctl.conf restores a setting that it no longer names', async () => {
     const before = await sysctl('net.ipv4.tcp_keepalive_time')
     const steps = await tuning('fewer', {
       'sysctl.conf': 'net.ipv4.tcp_keepalive_time=1234\nnet.ipv4.tcp_keepalive_probes=5\n',
@@ -83,8 +71,8 @@ describe('sysctl.conf', () => {
     ['a value that the kernel refuses', 'net.ipv4.tcp_fin_timeout = many', 'the kernel refuses "many"'],
     ['an unknown setting', 'net.ipv4.no_such = 1', 'no setting net.ipv4.no_such'],
     ['a line without =', 'net.ipv4.tcp_fin_timeout 3', 'has no ='],
-    ['a path out of /proc/sys', '../../etc/passwd = x', 'has no name of a setting'],
-  ])('with %s fails and is not written down', async (_, line, said) => {
+    ['a path outside /proc/sys', '../../etc/passwd = x', 'has no name of a setting'],
+  ])('sysctl.conf with %s fails and is not written', async (_, line, said) => {
     const steps = await tuning('refused', { 'sysctl.conf': `${line}\n` })
     expect(await steps.mode('config')).toMatchObject({ ok: false, output: expect.stringContaining(said) as string })
     expect(await hostFile(host, '/etc/sysctl.d/999-refused-tuning.conf')).toBeUndefined()
@@ -92,7 +80,7 @@ describe('sysctl.conf', () => {
 })
 
 describe('service_NAME.conf', () => {
-  test('is a drop-in of any service, also with dots and underscores in its name', async () => {
+  test('service_NAME.conf becomes a drop-in of any service, even with dots and underscores in its name', async () => {
     for (const name of ['my.dotted_name', 'plain'])
       await host.root.writeFile(
         `/etc/systemd/system/${name}.service`,
@@ -122,7 +110,7 @@ describe('service_NAME.conf', () => {
     expect(await sh('systemctl show -p LimitNOFILE --value plain')).toBe('2000')
   })
 
-  test('for a service that does not exist fails its check', async () => {
+  test('service_NAME.conf of a missing service fails its check', async () => {
     const steps = await tuning('nowhere', { 'service_nowhere.conf': '[Service]\nNice=1\n' })
     await steps.modes('config')
     expect(await steps.mode('config-check')).toMatchObject({
@@ -134,7 +122,7 @@ describe('service_NAME.conf', () => {
 })
 
 describe('ulimit.conf', () => {
-  test('becomes limits of sessions, and goes without a trace', async () => {
+  test('ulimit.conf becomes limits of sessions and is removed without a trace', async () => {
     await sh('sed -i /pam_limits/d /etc/pam.d/common-session*')
     const pam = await sh('cat /etc/pam.d/common-session*')
     const [one, other] = [
@@ -160,7 +148,7 @@ describe('ulimit.conf', () => {
     expect(await sh('cat /etc/pam.d/common-session*')).toBe(pam)
   })
 
-  test('above what the host allows is refused', async () => {
+  test('ulimit.conf above the limit of the host is refused', async () => {
     const steps = await tuning('above', { 'ulimit.conf': 'nofile=99999999999\n' })
     expect(await steps.mode('config')).toMatchObject({
       ok: false,
@@ -170,7 +158,7 @@ describe('ulimit.conf', () => {
 })
 
 describe('grub.conf', () => {
-  test('without a boot loader to update is refused', async () => {
+  test('grub.conf on a host without GRUB is refused', async () => {
     const steps = await tuning('boot', { 'grub.conf': 'quiet\n' })
     expect(await steps.mode('config')).toMatchObject({
       ok: false,

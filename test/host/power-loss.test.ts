@@ -9,7 +9,7 @@ let host: SystemdHost
 beforeAll(async () => (host = await bootHost({ diskMib: 64 })))
 afterAll(async () => await host.down())
 
-test('the journal and durable files survive a power cut in the next instant; a file that was only written does not', async () => {
+test('the journal and durable files survive an immediate power cut, a file that was only written does not', async () => {
   const { root } = host
   const journal = openJournalFile<{ v: number; note: string }>(root, { version: 1, clock: systemClock })
   const note = randomBytes(8).toString('hex')
@@ -28,7 +28,7 @@ test('the journal and durable files survive a power cut in the next instant; a f
   expect(await root.stat('/var/lib/skyhook/new/folder/lost')).toBeUndefined()
 })
 
-test('a disk that is full refuses a durable file with ENOSPC and keeps the one before', async () => {
+test('a full disk refuses a durable file with ENOSPC and keeps the previous one', async () => {
   const { root } = host
   await root.writeFileDurable('/var/lib/skyhook/kept', 'before', 0o644)
   await host.exec('sh', '-c', 'dd if=/dev/zero of=/filler bs=64k 2>/dev/null; true')

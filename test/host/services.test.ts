@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import {
   confirmRestart,
@@ -6,7 +6,7 @@ import {
   type RestartOutcome,
   type RestartRequest,
 } from '../../src/host/systemd/service-restart.ts'
-import { bootHost, startAgent, type SystemdHost, type TestAgent } from './systemd-host.ts'
+import { useHost } from './systemd-host.ts'
 
 const services: Readonly<Record<string, string>> = {
   good: '[Service]\nExecStart=/bin/sleep infinity\n',
@@ -25,19 +25,12 @@ const services: Readonly<Record<string, string>> = {
   bad: '[Service]\nType=simple\n',
 }
 
-let host: SystemdHost
-let agent: TestAgent
+const { host, agent } = useHost()
 beforeAll(async () => {
-  host = await bootHost()
-  agent = startAgent(host)
   for (const [name, content] of Object.entries(services))
     await host.root.writeFile(`/etc/systemd/system/${name}.service`, content, 0o644)
   await host.exec('ln', '-s', '/dev/null', '/etc/systemd/system/masked.service')
   await agent.units.reload()
-})
-afterAll(async () => {
-  agent?.kill()
-  await host?.down()
 })
 
 const invocation = async (unit: string) => (await agent.units.readState(unit)).invocationId ?? ''
@@ -52,7 +45,7 @@ const requestOf = (unit: string, previousInvocation: string): RestartRequest => 
 
 describe('a service of the host', () => {
   test.each(['good.service', 'cron.service', 'systemd-logind.service', 'systemd-journald.service'])(
-    '%s is restarted, from whatever it was',
+    'a restart of %s gives it a new invocation',
     async (unit) => {
       const before = await invocation(unit)
       const outcome = await restart(unit)
@@ -61,7 +54,7 @@ describe('a service of the host', () => {
     },
   )
 
-  test('may be restarted by many at once', async () => {
+  test('a service can be restarted by several callers at once', async () => {
     const before = await invocation('good.service')
     const outcomes = await Promise.all([1, 2, 3, 4].map(() => restartService(requestOf('good.service', before))))
     for (const outcome of outcomes) expect(outcome).toMatchObject({ outcome: 'restarted' })
@@ -80,7 +73,7 @@ describe('a service of the host', () => {
     ['masked', 'masked', 'masked'],
     ['bad', 'bad-unit', 'bad unit file setting'],
     ['manual', 'refused', 'OnlyByDependency'],
-  ])('%s is not', async (name, reason, detail) => {
+  ])('the restart of the service %s fails with its reason', async (name, reason, detail) => {
     expect(await restart(`${name}.service`)).toMatchObject({
       outcome: 'failed',
       reason,
@@ -88,14 +81,14 @@ describe('a service of the host', () => {
     })
   })
 
-  test('that ends by itself is restarted once it has ended, however often', async () => {
+  test('a service that exits by itself can be restarted again and again', async () => {
     for (const times of [1, 2, 3]) {
       expect(await restart('once.service')).toMatchObject({ outcome: 'restarted' })
       expect((await host.root.readFile('/run/once')).toString()).toBe('once\n'.repeat(times))
     }
   })
 
-  test('whose condition does not hold is left alone, unless that is new', async () => {
+  test('a service whose condition never held needs no restart, and one whose condition no longer holds fails', async () => {
     expect(await restart('conditional.service')).toMatchObject({ outcome: 'not-needed' })
     await host.exec('touch', '/run/wanted')
     expect(await restart('conditional.service')).toMatchObject({ outcome: 'restarted' })
@@ -108,7 +101,7 @@ describe('a service of the host', () => {
     })
   })
 
-  test('that failed too often is tried all the same', async () => {
+  test('a restart ignores the start limit of a service that failed too often', async () => {
     for (let turn = 0; turn < 4; turn++)
       expect(await restart('limited.service')).toMatchObject({
         outcome: 'failed',
@@ -117,7 +110,7 @@ describe('a service of the host', () => {
       })
   })
 
-  test('that is the bus takes the answer with it: unknown, then decided by its invocation', async () => {
+  test('the restart of the bus loses its own answer and is confirmed by the new invocation', async () => {
     const before = await invocation('dbus.service')
     expect(await restart('dbus.service')).toMatchObject({ outcome: 'unknown' })
     const outcome = await confirmRestart(requestOf('dbus.service', before))

@@ -2,31 +2,22 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { observeStepUnit } from '../../src/host/step/observe.ts'
 import { forgetStepUnit, startStepUnit, stopStepUnit } from '../../src/host/step/start.ts'
 import { command, flag, text } from '../../src/host/systemd/unit-properties.ts'
-import { bootHost, shell, startAgent, stepRequest, type SystemdHost, type TestAgent } from './systemd-host.ts'
+import { shell, stepRequest, useHost } from './systemd-host.ts'
 
-let host: SystemdHost
-let agent: TestAgent
-beforeAll(async () => {
-  host = await bootHost()
-  agent = startAgent(host)
-  await host.root.mkdirp('/var/log/steps')
-})
-afterAll(async () => {
-  agent?.kill()
-  await host?.down()
-})
+const { host, agent } = useHost()
+beforeAll(async () => await host.root.mkdirp('/var/log/steps'))
 
 const output = async (id: string, stream = 'out') =>
   (await host.root.readFile(`/var/log/steps/${id}.${stream}`)).toString()
 
 describe('a step that ends', () => {
-  test.each([0, 1, 3, 199])('with exit code %i', async (code) => {
+  test.each([0, 1, 3, 199])('a step that exits with code %i records its code and output', async (code) => {
     const step = shell(`echo out; echo err >&2; exit ${code}`)
     const end = await agent.run(step)
     expect(end).toMatchObject({ state: 'ended', source: 'file', result: { outcome: 'exited', code } })
@@ -35,7 +26,7 @@ describe('a step that ends', () => {
     expect(await output(step.id, 'err')).toBe('err\n')
   })
 
-  test.each([9, 15, 11])('by signal %i from elsewhere', async (signal) => {
+  test.each([9, 15, 11])('a step killed by signal %i from outside records the signal', async (signal) => {
     const step = shell('sleep 60')
     await agent.start(step)
     await expect.poll(async () => (await agent.units.readSnapshot(step.unit)).subState).toBe('start')
@@ -46,18 +37,18 @@ describe('a step that ends', () => {
     })
   })
 
-  test('too late: TERM, and its children with it', async () => {
+  test('a step that runs out of time gets TERM, together with its children', async () => {
     const step = shell('sleep 61 & sleep 62', { timeoutMs: 200 })
     expect(await agent.run(step)).toMatchObject({ source: 'file', result: { outcome: 'timeout' } })
     expect(await host.exec('sh', '-c', 'pgrep -f "sleep 6[12]" || true')).toBe('')
   })
 
-  test('too late and deaf to TERM: KILL', async () => {
+  test('a step that runs out of time and ignores TERM gets KILL', async () => {
     const step = shell('trap "" TERM; while :; do sleep 0.1; done', { timeoutMs: 100, stopTimeoutMs: 1 })
     expect(await agent.run(step)).toMatchObject({ source: 'file', result: { outcome: 'timeout' } })
   })
 
-  test('by our stop, with TERM or in its own way', async () => {
+  test('a stopped step ends with TERM or by its own exit', async () => {
     const plain = shell('sleep 60')
     const tidy = shell('trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done')
     await agent.start(plain)
@@ -71,7 +62,7 @@ describe('a step that ends', () => {
     expect(await agent.awaitEnd(tidy)).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
   })
 
-  test('one of ten at once', async () => {
+  test('ten concurrent steps each record their own end', async () => {
     const steps = Array.from({ length: 10 }, (_, code) => shell(`exit ${code}`))
     const ends = await Promise.all(steps.map((step) => agent.run(step)))
     expect(ends.map((end) => end.state === 'ended' && end.result)).toEqual(
@@ -86,7 +77,7 @@ describe('a step that cannot start', () => {
     ['is not executable', '#!/bin/sh\n', 0o644],
     ['has no interpreter line', 'echo hello\n', 0o755],
     ['has an interpreter that is missing', '#!/no/such/shell\n', 0o755],
-  ])('because its file %s', async (_, content, mode) => {
+  ])('a step cannot start when its file %s', async (_, content, mode) => {
     const path = `/opt/step-${mode}-${content?.length}`
     if (content !== undefined) await host.root.writeFile(path, content, mode)
     expect(await agent.run(stepRequest([path]))).toMatchObject({
@@ -95,7 +86,7 @@ describe('a step that cannot start', () => {
     })
   })
 
-  test('because it is a folder', async () => {
+  test('a step cannot start when its file is a folder', async () => {
     expect(await agent.run(stepRequest(['/etc']))).toMatchObject({
       result: { outcome: 'failed-to-start', detail: expect.stringMatching('^203/EXEC') as string },
     })
@@ -105,14 +96,14 @@ describe('a step that cannot start', () => {
   test.each([
     ['working directory', { workingDirectory: '/missing' }, '^200/CHDIR'],
     ['log folder', { stdoutFile: '/missing/log' }, '^209/STDOUT'],
-  ])('because its %s is missing', async (_, change, detail) => {
+  ])('a step cannot start when its %s is missing', async (_, change, detail) => {
     expect(await agent.run(shell('true', change))).toMatchObject({
       result: { outcome: 'failed-to-start', detail: expect.stringMatching(detail) as string },
       source: 'unit',
     })
   })
 
-  test('because its environment file is gone', async () => {
+  test('a step cannot start when its environment file is gone', async () => {
     const elsewhere = mkdtempSync(join(tmpdir(), 'elsewhere-'))
     const step = shell('true')
     await startStepUnit({ units: agent.units, root: createHostRoot(elsewhere, systemRandom) }, step) // writes its files where the host does not look
@@ -123,7 +114,7 @@ describe('a step that cannot start', () => {
     })
   })
 
-  test('is forgotten without a trace: the host is not degraded', async () => {
+  test('forgotten steps leave no trace, and the host is not degraded', async () => {
     const units = await agent.units.listByPattern(['skyhookd-test-*'])
     expect(units.length).toBeGreaterThan(5)
     for (const { unit } of units)
@@ -134,7 +125,7 @@ describe('a step that cannot start', () => {
   })
 })
 
-describe('what a step is given', () => {
+describe('the input of a step', () => {
   const text = fc
     .string({ unit: 'grapheme', maxLength: 30 })
     .filter((text) => !/[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u.test(text))
@@ -179,14 +170,14 @@ describe('what a step is given', () => {
     '\u0001\u007f',
   ]
 
-  test('are its arguments, byte for byte', async () => {
+  test('a step gets its arguments byte for byte', async () => {
     const args = [...nasty, ...fc.sample(special, 150), ...fc.sample(text, 150)]
     const step = stepRequest(['/usr/bin/printf', '%s\\0', ...args])
     expect(await agent.run(step)).toMatchObject({ result: { outcome: 'exited', code: 0 } })
     expect((await output(step.id)).split('\0').slice(0, -1)).toEqual(args)
   })
 
-  test('are its variables, byte for byte, and none of the agent’s', async () => {
+  test('a step gets its variables byte for byte, and none of the agent’s', async () => {
     const values = [...nasty, ...fc.sample(special, 150), ...fc.sample(text, 150), 'x'.repeat(100_000)]
     const environment = Object.fromEntries(values.map((value, index) => [`V_${index}`, value]))
     const step = stepRequest(['/usr/bin/env', '-0'], { environment })
@@ -205,7 +196,7 @@ describe('what a step is given', () => {
     })
   })
 
-  test('may be as much as the kernel takes, PATH and HOME of its own, and still leaves a record', async () => {
+  test('a step with as many variables as the kernel accepts, and its own PATH and HOME, still leaves a record', async () => {
     const environment = {
       ...Object.fromEntries(Array.from({ length: 14 }, (_, index) => [`BIG_${index}`, 'x'.repeat(100_000)])),
       PATH: '/nowhere',
@@ -217,7 +208,7 @@ describe('what a step is given', () => {
     expect(await output(step.id)).toBe('/nowhere /tmp 100000\n')
   })
 
-  test('is secret: in a file that only root reads, never among the unit’s properties', async () => {
+  test('variables of a step are in a file that only root reads, never among the unit’s properties', async () => {
     const step = shell('sleep 60', { environment: { TOKEN: 'hunter2' } })
     await agent.start(step)
     expect((await host.root.stat(`/run/skyhook/${step.id}.env`))?.mode).toBe(0o100600)
@@ -228,7 +219,7 @@ describe('what a step is given', () => {
     expect(await host.root.stat(`/run/skyhook/${step.id}.env`)).toBeUndefined()
   })
 
-  test('lies in a folder whose name is not a pattern', async () => {
+  test('a folder with brackets in its name is not taken as a pattern', async () => {
     await host.root.mkdirp('/run/g1')
     const step = shell('echo "$A"', { environment: { A: 'from the folder with brackets' } })
     await host.root.writeFile(`/run/g1/${step.id}.env`, 'A="from the folder that the pattern matches"\n', 0o600)
@@ -238,7 +229,7 @@ describe('what a step is given', () => {
     expect(await output(step.id)).toBe('from the folder with brackets\n')
   })
 
-  test('are limits', async () => {
+  test('a step gets its limits as properties of its unit', async () => {
     const limits = {
       memoryMaxBytes: 64 * 2 ** 20,
       memoryLowBytes: 2 ** 20,
@@ -274,13 +265,13 @@ describe('what a step is given', () => {
     await agent.awaitEnd(step)
   })
 
-  test('may be more memory than it may have: killed', async () => {
+  test('a step that exceeds its memory limit is killed', async () => {
     const step = shell('exec grep -a x /dev/zero', { limits: { memoryMaxBytes: 16 * 2 ** 20 } })
     expect(await agent.run(step)).toMatchObject({ result: { outcome: 'killed', signal: 'SIGKILL' } })
   })
 
   test.each(['workingDirectory', 'stdoutFile', 'stderrFile'])(
-    'is refused with a line break in its %s, which would write into the unit file',
+    'a step with a line break in its %s is refused, for it would write into the unit file',
     async (name) => {
       const step = shell('true', { [name]: '/tmp\nExecStartPre=/bin/touch /tmp/injected' })
       expect(await startStepUnit(agent.stepHost, step)).toMatchObject({ started: false, error: { kind: 'invalid' } })
@@ -290,7 +281,7 @@ describe('what a step is given', () => {
 })
 
 describe('a step that is started again', () => {
-  test('while it runs is found and runs once', async () => {
+  test('a running step that is started again is found and runs once', async () => {
     const step = shell('echo ran; sleep 0.3')
     expect(await startStepUnit(agent.stepHost, step)).toEqual({ started: true, found: false })
     expect(await startStepUnit(agent.stepHost, step)).toEqual({ started: true, found: true })
@@ -298,7 +289,7 @@ describe('a step that is started again', () => {
     expect(await output(step.id)).toBe('ran\n')
   })
 
-  test('after its failure is found ended', async () => {
+  test('a failed step that is started again is found ended', async () => {
     const step = shell('echo ran; exit 3')
     await agent.run(step)
     expect(await startStepUnit(agent.stepHost, step)).toEqual({ started: true, found: true })
@@ -308,7 +299,7 @@ describe('a step that is started again', () => {
 })
 
 describe('a step without a record', () => {
-  test('is known by its unit: the disk was full', async () => {
+  test('the unit tells the end of a step that could not record it on a full disk', async () => {
     const results = '/var/lib/skyhook/.agent/results'
     await host.exec('mount', '-t', 'tmpfs', '-o', 'size=4k', 'full', results)
     await host.exec('sh', '-c', `head -c 4096 /dev/zero >${results}/ballast`)
@@ -325,7 +316,7 @@ describe('systemd', () => {
   const oneshot = [text('Type', 'oneshot'), command('ExecStart', ['/bin/true']), flag('AddRef', true)]
   const unknown = { name: 'MemoryZSwapMax', signature: 't', value: 1n }
 
-  test('of an older version starts what can do without its unknown properties, and nothing else', async () => {
+  test('an older systemd starts a unit without unknown properties only if they are optional', async () => {
     expect(
       await agent.units.startTransient('optional.service', [...oneshot, { ...unknown, optional: true }]),
     ).toMatchObject({
@@ -336,7 +327,7 @@ describe('systemd', () => {
     expect(await agent.units.startTransient('needed.service', oneshot)).toMatchObject({ outcome: 'started' })
   })
 
-  test('keeps the name of a unit whose settings do not go together', async () => {
+  test('systemd keeps the name of a unit with contradictory settings', async () => {
     const impossible = [...oneshot, text('Restart', 'always')]
     expect(await agent.units.startTransient('burnt.service', impossible)).toMatchObject({
       outcome: 'refused',
@@ -350,7 +341,7 @@ describe('systemd', () => {
     await forgetStepUnit(agent.stepHost, { id: 'burnt', unit: 'burnt.service' })
   })
 
-  test('refuses a signature that it does not expect, and the name stays free', async () => {
+  test('systemd refuses an unexpected signature, and the unit name stays free', async () => {
     expect(
       await agent.units.startTransient('again.service', [...oneshot, { name: 'UMask', signature: 's', value: '022' }]),
     ).toMatchObject({

@@ -37,8 +37,8 @@ function steered(script = '') {
 
 const exited = { state: 'ended', result: { outcome: 'exited', code: 3 }, source: 'file' }
 
-describe('a step outlives its agent', () => {
-  test('and the next agent goes on where the first was', async () => {
+describe('a dead agent', () => {
+  test('a step outlives its agent, and the next agent continues where the first stopped', async () => {
     const step = steered()
     await agent.start(step)
     await step.began()
@@ -56,7 +56,7 @@ describe('a step outlives its agent', () => {
     next.kill()
   })
 
-  test.each([0, 3])('and is known to the next one when it ended in between, with %i', async (code) => {
+  test.each([0, 3])('a step that ends with code %i between two agents is known to the next agent', async (code) => {
     const step = shell(`sleep 0.2; exit ${code}`)
     await agent.start(step)
     agent.kill()
@@ -76,8 +76,8 @@ describe('a step outlives its agent', () => {
   })
 })
 
-describe('a step outlives changes to systemd and the bus', () => {
-  test('a daemon-reload, with the record and the arguments that it is told', async () => {
+describe('a disturbed host', () => {
+  test('a step outlives a daemon-reload, with its record and arguments', async () => {
     const step = steered("x='$;';")
     await agent.start(step)
     await step.began()
@@ -88,7 +88,7 @@ describe('a step outlives changes to systemd and the bus', () => {
     expect((await agent.units.readState(step.unit)).loadState).toBe('loaded')
   })
 
-  test('systemd that executes itself anew', async () => {
+  test('a step outlives a re-execution of systemd', async () => {
     const step = steered()
     await agent.start(step)
     await step.began()
@@ -102,7 +102,7 @@ describe('a step outlives changes to systemd and the bus', () => {
   test.each([
     ['restarted', ['systemctl', 'restart', 'dbus']],
     ['killed', ['systemctl', 'kill', '--signal=KILL', 'dbus']],
-  ])('a bus that is %s', async (_, disturbance) => {
+  ])('a step outlives a bus that is %s', async (_, disturbance) => {
     const step = steered()
     await agent.start(step)
     await step.began()
@@ -113,7 +113,7 @@ describe('a step outlives changes to systemd and the bus', () => {
     expect(await end).toMatchObject(exited)
   })
 
-  test('a bus that was restarted has not forgotten that the result is still to be read', async () => {
+  test('a restarted bus still keeps the result of a step until it is read', async () => {
     const step = shell('until [ -e /run/go-on ]; do sleep 0.02; done')
     await agent.start(step)
     await host.exec('systemctl', 'restart', 'dbus')
@@ -127,7 +127,7 @@ describe('a step outlives changes to systemd and the bus', () => {
 })
 
 describe('a bus that does not answer', () => {
-  test('is given up in time, and answers again later', async () => {
+  test('a call to a frozen service times out, and later calls succeed', async () => {
     await agent.units.readState('dbus.service')
     await host.exec('systemctl', 'kill', '--signal=STOP', '--kill-who=main', 'systemd-logind')
     await expect(listInhibitors(agent.connection, { timeoutMs: 100 })).rejects.toMatchObject({
@@ -139,7 +139,7 @@ describe('a bus that does not answer', () => {
     expect(await listInhibitors(agent.connection)).toEqual([])
   })
 
-  test('because the message is too long hangs up, and takes the next one', async () => {
+  test('a message that is too long ends the connection, and the next one succeeds', async () => {
     const call = { ...busDriver, member: 'GetNameOwner', signature: 's', body: ['x'.repeat(33 * 2 ** 20)] }
     await expect(agent.connection.withBus((bus) => bus.call(call))).rejects.toMatchObject({
       name: 'NoReplyError',
@@ -150,7 +150,7 @@ describe('a bus that does not answer', () => {
 })
 
 describe('a reboot', () => {
-  test('is not asked for while somebody blocks it', async () => {
+  test('a reboot is refused while an inhibitor blocks it', async () => {
     const blocker = [
       '/usr/bin/systemd-inhibit',
       '--what=shutdown',
@@ -171,7 +171,7 @@ describe('a reboot', () => {
     expect(await readBootId(host.root)).toBe(bootId)
   })
 
-  test('gives a new boot id; the steps that it stopped say so', async () => {
+  test('a reboot changes the boot id, and the steps that it stopped record that', async () => {
     const [step, deaf] = [steered(), steered('trap "" TERM;')]
     await agent.start(step)
     await agent.start({ ...deaf, stopTimeoutMs: 100 })
@@ -199,7 +199,7 @@ describe('a reboot', () => {
     next.kill()
   })
 
-  test('by a power cut leaves no trace of the step, and that is no success', async () => {
+  test('a power cut leaves no trace of a step, which does not count as success', async () => {
     const step = steered()
     await agent.start(step)
     await step.began()

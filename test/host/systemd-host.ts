@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { afterAll, beforeAll } from 'vitest'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { type BusConnection, createBusConnection } from '../../src/host/dbus/reconnecting.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
@@ -135,6 +136,46 @@ export function startAgent(host: SystemdHost): TestAgent {
     kill: () => connection.close(),
   }
   return agent
+}
+
+/** A host with an agent for one test file: their fields are there once the file's tests run. */
+export type HostInUse = {
+  readonly host: SystemdHost
+  readonly agent: TestAgent
+  /** Runs a shell script on the host and returns what it prints, trimmed. */
+  readonly sh: (script: string) => Promise<string>
+  /** Replaces the agent, as after a boot. */
+  readonly restartAgent: () => void
+  readonly reboot: () => Promise<void>
+}
+
+export function useHost(disk?: Disk): HostInUse {
+  const host = {} as SystemdHost
+  const agent = {} as TestAgent
+  let stop = async (): Promise<void> => undefined
+  beforeAll(async () => {
+    Object.assign(host, await bootHost(disk))
+    Object.assign(agent, startAgent(host))
+    stop = async () => {
+      agent.kill()
+      await host.down()
+    }
+  })
+  afterAll(async () => await stop())
+  function restartAgent(): void {
+    agent.kill()
+    Object.assign(agent, startAgent(host))
+  }
+  return {
+    host,
+    agent,
+    sh: async (script) => (await host.exec('sh', '-c', script)).trim(),
+    restartAgent,
+    async reboot() {
+      await host.reboot()
+      restartAgent()
+    },
+  }
 }
 
 let count = 0
