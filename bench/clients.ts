@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { systemClock } from '../src/daemon/platform/system-clock.ts'
 import { staticCredentials } from '../src/kube/credentials.ts'
 import { createKubeTransport } from '../src/kube/transport.ts'
 import { type Memory, memoryOf } from './memory.ts'
@@ -40,6 +41,7 @@ function ownClient(server: string): () => Promise<unknown> {
   const transport = createKubeTransport({
     credentials: staticCredentials({ server, ca, token: 'bench' }),
     version: 'bench',
+    clock: systemClock,
     rate: false,
   })
   return () => transport.json('GET', '/api/v1/nodes/node-1')

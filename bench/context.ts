@@ -1,6 +1,7 @@
 /** The cluster that is measured, and how work is given to it and timed. */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { systemClock } from '../src/daemon/platform/system-clock.ts'
 import type { KubeTransport } from '../src/kube/transport.ts'
 import { watchEvents } from '../src/kube/watch.ts'
 import { readSlot, type Lease } from '../src/lease/slot.ts'
@@ -177,7 +178,7 @@ export async function watchSlots({ api }: BenchContext, signal: AbortSignal): Pr
   const { metadata } = await api.json<{ metadata: { resourceVersion: string } }>('GET', paths.leases)
   const events: SlotEvent[] = []
   const follow = async (): Promise<void> => {
-    const limits = { timeoutSeconds: 600, idleTimeoutMs: 600_000, signal, onOpen: () => undefined }
+    const limits = { clock: systemClock, timeoutSeconds: 600, idleTimeoutMs: 600_000, signal, onOpen: () => undefined }
     for await (const { type, object } of watchEvents<Lease>(api, {
       path: paths.leases,
       resourceVersion: metadata.resourceVersion,

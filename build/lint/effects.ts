@@ -24,7 +24,7 @@ const imports: readonly { readonly from: RegExp; readonly names: RegExp; readonl
     from: /\/transport\.ts$/,
     names: /^createKubeTransport$/,
     home: {
-      files: /src\/(daemon\/platform\/platform|census\/main|cli\/.*)\.ts$/,
+      files: /src\/(daemon\/platform\/platform|daemon\/census\/process|cli\/.*)\.ts$/,
       instead: 'take the Transport that src/daemon/platform/platform.ts made',
     },
   },

@@ -1,14 +1,14 @@
 /** All Skyhooks together against a server that misbehaves; time runs, the watches are played by hand. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
-import { staticCredentials } from '../kube/credentials.ts'
 import type { KubeObject } from '../kube/objects.ts'
-import { createKubeTransport, type KubeTransport } from '../kube/transport.ts'
+import type { KubeTransport } from '../kube/transport.ts'
 import type { Lease } from '../lease/slot.ts'
 import { cordonKey, ignoreLabel, statusKey } from '../schemas/annotations.ts'
 import { skyhooksPath } from '../schemas/api.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
-import { affectsCount, startCensus, type Census } from './scheduler.ts'
+import { affectsCount, startScheduler, type Scheduler } from './scheduler.ts'
 import type { CensusNode } from './node-facts.ts'
 import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
 import { allAgents, nodeReporting, skyhookWith, spec } from '../../test/support/census-objects.ts'
@@ -24,15 +24,11 @@ let ledgers: Map<string, Lease>
 let isTrusted: boolean
 let failed: unknown[]
 let events: string[]
-let census: Census
+let census: Scheduler
 
 beforeEach(async () => {
   server = await startFakeApiServer([skyhooksPath, leasesPath])
-  transport = createKubeTransport({
-    credentials: staticCredentials({ server: server.url }),
-    version: 'test',
-    rate: false,
-  })
+  transport = server.connect({ rate: false })
   abort = new AbortController()
   nodes = new Map()
   skyhooks = new Map()
@@ -40,13 +36,10 @@ beforeEach(async () => {
   isTrusted = true
   failed = []
   events = []
-  census = startCensus({
-    leases: { transport, namespace: 'skyhook' },
-    nodes,
-    skyhooks,
-    ledgers,
-    agents: () => allAgents(),
-    isTrusted: () => isTrusted,
+  census = startScheduler({
+    leases: { transport, namespace: 'skyhook', clock: systemClock },
+    random: systemRandom,
+    view: { nodes, skyhooks, ledgers, agents: () => allAgents(), isTrusted: () => isTrusted },
     report: (_, { reason, message }) => void events.push(`${reason}: ${message}`),
     onFailed: (_, error) => void failed.push(error),
     signal: abort.signal,

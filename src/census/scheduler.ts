@@ -5,28 +5,24 @@ import { ledgerName } from '../lease/names.ts'
 import type { Leases } from '../lease/slot-reads.ts'
 import type { Lease } from '../lease/slot.ts'
 import { ignoreLabel } from '../schemas/annotations.ts'
+import type { Random } from '../schemas/clock.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import { selects } from '../schemas/selectors.ts'
+import type { ClusterView } from './cluster-view.ts'
 import { createSkyhookReconciler, type SkyhookReconciler, type SkyhookReconcilerOptions } from './skyhook-reconciler.ts'
 import { skyhookOfKey, type CensusNode } from './node-facts.ts'
-import type { Agents } from './agent-liveness.ts'
 
-export type CensusOptions = {
+export type SchedulerOptions = {
   readonly leases: Leases
-  readonly nodes: ReadonlyMap<string, CensusNode>
-  readonly skyhooks: ReadonlyMap<string, Skyhook>
-  readonly ledgers: ReadonlyMap<string, Lease>
-  readonly agents: () => Agents
-  /** Whether lists and watches can be believed at the moment; when not, nothing is counted and nothing written. */
-  readonly isTrusted: () => boolean
+  readonly random: Random
+  /** While it is not trusted, nothing is counted and nothing written. */
+  readonly view: Omit<ClusterView, 'synced' | 'close'>
   readonly report: SkyhookReconcilerOptions['report']
   readonly onFailed: (skyhook: string, error: unknown) => void
-  readonly nowMs?: () => number
-  readonly wallMs?: () => number
   readonly signal: AbortSignal
 }
 
-export type Census = {
+export type Scheduler = {
   skyhooksChanged(changes: readonly Change<Skyhook & KubeObject>[]): void
   ledgersChanged(changes: readonly Change<Lease>[]): void
   /** `before` and `after` are undefined for a node that was not, or is no more. */
@@ -50,12 +46,14 @@ type QueueItem = {
   isBusy: boolean
 }
 
-export function startCensus(options: CensusOptions): Census {
-  const { leases, nodes, skyhooks, ledgers, signal, nowMs = () => performance.now(), wallMs = Date.now } = options
+export function startScheduler(options: SchedulerOptions): Scheduler {
+  const { leases, random, view, signal } = options
+  const { skyhooks } = view
+  const { clock } = leases
   const queue = new Map<string, QueueItem>()
-  let timer: NodeJS.Timeout | undefined
+  let cancelTimer = (): void => {}
   let restUntilMs = -Infinity
-  signal.addEventListener('abort', () => clearTimeout(timer))
+  signal.addEventListener('abort', () => cancelTimer())
 
   const queueItemOf = (skyhook: Skyhook): QueueItem => {
     const { name, uid } = skyhook.metadata
@@ -65,13 +63,17 @@ export function startCensus(options: CensusOptions): Census {
       leases,
       observe() {
         const present = skyhooks.get(name)
-        if (!options.isTrusted() || present?.metadata.uid !== uid) return undefined
-        return { nodes, agents: options.agents(), skyhook: present, ledger: ledgers.get(ledgerName({ name, uid })) }
+        if (!view.isTrusted() || present?.metadata.uid !== uid) return undefined
+        return {
+          nodes: view.nodes,
+          agents: view.agents(),
+          skyhook: present,
+          ledger: view.ledgers.get(ledgerName({ name, uid })),
+        }
       },
       report: options.report,
       onFailed: (error) => options.onFailed(name, error),
-      nowMs,
-      wallMs,
+      random,
       signal,
     })
     const item: QueueItem = { skyhook: name, reconciler, dueMs: Infinity, isBusy: false }
@@ -84,18 +86,19 @@ export function startCensus(options: CensusOptions): Census {
     item.dueMs = atMs
     armTimer()
   }
-  const enqueue = (item: QueueItem): void => scheduleAt(item, nowMs() + debounceMs)
+  const enqueue = (item: QueueItem): void => scheduleAt(item, clock.monotonicMs() + debounceMs)
 
   const armTimer = (): void => {
-    clearTimeout(timer)
+    cancelTimer()
     const next = Math.min(...[...queue.values()].map(startableAtMs))
     if (signal.aborted || next === Infinity) return
-    timer = setTimeout(runNext, Math.min(maxTimerMs, Math.max(0, Math.max(next, restUntilMs) - nowMs())))
+    const delayMs = Math.max(0, next - clock.monotonicMs(), restUntilMs - clock.monotonicMs())
+    cancelTimer = clock.startTimer(Math.min(maxTimerMs, delayMs), runNext)
   }
 
   /** One turn at a time begins; its requests overlap with those of others. */
   const runNext = (): void => {
-    const startedMs = nowMs()
+    const startedMs = clock.monotonicMs()
     const [item] = [...queue.values()]
       .filter((one) => startableAtMs(one) <= startedMs)
       .toSorted((a, b) => startableAtMs(a) - startableAtMs(b))
@@ -103,7 +106,7 @@ export function startCensus(options: CensusOptions): Census {
       item.isBusy = true
       item.dueMs = Infinity
       void reconcile(item)
-      restUntilMs = nowMs() + (nowMs() - startedMs) * restRatio
+      restUntilMs = clock.monotonicMs() + (clock.monotonicMs() - startedMs) * restRatio
     }
     armTimer()
   }

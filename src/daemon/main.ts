@@ -18,7 +18,8 @@ async function main([command = '', argument]: readonly string[]): Promise<number
       await runUnpackChildOfThisMachine()
       return 0
     case 'census':
-      return await (await import('../census/main.ts')).runCensus({ stdin: process.stdin, stdout: process.stdout })
+      await (await import('./census/process.ts')).runCensusProcess(process)
+      return 0
     case 'health':
       if (argument === 'live' || argument === 'ready')
         return await (await import('./telemetry/probe.ts')).probe(argument)

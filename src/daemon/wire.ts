@@ -89,7 +89,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
       ]),
   })
   const transport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
-  const recorder = startEventRecorder(transport, { component: 'skyhookd', host: nodeName, signal })
+  const recorder = startEventRecorder(transport, { clock, random, component: 'skyhookd', host: nodeName, signal })
   const onFact =
     (kind: string) =>
     (fact: ReflectorFact): void => {
@@ -100,7 +100,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
         )
       else log.debug({ kind, ...fact }, 'watch')
     }
-  const nodes = followNode(transport, nodeName, { clock, wake, onFact: onFact('nodes'), signal })
+  const nodes = followNode(transport, nodeName, { clock, random, wake, onFact: onFact('nodes'), signal })
   const skyhooks = followSkyhooks(transport, {
     clock,
     random,
@@ -112,10 +112,18 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
   })
   const journal = createJournalStore(openJournalFile<Journal>(root, { version: 1, clock }), log)
   const evictor = createEvictor({ transport, clock, random, log, signal, mayDelete: settings.drain.allowDelete })
-  const pods = createPodSource({ transport, nodeName, onUids: (uids) => evictor.retain(uids), wake, signal })
+  const pods = createPodSource({
+    transport,
+    clock,
+    random,
+    nodeName,
+    onUids: (uids) => evictor.retain(uids),
+    wake,
+    signal,
+  })
   const nodeCounter = createNodeCounter(transport, signal)
 
-  const leases = { transport, namespace }
+  const leases = { transport, namespace, clock }
   const slots = createSlotManager({
     leases,
     node: nodes.current,

@@ -2,16 +2,23 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { inClusterCredentials, staticCredentials } from './credentials.ts'
+import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { serviceAccountFiles } from '../daemon/platform/service-account.ts'
+import { inClusterCredentials, staticCredentials, type Credentials } from './credentials.ts'
 
 const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' }
 let dir: string
+let clock: VirtualClock
 let generation = 0
 
 beforeEach(async () => {
+  clock = createVirtualClock()
   dir = await mkdtemp(join(tmpdir(), 'skyhookd-sa-'))
 })
 afterEach(async () => await rm(dir, { recursive: true }))
+
+const credentialsIn = (folder: string, environment: Record<string, string> = env): Credentials =>
+  inClusterCredentials({ env: environment, files: serviceAccountFiles(folder), clock })
 
 /** As the kubelet does it: a new folder, then one link swapped. */
 async function projectFiles(files: Record<string, string>): Promise<void> {
@@ -24,21 +31,20 @@ async function projectFiles(files: Record<string, string>): Promise<void> {
 }
 
 test('the token is read again after a minute, or at once when asked', async () => {
-  let nowMs = 1000
-  const credentials = inClusterCredentials({ env, dir, nowMs: () => nowMs })
+  const credentials = credentialsIn(dir)
   await projectFiles({ token: 'one\n', 'ca.crt': 'CA' })
   expect(await credentials.current()).toMatchObject({ token: 'one', ca: 'CA' })
   await projectFiles({ token: 'two', 'ca.crt': 'CA' })
-  nowMs += 59_000
+  await clock.advance(59_000)
   expect(await credentials.current()).toMatchObject({ token: 'one' })
   expect(await credentials.current({ forceRefresh: true })).toMatchObject({ token: 'two' })
   await projectFiles({ token: 'three', 'ca.crt': 'CA' })
-  nowMs += 61_000
+  await clock.advance(61_000)
   expect(await credentials.current()).toMatchObject({ token: 'three' })
 })
 
 test('a new CA makes a new TLS revision, a new token does not', async () => {
-  const credentials = inClusterCredentials({ env, dir })
+  const credentials = credentialsIn(dir)
   await projectFiles({ token: 'one', 'ca.crt': 'CA 1' })
   const first = await credentials.current()
   await writeFile(join(dir, 'token'), 'two')
@@ -51,9 +57,9 @@ test('a new CA makes a new TLS revision, a new token does not', async () => {
 })
 
 test('files that vanish later leave the last known token in force; files that were never there are an error', async () => {
-  const missing = inClusterCredentials({ env, dir: join(dir, 'nowhere') })
+  const missing = credentialsIn(join(dir, 'nowhere'))
   await expect(missing.current()).rejects.toThrow('cannot read the ServiceAccount')
-  const credentials = inClusterCredentials({ env, dir })
+  const credentials = credentialsIn(dir)
   await projectFiles({ token: 'one', 'ca.crt': 'CA' })
   await credentials.current()
   await rm(join(dir, 'token'))
@@ -61,11 +67,9 @@ test('files that vanish later leave the last known token in force; files that we
 })
 
 test('the server comes from the environment, IPv6 in brackets', () => {
-  expect(inClusterCredentials({ env, dir }).server).toBe('https://10.0.0.1:443')
-  expect(inClusterCredentials({ env: { ...env, KUBERNETES_SERVICE_HOST: 'fd00::1' }, dir }).server).toBe(
-    'https://[fd00::1]:443',
-  )
-  expect(() => inClusterCredentials({ env: {}, dir })).toThrow('not in a cluster')
+  expect(credentialsIn(dir).server).toBe('https://10.0.0.1:443')
+  expect(credentialsIn(dir, { ...env, KUBERNETES_SERVICE_HOST: 'fd00::1' }).server).toBe('https://[fd00::1]:443')
+  expect(() => credentialsIn(dir, {})).toThrow('not in a cluster')
 })
 
 test('fixed credentials stay as they are given', async () => {

@@ -1,6 +1,5 @@
-import { readFile, stat } from 'node:fs/promises'
 import { isIPv6 } from 'node:net'
-import { join } from 'node:path'
+import type { Clock } from '../schemas/clock.ts'
 
 /**
  * What a client presents and trusts. `tlsRevision` changes exactly when `ca`, `cert` or `key` do: connections made
@@ -17,29 +16,34 @@ export type Identity = {
 export type Credentials = {
   /** `https://host:port`, or plain `http://` for a server of a test. */
   readonly server: string
-  /** The identity of now, from memory when it was read within the last minute; `fresh` reads again at once. */
+  /** The current identity, from memory if it was read within the last minute; `forceRefresh` reads it again at once. */
   current(options?: { readonly forceRefresh?: boolean }): Promise<Identity>
-  /**
-   * Whether reading again can give another token, that is, whether a request refused with 401 deserves a second try.
-   */
+  /** Whether reading again can give another token, that is, whether a request refused with 401 deserves a second try. */
   readonly isRenewable: boolean
 }
 
-/**
- * Bound tokens live an hour and the kubelet renews them after 80 %: once a minute is early enough, and what client-go
- * does.
- */
+/** The files that the kubelet mounts for a pod's ServiceAccount, by name: `token`, `ca.crt`. */
+export type ServiceAccountFiles = {
+  read(name: string): Promise<string>
+  /** Of the file behind the volume's link, so that a swapped link counts. */
+  modifiedMs(name: string): Promise<number>
+}
+
+export type InClusterOptions = {
+  /** Environment of the pod: names the API server. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly files: ServiceAccountFiles
+  readonly clock: Clock
+}
+
+/** Bound tokens live an hour and the kubelet renews them after 80 %. Once a minute is what client-go does. */
 const rereadAfterMs = 60_000
-const serviceAccountDir = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /**
  * The pod's ServiceAccount: token re-read once a minute and on demand, CA re-read when its file changed.
  * A file that cannot be read any more leaves the last known content in force; the first read throws.
  */
-export function inClusterCredentials(
-  options: { readonly env?: NodeJS.ProcessEnv; readonly dir?: string; readonly nowMs?: () => number } = {},
-): Credentials {
-  const { env = process.env, dir = serviceAccountDir, nowMs = () => performance.now() } = options
+export function inClusterCredentials({ env, files, clock }: InClusterOptions): Credentials {
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = env['KUBERNETES_SERVICE_PORT']
   if (!host || !port)
@@ -51,21 +55,16 @@ export function inClusterCredentials(
 
   const read = async (): Promise<Identity> => {
     try {
-      const token = (await readFile(join(dir, 'token'), 'utf8')).trim()
-      const caFile = join(dir, 'ca.crt')
-      const caModifiedMs = (await stat(caFile)).mtimeMs // of the file behind the volume's link, so a swapped link counts
-      if (cached !== undefined && cached.caModifiedMs === caModifiedMs) cached = { ...cached, token }
-      else
-        cached = {
-          token,
-          ca: await readFile(caFile, 'utf8'),
-          caModifiedMs,
-          tlsRevision: (cached?.tlsRevision ?? 0) + 1,
-        }
+      const token = (await files.read('token')).trim()
+      const caModifiedMs = await files.modifiedMs('ca.crt')
+      cached =
+        cached?.caModifiedMs === caModifiedMs
+          ? { ...cached, token }
+          : { token, ca: await files.read('ca.crt'), caModifiedMs, tlsRevision: (cached?.tlsRevision ?? 0) + 1 }
     } catch (error) {
-      if (cached === undefined) throw new Error(`cannot read the ServiceAccount's files in ${dir}`, { cause: error })
+      if (cached === undefined) throw new Error("cannot read the ServiceAccount's token and ca.crt", { cause: error })
     }
-    readAtMs = nowMs()
+    readAtMs = clock.monotonicMs()
     return cached
   }
 
@@ -73,7 +72,7 @@ export function inClusterCredentials(
     server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     isRenewable: true,
     async current({ forceRefresh = false } = {}) {
-      if (cached !== undefined && !forceRefresh && nowMs() - readAtMs < rereadAfterMs) return cached
+      if (cached !== undefined && !forceRefresh && clock.monotonicMs() - readAtMs < rereadAfterMs) return cached
       pendingRead ??= read().finally(() => {
         pendingRead = undefined
       })
@@ -82,17 +81,8 @@ export function inClusterCredentials(
   }
 }
 
-/**
- * Fixed credentials: a client certificate or a token, for tests and tools. Without `ca` only a plain http server can be
- * meant.
- */
-export function staticCredentials(options: {
-  readonly server: string
-  readonly ca?: string
-  readonly cert?: string
-  readonly key?: string
-  readonly token?: string
-}): Credentials {
+/** Credentials that never change: a client certificate or a token. Without `ca`, the server must be plain http. */
+export function staticCredentials(options: Omit<Identity, 'tlsRevision'> & { readonly server: string }): Credentials {
   const { server, ...rest } = options
   const identity: Identity = { ...rest, tlsRevision: 1 }
   return { server: server.replace(/\/$/, ''), isRenewable: false, current: () => Promise.resolve(identity) }

@@ -118,9 +118,6 @@ export const isGone = (error: unknown): boolean => hasStatus(error, 410)
 /** 401: the token is not, or no longer, accepted. */
 export const isUnauthorized = (error: unknown): boolean => hasStatus(error, 401)
 
-/** 403: RBAC or an admission policy refuses. */
-export const isForbidden = (error: unknown): boolean => hasStatus(error, 403)
-
 /** 429: too fast, or (evictions) a disruption budget is exhausted. Nothing was done. */
 export const isTooManyRequests = (error: unknown): boolean => hasStatus(error, 429)
 

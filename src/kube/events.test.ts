@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
-import { staticCredentials } from './credentials.ts'
+import { sleep } from '../schemas/clock.ts'
 import { startEventRecorder, type EventInput, type EventRecorder, type EventTiming } from './events.ts'
-import { createKubeTransport, type KubeTransport } from './transport.ts'
+import type { KubeTransport } from './transport.ts'
 
 const eventsPath = '/api/v1/namespaces/default/events'
 const eventOf = (message: string): EventInput => ({
@@ -18,7 +19,7 @@ let abort: AbortController
 
 beforeEach(async () => {
   server = await startFakeApiServer([eventsPath])
-  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
+  transport = server.connect()
   abort = new AbortController()
 })
 
@@ -30,19 +31,20 @@ afterEach(async () => {
 
 const startRecorder = (timing: Partial<EventTiming> = {}): EventRecorder =>
   startEventRecorder(transport, {
+    clock: systemClock,
+    random: systemRandom,
     component: 'skyhookd',
     host: 'n',
     signal: abort.signal,
     timing: { countDelayMs: 20, perSecond: 1000, ...timing },
   })
+const eventually = async (check: () => void): Promise<void> => await vi.waitFor(check, { timeout: 5_000, interval: 5 })
 const requestSummaries = (): string[] =>
   server.requests.map(({ method, body }) => `${method} ${JSON.stringify((body as { count?: number }).count)}`)
 
-test('an Event stands in default for a cluster-scoped object and names reason, message and source', async () => {
-  const events = startRecorder()
-  events.record(eventOf('exit 1'))
-  await events.flush()
-  expect(server.requests).toHaveLength(1)
+test('an Event about a cluster-scoped object is in `default` and names reason, message and source', async () => {
+  startRecorder().record(eventOf('exit 1'))
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1']))
   expect(server.requests[0]?.body).toMatchObject({
     metadata: { namespace: 'default', name: expect.stringMatching(/^n\.[0-9a-f]{16}$/) as unknown },
     involvedObject: { kind: 'Node', uid: 'node-uid' },
@@ -58,74 +60,67 @@ test('repetitions raise the count of the first, together and late; another messa
   const events = startRecorder()
   for (let i = 0; i < 50; i++) events.record(eventOf('exit 1'))
   events.record(eventOf('exit 2'))
-  await events.flush()
-  expect(requestSummaries()).toEqual(['POST 50', 'POST 1'])
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 50', 'POST 1']))
   events.record(eventOf('exit 1'))
   events.record(eventOf('exit 1'))
-  await vi.waitFor(() => expect(requestSummaries()).toEqual(['POST 50', 'POST 1', 'PATCH 52']))
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 50', 'POST 1', 'PATCH 52']))
 })
 
-test('after the window, or when the server has forgotten it, a new Event is made', async () => {
+test('a repetition makes a new Event after the window, or when the server has forgotten the first', async () => {
   const events = startRecorder({ windowMs: 40 })
   events.record(eventOf('exit 1'))
-  await events.flush()
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1']))
   events.record(eventOf('exit 1'))
   for (const { path, body } of server.requests)
     server.remove(path, (body as { metadata: { name: string } }).metadata.name)
-  await vi.waitFor(() => expect(requestSummaries()).toEqual(['POST 1', 'PATCH 2', 'POST 2']))
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1', 'PATCH 2', 'POST 2']))
+  await sleep(systemClock, 50)
   events.record(eventOf('exit 1'))
-  await events.flush()
-  expect(requestSummaries().at(-1)).toBe('POST 1')
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1', 'PATCH 2', 'POST 2', 'POST 1']))
 })
 
-test('a lost answer does not make two', async () => {
+test('a lost answer does not make two Events', async () => {
   server.fault(() => true, { kind: 'lose-answer' })
   const events = startRecorder()
   events.record(eventOf('exit 1'))
-  await events.flush()
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1', 'POST 1']))
   expect(new Set(server.requests.map(({ body }) => (body as { metadata: { name: string } }).metadata.name)).size).toBe(
     1,
   )
-  expect(events.dropped()).toBe(0)
+  events.record(eventOf('exit 1'))
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1', 'POST 1', 'PATCH 2']))
 })
 
-test('record never waits; what does not fit the queue is dropped, oldest first, and counted', async () => {
+test('record never waits; the queue drops the oldest Events that do not fit', async () => {
   server.fault(() => true, { kind: 'slow', ms: 50 }, 1)
   const events = startRecorder({ maxQueueLength: 3 })
   const started = performance.now()
   for (let i = 0; i < 10; i++) events.record(eventOf(`exit ${i}`))
   expect(performance.now() - started).toBeLessThan(20)
-  await events.flush()
-  expect(server.requests.map(({ body }) => (body as { message: string }).message)).toEqual([
-    'exit 0',
-    'exit 7',
-    'exit 8',
-    'exit 9',
-  ])
-  expect(events.dropped()).toBe(6)
+  const sentMessages = (): string[] => server.requests.map(({ body }) => (body as { message: string }).message)
+  await eventually(() => expect(sentMessages()).toEqual(['exit 0', 'exit 7', 'exit 8', 'exit 9']))
 })
 
-test('a refused Event is dropped without trying again', async () => {
+test('a refused Event is dropped without trying again, and the next one of its kind is new', async () => {
   server.fault(() => true, { kind: 'status', status: 403 })
   const events = startRecorder()
   events.record(eventOf('exit 1'))
-  await events.flush()
-  expect(server.requests).toHaveLength(1)
-  expect(events.dropped()).toBe(1)
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1']))
+  await sleep(systemClock, 50)
+  events.record(eventOf('exit 1'))
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1', 'POST 1']))
 })
 
-test('the rate is bounded', async () => {
+test('the rate of Events is bounded', async () => {
   const events = startRecorder({ perSecond: 50, burst: 2 })
   const started = performance.now()
   for (let i = 0; i < 6; i++) events.record(eventOf(`exit ${i}`))
-  await events.flush()
+  await eventually(() => expect(server.requests).toHaveLength(6))
   expect(performance.now() - started).toBeGreaterThan(60)
 })
 
 test('an over-long message is cut', async () => {
-  const events = startRecorder()
-  events.record(eventOf('x'.repeat(5000)))
-  await events.flush()
+  startRecorder().record(eventOf('x'.repeat(5000)))
+  await eventually(() => expect(requestSummaries()).toEqual(['POST 1']))
   expect(server.requests[0]?.body).toMatchObject({ message: `${'x'.repeat(1023)}…` })
 })

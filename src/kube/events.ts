@@ -1,16 +1,16 @@
 /**
- * Kubernetes Events, told in the background. Core v1 on purpose: one POST shows in `kubectl get events` and `kubectl
+ * Kubernetes Events, sent in the background. Core v1 on purpose: one POST shows in `kubectl get events` and `kubectl
  * describe`, and a repetition is a PATCH of three small fields; events.k8s.io/v1 is stored as the same object and costs
  * more bytes each time.
  *
- * Invariant: nothing waits for an Event. What cannot be sent in time is dropped and counted.
+ * Invariant: nothing waits for an Event. What cannot be sent in time is dropped.
  */
-import { randomBytes } from 'node:crypto'
+import { sleep, type Clock, type Random } from '../schemas/clock.ts'
 import { formatTime } from '../schemas/time.ts'
 import { isAlreadyExists, isNotFound } from './errors.ts'
 import { metadataOnlyAccept } from './objects.ts'
 import { createTokenBucket } from './rate.ts'
-import { abortableSleep, retryTransient } from './retry.ts'
+import { retryTransient } from './retry.ts'
 import type { KubeTransport } from './transport.ts'
 
 export type EventTarget = {
@@ -34,14 +34,13 @@ export type EventRecorder = {
    * Queues an Event; the same reason and message on the same object within the window only raises the count of the
    * first.
    */
-  record(fact: EventInput): void
-  /** Resolves when everything queued has been sent or dropped. */
-  flush(): Promise<void>
-  dropped(): number
+  record(event: EventInput): void
 }
 
 export type EventOptions = {
-  /** The source of the Events, with the host. */
+  readonly clock: Clock
+  readonly random: Random
+  /** The source that an Event names, with the host. */
   readonly component: string
   readonly host: string
   readonly signal: AbortSignal
@@ -72,7 +71,7 @@ const defaultTiming: EventTiming = {
 const maxMessageLength = 1024
 
 type EventSeries = {
-  readonly fact: EventInput
+  readonly input: EventInput
   readonly firstRecordedAtMs: number
   name: string
   count: number
@@ -80,126 +79,116 @@ type EventSeries = {
   isQueued: boolean
 }
 
+/** Records Events until the signal aborts. */
 export function startEventRecorder(transport: KubeTransport, options: EventOptions): EventRecorder {
-  const { component, host, signal } = options
+  const { clock, random, component, host, signal } = options
   const timing = { ...defaultTiming, ...options.timing }
   const bucket = createTokenBucket(timing.perSecond, timing.burst)
-  const series = new Map<string, EventSeries>()
+  const seriesByKey = new Map<string, EventSeries>()
   const queue: EventSeries[] = []
-  let sending: Promise<void> | undefined
-  let dropped = 0
+  let isSending = false
 
-  const enqueue = (entry: EventSeries): void => {
-    entry.isQueued = true
-    queue.push(entry)
-    if (queue.length > timing.maxQueueLength) {
-      const oldest = queue.shift()
-      if (oldest !== undefined) drop(oldest)
-    }
-    sending ??= sendQueued().finally(() => {
-      sending = undefined
-    })
+  /** Random, so that a name that exists already is ours: only the answer to the try before was lost. */
+  const eventName = ({ regarding }: EventInput): string => `${regarding.name.slice(0, 200)}.${random.hex(8)}`
+
+  const enqueue = (series: EventSeries): void => {
+    series.isQueued = true
+    queue.push(series)
+    if (queue.length > timing.maxQueueLength) queue.splice(0, 1).forEach(drop)
+    if (!isSending) void sendQueued()
   }
 
-  const drop = (entry: EventSeries): void => {
-    dropped++
-    entry.isQueued = false
-    if (!entry.isSent) series.delete(keyOf(entry.fact)) // the next one of its kind starts afresh
+  const drop = (series: EventSeries): void => {
+    series.isQueued = false
+    if (!series.isSent) seriesByKey.delete(keyOf(series.input)) // the next one of its kind starts afresh
   }
 
   const sendQueued = async (): Promise<void> => {
+    isSending = true
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const entry = next
+      const series = next
       try {
-        await abortableSleep(bucket.take(performance.now()), signal)
-        entry.isQueued = false
-        await retryTransient(() => send(entry), { signal, maxAttempts: 3 })
+        await sleep(clock, bucket.take(clock.monotonicMs()), signal)
+        series.isQueued = false
+        await retryTransient(() => send(series), { clock, random, signal, maxAttempts: 3 })
       } catch {
-        drop(entry) // refused, or the server is away: the fact also stands in the log and in the reason on the node
+        drop(series) // refused, or the server is away: the log and the reason on the node say the same
       }
-      if (signal.aborted) {
-        for (const unsent of queue.splice(0)) drop(unsent)
-      }
+      if (signal.aborted) queue.splice(0).forEach(drop)
     }
+    isSending = false
   }
 
-  const send = async (entry: EventSeries): Promise<void> => {
-    const namespace = entry.fact.regarding.namespace ?? 'default'
+  const send = async (series: EventSeries): Promise<void> => {
+    const namespace = series.input.regarding.namespace ?? 'default'
     const collection = `/api/v1/namespaces/${namespace}/events`
-    if (entry.isSent) {
+    const lastTimestamp = formatTime(clock.wallMs())
+    if (series.isSent) {
       try {
-        const body = { count: entry.count, lastTimestamp: formatTime(Date.now()) }
-        const contentType = 'application/merge-patch+json'
-        await transport.json('PATCH', `${collection}/${entry.name}`, {
-          body,
-          contentType,
+        await transport.json('PATCH', `${collection}/${series.name}`, {
+          body: { count: series.count, lastTimestamp },
+          contentType: 'application/merge-patch+json',
           accept: metadataOnlyAccept,
           signal,
         })
         return
       } catch (error) {
         if (!isNotFound(error)) throw error
-        Object.assign(entry, { name: eventName(entry.fact), isSent: false }) // the server has forgotten the first one
+        Object.assign(series, { name: eventName(series.input), isSent: false }) // the server has forgotten the first one
       }
     }
     try {
-      const body = eventBody(entry, { namespace, component, host })
+      const body = eventBody(series, { namespace, component, host, lastTimestamp })
       await transport.json('POST', collection, { body, accept: metadataOnlyAccept, signal })
     } catch (error) {
-      if (!isAlreadyExists(error)) throw error // random name: it is ours, only the answer to the try before was lost
+      if (!isAlreadyExists(error)) throw error
     }
-    entry.isSent = true
+    series.isSent = true
   }
 
   return {
-    record(fact) {
-      const nowMs = Date.now()
-      const existing = series.get(keyOf(fact))
+    record(input) {
+      const nowMs = clock.wallMs()
+      const existing = seriesByKey.get(keyOf(input))
       if (existing !== undefined && nowMs - existing.firstRecordedAtMs < timing.windowMs) {
         existing.count++
         if (existing.isQueued) return
         existing.isQueued = true
-        setTimeout(() => enqueue(existing), timing.countDelayMs).unref()
+        clock.startTimer(timing.countDelayMs, () => enqueue(existing), { isBackground: true })
         return
       }
-      for (const [key, old] of series) if (nowMs - old.firstRecordedAtMs >= timing.windowMs) series.delete(key)
-      const entry: EventSeries = {
-        fact,
-        firstRecordedAtMs: nowMs,
-        name: eventName(fact),
-        count: 1,
-        isSent: false,
-        isQueued: false,
-      }
-      series.set(keyOf(fact), entry)
-      enqueue(entry)
+      for (const [key, old] of seriesByKey)
+        if (nowMs - old.firstRecordedAtMs >= timing.windowMs) seriesByKey.delete(key)
+      const name = eventName(input)
+      const series = { input, firstRecordedAtMs: nowMs, name, count: 1, isSent: false, isQueued: false }
+      seriesByKey.set(keyOf(input), series)
+      enqueue(series)
     },
-    flush: async () => await sending,
-    dropped: () => dropped,
   }
 }
 
 const keyOf = ({ regarding, type, reason, message }: EventInput): string =>
   JSON.stringify([regarding.uid, type, reason, message])
 
-const eventName = ({ regarding }: EventInput): string =>
-  `${regarding.name.slice(0, 200)}.${randomBytes(8).toString('hex')}`
-
-function eventBody(entry: EventSeries, origin: { namespace: string; component: string; host: string }): unknown {
-  const { regarding, type, reason, message } = entry.fact
+function eventBody(
+  { input, name, firstRecordedAtMs, count }: EventSeries,
+  origin: { readonly namespace: string; readonly component: string; readonly host: string; lastTimestamp: string },
+): unknown {
+  const { regarding, type, reason, message } = input
+  const { namespace, component, host, lastTimestamp } = origin
   return {
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { name: entry.name, namespace: origin.namespace },
+    metadata: { name, namespace },
     involvedObject: regarding,
     type,
     reason,
     message: message.length > maxMessageLength ? `${message.slice(0, maxMessageLength - 1)}…` : message,
-    source: { component: origin.component, host: origin.host },
-    reportingComponent: origin.component,
-    reportingInstance: origin.host,
-    firstTimestamp: formatTime(entry.firstRecordedAtMs),
-    lastTimestamp: formatTime(Date.now()),
-    count: entry.count,
+    source: { component, host },
+    reportingComponent: component,
+    reportingInstance: host,
+    firstTimestamp: formatTime(firstRecordedAtMs),
+    lastTimestamp,
+    count,
   }
 }

@@ -1,6 +1,7 @@
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
+import { startWatchdog, type Clock } from '../schemas/clock.ts'
 import { messageOf } from '../schemas/json.ts'
 import { NoResponseError } from './errors.ts'
 
@@ -15,7 +16,11 @@ export type ExchangeRequest = {
   readonly headers: OutgoingHttpHeaders
 }
 
-export type ExchangeLimits = { readonly signal?: AbortSignal | undefined; readonly timeoutMs: number }
+export type ExchangeLimits = {
+  readonly clock: Clock
+  readonly signal?: AbortSignal | undefined
+  readonly timeoutMs: number
+}
 
 /** Dead peers behind a firewall that drops packets are noticed by the kernel after this silence and its probes. */
 const tcpKeepAliveMs = 30_000
@@ -48,7 +53,7 @@ async function exchangeOnce(
   options: ExchangeRequest,
   limits: ExchangeLimits & { readonly body: string | undefined },
 ): Promise<IncomingMessage> {
-  const { signal, timeoutMs, body } = limits
+  const { clock, signal, timeoutMs, body } = limits
   signal?.throwIfAborted()
   const name = `${options.method} ${options.path.split('?')[0]}`
   return await new Promise<IncomingMessage>((resolve, reject) => {
@@ -57,7 +62,8 @@ async function exchangeOnce(
     const outgoing = request({ ...options, headers })
     let isConnected = false
     const onAbort = (): void => void outgoing.destroy()
-    const timer = setTimeout(() => outgoing.destroy(new Error(`no response headers within ${timeoutMs} ms`)), timeoutMs)
+    const expire = (): void => void outgoing.destroy(new Error(`no response headers within ${timeoutMs} ms`))
+    const cancelTimeout = clock.startTimer(timeoutMs, expire)
 
     outgoing.on('socket', (socket) => {
       whenConnected(socket, () => {
@@ -66,13 +72,13 @@ async function exchangeOnce(
       socket.setKeepAlive(true, tcpKeepAliveMs)
     })
     outgoing.on('response', (response) => {
-      clearTimeout(timer)
+      cancelTimeout()
       response.once('close', () => signal?.removeEventListener('abort', onAbort))
       response.on('error', () => {}) // whoever reads the body gets it; without a listener it would end the process in a gap between reads
       resolve(response)
     })
     outgoing.on('error', (cause) => {
-      clearTimeout(timer)
+      cancelTimeout()
       signal?.removeEventListener('abort', onAbort)
       if (signal?.aborted) return reject(abortReasonOf(signal))
       const isStale =
@@ -93,12 +99,16 @@ async function exchangeOnce(
  * The whole body as text. Throws `NoResponseError` when it breaks off or stays silent, the signal's reason when
  * aborted.
  */
-export async function readText(response: IncomingMessage, { signal, timeoutMs }: ExchangeLimits): Promise<string> {
-  const timer = setTimeout(() => response.destroy(new Error(`response body silent for ${timeoutMs} ms`)), timeoutMs)
+export async function readText(
+  response: IncomingMessage,
+  { clock, signal, timeoutMs }: ExchangeLimits,
+): Promise<string> {
+  const onSilence = (): void => void response.destroy(new Error(`response body silent for ${timeoutMs} ms`))
+  const watchdog = startWatchdog(clock, timeoutMs, onSilence)
   const chunks: Buffer[] = []
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
-      timer.refresh()
+      watchdog.reset()
       chunks.push(chunk)
     }
   } catch (cause) {
@@ -108,7 +118,7 @@ export async function readText(response: IncomingMessage, { signal, timeoutMs }:
       cause,
     })
   } finally {
-    clearTimeout(timer)
+    watchdog.stop()
   }
   return Buffer.concat(chunks).toString('utf8')
 }

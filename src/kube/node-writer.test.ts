@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
-import { staticCredentials } from './credentials.ts'
 import { patchNode } from './node-writer.ts'
-import { createKubeTransport, type KubeTransport } from './transport.ts'
+import type { KubeTransport } from './transport.ts'
 
 const nodesPath = '/api/v1/nodes'
 const readyCondition = {
@@ -25,7 +24,7 @@ beforeEach(async () => {
     spec: { podCIDR: 'x', taints: [{ key: 'theirs', effect: 'NoSchedule' }] },
     status: { conditions: [readyCondition] },
   })
-  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
+  transport = server.connect()
 })
 
 afterEach(async () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { startFakeApiServer, type FakeApiServer, type RecordedRequest } from '../../test/support/fake-api-server.ts'
-import { staticCredentials } from './credentials.ts'
 import type { KubeObject } from './objects.ts'
 import {
   startReflector,
@@ -9,7 +9,7 @@ import {
   type ReflectorFact,
   type ReflectorOptions,
 } from './reflector.ts'
-import { createKubeTransport, type KubeTransport } from './transport.ts'
+import type { KubeTransport } from './transport.ts'
 
 const nodesPath = '/api/v1/nodes'
 
@@ -22,11 +22,7 @@ let facts: ReflectorFact[]
 
 beforeEach(async () => {
   server = await startFakeApiServer([nodesPath])
-  transport = createKubeTransport({
-    credentials: staticCredentials({ server: server.url }),
-    version: 'test',
-    rate: false,
-  })
+  transport = server.connect({ rate: false })
   abort = new AbortController()
   updates = []
   facts = []
@@ -42,12 +38,14 @@ afterEach(async () => {
 
 function startTestReflector(options: Partial<ReflectorOptions<KubeObject>> = {}): Reflector<KubeObject> {
   reflector = startReflector<KubeObject>(transport, {
+    clock: systemClock,
+    random: systemRandom,
     path: nodesPath,
     onChange: (update) => updates.push(update),
     onFact: (fact) => facts.push(fact),
     signal: abort.signal,
     ...options,
-    timing: { backoff: () => 5, idleTimeoutMs: 2_000, ...options.timing },
+    timing: { backoff: { initialMs: 5, maxMs: 5 }, idleTimeoutMs: 2_000, ...options.timing },
   })
   return reflector
 }

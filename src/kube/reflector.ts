@@ -4,10 +4,12 @@
  * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events,
  * or when the server has said twice that it does not serve the kind at all.
  */
+import { backoffMs, type Backoff } from '../schemas/backoff.ts'
+import { sleep, type Clock, type Random } from '../schemas/clock.ts'
 import { apiErrorFromEvent, ApiError, isGone, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
 import { metadataOnlyAccept, metadataOnlyListAccept, type KubeObject } from './objects.ts'
-import { exponentialBackoff, abortableSleep, type Backoff } from './retry.ts'
+import { requestBackoff } from './retry.ts'
 import { createStore, type Change } from './store.ts'
 import type { Query, KubeTransport } from './transport.ts'
 import { SilentWatchError, watchEvents } from './watch.ts'
@@ -17,11 +19,11 @@ export type LastError = { readonly sinceMs: number; readonly error: unknown }
 /** Times are wall clock ms, for people. */
 export type ReflectorState =
   /**
-   * Never listed, or a LIST is needed and fails with `trouble`; the store holds what was known before, possibly
+   * Never listed, or a LIST is needed and fails with `lastError`; the store holds what was known before, possibly
    * nothing.
    */
   | { readonly state: 'unknown'; readonly sinceMs: number; readonly lastError?: LastError }
-  /** The store is complete; with `trouble` the watch is broken at the moment and changes since then are not seen. */
+  /** The store is complete; with `lastError` the watch is broken at the moment and changes since then are not seen. */
   | { readonly state: 'synced'; readonly sinceMs: number; readonly lastError?: LastError }
   /** The server does not serve this kind: its CRD is not installed, or was removed. The store is empty. */
   | { readonly state: 'absent'; readonly sinceMs: number }
@@ -44,6 +46,8 @@ export type ReflectorFact =
     }
 
 export type ReflectorOptions<T extends KubeObject> = {
+  readonly clock: Clock
+  readonly random: Random
   /** The collection, for example `/api/v1/nodes`. */
   readonly path: string
   /** Selectors; `fieldSelector: 'metadata.name=x'` follows a single object. */
@@ -64,8 +68,8 @@ export type ReflectorOptions<T extends KubeObject> = {
 
 export type ReflectorTiming = {
   readonly backoff: Backoff
-  /** How long one watch lasts; spread, so that a fleet's watches do not end together. */
-  readonly watchTimeoutSeconds: () => number
+  /** How long a watch lasts at least; at most twice as long, so that a fleet's watches do not end together. */
+  readonly minWatchTimeoutSeconds: number
   readonly idleTimeoutMs: number
   readonly pageSize: number
 }
@@ -88,8 +92,8 @@ export type Reflector<T extends KubeObject> = {
 }
 
 const defaultTiming: ReflectorTiming = {
-  backoff: exponentialBackoff(),
-  watchTimeoutSeconds: () => 300 + Math.floor(Math.random() * 300),
+  backoff: requestBackoff,
+  minWatchTimeoutSeconds: 300,
   idleTimeoutMs: 180_000,
   pageSize: 500,
 }
@@ -102,7 +106,8 @@ export function startReflector<T extends KubeObject>(
   transport: KubeTransport,
   options: ReflectorOptions<T>,
 ): Reflector<T> {
-  const { path, query, metadataOnly = false, transform = (object: T) => object, onChange, onFact, signal } = options
+  const { clock, random, path, query, metadataOnly = false, transform = (object: T) => object } = options
+  const { onChange, onFact, signal } = options
   const timing = { ...defaultTiming, ...options.timing }
   const isOneNamespace = path.includes('/namespaces/')
   const store = createStore<T>(({ metadata }) =>
@@ -115,7 +120,7 @@ export function startReflector<T extends KubeObject>(
   const initialSync = Promise.withResolvers<void>()
   initialSync.promise.catch(() => {}) // nobody has to wait for it
 
-  let state: ReflectorState = { state: 'unknown', sinceMs: Date.now() }
+  let state: ReflectorState = { state: 'unknown', sinceMs: clock.wallMs() }
   let lastContactAtMs = -Infinity
   let resourceVersion: string | undefined
   let notFoundCount = 0
@@ -134,11 +139,11 @@ export function startReflector<T extends KubeObject>(
     }
   }
   const markContact = (): void => {
-    lastContactAtMs = performance.now()
+    lastContactAtMs = clock.monotonicMs()
     failures = 0
   }
   const setSynced = (changes: readonly Change<T>[]): void =>
-    setState({ state: 'synced', sinceMs: state.state === 'synced' ? state.sinceMs : Date.now() }, changes)
+    setState({ state: 'synced', sinceMs: state.state === 'synced' ? state.sinceMs : clock.wallMs() }, changes)
 
   const list = async (): Promise<void> => {
     const result = await listAll<T, T>(transport, path, {
@@ -149,7 +154,7 @@ export function startReflector<T extends KubeObject>(
       transform: prepareObject,
     })
     resourceVersion = result.resourceVersion
-    lastContactAtMs = performance.now()
+    lastContactAtMs = clock.monotonicMs()
     notFoundCount = 0
     onFact?.({ fact: 'listed', count: result.items.length })
     setSynced(store.replaceAll(result.items))
@@ -157,14 +162,15 @@ export function startReflector<T extends KubeObject>(
   }
 
   const watch = async (from: string): Promise<void> => {
-    const startedMs = performance.now()
+    const startedMs = clock.monotonicMs()
     let events = 0
     const watchStream = watchEvents<T>(transport, {
+      clock,
       path,
       query,
       accept: metadataOnly ? metadataOnlyAccept : undefined,
       resourceVersion: from,
-      timeoutSeconds: timing.watchTimeoutSeconds(),
+      timeoutSeconds: Math.floor(timing.minWatchTimeoutSeconds * (1 + random.number())),
       idleTimeoutMs: timing.idleTimeoutMs,
       signal,
       onOpen: () => setSynced([]),
@@ -179,7 +185,7 @@ export function startReflector<T extends KubeObject>(
       const changes = event.type === 'DELETED' ? store.delete(object) : store.set(object)
       if (changes.length > 0) setSynced(changes)
     }
-    const watchDurationMs = performance.now() - startedMs
+    const watchDurationMs = clock.monotonicMs() - startedMs
     if (watchDurationMs < 1000 && events === 0) throw new Error('watch closed at once')
     failures = 0
     onFact?.({ fact: 'watch-ended' })
@@ -187,7 +193,7 @@ export function startReflector<T extends KubeObject>(
 
   const handleFailure = (during: 'list' | 'watch', error: unknown): number => {
     const lastError: LastError = {
-      sinceMs: 'lastError' in state && state.lastError !== undefined ? state.lastError.sinceMs : Date.now(),
+      sinceMs: 'lastError' in state && state.lastError !== undefined ? state.lastError.sinceMs : clock.wallMs(),
       error,
     }
     if (during === 'watch') {
@@ -195,15 +201,15 @@ export function startReflector<T extends KubeObject>(
       if (state.state === 'synced') setState({ ...state, lastError }, [])
     } else if (isNotFound(error) && ++notFoundCount >= minNotFoundsForAbsent) {
       setState(
-        { state: 'absent', sinceMs: state.state === 'absent' ? state.sinceMs : Date.now() },
+        { state: 'absent', sinceMs: state.state === 'absent' ? state.sinceMs : clock.wallMs() },
         store.replaceAll([]),
       )
       initialSync.resolve()
     } else {
       if (!isNotFound(error)) notFoundCount = 0
-      setState({ state: 'unknown', sinceMs: state.state === 'unknown' ? state.sinceMs : Date.now(), lastError }, [])
+      setState({ state: 'unknown', sinceMs: state.state === 'unknown' ? state.sinceMs : clock.wallMs(), lastError }, [])
     }
-    const retryInMs = retryAfterMsOf(error) ?? timing.backoff(failures++)
+    const retryInMs = retryAfterMsOf(error) ?? backoffMs(++failures, timing.backoff, random.number())
     onFact?.({ fact: 'failed', during, error, willRelist: resourceVersion === undefined, retryInMs })
     return retryInMs
   }
@@ -211,14 +217,14 @@ export function startReflector<T extends KubeObject>(
   const run = async (): Promise<void> => {
     while (!signal.aborted) {
       const during = resourceVersion === undefined ? 'list' : 'watch'
-      const startedMs = performance.now()
+      const startedMs = clock.monotonicMs()
       try {
         await (resourceVersion === undefined ? list() : watch(resourceVersion))
       } catch (error) {
         if (consumerError !== undefined) throw consumerError.error
         if (signal.aborted) break
-        if (during === 'watch' && performance.now() - startedMs > minHealthyWatchMs) failures = 0
-        await abortableSleep(handleFailure(during, error), signal).catch(() => {}) // aborted: the loop ends
+        if (during === 'watch' && clock.monotonicMs() - startedMs > minHealthyWatchMs) failures = 0
+        await sleep(clock, handleFailure(during, error), signal).catch(() => {}) // aborted: the loop ends
       }
     }
     initialSync.reject(signal.reason)
@@ -229,7 +235,7 @@ export function startReflector<T extends KubeObject>(
     ended: run(),
     store: store.objects,
     state: () => state,
-    ageMs: () => performance.now() - lastContactAtMs,
+    ageMs: () => clock.monotonicMs() - lastContactAtMs,
   }
 }
 

@@ -1,7 +1,9 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { createVirtualClock } from '../../test/support/virtual-clock.ts'
+import { backoffMs } from '../schemas/backoff.ts'
 import { ApiError, NoResponseError } from './errors.ts'
-import { exponentialBackoff, abortableSleep, retryTransient } from './retry.ts'
+import { requestBackoff, retryTransient } from './retry.ts'
 
 const apiError = (status: number, retryAfterMs?: number): ApiError =>
   new ApiError({ status, reason: 'r', message: 'm', retryAfterMs })
@@ -9,51 +11,45 @@ const apiError = (status: number, retryAfterMs?: number): ApiError =>
 async function runRetries(
   failures: readonly Error[],
   maxAttempts = 5,
-): Promise<{ result: unknown; sleptMs: number[] }> {
+): Promise<{ result: unknown; attemptedAtMs: number[] }> {
+  const clock = createVirtualClock()
   const remainingFailures = [...failures]
-  const sleptMs: number[] = []
-  const result = await retryTransient(
+  const attemptedAtMs: number[] = []
+  const random = { number: () => 0, hex: () => '' }
+  const retrying = retryTransient(
     async () => {
+      attemptedAtMs.push(clock.monotonicMs())
       const failure = remainingFailures.shift()
       if (failure !== undefined) throw failure
       return await Promise.resolve('done')
     },
-    { maxAttempts, backoff: (attempt) => attempt, sleep: async (ms) => void sleptMs.push(await Promise.resolve(ms)) },
+    { clock, random, maxAttempts },
   ).catch((error: unknown) => error)
-  return { result, sleptMs }
+  await clock.advance(60_000)
+  return { result: await retrying, attemptedAtMs }
 }
 
-test('overload, trouble and no answer are tried again; Retry-After wins over the backoff', async () => {
+test('overload, server errors and no answer are tried again; Retry-After takes precedence over the backoff', async () => {
   expect(
     await runRetries([apiError(500), apiError(429, 7000), new NoResponseError('x', { mayHaveBeenSent: true })]),
-  ).toEqual({
-    result: 'done',
-    sleptMs: [0, 7000, 2],
-  })
+  ).toEqual({ result: 'done', attemptedAtMs: [0, 800, 7_800, 11_000] })
 })
 
-test('a refusal is final, and so is the last try', async () => {
-  expect(await runRetries([apiError(403)])).toMatchObject({ result: { status: 403 }, sleptMs: [] })
+test('a refusal is final, and so is the last attempt', async () => {
+  expect(await runRetries([apiError(403)])).toMatchObject({ result: { status: 403 }, attemptedAtMs: [0] })
   expect(await runRetries([apiError(500), apiError(501), apiError(502)], 3)).toMatchObject({
     result: { status: 502 },
-    sleptMs: [0, 1],
+    attemptedAtMs: [0, 800, 2_400],
   })
 })
 
 test('the backoff doubles, spreads over its upper half, and ends at 30 s', () => {
   fc.assert(
-    fc.property(fc.nat(100), fc.double({ min: 0, max: 1, noNaN: true }), (attempt, random) => {
-      const full = Math.min(30_000, 800 * 2 ** attempt)
-      const ms = exponentialBackoff(() => random)(attempt)
+    fc.property(fc.integer({ min: 1, max: 100 }), fc.double({ min: 0, max: 1, noNaN: true }), (failures, random) => {
+      const full = Math.min(30_000, 800 * 2 ** (failures - 1))
+      const ms = backoffMs(failures, requestBackoff, random)
       expect(ms).toBeGreaterThanOrEqual(full / 2)
       expect(ms).toBeLessThanOrEqual(full)
     }),
   )
-})
-
-test('an aborted pause throws the reason of the signal', async () => {
-  const abort = new AbortController()
-  const pausing = abortableSleep(10_000, abort.signal)
-  abort.abort(new Error('bye'))
-  await expect(pausing).rejects.toThrow('bye')
 })

@@ -1,57 +1,33 @@
-import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
+import { backoffMs, type Backoff } from '../schemas/backoff.ts'
+import { sleep, type Clock, type Random } from '../schemas/clock.ts'
 import { isTransient, retryAfterMsOf } from './errors.ts'
 
-export type Backoff = (attempt: number) => number
-
 /**
- * Waiting time before try number `attempt` (from 0): 0.8 s doubled each time up to 30 s, of which a random half is left
- * out so that a fleet does not return in step. The figures are those of client-go's reflector, proven against restarts
- * of large API servers.
+ * Pauses after failed requests: those of client-go's reflector, proven against restarts of large API servers. Half of
+ * each is left to chance, so that a fleet does not return in step.
  */
-export function exponentialBackoff(random: () => number = Math.random, initialMs = 800, maxMs = 30_000): Backoff {
-  return (attempt) => Math.min(maxMs, initialMs * 2 ** Math.min(attempt, 30)) * (0.5 + random() / 2)
-}
+export const requestBackoff: Backoff = { initialMs: 800, maxMs: 30_000, jitter: 0.5 }
 
 export type TransientRetryOptions = {
+  readonly clock: Clock
+  readonly random: Random
+  /** The first one included. */
+  readonly maxAttempts: number
   readonly signal?: AbortSignal
-  /** Tries in all, the first included. */
-  readonly maxAttempts?: number
-  readonly backoff?: Backoff
-  /**
-   * Which failures are worth another try; the default is right for reads and for writes that may be repeated safely.
-   */
-  readonly shouldRetry?: (error: unknown) => boolean
-  readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
 }
 
 /**
- * Calls `task` until it succeeds, fails for good, or the tries are used up; the server's Retry-After wins over the
- * backoff.
+ * Calls `task` until it succeeds, fails with an error that is not transient, or the attempts are used up; then throws
+ * its last error. The server's Retry-After takes precedence over the backoff.
  */
-export async function retryTransient<T>(task: () => Promise<T>, options: TransientRetryOptions = {}): Promise<T> {
-  const {
-    signal,
-    maxAttempts = 4,
-    backoff = exponentialBackoff(),
-    shouldRetry = isTransient,
-    sleep = abortableSleep,
-  } = options
-  for (let attempt = 0; ; attempt++) {
+export async function retryTransient<T>(task: () => Promise<T>, options: TransientRetryOptions): Promise<T> {
+  const { clock, random, maxAttempts, signal } = options
+  for (let failures = 1; ; failures++) {
     try {
       return await task()
     } catch (error) {
-      if (signal?.aborted || attempt + 1 >= maxAttempts || !shouldRetry(error)) throw error
-      await sleep(retryAfterMsOf(error) ?? backoff(attempt), signal)
+      if (signal?.aborted || failures >= maxAttempts || !isTransient(error)) throw error
+      await sleep(clock, retryAfterMsOf(error) ?? backoffMs(failures, requestBackoff, random.number()), signal)
     }
-  }
-}
-
-/** Sleeps; throws the signal's reason when aborted. */
-export async function abortableSleep(ms: number, signal?: AbortSignal): Promise<void> {
-  try {
-    await setTimeoutPromise(ms, undefined, signal === undefined ? {} : { signal })
-  } catch (error) {
-    signal?.throwIfAborted()
-    throw error
   }
 }

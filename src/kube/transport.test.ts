@@ -1,17 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
-import { staticCredentials, type Credentials } from './credentials.ts'
+import type { Credentials } from './credentials.ts'
 import {
   apiErrorFrom,
   isConflict,
-  isForbidden,
   isGone,
   isNotFound,
   isTooManyRequests,
   isUnknownOutcome,
   NoResponseError,
 } from './errors.ts'
-import { createKubeTransport, type CompletedRequest, type KubeTransport } from './transport.ts'
+import type { CompletedRequest, KubeTransport } from './transport.ts'
 
 const nodesPath = '/api/v1/nodes'
 
@@ -23,8 +22,7 @@ beforeEach(async () => {
   server = await startFakeApiServer([nodesPath])
   server.put(nodesPath, { metadata: { name: 'a' }, future: { field: 'kept' } })
   facts = []
-  transport = createKubeTransport({
-    credentials: staticCredentials({ server: server.url }),
+  transport = server.connect({
     version: '1.2.3',
     onRequest: (fact) => facts.push(fact),
   })
@@ -94,7 +92,6 @@ describe('a call', () => {
 
 describe('a refusal', () => {
   test.each([
-    { status: 403, reason: 'Forbidden', is: isForbidden },
     { status: 404, reason: 'NotFound', is: isNotFound },
     { status: 409, reason: 'Conflict', is: isConflict },
     { status: 410, reason: 'Expired', is: isGone },
@@ -187,7 +184,7 @@ describe('a 401', () => {
 
   test('makes the token be read again, and the request is repeated once', async () => {
     refuseOldToken()
-    const client = createKubeTransport({ credentials: rotatingCredentials(true), version: 'x' })
+    const client = server.connect({ credentials: rotatingCredentials(true) })
     await client.json('POST', nodesPath, { body: { metadata: { name: 'b' } } })
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer old', 'Bearer new'])
     client.close()
@@ -195,7 +192,7 @@ describe('a 401', () => {
 
   test('is final with fixed credentials', async () => {
     refuseOldToken()
-    const client = createKubeTransport({ credentials: rotatingCredentials(false), version: 'x' })
+    const client = server.connect({ credentials: rotatingCredentials(false) })
     expect(await errorOf(client.json('GET', nodesPath))).toMatchObject({ status: 401 })
     expect(server.requests).toHaveLength(1)
     client.close()
@@ -203,11 +200,7 @@ describe('a 401', () => {
 })
 
 test('the guard against our own loops spreads requests beyond the burst', async () => {
-  const client = createKubeTransport({
-    credentials: staticCredentials({ server: server.url }),
-    version: 'x',
-    rate: { perSecond: 50, burst: 5 },
-  })
+  const client = server.connect({ rate: { perSecond: 50, burst: 5 } })
   const started = performance.now()
   for (let i = 0; i < 10; i++) await client.json('GET', `${nodesPath}/a`)
   expect(performance.now() - started).toBeGreaterThan(80)

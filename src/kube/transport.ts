@@ -1,11 +1,11 @@
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { createSecureContext } from 'node:tls'
+import { sleep, type Clock } from '../schemas/clock.ts'
 import type { Credentials, Identity } from './credentials.ts'
 import { apiErrorFrom, isUnauthorized, NoResponseError, type ApiError } from './errors.ts'
-import { exchange, readText } from './exchange.ts'
+import { exchange, readText, type ExchangeLimits } from './exchange.ts'
 import { createTokenBucket } from './rate.ts'
-import { abortableSleep } from './retry.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>
@@ -52,7 +52,8 @@ export type KubeTransport = {
 export type KubeTransportOptions = {
   readonly credentials: Credentials
   readonly version: string
-  readonly onRequest?: (fact: CompletedRequest) => void
+  readonly clock: Clock
+  readonly onRequest?: (request: CompletedRequest) => void
   /** A guard against our own loops, far above what a node ever needs; `false` switches it off. */
   readonly rate?: { readonly perSecond: number; readonly burst: number } | false
 }
@@ -71,11 +72,16 @@ const idleSocketTimeoutMs = 60_000
  * long watches. Answers are asked for uncompressed: they are small, and the server would not compress them anyway.
  */
 export function createKubeTransport(options: KubeTransportOptions): KubeTransport {
-  const { credentials, version, onRequest, rate = { perSecond: 50, burst: 200 } } = options
+  const { credentials, version, clock, onRequest, rate = { perSecond: 50, burst: 200 } } = options
   const baseUrl = new URL(credentials.server)
   const bucket = rate === false ? undefined : createTokenBucket(rate.perSecond, rate.burst)
   let pools: ConnectionPools | undefined
 
+  const limitsOf = ({ signal, timeoutMs = defaultTimeoutMs }: KubeRequestOptions): ExchangeLimits => ({
+    clock,
+    signal,
+    timeoutMs,
+  })
   const poolsFor = (identity: Identity): ConnectionPools => {
     if (pools?.tlsRevision === identity.tlsRevision) return pools
     pools?.closeIdle()
@@ -90,14 +96,14 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
     isStream: boolean,
     forceRefresh: boolean,
   ): Promise<http.IncomingMessage> => {
-    const waitMs = bucket?.take(performance.now()) ?? 0
-    if (waitMs > 0) await abortableSleep(waitMs, call.signal)
+    const waitMs = bucket?.take(clock.monotonicMs()) ?? 0
+    if (waitMs > 0) await sleep(clock, waitMs, call.signal)
     call.signal?.throwIfAborted()
     const identity = await credentials.current({ forceRefresh })
     const pool = poolsFor(identity)
-    const startedAtMs = performance.now()
+    const startedAtMs = clock.monotonicMs()
     const reportCode = (code: number): void =>
-      onRequest?.({ verb: isStream ? 'WATCH' : method, path, code, durationMs: performance.now() - startedAtMs })
+      onRequest?.({ verb: isStream ? 'WATCH' : method, path, code, durationMs: clock.monotonicMs() - startedAtMs })
     try {
       const response = await exchange(
         pool.request,
@@ -109,14 +115,10 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
           agent: isStream ? pool.streams : pool.calls,
           headers: headersOf(call, identity, version),
         },
-        {
-          body: call.body === undefined ? undefined : JSON.stringify(call.body),
-          signal: call.signal,
-          timeoutMs: call.timeoutMs ?? defaultTimeoutMs,
-        },
+        { ...limitsOf(call), body: call.body === undefined ? undefined : JSON.stringify(call.body) },
       )
       reportCode(response.statusCode ?? 0)
-      if ((response.statusCode ?? 0) >= 300) throw await readApiError(response, call)
+      if ((response.statusCode ?? 0) >= 300) throw await readApiError(response, limitsOf(call))
       return response
     } catch (error) {
       if (error instanceof NoResponseError) reportCode(0)
@@ -143,7 +145,7 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
   return {
     async json<T>(method: Method, path: string, call: KubeRequestOptions = {}): Promise<T> {
       const response = await open(method, path, call, false)
-      const text = await readText(response, { signal: call.signal, timeoutMs: call.timeoutMs ?? defaultTimeoutMs })
+      const text = await readText(response, limitsOf(call))
       try {
         return JSON.parse(text) as T
       } catch (error) {
@@ -202,11 +204,8 @@ function headersOf(call: KubeRequestOptions, identity: Identity, version: string
   }
 }
 
-async function readApiError(response: http.IncomingMessage, call: KubeRequestOptions): Promise<ApiError> {
-  // A body that breaks off does not change what was answered.
-  const body = await readText(response, { signal: call.signal, timeoutMs: call.timeoutMs ?? defaultTimeoutMs }).catch(
-    () => '',
-  )
+async function readApiError(response: http.IncomingMessage, limits: ExchangeLimits): Promise<ApiError> {
+  const body = await readText(response, limits).catch(() => '') // a body that breaks off does not change what was answered
   return apiErrorFrom(response.statusCode ?? 0, response.headers['retry-after'], body)
 }
 

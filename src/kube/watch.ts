@@ -1,6 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
+import { startWatchdog, type Clock } from '../schemas/clock.ts'
 import type { KubeObject } from './objects.ts'
-import type { ByteStream, Query, KubeTransport } from './transport.ts'
+import type { Query, KubeTransport } from './transport.ts'
 
 export type WatchEvent<T extends KubeObject> =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
@@ -8,6 +9,7 @@ export type WatchEvent<T extends KubeObject> =
   | { readonly type: 'ERROR'; readonly object: unknown }
 
 export type WatchRequest = {
+  readonly clock: Clock
   readonly path: string
   readonly query?: Query | undefined
   readonly accept?: string | undefined
@@ -42,25 +44,22 @@ export async function* watchEvents<T extends KubeObject>(
     signal,
   })
   request.onOpen?.()
-  const watchdog = setTimeout(
-    () => stream.destroy(new SilentWatchError(`watch silent for ${idleTimeoutMs} ms`)),
-    idleTimeoutMs,
-  )
-  watchdog.unref() // an agent that ends must not wait for it
+  const onSilence = (): void => void stream.destroy(new SilentWatchError(`watch silent for ${idleTimeoutMs} ms`))
+  const watchdog = startWatchdog(request.clock, idleTimeoutMs, onSilence, { isBackground: true }) // an agent that ends must not wait for it
   try {
-    for await (const line of readLines(stream, () => watchdog.refresh())) yield JSON.parse(line) as WatchEvent<T>
+    for await (const line of readLines(stream, () => watchdog.reset())) yield JSON.parse(line) as WatchEvent<T>
   } catch (error) {
     signal.throwIfAborted()
     throw error
   } finally {
-    clearTimeout(watchdog)
+    watchdog.stop()
     stream.destroy()
   }
 }
 
 /** Non-empty lines of a byte stream; throws when it ends inside a line, because the rest of that event is then lost. */
 export async function* readLines(
-  stream: AsyncIterable<Uint8Array> | ByteStream,
+  stream: AsyncIterable<Uint8Array>,
   onBytes: () => void = () => {},
 ): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8') // a character may be split between two chunks

@@ -66,7 +66,7 @@ describe('a candidate', () => {
 
 describe('the next look', () => {
   const at = Date.parse('2026-11-20T14:00:00Z')
-  const pollContext = { timing: defaultTiming, random: () => 0.5, nowMs: 0, wallClockMs: at + 1_000 }
+  const pollContext = { timing: defaultTiming, random: 0.5, nowMs: 0, wallMs: at + 1_000 }
 
   test.each([
     [3, 2_000],
@@ -85,15 +85,15 @@ describe('the next look', () => {
 
   test('comes when the Lease can be taken if it seems to have been left alone, in a large fleet too', () => {
     const observation = observe(undefined, lease('other'), 0)
-    expect(
-      nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallClockMs: at + 11_000, nowMs: 4_000 }),
-    ).toBe(11_000)
+    expect(nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallMs: at + 11_000, nowMs: 4_000 })).toBe(
+      11_000,
+    )
   })
 
   test('a clock that is far ahead costs some looks more and no more', () => {
     const observation = observe(undefined, lease('other'), 0)
     expect(
-      nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallClockMs: at + 10 ** 9, nowMs: 14_900 }),
+      nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallMs: at + 10 ** 9, nowMs: 14_900 }),
     ).toBe(1_000)
   })
 })

@@ -25,7 +25,7 @@ export type ElectionTiming = {
   readonly pollMsPerCandidate: number
   readonly minPollIntervalMs: number
   readonly maxPollIntervalMs: number
-  /** A candidate that stands back takes a Lease only when nobody else has wanted it for so long. */
+  /** A candidate that has resigned takes a Lease only when nobody else has wanted it for so long. */
   readonly resignedDelayMs: number
 }
 
@@ -43,7 +43,7 @@ export const defaultTiming: ElectionTiming = {
 /** A record and since when this candidate has seen it like this. */
 export type Observation = { readonly key: string; readonly lease: Lease | undefined; readonly sinceMs: number }
 
-/** What a look adds: the same record keeps its time, another one starts anew. */
+/** What a look adds: the same record keeps its time, another one starts its time. */
 export function observe(previous: Observation | undefined, lease: Lease | undefined, nowMs: number): Observation {
   const key = lease === undefined ? '' : `${lease.metadata.uid} ${JSON.stringify(lease.spec ?? {})}`
   return { key, lease, sinceMs: previous?.key === key ? previous.sinceMs : nowMs }
@@ -57,7 +57,7 @@ export type Candidate = {
 }
 
 /**
- * Whether a candidate may take the Lease it observes. With patience it leaves the Lease to others for so much longer.
+ * Whether a candidate may take the Lease it observes. `resignedDelayMs`: it leaves the Lease to others for so much longer.
  */
 export function canAcquire(
   { lease, sinceMs }: Observation,
@@ -72,25 +72,26 @@ export function canAcquire(
 type PollContext = {
   readonly timing: ElectionTiming
   readonly candidates: number
-  readonly random: () => number
+  /** At least 0, below 1. */
+  readonly random: number
   readonly nowMs: number
   /**
    * Compared with the record's time as a hint for when to look, and for nothing else: a wrong clock costs requests or
    * time.
    */
-  readonly wallClockMs: number
+  readonly wallMs: number
 }
 
 /** When to look again. A record that seems to have been left alone is looked at as soon as it could be taken. */
 export function nextPollDelayMs(
   { lease, sinceMs }: Observation,
-  { timing, candidates, random, nowMs, wallClockMs }: PollContext,
+  { timing, candidates, random, nowMs, wallMs }: PollContext,
 ): number {
   const { minPollIntervalMs, maxPollIntervalMs, pollMsPerCandidate, renewIntervalMs, leaseDurationMs } = timing
   const regularDelayMs =
-    Math.min(maxPollIntervalMs, Math.max(minPollIntervalMs, candidates * pollMsPerCandidate)) * (0.5 + random())
+    Math.min(maxPollIntervalMs, Math.max(minPollIntervalMs, candidates * pollMsPerCandidate)) * (0.5 + random)
   const renewedAtMs = Date.parse(lease?.spec?.renewTime ?? '')
-  const seemsAbandoned = Number.isNaN(renewedAtMs) || wallClockMs - renewedAtMs > 2 * renewIntervalMs
+  const seemsAbandoned = Number.isNaN(renewedAtMs) || wallMs - renewedAtMs > 2 * renewIntervalMs
   const availableInMs = Math.max(minPollIntervalMs / 2, sinceMs + leaseDurationMs - nowMs)
   return seemsAbandoned ? Math.min(regularDelayMs, availableInMs) : regularDelayMs
 }

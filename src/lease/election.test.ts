@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
-import { staticCredentials } from '../kube/credentials.ts'
-import { createKubeTransport, type KubeTransport } from '../kube/transport.ts'
+import type { KubeTransport } from '../kube/transport.ts'
 import { censusLeaseName, startElection, type Election } from './election.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
@@ -44,16 +44,12 @@ afterEach(async () => {
 })
 
 function campaign(name: string): Agent {
-  const transport = createKubeTransport({
-    credentials: staticCredentials({ server: server.url }),
-    version: 'test',
-    rate: false,
-  })
+  const transport = server.connect({ rate: false })
   transports.push(transport)
   const stop = new AbortController()
   const terms: Agent['terms'] = []
   const election = startElection(
-    { transport, namespace: 'skyhook' },
+    { transport, namespace: 'skyhook', clock: systemClock },
     {
       identity: name,
       candidates: () => 3,
@@ -62,6 +58,7 @@ function campaign(name: string): Agent {
         const term = terms.at(-1)
         if (term !== undefined) term.lostReason = why
       },
+      random: systemRandom,
       signal: stop.signal,
       timing,
     },

@@ -3,7 +3,7 @@
  * whatever they do must bear that.
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
-import { abortableSleep } from '../kube/retry.ts'
+import { sleep, timeoutSignal, type Random } from '../schemas/clock.ts'
 import { messageOf } from '../schemas/json.ts'
 import {
   defaultTiming,
@@ -20,13 +20,13 @@ export const censusLeaseName = 'skyhookd-census'
 
 export type ElectionOptions = {
   /**
-   * Unique among the candidates and the same after a restart: the node's name. Who finds the Lease in its own name
-   * takes it at once.
+   * Unique among the candidates and the same after a restart: the node's name. A candidate that finds the Lease in its
+   * own name takes it at once.
    */
   readonly identity: string
   /** About how many agents there are. */
   readonly candidates: () => number
-  /** Begins a term; `term` is aborted at its end. Must not throw. */
+  /** Starts a term; `term` is aborted at its end. Must not throw. */
   readonly onElected: (term: AbortSignal) => void
   /** The term is over; `term` is aborted already. Not called before `onElected`. */
   readonly onLost: (why: string) => void
@@ -34,11 +34,8 @@ export type ElectionOptions = {
   readonly onError?: (error: unknown) => void
   /** Ends the candidacy; a leader gives the Lease back first, so that the next one takes it at its next look. */
   readonly signal: AbortSignal
-  readonly name?: string
   readonly timing?: Partial<ElectionTiming>
-  readonly random?: () => number
-  /** Monotonic. */
-  readonly nowMs?: () => number
+  readonly random: Random
 }
 
 export type Election = {
@@ -49,134 +46,89 @@ export type Election = {
   readonly ended: Promise<void>
 }
 
-/** Stands for election until the signal ends it. */
+/** Campaigns until the signal ends it. */
 export function startElection(leases: Leases, options: ElectionOptions): Election {
-  const { identity, signal, name = censusLeaseName, random = Math.random, nowMs = () => performance.now() } = options
+  const { identity, signal, random, candidates } = options
+  const { clock } = leases
   const timing = { ...defaultTiming, ...options.timing }
-  const { nowMs: wallClockMs = Date.now } = leases
-  const path = `${leasesPathOf(leases)}/${name}`
+  const { leaseDurationMs, renewDeadlineMs, renewIntervalMs, retryPeriodMs } = timing
+  const ownLease = { holder: identity, leaseDurationMs }
   let term: AbortController | undefined
   let observation: Observation | undefined
   let resignedUntilMs = -Infinity
 
-  /** Candidates read the server's cache: looking costs the store nothing, and taking fails on what was old. */
-  const readLease = async (from: 'cache' | 'store', requestSignal = signal): Promise<Lease | undefined> => {
-    try {
-      return await leases.transport.json<Lease>('GET', path, {
-        query: from === 'cache' ? { resourceVersion: 0 } : {},
-        signal: requestSignal,
-      })
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
-  }
-
-  /** Writes over exactly what was seen. undefined = somebody else was faster. */
-  const write = async (
-    found: Lease | undefined,
-    change: LeaseChange,
-    requestSignal: AbortSignal,
-    timeoutMs: number,
-  ): Promise<Lease | undefined> => {
-    const body = leaseBody(found, name, change, wallClockMs())
-    try {
-      const [method, target] =
-        found === undefined ? (['POST', leasesPathOf(leases)] as const) : (['PUT', path] as const)
-      return await leases.transport.json<Lease>(method, target, { body, signal: requestSignal, timeoutMs })
-    } catch (error) {
-      if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return undefined
-      throw error
-    }
-  }
-
   /** One look; the Lease if it could be taken, else how long to wait for the next look. */
   const tryAcquire = async (): Promise<{ readonly lease: Lease } | { readonly retryInMs: number }> => {
-    const found = await readLease('cache')
-    observation = observe(observation, found, nowMs())
-    const resignedDelayMs = nowMs() < resignedUntilMs ? timing.resignedDelayMs : 0
-    if (
-      !canAcquire(observation, { identity, nowMs: nowMs(), leaseDurationMs: timing.leaseDurationMs, resignedDelayMs })
-    ) {
-      return {
-        retryInMs: nextPollDelayMs(observation, {
-          timing,
-          candidates: options.candidates(),
-          random,
-          nowMs: nowMs(),
-          wallClockMs: wallClockMs(),
-        }),
-      }
+    const found = await readLease(leases, 'cache', signal)
+    const nowMs = clock.monotonicMs()
+    observation = observe(observation, found, nowMs)
+    const resignedDelayMs = nowMs < resignedUntilMs ? timing.resignedDelayMs : 0
+    if (!canAcquire(observation, { identity, nowMs, leaseDurationMs, resignedDelayMs })) {
+      const context = { timing, candidates: candidates(), random: random.number(), nowMs, wallMs: clock.wallMs() }
+      return { retryInMs: nextPollDelayMs(observation, context) }
     }
-    const { leaseDurationMs, renewDeadlineMs } = timing
-    const lease = await write(found, { holder: identity, isNewTerm: true, leaseDurationMs }, signal, renewDeadlineMs)
-    return lease === undefined ? { retryInMs: timing.retryPeriodMs * random() } : { lease }
+    const limits = { signal, timeoutMs: renewDeadlineMs }
+    const lease = await writeLease(leases, found, { ...ownLease, isNewTerm: true }, limits)
+    return lease === undefined ? { retryInMs: retryPeriodMs * random.number() } : { lease }
   }
 
   /** Leads until the Lease is lost, the term is ended from outside, or renewing failed for too long. */
   const lead = async (acquiredLease: Lease): Promise<string> => {
     const current = new AbortController()
     const endSignal = AbortSignal.any([signal, current.signal])
-    const { leaseDurationMs, renewDeadlineMs, renewIntervalMs, retryPeriodMs } = timing
     let lease = acquiredLease
-    let lastRenewedAtMs = nowMs()
+    let lastRenewedAtMs = clock.monotonicMs()
     let waitMs = renewIntervalMs
     term = current
     options.onElected(current.signal)
     for (;;) {
-      await abortableSleep(waitMs, endSignal).catch(() => {})
+      await sleep(clock, waitMs, endSignal).catch(() => {}) // the term ends: so does this loop
       if (endSignal.aborted) break
-      const requestedAtMs = nowMs()
+      const requestedAtMs = clock.monotonicMs()
       try {
-        const remainingMs = Math.max(retryPeriodMs / 2, lastRenewedAtMs + renewDeadlineMs - requestedAtMs)
-        const renewed = await write(
-          lease,
-          { holder: identity, isNewTerm: false, leaseDurationMs },
-          endSignal,
-          remainingMs,
-        )
-        const found = renewed ?? (await readLease('store'))
+        const timeoutMs = Math.max(retryPeriodMs / 2, lastRenewedAtMs + renewDeadlineMs - requestedAtMs)
+        const limits = { signal: endSignal, timeoutMs }
+        const renewed = await writeLease(leases, lease, { ...ownLease, isNewTerm: false }, limits)
+        const found = renewed ?? (await readLease(leases, 'store', signal))
         if (found?.spec?.holderIdentity !== identity)
           return `${found?.spec?.holderIdentity || 'nobody'} holds the Lease now`
         lease = found
         if (renewed !== undefined) lastRenewedAtMs = requestedAtMs
-        waitMs = renewed === undefined ? retryPeriodMs / 10 : renewIntervalMs // a person wrote into it: still ours, go over what was written
+        waitMs = renewed === undefined ? retryPeriodMs / 10 : renewIntervalMs // a person wrote into it: still ours, write over that
       } catch (error) {
         if (endSignal.aborted) break
         options.onError?.(error)
         waitMs = retryPeriodMs
-        if (nowMs() + waitMs - lastRenewedAtMs > renewDeadlineMs) return 'the Lease could not be renewed in time'
+        if (clock.monotonicMs() + waitMs - lastRenewedAtMs > renewDeadlineMs)
+          return 'the Lease could not be renewed in time'
       }
     }
-    current.abort(endSignal.reason) // who works under the term stops before the next one can begin
+    current.abort(endSignal.reason) // work under this term stops before the next one can start
     await releaseLease(lease)
     return messageOf(endSignal.reason)
   }
 
-  /** Tried for a moment only: who cannot give the Lease back leaves it to the lease duration. */
+  /** Tried for a moment only: a Lease that cannot be given back expires. */
   const releaseLease = async (lease: Lease): Promise<void> => {
-    const requestSignal = AbortSignal.timeout(timing.retryPeriodMs)
-    const releaseChange = { holder: '', isNewTerm: false, leaseDurationMs: 1000 }
+    const limits = { signal: timeoutSignal(clock, retryPeriodMs), timeoutMs: retryPeriodMs }
+    const change = { holder: '', isNewTerm: false, leaseDurationMs: 1000 }
     try {
-      if ((await write(lease, releaseChange, requestSignal, timing.retryPeriodMs)) !== undefined) return
-      const found = await readLease('store', requestSignal) // the renewal that the end of the term cut off may have come through
-      if (found?.spec?.holderIdentity === identity)
-        await write(found, releaseChange, requestSignal, timing.retryPeriodMs)
+      if ((await writeLease(leases, lease, change, limits)) !== undefined) return
+      const found = await readLease(leases, 'store', limits.signal) // the renewal that the end of the term cut off may have come through
+      if (found?.spec?.holderIdentity === identity) await writeLease(leases, found, change, limits)
     } catch (error) {
       options.onError?.(error)
     }
   }
 
   const run = async (): Promise<void> => {
-    await abortableSleep(
-      Math.min(timing.minPollIntervalMs, options.candidates() * timing.pollMsPerCandidate) * random(),
-      signal,
-    ).catch(() => {})
+    const spreadMs = Math.min(timing.minPollIntervalMs, candidates() * timing.pollMsPerCandidate)
+    await sleep(clock, spreadMs * random.number(), signal).catch(() => {}) // aborted: nothing starts
     while (!signal.aborted) {
       try {
         const result = await tryAcquire()
         if ('retryInMs' in result) {
-          await abortableSleep(result.retryInMs, signal)
+          await sleep(clock, result.retryInMs, signal)
           continue
         }
         const why = await lead(result.lease)
@@ -187,7 +139,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
       } catch (error) {
         if (signal.aborted) break
         options.onError?.(error)
-        await abortableSleep(timing.retryPeriodMs * (0.5 + random()), signal).catch(() => {})
+        await sleep(clock, retryPeriodMs * (0.5 + random.number()), signal).catch(() => {}) // aborted: the loop ends
       }
     }
   }
@@ -195,7 +147,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
   return {
     isLeader: () => term !== undefined && !term.signal.aborted,
     resign(ms, why) {
-      resignedUntilMs = nowMs() + ms
+      resignedUntilMs = clock.monotonicMs() + ms
       term?.abort(new Error(why))
     },
     ended: run(),
@@ -204,13 +156,42 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
 
 type LeaseChange = { readonly holder: string; readonly isNewTerm: boolean; readonly leaseDurationMs: number }
 
+/** Candidates read the server's cache: that costs the store nothing, and taking a Lease that was old there fails. */
+async function readLease(leases: Leases, from: 'cache' | 'store', signal: AbortSignal): Promise<Lease | undefined> {
+  const query = from === 'cache' ? { resourceVersion: 0 } : {}
+  try {
+    return await leases.transport.json<Lease>('GET', `${leasesPathOf(leases)}/${censusLeaseName}`, { query, signal })
+  } catch (error) {
+    if (isNotFound(error)) return undefined
+    throw error
+  }
+}
+
+/** Writes over exactly what was read. undefined = somebody else was faster. */
+async function writeLease(
+  leases: Leases,
+  found: Lease | undefined,
+  change: LeaseChange,
+  limits: { readonly signal: AbortSignal; readonly timeoutMs: number },
+): Promise<Lease | undefined> {
+  const collection = leasesPathOf(leases)
+  const body = leaseBody(found, change, leases.clock.wallMs())
+  try {
+    return found === undefined
+      ? await leases.transport.json<Lease>('POST', collection, { body, ...limits })
+      : await leases.transport.json<Lease>('PUT', `${collection}/${censusLeaseName}`, { body, ...limits })
+  } catch (error) {
+    if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return undefined
+    throw error
+  }
+}
+
 function leaseBody(
   found: Lease | undefined,
-  name: string,
   { holder, isNewTerm, leaseDurationMs }: LeaseChange,
-  wallClockMs: number,
+  wallMs: number,
 ): object {
-  const renewedAt = microTime(wallClockMs)
+  const renewedAt = microTime(wallMs)
   const spec: Record<string, unknown> = { ...found?.spec, holderIdentity: holder, renewTime: renewedAt }
   spec['leaseDurationSeconds'] = Math.ceil(leaseDurationMs / 1000)
   if (isNewTerm) {
@@ -218,5 +199,6 @@ function leaseBody(
     spec['acquireTime'] = renewedAt
     spec['leaseTransitions'] = typeof transitions === 'number' ? transitions + 1 : 0
   }
-  return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: found?.metadata ?? { name }, spec }
+  const metadata = found?.metadata ?? { name: censusLeaseName }
+  return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createVirtualClock } from '../../test/support/virtual-clock.ts'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
-import { staticCredentials } from '../kube/credentials.ts'
-import { createKubeTransport, type KubeTransport } from '../kube/transport.ts'
+import type { KubeTransport } from '../kube/transport.ts'
 import { countedScope, fleetOf, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
 import { ledgerName, skyhookScope } from './names.ts'
 import { effectiveLimit } from './rule.ts'
@@ -99,12 +99,8 @@ describe('writing a ledger', () => {
   let leases: Leases
   beforeEach(async () => {
     server = await startFakeApiServer([leasesPath])
-    transport = createKubeTransport({
-      credentials: staticCredentials({ server: server.url }),
-      version: 'test',
-      rate: false,
-    })
-    leases = { transport, namespace: 'skyhook', nowMs: () => Date.UTC(2026, 10, 20, 14) }
+    transport = server.connect({ rate: false })
+    leases = { transport, namespace: 'skyhook', clock: createVirtualClock(Date.UTC(2026, 10, 20, 14)) }
   })
   afterEach(async () => {
     transport.close()

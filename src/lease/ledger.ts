@@ -131,8 +131,7 @@ export async function writeLedger(
   signal?: AbortSignal,
 ): Promise<LedgerWriteOutcome> {
   const { skyhook, found } = target
-  const { nowMs = Date.now } = leases
-  const body = ledgerLease(skyhook, found, ledger, nowMs())
+  const body = ledgerLease(skyhook, found, ledger, leases.clock.wallMs())
   try {
     const path = found === undefined ? leasesPathOf(leases) : `${leasesPathOf(leases)}/${found.metadata.name}`
     const lease = await leases.transport.json<Lease>(found === undefined ? 'POST' : 'PUT', path, { body, signal })

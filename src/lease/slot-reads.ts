@@ -5,11 +5,12 @@
 import { isNotFound } from '../kube/errors.ts'
 import { listAll } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
+import type { Clock } from '../schemas/clock.ts'
 import { labelKeys, scopeSelector, type Scope } from './names.ts'
 import { countsTowards, isHeldBy, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
 
 /** The Leases of the agent's namespace. */
-export type Leases = { readonly transport: KubeTransport; readonly namespace: string; readonly nowMs?: () => number }
+export type Leases = { readonly transport: KubeTransport; readonly namespace: string; readonly clock: Clock }
 
 export type ScopeListing = {
   readonly slots: readonly Slot[]
@@ -18,7 +19,7 @@ export type ScopeListing = {
 }
 
 /** Path of the Leases. */
-export const leasesPathOf = ({ namespace }: Leases): string =>
+export const leasesPathOf = ({ namespace }: Pick<Leases, 'namespace'>): string =>
   `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
 
 /** All slots that count in the scope, and the Skyhook's ledger, in one consistent LIST. */

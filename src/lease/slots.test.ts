@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createVirtualClock } from '../../test/support/virtual-clock.ts'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
-import { staticCredentials } from '../kube/credentials.ts'
-import { createKubeTransport, type KubeTransport } from '../kube/transport.ts'
+import type { KubeTransport } from '../kube/transport.ts'
 import { indexedName, labelKeys, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
 import type { Limit } from './rule.ts'
 import { listOwnSlots, listScope, type Leases } from './slot-reads.ts'
@@ -20,12 +20,8 @@ let leases: Leases
 
 beforeEach(async () => {
   server = await startFakeApiServer([leasesPath])
-  transport = createKubeTransport({
-    credentials: staticCredentials({ server: server.url }),
-    version: 'test',
-    rate: false,
-  })
-  leases = { transport, namespace: 'skyhook', nowMs: () => Date.UTC(2026, 10, 20, 13, 0, 0, 123) }
+  transport = server.connect({ rate: false })
+  leases = { transport, namespace: 'skyhook', clock: createVirtualClock(Date.UTC(2026, 10, 20, 13, 0, 0, 123)) }
 })
 
 afterEach(async () => {

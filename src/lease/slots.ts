@@ -65,8 +65,6 @@ export type ReleaseOutcome =
  */
 const maxConflicts = 5
 
-const nowOf = ({ nowMs = Date.now }: Leases): number => nowMs()
-
 /**
  * Asks for one slot of the scope. Safe to repeat: a slot that is already ours is returned as it is. The Node's uid must
  * be the one of now, or garbage collection takes the slot away again.
@@ -167,7 +165,7 @@ export async function renew(
   let current = slot
   for (let attempt = 0; ; attempt++) {
     try {
-      const body = renewedLease(current, node, progress, nowOf(leases))
+      const body = renewedLease(current, node, progress, leases.clock.wallMs())
       const lease = await leases.transport.json<Lease>('PUT', `${leasesPathOf(leases)}/${slot.name}`, { body, signal })
       return { outcome: 'held', slot: readSlot(lease) ?? current }
     } catch (error) {
@@ -218,7 +216,7 @@ async function create(
   target: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
   signal: AbortSignal | undefined,
 ): Promise<AcquireOutcome> {
-  const body = newLease(scope, target, node, progress, nowOf(leases))
+  const body = newLease(scope, target, node, progress, leases.clock.wallMs())
   let failure: unknown
   try {
     const slot = readSlot(await leases.transport.json<Lease>('POST', leasesPathOf(leases), { body, signal }))

@@ -67,3 +67,22 @@ export function timeoutSignal(clock: Clock, delayMs: number): AbortSignal {
   clock.startTimer(delayMs, expire, { isBackground: true })
   return controller.signal
 }
+
+/** Calls back once, as soon as nobody has reset it for `silenceMs`. */
+export type Watchdog = { reset(): void; stop(): void }
+
+export function startWatchdog(
+  clock: Clock,
+  silenceMs: number,
+  onSilence: () => void,
+  options?: TimerOptions,
+): Watchdog {
+  let cancel = clock.startTimer(silenceMs, onSilence, options)
+  return {
+    reset() {
+      cancel()
+      cancel = clock.startTimer(silenceMs, onSilence, options)
+    },
+    stop: () => cancel(),
+  }
+}

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { staticCredentials, type Credentials } from '../../src/kube/credentials.ts'
 import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
 import { createAuthority } from './pki.ts'
@@ -106,7 +107,7 @@ export async function startApiServer(options: { readonly controllerManager?: boo
     cert: await readFile(admin.certFile, 'utf8'),
     key: await readFile(admin.keyFile, 'utf8'),
   })
-  const transport = createKubeTransport({ credentials, version: 'test', rate: false })
+  const transport = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
   const startServer = async (): Promise<ChildProcess> => {
     const child = launch('kube-apiserver', {
       'etcd-servers': etcd,
@@ -126,7 +127,7 @@ export async function startApiServer(options: { readonly controllerManager?: boo
       'allow-privileged': true,
       profiling: false,
     })
-    const probe = createKubeTransport({ credentials, version: 'test', rate: false })
+    const probe = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
     await ready('kube-apiserver', child, async () => await probe.json('GET', '/readyz', {}).catch(onlyIfOk))
     probe.close()
     return child

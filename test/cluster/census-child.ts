@@ -2,7 +2,7 @@
  * The census as the agent would start it, but with the credentials of a test: `{server, ca, token}` in the environment.
  */
 import { staticCredentials } from '../../src/kube/credentials.ts'
-import { runCensus } from '../../src/census/main.ts'
+import { runCensusProcess } from '../../src/daemon/census/process.ts'
 
 const { server, ca, token } = JSON.parse(process.env['CENSUS_CREDENTIALS'] ?? '{}') as {
   server: string
@@ -11,8 +11,8 @@ const { server, ca, token } = JSON.parse(process.env['CENSUS_CREDENTIALS'] ?? '{
 }
 const credentials = staticCredentials({ server, token, ...(ca !== undefined && { ca }) })
 
-runCensus({ stdin: process.stdin, stdout: process.stdout, credentials }).then(
-  (code) => process.exit(code),
+runCensusProcess(process, credentials).then(
+  () => process.exit(0),
   (error: unknown) => {
     process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
     process.exit(70)

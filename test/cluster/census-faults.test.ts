@@ -133,7 +133,7 @@ test('the census retries a refused status at growing intervals until the API ser
   await publish('n2', 'in_progress')
   await sleep(4_000)
   expect(await status()).toMatchObject({ completeNodes: '3/3' })
-  const refusals = census.lines.filter((line) => line.kind === 'log' && line.message === 'census: could not be written')
+  const refusals = census.lines.filter((line) => line.kind === 'log' && line.message === 'census: write failed')
   expect(refusals.length).toBeGreaterThan(1)
   expect(refusals.length).toBeLessThan(8)
   proxy.inject(undefined)

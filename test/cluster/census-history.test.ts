@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { conditionOf, type SkyhookStatus } from '../../src/census/skyhook-status.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { startReflector } from '../../src/kube/reflector.ts'
@@ -38,6 +39,8 @@ async function record(signal: AbortSignal): Promise<ObservedNode[]> {
   const seen: ObservedNode[] = []
   const follow = (kind: ObservedNode['kind'], path: string) =>
     startReflector<Skyhook & KubeObject>(cluster.admin, {
+      clock: systemClock,
+      random: systemRandom,
       path,
       onChange({ changes }) {
         for (const { type, key, object } of changes) {

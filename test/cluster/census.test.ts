@@ -3,6 +3,7 @@
  * force.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { conditionOf } from '../../src/census/skyhook-status.ts'
 import { countedScope, readLedger, type Ledger } from '../../src/lease/ledger.ts'
 import { ledgerName, skyhookScope } from '../../src/lease/names.ts'
@@ -194,7 +195,10 @@ describe('the ledger', () => {
     })
     const skyhook = await apply(spec)
     const limitOf = async (nodeSelectors = spec.nodeSelectors) => {
-      const { ledgers } = await listScope({ transport: cluster.admin, namespace }, skyhookScope(skyhook.metadata))
+      const { ledgers } = await listScope(
+        { transport: cluster.admin, namespace, clock: systemClock },
+        skyhookScope(skyhook.metadata),
+      )
       return effectiveLimit(
         { percent: 34 },
         undefined,

@@ -1,4 +1,5 @@
 /** One candidate as a process of its own: says `elected` and `lost` with the time, ends in good order on SIGTERM. */
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { staticCredentials } from '../../src/kube/credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import { startElection } from '../../src/lease/election.ts'
@@ -11,16 +12,21 @@ const { identity, candidates, ...credentials } = JSON.parse(process.env['CANDIDA
   cert: string
   key: string
 }
-const transport = createKubeTransport({ credentials: staticCredentials(credentials), version: 'test' })
+const transport = createKubeTransport({
+  credentials: staticCredentials(credentials),
+  version: 'test',
+  clock: systemClock,
+})
 const stopping = new AbortController()
 process.once('SIGTERM', () => stopping.abort(new Error('SIGTERM')))
 const emit = (what: string, why = ''): void =>
   void process.stdout.write(`${JSON.stringify({ what, why, atMs: Date.now() })}\n`)
 
 const election = startElection(
-  { transport, namespace: 'default' },
+  { transport, namespace: 'default', clock: systemClock },
   {
     identity,
+    random: systemRandom,
     candidates: () => candidates,
     onElected: () => emit('elected'),
     onLost: (why) => emit('lost', why),

@@ -1,6 +1,7 @@
 /** Slots on a real API server: what its Leases really do, and many nodes racing for few slots. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../src/lease/names.ts'
 import { listOwnSlots, listScope, type Leases } from '../../src/lease/slot-reads.ts'
@@ -24,7 +25,7 @@ let leases: Leases
 
 beforeAll(async () => {
   cluster = await startApiServer({ controllerManager: true })
-  leases = { transport: cluster.admin, namespace: 'default' }
+  leases = { transport: cluster.admin, namespace: 'default', clock: systemClock }
 })
 afterAll(async () => await cluster?.stop())
 

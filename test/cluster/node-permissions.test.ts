@@ -1,5 +1,6 @@
 /** What an agent's token may change on Nodes, on a real API server with the chart's roles and policies. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { staticCredentials } from '../../src/kube/credentials.ts'
 import { patchNode } from '../../src/kube/node-writer.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
@@ -208,7 +209,7 @@ test("the policies allow the agents' own patch of annotations, label, cordon, ta
     ca: ca ?? '',
     token: agents.tokens['node-b'],
   })
-  const transport = createKubeTransport({ credentials, version: 'test', rate: false })
+  const transport = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
   try {
     const node = await transport.json<KubeObject & { spec: { taints: Taint[] } }>('GET', `${nodes}/node-b`)
     const spec = await patchNode(transport, 'node-b', {

@@ -1,5 +1,6 @@
 /** The reflector against a real API server that is killed, restarted, compacted, and cut off. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { staticCredentials, type Credentials } from '../../src/kube/credentials.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import {
@@ -55,6 +56,7 @@ beforeEach(async () => {
   transport = createKubeTransport({
     credentials: staticCredentials({ server: `https://127.0.0.1:${gate.port}`, ca, cert, key }),
     version: 'test',
+    clock: systemClock,
   })
   abort = new AbortController()
   reflectors = []
@@ -93,12 +95,14 @@ const names = (reflector: Reflector<KubeObject>): string[] => [...reflector.stor
 
 function reflect(options: Partial<ReflectorOptions<KubeObject>> = {}): Reflector<KubeObject> {
   const reflector = startReflector<KubeObject>(transport, {
+    clock: systemClock,
+    random: systemRandom,
     path: widgetsPath,
     onChange: (update) => updates.push(update),
     onFact: (fact) => facts.push(fact),
     signal: abort.signal,
     ...options,
-    timing: { backoff: () => 100, ...options.timing },
+    timing: { backoff: { initialMs: 100, maxMs: 100 }, ...options.timing },
   })
   reflectors.push(reflector)
   return reflector
@@ -248,12 +252,14 @@ test('a reflector without the right to list reports unknown with the message of 
   const token = (await cluster.kubectl('create', 'token', 'watcher')).trim()
   const { ca } = await cluster.credentials.current()
   const credentials: Credentials = staticCredentials({ server: cluster.url, ca: ca ?? '', token })
-  const client = createKubeTransport({ credentials, version: 'test' })
+  const client = createKubeTransport({ credentials, version: 'test', clock: systemClock })
   const reflector = startReflector<KubeObject>(client, {
+    clock: systemClock,
+    random: systemRandom,
     path: widgetsPath,
     onChange: (update) => updates.push(update),
     signal: abort.signal,
-    timing: { backoff: () => 100 },
+    timing: { backoff: { initialMs: 100, maxMs: 100 } },
   })
   reflectors.push(reflector)
   await eventually(() =>

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { serviceAccountFiles } from '../../src/daemon/platform/service-account.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { inClusterCredentials } from '../../src/kube/credentials.ts'
 import { createKubeTransport, type CompletedRequest, type KubeTransport } from '../../src/kube/transport.ts'
 import { createAuthority } from './pki.ts'
@@ -58,8 +60,9 @@ async function start(token: string): Promise<void> {
   }
   facts = []
   transport = createKubeTransport({
-    credentials: inClusterCredentials({ env, dir }),
+    credentials: inClusterCredentials({ env, files: serviceAccountFiles(dir), clock: systemClock }),
     version: 'test',
+    clock: systemClock,
     onRequest: (fact) => facts.push(fact),
   })
 }

@@ -1,5 +1,6 @@
 /** Which Leases an agent's token may write, on a real API server with the chart's roles and policies. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { staticCredentials } from '../../src/kube/credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import {
@@ -213,8 +214,8 @@ describe("the agents' own requests", () => {
       ca: ca ?? '',
       token: agents.tokens['node-a'],
     })
-    const transport = createKubeTransport({ credentials, version: 'test', rate: false })
-    const port = { transport, namespace }
+    const transport = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
+    const port = { transport, namespace, clock: systemClock }
     const node = { name: 'node-a', uid: agents.uids['node-a'], bootId: 'boot' }
     const progress = { phase: 'working', generation: 1, packages: ['tuning:1.0.0'] } as const
     const request: SlotRequest = { scope, node, progress, admissionFrom: () => ({ limit: 1 }) }

@@ -1,6 +1,7 @@
 /** The API server of a sandbox as its administrator sees it, or as the bearer of a token. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { staticCredentials } from '../../src/kube/credentials.ts'
 import { isNotFound } from '../../src/kube/errors.ts'
 import { createKubeTransport, type Method, type KubeTransport } from '../../src/kube/transport.ts'
@@ -30,12 +31,17 @@ export function adminTransport(kubeconfig: string): KubeTransport {
     cert: decoded(user['client-certificate-data']),
     key: decoded(user['client-key-data']),
   })
-  return createKubeTransport({ credentials, version: 'e2e', rate: false })
+  return createKubeTransport({ credentials, version: 'e2e', clock: systemClock, rate: false })
 }
 
 export function tokenTransport(kubeconfig: string, token: string): KubeTransport {
   const { server, ca } = read(kubeconfig)
-  return createKubeTransport({ credentials: staticCredentials({ server, ca, token }), version: 'e2e', rate: false })
+  return createKubeTransport({
+    credentials: staticCredentials({ server, ca, token }),
+    version: 'e2e',
+    clock: systemClock,
+    rate: false,
+  })
 }
 
 /** Merge patch; the new object. */

@@ -1,7 +1,7 @@
 /** A budget by percent over six nodes, some of which come, go and change their labels on the way. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { abortableSleep } from '../../src/kube/retry.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { KubeTransport } from '../../src/kube/transport.ts'
 import { readSlot, type Lease } from '../../src/lease/slot.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
@@ -104,6 +104,6 @@ async function eventuallyClean(api: KubeTransport): Promise<{ cordoned: string[]
       slots: leases.items.flatMap((lease) => readSlot(lease)?.name ?? []),
     }
     if (Object.values(left).every((found) => found.length === 0) || Date.now() > deadlineMs) return left
-    await abortableSleep(250)
+    await sleep(250)
   }
 }

@@ -1,11 +1,14 @@
 /**
  * An API server in this process, for tests of what clients do when a real one misbehaves: plain HTTP on a loopback
  * port, the real one's rules for resourceVersions, uids, selectors, pages and watches, and faults on demand. What the
- * real server does is tested on a real server (`*.test.ts` in this folder); this one only has to be awkward.
+ * real server does is tested on a real one (test/cluster); this one only has to be awkward.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { randomUUID } from 'node:crypto'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
+import { staticCredentials } from '../../src/kube/credentials.ts'
+import { createKubeTransport, type KubeTransport, type KubeTransportOptions } from '../../src/kube/transport.ts'
 
 export type FakeObject = {
   metadata: Record<string, unknown> & { name: string; uid: string; resourceVersion: string }
@@ -44,6 +47,8 @@ export type RecordedRequest = {
 
 export type FakeApiServer = {
   readonly url: string
+  /** A client of this server, on the machine's clock; the caller closes it. */
+  connect(options?: Partial<KubeTransportOptions>): KubeTransport
   readonly requests: RecordedRequest[]
   /** Serves one more collection, for example `/api/v1/nodes`; others answer 404. */
   serve(collection: string): void
@@ -290,6 +295,13 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     get url() {
       return `http://127.0.0.1:${port}`
     },
+    connect: (options) =>
+      createKubeTransport({
+        credentials: staticCredentials({ server: `http://127.0.0.1:${port}` }),
+        version: 'test',
+        clock: systemClock,
+        ...options,
+      }),
     requests,
     serve: (collection) => void served.add(collection),
     unserve: (collection) => void served.delete(collection),

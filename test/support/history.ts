@@ -2,6 +2,7 @@
  * The history oracle: every version of Nodes, slots, Skyhooks, pods and Events, recorded by watches, and what can be
  * said of all of them. Polling would miss the very states that must never be.
  */
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { listAll } from '../../src/kube/list.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import type { KubeTransport } from '../../src/kube/transport.ts'
@@ -83,6 +84,7 @@ export async function record(api: KubeTransport): Promise<History> {
     const opened = Promise.withResolvers<void>()
     const watching = async (): Promise<void> => {
       const limits = {
+        clock: systemClock,
         timeoutSeconds: watchTimeoutSeconds,
         idleTimeoutMs: watchTimeoutSeconds * 1000,
         signal: stopping.signal,

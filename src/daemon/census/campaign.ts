@@ -49,6 +49,7 @@ export function createCensusCampaign(options: {
     async run() {
       election = startElection(leases, {
         identity: nodeName,
+        random: platform.random,
         candidates: () => Math.max(settings.estimatedNodeCount, 1),
         onElected(term) {
           log.info({}, 'elected for the census')

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
-import { staticCredentials } from '../../kube/credentials.ts'
-import { createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
-import { systemClock } from '../platform/system-clock.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { systemClock, systemRandom } from '../platform/system-clock.ts'
 import { followNode, type NodeSource } from '../state/node.ts'
 import { publish } from './publish.ts'
 import { emptyPatch } from '../../stages/model/node-patch.ts'
@@ -16,11 +15,12 @@ let source: NodeSource
 
 beforeEach(async () => {
   server = await startFakeApiServer()
-  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
+  transport = server.connect()
   shutdown = new AbortController()
   server.put(nodes, { metadata: { name: 'n' }, spec: {} })
   source = followNode(transport, 'n', {
     clock: systemClock,
+    random: systemRandom,
     wake: () => undefined,
     onFact: () => undefined,
     signal: shutdown.signal,

@@ -1,7 +1,6 @@
 import { type BusConnection, createBusConnection } from '../../host/dbus/reconnecting.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { claimSingleAgent, type SingleAgentClaim } from '../../host/single-agent.ts'
-import { inClusterCredentials } from '../../kube/credentials.ts'
 import { type CompletedRequest, createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
 import { type ImageStore, openImageStore } from '../../packages/store/image-store.ts'
 import { unpackInChild } from '../../packages/store/unpack-child.ts'
@@ -13,6 +12,7 @@ import { createLog, type Log } from '../telemetry/log.ts'
 import { withFailpoints } from './api-failpoints.ts'
 import { type CensusProcess, startCensusProcess } from './census-process.ts'
 import { disableTurboFan, startHeapTrim } from './heap-trim.ts'
+import { podCredentials } from './service-account.ts'
 import { systemClock, systemRandom } from './system-clock.ts'
 
 /**
@@ -62,7 +62,7 @@ export function systemPlatform(settings: Settings): Platform {
     root,
     connectBus: () => createBusConnection({ clock: systemClock, random: systemRandom, socketPath: settings.busSocket }),
     connectApi: (onRequest) =>
-      withFailpoints(createKubeTransport({ credentials: inClusterCredentials(), version, onRequest })),
+      withFailpoints(createKubeTransport({ credentials: podCredentials(), version, clock: systemClock, onRequest })),
     openImageStore: (folder) =>
       openImageStore(folder, {
         clock: systemClock,

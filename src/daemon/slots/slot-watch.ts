@@ -62,6 +62,8 @@ export function createSlotWatch(options: {
       })
     }
     const reflector = startReflector<Lease>(leases.transport, {
+      clock,
+      random,
       path: leasesPathOf(leases),
       query: { labelSelector: scopeSelector(scope) },
       onChange: checkFreeSlots,

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startFakeApiServer, type FakeApiServer } from '../../../test/support/fake-api-server.ts'
-import { staticCredentials } from '../../kube/credentials.ts'
-import { createKubeTransport, type KubeTransport } from '../../kube/transport.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
-import { systemClock } from '../platform/system-clock.ts'
+import { systemClock, systemRandom } from '../platform/system-clock.ts'
 import { followNode, type NodeSource } from './node.ts'
 
 const taint: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
@@ -17,7 +16,7 @@ let source: NodeSource
 
 beforeEach(async () => {
   server = await startFakeApiServer()
-  transport = createKubeTransport({ credentials: staticCredentials({ server: server.url }), version: 'test' })
+  transport = server.connect()
   shutdown = new AbortController()
 })
 
@@ -35,6 +34,7 @@ function putNode(unschedulable: boolean, taints: readonly Taint[]): void {
 async function settledBeforeAndAfter(then: () => void): Promise<boolean[]> {
   source = followNode(transport, 'n', {
     clock: systemClock,
+    random: systemRandom,
     wake: () => undefined,
     onFact: () => undefined,
     signal: shutdown.signal,
@@ -63,6 +63,7 @@ test('where no controller sets the taint, the wait ends by itself', async () => 
   putNode(true, [])
   source = followNode(transport, 'n', {
     clock: systemClock,
+    random: systemRandom,
     wake: () => undefined,
     onFact: () => undefined,
     signal: shutdown.signal,

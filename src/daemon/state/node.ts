@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import { type Reflector, type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
-import type { Clock } from '../../schemas/clock.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 
 type NodeObject = KubernetesNode & KubeObject
@@ -28,15 +28,18 @@ export function followNode(
   name: string,
   options: {
     readonly clock: Clock
+    readonly random: Random
     readonly wake: () => void
     readonly onFact: (fact: ReflectorFact) => void
     readonly signal: AbortSignal
   },
 ): NodeSource {
-  const { clock, signal } = options
+  const { clock, random, signal } = options
   let current: KubernetesNode | undefined
   let waiters: (() => void)[] = []
   const reflector: Reflector<NodeObject> = startReflector<NodeObject>(transport, {
+    clock,
+    random,
     path: '/api/v1/nodes',
     query: { fieldSelector: `metadata.name=${name}` },
     transform: stripNode,

@@ -2,6 +2,7 @@ import { listAll } from '../../kube/list.ts'
 import type { KubeObject } from '../../kube/objects.ts'
 import { startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Pod, PodWatch } from '../../stages/model/pods.ts'
 import { type Known, known, unknown, type WatchedPods } from '../../stages/model/snapshot.ts'
 
@@ -18,13 +19,15 @@ export type PodSource = {
 
 export function createPodSource(options: {
   readonly transport: KubeTransport
+  readonly clock: Clock
+  readonly random: Random
   readonly nodeName: string
   /** Hears the uids of every LIST and change; none while nobody follows. */
   readonly onUids: (uids: ReadonlySet<string>) => void
   readonly wake: () => void
   readonly signal: AbortSignal
 }): PodSource {
-  const { transport, nodeName, onUids, wake, signal } = options
+  const { transport, clock, random, nodeName, onUids, wake, signal } = options
   const query = { fieldSelector: `spec.nodeName=${nodeName}` }
   let current: Known<WatchedPods> = unknown('the pods of this node are not followed')
   let currentWatch: PodWatch = 'no'
@@ -37,6 +40,8 @@ export function createPodSource(options: {
 
   function start(since: 'any' | 'cordoned', watchSignal: AbortSignal): void {
     const reflector = startReflector<PodObject>(transport, {
+      clock,
+      random,
       path: '/api/v1/pods',
       query,
       transform: stripPod,

@@ -1,9 +1,10 @@
 import type { KubeObject } from '../../kube/objects.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import { type Reflector, type ReflectorFact, type ReflectorState, startReflector } from '../../kube/reflector.ts'
+import { requestBackoff } from '../../kube/retry.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import { skyhooksPath } from '../../schemas/api.ts'
-import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
+import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
@@ -16,8 +17,6 @@ export type SkyhookSource = {
 }
 
 type SkyhookObject = Pick<Skyhook, 'metadata' | 'spec'>
-
-const readBackoff: Backoff = { initialMs: 800, maxMs: 30_000, jitter: 0.5 }
 
 /**
  * Follows all Skyhooks by their metadata alone, and reads an object when its generation or annotations change: the
@@ -43,6 +42,8 @@ export function followSkyhooks(
   let current: Known<readonly SkyhookView[]> = unknown('the Skyhooks have not been listed yet')
 
   const reflector: Reflector<KubeObject> = startReflector<KubeObject>(transport, {
+    clock,
+    random,
     path: skyhooksPath,
     metadataOnly: true,
     onChange: ({ changes }) => {
@@ -82,7 +83,7 @@ export function followSkyhooks(
       } catch (error) {
         if (signal.aborted || isNotFound(error)) return // the watch will say that it is gone
         options.onReadFailed(name, error)
-        await sleep(clock, backoffMs(failures, readBackoff, random.number()), signal).catch(() => undefined)
+        await sleep(clock, backoffMs(failures, requestBackoff, random.number()), signal).catch(() => undefined)
       }
     }
   }

@@ -1,0 +1,121 @@
+/** The census: counts for the whole cluster while its agent is elected. */
+import { startEventRecorder } from '../kube/events.ts'
+import type { ReflectorFact } from '../kube/reflector.ts'
+import type { CompletedRequest, KubeTransport } from '../kube/transport.ts'
+import { skyhookTypeMeta } from '../schemas/api.ts'
+import { startInterval, type Clock, type Random } from '../schemas/clock.ts'
+import { messageOf } from '../schemas/json.ts'
+import { startClusterView } from './cluster-view.ts'
+import type { CensusLine, CensusSettings } from './messages.ts'
+import { startScheduler } from './scheduler.ts'
+
+/** What a census takes from outside. */
+export type CensusContext = {
+  readonly clock: Clock
+  readonly random: Random
+  /** The API server. `onRequest` hears of every finished exchange. */
+  readonly connectApi: (onRequest: (request: CompletedRequest) => void) => KubeTransport
+  /** Speaks to the agent. */
+  readonly emit: (line: CensusLine) => void
+  /** Memory that the census takes. */
+  readonly rssBytes: () => number
+}
+
+const heartbeatMs = 10_000
+/** One census reports on all Skyhooks: more than an agent on its node, and still nothing that an API server would feel. */
+const eventRateLimit = { perSecond: 1, burst: 50 }
+
+/** Counts until the signal aborts. Rejects when the cluster cannot be read for another reason. */
+export async function runCensus(settings: CensusSettings, context: CensusContext, signal: AbortSignal): Promise<void> {
+  const { clock, random, emit } = context
+  const { namespace, nodeName } = settings
+  const log = (level: 'info' | 'warn', message: string, fields: Record<string, unknown>): void =>
+    emit({ kind: 'log', level, message, fields })
+  const requests = createRequestCounts()
+  const transport = context.connectApi(requests.add)
+  const timing = eventRateLimit
+  const recorder = startEventRecorder(transport, {
+    clock,
+    random,
+    component: 'skyhookd-census',
+    host: nodeName,
+    signal,
+    timing,
+  })
+  const warnOwnNodeMissing = (): void =>
+    log('warn', 'census: own Node missing from the list, skipping the count', {
+      node: nodeName,
+      nodes: view.nodes.size,
+    })
+  const logFailure = (kind: string, fact: ReflectorFact): void => {
+    if (fact.fact !== 'failed') return
+    const { during, retryInMs, error } = fact
+    log('warn', 'census: watch interrupted', { kind, during, retryInMs, error: messageOf(error) })
+  }
+
+  const view = startClusterView(transport, {
+    settings,
+    clock,
+    random,
+    signal,
+    onNode: (before, after) => scheduler.nodeChanged(before, after),
+    onSkyhooks: (changes) => scheduler.skyhooksChanged(changes),
+    onLedgers: (changes) => scheduler.ledgersChanged(changes),
+    onRecount: () => scheduler.enqueueAll(),
+    onOwnNodeMissing: warnOwnNodeMissing,
+    onFact: logFailure,
+  })
+  const scheduler = startScheduler({
+    leases: { transport, namespace, clock },
+    random,
+    view,
+    report: ({ metadata: { name, uid } }, event) =>
+      recorder.record({ regarding: { ...skyhookTypeMeta, name, uid }, ...event }),
+    onFailed: (skyhook, error) => log('warn', 'census: write failed', { skyhook, error: messageOf(error) }),
+    signal,
+  })
+
+  const heartbeat = (): void => {
+    const counts = requests.take()
+    if (counts.length > 0) emit({ kind: 'requests', counts })
+    const [nodes, skyhooks] = [view.nodes.size, view.skyhooks.size]
+    emit({ kind: 'heartbeat', nodes, agents: view.agents().ready, skyhooks, rssBytes: context.rssBytes() })
+  }
+  const stopHeartbeat = startInterval(clock, heartbeatMs, heartbeat)
+  try {
+    await view.synced
+    if (view.nodes.has(nodeName))
+      log('info', 'census: counting', { nodes: view.nodes.size, skyhooks: view.skyhooks.size })
+    else warnOwnNodeMissing()
+    scheduler.enqueueAll()
+    heartbeat()
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    stopHeartbeat()
+    view.close()
+    heartbeat() // the last requests count too
+    transport.close()
+  }
+}
+
+type RequestCount = { readonly verb: string; readonly code: number; readonly count: number }
+
+function createRequestCounts(): {
+  readonly add: (request: CompletedRequest) => void
+  take(): RequestCount[]
+} {
+  const counts = new Map<string, RequestCount>()
+  return {
+    add({ verb, code }) {
+      const key = `${verb} ${code}`
+      counts.set(key, { verb, code, count: (counts.get(key)?.count ?? 0) + 1 })
+    },
+    take() {
+      const taken = [...counts.values()]
+      counts.clear()
+      return taken
+    },
+  }
+}

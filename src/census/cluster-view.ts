@@ -1,0 +1,145 @@
+/** What the census watches, and whether it can be believed. */
+import type { KubeObject } from '../kube/objects.ts'
+import { startReflector, type ReflectorFact, type ReflectorOptions, type ReflectorUpdate } from '../kube/reflector.ts'
+import type { Change } from '../kube/store.ts'
+import type { KubeTransport } from '../kube/transport.ts'
+import { labelKeys } from '../lease/names.ts'
+import { leasesPathOf } from '../lease/slot-reads.ts'
+import type { Lease } from '../lease/slot.ts'
+import { skyhooksPath } from '../schemas/api.ts'
+import { sleep, type Clock, type Random } from '../schemas/clock.ts'
+import type { Skyhook } from '../schemas/skyhook.ts'
+import type { Agents } from './agent-liveness.ts'
+import { createAgentMonitor } from './agent-monitor.ts'
+import type { CensusSettings } from './messages.ts'
+import type { CensusNode } from './node-facts.ts'
+import {
+  agentPodsIn,
+  censusNode,
+  isHealthy,
+  previouslySilentNodes,
+  slimNode,
+  slimPod,
+  slimSkyhook,
+  type PodObject,
+} from './projections.ts'
+
+export type ClusterView = {
+  readonly nodes: ReadonlyMap<string, CensusNode>
+  readonly skyhooks: ReadonlyMap<string, Skyhook & KubeObject>
+  readonly ledgers: ReadonlyMap<string, Lease>
+  agents(): Agents
+  /** Every list is complete and every watch unbroken, and the own Node is among the nodes. Not before `synced`. */
+  isTrusted(): boolean
+  /** Resolves when there is enough to count; rejects when the signal aborts before. */
+  readonly synced: Promise<void>
+  close(): void
+}
+
+export type ClusterViewOptions = {
+  readonly settings: CensusSettings
+  readonly clock: Clock
+  readonly random: Random
+  readonly signal: AbortSignal
+  /** `before` and `after` are undefined for a node that did not exist, or no longer does. */
+  readonly onNode: (before: CensusNode | undefined, after: CensusNode | undefined) => void
+  readonly onSkyhooks: (changes: readonly Change<Skyhook & KubeObject>[]) => void
+  readonly onLedgers: (changes: readonly Change<Lease>[]) => void
+  /** Something changed that concerns every Skyhook. */
+  readonly onRecount: () => void
+  /** The view was trusted, and now lacks the own Node. */
+  readonly onOwnNodeMissing: () => void
+  readonly onFact: (kind: string, fact: ReflectorFact) => void
+}
+
+/** Without the pods nodes that say nothing are unknown; they get this long to be there for the first count. */
+const podsTimeoutMs = 2_000
+
+export function startClusterView(transport: KubeTransport, options: ClusterViewOptions): ClusterView {
+  const { settings, clock, random, signal } = options
+  const { nodeName, podName, namespace } = settings
+  const nodes = new Map<string, CensusNode>()
+  let wasTrusted = false
+
+  const areListsTrusted = (): boolean =>
+    isHealthy(nodeObjects) && isHealthy(skyhooks) && isHealthy(ledgers) && nodes.has(nodeName)
+  const recheckTrust = (): void => {
+    const isTrusted = areListsTrusted()
+    if (isTrusted && !wasTrusted) options.onRecount()
+    if (!isTrusted && isHealthy(nodeObjects) && !nodes.has(nodeName) && wasTrusted) options.onOwnNodeMissing()
+    wasTrusted = isTrusted
+  }
+  const follow = <T extends KubeObject>(
+    kind: string,
+    onChange: (update: ReflectorUpdate<T>) => void,
+    request: Pick<ReflectorOptions<T>, 'path' | 'query' | 'metadataOnly' | 'transform'>,
+  ) =>
+    startReflector<T>(transport, {
+      ...request,
+      clock,
+      random,
+      onChange,
+      onFact: (fact) => options.onFact(kind, fact),
+      signal,
+    })
+
+  const updateNodes = ({ changes }: ReflectorUpdate<KubeObject>): void => {
+    let hasNodeSetChanged = false
+    for (const { type, key, object } of changes) {
+      const before = nodes.get(key)
+      const after = type === 'deleted' ? undefined : censusNode(object)
+      if (after === undefined) nodes.delete(key)
+      else nodes.set(key, after)
+      hasNodeSetChanged ||= (before === undefined) !== (after === undefined)
+      if (wasTrusted) options.onNode(before, after)
+    }
+    if (hasNodeSetChanged) monitor.refresh()
+    recheckTrust()
+  }
+  const nodeObjects = follow<KubeObject>('nodes', updateNodes, {
+    path: '/api/v1/nodes',
+    metadataOnly: true,
+    transform: slimNode,
+  })
+  const updateSkyhooks = ({ changes }: ReflectorUpdate<Skyhook & KubeObject>): void => {
+    if (changes.length > 0) options.onSkyhooks(changes)
+    recheckTrust()
+  }
+  const skyhooks = follow('skyhooks', updateSkyhooks, { path: skyhooksPath, transform: slimSkyhook })
+  const updateLedgers = ({ changes }: ReflectorUpdate<Lease>): void => {
+    if (changes.length > 0) options.onLedgers(changes)
+    recheckTrust()
+  }
+  const ledgers = follow('ledgers', updateLedgers, {
+    path: leasesPathOf({ namespace }),
+    query: { labelSelector: `${labelKeys.slotKind}=ledger` },
+  })
+  const pods = follow<PodObject>('pods', () => monitor.refresh(), {
+    path: `/api/v1/namespaces/${namespace}/pods`,
+    query: { labelSelector: settings.agentPodSelector },
+    transform: slimPod,
+  })
+  const monitor = createAgentMonitor({
+    clock,
+    nodes,
+    pods: () => agentPodsIn(pods, podName),
+    onChange: options.onRecount,
+  })
+
+  const untilSynced = async (): Promise<void> => {
+    await Promise.all([nodeObjects.synced, skyhooks.synced, ledgers.synced])
+    await Promise.race([pods.synced, sleep(clock, podsTimeoutMs, signal)])
+    monitor.start(previouslySilentNodes(skyhooks.store.values(), nodes))
+    recheckTrust()
+  }
+
+  return {
+    nodes,
+    skyhooks: skyhooks.store,
+    ledgers: ledgers.store,
+    agents: monitor.agents,
+    isTrusted: () => monitor.isStarted() && areListsTrusted(),
+    synced: untilSynced(),
+    close: monitor.stop,
+  }
+}

@@ -1,0 +1,54 @@
+/** The census as a process of its own: reads its settings from stdin, and writes lines to stdout. */
+import { runCensus, type CensusContext } from '../../census/census.ts'
+import { readCensusSettings } from '../../census/messages.ts'
+import type { Credentials } from '../../kube/credentials.ts'
+import { createKubeTransport } from '../../kube/transport.ts'
+import { podCredentials } from '../platform/service-account.ts'
+import { systemClock, systemRandom } from '../platform/system-clock.ts'
+
+export type CensusStreams = {
+  /** One line of settings, then nothing. Its end means stop, and comes also when the agent is killed. */
+  readonly stdin: NodeJS.ReadableStream
+  readonly stdout: NodeJS.WritableStream
+}
+
+/** Counts until stdin ends. Throws without usable settings or credentials. */
+export async function runCensusProcess(
+  { stdin, stdout }: CensusStreams,
+  credentials: Credentials = podCredentials(),
+): Promise<void> {
+  const stopping = new AbortController()
+  const stop = (): void => stopping.abort(new Error('the agent is gone'))
+  const settings = readCensusSettings(await firstLine(stdin, stop))
+  stdout.on('error', stop)
+  const clock = systemClock
+  const context: CensusContext = {
+    clock,
+    random: systemRandom,
+    connectApi: (onRequest) => createKubeTransport({ credentials, version: settings.version, clock, onRequest }),
+    emit: (line) => void stdout.write(`${JSON.stringify(line)}\n`),
+    rssBytes: () => process.memoryUsage.rss(),
+  }
+  await runCensus(settings, context, stopping.signal)
+}
+
+/** The first line; `onEnd` when the stream ends, then or later. */
+async function firstLine(stdin: NodeJS.ReadableStream, onEnd: () => void): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    let text = ''
+    stdin.setEncoding('utf8')
+    stdin.on('data', (chunk: string) => {
+      text += chunk
+      const end = text.indexOf('\n')
+      if (end < 0) return
+      resolve(text.slice(0, end))
+      text = ''
+    })
+    for (const event of ['end', 'close', 'error']) {
+      stdin.on(event, () => {
+        onEnd()
+        reject(new Error('stdin ended before the settings came'))
+      })
+    }
+  })
+}
