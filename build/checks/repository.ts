@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '..', '..')
+
+/** The repository as the checks see it: the paths of all files, and the text of each. */
+export type Repository = { readonly paths: readonly string[]; read(path: string): string }
+
+/** The working tree without what git ignores. */
+export function workingTree(): Repository {
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  return {
+    paths: [...new Set(listed.split('\n'))].filter((path) => path !== '' && existsSync(join(root, path))),
+    read: (path) => readFileSync(join(root, path), 'utf8'),
+  }
+}
+
+/** A repository of these files, for tests. */
+export function repositoryOf(files: Readonly<Record<string, string>>): Repository {
+  return { paths: Object.keys(files), read: (path) => files[path] ?? '' }
+}
+
+/** Whether a text names a file or folder: by its path from the root, from the file that names it, or by its end. */
+export function nameResolver({ paths }: Repository): (name: string, from: string) => boolean {
+  const known = new Set<string>()
+  for (const path of paths) {
+    const parts = path.split('/')
+    for (let start = 0; start < parts.length; start++) known.add(parts.slice(start).join('/'))
+    for (let end = 1; end < parts.length; end++) known.add(parts.slice(0, end).join('/'))
+  }
+  return (name, from) => known.has(name) || known.has(join(from, '..', name))
+}
