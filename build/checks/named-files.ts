@@ -4,7 +4,7 @@ const code = /^(src|test|build|bench|demo|bin|\.ci)\/.*(\.(ts|sh)|\/\w+)$|^(Make
 /** Tests of checks make up files of their own. */
 const exempt = /^build\/(lint|checks)\/.*\.test\.ts$/
 
-/** A source file or page by its name or path. Shell scripts are not among them: those of packages exist on hosts only. */
+/** A source file or page by its name or path; no shell scripts, since those of packages exist on hosts only. */
 const fileName = /(?<![\w$/@.*{}~-])((?:\.{0,2}\/)?(?:[\w.-]+\/)*[\w-][\w.-]*\.(?:ts|md))(?![\w*])/g
 /** A folder, or a file of another kind, by its path from the root. */
 const rootedName = /(?<![\w$/@.*-])((?:src|build|bench|demo|docs|chart|crds)\/(?:[\w.-]+\/?)+)(?![\w*{$])/g

@@ -6,7 +6,7 @@ const maxTotalBytes = 1_500_000
 const namePattern = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** One of these makes systemd drop the whole file, and then the step does not start. */
 const refusedCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
-/** What systemd tells the recorder of the result (step-record.ts); the file would win over it. */
+/** What systemd tells the recorder of the result (result-record.ts); the file would win over it. */
 const systemdVariables = new Set(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])
 
 /**

@@ -21,7 +21,7 @@ import { messageOf } from '../../schemas/json.ts'
 
 /**
  * Writes the package folder of one layer over what lower layers left. Invariant: nothing outside `root` is created,
- * changed or removed, whatever the archive says. It rests on three things: names are checked (layer-names.ts), every
+ * changed or removed, whatever the archive says. It rests on three things: names are checked (layer-paths.ts), every
  * parent on the way is looked at and must be a real directory, and files are opened so that an existing name fails.
  * `root` must be ours alone meanwhile.
  *

@@ -66,7 +66,7 @@ export function rootBlob(images: readonly BuiltImage[]): Blob {
 }
 
 /**
- * Writes an OCI image layout (image-spec `image-layout.md`) as one tar archive: what `ctr images import` and
+ * Writes an OCI image layout as one tar archive: what `ctr images import` and
  * `skopeo copy oci-archive:` take.
  * @param name full reference under which an importing container runtime files the image
  */
