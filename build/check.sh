@@ -5,14 +5,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 failed=0
 started=$SECONDS
 
-run() { # run NAME COMMAND...
+run() { # run NAME COMMAND...: says at once whether it passed, and its output if it did not
   local name=$1 output
   shift
   if output=$("$@" 2>&1); then
     printf 'ok: %s\n' "$name"
   else
     printf '%s\nfailed: %s\n' "$output" "$name"
-    failed=1
+    return 1
   fi
 }
 
@@ -31,12 +31,28 @@ has_shellcheck() {
   "${install[@]}" >/dev/null 2>&1 || { apt-get -qq update && "${install[@]}"; } >/dev/null 2>&1
 }
 
-run format biome format .
-run types tsc --noEmit
-run 'lint and layers' oxlint --type-aware --deny-warnings
-run 'unused code' knip --no-progress
-if has_shellcheck; then run 'shell scripts' shell_scripts; else echo 'left out: shell scripts (apt-get install shellcheck, as root)'; fi
-# Three workers, however few processors: many tests wait for sockets and timers.
-run 'unit tests' vitest run --project unit --reporter=default --maxWorkers=3
+has_shellcheck; shellcheck_found=$?
+
+# One after another, beside the unit tests: these wait for sockets and timers most of the time.
+static_checks() {
+  local failed=0
+  run format biome format . || failed=1
+  run types tsc --noEmit || failed=1
+  run lint oxlint --type-aware --deny-warnings || failed=1
+  run 'unused code' knip --no-progress || failed=1
+  run 'unused code of the product' knip --no-progress --production || failed=1
+  run 'docs and comments' node build/checks/main.ts || failed=1
+  if ((shellcheck_found == 0)); then
+    run 'shell scripts' shell_scripts || failed=1
+  else
+    echo 'left out: shell scripts (apt-get install shellcheck, as root)'
+  fi
+  return "$failed"
+}
+
+static_checks &
+# Three workers, however few processors.
+run 'unit tests' vitest run --project unit --reporter=default --maxWorkers=3 || failed=1
+wait $! || failed=1
 echo "checked in $((SECONDS - started)) s"
 exit $failed

@@ -14,7 +14,7 @@ type Report = {
   readonly success: boolean
 }
 
-/** Of some two thousand, and those where the agent once failed; four minutes on two processors. */
+/** Of some two thousand, beside those where the agent once failed; four minutes on two processors. */
 const faultCases = 12
 
 let passed = 0
@@ -49,7 +49,7 @@ function tests(project: string): void {
   }
 }
 
-/** A sample of all crash points and faults; `make faults` has them all. */
+/** A sample of all failpoints and faults; `make faults` has them all. */
 function faults(): void {
   const parameters = [
     join(import.meta.dirname, '../test/faults/campaign.ts'),
@@ -62,13 +62,15 @@ function faults(): void {
   process.stdout.write(stdout)
   const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(stdout) ?? []
   passed += Number(good ?? 0)
-  failed += Number(bad ?? 1) // it did not come to its end
+  failed += Number(bad ?? 1) // it ended early
 }
 
 check('format', ['biome', 'format', '.'])
 check('types', ['tsc', '--noEmit'])
-check('lint and layers', ['oxlint', '--type-aware', '--deny-warnings'])
+check('lint', ['oxlint', '--type-aware', '--deny-warnings'])
 check('unused code', ['knip', '--no-progress'])
+check('unused code of the product', ['knip', '--no-progress', '--production'])
+check('docs and comments', [process.execPath, 'build/checks/main.ts'])
 tests('unit')
 if (process.getuid?.() === 0) {
   tests('real')

@@ -19,11 +19,6 @@ export function workingTree(): Repository {
   }
 }
 
-/** A repository of these files, for tests. */
-export function repositoryOf(files: Readonly<Record<string, string>>): Repository {
-  return { paths: Object.keys(files), read: (path) => files[path] ?? '' }
-}
-
 /** Whether a text names a file or folder: by its path from the root, from the file that names it, or by its end. */
 export function nameResolver({ paths }: Repository): (name: string, from: string) => boolean {
   const known = new Set<string>()

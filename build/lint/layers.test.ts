@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { layers, rowOf } from './layers.ts'
-import { lintFiles } from './lint-files.ts'
+import { lintFiles } from '../../test/support/lint-files.ts'
 
 const repository = join(import.meta.dirname, '..', '..')
 const folders = [

@@ -38,14 +38,14 @@ export type Snapshot = {
   /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
   readonly hostFolders: ReadonlySet<string>
   /**
-   * What packages say about themselves, by `packageStatusKey` (wishes.ts); unknown until the first look. Without a file
+   * What packages say about themselves, by `packageStatusKey` (run-requests.ts); unknown until the first look. Without a file
    * they are not in it.
    */
   readonly statuses: Known<ReadonlyMap<string, StatusReadResult>>
   /** Status files that stages asked for, by request id. */
   readonly requestedStatuses: ReadonlyMap<string, StatusReadResult>
   /**
-   * What became of the traces of uninstalls, by `requestIdOf` (requirement.ts). A failure is tried again as long as it
+   * What became of the traces of uninstalls, by `requestIdOf` (required.ts). A failure is tried again as long as it
    * is requested for.
    */
   readonly cleanUps: ReadonlyMap<string, CleanUpResult>
