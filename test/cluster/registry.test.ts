@@ -80,6 +80,7 @@ async function ensure(
 ): Promise<StoredImage> {
   const store = openImageStore(folder, {
     ...systemPorts,
+    root: createHostRoot('/', systemRandom),
     unpack: (request, aborted) => unpackInChild(request, { signal: aborted, command }),
   })
   return await store.ensureImage(parseReference(`${registry.host}/${name}`), { registry: use, signal })

@@ -73,6 +73,7 @@ export async function preparePackage({
     const instance: PackageInstance = { skyhook: 'host', skyhookUid, generation, name, version: config.packageVersion }
     const dir = copyDir(folders, instance)
     const ensured = await ensureCopyDir({
+      nowMs: Date.now(),
       host: root,
       store,
       digest: 'sha256:test',

@@ -43,10 +43,7 @@ const certsDirectory = '/etc/containerd/certs.d'
 export function createImageSource({ platform, settings, references, signal }: ImageSourcePorts): ImageSource {
   const { root, log } = platform
   const folder = `${settings.copyDirRoot}/.agent/images`
-  const store = root
-    .mkdirp(folder, 0o700)
-    .then(() => root.resolve(folder))
-    .then((path) => platform.openImageStore(path))
+  const store = root.mkdirp(folder, 0o700).then(() => platform.openImageStore(folder))
   store.catch(() => undefined) // whoever asks for an image hears of it
 
   const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`

@@ -31,7 +31,7 @@ export type Platform = {
   connectBus(): BusConnection
   /** The API server. `onRequest` hears of every finished exchange. */
   connectApi(onRequest: (request: CompletedRequest) => void): KubeTransport
-  /** The packages below a folder of this process, fetched from registries. */
+  /** The packages below a folder of the host, fetched from registries. */
   openImageStore(folder: string): ImageStore
   /** A child process that counts for the cluster. */
   startCensus(): CensusProcess
@@ -65,6 +65,7 @@ export function systemPlatform(settings: Settings): Platform {
       withFailpoints(createKubeTransport({ credentials: podCredentials(), version, clock: systemClock, onRequest })),
     openImageStore: (folder) =>
       openImageStore(folder, {
+        root,
         clock: systemClock,
         random: systemRandom,
         unpack: (job, signal) => unpackInChild(job, { signal }),

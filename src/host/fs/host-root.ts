@@ -9,10 +9,28 @@
  * that, who has the agent's power already. The last component is opened without following links.
  */
 import { constants, type Stats } from 'node:fs'
-import { link, lstat, mkdir, open, readdir, readlink, rename, rm, unlink } from 'node:fs/promises'
+import {
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  chmod,
+  open,
+  readdir,
+  readlink,
+  rename,
+  rm,
+  rmdir,
+  unlink,
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'
+import { copyTree, syncTree, type TreeCopy } from './copy-tree.ts'
+import { copyFile, readPart, sha256OfFile } from './file-content.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
+import { readLink, replaceLink } from './links.ts'
+import { temporaryName } from './temporary.ts'
+import { describeTree, type TreeEntry } from './tree.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
 const maxSymlinks = 40
@@ -24,28 +42,56 @@ export type HostRoot = {
    * (the default). Components that do not exist are taken as they are.
    */
   resolve(path: string, last?: 'follow' | 'keep'): Promise<string>
+  /** The path that this path leads to, as the host names it. */
+  realPath(path: string): Promise<string>
   readFile(path: string): Promise<Buffer>
+  /** At most `bytes` bytes of a file: the first ones, or the last ones. */
+  readPart(path: string, part: 'start' | 'end', bytes: number): Promise<Buffer>
+  /** Hash of a file's content, in hex. */
+  sha256(path: string): Promise<string>
   /** Replaces the file whole or not at all, on disk when it returns. A link in its place is replaced, not followed. */
   writeFileDurable(path: string, data: string | Uint8Array, mode: number): Promise<void>
   /** Replaces the file whole or not at all, without waiting for the disk: for files that a reboot may take. */
   writeFile(path: string, data: string | Uint8Array, mode: number): Promise<void>
+  /** Creates an empty file. False: the name is taken. */
+  createFile(path: string, mode: number): Promise<boolean>
+  /** Replaces `to` by a copy of `from`, whole or not at all, on disk when it returns. */
+  copyFileDurable(from: string, to: string, mode: number): Promise<void>
+  /** Where a symbolic link points to; undefined for everything else and where nothing is. */
+  readLink(path: string): Promise<string | undefined>
+  /** Makes `path` a link to `target`, whatever is there. Does not wait for the disk. */
+  replaceLink(path: string, target: string): Promise<void>
+  /** Gives a file another name; rejects with EEXIST where the name is taken. */
+  link(path: string, newPath: string): Promise<void>
+  rename(from: string, to: string): Promise<void>
   /**
    * Makes the folder with `mode` and what is missing above it with 0755, on disk when it returns; what exists keeps its
    * mode.
    */
   mkdirp(path: string, mode?: number): Promise<void>
+  /** Makes the folder and what is missing above it, without waiting for the disk. */
+  makeFolder(path: string, mode: number): Promise<void>
+  /** Makes a folder whose name nobody has, and returns its path, which starts with `prefix`. */
+  makeUniqueFolder(prefix: string, mode: number): Promise<string>
   /** Removes a file, a link or a whole folder; nothing there is fine. Links inside are removed, not followed. */
   remove(path: string): Promise<void>
+  /** Removes a folder if it is empty and not in use. */
+  removeEmptyFolder(path: string): Promise<void>
   readdir(path: string): Promise<string[]>
   /** Paths of everything below the folder, from it on; folders behind links are not entered. */
   readTree(path: string): Promise<string[]>
+  /** The same with kind, mode and hash of the content; undefined when there is no such folder. */
+  describeTree(path: string): Promise<TreeEntry[] | undefined>
+  /** Makes one folder like another; what only `to` has stays. Does not wait for the disk. */
+  copyTree(from: string, to: string, copy: TreeCopy): Promise<void>
+  /** Waits until the folder with everything in it is on disk, but entries of these names. */
+  syncTree(path: string, excludedNames: readonly string[]): Promise<void>
+  /** Waits until the names in the folder are on disk. */
+  syncFolder(path: string): Promise<void>
   /** Of what the path leads to; undefined when nothing is there. A file in place of a folder above it is an error. */
   stat(path: string): Promise<Stats | undefined>
   /** The same of the path itself, even if it is a link. */
   lstat(path: string): Promise<Stats | undefined>
-  /** Gives a file another name; rejects with EEXIST where the name is taken. */
-  link(path: string, newPath: string): Promise<void>
-  rename(from: string, to: string): Promise<void>
 }
 
 /** `mountPoint` is where the host's `/` is for this process, for example `/host`. */
@@ -66,8 +112,10 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
       }
       resolvedParts.push(name)
       if (last === 'keep' && remaining.every((rest) => rest === '' || rest === '.')) continue
-      const target = await linkTarget(`${root}/${resolvedParts.join('/')}`)
-      if (target === undefined) continue
+      const component = `${root}/${resolvedParts.join('/')}`
+      const stats = await lstat(component).catch(undefinedIfAbsent)
+      if (!stats?.isSymbolicLink()) continue
+      const target = await readlink(component)
       if (++links > maxSymlinks)
         throw Object.assign(new Error(`ELOOP: too many symbolic links, resolve '${path}'`), { code: 'ELOOP' })
       if (target.startsWith('/')) resolvedParts.length = 0
@@ -79,7 +127,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
 
   async function replace(path: string, data: string | Uint8Array, mode: number, durable: boolean): Promise<void> {
     const target = await resolve(path, 'keep')
-    const temporary = `${target}.${random.hex(6)}${temporarySuffix}`
+    const temporary = temporaryName(target, random)
     const file = await open(
       temporary,
       constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
@@ -101,8 +149,14 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
     if (durable) await syncFolder(dirname(target))
   }
 
+  /** The entry itself, not what it leads to. */
+  const entryOf = (path: string): Promise<string> => resolve(path, 'keep')
+
   return {
     resolve,
+    async realPath(path) {
+      return (await resolve(path)).slice(root.length)
+    },
     async readFile(path) {
       const file = await open(await resolve(path), constants.O_RDONLY | constants.O_NOFOLLOW)
       try {
@@ -111,8 +165,27 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
         await file.close()
       }
     },
+    readPart: async (path, part, bytes) => await readPart(await resolve(path), part, bytes),
+    sha256: async (path) => await sha256OfFile(await resolve(path)),
     writeFileDurable: (path, data, mode) => replace(path, data, mode, true),
     writeFile: (path, data, mode) => replace(path, data, mode, false),
+    async createFile(path, mode) {
+      try {
+        const file = await open(await entryOf(path), 'wx', mode)
+        await file.close()
+        return true
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+        throw error
+      }
+    },
+    async copyFileDurable(from, to, mode) {
+      await copyFile(await resolve(from), await entryOf(to), { mode, durable: true }, random)
+    },
+    readLink: async (path) => await readLink(await entryOf(path)),
+    replaceLink: async (path, target) => await replaceLink(await entryOf(path), target),
+    link: async (path, newPath) => await link(await entryOf(path), await entryOf(newPath)),
+    rename: async (from, to) => await rename(await entryOf(from), await entryOf(to)),
     async mkdirp(path, mode = 0o755) {
       const target = await resolve(path)
       const created = [
@@ -124,12 +197,21 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
       for (let folder = target; folder.length >= firstCreated.length; folder = dirname(folder))
         await syncFolder(dirname(folder))
     },
-    async remove(path) {
-      await rm(await resolve(path, 'keep'), { recursive: true, force: true })
+    async makeFolder(path, mode) {
+      await mkdir(await resolve(path), { recursive: true, mode })
     },
-    async readdir(path) {
-      return await readdir(await resolve(path))
+    async makeUniqueFolder(prefix, mode) {
+      const folder = await mkdtemp(await entryOf(prefix))
+      await chmod(folder, mode)
+      return folder.slice(root.length)
     },
+    remove: async (path) => await rm(await entryOf(path), { recursive: true, force: true }),
+    async removeEmptyFolder(path) {
+      await rmdir(await resolve(path)).catch((error: NodeJS.ErrnoException) => {
+        if (!['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR', 'EBUSY'].includes(error.code ?? '')) throw error
+      })
+    },
+    readdir: async (path) => await readdir(await resolve(path)),
     async readTree(path) {
       const folder = await resolve(path)
       const found: string[] = []
@@ -143,29 +225,13 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
       await walk('')
       return found
     },
-    async stat(path) {
-      return await lstat(await resolve(path)).catch(undefinedIfAbsent)
-    },
-    async lstat(path) {
-      return await lstat(await resolve(path, 'keep')).catch(undefinedIfAbsent)
-    },
-    async link(path, newPath) {
-      await link(await resolve(path, 'keep'), await resolve(newPath, 'keep'))
-    },
-    async rename(from, to) {
-      await rename(await resolve(from, 'keep'), await resolve(to, 'keep'))
-    },
+    describeTree: async (path) => await describeTree(await resolve(path)),
+    copyTree: async (from, to, copy) => await copyTree(await resolve(from), await resolve(to), copy, random),
+    syncTree: async (path, excludedNames) => await syncTree(await resolve(path), excludedNames),
+    syncFolder: async (path) => await syncFolder(await resolve(path)),
+    stat: async (path) => await lstat(await resolve(path)).catch(undefinedIfAbsent),
+    lstat: async (path) => await lstat(await entryOf(path)).catch(undefinedIfAbsent),
   }
-}
-
-/** What ends the names of files that are not whole yet. After a crash they may be removed. */
-export const temporarySuffix = '.tmp'
-/** Of a file that this or `copyFileAtomic` of src/packages was writing; a package's own files may end in .tmp, too. */
-export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.test(path)
-
-async function linkTarget(path: string): Promise<string | undefined> {
-  const stats = await lstat(path).catch(undefinedIfAbsent)
-  return stats?.isSymbolicLink() ? await readlink(path) : undefined
 }
 
 function undefinedIfAbsent(error: unknown): undefined {

@@ -5,7 +5,8 @@
  * where it is and writing is refused.
  */
 import { basename, dirname } from 'node:path'
-import { type HostRoot, temporarySuffix } from './host-root.ts'
+import type { HostRoot } from './host-root.ts'
+import { temporarySuffix } from './temporary.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
 

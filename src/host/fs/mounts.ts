@@ -11,15 +11,9 @@ const mountInfoPath = '/proc/1/mountinfo'
 export async function whyMountedNoexec(root: HostRoot, folder: string): Promise<string | undefined> {
   const text = await root.readFile(mountInfoPath).catch(() => undefined) // whoever may not read it hears of it from the step
   if (text === undefined) return undefined
-  const mount = mountOf(text.toString(), await hostPath(root, folder))
+  const mount = mountOf(text.toString(), await root.realPath(folder))
   if (mount?.options.includes('noexec') !== true) return undefined
   return `${folder} is on ${mount.point}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`
-}
-
-/** Where a path of the host leads to, links followed, as the host names it. */
-async function hostPath(root: HostRoot, path: string): Promise<string> {
-  const resolved = await root.resolve(path)
-  return resolved.slice((await root.resolve('/')).replace(/\/$/, '').length)
 }
 
 type Mount = { readonly point: string; readonly options: readonly string[] }

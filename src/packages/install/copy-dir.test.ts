@@ -55,6 +55,7 @@ const visible = async (path: string): Promise<string[]> =>
 async function ensure(change: Partial<CopyDirInputs> = {}): Promise<void> {
   const ensured = await ensureCopyDir({
     host,
+    nowMs: 0,
     store,
     digest: 'sha256:1',
     copyDir: dir,
@@ -222,6 +223,7 @@ describe('configuration', () => {
   test.each(['', '.', '..', '..data', 'a/b', 'ä'])('the key %j cannot be a file', async (key) => {
     const ensured = await ensureCopyDir({
       host,
+      nowMs: 0,
       store,
       digest: 'd',
       copyDir: dir,

@@ -9,7 +9,6 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { configProblems, ensureConfigFiles } from './config-files.ts'
-import { copyTree, syncTree } from './copy-tree.ts'
 import { withLock } from './keyed-mutex.ts'
 import { stateDir, type HostFolders } from '../layout.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
@@ -26,6 +25,8 @@ export type CopyDirInputs = {
   readonly stepPaths: Iterable<string>
   readonly configMap: Readonly<Record<string, string>>
   readonly nodeMetadata: NodeMetadata
+  /** Names the folder of a changed configuration, as the kubelet does. */
+  readonly nowMs: number
   /**
    * Put back what steps changed of the image's and the Skyhook's files: true (the default) at the start of a stage.
    * Between its steps false: some packages prepare files in one step for the next.
@@ -67,12 +68,11 @@ async function ensure(inputs: CopyDirInputs): Promise<void> {
   await host.mkdirp(copyDir)
   if (repair || !isSame) {
     await copyPackage(inputs, isSameContent)
-    await ensureConfigFiles(host, `${copyDir}/configmaps`, configMap)
+    await ensureConfigFiles(host, `${copyDir}/configmaps`, configMap, inputs.nowMs)
   }
   await ensureNodeMetadata(host, `${copyDir}/node-metadata`, inputs.nodeMetadata)
   if (isSame) return
-  const folder = await host.resolve(copyDir)
-  await syncTree(folder, new Set([join(folder, 'node-metadata')]))
+  await host.syncTree(copyDir, ['node-metadata'])
   await host.writeFileDurable(`${copyDir}/${markerName}`, JSON.stringify(marker), 0o644)
 }
 
@@ -80,15 +80,12 @@ async function copyPackage(
   { host, store, copyDir, stepPaths, configMap }: CopyDirInputs,
   trustTimes: boolean,
 ): Promise<void> {
-  const from = await host.resolve(store)
   const hasConfig = Object.keys(configMap).length > 0
-  await copyTree({
-    from,
-    to: await host.resolve(copyDir),
+  await host.copyTree(store, copyDir, {
     trustTimes,
-    executables: new Set([...stepPaths].map((path) => join(from, 'skyhook_dir', path))),
+    executables: new Set([...stepPaths].map((path) => join('skyhook_dir', path))),
     // For the operator these are mounts that hide whatever the image has there.
-    excludedPaths: new Set([join(from, 'node-metadata'), ...(hasConfig ? [join(from, 'configmaps')] : [])]),
+    excludedPaths: new Set(['node-metadata', ...(hasConfig ? ['configmaps'] : [])]),
   })
 }
 

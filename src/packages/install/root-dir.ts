@@ -5,13 +5,12 @@
  * Folders that exist keep their mode (the operator stamps the package's on `/` and `/tmp`), links are copied as links,
  * and links of the host are followed inside the host only.
  */
-import { lstat, mkdir, readlink, rmdir } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { copyFileAtomic, sha256OfFile } from './file-content.ts'
+import type { TreeEntry } from '../../host/fs/tree.ts'
 import { withLock } from './keyed-mutex.ts'
 import type { HostFolders } from '../layout.ts'
-import { ensureLink } from './links.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 import {
   newRootDirRecord,
@@ -20,7 +19,6 @@ import {
   type RecordedFile,
   type RootDirRecord,
 } from './root-dir-record.ts'
-import { readTree, type TreeEntry } from './root-dir-tree.ts'
 
 export type InstalledRootDir =
   | { readonly outcome: 'absent' } // the package has none
@@ -47,18 +45,20 @@ export async function installRootDir(
 }
 
 async function install(host: HostRoot, packageDir: string, recordFile: string): Promise<InstalledRootDir> {
-  const tree = await readTree(await host.resolve(`${packageDir}/root_dir`))
-  if (tree === undefined) return { outcome: 'absent' }
+  const source = `${packageDir}/root_dir`
+  const entries = await host.describeTree(source)
+  if (entries === undefined) return { outcome: 'absent' }
 
   const previous = await readRootDirRecord(host, recordFile)
-  if (previous?.isComplete === true && previous.hash === tree.hash) return { outcome: 'unchanged' }
+  const hash = createHash('sha256').update(JSON.stringify(entries)).digest('hex')
+  if (previous?.isComplete === true && previous.hash === hash) return { outcome: 'unchanged' }
 
-  const plan = await planCopy(host, tree.entries, previous)
+  const plan = await planCopy(host, entries, previous)
   if (plan.problems.length > 0) return { outcome: 'conflict', problems: plan.problems }
 
-  const record = newRootDirRecord(tree.hash, plan, previous)
+  const record = newRootDirRecord(hash, plan, previous)
   await writeRootDirRecord(host, recordFile, record)
-  for (const { entry, path } of plan.steps) await write(host, entry, path)
+  for (const { entry, path } of plan.steps) await write(host, source, entry, path)
   await writeRootDirRecord(host, recordFile, { ...record, isComplete: true })
   return { outcome: 'copied', files: plan.files.length }
 }
@@ -76,14 +76,13 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
   const keptFiles: KeptFile[] = []
   for (const file of record.files) {
     if ((await host.stat(posix.dirname(file.path)).catch(ignoreNotFound)) === undefined) continue
-    const realPath = await host.resolve(file.path, 'keep')
-    if ((await lstat(realPath).catch(ignoreNotFound)) === undefined) continue
+    if ((await host.lstat(file.path).catch(ignoreNotFound)) === undefined) continue
     if (file.wasThere) keptFiles.push({ path: file.path, why: 'was there before' })
-    else if (await isUnmodified(realPath, file)) await host.remove(file.path)
+    else if (await isUnmodified(host, file)) await host.remove(file.path)
     else keptFiles.push({ path: file.path, why: 'changed' })
   }
   for (const folder of record.folders.toSorted((a, b) => b.length - a.length)) {
-    await rmdir(await host.resolve(folder)).catch(ignoreNotEmpty) // deeper ones first
+    await host.removeEmptyFolder(folder) // deeper ones first
   }
   await host.remove(recordFile)
   return keptFiles
@@ -112,8 +111,8 @@ async function planCopy(
     if (blockedPath !== '' && entry.path.startsWith(`${blockedPath}/`)) continue
     // A link at the end is followed for folders and files, so that /etc/resolv.conf goes on being one; never out of the
     // host.
-    const path = entry.kind === 'link' ? entry.path : await hostPath(host, entry.path)
-    const existing = await lstat(await host.resolve(path, 'keep')).catch(ignoreNotFound)
+    const path = entry.kind === 'link' ? entry.path : await host.realPath(entry.path)
+    const existing = await host.lstat(path).catch(ignoreNotFound)
     if (entry.kind === 'folder') {
       if (existing === undefined) {
         plan.folders.push(path)
@@ -139,38 +138,19 @@ async function planCopy(
   return plan
 }
 
-/** The path on the host that a path leads to, links resolved. */
-async function hostPath(host: HostRoot, path: string): Promise<string> {
-  return posix.join('/', posix.relative(await host.resolve('/'), await host.resolve(path)))
-}
-
-async function write(host: HostRoot, entry: TreeEntry, path: string): Promise<void> {
+async function write(host: HostRoot, source: string, entry: TreeEntry, path: string): Promise<void> {
   await host.mkdirp(posix.dirname(path)) // missing only behind a dangling link of the host
-  const realPath = await host.resolve(path, 'keep')
   switch (entry.kind) {
     case 'folder':
-      await mkdir(realPath, { mode: entry.mode }).catch(ignoreAlreadyExists)
-      break
+      return await host.makeFolder(path, entry.mode)
     case 'file':
-      await copyFileAtomic(entry.source, realPath, { mode: entry.mode, durable: true })
-      break
+      return await host.copyFileDurable(`${source}${entry.path}`, path, entry.mode)
     case 'link':
-      await ensureLink(realPath, entry.target)
-      break
+      return await host.replaceLink(path, entry.target)
   }
 }
 
-async function isUnmodified(realPath: string, file: RecordedFile): Promise<boolean> {
-  const stats = await lstat(realPath)
-  if (file.target !== undefined) return stats.isSymbolicLink() && (await readlink(realPath)) === file.target
-  return stats.isFile() && (await sha256OfFile(realPath)) === file.sha256
-}
-
-function ignoreAlreadyExists(error: unknown): void {
-  if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-}
-
-function ignoreNotEmpty(error: unknown): void {
-  const { code = '' } = error as NodeJS.ErrnoException
-  if (!['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR', 'EBUSY'].includes(code)) throw error
+async function isUnmodified(host: HostRoot, { path, target, sha256 }: RecordedFile): Promise<boolean> {
+  if (target !== undefined) return (await host.readLink(path)) === target
+  return (await host.lstat(path))?.isFile() === true && (await host.sha256(path)) === sha256
 }

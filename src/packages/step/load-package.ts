@@ -1,12 +1,9 @@
 /** An unpacked package as a whole: config.json and the files that it names. */
-import { constants } from 'node:fs'
-import { lstat, open, realpath } from 'node:fs/promises'
-import { join, sep } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Mode, PackageConfig } from '../../schemas/package-config.ts'
 import { parsePackageConfig } from '../../schemas/parse-package-config.ts'
 import { problemText, type Problem } from '../../schemas/validation.ts'
-import { sha256OfFile } from '../install/file-content.ts'
+import { scriptsDir } from '../layout.ts'
 import { executableKind, headBytes, missingInterpreter } from './interpreter.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 
@@ -34,8 +31,7 @@ const maxConfigBytes = 4 << 20
  * that can be known without running anything. Rejects only when the disk does.
  */
 export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPackage> {
-  const root = await host.resolve(dir)
-  const text = await readConfigFile(join(root, 'config.json'))
+  const text = await readConfigFile(host, `${dir}/config.json`)
   if (typeof text !== 'string') return invalid([text])
 
   const parsed = parsePackageConfig(text)
@@ -44,7 +40,7 @@ export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPa
   const contentHashes = new Map<string, string>()
   const problems: Problem[] = []
   for (const [path, pointer] of stepPaths(parsed.config)) {
-    const hashOrProblem = await examineScript(root, path)
+    const hashOrProblem = await examineScript(host, dir, path)
     if (typeof hashOrProblem === 'string') contentHashes.set(path, hashOrProblem)
     else problems.push({ pointer, value: path, message: hashOrProblem.why })
   }
@@ -75,7 +71,7 @@ export async function whyNotExecutable(
   const stats = await host.stat(script)
   if (stats === undefined) return `${script} is not there any more`
   if (!stats.isFile()) return `${script} is not a regular file`
-  const executable = executableKind(await readHead(await host.resolve(script)))
+  const executable = executableKind(await host.readPart(script, 'start', headBytes))
   const why =
     executable.kind === 'not-executable' ? executable.why : await missingInterpreter(host, executable, searchPath)
   return why === undefined ? undefined : `${script} ${why}`
@@ -115,37 +111,27 @@ function invalid(problems: readonly Problem[]): LoadedPackage {
   return { outcome: 'invalid', reason: 'InvalidPackage', message, problems }
 }
 
-async function readConfigFile(path: string): Promise<string | Problem> {
-  const stats = await lstat(path).catch(ignoreNotFound)
+async function readConfigFile(host: HostRoot, path: string): Promise<string | Problem> {
+  const stats = await host.lstat(path).catch(ignoreNotFound)
   if (stats === undefined) return { pointer: '', message: 'is missing: the image has no /skyhook-package/config.json' }
   if (!stats.isFile()) return { pointer: '', message: 'is not a regular file' }
   if (stats.size > maxConfigBytes)
     return { pointer: '', message: `has ${stats.size} bytes; at most ${maxConfigBytes} are read` }
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
-  try {
-    return (await file.readFile()).toString()
-  } finally {
-    await file.close()
-  }
+  return (await host.readFile(path)).toString()
 }
 
 /** Its hash, or what is wrong with it. Links are followed inside the package only. */
-async function examineScript(root: string, path: string): Promise<string | { readonly why: string }> {
-  const realPath = await realpath(join(root, 'skyhook_dir', path)).catch(ignoreNotFound)
-  if (realPath === undefined) return { why: 'is not in skyhook_dir/' }
-  if (!realPath.startsWith(`${await realpath(root)}${sep}`)) return { why: 'leads out of the package' }
-  if (!(await lstat(realPath)).isFile()) return { why: 'is not a regular file' }
-  const executable = executableKind(await readHead(realPath))
+async function examineScript(
+  host: HostRoot,
+  packageDir: string,
+  path: string,
+): Promise<string | { readonly why: string }> {
+  const script = await host.realPath(`${scriptsDir(packageDir)}/${path}`).catch(ignoreNotFound)
+  const stats = script === undefined ? undefined : await host.lstat(script).catch(ignoreNotFound)
+  if (script === undefined || stats === undefined) return { why: 'is not in skyhook_dir/' }
+  if (!script.startsWith(`${await host.realPath(packageDir)}/`)) return { why: 'leads out of the package' }
+  if (!stats.isFile()) return { why: 'is not a regular file' }
+  const executable = executableKind(await host.readPart(script, 'start', headBytes))
   if (executable.kind === 'not-executable') return { why: executable.why }
-  return await sha256OfFile(realPath)
-}
-
-async function readHead(path: string): Promise<Buffer> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0)
-    return buffer.subarray(0, bytesRead)
-  } finally {
-    await file.close()
-  }
+  return await host.sha256(script)
 }

@@ -3,7 +3,6 @@
  * standard error. systemd appends what the step writes, as it is: there are no `[out]` prefixes and no times inside,
  * which the operator glued to every chunk.
  */
-import { open } from 'node:fs/promises'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import { logDir, type HostFolders } from '../layout.ts'
@@ -29,9 +28,9 @@ export async function claimLogFiles(host: HostRoot, dir: string, stepPath: strin
   await host.mkdirp(stem.slice(0, stem.lastIndexOf('/')))
   for (let suffix = 0; ; suffix++) {
     const stdout = `${stem}${suffix === 0 ? '' : `-${suffix}`}.log`
-    if (!(await createNew(host, stdout))) continue
+    if (!(await host.createFile(stdout, 0o644))) continue
     const stderr = `${stdout}.err`
-    await createNew(host, stderr) // an orphan of that name is appended to: its log is gone anyway
+    await host.createFile(stderr, 0o644) // an orphan of that name is appended to: its log is gone anyway
     return { stdout, stderr }
   }
 }
@@ -86,15 +85,4 @@ const newestFirst = (a: ParsedName, b: ParsedName): number => (a.order === b.ord
 /** `2026-11-20-103209`. */
 function utcStamp(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')
-}
-
-async function createNew(host: HostRoot, path: string): Promise<boolean> {
-  try {
-    const file = await open(await host.resolve(path, 'keep'), 'wx', 0o644)
-    await file.close()
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
 }

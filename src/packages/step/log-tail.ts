@@ -1,6 +1,4 @@
 /** The end of what a step wrote, fit for an error message: few lines, no secrets, no control characters. */
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { LogFiles } from './log-files.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
@@ -56,19 +54,9 @@ export function maskSecrets(text: string, secrets: readonly string[]): string {
   return maskedParts.reduce((rest, part) => rest.replaceAll(part, '***'), text)
 }
 
-async function readEnd(host: HostRoot, path: string, sizeBytes: number): Promise<string> {
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-  const file = await open(await host.resolve(path), flags).catch(ignoreNotFound)
-  if (file === undefined) return ''
-  try {
-    const { size } = await file.stat()
-    const start = Math.max(0, size - sizeBytes)
-    const buffer = Buffer.alloc(size - start)
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, start)
-    const text = buffer.subarray(0, bytesRead)
-    const firstCharacterStart = start === 0 ? 0 : text.findIndex((byte) => (byte & 0xc0) !== 0x80) // not in the middle of a character
-    return text.subarray(Math.max(0, firstCharacterStart)).toString()
-  } finally {
-    await file.close()
-  }
+async function readEnd(host: HostRoot, path: string, bytes: number): Promise<string> {
+  const text = await host.readPart(path, 'end', bytes).catch(ignoreNotFound)
+  if (text === undefined) return ''
+  const firstCharacterStart = text.findIndex((byte) => (byte & 0xc0) !== 0x80) // not in the middle of a character
+  return text.subarray(Math.max(0, firstCharacterStart)).toString()
 }

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createHostRoot } from '../../host/fs/host-root.ts'
 import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
 import type { Digest } from '../oci/digest.ts'
 import { fakeIndex, type FakeRegistry, fakeSources, startFakeRegistry } from '../../../test/support/fake-registry.ts'
@@ -20,7 +21,7 @@ let registry: FakeRegistry
 let store: ImageStore
 const systemPorts = { clock: systemClock, random: systemRandom }
 const unpack: StorePorts['unpack'] = async (job, signal) => await runUnpackJob(job, systemPorts, signal)
-const ports: StorePorts = { ...systemPorts, unpack, architecture: 'amd64' }
+const ports: StorePorts = { ...systemPorts, root: createHostRoot('/', systemRandom), unpack, architecture: 'amd64' }
 
 beforeEach(async () => {
   tempDir = mkdtempSync(join(tmpdir(), 'store-'))

@@ -1,6 +1,5 @@
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { syncFolder } from '../../host/fs/fsync.ts'
+import type { HostRoot } from '../../host/fs/host-root.ts'
+import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { type Digest, hexOf, isDigest } from '../oci/digest.ts'
 import { ImageError, systemCode } from '../oci/errors.ts'
 import { ociArchitecture } from '../oci/manifest.ts'
@@ -41,6 +40,7 @@ export type StoredImage = {
 export type EnsureOptions = { readonly registry: RegistrySettings; readonly signal: AbortSignal }
 
 export type StorePorts = {
+  readonly root: HostRoot
   readonly clock: Clock
   readonly random: Random
   /** Fetches the layers and makes the folder. */
@@ -54,23 +54,17 @@ export type StorePorts = {
 const defaultTimeoutMs = 15 * 60_000 // beyond it something is wrong that a new attempt, with its reason shown, serves better
 const workPrefix = '.work-'
 
-/** @param directory for this process alone; made when first needed */
+/** @param directory of the host, for this process alone; made when first needed */
 export function openImageStore(
   directory: string,
-  { clock, random, unpack, architecture = ociArchitecture(), timeoutMs = defaultTimeoutMs }: StorePorts,
+  { root, clock, random, unpack, architecture = ociArchitecture(), timeoutMs = defaultTimeoutMs }: StorePorts,
 ): ImageStore {
   const fetches = createSingleFlight<Digest, StoredImage>()
   const activeWorkFolders = new Set<string>() // names of the work folders in use
-  const pathOf = (digest: Digest) => join(directory, hexOf(digest))
+  const pathOf = (digest: Digest) => `${directory}/${hexOf(digest)}`
 
   const isPresent = async (digest: Digest): Promise<boolean> =>
-    await stat(pathOf(digest)).then(
-      (found) => found.isDirectory(),
-      (error: unknown) => {
-        if (systemCode(error) === 'ENOENT') return false
-        throw error
-      },
-    )
+    (await root.stat(pathOf(digest)))?.isDirectory() === true
 
   const fetch = async (
     client: RegistryClient,
@@ -79,19 +73,19 @@ export function openImageStore(
     signal: AbortSignal,
   ): Promise<StoredImage> => {
     const name = `${workPrefix}${hexOf(resolved.digest)}-${random.hex(4)}`
-    const work = join(directory, name)
+    const work = `${directory}/${name}`
     activeWorkFolders.add(name)
     try {
-      await mkdir(work, { recursive: true, mode: 0o700 })
+      await root.makeFolder(work, 0o700)
       const image = await selectImage(client, resolved, architecture, signal)
-      await unpack(await createUnpackJob(client, registry, resolved, image, work), signal)
-      await rename(join(work, 'package'), pathOf(resolved.digest)).catch((error: unknown) => {
+      await unpack(await createUnpackJob(client, registry, resolved, image, await root.resolve(work)), signal)
+      await root.rename(`${work}/package`, pathOf(resolved.digest)).catch((error: unknown) => {
         if (systemCode(error) !== 'ENOTEMPTY') throw error // an aborted fetch got this far after all: the same content
       })
-      await syncFolder(directory)
+      await root.syncFolder(directory)
       return { digest: resolved.digest, path: pathOf(resolved.digest), isNew: true }
     } finally {
-      await rm(work, { recursive: true, force: true })
+      await root.remove(work)
       activeWorkFolders.delete(name)
     }
   }
@@ -116,9 +110,9 @@ export function openImageStore(
   }
 
   const remove = async (name: string): Promise<void> => {
-    const trashPath = join(directory, `${workPrefix}gone-${random.hex(4)}`)
-    await rename(join(directory, name), trashPath)
-    await rm(trashPath, { recursive: true, force: true })
+    const trashPath = `${directory}/${workPrefix}gone-${random.hex(4)}`
+    await root.rename(`${directory}/${name}`, trashPath)
+    await root.remove(trashPath)
   }
 
   return {
@@ -144,14 +138,10 @@ export function openImageStore(
 
     async collect(keep) {
       const removed: Digest[] = []
-      const names = await readdir(directory).catch((error: unknown) => {
-        if (systemCode(error) === 'ENOENT') return []
-        throw error
-      })
+      const names = (await root.readdir(directory).catch(ignoreNotFound)) ?? []
       for (const name of names) {
         const digest = `sha256:${name}`
-        if (name.startsWith(workPrefix) && !activeWorkFolders.has(name))
-          await rm(join(directory, name), { recursive: true, force: true })
+        if (name.startsWith(workPrefix) && !activeWorkFolders.has(name)) await root.remove(`${directory}/${name}`)
         if (!isDigest(digest) || keep.has(digest) || fetches.has(digest)) continue
         await remove(name)
         removed.push(digest)
@@ -180,6 +170,6 @@ async function createUnpackJob(
     reference,
     layers,
     workFolder,
-    target: join(workFolder, 'package'),
+    target: `${workFolder}/package`,
   }
 }

@@ -1,4 +1,5 @@
-import { isTemporary, type HostRoot } from '../../../host/fs/host-root.ts'
+import type { HostRoot } from '../../../host/fs/host-root.ts'
+import { isTemporary } from '../../../host/fs/temporary.ts'
 import { loadPackage } from '../../../packages/step/load-package.ts'
 import {
   hasInterruptFlags,

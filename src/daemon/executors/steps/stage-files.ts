@@ -40,6 +40,7 @@ export async function ensureStageFiles(
     copyDir: dir,
     stepPaths: stepPaths(config).keys(),
     configMap: spec.configMap ?? {},
+    nowMs: attempt.startedAtMs,
     nodeMetadata: nodeMetadata({ labels, annotations, agentVersion: version, packages: view.spec.packages ?? {} }),
   })
   if (ensured.outcome === 'invalid') return { outcome: 'refused', why: ensured.problems.join('; ') }

@@ -15,7 +15,8 @@ import {
   startFakeRegistry,
 } from '../../../../test/support/fake-registry.ts'
 import { ociIndexType } from '../manifest.ts'
-import { downloadLayers, type SelectedImage, resolveImage, type ResolvedImage, selectImage } from './pull.ts'
+import { downloadLayers } from '../../store/unpack-download.ts'
+import { type SelectedImage, resolveImage, type ResolvedImage, selectImage } from './pull.ts'
 import { parseReference } from '../reference.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from './registry.ts'
 import type { Clock } from '../../../schemas/clock.ts'

@@ -1,12 +1,15 @@
 /** Content of files as bytes, in pieces: packages may carry large binaries, and the agent's memory is small. */
-import { randomBytes, createHash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { chmod, copyFile, lstat, open, rename, unlink, utimes } from 'node:fs/promises'
+import { chmod, copyFile as copyContent, lstat, open, rename, unlink, utimes } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { syncFile, syncFolder } from '../../host/fs/fsync.ts'
-import { temporarySuffix } from '../../host/fs/host-root.ts'
+import type { Random } from '../../schemas/clock.ts'
+import { syncFile, syncFolder } from './fsync.ts'
+import { temporaryName } from './temporary.ts'
 
 const chunkBytes = 256 << 10
+/** Opening a pipe must not wait for its other end. */
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** In hex. */
 export async function sha256OfFile(path: string): Promise<string> {
@@ -21,6 +24,18 @@ export async function haveSameContent(left: string, right: string): Promise<bool
   return a.isFile() && b.isFile() && a.size === b.size && (await sha256OfFile(left)) === (await sha256OfFile(right))
 }
 
+/** At most `bytes` bytes: the first ones, or the last ones. */
+export async function readPart(path: string, part: 'start' | 'end', bytes: number): Promise<Buffer> {
+  const file = await open(path, readFlags)
+  try {
+    const start = part === 'start' ? 0 : Math.max(0, (await file.stat()).size - bytes)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, start)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
 export type CopyOptions = {
   readonly mode: number
   /** Wait for the disk. Without it the copy may be empty after a power cut. */
@@ -30,10 +45,15 @@ export type CopyOptions = {
 }
 
 /** Replaces `to` by a copy of `from`, whole or not at all. Shares blocks where the file system can. */
-export async function copyFileAtomic(from: string, to: string, { mode, durable, mtime }: CopyOptions): Promise<void> {
-  const temporary = `${to}.${randomBytes(6).toString('hex')}${temporarySuffix}`
+export async function copyFile(
+  from: string,
+  to: string,
+  { mode, durable, mtime }: CopyOptions,
+  random: Random,
+): Promise<void> {
+  const temporary = temporaryName(to, random)
   try {
-    await copyFile(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
+    await copyContent(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
     await chmod(temporary, mode)
     if (mtime) await utimes(temporary, mtime, mtime)
     if (durable) await syncFile(temporary)
@@ -46,7 +66,7 @@ export async function copyFileAtomic(from: string, to: string, { mode, durable, 
 }
 
 async function* readChunks(path: string): AsyncGenerator<Buffer> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  const file = await open(path, readFlags)
   try {
     const buffer = Buffer.allocUnsafe(chunkBytes)
     for (;;) {
