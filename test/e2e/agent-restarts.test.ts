@@ -53,7 +53,7 @@ test.each<[string, (nodes: readonly NodeName[]) => Promise<unknown>]>([
   ['is killed', async (nodes) => await Promise.all(nodes.map((node) => killAgent(cluster, node)))],
   ['is replaced by another image', async () => await rollAgents(cluster)],
 ])(
-  'an agent that %s during a step leaves it running; its end is picked up and nothing runs twice',
+  'an agent that %s during a step leaves it running, and the next agent collects its end without a second run',
   async (_, disturb) => {
     const steps = await Promise.all([startUntilWaiting('node-1', 'apply'), startUntilWaiting('node-2', 'config_check')])
     await disturb(['node-1', 'node-2'])
@@ -75,14 +75,14 @@ test.each<[string, (nodes: readonly NodeName[]) => Promise<unknown>]>([
 
 describe('a step that ends while there is no agent', () => {
   test.each([
-    ['well', 'exit 0', 'complete', undefined],
+    ['succeeds', 'exit 0', 'complete', undefined],
     [
-      'badly',
+      'fails',
       'echo "no more room" >&2; exit 3',
       'erroring',
       expect.stringMatching(/exited 3, expected 0: no more room/) as string,
     ],
-  ])('%s: is known to the next one', async (_, end, status, message) => {
+  ])('a step that %s while no agent runs is known to the next agent', async (_, end, status, message) => {
     const node = 'node-2'
     const name = uniqueName('absent')
     onTestFinished(async () => await cluster.remove(name))
@@ -102,12 +102,12 @@ describe('a step that ends while there is no agent', () => {
   })
 })
 
-describe('an agent that goes away between two services of an interrupt', () => {
+describe('an interrupt of two services', () => {
   /** A unit that writes its name to the Skyhook's journal when it is started. */
   const unitFile = (unit: string, journal: string, wait: string): string =>
     `printf '[Service]\\nType=oneshot\\nRemainAfterExit=yes\\nExecStart=/bin/sh -c "echo ${unit} >>${journal}; ${wait}"\\n' >/etc/systemd/system/${unit}.service`
 
-  test('the next one restarts the other only when no protected pod has come meanwhile', async () => {
+  test('an agent that restarts between two services of an interrupt restarts the second only if no protected pod has arrived', async () => {
     const node = 'node-1'
     const name = uniqueName('between')
     const [first, second] = [`${name}-1`, `${name}-2`]

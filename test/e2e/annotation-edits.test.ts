@@ -84,8 +84,8 @@ async function completed(onTestFinished: OnTestFinished, node: NodeName) {
 const without = (state: State, key: string): State =>
   Object.fromEntries(Object.entries(state).filter(([entry]) => entry !== key))
 
-describe.concurrent('while the agent looks on', () => {
-  test('removing the annotation starts everything over, its interrupt included', async ({ onTestFinished }) => {
+describe.concurrent('edits under a running agent', () => {
+  test('removing the annotation reruns everything, including the interrupt', async ({ onTestFinished }) => {
     const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-1')
     await edit(null)
     await told('SkyhookReset')
@@ -101,7 +101,7 @@ describe.concurrent('while the agent looks on', () => {
     expect(await journals()).toEqual({ first: withInterrupt, second: [...once, ...once] })
   })
 
-  test('setting a stage reruns the package from there; what makes no sense is undone, and said', async ({
+  test('setting a stage reruns the package from there, and an invalid edit is reverted and reported', async ({
     onTestFinished,
   }) => {
     const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-3')
@@ -120,7 +120,7 @@ describe.concurrent('while the agent looks on', () => {
   })
 })
 
-test('removing the annotation while a step runs stops that step and starts over under the same slot', async ({
+test('removing the annotation during a step stops that step and starts over under the same slot', async ({
   onTestFinished,
 }) => {
   const node = 'node-3'
@@ -151,7 +151,7 @@ test('removing the annotation while a step runs stops that step and starts over 
   expect(slots.filter((uid) => uid !== undefined)).toHaveLength(1)
 })
 
-test('what was done while no agent ran is done when it comes back', async ({ onTestFinished }) => {
+test('an agent acts on edits that were made while it was away', async ({ onTestFinished }) => {
   const [one, other] = await Promise.all([completed(onTestFinished, 'node-1'), completed(onTestFinished, 'node-2')])
   await withoutAgents(cluster, async () => {
     await one.edit(null)

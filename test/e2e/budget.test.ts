@@ -50,7 +50,7 @@ describe('three nodes with pods that have to move and one that must not be inter
   })
   afterAll(async () => await shop.remove())
 
-  test('the node with the protected pod waits for it, cordoned, and names it', async () => {
+  test('a cordoned node waits for its protected pod and names it', async () => {
     await cluster.history.eventually(
       'the node waits',
       ({ nodes }) => publishedState(nodes.get(busy), name).reason?.reason === 'ProtectedPods',
@@ -71,27 +71,27 @@ describe('three nodes with pods that have to move and one that must not be inter
     expect(shop.pods(cluster.history.now, 'cart').some(({ spec }) => spec?.nodeName === busy)).toBe(true) // nobody is evicted in vain
   })
 
-  test('all three are complete soon after it ended', async () => {
+  test('all three nodes complete soon after the protected pod has ended', async () => {
     expect(training(cluster.history.now)).toBe(trainingUid)
     await shop.endPod('training')
     await cluster.history.eventually('every node is complete', (view) => isCompleteOn(view, name, nodeNames), 60_000)
     await cluster.history.eventually('every slot was given back', (view) => slotsOf(view, name).length === 0)
   })
 
-  test('never were two nodes out of service, or two slots held', async () => {
+  test('at no time are two nodes out of service or two slots held', async () => {
     await cluster.history.never('two slots', overBudget(name, 1))
     await cluster.history.never('two nodes out of service', exceedsOutOfService(1))
     await cluster.history.never('work without a slot', workWithoutSlot(name))
     for (const node of nodeNames) expect(uncordonedStates(await serviceStates(cluster.history, node))).toHaveLength(1)
   })
 
-  test('never had the pods too few that their budget protects', async () => {
+  test('a PodDisruptionBudget is satisfied at all times', async () => {
     await cluster.history.never('a violated budget', tooFewReady(shop, 'cart', 2))
     const uids = await cluster.history.values((view) => shop.pods(view, 'cart').map(({ metadata }) => metadata.uid))
     expect(new Set(uids.flat()).size).toBeGreaterThanOrEqual(3 + 3) // each of them had to move
   })
 
-  test('never was the protected pod touched, nor anything done on its node while it ran', async () => {
+  test('a protected pod is never evicted, and nothing runs on its node before it ends', async () => {
     const lives = await cluster.history.values(
       (view) => shop.pods(view, 'training').map(({ metadata }) => metadata.uid)[0],
     )

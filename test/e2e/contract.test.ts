@@ -92,7 +92,7 @@ function writeCurious(folder: string, version: string, out: string): void {
 }
 
 describe.concurrent('a package', () => {
-  test('puts its root_dir over the host’s root, and an uninstall takes away what nobody changed', async ({
+  test('a package copies its root_dir over the host’s root, and its uninstall removes what nobody changed', async ({
     onTestFinished,
     expect,
   }) => {
@@ -130,7 +130,10 @@ describe.concurrent('a package', () => {
     await host.remove(file(''))
   })
 
-  test('leaves one copy dir and one image, however often it was changed', async ({ onTestFinished, expect }) => {
+  test('a package leaves one copy dir and one image after any number of changes', async ({
+    onTestFinished,
+    expect,
+  }) => {
     const node = 'node-2'
     await lockNodes(onTestFinished, node)
     const image = `test/${uniqueName('changed')}`
@@ -161,7 +164,7 @@ describe.concurrent('a package', () => {
     await expect.poll(async () => (await images()).length, { timeout: 20_000 }).toBeLessThanOrEqual(before.length)
   })
 
-  test('may have its logs behind an absolute link of the host', async ({ onTestFinished }) => {
+  test('a package writes its logs through an absolute symlink of the host', async ({ onTestFinished }) => {
     const node = 'node-3'
     await lockNodes(onTestFinished, node)
     const host = cluster.host(node)
@@ -189,7 +192,7 @@ describe.concurrent('a package', () => {
 })
 
 describe.concurrent('a step', () => {
-  test('is given variables, arguments, folders and limits as the contract says, and versions when it upgrades', async ({
+  test('a step gets variables, arguments, folders and limits as the contract says, and versions during an upgrade', async ({
     onTestFinished,
   }) => {
     const node = 'node-3'
@@ -244,7 +247,9 @@ describe.concurrent('a step', () => {
     })
   })
 
-  test('that runs longer than stageTimeout is ended, with its children, and says so', async ({ onTestFinished }) => {
+  test('a step that exceeds stageTimeout is killed with its children, and the reason says so', async ({
+    onTestFinished,
+  }) => {
     const node = 'node-1'
     await lockNodes(onTestFinished, node)
     const host = cluster.host(node)
@@ -264,7 +269,7 @@ describe.concurrent('a step', () => {
     await completes(node, name)
   })
 
-  test('that ended has what it printed in the log of the agent', async ({ onTestFinished }) => {
+  test('the output of a finished step appears in the log of the agent', async ({ onTestFinished }) => {
     const node = 'node-3'
     await lockNodes(onTestFinished, node)
     const many = 'seq -f "line %.0f of many, which are more than a log should have" 2000'
@@ -291,7 +296,7 @@ describe.concurrent('a step', () => {
     expect(ofConfig.length).toBeLessThan(1_100)
   })
 
-  test('that prints a secret and fails shows it nowhere', async ({ onTestFinished }) => {
+  test('a failed step that prints a secret exposes it nowhere', async ({ onTestFinished }) => {
     const node = 'node-2'
     await lockNodes(onTestFinished, node)
     const host = cluster.host(node)

@@ -20,7 +20,7 @@ async function label(value: string | null): Promise<void> {
 beforeAll(async () => await label(''))
 afterAll(async () => await label(null))
 
-test('two control-plane nodes go one after the other, though the budget is two; each holds the control plane as long as it is out', async () => {
+test('two control-plane nodes leave service one after the other despite a budget of two, each under the slot of the control plane', async () => {
   const name = uniqueName('control-plane')
   const work = shellscript(cluster.registry, journaled(name), { interrupt: { type: 'service', services: ['foobar'] } })
   await cluster.apply(manifest(name, { interruptionBudget: { count: 2 }, packages: { work } }), ...nodes)

@@ -52,7 +52,9 @@ const annotation = (node: KubernetesNode | undefined, key: string): string | und
   node?.metadata.annotations?.[key]
 
 describe.concurrent('a node', () => {
-  test('that an administrator cordoned before stays cordoned, and loses our marks', async ({ onTestFinished }) => {
+  test('a node that an administrator cordoned before stays cordoned and loses our marks', async ({
+    onTestFinished,
+  }) => {
     const node = 'node-1'
     await asAdministrator(node, { spec: { unschedulable: true } }, 'kubectl')
     const { name, now, leave } = await nodeWithSlot(node, onTestFinished)
@@ -65,7 +67,7 @@ describe.concurrent('a node', () => {
     ])
   })
 
-  test('that an administrator uncordons meanwhile is cordoned again, and schedulable in the end; an Event tells it once', async ({
+  test('a node that an administrator uncordons during the work is cordoned again, reported once in an Event, and ends schedulable', async ({
     onTestFinished,
   }) => {
     const node = 'node-2'
@@ -86,7 +88,7 @@ describe.concurrent('a node', () => {
     expect(changes.map(({ count = 1 }) => count)).toEqual([1])
   })
 
-  test('that an administrator marks to be kept stays cordoned, though it was schedulable before', async ({
+  test('a node that an administrator marks as keep-cordoned stays cordoned, although it was schedulable before', async ({
     onTestFinished,
   }) => {
     const node = 'node-3'

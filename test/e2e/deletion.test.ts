@@ -27,7 +27,7 @@ const uninstalls = async (name: string): Promise<number[]> =>
   )
 
 describe('deleting a Skyhook', () => {
-  test('uninstalls the packages that ask for it, on one node after the other, and only then lets it go', async () => {
+  test('a deletion uninstalls the packages that ask for it, one node after the other, before the Skyhook disappears', async () => {
     const name = uniqueName('leaving')
     await installed(name, { enabled: true })
     await cluster.history.eventually(
@@ -40,7 +40,7 @@ describe('deleting a Skyhook', () => {
     expect(cluster.history.now.skyhooks.has(name)).toBe(false)
   })
 
-  test('leaves the others installed, runs nothing and needs no finalizer', async () => {
+  test('a deletion leaves other packages installed, runs nothing and needs no finalizer', async () => {
     const name = uniqueName('staying')
     await installed(name, undefined)
     await cluster.remove(name)

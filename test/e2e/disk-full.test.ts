@@ -67,7 +67,7 @@ afterAll(
 )
 
 describe('a host without room', () => {
-  test('for an image, and then for the files of a stage, says so each time, and works as soon as there is', async () => {
+  test('a host without room for an image, then for the files of a stage, reports each and continues once there is room', async () => {
     const large = mkdtempSync(join(tmpdir(), 'large-'))
     cpSync(join(fixturePackages, 'shellscript'), large, { recursive: true })
     writeFileSync(join(large, 'large'), Buffer.alloc(400 * 1024, name))
@@ -93,7 +93,7 @@ describe('a host without room', () => {
     expect(await cluster.host(node).lines(journalOf(name))).toEqual(['x'])
   })
 
-  test('for the journal begins nothing and says so', async () => {
+  test('a host without room for the journal starts nothing and says so', async () => {
     await leaveFreeSpace(0)
     await apply(shellscript(cluster.registry, journaled(name)))
     await expectReported('HostUnusable', 'nothing is begun while the journal cannot be written: ENOSPC')
@@ -105,7 +105,7 @@ describe('a host without room', () => {
     )
   })
 
-  test('while a step runs loses neither its result nor its turn', async () => {
+  test('a host whose disk fills during a step loses neither its result nor its slot', async () => {
     await apply(shellscript(cluster.registry, journaled(name, 'apply')))
     await cluster.host(node).awaitLine(journalOf(name), 'apply begins')
     await leaveFreeSpace(0)

@@ -62,7 +62,7 @@ async function scene(onTestFinished: OnTestFinished, node: NodeName, ...others: 
 const interrupting = () => shellscript(cluster.registry, {}, { interrupt: { type: 'service', services: ['foobar'] } })
 
 describe.concurrent('a pod that does not go', () => {
-  test('for its PodDisruptionBudget is told with pod, budget and numbers; other packages go on; it goes when it may', async ({
+  test('a blocked eviction is reported with pod, budget and numbers, other packages continue, and the pod leaves once it may', async ({
     onTestFinished,
   }) => {
     const { name, node, shop, apply, says, isComplete, uidOf } = await scene(onTestFinished, 'node-1')
@@ -95,7 +95,9 @@ describe.concurrent('a pod that does not go', () => {
     await history.eventually('the pod is gone', (view) => shop.pods(view, 'cart').length === 0)
   })
 
-  test('for two budgets that overlap: the reason says what has to be changed', async ({ onTestFinished }) => {
+  test('an eviction blocked by two overlapping budgets is reported with what has to change', async ({
+    onTestFinished,
+  }) => {
     const { name, node, shop, apply, says, isComplete } = await scene(onTestFinished, 'node-2')
     await shop.pod('cart', node)
     await shop.budget('one', 'cart', 0)
@@ -107,7 +109,7 @@ describe.concurrent('a pod that does not go', () => {
     await cluster.history.eventually('the node is complete', isComplete, 15_000)
   })
 
-  test('at once is waited for as long as it runs; one that tolerates the cordon is left alone', async ({
+  test('the drain waits for a terminating pod as long as it runs, and ignores one that tolerates the cordon', async ({
     onTestFinished,
   }) => {
     const { name, node, shop, apply, says, isComplete, uidOf } = await scene(onTestFinished, 'node-3')
@@ -127,7 +129,9 @@ describe.concurrent('a pod that does not go', () => {
 })
 
 describe.concurrent('a node that cannot be drained', () => {
-  test('gives its turn to another after yieldAfterSeconds, and still says why it waits', async ({ onTestFinished }) => {
+  test('a node that cannot be drained yields its slot after yieldAfterSeconds and still says why it waits', async ({
+    onTestFinished,
+  }) => {
     const { name, node, shop, apply, reason } = await scene(onTestFinished, 'node-1', 'node-3')
     const { history } = cluster
     const drain = { yieldAfterSeconds: 3 }
@@ -148,7 +152,9 @@ describe.concurrent('a node that cannot be drained', () => {
     expect(isCordoned(now)).toBe(false)
   })
 
-  test('goes back to service after timeoutSeconds where onTimeout is release', async ({ onTestFinished }) => {
+  test('a node that cannot be drained returns to service after timeoutSeconds if onTimeout is release', async ({
+    onTestFinished,
+  }) => {
     const { name, node, shop, apply, says } = await scene(onTestFinished, 'node-2')
     const { history } = cluster
     await shop.pod('cart', node)
@@ -172,7 +178,7 @@ describe.concurrent('a node that cannot be drained', () => {
     )
   })
 
-  test('past its deadline deletes nothing without the right to, and says what it would take', async ({
+  test('a drain past its deadline deletes no pod without the permission to, and names the permission', async ({
     onTestFinished,
   }) => {
     const { name, node, shop, apply, says, uidOf } = await scene(onTestFinished, 'node-2')

@@ -11,7 +11,7 @@ import { slotsOf } from './slots.ts'
 const cluster = useCluster()
 const node = 'node-3'
 
-test('a host that returns with an empty disk starts over, without another reboot', async () => {
+test('a host that returns with an empty disk reinstalls everything without another reboot', async () => {
   const name = uniqueName('wiped')
   const host = cluster.host(node)
   const work = shellscript(cluster.registry, journaled(name), { interrupt: { type: 'reboot' } })

@@ -16,7 +16,7 @@ const scripts = {
 }
 
 describe('a check that fails', () => {
-  test('is told on the Node: reason with exit code and log, state, conditions, restarts', async () => {
+  test('a failed check appears on the Node with its exit code and log, state, conditions and restarts', async () => {
     await cluster.apply(manifest(name, { packages: { limits: shellscript(cluster.registry, scripts) } }), node)
     await cluster.history.eventually(
       'the check failed',
@@ -37,7 +37,7 @@ describe('a check that fails', () => {
     })
   })
 
-  test('is told in an Event on the Node', async () => {
+  test('a failed check appears in an Event on the Node', async () => {
     await cluster.history.eventually('an Event tells it', ({ events }) =>
       [...events.values()].some(
         ({ involvedObject, type, reason, message }) =>
@@ -50,7 +50,7 @@ describe('a check that fails', () => {
     )
   })
 
-  test('is tried again, its stage from the first step; after three times the slot says so and stays', async () => {
+  test('a failed check repeats its stage from the first step, and after three failures the slot stays and says so', async () => {
     await cluster.history.eventually(
       'the slot says failed',
       (view) => slotsOf(view, name)[0]?.phase === 'failed',
@@ -72,7 +72,7 @@ describe('a check that fails', () => {
     expect((times[2] ?? 0) - (times[1] ?? 0)).toBeGreaterThan(8)
   })
 
-  test('completes at once when the Skyhook is corrected, and gives its slot back', async () => {
+  test('a corrected Skyhook completes at once after a failed check and releases its slot', async () => {
     const held = slotsOf(cluster.history.now, name)[0]?.uid
     const corrected = shellscript(cluster.registry, { ...scripts, apply_check: log('corrected check') })
     await cluster.edit(name, { packages: { limits: corrected } })

@@ -25,18 +25,18 @@ const faults = (versions: readonly Version[]): string[] =>
   [...moments(emptyView(), versions)].flatMap((moment) => overBudget('demo', 1)(moment) ?? [])
 
 describe('two slots at once', () => {
-  test('are found though both are gone in the end', () => {
+  test('the history finds two concurrent slots although both are gone in the end', () => {
     expect(faults([slot('ADDED', 0, 1), slot('ADDED', 1, 2), slot('DELETED', 0, 3), slot('DELETED', 1, 4)])).toEqual([
       'slots held by node-0 and node-1',
     ])
   })
 
-  test('are not seen where one followed the other, though the news came the other way round', () => {
+  test('the history sees no concurrency of consecutive slots, even if their events arrived out of order', () => {
     expect(faults([slot('ADDED', 1, 3), slot('ADDED', 0, 1), slot('DELETED', 0, 2)])).toEqual([])
   })
 })
 
-test('a moment shows every kind as it was then', () => {
+test('a moment of the history shows every kind as it was then', () => {
   const node: Version = {
     kind: 'nodes',
     type: 'ADDED',

@@ -56,12 +56,12 @@ const annotated = (value: string) => ({ metadata: { annotations: { [`skyhook.nvi
 const stolenSlot = () => ({ spec: { holderIdentity: own } })
 
 describe('the token of the agent of one node', () => {
-  test('does what that agent has to do: the refusals below are of what it asks, not of who it is', async () => {
+  test("an agent's token may write the status of its own Node", async () => {
     expect(await attempt('PATCH', `${paths.nodes}/${own}`, annotated('complete'))).toBe('allowed')
   })
 
   test.each<[string, () => Parameters<typeof attempt>]>([
-    ['says on another Node that it is complete', () => ['PATCH', `${paths.nodes}/${other}`, annotated('complete')]],
+    ['marks another Node as complete', () => ['PATCH', `${paths.nodes}/${other}`, annotated('complete')]],
     ['cordons another Node', () => ['PATCH', `${paths.nodes}/${other}`, { spec: { unschedulable: true } }]],
     [
       'changes the status of another Node',
@@ -84,11 +84,11 @@ describe('the token of the agent of one node', () => {
     ],
     ['deletes a Skyhook', () => ['DELETE', `${paths.skyhooks}/${name}`]],
     ['creates a Skyhook', () => ['POST', paths.skyhooks, manifest(`${name}-2`, { packages: {} })]],
-  ])('is refused when it %s', async (_, request) => {
+  ])("an agent's token is refused when it %s", async (_, request) => {
     expect(await attempt(...request())).toMatch(/^403: /)
   })
 
-  test('and the work of the other node goes to its end', async () => {
+  test('the other node completes despite all refused requests', async () => {
     await cluster.host(other).write(releaseFileOf(name), '')
     await cluster.history.eventually(
       'it is complete',

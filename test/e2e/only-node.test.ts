@@ -9,7 +9,7 @@ import { createWorkloads, isReady } from './workloads.ts'
 const cluster = useCluster({ name: 'only', nodes: 1, env: { KUBELET_SHUTDOWN_GRACE: '10s' } })
 const node = 'node-1'
 
-test('reboots though its pods have nowhere to go: they end in order, and run again afterwards', async ({
+test('the only node reboots although its pods have nowhere to go: they end in order and run again afterwards', async ({
   onTestFinished,
 }) => {
   const name = uniqueName('only')

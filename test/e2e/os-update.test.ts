@@ -69,7 +69,7 @@ test('an update that needs no reboot is installed while the node stays in servic
   expect([await isOutOfService(), await cluster.host(node).bootId()]).toEqual([false, before])
 })
 
-test('one that needs it is installed as soon as the host finds it, and the drained node is rebooted once', async () => {
+test('an update that needs a reboot is installed once the host finds it, and the drained node reboots once', async () => {
   const needsReboot = 'touch /run/reboot-required; echo kernel >>/run/reboot-required.pkgs'
   await publishPackages(cluster.host(node), {
     'second-security': [{ name: 'kernel', version: '1.1', postinst: needsReboot }],
@@ -105,7 +105,7 @@ test('one that needs it is installed as soon as the host finds it, and the drain
   )
 })
 
-test('nothing of it stays but the updates', async () => {
+test('a removed os-update leaves nothing but the updates', async () => {
   await cluster.remove(name) // waits until the Node shows nothing of it, conditions included
   expect(await cluster.host(node).exists(statusFile)).toBe(false)
   expect(await sh(`systemctl is-active ${checkNow.replace('.service', '.timer')} || true`)).toBe('inactive')

@@ -52,7 +52,7 @@ describe('a budget of 34 percent of six nodes', () => {
     await box.run(['down'])
   }, 60_000)
 
-  test('reaches every node that is left', async () => {
+  test('a budget of 34 percent reaches every remaining node', async () => {
     await history.eventually(
       'all are complete',
       (view) => ['node-1', 'node-2', 'node-3', 'node-4', 'node-6'].every((node) => isComplete(view, node)),
@@ -61,7 +61,7 @@ describe('a budget of 34 percent of six nodes', () => {
     await history.eventually('every slot was given back', (view) => slotsOf(view, name).length === 0)
   })
 
-  test('never has more than two out, cordoned or holding a slot', async () => {
+  test('a budget of 34 percent never has more than two of six nodes cordoned or holding a slot', async () => {
     await history.never('more than two slots', overBudget(name, 2))
     await history.never('more than two cordoned', (moment) => {
       const out = [...moment.nodes.values()]
@@ -71,11 +71,11 @@ describe('a budget of 34 percent of six nodes', () => {
     })
   })
 
-  test('leaves no cordon behind', () => {
+  test('a budget of 34 percent leaves no cordon behind', () => {
     expect([...history.now.nodes.values()].filter(({ spec }) => spec?.unschedulable === true)).toEqual([])
   })
 
-  test('whose definition is removed in the middle of its work leaves nothing on nodes and no slot', async () => {
+  test('a Skyhook whose definition is removed during its work leaves nothing on nodes and no slot', async () => {
     const { REGISTRY = '' } = box.env()
     const slow = shellscript(REGISTRY, { apply: 'sleep 60' }, { version: '1.1.0', interrupt: { type: 'noop' } })
     await patch(api, `${paths.skyhooks}/${name}`, { spec: { packages: { another: slow } } })

@@ -18,7 +18,7 @@ import { slotsOf } from './slots.ts'
 const cluster = useCluster()
 const node = 'node-2'
 
-test('a power cut during a step ends in a complete node, with that step alone repeated', async () => {
+test('a node completes after a power cut during a step and repeats only that step', async () => {
   const name = uniqueName('power')
   const host = cluster.host(node)
   await cluster.apply(

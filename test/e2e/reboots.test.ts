@@ -57,21 +57,26 @@ const allSteps = onceEach('apply', 'apply_check', 'config', 'config_check', 'pos
 
 describe.concurrent('a reboot happens once, and every step once', () => {
   test.for<[string, NodeName, keyof Scripts, (node: NodeName) => Promise<void>]>([
-    ['killed before it', 'node-1', 'config_check', (node) => killAgent(cluster, node)],
-    ['deleted after it', 'node-2', 'post_interrupt', (node) => deleteAgent(cluster, node)],
-  ])('when the agent is %s', async ([, node, waiting, disturb], { onTestFinished }) => {
-    const work = await rebooting(onTestFinished, node, waiting)
-    await work.begins(waiting)
-    await disturb(node)
-    await work.mayGoOn()
-    await work.complete()
-    expect(await work.journal()).toEqual(allSteps)
-    expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
-    expect(work.reboots()).toEqual([1])
-    expect(await work.back()).toEqual({ cordoned: false, ready: true, bootId: await work.host.bootId() })
-  })
+    ['killed before the reboot', 'node-1', 'config_check', (node) => killAgent(cluster, node)],
+    ['deleted after the reboot', 'node-2', 'post_interrupt', (node) => deleteAgent(cluster, node)],
+  ])(
+    'a reboot and every step happen once when the agent is %s',
+    async ([, node, waiting, disturb], { onTestFinished }) => {
+      const work = await rebooting(onTestFinished, node, waiting)
+      await work.begins(waiting)
+      await disturb(node)
+      await work.mayGoOn()
+      await work.complete()
+      expect(await work.journal()).toEqual(allSteps)
+      expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
+      expect(work.reboots()).toEqual([1])
+      expect(await work.back()).toEqual({ cordoned: false, ready: true, bootId: await work.host.bootId() })
+    },
+  )
 
-  test('when the agent is killed at the moment in which it asks for it', async ({ onTestFinished }) => {
+  test('a reboot and every step happen once when the agent is killed while it requests the reboot', async ({
+    onTestFinished,
+  }) => {
     const node = 'node-3'
     const work = await rebooting(onTestFinished, node)
     await cluster.history.eventually(
@@ -86,7 +91,7 @@ describe.concurrent('a reboot happens once, and every step once', () => {
   })
 })
 
-test('a host whose power fails while it is drained boots, repeats the step, reboots as asked and returns to service', async ({
+test('a host whose power fails during its drain boots, repeats the step, reboots as requested and returns to service', async ({
   onTestFinished,
 }) => {
   const node = 'node-1'
@@ -120,7 +125,7 @@ test('a host whose power fails while it is drained boots, repeats the step, rebo
   })
 })
 
-test('of three nodes only the one that needs a reboot leaves service, also when its agent dies before it could ask', async ({
+test('only the node that needs a reboot leaves service, even if its agent dies before it can request it', async ({
   onTestFinished,
 }) => {
   await lockNodes(onTestFinished, ...nodeNames)
@@ -155,7 +160,7 @@ test('of three nodes only the one that needs a reboot leaves service, also when 
   }
 })
 
-test('a host that boots while no agent runs is taken up where it is', async ({ onTestFinished }) => {
+test('an agent continues on a host that booted while no agent ran', async ({ onTestFinished }) => {
   const node = 'node-2'
   const work = await rebooting(onTestFinished, node, 'config_check')
   await work.begins('config_check')

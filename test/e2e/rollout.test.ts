@@ -24,13 +24,13 @@ describe('a Skyhook for three nodes with budget 1', () => {
     await cluster.history.eventually('every slot was given back', (view) => slotsOf(view, demo).length === 0)
   })
 
-  test('never has two slots held, and all three nodes hold one', async () => {
+  test('a budget of 1 never has two slots held, and each of three nodes holds one', async () => {
     await cluster.history.never('two nodes at once', overBudget(demo, 1))
     const holders = await cluster.history.values((view) => slotsOf(view, demo)[0]?.holder)
     expect(holders.filter((holder) => holder !== undefined).toSorted()).toEqual(nodeNames)
   })
 
-  test('has no node at work without a slot, and none completes twice', async () => {
+  test('no node works without a slot, and none completes twice', async () => {
     await cluster.history.never('work without a slot', workWithoutSlot(demo))
     for (const name of nodeNames) {
       const statuses = await cluster.history.values(({ nodes }) => publishedState(nodes.get(name), demo).status)
@@ -39,7 +39,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
     }
   })
 
-  test.each(nodeNames)('shows on %s what tools of the operator read', (name) => {
+  test.each(nodeNames)('%s shows what tools of the original operator read', (name) => {
     const node = publishedState(cluster.history.now.nodes.get(name), demo)
     const image = `${cluster.registry}/skyhook-packages/shellscript`
     expect(node.stateText).toBe(
@@ -55,7 +55,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
     })
   })
 
-  test.each(nodeNames)('shows on %s whose writing that is, and for which spec', (name) => {
+  test.each(nodeNames)('%s shows who wrote its state and for which spec', (name) => {
     const node = cluster.history.now.nodes.get(name)
     const { companion, stateText } = publishedState(node, demo)
     expect(companion).toEqual({
@@ -67,7 +67,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
     })
   })
 
-  test('gave slots that name their node in every way that others look for', async () => {
+  test('a slot names its node in every way that others look for', async () => {
     const slot = await cluster.history.values((view) => slotsOf(view, demo)[0]?.lease)
     const lease = slot.find((one) => one !== undefined)
     const holder = lease?.spec?.holderIdentity ?? ''
@@ -85,7 +85,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
     expect(lease?.spec).toMatchObject({ leaseDurationSeconds: 120 })
   })
 
-  test('told in Events on each Node when it began and when it was complete', async () => {
+  test('Events on each Node report when it started and when it completed', async () => {
     const reasons = (view: View, name: NodeName): (string | undefined)[] =>
       [...view.events.values()]
         .filter(({ involvedObject, message }) => involvedObject?.name === name && message?.includes(demo))
@@ -97,11 +97,11 @@ describe('a Skyhook for three nodes with budget 1', () => {
     )
   })
 
-  test.each(nodeNames)('changed the host %s, each step once', async (name) => {
+  test.each(nodeNames)('the host %s is changed by each step once', async (name) => {
     expect(await cluster.host(name).read(greeting)).toBe(`hello from ${name}\ngreetings are polite\n`)
   })
 
-  test.each(nodeNames)('left flags, history and logs on %s where people look for them', async (name) => {
+  test.each(nodeNames)('%s keeps flags, history and logs where people look for them', async (name) => {
     const host = cluster.host(name)
     const folder = `/var/lib/skyhook/${demo}`
     expect(await host.list(`${folder}/flags`)).toEqual([
@@ -124,7 +124,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
     expect(written.filter((text) => text !== '')).toEqual(['greetings are polite\n']) // config_check is the one that prints
   })
 
-  test.each(nodeNames)('left no unit, no environment file and no result behind on %s', async (name) => {
+  test.each(nodeNames)('%s keeps no unit, no environment file and no result', async (name) => {
     const host = cluster.host(name)
     expect(await host.exec('systemctl', 'list-units', '--all', '--plain', '--no-legend', 'skyhookd-*')).toBe('')
     expect((await host.list('/run/skyhook')).filter((file) => file.endsWith('.env'))).toEqual([])
@@ -133,7 +133,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
 })
 
 describe('a Skyhook that is deleted', () => {
-  test('takes what it showed on the Nodes with it, and leaves the hosts as they are', async () => {
+  test('a deleted Skyhook removes what it showed on the Nodes and leaves the hosts as they are', async () => {
     await cluster.remove(demo)
     for (const name of nodeNames) expect(await cluster.host(name).read(greeting)).toContain('hello')
   })
@@ -143,7 +143,7 @@ describe('a budget of 2 for three nodes', () => {
   const name = uniqueName('two')
   const work = (node: NodeName): Promise<void> => cluster.host(node).write(releaseFileOf(name), '')
 
-  test('lets two work at the same time and tells the third what it waits for', async () => {
+  test('a budget of 2 lets two of three nodes work and tells the third what it waits for', async () => {
     const packages = { work: shellscript(cluster.registry, journaled(name, 'apply')) }
     await cluster.apply(manifest(name, { interruptionBudget: { count: 2 }, packages }), ...nodeNames)
     await cluster.history.eventually('two hold a slot', (view) => slotsOf(view, name).length === 2)
@@ -167,7 +167,7 @@ describe('a budget of 2 for three nodes', () => {
     )
   })
 
-  test('gives the third its turn as soon as one is done', async () => {
+  test('a budget of 2 gives the third node a slot as soon as one is done', async () => {
     for (const node of nodeNames) await work(node)
     await cluster.history.eventually('all are complete', ({ nodes }) =>
       nodeNames.every((node) => publishedState(nodes.get(node), name).status === 'complete'),

@@ -31,7 +31,7 @@ async function finished(skyhook: string, withinMs: number): Promise<void> {
   await cluster.history.eventually('every slot was given back', (view) => slotsOf(view, skyhook).length === 0)
 }
 
-describe('rollout.yaml: a package and a configuration that restart a service, a third of the nodes at a time', () => {
+describe('rollout.yaml', () => {
   const name = uniqueName('rollout')
   let shop: Workloads
   const startsOfCron = async (node: NodeName): Promise<number> =>
@@ -58,7 +58,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
     await shop.remove()
   })
 
-  test('is complete on nodes with a taint that it tolerates', () => {
+  test('rollout.yaml completes on nodes with a tolerated taint', () => {
     for (const node of nodeNames) {
       expect(publishedState(cluster.history.now.nodes.get(node), name).state).toMatchObject({
         'bcp|2024.05.13': { stage: 'post-interrupt', state: 'complete' },
@@ -68,7 +68,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
     }
   })
 
-  test('never took two nodes out of service, and never more pods than their budget allows', async () => {
+  test('rollout.yaml never takes two nodes out of service, nor more pods than their budget allows', async () => {
     await cluster.history.never('two nodes at once', overBudget(name, 1))
     await cluster.history.never('two nodes out of service', exceedsOutOfService(1))
     await cluster.history.never('work without a slot', workWithoutSlot(name))
@@ -76,7 +76,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
   })
 
   test.each(nodeNames)(
-    'restarted the service on %s once, after it had installed and before it looked',
+    'rollout.yaml restarts the service on %s once, after the installation and before the check',
     async (node) => {
       expect(await startsOfCron(node)).toBe((started.get(node) ?? 0) + 1)
       expect(await cluster.host(node).lines('/etc/bcp/applied')).toHaveLength(1)
@@ -87,7 +87,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
     },
   )
 
-  test('restarts it again for a changed key of the configuration, one node at a time', async () => {
+  test('rollout.yaml restarts the service again for a changed configMap key, one node at a time', async () => {
     await cluster.edit(name, {
       packages: { nvssh: { configMap: { 'nvssh_vars.sh': 'allowed_roles=admins,owners\n' } } },
     })
@@ -107,7 +107,7 @@ describe('rollout.yaml: a package and a configuration that restart a service, a 
   })
 })
 
-describe('runtime-required.yaml: a reboot before any pod may come', () => {
+describe('runtime-required.yaml', () => {
   const name = uniqueName('baseline')
   const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' } as const
   const boots = new Map<NodeName, string>()
@@ -127,28 +127,31 @@ describe('runtime-required.yaml: a reboot before any pod may come', () => {
     await shop.remove()
   })
 
-  test('reboots two nodes at a time, never three', async () => {
+  test('runtime-required.yaml reboots two nodes at a time, never three', async () => {
     await cluster.history.never('three nodes at once', overBudget(name, 2))
     await cluster.history.never('three nodes out of service', exceedsOutOfService(2))
     await cluster.history.never('work without a slot', workWithoutSlot(name))
   })
 
-  test.each(nodeNames)('boots %s once, and puts it back in service only Ready and from its new boot', async (node) => {
-    const [before, now] = [boots.get(node), await cluster.host(node).bootId()]
-    const states = (await serviceStates(cluster.history, node)).slice(
-      (await serviceStates(cluster.history, node)).findIndex(({ bootId }) => bootId === before),
-    )
-    expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, now])
-    expect(now).not.toBe(before)
-    expect(uncordonedStates(states).at(-1)).toEqual({ cordoned: false, ready: true, bootId: now })
-    expect(await cluster.host(node).read('/var/tmp/baseline-applied-in')).toBe(`${before}\n`) // applied before the boot, not again after it
-    expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([
-      1,
-    ])
-    expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
-  })
+  test.each(nodeNames)(
+    'runtime-required.yaml boots %s once and returns it to service only Ready and in its new boot',
+    async (node) => {
+      const [before, now] = [boots.get(node), await cluster.host(node).bootId()]
+      const states = (await serviceStates(cluster.history, node)).slice(
+        (await serviceStates(cluster.history, node)).findIndex(({ bootId }) => bootId === before),
+      )
+      expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, now])
+      expect(now).not.toBe(before)
+      expect(uncordonedStates(states).at(-1)).toEqual({ cordoned: false, ready: true, bootId: now })
+      expect(await cluster.host(node).read('/var/tmp/baseline-applied-in')).toBe(`${before}\n`) // applied before the boot, not again after it
+      expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual(
+        [1],
+      )
+      expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
+    },
+  )
 
-  test('lifts the taint with completion, and no pod comes before', async () => {
+  test('runtime-required.yaml removes the taint on completion, and no pod starts before', async () => {
     for (const node of nodeNames) expect(isTainted(node, taint.key)).toBe(false)
     const complete = new Set<string>()
     await cluster.history.never('a pod before the node was complete', (moment) => {

@@ -24,7 +24,7 @@ afterAll(async () => {
 })
 
 describe('a node', () => {
-  test('gives a pod with the mounts of an agent its file system and its bus', async () => {
+  test('a node of the sandbox gives a pod with the mounts of an agent its file system and its bus', async () => {
     for (const node of nodes) {
       const seen = await firstSandbox.kubectl([
         'exec',
@@ -38,7 +38,7 @@ describe('a node', () => {
     }
   })
 
-  test('has the services that packages restart', async () => {
+  test('a node of the sandbox has the services that packages restart', async () => {
     const state = await firstSandbox.must([
       'exec',
       'node-1',
@@ -55,12 +55,12 @@ describe('a node', () => {
     expect(state.trim().split('\n')).toEqual(Array(6).fill('active'))
   })
 
-  test('runs a command with its input and gives back its exit code', async () => {
+  test('exec runs a command with its input and returns its exit code', async () => {
     const echo = await firstSandbox.run(['exec', 'node-1', '--', 'sh', '-c', 'cat; exit 7'], { input: 'to the host' })
     expect(echo).toMatchObject({ status: 7, stdout: 'to the host' })
   })
 
-  test('pulls from the registry with a pull secret, under the name that this machine uses', async () => {
+  test('a node of the sandbox pulls with a pull secret under the registry name that this machine uses', async () => {
     const { REGISTRY, REGISTRY_USER, REGISTRY_PASSWORD, REGISTRY_CA } = firstSandbox.env() as Record<string, string>
     const [image, login] = [`${REGISTRY}/test/workload:1`, `${REGISTRY_USER}:${REGISTRY_PASSWORD}`]
     const push = [
@@ -96,7 +96,7 @@ describe('a node', () => {
     expect(curl()).toContain('UNAUTHORIZED')
   })
 
-  test('returns from an orderly reboot by itself: new boot id, same disk, same pod', async () => {
+  test('a node of the sandbox returns from an orderly reboot with a new boot id, the same disk and the same pod', async () => {
     const [before, pod] = [await bootIdOf('node-1'), await podOn('node-1')]
     await firstSandbox.must(['exec', 'node-1', '--', 'sh', '-c', 'echo kept >/var/kept; echo lost >/run/lost'])
     await firstSandbox.must(['reboot', 'node-1'])
@@ -110,7 +110,7 @@ describe('a node', () => {
     )
   })
 
-  test('is not held up in its reboot by a command that an administrator left running on it', async () => {
+  test('a command left running on a node of the sandbox does not delay its reboot', async () => {
     const command = secondSandbox.run(['exec', 'node-1', '--', 'sleep', '1000'])
     await eventually(
       async () => (await secondSandbox.run(['exec', 'node-1', '--', 'pgrep', '-f', 'sleep 1000'])).status === 0,
@@ -121,7 +121,7 @@ describe('a node', () => {
     expect((await command).status).not.toBe(0)
   })
 
-  test('ends a pod at once, and a stubborn one after its grace period', async () => {
+  test('a node of the sandbox ends a pod at once, and one that ignores TERM after its grace period', async () => {
     await secondSandbox.kubectl(['apply', '-f', '-'], workload('willing', '[]') + workload('stubborn', '[stubborn]'))
     await secondSandbox.kubectl(['wait', '--for=condition=Ready', 'pod/willing', 'pod/stubborn', '--timeout=30s'])
     await secondSandbox.kubectl(['delete', 'pod', 'willing', 'stubborn', '--wait=false'])
@@ -130,7 +130,7 @@ describe('a node', () => {
     await secondSandbox.kubectl(['wait', '--for=delete', 'pod/stubborn', '--timeout=20s'])
   })
 
-  test('is off after a power cut and starts again from the same disk', async () => {
+  test('a node of the sandbox is off after a power cut and starts again from the same disk', async () => {
     const before = await bootIdOf('node-2')
     await firstSandbox.must(['exec', 'node-2', '--', 'sh', '-c', 'echo kept >/var/kept'])
     await firstSandbox.must(['crash', 'node-2'])
@@ -143,20 +143,20 @@ describe('a node', () => {
     await eventually(async () => (await bootIdOf('node-2')) !== before && (await isReady('node-2')))
   })
 
-  test('is NotReady while its cable is pulled', async () => {
+  test('a node of the sandbox is NotReady while its network is cut', async () => {
     await firstSandbox.must(['cut', 'node-3'])
     await eventually(async () => !(await isReady('node-3')))
     await firstSandbox.must(['join', 'node-3'])
     await eventually(() => isReady('node-3'))
   })
 
-  test('shows its systemd to this machine', async () => {
+  test('a node of the sandbox exposes its systemd to this machine', async () => {
     const leader = (await firstSandbox.must(['leader', 'node-1'])).trim()
     expect(readFileSync(`/proc/${leader}/root/etc/hostname`, 'utf8').trim()).toBe('node-1')
     expect(existsSync(`/proc/${leader}/root/run/dbus/system_bus_socket`)).toBe(true)
   })
 
-  test('holds its shutdown back for the pods where that is asked for', async () => {
+  test('a node of the sandbox delays its shutdown for its pods if configured to', async () => {
     expect(await secondSandbox.must(['exec', 'node-1', '--', 'systemd-inhibit', '--list', '--no-pager'])).toMatch(
       /kubelet .*shutdown.*delay/,
     )
@@ -165,7 +165,7 @@ describe('a node', () => {
 
 describe('the control plane', () => {
   test.each(['etcd', 'apiserver', 'kcm'])(
-    'keeps its objects when %s is killed and started again',
+    'the control plane keeps its objects when %s is killed and restarted',
     async (component) => {
       await firstSandbox.kubectl(['create', 'configmap', `before-${component}`])
       await firstSandbox.must(['restart', component])
@@ -175,14 +175,14 @@ describe('the control plane', () => {
     },
   )
 
-  test('answers nothing while it is paused', async () => {
+  test('a paused API server does not answer', async () => {
     await firstSandbox.must(['pause', 'apiserver'])
     await expect(firstSandbox.kubectl(['get', 'nodes', '--request-timeout=1s'])).rejects.toThrow(/deadline|[Tt]imeout/)
     await firstSandbox.must(['resume', 'apiserver'])
     expect(await firstSandbox.kubectl(['get', 'nodes', '-o', 'name'])).toContain('node/node-3')
   })
 
-  test('writes down who asked for what, once per request', async () => {
+  test('the audit log records each request once with its user', async () => {
     await firstSandbox.kubectl([
       'get',
       'configmap',
@@ -197,7 +197,7 @@ describe('the control plane', () => {
   })
 })
 
-test('base disks that no sandbox used for a month go, those in use and all else stay', () => {
+test('base disks that no sandbox used for a month are deleted, those in use and other files stay', () => {
   const cache = mkdtempSync(join(tmpdir(), 'cache-'))
   const old = new Date(Date.now() - 40 * 86_400_000)
   for (const name of [
@@ -218,7 +218,7 @@ test('base disks that no sandbox used for a month go, those in use and all else 
 })
 
 describe('two sandboxes with equal node names', () => {
-  test('one goes without a trace, even while it comes up, and the other does not notice', async () => {
+  test('one of two sandboxes goes down without a trace, even while it starts, and does not affect the other', async () => {
     const boots = await Promise.all(nodes.map(bootIdOf))
     expect(traces(secondSandbox)).not.toEqual([])
     await secondSandbox.must(['down'])
@@ -235,7 +235,7 @@ describe('two sandboxes with equal node names', () => {
     expect(await Promise.all(nodes.map(bootIdOf))).toEqual(boots)
   })
 
-  test('the other goes without a trace, too', async () => {
+  test('the other of two sandboxes goes down without a trace', async () => {
     await firstSandbox.must(['down'])
     expect(traces(firstSandbox)).toEqual([])
   })

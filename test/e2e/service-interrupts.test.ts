@@ -42,35 +42,41 @@ describe.concurrent('a service that the agent stands on', () => {
     ['dbus.service', 'node-1', 0],
     ['containerd.service', 'node-2', 10_000],
     ['kubelet.service', 'node-3', 10_000],
-  ])('%s is restarted once, and known to be', async ([unit, node, readyForMs], { onTestFinished }) => {
-    await lockNodes(onTestFinished, node)
-    const before = await startsOf(node, unit)
-    const agent = startedAgents(cluster.history.now).get(node)
-    const name = uniqueName('service')
-    onTestFinished(async () => await cluster.remove(name))
-    const after = `date +%s%3N >>${journalOf(name)}`
-    await cluster.apply(manifest(name, { packages: { work: pkg(restarting(unit), { post_interrupt: after }) } }), node)
-    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 60_000)
-    expect(await startsOf(node, unit)).toBe(before + 1)
-    await cluster.history.eventually('the Event is told', (view) =>
-      hasEvent(view, node, 'InterruptCompleted', name, 'service'),
-    )
-    expect(uncordonedStates(await serviceStates(cluster.history, node)).at(-1)).toMatchObject({ ready: true })
-    const [atMs, ...again] = await cluster.host(node).lines(journalOf(name))
-    expect(again).toEqual([])
-    const uncordoned = await cluster.history.first(({ nodes }) =>
-      isCompleteOn({ ...cluster.history.now, nodes }, name, [node]),
-    )
-    expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000) // Ready has to hold after these
-    expect(startedAgents(cluster.history.now).get(node)).toBe(agent)
-  })
+  ])(
+    'an interrupt restarts %s, on which the agent depends, once and knows that it did',
+    async ([unit, node, readyForMs], { onTestFinished }) => {
+      await lockNodes(onTestFinished, node)
+      const before = await startsOf(node, unit)
+      const agent = startedAgents(cluster.history.now).get(node)
+      const name = uniqueName('service')
+      onTestFinished(async () => await cluster.remove(name))
+      const after = `date +%s%3N >>${journalOf(name)}`
+      await cluster.apply(
+        manifest(name, { packages: { work: pkg(restarting(unit), { post_interrupt: after }) } }),
+        node,
+      )
+      await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 60_000)
+      expect(await startsOf(node, unit)).toBe(before + 1)
+      await cluster.history.eventually('the Event is told', (view) =>
+        hasEvent(view, node, 'InterruptCompleted', name, 'service'),
+      )
+      expect(uncordonedStates(await serviceStates(cluster.history, node)).at(-1)).toMatchObject({ ready: true })
+      const [atMs, ...again] = await cluster.host(node).lines(journalOf(name))
+      expect(again).toEqual([])
+      const uncordoned = await cluster.history.first(({ nodes }) =>
+        isCompleteOn({ ...cluster.history.now, nodes }, name, [node]),
+      )
+      expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000) // Ready has to hold after these
+      expect(startedAgents(cluster.history.now).get(node)).toBe(agent)
+    },
+  )
 })
 
 describe.concurrent('a service that cannot be restarted', () => {
   const mayfly = (unit: string): string =>
     `printf '[Service]\\nExecStart=/bin/sh -c "sleep 0.1; exit 7"\\n' >/etc/systemd/system/${unit}`
 
-  test('because it dies right after its start was done fails its package, which says how it ended; it completes once mended', async ({
+  test('a service that dies right after its start fails its package with how it ended, and completes once repaired', async ({
     onTestFinished,
   }) => {
     const node = 'node-1'
@@ -99,7 +105,7 @@ describe.concurrent('a service that cannot be restarted', () => {
     await cluster.host(node).exec('systemctl', 'stop', unit)
   })
 
-  test('because there is none of that name fails its package alone, which names it; it completes once corrected', async ({
+  test('a missing service fails only its package, which names it, and completes once corrected', async ({
     onTestFinished,
   }) => {
     const node = 'node-2'

@@ -23,7 +23,7 @@ beforeAll(async () => {
     ])
 })
 
-test('a script, kernel settings and a tuned profile come by one Skyhook and go without a trace', async () => {
+test('one Skyhook installs a script, kernel settings and a tuned profile, and its deletion removes them without a trace', async () => {
   const before = await sh('sysctl -n vm.swappiness; tuned-adm active || true')
   const pack = (folder: keyof typeof versions, configMap: Record<string, string>) => ({
     version: versions[folder],

@@ -59,7 +59,7 @@ describe('the status of a Skyhook', () => {
     await cluster.history.eventually('Ready for the first time', (view) => isReady(skyhookIn(view)))
   })
 
-  test('is Ready within 1.5 s after the last node is done', async () => {
+  test('a Skyhook is Ready within 1.5 s after its last node completes', async () => {
     const done = await cluster.history.first(
       (moment) =>
         skyhookIn(moment) !== undefined &&
@@ -70,7 +70,7 @@ describe('the status of a Skyhook', () => {
     expect((ready?.atMs ?? 0) - (done?.atMs ?? 0)).toBeLessThan(1_500)
   })
 
-  test('counts and names what tools of the operator read', () => {
+  test('the status of a Skyhook has the counts and names that tools of the original operator read', () => {
     expect(skyhookIn(cluster.history.now)?.status).toMatchObject({
       status: 'complete',
       completeNodes: '3/3',
@@ -82,13 +82,13 @@ describe('the status of a Skyhook', () => {
     })
   })
 
-  test('satisfies kubectl wait', async () => {
+  test('the status of a Skyhook satisfies kubectl wait', async () => {
     expect(
       await cluster.sandbox.kubectl(['wait', '--for=condition=Ready', `skyhook/${name}`, '--timeout=10s']),
     ).toContain('condition met')
   })
 
-  test('is never Ready while a selected node has work, through edits, killed agents and a census that dies every few seconds', async () => {
+  test('a Skyhook is never Ready while a selected node has work, despite edits, killed agents and a census that dies every few seconds', async () => {
     const killing = setInterval(() => void killCensus(), 5_000)
     try {
       for (const generation of [2, 3, 4, 5, 6]) {

@@ -73,7 +73,7 @@ const blob = (digest: string): string => {
 afterEach(async () => await cluster.remove(name))
 
 describe('a package', () => {
-  test('whose version is no tag of the image', async () => {
+  test('a package whose version is not a tag of the image says so and completes once corrected', async () => {
     expect(await reasonFor(validPackage({ version: '9.9.9' }))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(
@@ -84,7 +84,7 @@ describe('a package', () => {
     await recoversAfter({ version: '1.1.0' })
   })
 
-  test('whose digest the registry does not have', async () => {
+  test('a package whose digest the registry lacks says so and completes once corrected', async () => {
     expect(await reasonFor(validPackage({ containerSHA: absentDigest }))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(
@@ -95,7 +95,7 @@ describe('a package', () => {
     await recoversAfter({ containerSHA: null })
   })
 
-  test('whose registry is not there', async () => {
+  test('a package whose registry does not answer says so and completes once corrected', async () => {
     expect(await reasonFor(validPackage({ image: '127.0.0.1:1/none' }))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(/127\.0\.0\.1:1.*(refused|ECONNREFUSED)/is) as string,
@@ -104,7 +104,7 @@ describe('a package', () => {
     await recoversAfter(validPackage())
   })
 
-  test('for which there are no credentials, until there are', async () => {
+  test('a package without credentials says so and completes once they exist', async () => {
     const secret = await ignoreNotFound<{ data: Record<string, string> }>(cluster.api, 'GET', pullSecret)
     const nobody = { auths: { 'registry.example.com': { auth: Buffer.from('nobody:nothing').toString('base64') } } }
     const put = async (text: string): Promise<unknown> =>
@@ -122,7 +122,7 @@ describe('a package', () => {
     await recoversAfter({ version: '1.1.0' })
   })
 
-  test('whose config.json is wrong', async () => {
+  test('a package whose config.json is invalid says so and completes once corrected', async () => {
     expect(await reasonFor(from('test/broken-config'))).toEqual({
       reason: 'InvalidPackage',
       message: expect.stringMatching(
@@ -133,7 +133,7 @@ describe('a package', () => {
     await recoversAfter(validPackage())
   })
 
-  test('with a step whose file is missing', async () => {
+  test('a package with a missing step file says so and completes once corrected', async () => {
     expect(await reasonFor(from('test/missing-step'))).toEqual({
       reason: 'InvalidPackage',
       message: expect.stringMatching(/test\/missing-step:1\.0\.0.*forgotten\.sh/s) as string,
@@ -142,7 +142,7 @@ describe('a package', () => {
     await recoversAfter(validPackage())
   })
 
-  test('with a step that names no interpreter, until it is pushed anew under its version', async () => {
+  test('a package with a step without an interpreter says so and completes once it is pushed again under its version', async () => {
     const image = `test/${uniqueName('pushed-twice')}`
     await push('missing-first-line', `${image}:1.0.0`)
     expect(await reasonFor(from(image))).toEqual({
@@ -156,7 +156,7 @@ describe('a package', () => {
     await completes()
   })
 
-  test('whose bytes the registry has lost, until it has them again', async () => {
+  test('a package whose layer is corrupt in the registry says so and completes once it is restored', async () => {
     const image = `test/${uniqueName('altered')}`
     const folder = mkdtempSync(join(tmpdir(), 'altered-'))
     cpSync(join(fixturePackages, 'shellscript'), folder, { recursive: true })
@@ -182,7 +182,7 @@ describe('a package', () => {
 })
 
 describe('a wrong version', () => {
-  test('takes no node out: all three wait, and all three go on when it is corrected', async () => {
+  test('a wrong version takes no node out of service: all three wait, and continue once it is corrected', async () => {
     name = uniqueName('typo')
     await cluster.apply(
       manifest(name, { interruptionBudget: { count: 1 }, packages: { work: validPackage({ version: '1.1.9' }) } }),

@@ -58,7 +58,9 @@ const withEnv = (env: readonly EnvVar[]): PackageSpec =>
   shellscript(cluster.registry, { apply: 'test "$WORD" = right' }, { env })
 
 describe.concurrent('a value', () => {
-  test('from a Secret that is not there, then lacks the key: named, tried again, found', async ({ onTestFinished }) => {
+  test('a value from a missing Secret, then from a missing key, is named and retried until it exists', async ({
+    onTestFinished,
+  }) => {
     const node = 'node-1'
     await lockNodes(onTestFinished, node)
     const secret = uniqueName('words')
@@ -84,7 +86,7 @@ describe.concurrent('a value', () => {
     await completes(node, name)
   })
 
-  test('from a ConfigMap that is not there', async ({ onTestFinished }) => {
+  test('a value from a missing ConfigMap is named and retried until it exists', async ({ onTestFinished }) => {
     const node = 'node-2'
     await lockNodes(onTestFinished, node)
     const configMap = uniqueName('words')
@@ -106,7 +108,7 @@ describe.concurrent('a package', () => {
     ...more,
   })
 
-  test('that lacks a variable and a file of its own: both are named, one after the other', async ({
+  test('a package that lacks a variable and a file of its own names both, one after the other', async ({
     onTestFinished,
   }) => {
     const node = 'node-3'
@@ -125,9 +127,7 @@ describe.concurrent('a package', () => {
     await completes(node, name)
   })
 
-  test('in a circle of dependencies blocks its Skyhook alone, before anything is fetched', async ({
-    onTestFinished,
-  }) => {
+  test('a dependency cycle blocks only its Skyhook, before anything is fetched', async ({ onTestFinished }) => {
     const node = 'node-1'
     await lockNodes(onTestFinished, node)
     const from = (more: Partial<PackageSpec>): PackageSpec => shellscript(cluster.registry, { apply: 'true' }, more)
@@ -155,7 +155,7 @@ describe.concurrent('a package', () => {
 })
 
 describe('a host', () => {
-  test('on which nothing below the copy dir can be executed says so before a slot is taken, and goes on when it can', async ({
+  test('a host that mounts the copy dir noexec says so before it takes a slot, and continues once remounted', async ({
     onTestFinished,
   }) => {
     const node = 'node-2'

@@ -4,7 +4,7 @@ import { allCases, passedCases, sample, sampleWithRegressions, split, spread } f
 
 const points = { service: ['a#1', 'b#1'], reboot: ['c#1'], change: ['d#1'] }
 
-test('every point meets every fault', () => {
+test('the matrix combines every failpoint with every fault', () => {
   const cases = allCases(points)
   expect(cases).toHaveLength(4 * faultNames.length)
   expect(new Set(cases.map((one) => JSON.stringify(one))).size).toBe(cases.length)
@@ -14,7 +14,7 @@ test('every point meets every fault', () => {
   ])
 })
 
-test('a log tells what passed, and nothing else', () => {
+test('the passages of a run come from its log and nothing else', () => {
   const log = [
     '+  80.7 s  4/9 passed: reboot, host rebooted at fsync:interrupts/#2 (17.7 s)',
     '+  81.0 s  5/9 failed: service, power cut at fsync:journal#3 (1.0 s)',
@@ -25,21 +25,21 @@ test('a log tells what passed, and nothing else', () => {
   ])
 })
 
-test('a sample is spread over all lives and faults, and another one with a shift', () => {
+test('a sample covers all workloads and faults, and a shift gives another one', () => {
   const numbers = Array.from({ length: 100 }, (_, index) => index)
   expect(sample(numbers, 4)).toEqual([0, 25, 50, 75])
   expect(sample(numbers, 4, 30)).toEqual([30, 55, 80, 5])
   expect(sample(numbers, 200)).toEqual(numbers)
 })
 
-test('a sample has the places where the agent once failed, once', () => {
+test('a sample contains each known weak spot once', () => {
   const cases = allCases({ ...points, service: ['fsync:interrupts#1', ...points.service] })
   const regression = { workload: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }
   expect(sampleWithRegressions(cases, 1, 3)).toEqual([regression, cases[3]])
   expect(sampleWithRegressions(cases, cases.length, 0)).toHaveLength(cases.length)
 })
 
-test('spread out, the first ones come from everywhere and none is lost', () => {
+test('spreading puts trials of every kind first and loses none', () => {
   const numbers = Array.from({ length: 100 }, (_, index) => index)
   expect(spread(numbers).toSorted((a, b) => a - b)).toEqual(numbers)
   expect(
@@ -52,7 +52,7 @@ test('spread out, the first ones come from everywhere and none is lost', () => {
   expect([spread([]), spread(['a'])]).toEqual([[], ['a']])
 })
 
-test('a fault that strikes all nodes at once is met in rounds', () => {
+test('a fault that affects all nodes runs in rounds', () => {
   const { single, rounds } = split(allCases(points), 3)
   expect(single).toHaveLength(4 * (faultNames.length - 1))
   expect(rounds.map((round) => round.length)).toEqual([3, 1])
