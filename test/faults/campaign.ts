@@ -1,6 +1,6 @@
 /**
- * `make faults`: whatever goes wrong, wherever the agent stands, a node ends as if nothing had happened. The points are
- * those that an undisturbed run passes; each meets each fault. Ends with `N passed, N failed`.
+ * `make faults`: whatever fails at any failpoint of the agent, a node ends as if nothing had happened. The failpoints are
+ * those that an undisturbed run passes; each is combined with each fault. Ends with `N passed, N failed`.
  */
 import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -17,17 +17,17 @@ import { createTrials, type Expected, type Result, type Trials } from './trial.t
 
 const usage = `usage: node test/faults/campaign.ts [--runners N] [--sample N] [--shift N] [--minutes N] [--done FILE] [--workload NAME] [--fault NAME] [--point NAME#N] [--keep]
 
-  --runners N    nodes under test at the same time (default 3); one more counts for them. Of many cases, those with the API server
-               down are gone through on a cluster of their own beside it, of two nodes more
-  --sample N   only so many of all cases, spread evenly; --shift N takes others
-  --minutes N  begins no case after that time; what was tested until then is spread over all there is
-  --done FILE  without what passed in that log of an earlier run; more than once for several
-  --workload, --fault, --point   only these: ${workloadNames.join(', ')}; ${faultNames.join(', ')}
-  --list       only prints the crash points
-  --keep       leaves the sandbox up (SANDBOX=name, default faults)
+  --runners N      nodes under test at the same time (default 3), plus one for the census. Many cases with the API server
+                   down run on a second cluster with two more nodes
+  --sample N       run only N cases, spread evenly; --shift N selects others
+  --minutes N      start no case after N minutes; the cases up to then are spread over all
+  --done FILE      skip the cases that passed in this log of an earlier run; repeatable
+  --workload, --fault, --point   run only these: ${workloadNames.join(', ')}; ${faultNames.join(', ')}
+  --list           only print the failpoints
+  --keep           leave the sandbox up (SANDBOX=name, default faults)
 `
 
-/** Tries with the agent without fsync until it is found out. */
+/** Power cuts that the agent without fsync may survive before the campaign counts as blind. */
 const controlAttempts = 8
 const logFile = join(import.meta.dirname, '..', '..', 'dist', 'faults.log')
 const startedMs = Date.now()
@@ -38,7 +38,7 @@ function log(text: string): void {
   appendFileSync(logFile, `${line}\n`)
 }
 
-/** Each workload undisturbed, twice: what differs between the two would be blamed on faults later. */
+/** Runs each workload undisturbed, twice: a difference between the two would later be blamed on a fault. */
 async function recordBaseline(
   { runners }: FaultCluster,
   trials: Trials,
@@ -60,25 +60,22 @@ async function recordBaseline(
     const [one, other] = outcomes as [Outcome, Outcome]
     const deviations = deviationsOf(one, other, false)
     if (deviations.length > 0)
-      throw new Error(`two undisturbed runs of ${workload} end differently: ${deviations.join('; ')}`)
+      throw new Error(`two undisturbed runs of ${workload} ended differently: ${deviations.join('; ')}`)
     if (one.boots !== workloads[workload].boots) throw new Error(`${workload}: the host booted ${one.boots} times`)
     expected[workload] = { points, outcome: one }
-    log(`${workload} (${workloads[workload].what}): ${one.lines.length} steps, ${points.length} crash points`)
+    log(`${workload} (${workloads[workload].what}): ${one.lines.length} steps, ${points.length} failpoints`)
   }
   return expected as Expected
 }
 
-/**
- * Power cuts right after the journal was written, with an agent that did not wait for the disk: one of them at least
- * must show.
- */
+/** Whether the campaign catches an agent that does not wait for the disk, by power cuts right after journal writes. */
 async function isNoFsyncDetected(
   cluster: FaultCluster,
   trials: Trials,
   expected: Expected,
   workload: WorkloadName,
 ): Promise<boolean> {
-  log('the same agent without the fsync of its journal:')
+  log('negative control, an agent without the fsync of its journal:')
   const restoreAgent = await installNoFsyncAgent(cluster.box)
   const points = expected[workload].points.filter((point) => point.startsWith('fsync:agent/#'))
   try {
@@ -86,7 +83,7 @@ async function isNoFsyncDetected(
       const one: Case = { workload, fault: 'power cut', point }
       const { verdict, why, durationMs } = await trials.single(cluster.runners[0] as Runner, one, expected)
       log(
-        `${verdict === 'failed' ? 'it shows' : 'unnoticed'}: ${workload}, power cut at ${point} (${(durationMs / 1000).toFixed(1)} s)`,
+        `${verdict === 'failed' ? 'caught' : 'not caught'}: ${workload}, power cut at ${point} (${(durationMs / 1000).toFixed(1)} s)`,
       )
       for (const reason of why) log(`      ${reason}`)
       if (verdict === 'failed') return true
@@ -122,13 +119,13 @@ async function main(): Promise<number> {
   rmSync(logFile, { force: true })
   const only = { workload: values.workload, fault: values.fault, point: values.point } as Partial<Case>
   const names = workloadNames.filter((name) => only.workload === undefined || name === only.workload)
-  log('booting hosts with disks of their own')
+  log('booting hosts with their own disks')
   const name = process.env['SANDBOX'] ?? 'faults'
   const runners = Number(values.runners ?? 3)
   const cluster = await openFaultCluster(name, runners, values.keep)
   const clusters = [cluster]
   const trials = createTrials(cluster.box, logFile)
-  const count = { passed: 0, failed: 0, 'not met': 0 }
+  const count = { passed: 0, failed: 0, 'not reached': 0 }
   let isControlDetected: boolean | undefined
   const perFault = new Map<FaultName, number>()
   try {
@@ -148,7 +145,7 @@ async function main(): Promise<number> {
     const report = (one: Case, result: Result): void => {
       count[result.verdict]++
       if (result.verdict === 'passed') perFault.set(one.fault, (perFault.get(one.fault) ?? 0) + 1)
-      const done = count.passed + count.failed + count['not met']
+      const done = count.passed + count.failed + count['not reached']
       log(
         `${done}/${cases.length} ${result.verdict}: ${one.workload}, ${one.fault} at ${one.point} (${(result.durationMs / 1000).toFixed(1)} s)`,
       )
@@ -166,11 +163,11 @@ async function main(): Promise<number> {
   } finally {
     for (const each of clusters) await each.close()
   }
-  for (const fault of faultNames) log(`${fault}: ${perFault.get(fault) ?? 0} points passed`)
-  if (count['not met'] > 0)
-    log(`${count['not met']} points were not met in their run: the agent joined two writes, or made one more`)
+  for (const fault of faultNames) log(`${fault}: ${perFault.get(fault) ?? 0} cases passed`)
+  if (count['not reached'] > 0)
+    log(`${count['not reached']} failpoints were not reached: the agent merged two writes or made one more`)
   if (isControlDetected === false)
-    log('failed: an agent that does not wait for the disk was not found out, so the power cuts above prove nothing')
+    log('failed: the agent without fsync was not caught, so the power cuts above prove nothing')
   const failed = count.failed + (isControlDetected === false ? 1 : 0)
   console.log(`${count.passed + (isControlDetected ? 1 : 0)} passed, ${failed} failed`)
   return failed === 0 && count.passed > 0 ? 0 : 1

@@ -1,4 +1,4 @@
-/** What goes wrong while the agent stands at a crash point. Each returns when it is over, the host up again. */
+/** The faults that hit an agent at a failpoint. Each returns when it is over and the host is up again. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hostOf } from '../e2e/host.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
@@ -14,19 +14,18 @@ export const faultNames = [
 ] as const
 export type FaultName = (typeof faultNames)[number]
 
-/** Ends everything on the host: what only they may do to a workload is known from it. */
+/** Whether the fault ends everything on the host, which allows more deviations. */
 export const terminatesHost = (fault: FaultName): boolean => fault === 'host rebooted' || fault === 'power cut'
 
 const apiServerDownMs = 20_000
-/** Time for the agent to run into the full disk, and to find that it stays full. */
+/** Time for the agent to hit the full disk, and to find that it stays full. */
 const diskFullMs = 3_000
 
 export type FaultTarget = { readonly box: Sandbox; readonly node: string; readonly agent: AgentProcess }
 
 /**
- * All but the API server's: that one is everybody's, see `withoutApiServer`. The agent was stopped at its point, or
- * killed by itself. A host that goes down already, because the agent has just asked for it, may refuse what is done to
- * it.
+ * All faults but that of the API server, which affects all nodes: see `withoutApiServer`. The agent is stopped at its
+ * failpoint, or has killed itself. A host that is already going down at the agent's request may refuse the fault.
  */
 export async function injectFault(
   fault: Exclude<FaultName, 'API server down'>,
@@ -34,17 +33,17 @@ export async function injectFault(
 ): Promise<void> {
   switch (fault) {
     case 'agent killed':
-      return // it did that itself; the kubelet starts it again
+      return // it killed itself; the kubelet restarts it
     case 'host rebooted': {
       const host = hostOf(box, node)
-      const before = await host.bootId().catch(() => '') // already down where the agent had asked for it
+      const before = await host.bootId().catch(() => '') // already down if the agent has requested it
       const rebooting = box.run(['reboot', node])
       await sleep(50)
-      agent.resume() // it lives on into the shutdown
-      const { stderr } = await rebooting // refused where an agent that has just asked for the reboot itself was quicker
+      agent.resume() // it runs on into the shutdown
+      const { stderr } = await rebooting // refused if the agent's own reboot request was quicker
       const isAnotherBoot = async (): Promise<boolean> => ![before, ''].includes(await host.bootId().catch(() => ''))
       if (!(await waitUntil(60_000, isAnotherBoot, 100))) throw new Error(`${node} did not reboot: ${stderr}`)
-      await box.must(['start', node]) // it runs: waits until it is up
+      await box.must(['start', node]) // it is booting: this waits until it is up
       return
     }
     case 'power cut':
@@ -61,13 +60,13 @@ export async function injectFault(
       await sleep(diskFullMs)
       const isEmptied = async (): Promise<boolean> =>
         (await box.run(['exec', node, '--', 'rm', '-f', '/filler'])).status === 0
-      if (!(await waitUntil(30_000, isEmptied))) throw new Error(`the disk of ${node} stays full`)
+      if (!(await waitUntil(30_000, isEmptied))) throw new Error(`could not free the disk of ${node} within 30 s`)
       return
     }
   }
 }
 
-/** The API server is away for 20 s for all nodes; their agents go on once it is. */
+/** Stops the API server for 20 s for all nodes; their agents continue once it is down. */
 export async function withoutApiServer(box: Sandbox, agents: readonly AgentProcess[]): Promise<void> {
   await box.must(['stop', 'apiserver'])
   for (const agent of agents) agent.resume()

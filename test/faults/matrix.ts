@@ -1,21 +1,21 @@
-/** Which point meets which fault. */
+/** Which failpoint is combined with which fault. */
 import { faultNames, type FaultName } from './faults.ts'
 import type { WorkloadName } from './workloads.ts'
 
 export type Case = { readonly workload: WorkloadName; readonly point: string; readonly fault: FaultName }
 
-/** Where the agent once failed; a sample has these, too. */
+/** Cases in which the agent once failed; every sample contains them. */
 const regressions: readonly Case[] = [
-  { workload: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }, // waited for a restart that nobody had asked for
-  { workload: 'service', fault: 'host rebooted', point: 'api:PATCH-nodes#2' }, // the same, over a boot
-  { workload: 'reboot', fault: 'host rebooted', point: 'fsync:journal#2' }, // a start that the shutdown refused counted as failed
-  { workload: 'service', fault: 'disk full', point: 'fsync:agent/#4' }, // the journal was not tried again
+  { workload: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }, // waited for a restart that nothing had requested
+  { workload: 'service', fault: 'host rebooted', point: 'api:PATCH-nodes#2' }, // the same across a boot
+  { workload: 'reboot', fault: 'host rebooted', point: 'fsync:journal#2' }, // a start refused by the shutdown counted as failed
+  { workload: 'service', fault: 'disk full', point: 'fsync:agent/#4' }, // the journal was not written again
   { workload: 'service', fault: 'power cut', point: 'api:PATCH-nodes/status#2' }, // a complete package with empty files
   { workload: 'reboot', fault: 'power cut', point: 'bus:StartTransientUnit#4' }, // no summary of the checks before the interrupt
-  { workload: 'change', fault: 'power cut', point: 'fsync:flags/#2' }, // the same of the stage before the one under way
+  { workload: 'change', fault: 'power cut', point: 'fsync:flags/#2' }, // the same for the stage before the current one
 ]
 
-/** Every point of every workload with every fault. */
+/** Every failpoint of every workload with every fault. */
 export function allCases(points: Readonly<Record<WorkloadName, readonly string[]>>, only: Partial<Case> = {}): Case[] {
   const cases = (Object.entries(points) as [WorkloadName, readonly string[]][]).flatMap(([workload, list]) =>
     faultNames.flatMap((fault) => list.map((point) => ({ workload, point, fault }))),
@@ -26,8 +26,8 @@ export function allCases(points: Readonly<Record<WorkloadName, readonly string[]
 }
 
 /**
- * `size` of them, spread evenly over lives, faults and time, the same for the same list; `shift` takes neighbours
- * instead, so that samples of different shifts are different.
+ * `size` of the cases, spread evenly over workloads, faults and time, and the same for the same list; `shift` selects
+ * neighbours, so that samples with different shifts differ.
  */
 export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
   if (size >= cases.length) return [...cases]
@@ -40,13 +40,13 @@ export function sample<T>(cases: readonly T[], size: number, shift = 0): T[] {
 export const isSameCase = (a: Case, b: Case): boolean =>
   a.workload === b.workload && a.fault === b.fault && a.point === b.point
 
-/** A sample and, of those where the agent once failed, the ones that are among the cases. */
+/** A sample, plus the cases among these in which the agent once failed. */
 export function sampleWithRegressions(cases: readonly Case[], size: number, shift: number): Case[] {
   const regressionCases = cases.filter((one) => regressions.some((other) => isSameCase(one, other)))
   return [...regressionCases, ...sample(cases, size, shift).filter((one) => !regressionCases.includes(one))]
 }
 
-/** Rounds for a fault that strikes all runners at once, and the rest one by one. */
+/** Rounds for the fault that affects all runners at once, and the other cases one by one. */
 export function split(
   cases: readonly Case[],
   runners: number,
@@ -58,13 +58,13 @@ export function split(
   return { single: cases.filter(({ fault }) => fault !== 'API server down'), rounds }
 }
 
-/** Cases that a log of the fault campaign has as passed. */
+/** Cases that passed in a log of the campaign. */
 export function passedCases(log: string): Case[] {
   const lines = log.matchAll(/ passed: (\S+), (.+) at (\S+) \([\d.]+ s\)$/gm)
   return [...lines].map(([, workload, fault, point]) => ({ workload, fault, point }) as Case)
 }
 
-/** The same cases, in an order in which the first of them are spread over all. */
+/** The same cases, ordered so that any first part of them is spread over all. */
 export function spread<T>(cases: readonly T[]): T[] {
   let stride = Math.max(1, Math.round(cases.length * goldenRatio))
   while (greatestCommonDivisor(stride, cases.length) > 1) stride++

@@ -1,6 +1,6 @@
 /**
- * The negative control: an agent that does not wait for its journal to be on disk. A campaign that it survives would
- * show nothing about power cuts.
+ * The negative control: an agent that does not wait for its journal to be on disk. A campaign that does not catch it
+ * would prove nothing about power cuts.
  */
 import { execFile } from 'node:child_process'
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,13 +12,13 @@ const repository = join(import.meta.dirname, '..', '..')
 const run = promisify(execFile)
 const tag = 'no-fsync'
 
-/** What is taken out of src/host/fs/fsync.ts, and what remains. */
+/** The patches to src/host/fs/fsync.ts. */
 const patches = [
   ['await file.sync()', "if (kindOf(path) !== 'journal') await file.sync()"],
   ['await folder.sync()', "if (kindOf(path) !== 'agent') await folder.sync()"],
 ] as const
 
-/** Rolls it out, and returns the way back to the agent that was there. */
+/** Rolls out the patched agent; the returned function rolls back to the previous one. */
 export async function installNoFsyncAgent(box: Sandbox): Promise<() => Promise<void>> {
   const folder = join(repository, 'dist', 'no-fsync')
   rmSync(folder, { recursive: true, force: true })
@@ -27,7 +27,7 @@ export async function installNoFsyncAgent(box: Sandbox): Promise<() => Promise<v
   let text = readFileSync(file, 'utf8')
   for (const [original, patched] of patches) {
     if (!text.includes(original))
-      throw new Error(`src/host/fs/fsync.ts has no "${original}": the negative control would control nothing`)
+      throw new Error(`src/host/fs/fsync.ts has no "${original}": adapt the patches of the negative control`)
     text = text.replace(original, patched)
   }
   writeFileSync(file, text)

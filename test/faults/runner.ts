@@ -1,4 +1,4 @@
-/** One node on which lives are lived, one after another. */
+/** One node that runs workloads, one after another. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,34 +19,31 @@ import { workloads, type WorkloadName, type Pack } from './workloads.ts'
 import { normalize, nodeOutcome, type Outcome } from './verdict.ts'
 
 export const namespace = 'faults'
-/** The journal is in the kubelet's folder: it belongs to this machine, and no power cut takes a line of it. */
+/** The journal is in the kubelet's folder: it is on this machine's disk, so no power cut loses a line of it. */
 const journalPath = '/var/lib/kubelet/journal'
 const serviceOf = (skyhook: string): string => `recorded@${skyhook}`
 
-/**
- * Longer than anything takes that is not stuck: a step's third repetition, an agent that comes back after its second
- * fall.
- */
+/** Longer than anything takes that is not stuck: a step's third repetition, an agent's restart after two crashes. */
 const completionTimeoutMs = 90_000
 const cleanUpTimeoutMs = 60_000
 const pollIntervalMs = 500
-/** Many times what an agent takes to write what one before it left out. */
+/** Many times what an agent takes to write what its predecessor left out. */
 const repairMs = 500
 
 export type Runner = {
   readonly node: string
   readonly agent: AgentProcess
-  /** Everything that comes before what is tested; `run` is a number of its own. */
+  /** Sets up everything before the part under test; `run` is a unique number. */
   prepare(workload: WorkloadName, run: number): Promise<void>
-  /** The node gets its instructions. */
+  /** Applies the spec under test. */
   applySpec(): Promise<void>
-  /** At its point; false when the workload ended without passing it. */
+  /** Waits for the failpoint; false if the workload completes without passing it. */
   waitForPoint(): Promise<boolean>
-  /** Waits until the workload is over; throws when it does not end. */
+  /** Waits until the workload completes; throws if it does not. */
   awaitOutcome(): Promise<Outcome>
-  /** For people, after a failure: the journal, the agent's journal and its log. */
+  /** Evidence of a failure: the journal, the agent's journal and its logs. */
   evidence(): Promise<string>
-  /** As it was before; `restartAgent` when something may be wrong with this one. */
+  /** Restores the node; `restartAgent` if the agent may be in a bad state. */
   cleanUp(restartAgent: boolean): Promise<void>
 }
 
@@ -57,7 +54,7 @@ export type RunnerOptions = {
   readonly pack: Pack
 }
 
-/** Prepares a node for lives. */
+/** Prepares a node for workloads. */
 export async function openRunner({ box, api, node, pack }: RunnerOptions): Promise<Runner> {
   const host = hostOf(box, node)
   const agent = agentProcess(box, node)
@@ -66,7 +63,7 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
     '/etc/systemd/system/recorded@.service',
     `[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c '${line}'\n`,
   )
-  await host.exec('sh', '-c', 'systemctl mask --now tuned; systemctl daemon-reload; sync') // a second of processor time in each of many boots
+  await host.exec('sh', '-c', 'systemctl mask --now tuned; systemctl daemon-reload; sync') // it costs a second of CPU time in each of many boots
 
   let workload: WorkloadName = 'service'
   let skyhook = ''
@@ -80,7 +77,7 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
   const skyhookPath = (): string => `${paths.skyhooks}/${skyhook}`
   const readNode = async (): Promise<KubernetesNode> => await api.json('GET', `${paths.nodes}/${node}`)
 
-  /** Boots are counted by whoever looks often enough; a host takes longer to come up than this looks away. */
+  /** Counts boots by polling, more often than a host can boot. */
   async function trackBoot(): Promise<void> {
     const now = await host.bootId().catch(() => '')
     if (now === '' || now === boot) return
@@ -110,10 +107,10 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
     throw new Error(`not complete within ${completionTimeoutMs} ms: ${JSON.stringify(at && nodeOutcome(at, skyhook))}`)
   }
 
-  /** What an agent mends when it starts belongs to the end, and the Node may be complete before it has started. */
+  /** What an agent repairs when it starts belongs to the outcome, and the Node may be complete before it has started. */
   async function awaitAgentReady(): Promise<void> {
     const isSynced = async (): Promise<boolean> => (await box.run(['logs', node])).stdout.includes('"synced"')
-    if (!(await waitUntil(60_000, isSynced, 300))) throw new Error(`no agent works on ${node}`)
+    if (!(await waitUntil(60_000, isSynced, 300))) throw new Error(`agent on ${node} did not sync within 60 s`)
     await sleep(repairMs)
   }
 
@@ -128,7 +125,7 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
     await api.json('POST', podPath, { body: { metadata: { name: skyhook }, spec } })
     const runs = async (): Promise<boolean> =>
       (await api.json<Pod>('GET', `${podPath}/${skyhook}`)).status?.phase === 'Running'
-    if (!(await waitUntil(30_000, runs))) throw new Error(`pod ${skyhook} does not run on ${node}`)
+    if (!(await waitUntil(30_000, runs))) throw new Error(`pod ${skyhook} did not start on ${node} within 30 s`)
   }
 
   const names = (): Record<string, string> => ({
@@ -188,12 +185,13 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
       let lookedAtMs = 0
       const isOver = async (): Promise<boolean> => {
         if (agent.hasHitPoint || wasComplete) return true
-        if (Date.now() - lookedAtMs < pollIntervalMs) return false // what it takes from the agent's time is not the agent's
+        if (Date.now() - lookedAtMs < pollIntervalMs) return false // polling must not slow the agent down
         wasComplete = await isComplete()
         lookedAtMs = Date.now()
         return wasComplete
       }
-      if (!(await waitUntil(completionTimeoutMs, isOver))) throw new Error('neither at the point nor complete')
+      if (!(await waitUntil(completionTimeoutMs, isOver)))
+        throw new Error(`neither at the failpoint nor complete within ${completionTimeoutMs} ms`)
       return !wasComplete || agent.hasHitPoint
     },
     async awaitOutcome() {
@@ -228,7 +226,8 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
       const isGone = async (): Promise<boolean> =>
         (await ignoreNotFound(api, 'GET', skyhookPath())) === undefined &&
         traces(await readNode(), skyhook).length === 0
-      if (!(await waitUntil(cleanUpTimeoutMs, isGone, 50))) throw new Error(`${skyhook} does not go from ${node}`)
+      if (!(await waitUntil(cleanUpTimeoutMs, isGone, 50)))
+        throw new Error(`${skyhook} was not removed from ${node} within ${cleanUpTimeoutMs} ms`)
       await patch(api, `${paths.nodes}/${node}`, { metadata: { labels: { [selectorLabel]: null } } })
       await host.exec(
         'sh',
@@ -256,11 +255,12 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
         containerStatuses?.[0]?.started === true
       )
     }
-    if (!(await waitUntil(cleanUpTimeoutMs, isStarted, 100))) throw new Error(`no new agent starts on ${node}`)
+    if (!(await waitUntil(cleanUpTimeoutMs, isStarted, 100)))
+      throw new Error(`no new agent started on ${node} within ${cleanUpTimeoutMs} ms`)
   }
 }
 
-/** Copy dirs of versions that are no more, and of earlier configurations, go some time after the work. */
+/** Copy dirs of earlier versions and configurations are removed some time after the work. */
 function withoutOldCopyDirs(
   files: Readonly<Record<string, string>>,
   present: readonly NodeStateEntry[],
@@ -278,18 +278,18 @@ function withoutOldCopyDirs(
   )
 }
 
-/** Without what depends on which of two packages at work was quicker. */
+/** Without what depends on which of two concurrent packages was quicker. */
 function comparable(path: string, content: string): string {
-  if (path.includes('/node-metadata/')) return '' // of the Node at some instant of the workload
+  if (path.includes('/node-metadata/')) return '' // a snapshot of the Node at some moment
   if (!path.includes('/history/')) return content
-  const { history } = JSON.parse(content) as { history: { version: string }[] } // of all packages that call themselves `journal`
+  const { history } = JSON.parse(content) as { history: { version: string }[] } // of all packages with the name `journal` in config.json
   return history
     .map(({ version }) => version)
     .toSorted()
     .join(' ')
 }
 
-/** While the API server is down nobody knows anything. */
-async function undefinedOnError<T>(asking: Promise<T>): Promise<T | undefined> {
-  return await asking.catch(() => undefined)
+/** Undefined while the API server is down. */
+async function undefinedOnError<T>(request: Promise<T>): Promise<T | undefined> {
+  return await request.catch(() => undefined)
 }

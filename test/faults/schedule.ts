@@ -1,6 +1,4 @@
-/**
- * How the cases are gone through: one by one on each node, or in rounds for the fault that strikes all nodes at once.
- */
+/** Runs the cases one by one on each node, or in rounds for the fault that affects all nodes at once. */
 import type { FaultCluster } from './fault-cluster.ts'
 import { withoutApiServer } from './faults.ts'
 import type { Runner } from './runner.ts'
@@ -11,19 +9,19 @@ export type TrialEnvironment = { readonly cluster: FaultCluster; readonly trials
 
 export type ScheduleOptions = {
   readonly environment: TrialEnvironment
-  /** Another cluster, for rounds: of many, that wait for twenty seconds each, in which this one can be at work. */
+  /** Opens another cluster for many rounds: each waits for twenty seconds, in which the first can work. */
   readonly openSecondCluster: (runners: number) => Promise<TrialEnvironment>
-  /** Begins no case after that. */
+  /** Starts no case after this time. */
   readonly minutes: number | undefined
   readonly expected: Expected
   readonly report: (testCase: Case, result: Result) => void
 }
 
-/** More rounds than these are worth another cluster. */
+/** More rounds than this are worth another cluster. */
 const maxInlineRounds = 4
-/** Nodes in a round are idle for most of it. */
+/** Nodes in a round are mostly idle, so more of them fit. */
 const extraNodes = 2
-/** Of the time, for rounds that come after the rest. */
+/** Share of the time that is kept for rounds when they run after the rest. */
 const roundsTimeShare = 0.3
 
 export async function runSchedule(cases: readonly Case[], schedule: ScheduleOptions): Promise<void> {
@@ -45,7 +43,7 @@ export async function runSchedule(cases: readonly Case[], schedule: ScheduleOpti
   await Promise.all([runIndividually(schedule, single, () => isTimeUp(1)), onSecondCluster()])
 }
 
-/** A point that was not met is tried once more: the agent joined two writes. */
+/** A failpoint that was not reached gets one more attempt: the agent may have merged two writes. */
 async function runIndividually(
   { environment, expected, report }: ScheduleOptions,
   cases: readonly Case[],
@@ -56,7 +54,7 @@ async function runIndividually(
   const work = async (runner: Runner): Promise<void> => {
     for (let testCase = queue.shift(); testCase && !isTimeUp(); testCase = queue.shift()) {
       const result = await trials.single(runner, testCase, expected)
-      report(testCase, result.verdict === 'not met' ? await trials.single(runner, testCase, expected) : result)
+      report(testCase, result.verdict === 'not reached' ? await trials.single(runner, testCase, expected) : result)
     }
   }
   await Promise.all(cluster.runners.map(work))

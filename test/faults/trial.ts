@@ -1,4 +1,4 @@
-/** One workload on one node with one fault at one point, and the verdict. */
+/** One workload on one node with one fault at one failpoint, and the verdict. */
 import { writeFileSync } from 'node:fs'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { terminatesHost, injectFault, type FaultName } from './faults.ts'
@@ -8,14 +8,14 @@ import type { Case } from './matrix.ts'
 import { deviationsOf, type Outcome } from './verdict.ts'
 
 export type Result = {
-  readonly verdict: 'passed' | 'failed' | 'not met'
+  readonly verdict: 'passed' | 'failed' | 'not reached'
   readonly why: readonly string[]
   readonly durationMs: number
 }
-/** What each workload passes and how it ends when nothing goes wrong. */
+/** The failpoints and the outcome of each workload without a fault. */
 export type Expected = Readonly<Record<WorkloadName, { readonly points: readonly string[]; readonly outcome: Outcome }>>
 
-/** A workload at its point, or past its end. */
+/** A workload stopped at its failpoint, or complete. */
 export type PendingTrial = {
   readonly runner: Runner
   readonly testCase: Case
@@ -25,17 +25,17 @@ export type PendingTrial = {
 }
 
 export type Trials = {
-  /** A number that no run on this sandbox had. */
+  /** A run number that this sandbox has not used. */
   nextRun(): number
-  /** Begins the workload and waits until the agent is at the point. */
+  /** Starts the workload and waits until the agent is at the failpoint. */
   runToPoint(runner: Runner, testCase: Case): Promise<PendingTrial>
-  /** After the fault: waits for the end, judges it, and makes the node ready for another workload. */
+  /** After the fault: waits for completion, judges the outcome and restores the node. */
   judge(pending: PendingTrial, expected: Expected): Promise<Result>
-  /** All of it, for a fault of the node alone. */
+  /** A whole trial, for a fault that affects one node. */
   single(runner: Runner, testCase: Case, expected: Expected): Promise<Result>
 }
 
-/** `evidence` is what the names of files begin with that keep what was seen of a failure. */
+/** `evidence` is the prefix of the files with the evidence of failures. */
 export function createTrials(box: Sandbox, evidence: string): Trials {
   let run = Math.floor(Date.now() / 1000) % 1_000_000
   const trials: Trials = {
@@ -58,11 +58,11 @@ export function createTrials(box: Sandbox, evidence: string): Trials {
         setupError === undefined
           ? await deviationsAtEnd(runner, expected[testCase.workload].outcome, hasHostEnded)
           : [setupError]
-      const verdict = why.length > 0 ? 'failed' : hasHitPoint ? 'passed' : 'not met'
+      const verdict = why.length > 0 ? 'failed' : hasHitPoint ? 'passed' : 'not reached'
       if (verdict === 'failed') {
         const file = `${evidence}.${runner.node}-${run}`
         writeFileSync(file, await runner.evidence())
-        why.push(`more in ${file}`)
+        why.push(`evidence in ${file}`)
       }
       await runner.cleanUp(verdict === 'failed')
       return { verdict, why, durationMs: Date.now() - startedMs }
@@ -85,7 +85,7 @@ export function createTrials(box: Sandbox, evidence: string): Trials {
   return trials
 }
 
-/** Copies for people follow the journal, on a busy machine some seconds later; all else is judged as it stands. */
+/** Published records follow the journal, some seconds later on a busy machine; all else is judged at once. */
 const recordsTimeoutMs = 10_000
 
 async function deviationsAtEnd(runner: Runner, expected: Outcome, hasHostEnded: boolean): Promise<string[]> {

@@ -22,30 +22,33 @@ const found = (change: Partial<Outcome>): Outcome => ({ ...baseline, ...change }
 const [apply, check, started] = baseline.lines as [Line, Line, Line]
 const unknownApply = 'Skyhook s, package a: the outcome of apply journal.sh is unknown (…); it is repeated'
 
-describe('what a disturbed workload may differ in', () => {
-  test('nothing, when nothing of the host ended', () => {
+describe('allowed deviations', () => {
+  test('an outcome equal to the undisturbed one has no deviations', () => {
     expect(deviationsOf(baseline, baseline, false)).toEqual([])
   })
 
   test.each<[string, Partial<Outcome>]>([
     [
-      'a step that was cut off with its host and is said to be unknown',
+      'a step that was cut off with its host and reported as unknown',
       { lines: [apply, ...baseline.lines], boots: 1, unknown: [unknownApply] },
     ],
-    ['a step that the shutdown ended', { lines: [apply, line('apply', 'SIGTERM'), ...baseline.lines], boots: 1 }],
-    ['a service that the boot started as well', { lines: [...baseline.lines, started], boots: 1 }],
-  ])('%s', (_, change) => {
+    [
+      'a step that the shutdown ended with SIGTERM',
+      { lines: [apply, line('apply', 'SIGTERM'), ...baseline.lines], boots: 1 },
+    ],
+    ['a service that the boot started, too', { lines: [...baseline.lines, started], boots: 1 }],
+  ])('a fault that ended the host allows %s', (_, change) => {
     expect(deviationsOf(found(change), baseline, true)).toEqual([])
   })
 
-  test('a step whose outcome is said to be unknown', () => {
+  test('a step reported as unknown may run again', () => {
     expect(
       deviationsOf(found({ lines: [apply, ...baseline.lines], unknown: [unknownApply] }), baseline, false),
     ).toEqual([])
   })
 })
 
-describe('what is a fault', () => {
+describe('deviations', () => {
   test.each<[string, Partial<Outcome>, boolean, string]>([
     [
       'another state of the Node',
@@ -54,12 +57,17 @@ describe('what is a fault', () => {
       'the Node: status is "erroring", not "complete"',
     ],
     [
-      'a mark that stays',
+      'a mark that was left behind',
       { node: { ...baseline.node, marks: ['x'] } },
       false,
       'the Node: marks is ["x"], not undefined',
     ],
-    ['a file too many', { files: { ...baseline.files, './x.tmp': '' } }, false, 'files: ./x.tmp is "", not undefined'],
+    [
+      'an additional file',
+      { files: { ...baseline.files, './x.tmp': '' } },
+      false,
+      'files: ./x.tmp is "", not undefined',
+    ],
     [
       'a file with other content',
       { boots: 1, files: { './flags/START': '\0' } },
@@ -73,19 +81,19 @@ describe('what is a fault', () => {
       'step: a 1 apply-check journal.sh ran 0 times, not 1',
     ],
     [
-      'a step that ran again in silence',
+      'a step that ran again without a report',
       { lines: [apply, ...baseline.lines] },
       false,
       'step: a 1 apply journal.sh ran 2 times, not 1',
     ],
     [
-      'the same on a host that ended',
+      'a step that ran again without a report on a host that ended',
       { lines: [apply, ...baseline.lines], boots: 1 },
       true,
       'step: a 1 apply journal.sh ran 2 times, not 1',
     ],
     [
-      'another step than the one said to be unknown',
+      'a repeated step other than the one reported as unknown',
       { lines: [...baseline.lines, check], unknown: [unknownApply] },
       false,
       'step: a 1 apply-check journal.sh ran 2 times, not 1',
@@ -96,14 +104,14 @@ describe('what is a fault', () => {
       false,
       'step: a was started ran 2 times, not 1',
     ],
-    ['a reboot too many', { boots: 1 }, false, 'the host booted 1 times, not 0'],
-    ['no reboot where there must have been one', {}, true, 'the host booted 0 times, not 1'],
-  ])('%s', (_, change, hasHostEnded, fault) => {
+    ['an additional reboot', { boots: 1 }, false, 'the host booted 1 times, not 0'],
+    ['a missing reboot', {}, true, 'the host booted 0 times, not 1'],
+  ])('the verdict names %s', (_, change, hasHostEnded, fault) => {
     expect(deviationsOf(found(change), baseline, hasHostEnded)).toEqual([fault])
   })
 })
 
-test('what differs from run to run is replaced by words', () => {
+test('normalize replaces what differs from run to run by words', () => {
   const text =
     'reboot-17 at 2026-11-20T17:16:20.299Z (1795194977.246157) for f772682c-134f-4559-be8d-0e6965c1e5f2 in ..2026_11_20_17_15_22.ZXcOue'
   expect(normalize(text, { 'reboot-17': 'SKYHOOK' })).toBe('SKYHOOK at TIME (TIME) for UID in ..DATA')

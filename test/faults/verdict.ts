@@ -1,22 +1,22 @@
-/** What is left when a workload is over, without what differs from run to run, and how two of them differ. */
+/** The outcome of a workload without what differs from run to run, and the comparison of two outcomes. */
 import { cordonedBeforeKey, cordonKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { Line } from '../conformance/journal-lines.ts'
 import { publishedState } from '../e2e/skyhooks.ts'
 
 export type Outcome = {
-  /** What the Node says. */
+  /** What the Node shows. */
   readonly node: Readonly<Record<string, unknown>>
   /** Files below the Skyhook's folder on the host, by path. */
   readonly files: Readonly<Record<string, string>>
-  /** Steps that ran, in order; a service that was started is one, too. */
+  /** Steps that ran, in order, and starts of the service. */
   readonly lines: readonly Line[]
   readonly boots: number
-  /** Messages of the Events that said of a step that its outcome is unknown. */
+  /** Messages of the Events about steps with an unknown outcome. */
   readonly unknown: readonly string[]
 }
 
-/** Of a Skyhook on a node. */
+/** What a Node shows of a Skyhook. */
 export function nodeOutcome(node: KubernetesNode, skyhook: string): Outcome['node'] {
   const { status, label, state, reason, notReady, erroring } = publishedState(node, skyhook)
   const { annotations = {} } = node.metadata
@@ -32,14 +32,14 @@ export function nodeOutcome(node: KubernetesNode, skyhook: string): Outcome['nod
   }
 }
 
-/** Times, identifiers of objects and what `run` names, replaced by words. */
+/** Replaces times, uids and the given names by words. */
 export function normalize(text: string, replacements: Readonly<Record<string, string>>): string {
   let result = text
   for (const [name, word] of Object.entries(replacements)) result = result.replaceAll(name, word)
   return result
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, 'UID')
     .replaceAll(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]?\d*(Z|[+-]\d\d:\d\d)?/g, 'TIME')
-    .replaceAll(/\.\.\d{4}(_\d\d){5}\.\w+/g, '..DATA') // the folder that a mounted ConfigMap's links lead to
+    .replaceAll(/\.\.\d{4}(_\d\d){5}\.\w+/g, '..DATA') // the folder behind the links of a mounted ConfigMap
     .replaceAll(/\b1[789]\d{8,}(\.\d+)?\b/g, 'TIME')
 }
 
@@ -47,7 +47,7 @@ const stepOf = ({ package: name, version, mode, step, args }: Line): string =>
   mode === 'started' ? `${name} was started` : [name, version, mode, step, args].join(' ').trim()
 
 /**
- * Everything that is not as it would have been, as sentences. `hasHostEnded`: the fault ended everything on the host.
+ * Every deviation from the undisturbed outcome, as a sentence. `hasHostEnded`: the fault ended everything on the host.
  */
 export function deviationsOf(found: Outcome, expected: Outcome, hasHostEnded: boolean): string[] {
   return [
@@ -70,8 +70,8 @@ function differences(
 }
 
 /**
- * No step is missing, and none ran again after it had completed. The one exception: nobody can know how far a step came
- * when the host ended with it, or its outcome could not be written down. That is said, and the step is repeated.
+ * No step is missing, and none runs again after it has completed. The one exception: when the host ends during a step or
+ * its outcome cannot be written, its progress is unknown. That is reported, and the step is repeated.
  */
 function stepDeviations({ lines, unknown }: Outcome, expected: Outcome, hasHostEnded: boolean): string[] {
   const count = (of: readonly Line[]): Map<string, number> => {
@@ -85,7 +85,7 @@ function stepDeviations({ lines, unknown }: Outcome, expected: Outcome, hasHostE
     const [times, expectedTimes] = [actualCounts.get(step) ?? 0, expectedCounts.get(step) ?? 0]
     const mode = step.split(' ')[2] ?? ''
     if (step.endsWith(' was started')) {
-      if (hasHostEnded || times === expectedTimes) continue // a service that was restarted before the host ended, or by its boot
+      if (hasHostEnded || times === expectedTimes) continue // it was restarted before the host ended, or by the boot
     } else if (times > expectedTimes) {
       if (step.endsWith(' SIGTERM') && hasHostEnded) continue
       const reportedCount = unknown.filter((message) => message.includes(`${mode} `)).length

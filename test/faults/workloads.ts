@@ -1,4 +1,4 @@
-/** What a node lives through while things go wrong. Short, so that each of its crash points is soon reached. */
+/** What a node does while faults hit it. Short, so that each failpoint is reached soon. */
 import type { PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 
 export const workloadNames = ['service', 'reboot', 'change'] as const
@@ -9,22 +9,22 @@ export type Pack = (version: string, more?: Partial<PackageSpec>) => PackageSpec
 
 export type Workload = {
   readonly what: string
-  /** What the node has finished before anything goes wrong; absent: nothing. */
+  /** What the node has completed before the part under test; absent: nothing. */
   readonly before?: (pack: Pack, service: string) => SkyhookSpec
-  /** What it is told then. */
+  /** The spec under test. */
   readonly spec: (pack: Pack, service: string) => SkyhookSpec
-  /** Packages of `before` that must be taken out of the spec: a merge patch would keep them. */
+  /** Packages of `before` that the spec under test removes: a merge patch would keep them. */
   readonly removed?: readonly string[]
-  /** A pod stands on the node and has to be drained. */
+  /** A pod runs on the node and must be drained. */
   readonly hasPod: boolean
-  /** How often the node reboots when nothing goes wrong. */
+  /** How often the node reboots without a fault. */
   readonly boots: number
 }
 
-/** `service` is a service of the host that writes into the journal each time it is started. */
+/** `service` is a service of the host that writes to the journal each time it starts. */
 export const workloads: Readonly<Record<WorkloadName, Workload>> = {
   service: {
-    what: 'drain, two packages of which the second needs the first, a service restarted',
+    what: 'a drain, two packages of which the second depends on the first, a service restart',
     spec: (pack, service) => ({
       packages: {
         driver: pack('1.2.3', { interrupt: { type: 'service', services: [service] }, configMap: { colour: 'blue' } }),
@@ -41,7 +41,7 @@ export const workloads: Readonly<Record<WorkloadName, Workload>> = {
     boots: 1,
   },
   change: {
-    what: 'at once: an upgrade, a changed configuration that restarts a service, a removal',
+    what: 'an upgrade, a configuration change that restarts a service, and a removal, all at once',
     before: (pack, service) => ({
       packages: {
         driver: pack('1.2.3'),
