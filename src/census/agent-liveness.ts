@@ -22,7 +22,7 @@ export type AgentLiveness = {
 }
 
 /** Longer than any agent takes to be replaced, image pull on a slow link included. */
-export const silentAfterMs = 10 * 60_000
+const silentAfterMs = 10 * 60_000
 
 /**
  * Tells which agents are silent: no pod, or none that is Ready, for ten minutes of this census's own watching. Clocks

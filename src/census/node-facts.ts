@@ -6,7 +6,7 @@ import * as keys from '../schemas/annotations.ts'
 import type { Companion, NodeStateEntry, PublishedReason } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import { isObject } from '../schemas/json.ts'
-import type { NodeStatus } from '../schemas/skyhook.ts'
+import { entryStates, nodeStatuses, stageNames, type NodeStatus } from '../schemas/skyhook.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
 import type { NodeState } from './skyhook-status.ts'
 
@@ -140,14 +140,14 @@ function entriesOf(text: string): NodeState | undefined {
   for (const [key, entry] of Object.entries(value)) {
     if (!isObject(entry)) continue
     const { name, version, image, containerSHA, stage, state, restarts } = entry
-    if (typeof name !== 'string' || typeof version !== 'string' || !isOneOf(stages, stage)) continue
+    if (typeof name !== 'string' || typeof version !== 'string' || !isOneOf(stageNames, stage)) continue
     entries[key] = {
       name,
       version,
       image: typeof image === 'string' ? image : '',
       ...(typeof containerSHA === 'string' && { containerSHA }),
       stage,
-      ...(isOneOf(states, state) && { state }),
+      ...(isOneOf(entryStates, state) && { state }),
       ...(Number.isInteger(restarts) &&
         (restarts as number) > 0 &&
         (restarts as number) < 2 ** 31 && { restarts: restarts as number }),
@@ -170,19 +170,6 @@ function parse(text: string | undefined): unknown {
   }
 }
 
-const stages = ['apply', 'interrupt', 'post-interrupt', 'config', 'uninstall', 'upgrade']
-const states = ['complete', 'in_progress', 'skipped', 'erroring', 'unknown']
-const statuses: readonly NodeStatus[] = [
-  'unknown',
-  'complete',
-  'blocked',
-  'waiting',
-  'disabled',
-  'paused',
-  'in_progress',
-  'erroring',
-]
-
 const isOneOf = (known: readonly string[], value: unknown): value is string =>
   typeof value === 'string' && known.includes(value)
-const isNodeStatus = (text: string): text is NodeStatus => isOneOf(statuses, text)
+const isNodeStatus = (text: string): text is NodeStatus => isOneOf(nodeStatuses, text)

@@ -9,7 +9,7 @@ export type NodeMaps = {
 }
 
 /** Leaves room in an object of 256 KiB for a spec, the conditions and what others keep in the status. */
-export const maxMapsBytes = 96 * 1024
+const maxMapsBytes = 96 * 1024
 const maxNodesWhenTruncated = 100
 
 /** When not all fit, those that a person has to look at come first. */

@@ -2,7 +2,7 @@ import type { NodeStatus } from '../schemas/skyhook.ts'
 import type { NodeFact } from './node-facts.ts'
 
 /** More names help nobody, and 700 long ones make the API server refuse the whole status. */
-export const maxNames = 20
+const maxNames = 20
 const maxDetailLength = 200
 
 /** `a, b, c`, or the first twenty and how many more. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import { serviceAccountFiles } from '../daemon/platform/service-account.ts'
-import { inClusterCredentials, staticCredentials, type Credentials } from './credentials.ts'
+import { inClusterCredentials, type Credentials } from './credentials.ts'
 
 const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' }
 let dir: string
@@ -70,10 +70,4 @@ test('the server comes from the environment, IPv6 in brackets', () => {
   expect(credentialsIn(dir).server).toBe('https://10.0.0.1:443')
   expect(credentialsIn(dir, { ...env, KUBERNETES_SERVICE_HOST: 'fd00::1' }).server).toBe('https://[fd00::1]:443')
   expect(() => credentialsIn(dir, {})).toThrow('not in a cluster')
-})
-
-test('fixed credentials stay as they are given', async () => {
-  const credentials = staticCredentials({ server: 'https://h:1/', token: 't' })
-  expect(credentials.server).toBe('https://h:1')
-  expect(await credentials.current({ forceRefresh: true })).toMatchObject({ token: 't' })
 })

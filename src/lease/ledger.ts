@@ -40,7 +40,7 @@ export type Ledger = {
 }
 
 /** What to assume of agents and waiters while there is no ledger. */
-export const defaultFleet = { agents: 100, waiters: 100 } as const
+const defaultFleet = { agents: 100, waiters: 100 } as const
 
 export const ledgerAnnotation = `${apiGroup}/ledger`
 const ledgerHolder = 'census'

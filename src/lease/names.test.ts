@@ -8,7 +8,7 @@ import {
   ledgerLabels,
   ledgerName,
   nodeSlotName,
-  parseName,
+  parseIndexedName,
   scopeSelector,
   skyhookScope,
   slotLabels,
@@ -16,8 +16,8 @@ import {
 
 const demo = { name: 'demo', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
 
-describe('names that other programs rely on', () => {
-  test('are exactly these', () => {
+describe('public names', () => {
+  test('Leases have exactly these names', () => {
     expect(indexedName(skyhookScope(demo), 0)).toBe('demo-c5705e92.slot-0')
     expect(indexedName(skyhookScope(demo, 'GPU nodes'), 12)).toBe('demo.gpu-nodes-b5144d93.slot-12')
     expect(indexedName(bootstrapScope(demo, 'gpu'), 1)).toBe('demo.gpu-b3c2a226.bootstrap-1')
@@ -26,7 +26,7 @@ describe('names that other programs rely on', () => {
     expect(indexedName(controlPlaneScope, 0)).toBe('control-plane.slot-0')
   })
 
-  test('carry these labels', () => {
+  test('Leases carry these labels', () => {
     expect(slotLabels(skyhookScope(demo, 'gpu'), 'recovery')).toEqual({
       'skyhook.nvidia.com/name': 'demo',
       'skyhook.nvidia.com/compartment': 'gpu',
@@ -36,7 +36,7 @@ describe('names that other programs rely on', () => {
     expect(ledgerLabels(demo)).toMatchObject({ [labelKeys.slotKind]: 'ledger', [labelKeys.compartment]: '' })
   })
 
-  test('are found by these selectors', () => {
+  test('these selectors find the Leases of a scope', () => {
     expect(scopeSelector(skyhookScope(demo))).toBe('skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment=')
     expect(scopeSelector(skyhookScope(demo, 'gpu'))).toBe(
       'skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment in (,gpu)',
@@ -45,7 +45,7 @@ describe('names that other programs rely on', () => {
   })
 })
 
-describe('whatever Skyhook and compartment are called', () => {
+describe('any Skyhook and compartment', () => {
   const nameArbitrary = fc
     .stringMatching(/^[a-z0-9]([a-z0-9.-]{0,51}[a-z0-9])?$/)
     .filter((name) => !/\.[.-]|-\./.test(name))
@@ -57,7 +57,7 @@ describe('whatever Skyhook and compartment are called', () => {
   const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
   const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
 
-  test('Lease names and label values are legal', () => {
+  test('Lease names and label values are legal for any Skyhook and compartment', () => {
     fc.assert(
       fc.property(
         skyhookArbitrary,
@@ -84,7 +84,7 @@ describe('whatever Skyhook and compartment are called', () => {
     )
   })
 
-  test('names read back', () => {
+  test('kind and index read back from an indexed name, and from no other', () => {
     fc.assert(
       fc.property(
         skyhookArbitrary,
@@ -94,20 +94,10 @@ describe('whatever Skyhook and compartment are called', () => {
         (skyhook, compartment, index, nodeUid) => {
           const scope = skyhookScope(skyhook, compartment)
           const boot = bootstrapScope(skyhook, compartment)
-          expect(parseName(indexedName(scope, index))).toEqual({
-            is: 'indexed',
-            kind: 'slot',
-            scope: scope.hash,
-            index,
-          })
-          expect(parseName(indexedName(boot, index))).toEqual({
-            is: 'indexed',
-            kind: 'bootstrap',
-            scope: boot.hash,
-            index,
-          })
-          expect(parseName(nodeSlotName(scope, nodeUid))).toMatchObject({ is: 'node', scope: scope.hash })
-          expect(parseName(ledgerName(skyhook))).toMatchObject({ is: 'ledger' })
+          expect(parseIndexedName(indexedName(scope, index))).toEqual({ kind: 'slot', index })
+          expect(parseIndexedName(indexedName(boot, index))).toEqual({ kind: 'bootstrap', index })
+          expect(parseIndexedName(nodeSlotName(scope, nodeUid))).toBeUndefined()
+          expect(parseIndexedName(ledgerName(skyhook))).toBeUndefined()
         },
       ),
     )
@@ -132,6 +122,6 @@ test.each([
   'demo.slot-1',
   'skyhookd-census',
   '',
-])('%o is no slot', (name) => {
-  expect(parseName(name)).toBeUndefined()
+])('%o is not the name of an indexed slot', (name) => {
+  expect(parseIndexedName(name)).toBeUndefined()
 })

@@ -38,7 +38,8 @@ export function skyhookScope(skyhook: SkyhookIdentity, compartment = ''): Scope 
 
 /**
  * Nodes that carry the runtime-required taint and have nothing to evict cost no capacity and have a budget of their
- * own.
+ * own. Nothing asks for it yet.
+ * @public waits for `spec.bootstrap`
  */
 export function bootstrapScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
   return scopeOf('bootstrap', skyhook, compartment, `${skyhook.uid}/${compartment}/bootstrap`)
@@ -112,34 +113,11 @@ export function scopeSelector(scope: Scope): string {
   return `${labelKeys.name}=${scope.labels.name},${compartment}`
 }
 
-export type ParsedName =
-  | {
-      readonly is: 'indexed'
-      readonly kind: 'slot' | 'bootstrap' | 'control-plane'
-      readonly scope: string
-      readonly index: number
-    }
-  | { readonly is: 'node'; readonly scope: string; readonly nodeHash: string }
-  | { readonly is: 'ledger'; readonly shortUid: string }
-
-/**
- * What a Lease's name says; undefined for Leases that are none of ours. Skyhook and compartment stand in the labels.
- */
-export function parseName(name: string): ParsedName | undefined {
-  if (name === indexedName(controlPlaneScope, 0))
-    return { is: 'indexed', kind: 'control-plane', scope: controlPlaneScope.hash, index: 0 }
-  const indexed = /^.+-([0-9a-f]{8})\.(slot|bootstrap)-(0|[1-9]\d{0,8})$/.exec(name)
-  if (indexed !== null)
-    return {
-      is: 'indexed',
-      kind: indexed[2] as 'slot' | 'bootstrap',
-      scope: indexed[1] ?? '',
-      index: Number(indexed[3]),
-    }
-  const node = /^.+-([0-9a-f]{8})\.node-([0-9a-f]{16})$/.exec(name)
-  if (node !== null) return { is: 'node', scope: node[1] ?? '', nodeHash: node[2] ?? '' }
-  const ledger = /^.+-([0-9a-f]{8})\.ledger$/.exec(name)
-  return ledger === null ? undefined : { is: 'ledger', shortUid: ledger[1] ?? '' }
+/** Kind and index that a Lease's name states; undefined for names that state none. */
+export function parseIndexedName(name: string): { readonly kind: Scope['kind']; readonly index: number } | undefined {
+  if (name === indexedName(controlPlaneScope, 0)) return { kind: 'control-plane', index: 0 }
+  const [, kind, index] = /^.+-[0-9a-f]{8}\.(slot|bootstrap)-(0|[1-9]\d{0,8})$/.exec(name) ?? []
+  return kind === undefined ? undefined : { kind: kind as 'slot' | 'bootstrap', index: Number(index) }
 }
 
 const shortUid = (skyhook: SkyhookIdentity): string => skyhook.uid.replaceAll('-', '').slice(0, 8).toLowerCase()

@@ -63,7 +63,10 @@ export type Budget = {
   readonly maxCount?: number | undefined
 }
 
-/** `hasStrategy`: nodes go in batches, so the ceiling alone does not say how many may start. */
+/**
+ * `hasStrategy`: nodes go in batches, so the ceiling alone does not say how many may start. Like the batch below it
+ * waits for DeploymentPolicies: nothing passes one yet.
+ */
 export type PolicyBudget = Budget & { readonly hasStrategy: boolean }
 
 /**

@@ -7,7 +7,7 @@ import {
   indexedName,
   labelKeys,
   nodeSlotName,
-  parseName,
+  parseIndexedName,
   slotKinds,
   slotLabels,
   type Scope,
@@ -24,8 +24,6 @@ export type SlotProgress = {
   readonly epoch?: number | undefined
   /** `name:version` of what is being worked on, for people. */
   readonly packages: readonly string[]
-  /** The silence the holder announces; by default what its phase may take. */
-  readonly leaseSeconds?: number | undefined
 }
 
 export type Lease = KubeObject & {
@@ -80,8 +78,7 @@ export function readSlot(lease: Lease): Slot | undefined {
   const kindLabel = metadata.labels?.[labelKeys.slotKind]
   if (kindLabel === undefined || kindLabel === 'ledger') return undefined
   const kind = slotKinds.find((candidate) => candidate === kindLabel) ?? 'other'
-  const parsed = parseName(metadata.name)
-  const hasIndex = parsed?.is === 'indexed' && parsed.kind === kind
+  const indexed = parseIndexedName(metadata.name)
   const epoch = metadata.annotations?.[annotation('epoch')]
   return {
     name: metadata.name,
@@ -90,7 +87,7 @@ export function readSlot(lease: Lease): Slot | undefined {
     kind,
     scope: metadata.labels?.[labelKeys.scope] ?? '',
     compartment: metadata.labels?.[labelKeys.compartment] ?? '',
-    index: hasIndex ? parsed.index : Infinity,
+    index: indexed?.kind === kind ? indexed.index : Infinity,
     holder: spec?.holderIdentity ?? '',
     nodeUid: metadata.annotations?.[annotation('node-uid')] ?? metadata.ownerReferences?.[0]?.uid ?? '',
     phase: metadata.annotations?.[annotation('phase')] ?? '',
@@ -177,8 +174,8 @@ function annotationsOf(
   }
 }
 
-const leaseSecondsOf = ({ phase, leaseSeconds }: SlotProgress): number =>
-  leaseSeconds ?? (phase === 'rebooting' ? rebootLeaseSeconds : defaultLeaseSeconds)
+const leaseSecondsOf = ({ phase }: SlotProgress): number =>
+  phase === 'rebooting' ? rebootLeaseSeconds : defaultLeaseSeconds
 
 /** metav1.MicroTime: exactly six digits, or the server refuses the Lease. */
 export const microTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '000Z')

@@ -37,7 +37,7 @@ const node = (number: number): NodeIdentity => ({
 const request = (
   number: number,
   limit: Limit,
-  progress: SlotProgress = { ...working, phase: 'preparing' },
+  progress: SlotProgress = { ...working, phase: 'cordoning' },
 ): SlotRequest => ({
   scope,
   node: node(number),
@@ -64,7 +64,7 @@ describe('asking for a slot', () => {
         name: indexedName(scope, 0),
         labels: slotLabels(scope, 'slot'),
         annotations: {
-          'skyhook.nvidia.com/phase': 'preparing',
+          'skyhook.nvidia.com/phase': 'cordoning',
           'skyhook.nvidia.com/generation': '3',
           'skyhook.nvidia.com/boot-id': 'boot-1',
           'skyhook.nvidia.com/node-uid': 'uid-of-node-1',

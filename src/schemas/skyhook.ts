@@ -73,28 +73,32 @@ export type Interrupt = {
 }
 
 /** Stages in the operator's words; they are published on the Node. */
-export type StageName = 'uninstall' | 'apply' | 'upgrade' | 'config' | 'interrupt' | 'post-interrupt'
+export const stageNames = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] as const
+export type StageName = (typeof stageNames)[number]
+
 /** State of one package entry on a Node, published. `unknown` is read, never written. */
-export type EntryState = 'complete' | 'in_progress' | 'skipped' | 'erroring' | 'unknown'
+export const entryStates = ['complete', 'in_progress', 'skipped', 'erroring', 'unknown'] as const
+export type EntryState = (typeof entryStates)[number]
+
 /** Status of one Skyhook on one Node, published as annotation and label. */
-export type NodeStatus =
-  | 'unknown'
-  | 'complete'
-  | 'blocked'
-  | 'waiting'
-  | 'disabled'
-  | 'paused'
-  | 'in_progress'
-  | 'erroring'
+export const nodeStatuses = [
+  'unknown',
+  'complete',
+  'blocked',
+  'waiting',
+  'disabled',
+  'paused',
+  'in_progress',
+  'erroring',
+] as const
+export type NodeStatus = (typeof nodeStatuses)[number]
+
 /** What the holder of a slot is doing, as its Lease says. */
 export type SlotPhase =
-  | 'preparing'
   | 'cordoning'
   | 'protected-pods'
   | 'draining'
   | 'working'
   | 'interrupting'
   | 'rebooting'
-  | 'soaking'
   | 'failed'
-  | 'finished'

@@ -1,7 +1,7 @@
 /**
  * The census as the agent would start it, but with the credentials of a test: `{server, ca, token}` in the environment.
  */
-import { staticCredentials } from '../../src/kube/credentials.ts'
+import { staticCredentials } from '../support/static-credentials.ts'
 import { runCensusProcess } from '../../src/daemon/census/process.ts'
 
 const { server, ca, token } = JSON.parse(process.env['CENSUS_CREDENTIALS'] ?? '{}') as {

@@ -1,6 +1,6 @@
 /** One candidate as a process of its own: says `elected` and `lost` with the time, ends in good order on SIGTERM. */
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../../src/kube/credentials.ts'
+import { staticCredentials } from '../support/static-credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import { startElection } from '../../src/lease/election.ts'
 

@@ -1,7 +1,7 @@
 /** What an agent's token may change on Nodes, on a real API server with the chart's roles and policies. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../../src/kube/credentials.ts'
+import { staticCredentials } from '../support/static-credentials.ts'
 import { patchNode } from '../../src/kube/node-writer.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import type { Taint } from '../../src/schemas/kubernetes.ts'

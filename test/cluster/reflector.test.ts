@@ -1,7 +1,8 @@
 /** The reflector against a real API server that is killed, restarted, compacted, and cut off. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials, type Credentials } from '../../src/kube/credentials.ts'
+import type { Credentials } from '../../src/kube/credentials.ts'
+import { staticCredentials } from '../support/static-credentials.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import {
   startReflector,

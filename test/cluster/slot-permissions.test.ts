@@ -1,7 +1,7 @@
 /** Which Leases an agent's token may write, on a real API server with the chart's roles and policies. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../../src/kube/credentials.ts'
+import { staticCredentials } from '../support/static-credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import {
   bootstrapScope,

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../../src/kube/credentials.ts'
+import { staticCredentials } from '../support/static-credentials.ts'
 import { isNotFound } from '../../src/kube/errors.ts'
 import { createKubeTransport, type Method, type KubeTransport } from '../../src/kube/transport.ts'
 

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../../src/kube/credentials.ts'
+import { staticCredentials } from './static-credentials.ts'
 import { createKubeTransport, type KubeTransport, type KubeTransportOptions } from '../../src/kube/transport.ts'
 
 export type FakeObject = {
