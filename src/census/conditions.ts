@@ -61,10 +61,10 @@ function kstatusConditions(input: ConditionsInput): ConditionContent[] {
       type: 'Reconciling',
       status: isMoving ? 'True' : 'False',
       reason: isMoving ? reason : status === 'True' ? 'Complete' : stalled === undefined ? reason : 'Stalled',
-      message: isMoving ? message : status === 'True' ? 'nothing is left to do' : 'nothing moves at the moment',
+      message: isMoving ? message : status === 'True' ? 'all nodes are complete' : 'nothing is in progress',
     },
     stalled === undefined
-      ? { type: 'Stalled', status: 'False', reason: 'NotStalled', message: 'no node is held up' }
+      ? { type: 'Stalled', status: 'False', reason: 'NotStalled', message: 'no node is stalled' }
       : { type: 'Stalled', status: 'True', ...stalled },
   ]
 }
@@ -81,13 +81,13 @@ function readyOf({
   if (isDeleting) {
     const remaining =
       finalizer.action === 'wait' && finalizer.nodes.length > 0
-        ? `; still to uninstall: ${formatNodeNames(finalizer.nodes)}`
+        ? `; still uninstalling: ${formatNodeNames(finalizer.nodes)}`
         : ''
     return { status: 'False', reason: 'Deleting', message: `the Skyhook is being deleted${remaining}` }
   }
   if (specProblem !== undefined) return { status: 'False', reason: 'InvalidSpec', message: specProblem }
   if (complete === nodes.length && isSpecPropagating)
-    return { status: 'False', reason: 'SpecChanged', message: 'the nodes are given a moment to see the change' }
+    return { status: 'False', reason: 'SpecChanged', message: 'waiting for nodes to observe the new spec' }
   if (nodes.length === 0)
     return { status: 'True', reason: 'NoNodesSelected', message: 'spec.nodeSelectors matches no node' }
   if (complete === nodes.length) return { status: 'True', reason: 'Complete', message: nodesMessage }
@@ -114,7 +114,7 @@ function stalledOf({
 }: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
   if (isDeleting && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
     const annotation = finalizer.blockedBy === 'pause' ? pauseKey : disableKey
-    const message = `remove the annotation ${annotation}: packages have to be uninstalled from ${formatNodeNames(finalizer.nodes)}`
+    const message = `remove the annotation ${annotation}; packages must be uninstalled from ${formatNodeNames(finalizer.nodes)}`
     return { reason: 'DeletionBlocked', message }
   }
   if (counts.specProblem !== undefined) return { reason: 'InvalidSpec', message: counts.specProblem }

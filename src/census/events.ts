@@ -68,6 +68,6 @@ export function problemEvents(
 /** Nodes that keep packages of a Skyhook that goes, because they are dead. */
 export function skippedNodeEvents(plan: FinalizerPlan): SkyhookEvent[] {
   if (plan.action !== 'remove' || plan.skipped.length === 0) return []
-  const message = `deleted without uninstalling from ${formatNodeNames(plan.skipped)}: no Ready agent there for ten minutes`
+  const message = `deleted without uninstalling from ${formatNodeNames(plan.skipped)}: they had no Ready agent for ten minutes`
   return [skyhookEvent('UninstallSkipped', message)]
 }

@@ -43,7 +43,7 @@ export function readCensusSettings(line: string): CensusSettings {
   try {
     value = JSON.parse(line)
   } catch (error) {
-    throw new Error('the settings of the census are no JSON', { cause: error })
+    throw new Error('the settings of the census are not valid JSON', { cause: error })
   }
   const settings = value as Partial<Record<keyof CensusSettings, unknown>> | null
   if (settings?.v !== 1) throw new Error('the census was started by an agent of another version')

@@ -409,5 +409,5 @@ test('the plan of the finalizer reaches the condition', () => {
   const counts = countsOf(skyhook, all)
   const finalizer = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs: 5_000 })
   const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating: false, nowMs })
-  expect(conditionOf(status, 'Ready')?.message).toBe('the Skyhook is being deleted; still to uninstall: n1')
+  expect(conditionOf(status, 'Ready')?.message).toBe('the Skyhook is being deleted; still uninstalling: n1')
 })

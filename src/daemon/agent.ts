@@ -23,7 +23,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
   const shutdown = new AbortController()
   const { signal } = shutdown
   platform.onTermination((signalName) => shutdown.abort(new Error(`stopped by ${signalName}`)))
-  log.info({ version, pid: platform.processId }, 'agent starts')
+  log.info({ version, pid: platform.processId }, 'agent starting')
 
   const components = await wire({ settings, platform, signal })
   let isSynced = false
@@ -32,7 +32,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
   const claim = await unlessStopped(signal, () =>
     platform.claimHost({
       description: `${settings.podName} ${version}`,
-      onWaiting: (holder) => log.warn({ holder }, 'another agent of this host is still running, waiting for its end'),
+      onWaiting: (holder) => log.warn({ holder }, 'waiting for another agent on this host to exit'),
       signal,
     }),
   )
@@ -46,7 +46,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
       await run(platform, components, signal)
     }
   }
-  log.info({}, 'agent stops; running steps run on')
+  log.info({}, 'agent stopping; running steps continue')
   closeServers()
   components.close()
   await claim?.release()
@@ -76,8 +76,8 @@ async function sync(
   await Promise.all([nodes.synced, skyhooks.synced])
   while (nodes.current() === undefined || !skyhooks.current().known) await sleep(clock, 5, signal)
   await Promise.all([
-    retryUntilDone(() => executors.slots.load(signal), 'the Leases could not be listed'),
-    retryUntilDone(() => executors.steps.observeOpen(), 'the running steps could not be looked at'),
+    retryUntilDone(() => executors.slots.load(signal), 'Leases could not be listed'),
+    retryUntilDone(() => executors.steps.observeOpen(), 'running steps could not be observed'),
   ])
   await executors.statuses.refresh()
   const open = new Set(openSteps(journal.current()).map(({ id }) => id))
@@ -89,7 +89,9 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
   const { steps, preparer, statuses } = executors
   await steps
     .repair(journal.current()) // as another agent may have left it; before anything adds to it
-    .catch((error: unknown) => log.warn(errorField(error), 'flags, history and check results could not be repaired'))
+    .catch((error: unknown) =>
+      log.warn(errorField(error), 'published flags, history and check results could not be repaired'),
+    )
   const collect = async (): Promise<void> => {
     await preparer.collect(journal.current())
     await steps.collect().catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
@@ -109,7 +111,7 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
         clock.startTimer(collectAfterMs, () => void collect(), { isBackground: true })
     },
     onActionFailed: (action, error) =>
-      log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'an action failed and is tried again'),
+      log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'action failed, retrying'),
     retain: components.retain,
     signal,
   })
@@ -128,7 +130,7 @@ function serve(
   const closeHealth = platform.serveHealth({
     live: () => undefined, // answering is living: the loop shares this thread
     ready: () => {
-      if (!isSynced()) return 'not synced with the API server yet'
+      if (!isSynced()) return 'not synced with the API server'
       if (connection.state().state !== 'connected') return 'no connection to the system bus of the host'
       if (nodes.ageMs() > staleAfterMs || skyhooks.ageMs() > staleAfterMs)
         return 'the API server has been silent for too long'

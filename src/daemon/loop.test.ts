@@ -144,11 +144,11 @@ test('a journal that cannot be written holds everything back, says why, and is r
   expect(takeSnapshot(observe(), 0, settings)?.host).toEqual({
     state: 'unusable',
     reason: 'HostUnusable',
-    message: 'nothing is begun while the journal cannot be written: ENOSPC: no space left on device, write',
+    message: 'not starting work: the journal cannot be written: ENOSPC: no space left on device, write',
   })
   wakeup.wake()
   await clock.advance(50)
-  expect(failures).toEqual(['the journal cannot be written; nothing is done until it can']) // once, however often it is retried
+  expect(failures).toEqual(['journal cannot be written, waiting until it can']) // once, however often it is retried
   expect(actions).toEqual([])
   isDiskFull = false
   await clock.advance(1_000) // nobody wakes it

@@ -107,7 +107,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     readDelayMs: () => readDelayMs(settings.estimatedNodeCount, random),
     wake,
     onFact: onFact('skyhooks'),
-    onReadFailed: (skyhook, error) => log.warn({ skyhook, ...errorField(error) }, 'a Skyhook could not be read'),
+    onReadFailed: (skyhook, error) => log.warn({ skyhook, ...errorField(error) }, 'Skyhook could not be read'),
     signal,
   })
   const journal = createJournalStore(openJournalFile<Journal>(root, { version: 1, clock }), log)

@@ -68,7 +68,7 @@ async function overlappingBudgetsMessage(
   namespace: string,
   signal: AbortSignal | undefined,
 ): Promise<string> {
-  const advice = 'several PodDisruptionBudgets select it, which the API server never evicts: leave one'
+  const advice = 'several PodDisruptionBudgets select it, the API server never evicts it: remove all but one'
   try {
     const path = `/apis/policy/v1/namespaces/${encodeURIComponent(namespace)}/poddisruptionbudgets`
     const { items } = await listAll<KubeObject, string>(transport, path, {

@@ -113,7 +113,7 @@ export async function readText(
     }
   } catch (cause) {
     signal?.throwIfAborted()
-    throw new NoResponseError(`the answer broke off: ${messageOf(cause)}`, {
+    throw new NoResponseError(`the response ended early: ${messageOf(cause)}`, {
       mayHaveBeenSent: true,
       cause,
     })

@@ -90,7 +90,7 @@ test('a spec with its taints goes to the node', async () => {
 
 test('spec and conditions together are refused before anything is written', async () => {
   const both = { resourceVersion: version(), unschedulable: true, conditions: [ownCondition] }
-  await expect(patchNode(transport, 'n', both)).rejects.toThrow('which no request can carry')
+  await expect(patchNode(transport, 'n', both)).rejects.toThrow('cannot be in one patch')
   expect(patches()).toEqual([])
 })
 

@@ -29,8 +29,7 @@ export async function patchNode(
   const { resourceVersion, annotations, labels, unschedulable, taints, conditions = [], removedConditions = [] } = patch
   const hasSpec = unschedulable !== undefined || taints !== undefined
   const hasConditions = conditions.length + removedConditions.length > 0
-  if (hasSpec && hasConditions)
-    throw new Error(`Node ${name}: spec and conditions in one patch, which no request can carry`)
+  if (hasSpec && hasConditions) throw new Error(`Node ${name}: spec and conditions cannot be in one patch`)
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`
   const removals = removedConditions.map((type) => ({ $patch: 'delete', type }))
   const body = {

@@ -186,7 +186,7 @@ export function startReflector<T extends KubeObject>(
       if (changes.length > 0) setSynced(changes)
     }
     const watchDurationMs = clock.monotonicMs() - startedMs
-    if (watchDurationMs < 1000 && events === 0) throw new Error('watch closed at once')
+    if (watchDurationMs < 1000 && events === 0) throw new Error('watch closed immediately')
     failures = 0
     onFact?.({ fact: 'watch-ended' })
   }

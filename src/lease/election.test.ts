@@ -122,7 +122,7 @@ test('a leader that cannot renew stops leading before another one begins', async
   server.fault(({ method, body }) => method === 'PUT' && isOf(body, 'a'), { kind: 'silent' }, 1_000)
   await vi.waitFor(() => expect(other.terms).toHaveLength(1), { timeout: 3_000, interval: 2 })
   expect(await lostAt).toBeLessThan(other.terms[0]?.electedMs ?? 0)
-  expect(first.terms[0]?.lostReason).toBe('the Lease could not be renewed in time')
+  expect(first.terms[0]?.lostReason).toBe('the Lease was not renewed in time')
 })
 
 test('what a person writes into the Lease costs nobody the lead', async () => {

@@ -99,8 +99,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
         if (endSignal.aborted) break
         options.onError?.(error)
         waitMs = retryPeriodMs
-        if (clock.monotonicMs() + waitMs - lastRenewedAtMs > renewDeadlineMs)
-          return 'the Lease could not be renewed in time'
+        if (clock.monotonicMs() + waitMs - lastRenewedAtMs > renewDeadlineMs) return 'the Lease was not renewed in time'
       }
     }
     current.abort(endSignal.reason) // work under this term stops before the next one can start

@@ -36,11 +36,11 @@ const leaseOf = (change: Partial<Record<keyof Ledger, unknown>> = {}): Lease =>
 describe('what a node learns of a ledger', () => {
   test.each<[string, readonly Lease[], unknown]>([
     ['how many nodes matched', [leaseOf()], { matched: 50 }],
-    ['nothing where there is none', [], { unknown: 'no census has counted this Skyhook yet' }],
+    ['nothing where there is none', [], { unknown: 'the census has not counted this Skyhook yet' }],
     [
       'nothing from that of another Skyhook of the name',
       [leaseWith(JSON.stringify(ledger), 'demo-99999999.ledger')],
-      { unknown: /no census/ },
+      { unknown: /has not counted/ },
     ],
     [
       'nothing from one with the same first digits of the UID',
@@ -53,9 +53,13 @@ describe('what a node learns of a ledger', () => {
       { unknown: /since the selector changed.*generation 4/ },
     ],
     ['nothing from a newer version', [leaseOf({ v: 2 })], { unknown: /version 2.*upgrade/ }],
-    ['nothing from a scribble', [leaseWith('{"v":1')], { unknown: /no JSON/ }],
-    ['nothing from another document', [leaseWith('[]')], { unknown: /no ledger/ }],
-    ['nothing from a negative count', [leaseOf({ compartments: { '': { matched: -1 } } })], { unknown: /no ledger/ }],
+    ['nothing from a scribble', [leaseWith('{"v":1')], { unknown: /not valid JSON/ }],
+    ['nothing from another document', [leaseWith('[]')], { unknown: /not a ledger/ }],
+    [
+      'nothing from a negative count',
+      [leaseOf({ compartments: { '': { matched: -1 } } })],
+      { unknown: /not a ledger/ },
+    ],
     ['nothing from a Lease without the annotation', [leaseWith(undefined)], { unknown: /is missing/ }],
   ])('is %s', (_, ledgers, expected) => {
     const unknown = (expected as { unknown?: string | RegExp }).unknown

@@ -64,12 +64,13 @@ export function readLedger(lease: Lease): LedgerRead {
   try {
     value = JSON.parse(text)
   } catch {
-    return refused(`the annotation ${ledgerAnnotation} is no JSON`)
+    return refused(`the annotation ${ledgerAnnotation} is not valid JSON`)
   }
   if (!isObject(value) || typeof value['v'] !== 'number')
-    return refused(`the annotation ${ledgerAnnotation} is no ledger`)
-  if (value['v'] > 1) return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade it`)
-  if (!isLedger(value)) return refused(`the annotation ${ledgerAnnotation} is no ledger`)
+    return refused(`the annotation ${ledgerAnnotation} is not a ledger`)
+  if (value['v'] > 1)
+    return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade the agent`)
+  if (!isLedger(value)) return refused(`the annotation ${ledgerAnnotation} is not a ledger`)
   return { outcome: 'read', ledger: value }
 }
 
@@ -87,13 +88,13 @@ export type LedgerQuery = {
 export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedScope {
   const { skyhook, compartment = '' } = query
   const lease = ledgers.find(({ metadata }) => metadata.name === ledgerName(skyhook))
-  if (lease === undefined) return { unknown: 'no census has counted this Skyhook yet' }
+  if (lease === undefined) return { unknown: 'the census has not counted this Skyhook yet' }
   const read = readLedger(lease)
   if (read.outcome === 'refused') return { unknown: read.reason }
   const { ledger } = read
   if (ledger.skyhookUID !== skyhook.uid) return { unknown: 'the census counted an earlier Skyhook of this name' }
   if (ledger.selectorHash !== query.selectorHash) {
-    return { unknown: `no census since the selector changed; the last one was for generation ${ledger.generation}` }
+    return { unknown: `the census has not counted since the selector changed at generation ${ledger.generation}` }
   }
   const scope = ledger.compartments[compartment]
   if (scope === undefined)

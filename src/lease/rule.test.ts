@@ -123,7 +123,7 @@ describe('the budget', () => {
       counted: counted(50),
       is: { unknown: 'the census has not opened a batch yet' },
     },
-    { policy: { hasStrategy: false }, counted: counted(50), is: { unknown: 'the policy names no budget' } },
+    { policy: { hasStrategy: false }, counted: counted(50), is: { unknown: 'the policy has no budget' } },
   ])('spec $spec, policy $policy, counted $counted: $is', ({ spec, policy, counted, is }) => {
     expect(effectiveLimit(spec, policy, counted)).toEqual(is)
   })

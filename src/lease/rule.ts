@@ -92,7 +92,7 @@ export function effectiveLimit(
 ): Limit {
   const { count, percent, maxCount = Infinity } = policy ?? spec ?? {}
   if (percent === undefined && count === undefined)
-    return policy === undefined ? 'unlimited' : { unknown: 'the policy names no budget' }
+    return policy === undefined ? 'unlimited' : { unknown: 'the policy has no budget' }
   if (count === 0 || percent === 0) return 0
 
   const needsCensus = count === undefined || policy?.hasStrategy === true

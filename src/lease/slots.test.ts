@@ -54,7 +54,7 @@ const isPost = ({ method }: { method: string }): boolean => method === 'POST'
 const writesSince = (from: number): string[] =>
   server.requests.slice(from).map(({ method, path }) => `${method} ${path.slice(leasesPath.length)}`)
 
-describe('asking for a slot', () => {
+describe('requesting a slot', () => {
   test('costs one LIST and one CREATE, and writes a Lease as documented', async () => {
     const slot = await acquireHeld(1, 1)
     expect(writesSince(0)).toEqual(['GET ', 'POST '])
@@ -103,7 +103,7 @@ describe('asking for a slot', () => {
   })
 
   test.each<[Limit, string]>([
-    [0, 'the budget is 0: no node may start'],
+    [0, 'the budget is 0'],
     [{ unknown: 'no census since noon' }, 'budget unknown: no census since noon'],
   ])('limit %j waits: %s', async (limit, reason) => {
     expect(await acquire(leases, request(1, limit))).toMatchObject({ outcome: 'waiting', reason })
@@ -177,7 +177,7 @@ describe('when the answer to the CREATE is not a plain yes', () => {
     server.fault(isPost, { kind: 'status', status: 403, message: 'not your node' })
     expect(await acquire(leases, request(1, 1))).toMatchObject({
       outcome: 'waiting',
-      reason: 'the API server refuses the slot: not your node',
+      reason: 'the API server rejected the slot: not your node',
     })
   })
 

@@ -91,8 +91,7 @@ export async function acquire(leases: Leases, request: SlotRequest, signal?: Abo
     return await create(leases, { scope, node, progress: { ...progress, epoch } }, { kind: 'unlimited' }, signal)
   const index = pickIndex(admissibleIndices(heldIndices(listing.slots, scope), limit), node.uid)
   if (index === undefined) {
-    const reason =
-      limit === 0 ? 'the budget is 0: no node may start' : `${listing.slots.length} of ${limit} slots are held`
+    const reason = limit === 0 ? 'the budget is 0' : `${listing.slots.length} of ${limit} slots are held`
     return { outcome: 'waiting', reason, holders: holdersOf(listing.slots) }
   }
   return await create(leases, { scope, node, progress: { ...progress, epoch } }, { index }, signal)
@@ -221,7 +220,7 @@ async function create(
   try {
     const slot = readSlot(await leases.transport.json<Lease>('POST', leasesPathOf(leases), { body, signal }))
     if (slot !== undefined) return { outcome: 'held', slot, isNew: true }
-    failure = new Error('the server answered the CREATE of a slot with something else')
+    failure = new Error('the API server answered the creation of a slot with another object')
   } catch (error) {
     signal?.throwIfAborted()
     if (isAlreadyExists(error) && 'index' in target)
@@ -229,7 +228,7 @@ async function create(
     if (!isAlreadyExists(error) && !isTransient(error)) {
       return {
         outcome: 'waiting',
-        reason: `the API server refuses the slot: ${messageOf(error)}`,
+        reason: `the API server rejected the slot: ${messageOf(error)}`,
         holders: [],
       }
     }

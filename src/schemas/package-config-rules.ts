@@ -154,5 +154,5 @@ function stepWarnings({ pointer, step }: PlacedStep): Problem[] {
 
 function interruptWarning(file: PackageConfigFile): Problem[] {
   if ((file.modes.interrupt?.length ?? 0) === 0) return []
-  return [{ pointer: '/modes/interrupt', message: 'is never run: what interrupts the node stands in the Skyhook' }]
+  return [{ pointer: '/modes/interrupt', message: 'never runs: the Skyhook defines what interrupts the node' }]
 }

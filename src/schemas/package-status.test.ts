@@ -27,25 +27,25 @@ test.each<[string, string]>([
 })
 
 test.each<[string, object, string]>([
-  ['of a later format', { v: 2 }, 'its v is 2, and this agent reads 1'],
-  ['of another package', { package: 'other' }, 'its package is "other" instead of "os-update"'],
-  ['without a boot', { bootId: undefined }, 'its bootId is missing'],
-  ['without a message', { message: 1 }, 'its message is no text'],
+  ['of a later format', { v: 2 }, '"v" is 2, this agent reads 1'],
+  ['of another package', { package: 'other' }, '"package" is "other" instead of "os-update"'],
+  ['without a boot', { bootId: undefined }, '"bootId" is missing'],
+  ['without a message', { message: 1 }, '"message" must be a string'],
   [
     'that requests half',
     { requests: { run: true } },
-    'its requests are not {"run": true or false, "interrupt": true or false}',
+    '"requests" must be {"run": true or false, "interrupt": true or false}',
   ],
-  ['that requests nothing readable', { requests: null }, 'its requests are not'],
+  ['that requests nothing readable', { requests: null }, '"requests" must be'],
 ])('one %s is refused', (_, change, problem) => {
   expect(parse(change)).toEqual({ outcome: 'invalid', problem: expect.stringContaining(problem) as string })
 })
 
 test.each([
-  ['', 'it is no JSON'],
-  ['{"v":1', 'it is no JSON'],
-  ['[]', 'it is no JSON object'],
-  ['null', 'it is no JSON object'],
+  ['', 'not valid JSON'],
+  ['{"v":1', 'not valid JSON'],
+  ['[]', 'not a JSON object'],
+  ['null', 'not a JSON object'],
 ])('text that is none is refused: %j', (text, problem) => {
   expect(parsePackageStatus(text, 'os-update')).toEqual({ outcome: 'invalid', problem })
 })

@@ -35,16 +35,16 @@ export function parsePackageStatus(text: string, name: string): ParsedStatus {
   try {
     value = JSON.parse(text)
   } catch {
-    return invalid('it is no JSON')
+    return invalid('not valid JSON')
   }
-  if (!isObject(value)) return invalid('it is no JSON object')
+  if (!isObject(value)) return invalid('not a JSON object')
   const { v, package: packageName, bootId, message, requests } = value
-  if (v !== formatVersion) return invalid(`its v is ${JSON.stringify(v)}, and this agent reads ${formatVersion}`)
-  if (packageName !== name) return invalid(`its package is ${JSON.stringify(packageName)} instead of "${name}"`)
-  if (typeof bootId !== 'string' || bootId === '') return invalid('its bootId is missing')
-  if (typeof message !== 'string') return invalid('its message is no text')
+  if (v !== formatVersion) return invalid(`"v" is ${JSON.stringify(v)}, this agent reads ${formatVersion}`)
+  if (packageName !== name) return invalid(`"package" is ${JSON.stringify(packageName)} instead of "${name}"`)
+  if (typeof bootId !== 'string' || bootId === '') return invalid('"bootId" is missing')
+  if (typeof message !== 'string') return invalid('"message" must be a string')
   if (!isObject(requests) || typeof requests['run'] !== 'boolean' || typeof requests['interrupt'] !== 'boolean')
-    return invalid('its requests are not {"run": true or false, "interrupt": true or false}')
+    return invalid('"requests" must be {"run": true or false, "interrupt": true or false}')
   return {
     outcome: 'valid',
     status: { bootId, message: oneLine(message), requests: { run: requests['run'], interrupt: requests['interrupt'] } },

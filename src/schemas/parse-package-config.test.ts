@@ -149,7 +149,7 @@ describe('what the operator takes and should not', () => {
   })
 
   test.each([
-    [{ env: { 'a.b': 'x' } }, '/modes/apply/0/env/a.b: is no variable name that systemd can set'],
+    [{ env: { 'a.b': 'x' } }, '/modes/apply/0/env/a.b: is not a variable name that systemd can set'],
     [{ env: { '1A': 'x' } }, '/modes/apply/0/env/1A'],
     [{ env: { 'a/b~c': 'x' } }, '/modes/apply/0/env/a~1b~0c'],
     [{ env: { A: '\0' } }, '/modes/apply/0/env/A: contains a NUL character'],
@@ -278,6 +278,6 @@ describe('warnings', () => {
     }).join('\n')
     expect(text).toContain('/modes/apply/0/returncodes = [256,-1]')
     expect(text).toContain('/modes/apply/0/on_host: false has no effect')
-    expect(text).toContain('/modes/interrupt: is never run')
+    expect(text).toContain('/modes/interrupt: never runs')
   })
 })

@@ -274,7 +274,7 @@ describe('deleting a Skyhook', () => {
     for (const node of nodes.slice(0, 5)) await cluster.publish(node, name, { status: 'in_progress' })
     await eventually(async () =>
       expect(conditionOf(await cluster.status(name), 'Ready')?.message).toBe(
-        'the Skyhook is being deleted; still to uninstall: n6',
+        'the Skyhook is being deleted; still uninstalling: n6',
       ),
     )
     await new Promise((resolve) => setTimeout(resolve, 2_500))

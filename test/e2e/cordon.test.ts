@@ -78,7 +78,7 @@ describe.concurrent('a node', () => {
       'it is cordoned again',
       () => isCordoned(now()) && annotation(now(), cordonedBeforeKey) === 'false',
     )
-    const told = `somebody uncordoned the node while Skyhook ${name} holds it` // Kubernetes does not record who
+    const told = `someone uncordoned the node while Skyhook ${name} holds it` // Kubernetes does not record who
     await cluster.history.eventually('an Event tells it', (view) => hasEvent(view, node, 'CordonChanged', told))
     await leave()
     expect(isCordoned(now())).toBe(false)

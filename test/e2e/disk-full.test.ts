@@ -81,7 +81,7 @@ describe('a host without room', () => {
       configMap: { 'apply.sh': `echo x >>${journalOf(name)}` },
     })
     await expectReported('HostUnusable', `test/${name}:1.0.0 cannot be stored on the host: ENOSPC`)
-    expect(reason()?.message).toContain(`Is there room below ${folder}/.agent/images?`)
+    expect(reason()?.message).toContain(`Check the free space below ${folder}/.agent/images.`)
     await cluster.history.never('a slot for nothing', (view) =>
       slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
     )
@@ -96,7 +96,7 @@ describe('a host without room', () => {
   test('a host without room for the journal starts nothing and says so', async () => {
     await leaveFreeSpace(0)
     await apply(shellscript(cluster.registry, journaled(name)))
-    await expectReported('HostUnusable', 'nothing is begun while the journal cannot be written: ENOSPC')
+    await expectReported('HostUnusable', 'not starting work: the journal cannot be written: ENOSPC')
     expect(await cluster.host(node).lines(journalOf(name))).toEqual([])
     await leaveFreeSpace(4_000)
     await completes()
@@ -110,7 +110,7 @@ describe('a host without room', () => {
     await cluster.host(node).awaitLine(journalOf(name), 'apply begins')
     await leaveFreeSpace(0)
     await cluster.host(node).write(releaseFileOf(name), '')
-    await expectReported('HostUnusable', 'nothing is begun while the journal cannot be written: ENOSPC')
+    await expectReported('HostUnusable', 'not starting work: the journal cannot be written: ENOSPC')
     await leaveFreeSpace(4_000)
     await completes()
     expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual(

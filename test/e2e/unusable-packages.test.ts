@@ -77,7 +77,7 @@ describe('a package', () => {
     expect(await reasonFor(validPackage({ version: '9.9.9' }))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(
-        /^package work: .*skyhook-packages\/shellscript:9\.9\.9.*manifest unknown.*Is the version a tag of this repository/is,
+        /^package work: .*skyhook-packages\/shellscript:9\.9\.9.*manifest unknown.*Check that the version is a tag of this repository/is,
       ) as string,
       status: 'waiting',
     })
@@ -88,7 +88,7 @@ describe('a package', () => {
     expect(await reasonFor(validPackage({ containerSHA: absentDigest }))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(
-        /shellscript@sha256:0{64}.*manifest unknown.*Is containerSHA the digest/is,
+        /shellscript@sha256:0{64}.*manifest unknown.*Check that containerSHA is the digest/is,
       ) as string,
       status: 'waiting',
     })
@@ -172,7 +172,7 @@ describe('a package', () => {
     expect(await reasonFor(from(image))).toEqual({
       reason: 'ImagePull',
       message: expect.stringMatching(
-        /package work: .*:1\.0\.0.*sha256:[0-9a-f]{64}.*gives other bytes than the digest stands for/s,
+        /package work: .*:1\.0\.0.*sha256:[0-9a-f]{64}.*serves content that does not match the digest/s,
       ) as string,
       status: 'waiting',
     })

@@ -116,7 +116,7 @@ describe.concurrent('a package', () => {
     const name = await apply({ work: wanting({}) }, node, onTestFinished)
     const { reason } = await expectReported(node, name, 'StepFailed')
     expect(reason?.message).toBe(
-      "package work 1.0.0: apply apply.sh could not start: the environment lacks SITE, which the step's arguments name: set it in the package's env",
+      "package work 1.0.0: apply apply.sh could not start: the step's arguments refer to SITE: set it in the package's env",
     )
     await cluster.edit(name, { packages: { work: { env: [{ name: 'SITE', value: 'north' }] } } })
     const then = await expectReported(node, name, 'StepFailed', 'settings.conf')
@@ -139,7 +139,7 @@ describe.concurrent('a package', () => {
     const name = await apply(packages, node, onTestFinished)
     expect(await expectReported(node, name, 'InvalidSpec')).toMatchObject({
       status: 'blocked',
-      reason: { message: 'packages.one.dependsOn: cycle one -> three -> two -> one; take one of these out' },
+      reason: { message: 'packages.one.dependsOn: cycle one -> three -> two -> one; remove one of these dependencies' },
     })
     const other = await apply({ work: from({}) }, node, onTestFinished)
     await patch(cluster.api, `/api/v1/nodes/${node}`, {

@@ -20,7 +20,7 @@ const baseline: Outcome = {
 }
 const found = (change: Partial<Outcome>): Outcome => ({ ...baseline, ...change })
 const [apply, check, started] = baseline.lines as [Line, Line, Line]
-const unknownApply = 'Skyhook s, package a: the outcome of apply journal.sh is unknown (…); it is repeated'
+const unknownApply = 'Skyhook s, package a: the outcome of apply journal.sh is unknown (…); repeating it'
 
 describe('allowed deviations', () => {
   test('an outcome equal to the undisturbed one has no deviations', () => {

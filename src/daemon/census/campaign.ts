@@ -38,9 +38,9 @@ export function createCensusCampaign(options: {
       else if (line.kind === 'requests')
         for (const { verb, code, count } of line.counts) metrics.apiRequest(verb, code, count)
     },
-    onExit: (how) => log.warn({ cause: how }, 'census died'),
+    onExit: (how) => log.warn({ cause: how }, 'census exited'),
     onCrashLoop: (resignForMs, why) => {
-      log.error({ backoffMs: resignForMs, reason: why }, 'census stands back, another agent should count')
+      log.error({ backoffMs: resignForMs, reason: why }, 'census failed repeatedly, resigning leadership')
       election?.resign(resignForMs, why)
     },
   })
@@ -55,7 +55,7 @@ export function createCensusCampaign(options: {
           log.info({}, 'elected for the census')
           void supervisor.supervise(term)
         },
-        onLost: (why) => log.info({ reason: why }, 'census term over'),
+        onLost: (why) => log.info({ reason: why }, 'census term ended'),
         onError: (error) => log.debug(errorField(error), 'election'),
         signal,
       })

@@ -18,7 +18,7 @@ export async function runCensusProcess(
   credentials: Credentials = podCredentials(),
 ): Promise<void> {
   const stopping = new AbortController()
-  const stop = (): void => stopping.abort(new Error('the agent is gone'))
+  const stop = (): void => stopping.abort(new Error('the agent has exited'))
   const settings = readCensusSettings(await firstLine(stdin, stop))
   stdout.on('error', stop)
   const clock = systemClock

@@ -85,7 +85,7 @@ test('one that dies is started again, and the second death within ten minutes is
   await vi.waitFor(
     () =>
       expect(crashLoops).toEqual([
-        '30 min: the census died twice within ten minutes here, the last time because it ended with code 3',
+        '30 min: the census exited twice within ten minutes, the last time because it ended with code 3',
       ]),
     { timeout: 5_000 },
   )
@@ -137,7 +137,7 @@ test('a term that is over before it begins starts nothing', async () => {
 
 describe('the lines between them', () => {
   test.each([
-    ['{', /no JSON/],
+    ['{', /not valid JSON/],
     ['null', /another version/],
     ['{"v":2}', /another version/],
     ['{"v":1,"version":"1","nodeName":"n"}', /lack podName/],

@@ -79,7 +79,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
           deathsMs = []
           options.onCrashLoop(
             resignMs,
-            `the census died twice within ten minutes here, the last time because ${exitReason}`,
+            `the census exited twice within ten minutes, the last time because ${exitReason}`,
           )
         }
         await sleep(clock, restartDelayMs, term).catch(() => {}) // the term ends: so does this loop

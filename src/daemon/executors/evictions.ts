@@ -60,7 +60,7 @@ export function createEvictor(options: {
       if (isForced && mayDelete) {
         await deletePod(transport, metadata, signal)
         evictions.set(uid, { state: 'requested' })
-        return log.warn({ pod }, 'pod deleted after the deadline of spec.drain')
+        return log.warn({ pod }, 'pod deleted after the timeout of spec.drain')
       }
       const result = await evict(transport, { namespace, name, uid }, signal)
       switch (result.outcome) {

@@ -57,7 +57,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
         const reference = packageReference(image.image, image.version, image.digest)
         const registry = await registrySettings(settings, references, hostFiles(root), missing)
         if (missing.logins.length + missing.authorities.length > 0)
-          log.warn(missing, 'Secrets that the chart names for registries are missing, or hold no login or no authority')
+          log.warn(missing, 'registry Secrets of the chart are missing or invalid')
         const storedImage = await (await store).ensureImage(reference, { registry, signal })
         if (storedImage.isNew)
           log.info({ image: image.image, version: image.version, digest: storedImage.digest }, 'image fetched')
@@ -72,7 +72,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
       const removed = await (await store).collect(
         new Set([...keep].filter((digest): digest is Digest => isDigest(digest))),
       )
-      if (removed.length > 0) log.info({ removed }, 'images removed that nothing needs any more')
+      if (removed.length > 0) log.info({ removed }, 'unused images removed')
     },
   }
 }
@@ -93,7 +93,7 @@ function fetchFailure(
     return {
       outcome: 'failed',
       reason: 'HostUnusable',
-      message: `${name} cannot be stored on the host: ${detail}. Is there room below ${folder}?`,
+      message: `${name} cannot be stored on the host: ${detail}. Check the free space below ${folder}.`,
     }
   const description = detail.includes(image) ? detail : `${name}: ${detail}`
   const hint = hintFor(code, digest !== undefined, missing)
@@ -112,10 +112,10 @@ function hintFor(
 ): string | undefined {
   if (code === 'not-found')
     return isByDigest
-      ? 'Is containerSHA the digest of an image of this repository?'
-      : 'Is the version a tag of this repository? The tag asked for is the version'
+      ? 'Check that containerSHA is the digest of an image of this repository'
+      : 'Check that the version is a tag of this repository'
   if (code === 'digest-mismatch')
-    return 'The registry, or a mirror of it, gives other bytes than the digest stands for: mend it there, or push the image again'
+    return 'The registry, or a mirror of it, serves content that does not match the digest: fix it there, or push the image again'
   if ((code === 'unauthorized' || code === 'denied') && logins.length > 0)
     return `The chart's imagePullSecrets name ${logins.join(', ')}: missing, or not of type kubernetes.io/dockerconfigjson`
   if (code === 'tls' && authorities.length > 0)

@@ -93,7 +93,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
 
   /** The last look before the host is disturbed: the pods of this moment, and the slot, which must still be ours. */
   async function findBlocker({ run, view }: InterruptAction): Promise<string | undefined> {
-    if (run.abandoned) return 'nobody waits for it any more'
+    if (run.abandoned) return 'the interrupt was canceled'
     const { skipNamespaces } = settings.drain
     const pod = blockingPod(await pods.listNow(signal), view.spec, { skipNamespaces, singleNode: ports.isSingleNode() })
     if (pod) return `pod ${pod.metadata.namespace}/${pod.metadata.name} is on the node`
@@ -101,7 +101,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       view.metadata.uid,
       run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting',
     )
-    return isSlotHeld ? undefined : 'the slot is not ours any more'
+    return isSlotHeld ? undefined : 'the slot was lost'
   }
 
   /**
@@ -147,7 +147,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
           outcome = await confirmRestart({ units, clock, unit, previousInvocation: before, signal })
       }
       if (outcome.outcome === 'not-needed')
-        log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service left alone')
+        log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service not restarted')
       if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
       if (outcome.outcome === 'not-requested') throw new Error(`${unit}: ${outcome.detail}`) // the bus is away: the same interrupt goes on later
       const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
@@ -160,13 +160,14 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   }
 
   async function rebootHost(run: InterruptRun, progress: InterruptProgress): Promise<InterruptObservation> {
-    if (progress.asked) return { state: 'unknown', message: 'it was asked to, and is still the same boot' }
+    if (progress.asked)
+      return { state: 'unknown', message: 'the reboot was requested, and the boot id is still the same' }
     await writeProgress(run, { ...progress, asked: true })
-    log.info({ bootId: run.bootId }, 'asking the host to reboot')
+    log.info({ bootId: run.bootId }, 'requesting a reboot')
     const result = await reboot(connection)
     switch (result.outcome) {
       case 'accepted':
-        return { state: 'unknown', message: 'logind accepted' }
+        return { state: 'unknown', message: 'logind accepted the request' }
       case 'unknown':
         return { state: 'unknown', message: result.detail }
       case 'refused':
@@ -183,7 +184,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (!progress) {
         const why = await findBlocker(action)
         if (why !== undefined) {
-          log.info({ skyhook: action.view.metadata.name, detail: why }, 'interrupt put off')
+          log.info({ skyhook: action.view.metadata.name, detail: why }, 'interrupt postponed')
           observations.set(run.id, { state: 'aborted', why })
           return
         }

@@ -55,7 +55,7 @@ export function createPreparer(ports: ImageSourcePorts): Preparer {
     if (loaded.outcome === 'invalid')
       return recordFailure(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
     for (const warning of loaded.warnings)
-      log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package could be better')
+      log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package lint warning')
     const ready: Preparation = {
       state: 'ready',
       digest: fetched.digest,

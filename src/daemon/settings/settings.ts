@@ -45,7 +45,7 @@ export function readSettings(
   const record = (key: string): Record<string, unknown> => (isRecord(file[key]) ? file[key] : {})
   const text = (value: unknown, name: string, fallback: string): string => {
     if (value === undefined || value === '') return fallback
-    if (typeof value !== 'string') throw new Error(`${path}: ${name} must be a text, not ${JSON.stringify(value)}`)
+    if (typeof value !== 'string') throw new Error(`${path}: ${name} must be a string, not ${JSON.stringify(value)}`)
     return value
   }
   const nodeName = requiredEnv(env, 'NODE_NAME')
@@ -97,7 +97,7 @@ function parse(path: string): Record<string, unknown> {
     throw new Error(`${path} cannot be read: the chart mounts it from the ConfigMap of the release`, { cause: error })
   }
   const value: unknown = JSON.parse(text)
-  if (!isRecord(value)) throw new Error(`${path} holds no JSON object`)
+  if (!isRecord(value)) throw new Error(`${path} is not a JSON object`)
   return value
 }
 

@@ -9,7 +9,7 @@ import type { SkyhookView } from '../../stages/model/snapshot.ts'
  * census counted.
  */
 export function limitOf({ metadata, spec }: SkyhookView, ledgers: readonly Lease[]): Limit {
-  if (spec.deploymentPolicy) return { unknown: 'deployment policies are not evaluated by this version' }
+  if (spec.deploymentPolicy) return { unknown: 'this version does not evaluate deployment policies' }
   const { count, percent, maxCount } = spec.interruptionBudget ?? {}
   const ownBudget = {
     ...(typeof count === 'number' && { count }),

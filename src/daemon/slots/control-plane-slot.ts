@@ -48,7 +48,7 @@ export async function acquireControlPlaneSlot(
     signal,
   )
   if (answer.outcome !== 'waiting') return answer
-  return { ...answer, reason: 'another control-plane node is being worked on' }
+  return { ...answer, reason: 'another control-plane node is in progress' }
 }
 
 /**
@@ -64,6 +64,5 @@ export async function releaseControlPlaneSlot(
   const answer = await leases.transport.stream('/readyz', { signal })
   answer.destroy()
   const released = await release(leases, slot, node, signal)
-  if (released.outcome === 'unknown')
-    throw new Error(`slot ${slot.name} could not be given back`, { cause: released.error })
+  if (released.outcome === 'unknown') throw new Error(`slot ${slot.name} was not released`, { cause: released.error })
 }

@@ -151,7 +151,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         log.warn({ skyhook, lease, detail: result.reason }, 'slot lost')
         return recordReleased(lease)
       case 'unknown':
-        throw new Error(`slot ${lease} could not be renewed`, { cause: result.error })
+        throw new Error(`slot ${lease} was not renewed`, { cause: result.error })
     }
   }
 
@@ -182,7 +182,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
           return deny(view, result.reason, lostRetryDelayMs)
         case 'unknown': {
           const { error } = errorField(result.error)
-          log.warn({ skyhook: view.metadata.name, error }, 'no answer to the request for a slot')
+          log.warn({ skyhook: view.metadata.name, error }, 'slot request got no answer')
           return deny(view, `the API server did not answer: ${error}`, unknownRetryDelayMs)
         }
       }
@@ -195,7 +195,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
           `recovery slot: ${result.outcome === 'unknown' ? errorField(result.error).error : result.reason}`,
         )
       const { name: lease } = result.slot
-      log.warn({ skyhook: view.metadata.name, lease }, 'half-changed node without a slot: took a recovery slot')
+      log.warn({ skyhook: view.metadata.name, lease }, 'node is mid-change without a slot, created a recovery slot')
       recordGranted(result.slot, view, true)
     },
 
@@ -214,7 +214,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
           book = slotBook.confirmSlot(book, entry, result.slot, clock.wallMs())
           return
         case 'yield':
-          log.info({ skyhook, lease, detail: result.reason }, 'slot given back before anything began')
+          log.info({ skyhook, lease, detail: result.reason }, 'slot released before work started')
           await release(leases, result.slot, identity(), signal)
           await releaseUnusedControlPlane(lease)
           recordReleased(lease)
@@ -223,7 +223,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
           recordReleased(lease)
           return deny(view, result.reason, lostRetryDelayMs)
         case 'unknown':
-          throw new Error(`slot ${lease} could not be confirmed`, { cause: result.error })
+          throw new Error(`slot ${lease} was not confirmed`, { cause: result.error })
       }
     },
 
@@ -240,8 +240,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const entry = book.held.get(lease)
       if (!entry) return
       const result = await release(leases, entry.slot, identity(), signal)
-      if (result.outcome === 'unknown')
-        throw new Error(`slot ${lease} could not be given back`, { cause: result.error })
+      if (result.outcome === 'unknown') throw new Error(`slot ${lease} was not released`, { cause: result.error })
       await releaseUnusedControlPlane(lease) // before this one is forgotten: a failure is tried again with it
       recordReleased(lease)
     },
@@ -253,7 +252,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     },
 
     held: () =>
-      isLoaded ? known([...book.held.values()].map(slotBook.ownSlot)) : unknown('the Leases have not been listed yet'),
+      isLoaded ? known([...book.held.values()].map(slotBook.ownSlot)) : unknown('the Leases are not listed yet'),
     denials: () => book.denials,
     kinds: () => [...book.held.values()].map(({ slot: { phase, kind } }) => ({ phase, kind })),
   }

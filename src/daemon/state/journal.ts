@@ -24,15 +24,14 @@ export function createJournalStore(file: JournalFile<Journal>, log: Log): Journa
       const found = await file.read()
       if (found.state === 'read') current = found.document
       if (found.state === 'unreadable')
-        log.error({ detail: found.why }, 'the journal cannot be read; the state of this host is taken from the Node')
+        log.error({ detail: found.why }, 'journal cannot be read, using the state of the Node')
     },
     async write(journal) {
       try {
         await file.write(journal)
       } catch (error) {
         const message = messageOf(error)
-        if (message !== lastError)
-          log.error(errorField(error), 'the journal cannot be written; nothing is done until it can')
+        if (message !== lastError) log.error(errorField(error), 'journal cannot be written, waiting until it can')
         lastError = message
         return false
       }

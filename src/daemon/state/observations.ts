@@ -27,7 +27,7 @@ export function takeSnapshot(
       : {
           state: 'unusable',
           reason: 'HostUnusable',
-          message: `nothing is begun while the journal cannot be written: ${journalError}`,
+          message: `not starting work: the journal cannot be written: ${journalError}`,
         },
   }
 }

@@ -68,7 +68,7 @@ function messages(): Record<string, string> {
 }
 
 test('the statuses are unknown before the first look and empty after it', async () => {
-  expect(messages()).toEqual({ unknown: expect.stringContaining('not been looked at') as string })
+  expect(messages()).toEqual({ unknown: expect.stringContaining('are not read yet') as string })
   await statuses.refresh()
   expect([messages(), wakeCount]).toEqual([{}, 1])
 })

@@ -42,9 +42,7 @@ export function followPackageStatuses(options: {
 }): PackageStatuses {
   const { root, folders, clock, log, wake } = options
   const requested = new Map<string, StatusReadResult>()
-  let statuses: Known<ReadonlyMap<string, StatusReadResult>> = unknown(
-    'the status files of packages have not been looked at yet',
-  )
+  let statuses: Known<ReadonlyMap<string, StatusReadResult>> = unknown('the status files of packages are not read yet')
   let cached: ReadonlyMap<string, CachedStatus> = new Map()
   let refreshing = Promise.resolve()
   let lastReportedError = ''
@@ -84,7 +82,7 @@ export function followPackageStatuses(options: {
       },
       (error: unknown) => {
         const fields = errorField(error)
-        if (lastReportedError !== fields.error) log.warn(fields, 'the status files of packages could not be looked at')
+        if (lastReportedError !== fields.error) log.warn(fields, 'status files of packages could not be read')
         lastReportedError = fields.error // once, not every ten seconds
       },
     )

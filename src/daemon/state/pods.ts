@@ -29,7 +29,7 @@ export function createPodSource(options: {
 }): PodSource {
   const { transport, clock, random, nodeName, onUids, wake, signal } = options
   const query = { fieldSelector: `spec.nodeName=${nodeName}` }
-  let current: Known<WatchedPods> = unknown('the pods of this node are not followed')
+  let current: Known<WatchedPods> = unknown('the pods of this node are not watched')
   let currentWatch: PodWatch = 'no'
   let watchController = new AbortController()
 
@@ -64,7 +64,7 @@ export function createPodSource(options: {
       currentWatch = podWatch
       watchController.abort()
       watchController = new AbortController()
-      current = unknown('the pods of this node are not followed')
+      current = unknown('the pods of this node are not watched')
       if (podWatch === 'no') onUids(new Set())
       else start(podWatch, watchController.signal)
     },

@@ -39,7 +39,7 @@ export function followSkyhooks(
   const { clock, random, signal } = options
   const objects = new Map<string, SkyhookObject>()
   const readsInFlight = new Set<string>()
-  let current: Known<readonly SkyhookView[]> = unknown('the Skyhooks have not been listed yet')
+  let current: Known<readonly SkyhookView[]> = unknown('the Skyhooks are not listed yet')
 
   const reflector: Reflector<KubeObject> = startReflector<KubeObject>(transport, {
     clock,
@@ -89,7 +89,7 @@ export function followSkyhooks(
   }
 
   function view(state: ReflectorState): Known<readonly SkyhookView[]> {
-    if (state.state === 'unknown') return unknown('the Skyhooks could not be listed yet')
+    if (state.state === 'unknown') return unknown('the Skyhooks are not listed yet')
     const views: SkyhookView[] = []
     for (const [name, { metadata }] of reflector.store) {
       const object = objects.get(name)

@@ -44,10 +44,10 @@ export function createEventReporter(options: {
       'message' in fields ? { skyhook, ...fields, message: undefined, detail: fields.message } : { skyhook, ...fields }
     switch (event.type) {
       case 'began':
-        log.info(line, 'work on this node began')
-        return record('SkyhookStarted', `Skyhook ${skyhook} begins on this node`)
+        log.info(line, 'work started')
+        return record('SkyhookStarted', `Skyhook ${skyhook} starts on this node`)
       case 'completed':
-        log.info(line, 'complete on this node')
+        log.info(line, 'complete')
         return record('SkyhookCompleted', `Skyhook ${skyhook} is complete on this node`)
       case 'stageCompleted':
         return log.info(line, 'stage completed')
@@ -55,66 +55,63 @@ export function createEventReporter(options: {
         log.warn(line, 'stage failed')
         return record(event.reason, `Skyhook ${skyhook}, package ${event.package}: ${event.message}`)
       case 'stepUnknown':
-        log.warn(line, 'outcome of a step is unknown, it is repeated')
+        log.warn(line, 'step outcome unknown, repeating the step')
         return record(
           'StepOutcomeUnknown',
-          `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); it is repeated`,
+          `Skyhook ${skyhook}, package ${event.package}: the outcome of ${event.step} is unknown (${event.detail}); repeating it`,
         )
       case 'superseded':
-        return log.info(line, 'stage starts over from a changed spec')
+        return log.info(line, 'stage restarts with the changed spec')
       case 'interrupted':
-        log.info(line, 'interrupt done')
+        log.info(line, 'interrupt completed')
         return record('InterruptCompleted', `Skyhook ${skyhook}: ${event.interrupt}`)
       case 'interruptRequired':
-        log.info(line, 'the package needs its interrupt')
+        log.info(line, 'package requires its interrupt')
         return record(
           'InterruptRequired',
           `Skyhook ${skyhook}, package ${event.package} needs its interrupt: ${event.message}`,
         )
       case 'cordonChangedExternally':
-        log.warn(line, 'somebody else changed the cordon while we hold it')
+        log.warn(line, 'someone else changed the cordon of a node that we hold')
         if (!event.unschedulable)
-          return record('CordonChanged', `somebody uncordoned the node while Skyhook ${skyhook} holds it`) // nobody records who
+          return record('CordonChanged', `someone uncordoned the node while Skyhook ${skyhook} holds it`) // nobody records who
         return void findCordoner().then((manager) =>
           record(
             'CordonChanged',
-            `the node was cordoned by ${manager ?? 'somebody else'} while Skyhook ${skyhook} holds it`,
+            `the node was cordoned by ${manager ?? 'someone else'} while Skyhook ${skyhook} holds it`,
           ),
         )
       case 'reset':
-        log.info(line, 'reset by removal of the annotation, starting over')
-        return record('SkyhookReset', `Skyhook ${skyhook} was reset on this node and starts over`)
+        log.info(line, 'annotation removed, all packages run again')
+        return record('SkyhookReset', `Skyhook ${skyhook} was reset on this node; all packages run again`)
       case 'edited':
-        log.info(line, 'package restarts after an edit of the annotation')
+        log.info(line, 'annotation edited, package runs again')
         return record(
           'PackageRerun',
-          `Skyhook ${skyhook}, package ${event.package}: restarts after an edit of the annotation`,
+          `Skyhook ${skyhook}, package ${event.package}runs again after an edit of the annotation`,
         )
       case 'editIgnored':
-        log.warn(line, 'edit of the annotation ignored')
+        log.warn(line, 'annotation edit ignored')
         return record('EditIgnored', `Skyhook ${skyhook}: ${event.message}`)
       case 'republished':
-        return log.info(line, 'state published again')
+        return log.info(line, 'published state restored')
       case 'startedOver':
-        log.warn(line, 'the host has no journal of what the Node shows: starting over')
+        log.warn(line, 'host has no journal of the work that the Node shows, all packages run again')
         return record(
           'HostStateLost',
-          `Skyhook ${skyhook}: this host remembers nothing of what the Node shows; starting over`,
+          `Skyhook ${skyhook}: the host has no journal of the work that the Node shows; all packages run again`,
         )
       case 'adopted':
-        log.info(line, 'work of the original operator adopted')
-        return record(
-          'OperatorWorkAdopted',
-          `Skyhook ${skyhook}: the work of the original operator on this node was adopted`,
-        )
+        log.info(line, 'adopted the work of the operator')
+        return record('OperatorWorkAdopted', `Skyhook ${skyhook}: adopted the work of the operator on this node`)
       case 'rebootNotRepeated':
-        log.info(line, 'reboot not repeated: the host booted for this spec before its disk was lost')
+        log.info(line, 'reboot skipped: the host rebooted for this spec before its disk was lost')
         return record(
           'RebootSkipped',
-          `Skyhook ${skyhook}: this host was rebooted for the present spec before; it is not rebooted again`,
+          `Skyhook ${skyhook}: the host already rebooted for this spec before it lost its disk; it does not reboot again`,
         )
       case 'orphaned':
-        return log.info(line, 'the Skyhook is gone, its files stay')
+        return log.info(line, 'Skyhook deleted without uninstall, its files stay on the host')
     }
   }
 

@@ -70,7 +70,7 @@ function decodeMessage(bytes: Buffer): BusMessage {
 
 function messageLength(header: Buffer): number {
   const endian = header[0]
-  if (endian !== littleEndian && endian !== bigEndian) throw new Error('the bus sent something that is not D-Bus')
+  if (endian !== littleEndian && endian !== bigEndian) throw new Error('the bus sent data that is not D-Bus')
   const read = (offset: number) => (endian === littleEndian ? header.readUInt32LE(offset) : header.readUInt32BE(offset))
   const fieldsBytes = Math.ceil(read(12) / 8) * 8
   const length = fixedHeaderBytes + fieldsBytes + read(4)

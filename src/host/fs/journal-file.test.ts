@@ -59,7 +59,7 @@ describe('the journal', () => {
     const journal = open()
     expect(await journal.read()).toEqual({
       state: 'unreadable',
-      why: expect.stringContaining('newer agent (version 2, this one knows 1)') as string,
+      why: expect.stringContaining('newer agent (version 2, this agent reads 1)') as string,
     })
     await expect(journal.write({ v: 1, n: 1 })).rejects.toThrow('the journal is not written')
     expect(readFileSync(file, 'utf8')).toBe('{"v":2,"n":7}')

@@ -62,7 +62,7 @@ export function openJournalFile<T extends Versioned>(
       return { state: 'unreadable', why: `${path}: ${parsed.problem}`, movedTo }
     }
     if (parsed.document.v > version) {
-      refusalReason = `${path} was written by a newer agent (version ${parsed.document.v}, this one knows ${version})`
+      refusalReason = `${path} was written by a newer agent (version ${parsed.document.v}, this agent reads ${version})`
       return { state: 'unreadable', why: refusalReason }
     }
     return { state: 'read', document: parsed.document as T }

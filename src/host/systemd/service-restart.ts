@@ -116,7 +116,7 @@ export async function confirmRestart(request: RestartRequest): Promise<RestartOu
         state.isJobPending || state.activeState === 'activating' || state.activeState === 'deactivating'
       if (isSettling) outcome = timedOutOutcome(unit, timeoutMs)
       else if ((state.invocationId ?? '') === previousInvocation)
-        return { outcome: 'not-requested', detail: `${unit} is as it was before` }
+        return { outcome: 'not-requested', detail: `${unit} is in its previous state` }
       else return await settledOutcome(request)
     } catch (error) {
       if (!isOutcomeUnknown(error) && !(error instanceof NotConnectedError)) throw error
@@ -150,7 +150,7 @@ async function settledOutcome(request: RestartRequest): Promise<RestartOutcome> 
   if (later.activeState !== 'active' || later.nRestarts > initial.nRestarts) return notActiveOutcome(unit, later)
   const { invocationId } = later
   if (invocationId === undefined || invocationId === previousInvocation) {
-    return { outcome: 'failed', reason: 'not-active', detail: `${unit} runs, but was not restarted` }
+    return { outcome: 'failed', reason: 'not-active', detail: `${unit} is running, but was not restarted` }
   }
   return { outcome: 'restarted', invocationId }
 }
@@ -225,7 +225,7 @@ function watchJobs(units: Units, clock: Clock) {
       }
       checkResult()
       const onAbort = () =>
-        result.reject(new NoReplyError('aborted', 'given up while restarting', { cause: signal?.reason }))
+        result.reject(new NoReplyError('aborted', 'aborted while restarting', { cause: signal?.reason }))
       if (signal?.aborted) onAbort()
       signal?.addEventListener('abort', onAbort, { once: true })
       const cancelTimer = clock.startTimer(timeoutMs, () => result.resolve(timedOutResult))

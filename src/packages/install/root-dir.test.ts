@@ -117,8 +117,8 @@ describe('installing', () => {
     expect(await install()).toEqual({
       outcome: 'conflict',
       problems: [
-        'root_dir/etc is a file, and the host has a folder there',
-        'root_dir/var/x is a folder, and the host has a file there',
+        'root_dir/etc is a file, but the host has a folder there',
+        'root_dir/var/x is a folder, but the host has a file there',
       ],
     })
     expect(await exists('a')).toBe(false)

@@ -119,12 +119,12 @@ async function planCopy(
         plan.steps.push({ entry, path })
       } else if (!existing.isDirectory()) {
         blockedPath = entry.path
-        plan.problems.push(`root_dir${entry.path} is a folder, and the host has a file there`)
+        plan.problems.push(`root_dir${entry.path} is a folder, but the host has a file there`)
       }
       continue
     }
     if (existing?.isDirectory()) {
-      plan.problems.push(`root_dir${entry.path} is a ${entry.kind}, and the host has a folder there`)
+      plan.problems.push(`root_dir${entry.path} is a ${entry.kind}, but the host has a folder there`)
       continue
     }
     const wasThere = recordedFiles.get(path)?.wasThere ?? existing !== undefined

@@ -19,7 +19,7 @@ describe('what the kernel would do with a file', () => {
   test.each<[string, string, string]>([
     ['no shebang', 'echo hello', 'begins with neither #! nor an ELF header'],
     ['an empty file', '', 'is empty'],
-    ['a byte order mark', '\u00ef\u00bb\u00bf#!/bin/sh\n', 'a byte order mark stands before it'],
+    ['a byte order mark', '\u00ef\u00bb\u00bf#!/bin/sh\n', 'after a byte order mark'],
     ['Windows line ends', '#!/bin/bash\r\necho', 'Windows line ends'],
     ['a relative interpreter', '#!bash\n', 'interpreter "bash", which is not an absolute path'],
     ['no interpreter', '#!\n', 'interpreter ""'],

@@ -19,7 +19,7 @@ export function executableKind(head: Buffer): ExecutableKind {
   if (head.subarray(0, 4).equals(elfMagic)) return { kind: 'elf' }
   const text = head.subarray(0, headBytes).toString('latin1')
   if (!text.startsWith('#!')) {
-    const byteOrderMark = text.startsWith('\u00ef\u00bb\u00bf#!') ? ' (a byte order mark stands before it)' : ''
+    const byteOrderMark = text.startsWith('\u00ef\u00bb\u00bf#!') ? ' (after a byte order mark)' : ''
     return notExecutable(
       `begins with neither #! nor an ELF header${byteOrderMark}; a script's first line names its interpreter, for example #!/bin/bash`,
     )

@@ -167,7 +167,7 @@ describe('right before the unit starts', () => {
   })
 
   test('the file is gone, or something else', async () => {
-    expect(await whyNotExecutable(host, script, '/bin')).toBe('/opt/run.sh is not there any more')
+    expect(await whyNotExecutable(host, script, '/bin')).toBe('/opt/run.sh no longer exists')
     await mkdir(join(folder, script))
     expect(await whyNotExecutable(host, script, '/bin')).toBe('/opt/run.sh is not a regular file')
   })

@@ -69,7 +69,7 @@ export async function whyNotExecutable(
   searchPath: string,
 ): Promise<string | undefined> {
   const stats = await host.stat(script)
-  if (stats === undefined) return `${script} is not there any more`
+  if (stats === undefined) return `${script} no longer exists`
   if (!stats.isFile()) return `${script} is not a regular file`
   const executable = executableKind(await host.readPart(script, 'start', headBytes))
   const why =

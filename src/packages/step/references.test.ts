@@ -128,8 +128,8 @@ test('all missing references are named; optional ones are left out', async () =>
 
 describe('what can never work names the variable and the reason', () => {
   test.each<[string, EnvVar, string]>([
-    ['a name with a dot', { name: 'a.b', value: 'x' }, 'env "a.b" is no variable name that systemd can set'],
-    ['a name with a line break', { name: 'A\nB', value: 'x' }, 'env "A\\nB" is no variable name'],
+    ['a name with a dot', { name: 'a.b', value: 'x' }, 'env "a.b" is not a variable name that systemd can set'],
+    ['a name with a line break', { name: 'A\nB', value: 'x' }, 'env "A\\nB" is not a variable name'],
     [
       'a field of a pod',
       { name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },

@@ -167,7 +167,7 @@ function readResource({ resource, divisor }: ResourceReference, resources: Packa
   const unit = divisor === undefined || divisor === '' || divisor === '0' ? '1' : divisor // the API server stores an absent divisor as 0
   const count = countIn(quantity, unit)
   return count === undefined
-    ? { read: 'invalid', why: `asks for ${resource} = ${quantity} in ${unit}, which is no number` }
+    ? { read: 'invalid', why: `asks for ${resource} = ${quantity} in ${unit}, which is not a number` }
     : { read: 'value', value: String(count) }
 }
 

@@ -47,8 +47,8 @@ test('what a package wrote, and that it wrote again', async () => {
 test.each<[string, () => Promise<void>, string]>([
   ['is missing', async () => undefined, 'is missing; the package has to write it in config'],
   ['has no end', async () => await writeFile(file, ' '.repeat(70_000)), 'has 70000 bytes, more than 65536'],
-  ['is no JSON', async () => await writeFile(file, 'well'), 'cannot be used: it is no JSON'],
-  ['is a socket', listen, 'is no ordinary file'],
+  ['is no JSON', async () => await writeFile(file, 'well'), 'cannot be used: not valid JSON'],
+  ['is a socket', listen, 'is not a regular file'],
   ['leads nowhere', async () => await symlink('tool.json', file), 'cannot be read: ELOOP'],
   [
     'is not below a folder',
@@ -71,6 +71,6 @@ test('nothing outside of the host’s root, and nothing outside of the folder', 
   await symlink(join(folder, 'outside.json'), file)
   expect(await read()).toMatchObject({ why: expect.stringContaining('is missing') as string }) // as the host would follow it
   expect(await read('../../../../../outside')).toMatchObject({
-    why: expect.stringContaining('is no file name') as string,
+    why: expect.stringContaining('cannot be a file name') as string,
   })
 })

@@ -29,11 +29,11 @@ export async function readPackageStatus(
 ): Promise<StatusReadResult> {
   const path = `${statusFolder(folders, skyhook)}/${name}.json`
   const unusable = (why: string): StatusReadResult => ({ state: 'unusable', why: `${path} ${why}` })
-  if (!/^[a-z0-9-]+$/.test(name)) return unusable('is not read: the name of the package is no file name')
+  if (!/^[a-z0-9-]+$/.test(name)) return unusable('is not read: the package name cannot be a file name')
   try {
     const stats = await root.stat(path)
     if (!stats) return unusable('is missing; the package has to write it in config')
-    if (!stats.isFile()) return unusable('is no ordinary file')
+    if (!stats.isFile()) return unusable('is not a regular file')
     if (stats.size > maxStatusBytes) return unusable(`has ${stats.size} bytes, more than ${maxStatusBytes}`)
     const content = await root.readFile(path)
     const parsed = parsePackageStatus(content.subarray(0, maxStatusBytes).toString(), name)

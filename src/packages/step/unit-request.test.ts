@@ -88,7 +88,7 @@ describe('resources', () => {
   test('every unreadable one is named', () => {
     expect(limitsOf({ cpuLimit: 'two', memoryLimit: '1 GB' })).toEqual({
       outcome: 'invalid',
-      problems: ['resources.cpuLimit "two" is no quantity', 'resources.memoryLimit "1 GB" is no quantity'],
+      problems: ['resources.cpuLimit "two" is not a quantity', 'resources.memoryLimit "1 GB" is not a quantity'],
     })
   })
 })

@@ -87,7 +87,7 @@ export function limitsOf(resources: PackageResources = {}): ResourceLimits {
     const quantity = resources[field]
     if (quantity === undefined) return undefined
     const amount = countIn(quantity, unit)
-    if (amount === undefined) problems.push(`resources.${field} ${JSON.stringify(quantity)} is no quantity`)
+    if (amount === undefined) problems.push(`resources.${field} ${JSON.stringify(quantity)} is not a quantity`)
     return amount === undefined || amount === 0n ? undefined : Math.min(Number(amount), Number.MAX_SAFE_INTEGER)
   }
   const cpuLimit = read('cpuLimit', '1m')

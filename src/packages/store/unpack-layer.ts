@@ -117,7 +117,7 @@ async function writeEntry(header: Header, path: string, content: Content, root: 
       const sharedPath = readHardLink(path, header.linkname)
       const source = ensureParents(sharedPath, root, false) ? lstatIfPresent(join(root, sharedPath)) : undefined
       if (sharedPath === path || source === undefined || source.isDirectory())
-        throw new ImageError('bad-image', `${path} is a hard link to ${sharedPath}, which is no file`)
+        throw new ImageError('bad-image', `${path} is a hard link to ${sharedPath}, which is not a file`)
       remove(target, existing)
       return linkSync(join(root, sharedPath), target)
     }
@@ -155,7 +155,7 @@ function ensureParents(path: string, root: string, isCreating: boolean): boolean
     folder = join(folder, component)
     const found = lstatIfPresent(folder)
     if (found?.isDirectory() === true) continue
-    if (found !== undefined) throw new ImageError('bad-image', `${path} lies below ${component}, which is no folder`)
+    if (found !== undefined) throw new ImageError('bad-image', `${path} is below ${component}, which is not a folder`)
     if (!isCreating) return false
     mkdirSync(folder, 0o755)
   }

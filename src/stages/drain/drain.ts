@@ -94,7 +94,7 @@ export function protectedPodsBlocker(snapshot: Snapshot, spec: SkyhookSpec): Dra
 function protectedReason(pods: readonly Pod[]): DrainReason {
   return {
     reason: 'ProtectedPods',
-    message: `waiting for ${formatPodNames(pods)} to end: never interrupted by podNonInterruptLabels`,
+    message: `waiting for ${formatPodNames(pods)} to end: protected by podNonInterruptLabels`,
   }
 }
 

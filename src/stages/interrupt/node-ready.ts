@@ -25,7 +25,7 @@ export function notReadyReason(builder: PlanBuilder): Reason | undefined {
   requeueAt(builder, readyAtMs)
   return {
     reason: 'NodeNotReady',
-    message: 'the kubelet or the container runtime was restarted: Ready has to hold for 10 s',
+    message: 'the kubelet or the container runtime restarted: waiting for 10 s of Ready',
   }
 }
 

@@ -98,7 +98,7 @@ describe('an interrupt that is left to the package', () => {
       1,
     ])
     expect(node.annotation('reason_s')).toContain(
-      'whether the interrupt is required cannot be known: there is no such file',
+      'it is unknown whether the interrupt is required: there is no such file',
     )
     node.statusFiles.set('s/a', statusWith(true))
     node.settleFor(20_000)
@@ -135,7 +135,7 @@ describe('an interrupt that is left to the package', () => {
     expect(node.events).toContainEqual({
       type: 'interrupted',
       skyhook: 's',
-      interrupt: 'reboot, met by a boot in between',
+      interrupt: 'reboot, replaced by a boot',
     })
   })
 

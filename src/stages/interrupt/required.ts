@@ -46,7 +46,7 @@ export function satisfyByBoot(builder: PlanBuilder, key: string): boolean {
   builder.events.push({
     type: 'interrupted',
     skyhook: builder.view.metadata.name,
-    interrupt: `${pendingInterrupt?.type}, met by a boot in between`,
+    interrupt: `${pendingInterrupt?.type}, replaced by a boot`,
   })
   return true
 }

@@ -79,7 +79,7 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
       state: 'waiting',
       reason: {
         reason: 'RebootLoop',
-        message: `${names} asked for a reboot after ${maxReboots} reboots of this spec; no further one is made`,
+        message: `${names} reached the limit of ${maxReboots} reboots for this spec`,
       },
     }
   }

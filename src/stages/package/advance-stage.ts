@@ -67,7 +67,7 @@ export function advanceStage(
           builder,
           passedEntry,
           'CheckFailed',
-          `config passed, but whether the interrupt is required cannot be known: ${requestedStatus.why}`,
+          `config passed, but it is unknown whether the interrupt is required: ${requestedStatus.why}`,
         )
       else {
         if (requestedStatus?.status.requests.interrupt === true)
@@ -178,7 +178,7 @@ function cleanUp(builder: PlanBuilder, entry: PackageRecord, config: PackageConf
     requestId,
   })
   if (!cleanUpResult) return { state: 'running' }
-  const message = `package ${entry.name}: it is uninstalled, but its files cannot be taken off the host: ${cleanUpResult.message}`
+  const message = `package ${entry.name} is uninstalled, but its files cannot be removed from the host: ${cleanUpResult.message}`
   return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message }
 }
 

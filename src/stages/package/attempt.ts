@@ -150,9 +150,9 @@ function evaluateStep(
       const { end } = observed
       if (end.outcome === 'unknown') return { unknown: end.detail }
       if (end.outcome === 'killed' && !isSameBoot)
-        return { unknown: `the host went down and stopped it with ${end.signal}` }
+        return { unknown: `the host shut down and stopped it with ${end.signal}` }
       const message =
-        planned === undefined ? 'the package has no such step any more' : failureMessage(end, planned, observed.logTail)
+        planned === undefined ? 'the package no longer has this step' : failureMessage(end, planned, observed.logTail)
       return message === undefined
         ? { result: 'ok', endedAtMs: context.nowMs }
         : { result: 'failed', endedAtMs: context.nowMs, message }

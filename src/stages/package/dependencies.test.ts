@@ -19,9 +19,9 @@ describe('a dependency graph', () => {
     ).toEqual([])
   })
   test.each<[string, Record<string, PackageSpec>, string]>([
-    ['an unknown name', { a: pkg('1.0.0', { z: '1.0.0' }) }, 'packages.a.dependsOn.z: there is no package z'],
+    ['an unknown name', { a: pkg('1.0.0', { z: '1.0.0' }) }, 'packages.a.dependsOn.z: this Skyhook has no package z'],
     ['itself', { a: pkg('1.0.0', { a: '1.0.0' }) }, 'cannot depend on itself'],
-    ['a version nobody has', { a: pkg('1.0.0'), b: pkg('1.0.0', { a: '2.0.0' }) }, 'wants 2.0.0, but a is at 1.0.0'],
+    ['a version nobody has', { a: pkg('1.0.0'), b: pkg('1.0.0', { a: '2.0.0' }) }, 'requires 2.0.0, but a is at 1.0.0'],
     [
       'no version at all',
       { a: pkg('1.0.0'), b: pkg('1.0.0', { a: 'newest' }) },

@@ -14,15 +14,16 @@ export function dependencyProblems(packages: Packages): string[] {
       const fieldPath = `packages.${name}.dependsOn.${needed}`
       const target = packages[needed]
       if (needed === name) problems.push(`${fieldPath}: a package cannot depend on itself`)
-      else if (!target) problems.push(`${fieldPath}: there is no package ${needed} in this Skyhook`)
+      else if (!target) problems.push(`${fieldPath}: this Skyhook has no package ${needed}`)
       else if (!isVersionOrRange(constraint))
         problems.push(`${fieldPath}: ${JSON.stringify(constraint)} is neither a version nor a semver range`)
       else if (!satisfiesConstraint(target.version, constraint))
-        problems.push(`${fieldPath}: wants ${constraint}, but ${needed} is at ${target.version}`)
+        problems.push(`${fieldPath}: requires ${constraint}, but ${needed} is at ${target.version}`)
     }
   }
   const cycle = findCycle(packages)
-  if (cycle) problems.push(`packages.${cycle[0]}.dependsOn: cycle ${cycle.join(' -> ')}; take one of these out`)
+  if (cycle)
+    problems.push(`packages.${cycle[0]}.dependsOn: cycle ${cycle.join(' -> ')}; remove one of these dependencies`)
   return problems
 }
 

@@ -50,7 +50,7 @@ function reconcileOne(
       events.push({
         type: 'republished',
         skyhook: name,
-        message: 'the Node registered anew; its state is published again',
+        message: 'the Node was registered again; its state was restored',
       })
     return record // the journal wins; publication shows the difference and writes it
   }
@@ -107,7 +107,7 @@ function applyEdit(name: string, record: SkyhookRecord, text: string, events: St
     events.push({
       type: 'editIgnored',
       skyhook: name,
-      message: 'the annotation is no JSON object; it is published again',
+      message: 'the annotation is not a JSON object; it was restored',
     })
     return republish(record)
   }
@@ -144,7 +144,7 @@ function applyEdit(name: string, record: SkyhookRecord, text: string, events: St
       events.push({
         type: 'editIgnored',
         skyhook: name,
-        message: `${key}: ${JSON.stringify(editedEntry.stage)} is no stage; the entry is published again`,
+        message: `${key}: unknown stage ${JSON.stringify(editedEntry.stage)}; the entry was restored`,
       })
     }
     packages[key] = entry
@@ -154,7 +154,7 @@ function applyEdit(name: string, record: SkyhookRecord, text: string, events: St
       events.push({
         type: 'editIgnored',
         skyhook: name,
-        message: `${key}: no such package was installed by this Skyhook; the entry is removed`,
+        message: `${key}: this Skyhook has not installed such a package; the entry was removed`,
       })
   }
   return republish({ ...canceled, packages, flags })

@@ -38,9 +38,9 @@ export function startGate(
   snapshot: Snapshot,
   precedingSkyhook: string | undefined,
 ): Reason | undefined {
-  if (isIgnored(snapshot)) return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true` }
-  if (isDisabled(view)) return { reason: 'Disabled', message: `the Skyhook carries the annotation ${disableKey}=true` }
-  if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true` }
+  if (isIgnored(snapshot)) return { reason: 'Ignored', message: `the node has the label ${ignoreLabel}=true` }
+  if (isDisabled(view)) return { reason: 'Disabled', message: `the Skyhook has the annotation ${disableKey}=true` }
+  if (isPaused(view)) return { reason: 'Paused', message: `the Skyhook has the annotation ${pauseKey}=true` }
   const problem = specProblem(view)
   if (problem) return problem
   if (precedingSkyhook !== undefined)
@@ -70,9 +70,9 @@ function otherRebootReason({ journal, bootId }: Snapshot): Reason | undefined {
 /** Why a begun Skyhook starts nothing new for now; what runs ends and is recorded, slot and cordon stay. */
 export function pauseReason(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
   if (isIgnored(snapshot))
-    return { reason: 'Ignored', message: `the node carries the label ${ignoreLabel}=true; begun work is held` }
+    return { reason: 'Ignored', message: `the node has the label ${ignoreLabel}=true; work is suspended` }
   if (isPaused(view))
-    return { reason: 'Paused', message: `the Skyhook carries the annotation ${pauseKey}=true; begun work is held` }
+    return { reason: 'Paused', message: `the Skyhook has the annotation ${pauseKey}=true; work is suspended` }
   if (snapshot.host.state === 'unusable') return { reason: snapshot.host.reason, message: snapshot.host.message }
   return specProblem(view)
 }

@@ -110,7 +110,7 @@ function serialOrder(
 /** What a person's reset or another Skyhook of this name left behind has to end before anything is decided anew. */
 function awaitCanceledWork(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookPlan {
   if (slot) keepSlot(builder, slot, 'working')
-  const reason: Reason = { reason: 'Preparing', message: 'waiting for what was begun before to end' }
+  const reason: Reason = { reason: 'Preparing', message: 'waiting for earlier work to finish' }
   return {
     builder,
     status: statusFor(reason.reason, slot !== undefined),
@@ -254,7 +254,7 @@ function waitingReason({ snapshot, view }: PlanBuilder, states: readonly Package
   if (states.some(({ state }) => state === 'ready' || state === 'interrupt')) {
     return {
       reason: 'WaitingForSlot',
-      message: denial?.message ?? (snapshot.slots.known ? 'asking for a slot' : snapshot.slots.why),
+      message: denial?.message ?? (snapshot.slots.known ? 'requesting a slot' : snapshot.slots.why),
     }
   }
   return reasonOf(states.find((state) => state.state === 'blocked')) ?? preparingImages

@@ -52,7 +52,7 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
       const failed = observed.result.outcome !== 'exited' || observed.result.code !== 0
       const logTail = failed ? await tailOfAttempt(step) : undefined
       const end = observed.isHostStopping
-        ? ({ outcome: 'unknown', detail: 'the host was going down when it ended' } as const)
+        ? ({ outcome: 'unknown', detail: 'the host was shutting down when it ended' } as const)
         : observed.result
       attempts.ended(step.id, end, logTail)
     }

@@ -81,7 +81,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
       const text = await tailOf(root, files[stream], secrets, logTailLimits)
       const lines = text.split('\n').filter((line) => line !== '')
       const isCut = text.startsWith('…') || lines.length === logTailLimits.lines
-      if (isCut) log.info({ ...of, stream, log: files[stream] }, 'output: only its end follows')
+      if (isCut) log.info({ ...of, stream, log: files[stream] }, 'output truncated, showing the tail')
       for (const line of lines) log.info({ ...of, stream }, line)
     }
   }
@@ -102,7 +102,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     const dir = stateDir(folders, skyhook)
     const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
     if (kept.length > 0)
-      log.info({ skyhook, package: name, kept }, 'files of root_dir left on the host: changed, or there before')
+      log.info({ skyhook, package: name, kept }, 'files of root_dir stay on the host: changed, or there before')
     await publishChecks(skyhook, 'uninstall-check', checks)
     await removeStepFlags(root, dir, config)
     await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtMs)

@@ -61,7 +61,7 @@ export async function buildStepRequest(
   } catch (error) {
     if (!(error instanceof Error) || !diskErrors.has((error as NodeJS.ErrnoException).code ?? '')) throw error
     const { copyDirRoot, agentLogRoot } = ports.folders
-    const why = `its files cannot be written (${error.message}): is there room below ${copyDirRoot} and ${agentLogRoot}?`
+    const why = `its files cannot be written (${error.message}): check the free space below ${copyDirRoot} and ${agentLogRoot}?`
     return { outcome: 'blocked', why }
   }
 }
@@ -88,15 +88,13 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
     previousVersion,
   })
   if (composed.outcome === 'missing') {
-    return refused(
-      `the environment lacks ${composed.variables.join(', ')}, which the step's arguments name: set it in the package's env`,
-    )
+    return refused(`the step's arguments refer to ${composed.variables.join(', ')}: set it in the package's env`)
   }
   const limits = limitsOf(spec.resources)
   if (limits.outcome === 'invalid') return refused(limits.problems.join('; '))
   const timeoutMs = remainingMs(action)
   if (timeoutMs !== undefined && timeoutMs <= 0)
-    return refused(`no time of the package's stageTimeout ${spec.stageTimeout} is left`)
+    return refused(`the package's stageTimeout ${spec.stageTimeout} is used up`)
 
   const keepsLogs = isSwitchedOn(resolved.variables, 'SKYHOOK_AGENT_WRITE_LOGS', true)
   const [files, prepared, isSelinuxEnforcing] = await Promise.all([
