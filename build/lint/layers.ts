@@ -55,7 +55,6 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     slots: ['settings', 'telemetry', 'platform', 'state'],
     'executors/steps': ['settings', 'telemetry', 'platform', 'state'],
     executors: ['settings', 'telemetry', 'platform', 'state', 'slots', 'executors/steps'],
-    runtime: ['settings', 'telemetry', 'platform'],
     census: ['settings', 'telemetry', 'platform'],
     '.': ['**'],
   }),
