@@ -127,9 +127,10 @@ async function examineScript(
   path: string,
 ): Promise<string | { readonly why: string }> {
   const script = await host.realPath(`${scriptsDir(packageDir)}/${path}`).catch(ignoreNotFound)
-  const stats = script === undefined ? undefined : await host.lstat(script).catch(ignoreNotFound)
-  if (script === undefined || stats === undefined) return { why: 'is not in skyhook_dir/' }
+  if (script === undefined) return { why: 'is not in skyhook_dir/' }
   if (!script.startsWith(`${await host.realPath(packageDir)}/`)) return { why: 'leads out of the package' }
+  const stats = await host.lstat(script).catch(ignoreNotFound)
+  if (stats === undefined) return { why: 'is not in skyhook_dir/' }
   if (!stats.isFile()) return { why: 'is not a regular file' }
   const executable = executableKind(await host.readPart(script, 'start', headBytes))
   if (executable.kind === 'not-executable') return { why: executable.why }
