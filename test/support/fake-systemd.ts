@@ -38,7 +38,6 @@ export async function startFakeSystemd() {
     signature: 'a(ssssssouso)',
     body: [(message.body[0] as string[]).map(row)],
   }))
-  bus.answers('ListUnitsByPatterns', () => ({ signature: 'a(ssssssouso)', body: [[...units.keys()].map(row)] }))
   bus.answers('Get', ({ message }) => ({
     signature: 'v',
     body: [new Variant('ay', Buffer.from(byPath(message.path)?.invocationId ?? '', 'hex'))],
@@ -61,7 +60,7 @@ export async function startFakeSystemd() {
     }
     return { signature: 'a{sv}', body: [values] }
   })
-  for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'KillUnit', 'Reload']) bus.answers(member, {})
+  for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'Reload']) bus.answers(member, {})
   for (const member of ['StopUnit', 'StartTransientUnit']) bus.answers(member, { signature: 'o', body: ['/job/1'] })
   const connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: bus.socketPath })
   return {

@@ -65,7 +65,7 @@ const defaultConnectTimeoutMs = 5_000
  * point.
  */
 const effectFreeMethods = new Set(
-  `Hello AddMatch RemoveMatch GetNameOwner Subscribe RefUnit UnrefUnit Get GetAll ListUnitsByNames ListUnitsByPatterns ListInhibitors`.split(
+  `Hello AddMatch RemoveMatch GetNameOwner Subscribe RefUnit UnrefUnit Get GetAll ListUnitsByNames ListInhibitors`.split(
     ' ',
   ),
 )

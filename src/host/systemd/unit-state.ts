@@ -8,8 +8,6 @@ export type UnitState = {
   readonly isJobPending: boolean
 }
 
-export type ListedUnit = UnitState & { readonly unit: string }
-
 /** 32 hex digits; absent when the unit has not run since it was loaded. */
 export type Invocation = { readonly invocationId?: string }
 
@@ -42,7 +40,7 @@ export function isLive(state: UnitState): boolean {
   return state.activeState !== 'inactive' && state.activeState !== 'failed'
 }
 
-/** A row of ListUnitsByNames or ListUnitsByPatterns; the columns after the job's id are of no use here. */
+/** A row of ListUnitsByNames; the columns after the job's id are of no use here. */
 export type ListedRow = readonly [
   name: string,
   description: string,
@@ -54,8 +52,8 @@ export type ListedRow = readonly [
   jobId: number,
 ]
 
-export function listedUnit([unit, , loadState, activeState, subState, , , jobId]: ListedRow): ListedUnit {
-  return { unit, loadState, activeState, subState, isJobPending: jobId !== 0 }
+export function stateOf([, , loadState, activeState, subState, , , jobId]: ListedRow): UnitState {
+  return { loadState, activeState, subState, isJobPending: jobId !== 0 }
 }
 
 export function invocationOf(value: unknown): Invocation {

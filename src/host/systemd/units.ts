@@ -1,4 +1,4 @@
-/** systemd's manager on the system bus: transient units, their state, and news of ended jobs. */
+/** systemd's manager on the system bus: transient units, their state, and the ends of jobs. */
 import { Variant } from 'dbus-next/lib/variant.js'
 import { busDriver, type BusCall, type BusCallOptions } from '../dbus/connection.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
@@ -8,10 +8,9 @@ import {
   type Invocation,
   invocationOf,
   type ListedRow,
-  type ListedUnit,
-  listedUnit,
   notFoundState,
   snapshotOf,
+  stateOf,
   type UnitSnapshot,
   type UnitState,
 } from './unit-state.ts'
@@ -44,8 +43,6 @@ export type Units = {
    * Load, active and job state together, and the invocation. Never fails for an unknown unit: loadState is `not-found`.
    */
   readState(unit: string, options?: BusCallOptions): Promise<UnitState & Invocation>
-  /** Loaded units whose names match one of the shell patterns. */
-  listByPattern(patterns: readonly string[], options?: BusCallOptions): Promise<readonly ListedUnit[]>
   /**
    * Asks for a restart and returns the job; its end comes to `onJobEnd`, perhaps before this answer. Rejects with
    * BusError.
@@ -64,20 +61,18 @@ export type Units = {
   /** daemon-reload; answers when done. */
   reload(options?: BusCallOptions): Promise<void>
   /**
-   * Tells the end of every job on the host, this agent's and others'. A unit's last job ends after the unit itself did,
-   * ExecStopPost included.
+   * Calls back at the end of every job on the host, this agent's and others'. A unit's last job ends after the unit
+   * itself, ExecStopPost included.
    */
   onJobEnd(listener: (job: EndedJob) => void): () => void
-  /** Tells that ends of jobs may be missed from here on: the connection ended, or systemd executes itself anew. */
+  /** Calls back when ends of jobs may be missed from here on: the connection ended, or systemd executes itself again. */
   onInterrupted(listener: (why: string) => void): () => void
 }
 
 /** Over `connection`, which has not been used yet: every new connection of it is subscribed to systemd. */
 export function createUnits(connection: BusConnection): Units {
-  let owner: string | undefined
-  const jobListeners = new Set<(job: EndedJob) => void>()
-  const interruptionListeners = new Set<(why: string) => void>()
-  const referencedUnits = new Set<string>()
+  const references = keepReferences(connection)
+  const jobs = followJobs(connection)
 
   async function callManager(
     member: string,
@@ -86,48 +81,10 @@ export function createUnits(connection: BusConnection): Units {
     options?: BusCallOptions,
   ): Promise<readonly unknown[]> {
     return await connection.withBus(
-      (bus) => bus.call({ ...systemdManager, member, signature, body }, options),
+      (bus) => bus.call(managerCall(member, signature, body), options),
       withSignal(options),
     )
   }
-
-  function notifyInterrupted(why: string): void {
-    for (const listener of interruptionListeners) listener(why)
-  }
-
-  connection.onState((state) => {
-    if (state.state === 'disconnected') notifyInterrupted(state.why)
-  })
-  connection.onConnect(async (bus) => {
-    const [[name]] = await Promise.all([
-      bus.call({ ...busDriver, member: 'GetNameOwner', signature: 's', body: [systemdBusName] }),
-      bus.call({ ...systemdManager, member: 'Subscribe' }),
-      ...[...referencedUnits].map((unit) =>
-        falseIfNotFound(bus.call({ ...systemdManager, member: 'RefUnit', signature: 's', body: [unit] })),
-      ),
-    ])
-    owner = name as string
-  })
-  // Not PropertiesChanged: it comes six times per step, with everything each time, and says nothing that we would not
-  // ask for.
-  connection.onSignal(
-    { sender: systemdBusName, interface: systemdManager.interface, member: 'JobRemoved', path: systemdManager.path },
-    ({ sender, body }) => {
-      if (sender !== owner) return // any local user can send us a signal of this name
-      const [, job, unit, result] = body as [number, string, string, string]
-      for (const listener of jobListeners) listener({ unit, job, result })
-    },
-  )
-  // systemd takes a new name on the bus when it executes itself anew; its subscriptions and our references survive
-  // that.
-  connection.onSignal(
-    { sender: busDriver.destination, interface: busDriver.interface, member: 'NameOwnerChanged', arg0: systemdBusName },
-    ({ sender, body }) => {
-      if (sender !== busDriver.destination) return
-      owner = body[2] as string
-      notifyInterrupted('systemd left the bus')
-    },
-  )
 
   return {
     async startTransient(unit, properties, options) {
@@ -137,7 +94,7 @@ export function createUnits(connection: BusConnection): Units {
         const values = sentProperties.map(({ name, signature, value }) => [name, new Variant(signature, value)])
         try {
           const [job] = await callManager('StartTransientUnit', 'ssa(sv)a(sa(sv))', [unit, 'fail', values, []], options)
-          if (sentProperties.some(({ name }) => name === 'AddRef')) referencedUnits.add(unit)
+          if (sentProperties.some(({ name }) => name === 'AddRef')) references.add(unit)
           return { outcome: 'started', job: String(job) }
         } catch (error) {
           const unsupported = unsupportedProperty(error)
@@ -149,39 +106,19 @@ export function createUnits(connection: BusConnection): Units {
     },
 
     async readSnapshot(unit, options) {
-      const call = {
-        destination: systemdBusName,
-        path: unitPath(unit),
-        interface: propertiesInterface,
-        member: 'GetAll',
-        signature: 's',
-        body: [''],
-      } // '': all interfaces
+      const call = propertiesCall(unit, 'GetAll', 's', ['']) // '': all interfaces
       const [values] = await connection.withBus((bus) => bus.call(call, options), withSignal(options))
       return snapshotOf(values as Record<string, Variant>)
     },
 
     async readState(unit, options) {
-      const list: BusCall = { ...systemdManager, member: 'ListUnitsByNames', signature: 'as', body: [[unit]] }
-      const get = {
-        destination: systemdBusName,
-        path: unitPath(unit),
-        interface: propertiesInterface,
-        member: 'Get',
-        signature: 'ss',
-        body: [`${systemdBusName}.Unit`, 'InvocationID'],
-      }
+      const list = managerCall('ListUnitsByNames', 'as', [[unit]])
+      const get = propertiesCall(unit, 'Get', 'ss', [`${systemdBusName}.Unit`, 'InvocationID'])
       return await connection.withBus(async (bus) => {
         const [[units], [invocation]] = await Promise.all([bus.call(list, options), bus.call(get, options)])
-        const [found] = (units as ListedRow[]).map(listedUnit)
-        const { unit: _, ...state } = found ?? { unit, ...notFoundState }
-        return { ...state, ...invocationOf((invocation as Variant).value) }
+        const [row] = units as ListedRow[]
+        return { ...(row ? stateOf(row) : notFoundState), ...invocationOf((invocation as Variant).value) }
       }, withSignal(options))
-    },
-
-    async listByPattern(patterns, options) {
-      const [units] = await callManager('ListUnitsByPatterns', 'asas', [[], patterns], options)
-      return (units as ListedRow[]).map(listedUnit)
     },
 
     async restart(unit, options) {
@@ -189,25 +126,74 @@ export function createUnits(connection: BusConnection): Units {
       return String(job)
     },
     stop: (unit, options) => falseIfNotFound(callManager('StopUnit', 'ss', [unit, 'replace'], options)),
-    async ref(unit) {
-      return await connection.withBus(async (bus) => {
-        if (referencedUnits.has(unit)) return true // systemd counts: taken twice it would have to be given back twice
-        referencedUnits.add(unit) // before the answer, which may get lost
-        const exists = await falseIfNotFound(
-          bus.call({ ...systemdManager, member: 'RefUnit', signature: 's', body: [unit] }),
-        )
-        if (!exists) referencedUnits.delete(unit)
+    ref: async (unit) =>
+      await connection.withBus(async (bus) => {
+        if (references.has(unit)) return true // systemd counts: taken twice it would have to be given back twice
+        references.add(unit) // before the answer, which may get lost
+        const exists = await falseIfNotFound(bus.call(managerCall('RefUnit', 's', [unit])))
+        if (!exists) references.delete(unit)
         return exists
-      })
-    },
+      }),
     async unref(unit) {
-      referencedUnits.delete(unit)
+      references.delete(unit)
       return await falseIfNotFound(callManager('UnrefUnit', 's', [unit]))
     },
     resetFailed: (unit) => falseIfNotFound(callManager('ResetFailedUnit', 's', [unit])),
     async reload(options) {
       await callManager('Reload', '', [], options)
     },
+    ...jobs,
+  }
+}
+
+/** The units that stay referenced: systemd drops references with the connection, so each new one takes them again. */
+function keepReferences(connection: BusConnection): Set<string> {
+  const references = new Set<string>()
+  connection.onConnect(async (bus) => {
+    await Promise.all([...references].map((unit) => falseIfNotFound(bus.call(managerCall('RefUnit', 's', [unit])))))
+  })
+  return references
+}
+
+/** Signals of systemd about jobs, on this connection and every later one. */
+function followJobs(connection: BusConnection): Pick<Units, 'onJobEnd' | 'onInterrupted'> {
+  let owner: string | undefined
+  const jobListeners = new Set<(job: EndedJob) => void>()
+  const interruptionListeners = new Set<(why: string) => void>()
+
+  function notifyInterrupted(why: string): void {
+    for (const listener of interruptionListeners) listener(why)
+  }
+
+  connection.onState((state) => {
+    if (state.state === 'disconnected') notifyInterrupted(state.why)
+  })
+  connection.onConnect(async (bus) => {
+    const [[name]] = await Promise.all([
+      bus.call({ ...busDriver, member: 'GetNameOwner', signature: 's', body: [systemdBusName] }),
+      bus.call(managerCall('Subscribe')),
+    ])
+    owner = name as string
+  })
+  // Not PropertiesChanged: it comes six times per step with all properties, and says nothing that we would not ask for.
+  connection.onSignal(
+    { sender: systemdBusName, interface: systemdManager.interface, member: 'JobRemoved', path: systemdManager.path },
+    ({ sender, body }) => {
+      if (sender !== owner) return // any local user can send us a signal of this name
+      const [, job, unit, result] = body as [number, string, string, string]
+      for (const listener of jobListeners) listener({ unit, job, result })
+    },
+  )
+  // systemd takes a new name on the bus when it executes itself again; its subscriptions and our references survive that.
+  connection.onSignal(
+    { sender: busDriver.destination, interface: busDriver.interface, member: 'NameOwnerChanged', arg0: systemdBusName },
+    ({ sender, body }) => {
+      if (sender !== busDriver.destination) return
+      owner = body[2] as string
+      notifyInterrupted('systemd left the bus')
+    },
+  )
+  return {
     onJobEnd(listener) {
       jobListeners.add(listener)
       return () => jobListeners.delete(listener)
@@ -217,6 +203,14 @@ export function createUnits(connection: BusConnection): Units {
       return () => interruptionListeners.delete(listener)
     },
   }
+}
+
+function managerCall(member: string, signature = '', body: readonly unknown[] = []): BusCall {
+  return { ...systemdManager, member, signature, body }
+}
+
+function propertiesCall(unit: string, member: string, signature: string, body: readonly unknown[]): BusCall {
+  return { destination: systemdBusName, path: unitPath(unit), interface: propertiesInterface, member, signature, body }
 }
 
 function withSignal(options: BusCallOptions | undefined): { signal?: AbortSignal } {
