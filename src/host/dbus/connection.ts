@@ -1,7 +1,7 @@
 /**
  * One connection to the host's system bus.
  *
- * Nothing waits for ever: every call has a timeout, everything pending is rejected when the connection ends, and bytes
+ * Nothing waits forever: every call has a timeout, everything pending is rejected when the connection ends, and bytes
  * that are not D-Bus end the connection instead of the process.
  */
 import { connect as connectSocket } from 'node:net'
@@ -60,23 +60,15 @@ export type SystemBus = {
 const defaultCallTimeoutMs = 25_000 // what libdbus and sd-bus use
 const defaultConnectTimeoutMs = 5_000
 
-/**
- * Methods that change nothing, or nothing that outlives this connection. Every other one is an order, and a crash
- * point.
- */
-const effectFreeMethods = new Set(
-  `Hello AddMatch RemoveMatch GetNameOwner Subscribe RefUnit UnrefUnit Get GetAll ListUnitsByNames ListInhibitors`.split(
-    ' ',
-  ),
-)
+/** Methods that change nothing, or nothing that outlives this connection. Every other one has an effect and a failpoint. */
+const effectFreeMethods =
+  /^(?:Hello|AddMatch|RemoveMatch|GetNameOwner|Subscribe|RefUnit|UnrefUnit|Get|GetAll|ListUnitsByNames|ListInhibitors)$/
 
 export const busDriver = {
   destination: 'org.freedesktop.DBus',
   path: '/org/freedesktop/DBus',
   interface: 'org.freedesktop.DBus',
 } as const
-
-type PendingCall = { readonly resolve: (body: readonly unknown[]) => void; readonly reject: (error: Error) => void }
 
 export type ConnectOptions = {
   readonly clock: Clock
@@ -87,93 +79,41 @@ export type ConnectOptions = {
 
 /** Connects, authenticates and says Hello, all within `timeoutMs`. */
 export async function connectSystemBus(options: ConnectOptions): Promise<SystemBus> {
-  const { clock, socketPath, timeoutMs = defaultConnectTimeoutMs, signal: connectSignal } = options
-  connectSignal?.throwIfAborted()
+  const { clock, socketPath, timeoutMs = defaultConnectTimeoutMs, signal } = options
+  signal?.throwIfAborted()
   const socket = connectSocket(socketPath)
-  const pendingCalls = new Map<number, PendingCall>()
-  const subscriptions = new Set<{ match: SignalMatch; listener: (signal: BusSignal) => void }>()
+  const pendingCalls = createPendingCalls(clock)
+  const subscriptions = createSubscriptions()
   const closed = Promise.withResolvers<Error>()
   let endReason: Error | undefined
-  let lastSerial = 0
 
   function end(reason: Error): void {
     if (endReason) return
     endReason = reason
     socket.destroy()
-    for (const call of pendingCalls.values()) {
-      call.reject(
-        new NoReplyError('connection-lost', `the connection to the system bus ended: ${reason.message}`, {
-          cause: reason,
-        }),
-      )
-    }
-    pendingCalls.clear()
+    pendingCalls.rejectAll(reason)
     subscriptions.clear()
     closed.resolve(reason)
   }
 
-  function receive(message: BusMessage): void {
-    if (message.type === messageType.signal) return deliver(message)
-    const call = pendingCalls.get(message.replySerial ?? 0)
-    if (!call) return // answered after its timeout
-    pendingCalls.delete(message.replySerial ?? 0)
-    if (message.type === messageType.methodReturn) call.resolve(message.body)
-    else call.reject(toBusError(message))
-  }
-
-  function deliver(message: BusMessage): void {
-    const signal = { sender: message.sender ?? '', path: message.path ?? '', body: message.body }
-    for (const { match, listener } of subscriptions) {
-      if (match.member !== message.member || match.interface !== message.interface) continue
-      if (match.path !== undefined && match.path !== message.path) continue
-      if (match.arg0 !== undefined && match.arg0 !== message.body[0]) continue
-      listener(signal)
-    }
-  }
-
-  async function call(
-    request: BusCall,
-    { timeoutMs = defaultCallTimeoutMs, signal }: BusCallOptions = {},
-  ): Promise<readonly unknown[]> {
-    signal?.throwIfAborted()
+  async function call(request: BusCall, options: BusCallOptions = {}): Promise<readonly unknown[]> {
+    options.signal?.throwIfAborted()
     if (endReason)
       throw new NotConnectedError(`not connected to the system bus: ${endReason.message}`, { cause: endReason })
-    lastSerial = lastSerial >= 0xffff_ffff ? 1 : lastSerial + 1
-    const serial = lastSerial
-    const bytes = encodeMessage({ ...request, body: request.body ?? [], serial })
-    const answer = Promise.withResolvers<readonly unknown[]>()
-    const rejectCall = (reason: 'timeout' | 'aborted', message: string, cause?: unknown) => {
-      pendingCalls.delete(serial)
-      answer.reject(new NoReplyError(reason, message, { cause }))
-    }
-    const cancelTimer = clock.startTimer(timeoutMs, () =>
-      rejectCall('timeout', `${request.member}: no answer within ${timeoutMs} ms`),
-    )
-    const onAbort = () => rejectCall('aborted', `${request.member}: given up before the answer`, signal?.reason)
-    signal?.addEventListener('abort', onAbort, { once: true })
-    pendingCalls.set(serial, answer)
-    socket.write(bytes)
-    try {
-      const values = await answer.promise
-      if (!effectFreeMethods.has(request.member)) failpoint(`bus:${request.member}`)
-      return values
-    } finally {
-      cancelTimer()
-      signal?.removeEventListener('abort', onAbort)
-    }
+    const values = await pendingCalls.send(request, options, (bytes) => socket.write(bytes))
+    if (!effectFreeMethods.test(request.member)) failpoint(`bus:${request.member}`)
+    return values
   }
 
   function onSignal(match: SignalMatch, listener: (signal: BusSignal) => void): () => void {
-    const subscription = { match, listener }
-    subscriptions.add(subscription)
+    const remove = subscriptions.add(match, listener)
     const rule = matchRule(match)
-    // Not awaited: the bus works in order, so the rule stands before whatever is called next. Without it we would be
-    // deaf.
+    // Not awaited: the bus works in order, so the rule holds for whatever is called next. Without it we would be deaf.
     call({ ...busDriver, member: 'AddMatch', signature: 's', body: [rule] }).catch((error: unknown) =>
       end(new Error(`cannot subscribe to ${match.member}`, { cause: error })),
     )
     return () => {
-      if (!subscriptions.delete(subscription) || endReason) return
+      if (!remove() || endReason) return
       call({ ...busDriver, member: 'RemoveMatch', signature: 's', body: [rule] }).catch(() => {}) // it ends with the connection anyway
     }
   }
@@ -186,26 +126,97 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
     } catch (error) {
       return end(error as Error)
     }
-    for (const message of messages) if (!endReason) receive(message)
+    for (const message of messages) {
+      if (endReason) return
+      if (message.type === messageType.signal) subscriptions.deliver(message)
+      else pendingCalls.settle(message)
+    }
   })
   socket.on('error', end)
   socket.on('close', () => end(new Error('the bus closed the connection')))
   socket.write(authenticationRequest(process.getuid?.() ?? 0))
-  const onAbort = () => end(new Error('given up while connecting', { cause: connectSignal?.reason }))
-  connectSignal?.addEventListener('abort', onAbort, { once: true })
+  const onAbort = () => end(new Error('given up while connecting', { cause: signal?.reason }))
+  signal?.addEventListener('abort', onAbort, { once: true })
   try {
     await call({ ...busDriver, member: 'Hello' }, { timeoutMs }) // goes out with the authentication: one round trip for both
   } catch (error) {
-    connectSignal?.throwIfAborted()
+    signal?.throwIfAborted()
     const reason = endReason ?? (error as Error)
     end(reason)
     throw new NotConnectedError(`cannot connect to the system bus at ${socketPath}: ${reason.message}`, {
       cause: reason,
     })
   } finally {
-    connectSignal?.removeEventListener('abort', onAbort)
+    signal?.removeEventListener('abort', onAbort)
   }
   return { closed: closed.promise, call, onSignal, close: () => end(new Error('closed by the agent')) }
+}
+
+/** Calls that wait for their reply. Each has a timeout. */
+function createPendingCalls(clock: Clock) {
+  const pendingCalls = new Map<number, PromiseWithResolvers<readonly unknown[]>>()
+  let lastSerial = 0
+  return {
+    async send(
+      request: BusCall,
+      { timeoutMs = defaultCallTimeoutMs, signal }: BusCallOptions,
+      write: (bytes: Buffer) => void,
+    ): Promise<readonly unknown[]> {
+      lastSerial = lastSerial >= 0xffff_ffff ? 1 : lastSerial + 1
+      const serial = lastSerial
+      const bytes = encodeMessage({ ...request, body: request.body ?? [], serial })
+      const answer = Promise.withResolvers<readonly unknown[]>()
+      const giveUp = (reason: 'timeout' | 'aborted', message: string, cause?: unknown) => {
+        pendingCalls.delete(serial)
+        answer.reject(new NoReplyError(reason, `${request.member}: ${message}`, { cause }))
+      }
+      const cancelTimer = clock.startTimer(timeoutMs, () => giveUp('timeout', `no answer within ${timeoutMs} ms`))
+      const onAbort = () => giveUp('aborted', 'given up before the answer', signal?.reason)
+      signal?.addEventListener('abort', onAbort, { once: true })
+      pendingCalls.set(serial, answer)
+      write(bytes)
+      try {
+        return await answer.promise
+      } finally {
+        cancelTimer()
+        signal?.removeEventListener('abort', onAbort)
+      }
+    },
+    settle(message: BusMessage): void {
+      const call = pendingCalls.get(message.replySerial ?? 0)
+      if (!call) return // answered after its timeout
+      pendingCalls.delete(message.replySerial ?? 0)
+      if (message.type === messageType.methodReturn) call.resolve(message.body)
+      else call.reject(toBusError(message))
+    },
+    rejectAll(cause: Error): void {
+      const message = `the connection to the system bus ended: ${cause.message}`
+      for (const call of pendingCalls.values()) call.reject(new NoReplyError('connection-lost', message, { cause }))
+      pendingCalls.clear()
+    },
+  }
+}
+
+function createSubscriptions() {
+  const subscriptions = new Set<{ match: SignalMatch; listener: (signal: BusSignal) => void }>()
+  return {
+    /** Returns what removes the listener, and whether it was still there. */
+    add(match: SignalMatch, listener: (signal: BusSignal) => void): () => boolean {
+      const subscription = { match, listener }
+      subscriptions.add(subscription)
+      return () => subscriptions.delete(subscription)
+    },
+    deliver(message: BusMessage): void {
+      const signal = { sender: message.sender ?? '', path: message.path ?? '', body: message.body }
+      for (const { match, listener } of subscriptions) {
+        if (match.member !== message.member || match.interface !== message.interface) continue
+        if (match.path !== undefined && match.path !== message.path) continue
+        if (match.arg0 !== undefined && match.arg0 !== message.body[0]) continue
+        listener(signal)
+      }
+    },
+    clear: () => subscriptions.clear(),
+  }
 }
 
 function toBusError({ errorName, body: [text] }: BusMessage): BusError {
