@@ -1,4 +1,4 @@
-/** What the rows share: the cluster, the journal package, and what "complete" means in all of them. */
+/** What the rows share: the cluster, the journal package, and the meaning of "complete". */
 import { afterEach, beforeAll, expect } from 'vitest'
 import { type SkyhookStatus, conditionOf } from '../../src/census/skyhook-status.ts'
 import { apiLevel, cordonKey, cordonedBeforeKey } from '../../src/schemas/annotations.ts'
@@ -17,7 +17,7 @@ export type Conformance = Cluster & {
   pack(version: string, more?: Partial<PackageSpec>): PackageSpec
   /** Its repository, as the Node shows it. */
   readonly image: string
-  /** Of the image of a version. */
+  /** The digest of the image of a version. */
   digest(version: string): string
   lines(node: NodeName, skyhook: string): Promise<Line[]>
   taint(node: NodeName, taint: Taint): Promise<void>
@@ -26,7 +26,7 @@ export type Conformance = Cluster & {
 
 const pushMs = 120_000
 
-/** As `useCluster`, and each row's Skyhooks and taints go after it. */
+/** As `useCluster`, and removes each row's Skyhooks and taints after it. */
 export function useConformance(): Conformance {
   const cluster = useCluster()
   const applied = new Set<string>()
@@ -107,7 +107,7 @@ export function entryOf(view: View, node: NodeName, skyhook: string, key: string
   return entry === undefined ? 'absent' : `${entry.stage}/${entry.state}`
 }
 
-/** Of the newest generation, as the API server has it now. */
+/** Waits for Ready at the newest generation of the API server. */
 export async function awaitReady({ api, history }: Cluster, skyhook: string, withinMs = 60_000): Promise<void> {
   const { metadata } = await api.json<Skyhook>('GET', `${paths.skyhooks}/${skyhook}`)
   await history.eventually(
@@ -124,9 +124,9 @@ export async function awaitReady({ api, history }: Cluster, skyhook: string, wit
 }
 
 /**
- * The "standard completion" of the rows, for the newest generation: what Node and Skyhook have to show once the
- * packages are at these stages (`name|version` → stage), and that nobody worked without a slot on the way. Lists of
- * taints are never compared whole.
+ * The "standard completion" of the rows, for the newest generation: what Node and Skyhook must show once the packages
+ * are at these stages (`name|version` → stage), and that no node worked without a slot. Lists of taints are never
+ * compared as a whole.
  */
 export async function expectComplete(
   cluster: Conformance,
@@ -152,7 +152,7 @@ export async function expectComplete(
     notReady: 'False Complete',
     erroring: 'False Not Erroring',
   }
-  await history.eventually('the conditions of the nodes follow', (view) =>
+  await history.eventually('the conditions of the nodes are settled', (view) =>
     nodes.every((name) => isSettled(nodeOf(view, name, skyhook))),
   )
   for (const name of nodes) {
@@ -161,7 +161,7 @@ export async function expectComplete(
     expect({ name, state: publishedState(node, skyhook).state }).toEqual({ name, state })
     const { annotations = {} } = node?.metadata ?? {}
     expect(annotations).not.toHaveProperty([cordonKey(skyhook)])
-    if (Object.keys(annotations).some((key) => key.startsWith(cordonKey('')))) continue // another Skyhook took the node meanwhile
+    if (Object.keys(annotations).some((key) => key.startsWith(cordonKey('')))) continue // another Skyhook cordoned the node in the meantime
     expect({ name, isCordoned: node?.spec?.unschedulable ?? false }).toEqual({ name, isCordoned: false })
     expect(annotations).not.toHaveProperty([cordonedBeforeKey])
   }
@@ -181,11 +181,11 @@ export async function expectComplete(
   await history.never('work without a slot', workWithoutSlot(skyhook))
 }
 
-/** Conditions are written by a request of their own, after the one that completes. */
+/** The agent writes conditions in a separate request, after the one that completes. */
 const isSettled = ({ notReady, erroring }: PublishedState): boolean =>
   notReady === 'False Complete' && erroring === 'False Not Erroring'
 
-/** For `never`: a node that calls itself blocked or failing, which a reboot of its own must not make it do. */
+/** For `never`: a node that reports itself as blocked or failing, which its own reboot must not cause. */
 export const failureOf =
   (node: NodeName, skyhook: string) =>
   (moment: Moment): string | undefined | false => {

@@ -1,4 +1,4 @@
-/** No row is forgotten: each of the original's scenarios has one test here, or the reason why not. */
+/** Each of the original's scenarios has one test here, or a reason why not. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -10,7 +10,7 @@ const range = (letter: string, last: number, without: readonly number[]): string
     .filter((number) => !without.includes(number))
     .map((number) => `${letter}${String(number).padStart(2, '0')}`)
 
-/** Numbers left out were never given to a scenario that is known. */
+/** The missing numbers belong to no known scenario. */
 const scenarios = [...range('C', 39, [5, 16, 20, 24, 29]), ...range('N', 15, [4, 6, 11])]
 
 const tested = readdirSync(import.meta.dirname)
@@ -19,27 +19,27 @@ const tested = readdirSync(import.meta.dirname)
   .map(([, id]) => id)
 
 describe('the table of scenarios', () => {
-  test('has every scenario once', () => {
+  test('the table of scenarios has every scenario once', () => {
     expect(rows.map(({ id }) => id)).toEqual(scenarios)
   })
 
-  test('has one test for each row that is tested, and none for the others', () => {
+  test('each tested row has one test, and no other row has one', () => {
     expect(tested.toSorted((a = '', b = '') => a.localeCompare(b))).toEqual(
       rows.filter(({ status }) => status === 'tested').map(({ id }) => id),
     )
   })
 
-  test('gives a reason for each row that is not', () => {
+  test('each row without a test has a reason', () => {
     const silent = rows.filter(({ status }) => status !== 'tested' && !/\w{3}/.test(Object.values(status).join()))
     expect(silent.map(({ id }) => id)).toEqual([])
   })
 })
 
-describe('what is printed', () => {
+describe('the printed table', () => {
   const all = rows.map(({ id }) => ({ title: `${id} some: words`, status: 'passed', duration: 1_234 }))
   const passed = rows.filter(({ status }) => status === 'tested').length
 
-  test('is a line for each row and the counts', () => {
+  test('the printed table has a line for each row and the counts', () => {
     const { lines, failed } = tableOf(all)
     expect(failed).toBe(0)
     expect(lines).toHaveLength(rows.length + 3)
@@ -47,7 +47,7 @@ describe('what is printed', () => {
     expect(lines.at(-1)).toBe(`${passed} passed, 0 failed`)
   })
 
-  test('counts a row that was not run as failed', () => {
+  test('the printed table counts a row that did not run as failed', () => {
     expect(tableOf(all.filter(({ title }) => !title.startsWith('C03'))).lines.at(-1)).toBe(
       `${passed - 1} passed, 1 failed`,
     )

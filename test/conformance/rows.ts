@@ -1,7 +1,7 @@
 /**
- * The scenarios of the original operator's own test suites (C) and of its later releases (N), one row each, and what
- * became of them here. A row that needs a part that does not exist yet is pending; one whose subject this design does
- * not have, or that is answered otherwise on purpose (docs/compatibility.md), differs.
+ * The scenarios of the original operator's own test suites (C) and of its later releases (N), one row each, with their
+ * status here. A row is pending if it needs a part that does not exist yet. It differs if this design lacks its subject
+ * or deliberately behaves otherwise (docs/compatibility.md).
  */
 
 /**
@@ -15,17 +15,17 @@ export type Row = {
   /** Suite and folder in the original's repository. */
   readonly name: string
   readonly class: RowClass
-  /** What has to hold, as the test's name. */
+  /** What must hold, as the test's name. */
   readonly claim: string
   readonly status: 'tested' | { readonly pending: string } | { readonly differs: string }
-  /** What the original asserts and the test does not, with the reason. */
+  /** What the original asserts and this test does not, with the reason. */
   readonly apart?: string
 }
 
 const policies = 'DeploymentPolicies are not evaluated yet'
 const plugin = 'there is no kubectl plugin yet'
 const chart =
-  'about the Deployment of a central process; the chart is tested in test/cluster/chart.test.ts, the takeover of a running original is not there yet'
+  'about the Deployment of a central process; test/cluster/chart.test.ts tests the chart, the takeover of a running original does not exist yet'
 const metrics = 'fleet metrics are not served yet'
 const configMaps = 'package files are in the copy dir, there are no ConfigMaps for them'
 
@@ -43,7 +43,7 @@ export const rows: readonly Row[] = [
     id: 'C02',
     name: 'skyhook/simple-update-skyhook',
     class: 'API',
-    claim: 'added packages run, those that were complete do not run again',
+    claim: 'added packages run, and complete packages do not run again',
     status: 'tested',
     apart: configMaps,
   },
@@ -51,14 +51,14 @@ export const rows: readonly Row[] = [
     id: 'C03',
     name: 'skyhook/depends-on',
     class: 'MIX',
-    claim: 'independent packages run side by side, a dependent one after the last step of both',
+    claim: 'independent packages run concurrently, and a dependent one after the last step of both',
     status: 'tested',
   },
   {
     id: 'C04',
     name: 'skyhook/failure-skyhook',
     class: 'API',
-    claim: 'a failing package is tried again and told on Node and Skyhook, what it depends on stays complete',
+    claim: 'a failing package is retried and reported on Node and Skyhook, and its dependencies stay complete',
     status: 'tested',
     apart: metrics,
   },
@@ -67,17 +67,16 @@ export const rows: readonly Row[] = [
     name: 'skyhook/cleanup-pods',
     class: 'MIX',
     claim:
-      'a configuration change runs config alone; a wiped annotation restarts that node alone; a step gets its time to end',
+      'a configMap change runs config alone, a removed annotation restarts only that node, and a step gets time to end',
     status: 'tested',
   },
   {
     id: 'C07',
     name: 'skyhook/pod-finalizer',
     class: 'POD',
-    claim: 'a package pod that nobody asked for is written to the node',
+    claim: 'an unexpected package pod is recorded on the node',
     status: {
-      differs:
-        'there are no package pods; the host keeps what was done in its own journal, a forged pod changes nothing',
+      differs: 'there are no package pods; the host keeps its own journal, and a forged pod changes nothing',
     },
   },
   {
@@ -85,26 +84,26 @@ export const rows: readonly Row[] = [
     name: 'skyhook/hello-world',
     class: 'none',
     claim: 'a ConfigMap is a ConfigMap',
-    status: { differs: 'nothing to port: asserts nothing of the product, and is skipped there' },
+    status: { differs: 'nothing to port: it asserts nothing about the product and is skipped there' },
   },
   {
     id: 'C09',
     name: 'skyhook/config-skyhook',
     class: 'MIX',
-    claim: 'changed keys decide which interrupt runs, and whether one runs at all',
+    claim: 'the changed keys decide which interrupt runs, if any',
     status: 'tested',
     apart:
-      'a change while the package installs for the first time is absorbed without an interrupt as long as its config has not begun; afterwards it has one',
+      'a change during the first installation is absorbed without an interrupt until config starts, and has one afterwards',
   },
   {
     id: 'C10',
     name: 'skyhook/interrupt',
     class: 'MIX',
     claim:
-      'cordon first; protected pods are waited for, ordinary ones leave only then; packages without interrupt are not held back',
+      'a node is cordoned, waits for protected pods and only then drains others, while packages without interrupt proceed',
     status: 'tested',
     apart:
-      'work begins when the containers of the ordinary pod have ended; agentImageOverride is accepted without effect',
+      'work starts when the containers of the ordinary pod have ended; agentImageOverride is accepted without effect',
   },
   {
     id: 'C11',
@@ -118,15 +117,15 @@ export const rows: readonly Row[] = [
     id: 'C12',
     name: 'skyhook/uninstall-upgrade-skyhook',
     class: 'MIX',
-    claim: 'a package raised, one lowered and one removed in one change; then all removed',
+    claim: 'one change upgrades, downgrades and removes a package each, and the next removes all',
     status: 'tested',
-    apart: `the lowered version shows when its own work begins, not as uninstall/skipped before; ${configMaps}`,
+    apart: `the lower version appears when its own work starts, not as uninstall/skipped before; ${configMaps}`,
   },
   {
     id: 'C13',
     name: 'skyhook/delete-skyhook',
     class: 'API',
-    claim: 'a deleted Skyhook leaves nothing on the Node and goes without a finalizer',
+    claim: 'a deleted Skyhook leaves nothing on the Node and needs no finalizer',
     status: 'tested',
     apart: metrics,
   },
@@ -134,7 +133,7 @@ export const rows: readonly Row[] = [
     id: 'C14',
     name: 'skyhook/skyhook-upgrade',
     class: 'API',
-    claim: 'work that the original did is taken over from its older annotation, and not repeated',
+    claim: 'work of the original is adopted from its older annotation and not repeated',
     status: 'tested',
   },
   {
@@ -142,13 +141,13 @@ export const rows: readonly Row[] = [
     name: 'time_travel_tests/migration_0.5.0',
     class: 'none',
     claim: 'an old release is upgraded in place',
-    status: { differs: 'nothing to port: asserts nothing after the upgrade' },
+    status: { differs: 'nothing to port: it asserts nothing after the upgrade' },
   },
   {
     id: 'C17',
     name: 'skyhook/strict-order',
     class: 'API',
-    claim: 'on each node Skyhooks run in order; a paused one holds back what follows, a disabled one does not',
+    claim: 'Skyhooks run in order on each node, where a paused one blocks its successors and a disabled one does not',
     status: 'tested',
     apart: metrics,
   },
@@ -164,14 +163,14 @@ export const rows: readonly Row[] = [
     id: 'C19',
     name: 'skyhook/runtime-required',
     class: 'MIX',
-    claim: 'the runtime-required taint goes with completion, node by node',
+    claim: 'each node loses the runtime-required taint when it completes',
     status: 'tested',
   },
   {
     id: 'C21',
     name: 'deployment-policy/legacy-compatibility',
     class: 'API',
-    claim: 'never more nodes at work than interruptionBudget.count',
+    claim: 'at most interruptionBudget.count nodes work at the same time',
     status: 'tested',
     apart: `3 nodes and a budget of 2 instead of 6 and 3; ${metrics}; compartmentStatuses come with DeploymentPolicies`,
   },
@@ -193,7 +192,7 @@ export const rows: readonly Row[] = [
     id: 'C25',
     name: 'deployment-policy/batch-state-reset',
     class: 'API',
-    claim: 'batch state starts over on completion, where asked',
+    claim: 'batch state resets on completion if configured',
     status: { pending: policies },
   },
   {
@@ -238,7 +237,7 @@ export const rows: readonly Row[] = [
     class: 'DEPLOY',
     claim: 'limits of the operator by estimated nodes and packages',
     status: {
-      differs: 'no central process grows with the fleet; the footprint per node is measured by `make measure`',
+      differs: 'no central process grows with the fleet; `make measure` measures the footprint per node',
     },
   },
   {
@@ -252,16 +251,16 @@ export const rows: readonly Row[] = [
     id: 'C35',
     name: 'helm/helm-webhook-test',
     class: 'DEPLOY',
-    claim: 'what is refused at admission',
+    claim: 'refusals at admission',
     status: {
-      pending: `${policies}, and half of it is about them; no webhook, the definition itself refuses: test/cluster/skyhook-refusals.test.ts`,
+      pending: `${policies}, and half of it is about them; the definition refuses without a webhook: test/cluster/skyhook-refusals.test.ts`,
     },
   },
   {
     id: 'C36',
     name: 'operator-agent/simple',
     class: 'host',
-    claim: 'logs, flags and history of a real package lie on the host where people look for them',
+    claim: 'logs, flags and history of a real package are on the host where people look for them',
     status: 'tested',
   },
   {
@@ -275,16 +274,16 @@ export const rows: readonly Row[] = [
     id: 'C38',
     name: 'operator-agent/dont_write_logs',
     class: 'host',
-    claim: 'no log folder where SKYHOOK_AGENT_WRITE_LOGS is false',
+    claim: 'a package with SKYHOOK_AGENT_WRITE_LOGS=false has no log folder',
     status: 'tested',
   },
   {
     id: 'C39',
     name: 'operator-agent/reap_old_logs',
     class: 'host',
-    claim: 'a failing step is tried until it succeeds, and the newest five logs stay',
+    claim: 'a failing step is retried until it succeeds, and the newest five logs stay',
     status: 'tested',
-    apart: 'three older logs are laid out before, instead of five failures with their pauses',
+    apart: 'three older logs are created before, instead of five failures with their pauses',
   },
   {
     id: 'N01',
@@ -298,60 +297,60 @@ export const rows: readonly Row[] = [
     id: 'N02',
     name: 'skyhook/uninstall-mixed-packages',
     class: 'API',
-    claim: 'of two removed packages the one that opted in is uninstalled, the one that opted out keeps its entry',
+    claim: 'a removed package is uninstalled if it opted in, and keeps its entry if it opted out',
     status: 'tested',
-    apart: 'without a word about it a removed package is uninstalled, as in v0.15',
+    apart: 'a removed package without a policy is uninstalled, as in v0.15',
   },
   {
     id: 'N03',
     name: 'skyhook/uninstall-on-delete',
     class: 'API',
-    claim: 'deleting the Skyhook uninstalls what opted in first',
+    claim: 'a deletion of the Skyhook first uninstalls the packages that opted in',
     status: 'tested',
-    apart: 'entries of the others do not outlive the Skyhook on the Node; their files do on the host',
+    apart: 'entries of other packages do not outlive the Skyhook on the Node; their files on the host do',
   },
   {
     id: 'N05',
     name: 'skyhook/uninstall-cancel-during-interrupt',
     class: 'API',
-    claim: 'no cancelling once in uninstall-interrupt',
+    claim: 'an uninstall cannot be cancelled in uninstall-interrupt',
     status: { differs: 'no interrupt follows an uninstall, so there is no such stage' },
   },
   {
     id: 'N07',
     name: 'skyhook/delete-blocked-when-paused',
     class: 'API',
-    claim: 'a paused Skyhook that has to uninstall is not deleted until it is resumed, and says so',
+    claim: 'a paused Skyhook that must uninstall is not deleted until it is resumed, and says so',
     status: 'tested',
-    apart: 'told by the condition Stalled with reason DeletionBlocked',
+    apart: 'reported by the condition Stalled with reason DeletionBlocked',
   },
   {
     id: 'N08',
     name: 'skyhook/delete-blocked-when-disabled',
     class: 'API',
-    claim: 'a disabled Skyhook that has to uninstall is not deleted until it is enabled, and says so',
+    claim: 'a disabled Skyhook that must uninstall is not deleted until it is enabled, and says so',
     status: 'tested',
-    apart: 'told by the condition Stalled with reason DeletionBlocked; its Event is looked for in N07',
+    apart: 'reported by the condition Stalled with reason DeletionBlocked; N07 checks its Event',
   },
   {
     id: 'N09',
     name: 'skyhook/downgrade-after-uninstall',
     class: 'API',
-    claim: 'a downgrade of what opted in is refused until it is uninstalled',
-    status: { differs: 'nothing is refused: lowering the version uninstalls the old one, then applies the new one' },
+    claim: 'a downgrade of a package that opted in is refused until it is uninstalled',
+    status: { differs: 'nothing is refused: a lower version uninstalls the old one, then applies the new one' },
   },
   {
     id: 'N10',
     name: 'skyhook/downgrade-enabled-false-preserves-state',
     class: 'API',
-    claim: 'a downgrade of what opted out applies the new version and keeps both entries',
+    claim: 'a downgrade of a package that opted out applies the new version and keeps both entries',
     status: 'tested',
   },
   {
     id: 'N12',
     name: 'skyhook/package-upgrade',
     class: 'API',
-    claim: 'a higher version runs upgrade with both versions as arguments, and not apply',
+    claim: 'a higher version runs upgrade with both versions as arguments, and no apply',
     status: 'tested',
   },
   {
@@ -383,6 +382,6 @@ export const rows: readonly Row[] = [
 /** The name of a row's test. Throws for an id that is not in the table. */
 export function row(id: string): string {
   const found = rows.find((one) => one.id === id)
-  if (!found) throw new Error(`there is no row ${id}`)
+  if (!found) throw new Error(`no row ${id} in the table of scenarios`)
   return `${id} ${found.name.replace(/^.*?\//, '')}: ${found.claim}`
 }

@@ -8,7 +8,7 @@ import { rows, type Row } from './rows.ts'
 type Assertion = { readonly title: string; readonly status: string; readonly duration?: number | null }
 type Report = { readonly testResults: readonly { readonly assertionResults: readonly Assertion[] }[] }
 
-/** `not run` is a failure: a row must not vanish with a file that could not be loaded. */
+/** `not run` is a failure: a row must not vanish with a file that fails to load. */
 type Outcome = {
   readonly result: 'passed' | 'failed' | 'not run' | 'pending' | 'differs'
   readonly ms?: number
