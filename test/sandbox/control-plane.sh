@@ -1,7 +1,7 @@
 # etcd, kube-apiserver, kube-controller-manager, kube-scheduler and the registry, each restartable alone. Sourced by bin/sandbox.
 # shellcheck shell=bash
 #
-# $STATE/control-plane/   NAME.command (one argument per line: what `start` starts)   NAME.log   pki/   etcd/   audit.log
+# $STATE/control-plane/   NAME.command (the command line, one argument per line)   NAME.log   pki/   etcd/   audit.log
 #                         registry/ (data, tls/, htpasswd)
 
 PLANE=$STATE/control-plane
@@ -10,8 +10,8 @@ COMPONENTS=(etcd apiserver kcm scheduler registry)
 
 is_component() { [[ " ${COMPONENTS[*]} " == *" ${1:-} "* ]]; }
 require_component() {
-  is_component "${1:-}" || die "which component? One of: ${COMPONENTS[*]}"
-  [[ -e $PLANE/$1.command ]] || die "sandbox $SANDBOX has no control plane: bin/sandbox up"
+  is_component "${1:-}" || die "unknown component '${1:-}': use one of ${COMPONENTS[*]}"
+  [[ -e $PLANE/$1.command ]] || die "sandbox $SANDBOX has no control plane: run bin/sandbox up"
 }
 
 is_ready() { # is_ready COMPONENT
@@ -35,12 +35,12 @@ component_begin() {
 }
 component_wait() {
   ready_or_dead() { is_ready "$1" || is_empty "$1"; }
-  sleep 0.05 # for the process to be in its cgroup
+  sleep 0.05 # until the process is in its cgroup
   if within 90 ready_or_dead "$1" && is_ready "$1"; then return 0; fi
-  die "$1 did not come up: $(grep -E '^[EF][0-9]{4}|error|fatal' "$PLANE/$1.log" | tail -n 3) (see $PLANE/$1.log)"
+  die "$1 did not start: $(grep -E '^[EF][0-9]{4}|error|fatal' "$PLANE/$1.log" | tail -n 3) (see $PLANE/$1.log)"
 }
 component_start() { component_begin "$1" && component_wait "$1"; }
-component_stop() { kill_group "$1"; } # not SIGTERM: with watches open kube-apiserver takes a minute to end
+component_stop() { kill_group "$1"; } # not SIGTERM: kube-apiserver takes a minute to end with open watches
 component_restart() { component_stop "$1" && component_start "$1"; }
 component_pause() { members "$1" | xargs -r kill -STOP; }
 component_resume() { members "$1" | xargs -r kill -CONT; }
@@ -61,7 +61,7 @@ make_certificates() { # of the cluster
 }
 
 define_control_plane() {
-  # The audit log is there to count requests per client. A request has one auditID; a watch has two lines (started, complete).
+  # The audit log serves to count requests per client. A request has one auditID; a watch has two lines (started, complete).
   cat >"$PLANE/audit-policy.yaml" <<'YAML'
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -75,7 +75,7 @@ YAML
   define etcd "$BIN/etcd" --data-dir "$PLANE/etcd" --unsafe-no-fsync --log-level warn \
     --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
     --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 --initial-cluster default=http://127.0.0.1:2380
-  # endpoint-reconciler: the address of the hub is no Service endpoint; the hosts' rules lead there (network.sh)
+  # endpoint-reconciler: the hub's address cannot be a Service endpoint; the hosts' rules lead there (network.sh)
   define apiserver "$BIN/kube-apiserver" --etcd-servers http://127.0.0.1:2379 --secure-port "$APISERVER_PORT" \
     --bind-address 0.0.0.0 --advertise-address "$HUB_ADDRESS" --endpoint-reconciler-type none \
     --tls-cert-file "$PKI/apiserver.crt" --tls-private-key-file "$PKI/apiserver.key" --client-ca-file "$PKI/ca.crt" \
@@ -84,7 +84,7 @@ YAML
     --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction --allow-privileged=true \
     --kubelet-client-certificate "$PKI/admin.crt" --kubelet-client-key "$PKI/admin.key" --kubelet-preferred-address-types InternalIP \
     --audit-policy-file "$PLANE/audit-policy.yaml" --audit-log-path "$PLANE/audit.log" --profiling=false
-  # Kubernetes notices a lost node after 50 s, the sandbox after 16. The limits on requests: 5 s earlier ready than with the defaults.
+  # Kubernetes notices a lost node after 50 s, the sandbox after 16. The request limits make it ready 5 s earlier than the defaults.
   define kcm "$BIN/kube-controller-manager" --kubeconfig "$PKI/kcm.kubeconfig" --leader-elect=false --secure-port 0 \
     --use-service-account-credentials=true --service-account-private-key-file "$PKI/service-accounts.key" --root-ca-file "$PKI/ca.crt" \
     --node-monitor-period=2s --node-monitor-grace-period=16s --node-startup-grace-period=20s --kube-api-qps 500 --kube-api-burst 1000 --profiling=false
@@ -92,7 +92,7 @@ YAML
     --authorization-kubeconfig "$PKI/scheduler.kubeconfig" --leader-elect=false --secure-port 0 --profiling=false
 }
 
-# TLS by an authority of its own (alone in its folder: containerd takes a key beside it for a client's) and basic authentication.
+# TLS with its own authority (alone in its folder: containerd takes a key beside it for a client key) and basic authentication.
 define_registry() {
   local folder=$PLANE/registry user=sandbox password
   mkdir -p "$folder"/{data,tls}
@@ -101,7 +101,7 @@ define_registry() {
   make_certificate "$folder/tls" "$folder/tls/registry" /CN=registry extendedKeyUsage=serverAuth \
     "subjectAltName=IP:127.0.0.1,IP:$HUB_ADDRESS,DNS:localhost"
   password=$(openssl rand -hex 12)
-  # bcrypt is the only hash the registry takes; perl has it from the C library, and perl-base is on every Debian
+  # the registry accepts only bcrypt; perl has it from the C library, and every Debian has perl-base
   PASSWORD=$password perl -e 'print "sandbox:", crypt($ENV{PASSWORD}, q($2y$05$) . substr($ENV{PASSWORD}, 0, 21) . "u"), "\n"' >"$folder/htpasswd"
   (umask 077 && echo "user = \"$user:$password\"" >"$folder/login" && echo "$password" >"$folder/password")
   cat >"$folder/config.yml" <<YAML

@@ -8,14 +8,14 @@
 host_folder() { echo "$STATE/hosts/$1"; }
 
 require_host() {
-  [[ -n ${1:-} ]] || die "which host? $(ls -m "$STATE/hosts" 2>/dev/null || echo 'there is none')"
-  [[ -d $STATE/hosts/$1 ]] || die "there is no host $1 in sandbox $SANDBOX. Hosts: $(ls -m "$STATE/hosts" 2>/dev/null || echo none)"
+  [[ -n ${1:-} ]] || die "no host given. Hosts: $(ls -m "$STATE/hosts" 2>/dev/null || echo none)"
+  [[ -d $STATE/hosts/$1 ]] || die "no host $1 in sandbox $SANDBOX. Hosts: $(ls -m "$STATE/hosts" 2>/dev/null || echo none)"
 }
 
 host_create() { # host_create HOST: its folder and its address
   local folder number
-  [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "host name $1: lower-case letters, digits and dashes, at most 32"
-  ! is_component "$1" || die "a host cannot be called $1, a component is"
+  [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "invalid host name $1: use at most 32 lower-case letters, digits and dashes"
+  ! is_component "$1" || die "a host cannot be named $1, which is a component"
   folder=$(host_folder "$1")
   mkdir -p "$folder/root" "$STATE/addresses"
   [[ -z ${DISK_MIB:-} ]] || disk_choose_image "$folder" "$DISK_MIB"
@@ -23,10 +23,10 @@ host_create() { # host_create HOST: its folder and its address
     number=$((100 + BASH_REMATCH[1]))
     ln -sfn "../hosts/$1" "$STATE/addresses/$number"
   else
-    for number in {11..99}; do ln -sn "../hosts/$1" "$STATE/addresses/$number" 2>/dev/null && break; done # the link is made by one only
+    for number in {11..99}; do ln -sn "../hosts/$1" "$STATE/addresses/$number" 2>/dev/null && break; done # only one can create the link
   fi
   echo "$number" >"$folder/number"
-  echo "$BASE" >"$folder/base" # a later recipe must not change the disk under a host
+  echo "$BASE" >"$folder/base" # a later recipe must not change the disk of this host
   host_empty_disk "$1"
 }
 
@@ -39,9 +39,8 @@ host_empty_disk() {
   printf '127.0.0.1 localhost\n%s %s\n' "$SUBNET.$(<"$folder/number")" "$1" >"$folder/disk/etc/hosts"
 }
 
-# PID, in this machine's namespace, of the host's systemd. It sits alone in the cgroup init.scope (below `payload`, where
-# nspawn makes one); a child on its way to another program may be there for an instant, so the one is taken that is
-# number 1 in its own namespace.
+# PID of the host's systemd in this machine's namespace. It is alone in the cgroup init.scope (below `payload`, if nspawn
+# makes one), except for a child about to execute another program; so this takes the one with PID 1 in its own namespace.
 host_leader() {
   local pid
   for pid in $(cat "$TREE/hosts/$1"/{payload/,}init.scope/cgroup.procs 2>/dev/null || true); do
@@ -60,7 +59,7 @@ host_bus() { # host_bus HOST busctl-arguments...
   leader=$(host_leader "$1") || return 1
   timeout 10 busctl --address="unix:path=/proc/$leader/root/run/dbus/system_bus_socket" -- "${@:2}" 2>/dev/null
 }
-host_state() { # what the host's systemd says of itself: starting, running, degraded, stopping; or off
+host_state() { # the state of the host's systemd: starting, running, degraded, stopping; or off
   local state
   state=$(host_bus "$1" get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager SystemState) || true
   state=${state#s \"} state=${state%\"}
@@ -76,7 +75,7 @@ host_start() { # boots it; a second call on a running host does nothing
   start_in "hosts/$1" "$(host_folder "$1")/console.log" env SANDBOX="$SANDBOX" "$HERE/host-loop.sh" "$1"
 }
 host_wait() { # host_wait HOST [OLD-BOOT-ID]
-  within 60 is_booted "$@" || die "$1 has not booted within 60 s, it is $(host_state "$1"): see $(host_folder "$1")/console.log"
+  within 60 is_booted "$@" || die "$1 did not boot within 60 s, it is $(host_state "$1"): see $(host_folder "$1")/console.log"
 }
 
 host_up() { # host_up HOST: a host without Kubernetes
@@ -86,23 +85,23 @@ host_up() { # host_up HOST: a host without Kubernetes
   host_wait "$1"
 }
 
-host_reboot() { # orderly, as an administrator or a package does it; returns when the host is up again
+host_reboot() { # as an administrator or a package does it; returns when the host is up again
   local old
   old=$(host_boot_id "$1") || die "$1 is off: bin/sandbox start $1"
-  # the answer is lost where the bus goes down first
+  # the reply is lost if the bus goes down first
   host_bus "$1" call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b false ||
     [[ $(host_state "$1") =~ ^(stopping|starting|off)$ ]] || die "logind of $1 refused the reboot"
   host_wait "$1" "$old"
 }
 
-host_crash() { # as if the power were cut. Only on a disk of its own (DISK_MIB) is lost what was not synced
+host_crash() { # as if the power were cut. Only a host with its own disk (DISK_MIB) loses what was not synced
   local leader folder
   leader=$(host_leader "$1") || die "$1 is off"
   folder=$(host_folder "$1")
   if has_image "$folder"; then disk_capture "$1" "$folder"; fi
   kill -KILL "$leader"
   if has_image "$folder"; then thaw "$1"; fi
-  within 20 is_empty "hosts/$1" || die "$1 does not end"
+  within 20 is_empty "hosts/$1" || die "$1 did not end within 20 s"
   if has_image "$folder"; then mv "$folder/disk.img.cut" "$folder/disk.img"; fi
 }
 
@@ -126,7 +125,7 @@ host_wipe() { # the next start finds an empty disk, as after a new installation
   [[ ! -e $folder/kubelet-program ]] || node_provision "$1"
 }
 
-# A cable pulled: both ends lose the carrier and packets vanish. Stays so over a reboot.
+# A disconnected cable: both ends lose the carrier and packets vanish. It survives a reboot.
 host_cut() {
   touch "$(host_folder "$1")/is-cut"
   ip -n "$HUB" link set "port-$(<"$(host_folder "$1")/number")" down 2>/dev/null || is_empty "hosts/$1"
@@ -137,14 +136,14 @@ host_join() {
 }
 
 # Replaces this process by CMD in all namespaces of the host.
-# At shutdown the host's systemd stops (SIGSTOP) every process of its PID namespace. nsenter then stops itself too, reaps
-# nothing, and its unreaped child keeps the namespace and so the reboot waiting for ever. Hence the waker beside it.
+# At shutdown the host's systemd stops (SIGSTOP) every process of its PID namespace. nsenter then stops itself too and reaps
+# nothing, and its unreaped child keeps the namespace, and thus the reboot, waiting forever. Hence the process that wakes it.
 host_exec() { # host_exec HOST CMD...
   local leader
   leader=$(host_leader "$1") || die "$1 is off: bin/sandbox start $1"
   echo $$ >"$TREE/hosts/$1/cgroup.procs" # so that `down` finds it
   while kill -CONT $$ 2>/dev/null; do sleep 0.3; done </dev/null >/dev/null 2>&1 &
-  # setpriv: the command dies with whoever killed us
+  # setpriv: the command dies with this process
   exec nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
     setpriv --pdeathsig KILL -- "${@:2}"

@@ -3,9 +3,9 @@
 #
 #   this machine ── 127.0.0.1:PORT ──▶ hub (control plane, registry, a bridge) 10.88.0.1 ◀── host 10.88.0.N, one namespace each
 #
-# Nothing of the sandbox stands in the machine's own network namespace but listeners on its loopback. A host's rules
-# lead its own 127.0.0.1:PORT of the registry to the hub, so one image reference is right on the machine, for the
-# host's containerd and for a pod in the host's network.
+# The machine's own network namespace contains nothing of the sandbox but listeners on its loopback. A host's rules
+# lead its own 127.0.0.1:PORT of the registry to the hub, so one image reference works on the machine, for the host's
+# containerd and for a pod in the host's network.
 
 HUB=$NAME # network namespace
 SUBNET=10.88.0
@@ -26,32 +26,32 @@ hub_up() {
   ip -n "$HUB" link set bridge up
 }
 
-listens() { # listens GROUP PORT: is it one of that group that has the port?
+listens() { # listens GROUP PORT: whether a process of that group has the port
   local pid
   pid=$(members "$1" | head -n 1)
   [[ -n $pid ]] && ss -Hltnp "src 127.0.0.1 and sport = :$2" | grep -q "pid=$pid,"
 }
 
-forward() { # forward NAME PORT-IN-HUB: a free port of the machine's loopback leads there; its number goes to $STATE/NAME.port
+forward() { # forward NAME PORT-IN-HUB: forwards a free port of the machine's loopback there and writes it to $STATE/NAME.port
   local port
   for _ in {1..50}; do
-    port=$((20000 + SRANDOM % 10000)) # below the range from which the kernel takes ports for outgoing connections
+    port=$((20000 + SRANDOM % 10000)) # below the kernel's range for outgoing connections
     start_in "forward-$1" "$STATE/forward.log" systemd-socket-activate -l "127.0.0.1:$port" \
       ip netns exec "$HUB" /lib/systemd/systemd-socket-proxyd --connections-max=1024 "127.0.0.1:$2"
-    # if the port is another's, ours ends and the next number is tried
+    # if the port is in use, ours exits and the next one is tried
     within 2 listens "forward-$1" "$port" && echo "$port" >"$STATE/$1.port" && return 0
     kill_group "forward-$1"
   done
-  die "no free port on 127.0.0.1 for the $1"
+  die "no free port on 127.0.0.1 for $1"
 }
 port_of() { cat "$STATE/$1.port" 2>/dev/null; }
 
-host_network_up() { # host_network_up HOST NUMBER: a fresh namespace with an address, as a boot finds it
+host_network_up() { # host_network_up HOST NUMBER: a fresh namespace with an address, for each boot
   local namespace=$HUB.$1 port=port-$2 registry
   host_network_down "$1" "$2"
   ip netns add "$namespace"
   ip -n "$namespace" link set lo up
-  # made across the namespaces, so the names need to be unique in the hub only (they have at most 15 characters)
+  # created across the namespaces, so the names (at most 15 characters) must be unique only in the hub
   ip link add "$port" netns "$HUB" type veth peer name eth0 netns "$namespace"
   ip -n "$HUB" link set "$port" master bridge
   [[ -e $STATE/hosts/$1/is-cut ]] || ip -n "$HUB" link set "$port" up
@@ -80,6 +80,6 @@ networks_down() { # all of the sandbox's
   for path in "/run/netns/$HUB" "/run/netns/$HUB".*; do
     [[ ! -e $path ]] || ip netns del "${path##*/}"
   done
-  # `ip netns` leaves a mount on its folder; the next one to need it makes it again
+  # `ip netns` leaves a mount on its folder; the next one that needs it mounts it again
   if [[ -d /run/netns && -z $(ls -A /run/netns) ]]; then umount /run/netns 2>/dev/null || true; fi
 }

@@ -22,7 +22,7 @@ kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: /etc/kubernetes/ca.crt}}
 authorization: {mode: Webhook}
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
-# what a host of the sandbox cannot give: cgroup v2, settings of the kernel, swap off, a disk of its own
+# what a host of the sandbox cannot provide: cgroup v2, kernel settings, disabled swap, its own disk
 failCgroupV1: false
 cgroupDriver: cgroupfs
 featureGates: {KubeletInUserNamespace: true}
@@ -33,7 +33,7 @@ imageGCHighThresholdPercent: 100
 makeIPTablesUtilChains: false
 clusterDNS: []
 resolvConf: ""
-# as Kubernetes does it, only sooner
+# as the defaults, only faster
 serializeImagePulls: false
 nodeStatusUpdateFrequency: 2s
 nodeStatusReportFrequency: 10s

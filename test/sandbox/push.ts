@@ -1,7 +1,7 @@
 /**
- * A package folder becomes an image in a registry: `node test/sandbox/push.ts FOLDER NAME:TAG` pushes it as
- * /skyhook-package of an image of one layer to $REGISTRY/NAME:TAG and prints `$REGISTRY/NAME@sha256:…`. The same folder
- * gives the same digest.
+ * Pushes a package folder as an image: `node test/sandbox/push.ts FOLDER NAME:TAG` pushes an image with the folder as
+ * /skyhook-package in one layer to $REGISTRY/NAME:TAG and prints `$REGISTRY/NAME@sha256:…`. The same folder gives the
+ * same digest.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -52,7 +52,7 @@ if (folder === undefined || name === undefined || registry === undefined) {
   try {
     console.log(await pushPackage(folder, `${registry}/${name}`))
   } catch (error) {
-    console.error(`push: ${error instanceof Error ? error.message : String(error)}`)
+    console.error(`push failed: ${error instanceof Error ? error.message : String(error)}`)
     process.exitCode = 1
   }
 }

@@ -11,17 +11,17 @@ export type RunOptions = {
   readonly signal?: AbortSignal
 }
 
-/** Handle on one sandbox (test/sandbox/README.md) for tests. Makes nothing by itself. */
+/** Handle on one sandbox (test/sandbox/README.md) for tests. Creates nothing by itself. */
 export type Sandbox = {
   readonly name: string
   readonly folder: string
   /** Runs `bin/sandbox ARGS`; never throws for a status other than 0. An abort kills it with SIGKILL. */
   run(args: readonly string[], options?: RunOptions): Promise<Finished>
-  /** The same, throws with what it said unless the status is 0; answers its output. */
+  /** As `run`, but returns the output and throws with it unless the status is 0. */
   must(args: readonly string[], options?: RunOptions): Promise<string>
-  /** `kubectl` as administrator; throws unless the status is 0; answers its output. */
+  /** Runs `kubectl` as administrator, returns the output and throws unless the status is 0. */
   kubectl(args: readonly string[], input?: string): Promise<string>
-  /** What `.sandbox/env` exports (KUBECONFIG, REGISTRY, …); throws where the sandbox is not up. */
+  /** What `.sandbox/env` exports (KUBECONFIG, REGISTRY, …); throws if the sandbox is not up. */
   env(): Record<string, string>
 }
 
@@ -59,17 +59,17 @@ function finished(program: string, args: readonly string[], options: RunOptions)
       if (error.name !== 'AbortError') reject(error)
     })
     child.on('close', (status) => resolve({ status: status ?? -1, stdout, stderr }))
-    child.stdin.on('error', () => undefined) // a program that ends without reading its input
+    child.stdin.on('error', () => undefined) // a program that exits without reading its input
     child.stdin.end(options.input ?? '')
   })
 }
 
 function output(result: Finished, what: string): string {
-  if (result.status !== 0) throw new Error(`${what} ended with ${result.status}: ${result.stderr}${result.stdout}`)
+  if (result.status !== 0) throw new Error(`${what} exited with ${result.status}: ${result.stderr}${result.stdout}`)
   return result.stdout
 }
 
-/** Reads lines `export NAME='value'`; what follows the quotes is `:"$PATH"` in the one line that has it. */
+/** Reads lines `export NAME='value'`; only the line for PATH has more, `:"$PATH"`, after the quotes. */
 function readEnv(text: string): Record<string, string> {
   const env: Record<string, string> = {}
   for (const [, key, value, rest] of text.matchAll(/^export (\w+)='([^']*)'(.*)$/gm)) {
