@@ -5,7 +5,8 @@ import { findCordonManager } from '../kube/cordon-writer.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
 import type { Random } from '../schemas/clock.ts'
-import type { Journal } from '../schemas/journal.ts'
+import { journalVersion, type Journal } from '../schemas/journal.ts'
+import { upgradeJournal } from '../schemas/journal-v1.ts'
 import type { Snapshot } from '../stages/model/snapshot.ts'
 import { countRequests } from '../stages/package/run-requests.ts'
 import { type CensusCampaign, createCensusCampaign } from './census/campaign.ts'
@@ -110,7 +111,10 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     onReadFailed: (skyhook, error) => log.warn({ skyhook, ...errorField(error) }, 'Skyhook could not be read'),
     signal,
   })
-  const journal = createJournalStore(openJournalFile<Journal>(root, { version: 1, clock }), log)
+  const journal = createJournalStore(
+    openJournalFile<Journal>(root, { version: journalVersion, clock, upgrade: upgradeJournal }),
+    log,
+  )
   const evictor = createEvictor({ transport, clock, random, log, signal, mayDelete: settings.drain.allowDelete })
   const pods = createPodSource({
     transport,

@@ -1,36 +1,50 @@
 import type { EnvVar } from './kubernetes.ts'
-import type { EntryState, Interrupt, NodeStatus, StageName } from './skyhook.ts'
+import type { Mode, Stage } from './package-config.ts'
+import type { EntryState, Interrupt, NodeStatus, PackageSpec, StageName } from './skyhook.ts'
+
+/** Raised when a document is written that older agents would misread. journal-v1.ts reads the one before. */
+export const journalVersion = 2
 
 /**
  * What the agent remembers on the host, written with fsync before and after every effect that cannot be undone.
  * It is the truth about the host; the Node's annotations are its published copy.
+ *
+ * A field that is undefined is the same as one that is absent.
  */
 export type Journal = {
-  readonly v: 1
+  readonly v: typeof journalVersion
   /** `spec.unschedulable` of the Node as we saw or wrote it last while it carried a mark of ours. */
   readonly lastSeenUnschedulable?: boolean
   /** That value is our own and was not seen on the Node yet: until it is, the other one is no news. */
   readonly cordonPending?: true
-  /** When we cordoned again after somebody uncordoned during our hold, in ms; the last few. */
+  /** When we cordoned again after somebody uncordoned while we held the node, in ms; the last few. */
   readonly cordonRetriesAtMs?: readonly number[]
-  /** UID of the Node object that this host last published to; another UID means that the node registered anew. */
+  /** UID of the Node object that this host last published to; another UID means that the node registered again. */
   readonly nodeUid: string
   /** Boot of the host in which the journal was written last. */
   readonly bootId?: string
   readonly skyhooks: Readonly<Record<string, SkyhookRecord>>
 }
 
-export const emptyJournal = (nodeUid: string): Journal => ({ v: 1, nodeUid, skyhooks: {} })
+export const emptyJournal = (nodeUid: string): Journal => ({ v: journalVersion, nodeUid, skyhooks: {} })
 
 /** Attempts of steps whose end is not on record yet. */
 export const openSteps = (journal: Journal): StepAttempt[] => Object.values(journal.skyhooks).flatMap(openStepsOf)
 
 export const openStepsOf = ({ packages, canceling = [] }: SkyhookRecord): StepAttempt[] => [
   ...canceling,
-  ...Object.values(packages).flatMap(
-    ({ attempt }) => attempt?.steps.filter(({ result }) => result === undefined) ?? [],
-  ),
+  ...Object.values(packages).flatMap(({ progress }) => openStepOf(progress) ?? []),
 ]
+
+/** The step that is on the host, or may be any moment: the last one of the attempt, without a result. */
+export function openStepOf(progress: PackageProgress): StepAttempt | undefined {
+  const last = attemptOf(progress)?.steps.at(-1)
+  return last?.result === undefined ? last : undefined
+}
+
+/** The attempt under way, or the one that failed last. */
+export const attemptOf = (progress: PackageProgress): StageAttempt | undefined =>
+  'attempt' in progress ? progress.attempt : undefined
 
 export type SkyhookRecord = {
   /** UID of the Skyhook object that the work was done for; another object of that name starts unfinished work over. */
@@ -40,41 +54,45 @@ export type SkyhookRecord = {
   /** Keyed `<package name>|<version>`, as published. */
   readonly packages: Readonly<Record<string, PackageRecord>>
   /** Hash of the spec that was last completed here (see stages/model/applied-hash.ts). */
-  readonly applied?: string
+  readonly applied?: string | undefined
   /** Set from the first started step until completion: from here on the work goes to its end. */
-  readonly lifecycle?: Lifecycle
+  readonly lifecycle?: Lifecycle | undefined
   /** The Skyhook is gone from the cluster; its files stay, nothing runs. */
-  readonly orphaned?: boolean
+  readonly orphaned?: boolean | undefined
   /** Reboots done per merged interrupt, keyed `<applied>/<owners>`. */
   readonly reboots: Readonly<Record<string, number>>
   /** Of an earlier life of this host, whose disk is gone: not repeated. */
-  readonly priorReboots?: Readonly<Record<string, number>>
-  /** Steps that the agent itself guards against repetition, keyed by stages/flags; value = time in ms. */
+  readonly priorReboots?: Readonly<Record<string, number>> | undefined
+  /** Steps that the agent itself guards against repetition, keyed by stages/package/attempt.ts; value = time in ms. */
   readonly flags: Readonly<Record<string, number>>
   /**
    * Steps under way whose work is not wanted any more: they are stopped, and nothing of their package starts before
    * they have ended.
    */
-  readonly canceling?: readonly CanceledStep[]
+  readonly canceling?: readonly CanceledStep[] | undefined
   /** The interrupt under way or just done, see stages/interrupt/merge.ts. */
-  readonly interrupt?: InterruptRun
-  /** Waiting for the node to be drained, or giving that up for a while (stages/drain/drain-timeout.ts). */
-  readonly drain?: {
-    readonly yieldCount: number
-    readonly sinceMs?: number
-    readonly untilMs?: number
-    readonly reason?: { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
-  }
+  readonly interrupt?: InterruptRun | undefined
+  readonly drain?: DrainRecord | undefined
   /**
    * A person's edit of nodeState that was dealt with: `<rev of the companion>/<hash of the text>`, or `…/removed` for a
    * reset.
    */
-  readonly edit?: string
+  readonly edit?: string | undefined
   /** What is, or is about to be, on the Node: the base that a person's edit is compared with. */
-  readonly published?: Published
+  readonly published?: Published | undefined
   /** Version that each package's own history records last, by package name; `uninstalled` after an uninstall. */
   readonly installedVersions: Readonly<Record<string, string>>
 }
+
+/** Of a node that waits to be drained (stages/drain/drain-timeout.ts). `yieldCount`: how often it gave up so far. */
+export type DrainRecord =
+  | { readonly state: 'waiting'; readonly yieldCount: number; readonly sinceMs: number }
+  | {
+      readonly state: 'paused'
+      readonly yieldCount: number
+      readonly untilMs: number
+      readonly reason: { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
+    }
 
 export type Published = {
   readonly rev: number
@@ -96,53 +114,106 @@ export type Lifecycle = {
   readonly restartedRuntime?: boolean
 }
 
-export type PackageRecord = {
+/**
+ * One version of one package on this host. src/stages/model/transitions.ts has the ways from one progress to another,
+ * docs/design/package-states.md their picture.
+ */
+export type PackageRecord = UnstartedPackage | StartedPackage
+
+/** Nothing of it ever started on the host, or an uninstall took it off; another tool may have installed it. */
+export type UnstartedPackage = PackageFacts & {
+  readonly work?: undefined
+  readonly progress: Exclude<PackageProgress, { readonly attempt: StageAttempt }>
+}
+
+export type StartedPackage = PackageFacts & {
+  /** What the package's work runs from. */
+  readonly work: PackageWork
+  readonly progress: PackageProgress
+}
+
+export type RunningPackage = StartedPackage & { readonly progress: Extract<PackageProgress, { state: 'running' }> }
+export type RetryingPackage = StartedPackage & {
+  readonly progress: Extract<PackageProgress, { state: 'retrying'; attempt: StageAttempt }>
+}
+
+export const isRunning = (entry: PackageRecord): entry is RunningPackage => entry.progress.state === 'running'
+/** True while a stage waits for its next attempt; an interrupt that failed is not a package's own. */
+export const isRetrying = (entry: PackageRecord): entry is RetryingPackage =>
+  entry.progress.state === 'retrying' && entry.progress.stage !== 'interrupt'
+
+export type PackageFacts = {
   readonly name: string
   readonly version: string
   readonly image: string
-  readonly containerSHA?: string
-  readonly stage: StageName
-  readonly state: EntryState
-  /** Failed attempts of the present stage. */
+  readonly containerSHA?: string | undefined
+  /** Failed attempts of the current stage. */
   readonly restarts: number
-  /** The stage that brought this version onto the host; absent until it passed, and where another agent had done it. */
-  readonly installedBy?: 'apply' | 'upgrade'
-  /** What the package's work runs from; absent until something started on the host. */
-  readonly work?: PackageWork
-  /** Configuration and environment that the running or last `config` stage used. */
-  readonly startedInputs?: PackageInputs
-  /** The same of the last time that the package became complete. */
-  readonly finishedInputs?: PackageInputs
-  /** Keys of the configuration that changed since `finished`, over everything started since. */
-  readonly changedKeys?: readonly string[]
-  /** Interrupts by key, as the spec had them when `config` started last: a removed key may take its pattern with it. */
-  readonly configInterrupts?: Readonly<Record<string, Interrupt>>
-  /** Another version took its place without uninstalling it (uninstall policy): shown, and never worked on. */
-  readonly retained?: boolean
-  /**
-   * The interrupt that this package owes before it is complete. With `when: required` because the package said so
-   * alone: a boot since then is as good as the interrupt.
-   * /
-   */
-  readonly pendingInterrupt?: Interrupt & { readonly alsoRestartAllServices?: boolean }
-  /** The interrupt that was made for it last. */
-  readonly lastInterrupt?: Interrupt & { readonly alsoRestartAllServices?: boolean }
-  /**
-   * What the package said when config had passed, and in which boot; gone with the interrupt. It is not asked again.
-   */
-  readonly interruptRequirement?: { readonly required: boolean; readonly bootId: string }
+  /** The stage that brought this version onto the host; absent until it passed, and if another agent ran it. */
+  readonly installedBy?: 'apply' | 'upgrade' | undefined
+  /** Absent until `config` starts. */
+  readonly config?: ConfigRecord | undefined
+  /** The interrupt that has to run before the package is complete. */
+  readonly pendingInterrupt?: PendingInterrupt | undefined
+  /** The interrupt that ran for it last. */
+  readonly lastInterrupt?: MergedInterrupt | undefined
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
-  readonly uninstall?: { readonly enabled?: boolean; readonly apply?: boolean }
-  /** The attempt under way or, with state erroring, the one that failed. */
-  readonly attempt?: StageAttempt
-  /** When config or post-interrupt passed last: what the status file said before that is no wish for a run. */
-  readonly passedAtMs?: number
-  /** When a run that the host had asked for began last. */
-  readonly lastRequestedRunAtMs?: number
-  readonly retryAtMs?: number
-  /** Why the last attempt failed, for people. */
-  readonly failure?: { readonly reason: string; readonly message: string }
+  readonly uninstall?: PackageSpec['uninstall'] | undefined
+  /** When config or post-interrupt passed last: a status file older than this does not request a run. */
+  readonly passedAtMs?: number | undefined
+  /** When a run that the host had requested started last. */
+  readonly lastRequestedRunAtMs?: number | undefined
 }
+
+export type PackageProgress =
+  /**
+   * The stage is to start; nothing of it runs. The interrupt stage stays due while its run is under way, which
+   * several packages share (`SkyhookRecord.interrupt`).
+   */
+  | { readonly state: 'due'; readonly stage: StageName }
+  | { readonly state: 'running'; readonly stage: Stage; readonly attempt: StageAttempt }
+  /** The stage failed and is tried again at `retryAtMs`, or at once when its inputs change. */
+  | ({ readonly state: 'retrying'; readonly stage: Stage; readonly attempt: StageAttempt } & Retry)
+  | ({ readonly state: 'retrying'; readonly stage: 'interrupt' } & Retry)
+  /** The stage passed. The package itself is complete when no stage follows it. */
+  | { readonly state: 'complete'; readonly stage: StageName }
+  /** Left unfinished by an earlier Skyhook of this name: starts over as if it had been uninstalled. */
+  | { readonly state: 'skipped'; readonly stage: 'uninstall' }
+  /** Its files stay on the host (uninstall policy) as they were in the state `shownAs`; nothing is done with it. */
+  | { readonly state: 'retained'; readonly stage: StageName; readonly shownAs: EntryState }
+
+type Retry = {
+  readonly retryAtMs: number
+  /** Why the last attempt failed, for people. */
+  readonly failure: StageFailure
+}
+
+export type StageFailure = {
+  readonly reason: 'StepFailed' | 'CheckFailed' | 'RebootRefused'
+  readonly message: string
+}
+
+/** Configuration and environment that the package was given. */
+export type ConfigRecord = {
+  /** Of the running or last `config` stage. */
+  readonly started: PackageInputs
+  /** Of the last time that the package became complete; absent until it was. */
+  readonly finished?: PackageInputs | undefined
+  /** Keys that changed since `finished`, or since the first start, over everything started since. */
+  readonly changedKeys: readonly string[]
+  /** `configInterrupts` of the spec when `config` started last: a removed key may take its pattern with it. */
+  readonly interrupts?: Readonly<Record<string, Interrupt>> | undefined
+}
+
+export type PendingInterrupt = {
+  /** `when: required` if it is pending only because the package said so: any boot since then is as good. */
+  readonly interrupt: MergedInterrupt
+  /** Boot in which the package said, after its config had passed, that it needs an interrupt. */
+  readonly requiredInBoot?: string | undefined
+}
+
+/** One interrupt made of several. `alsoRestartAllServices`: of type service, and restartAllServices with it. */
+export type MergedInterrupt = Interrupt & { readonly alsoRestartAllServices?: boolean }
 
 export type PackageInputs = { readonly config: Readonly<Record<string, string>>; readonly env: readonly EnvVar[] }
 
@@ -174,7 +245,7 @@ export type StepAttempt = {
   readonly id: string
   readonly unit: string
   /** Mode in the package's config.json, for example `apply-check`. */
-  readonly mode: string
+  readonly mode: Mode
   readonly index: number
   readonly path: string
   readonly bootId: string
@@ -192,7 +263,7 @@ export type StepResult =
 /** One merged interrupt, from the decision to run it until its outcome is folded into the packages that owe it. */
 export type InterruptRun = {
   readonly id: string
-  readonly interrupt: Interrupt & { readonly alsoRestartAllServices?: boolean }
+  readonly interrupt: MergedInterrupt
   /** Keys of the packages whose interrupt this is. */
   readonly owners: readonly string[]
   /** Nobody wants its outcome any more: it is not begun, but what has begun is waited for. */

@@ -181,7 +181,7 @@ describe('changes', () => {
     node.finishHanging('a')
     node.settleFor(5_000)
     expect(node.executedSteps.filter((line) => line === 'a config run.sh')).toHaveLength(2)
-    expect(Object.values(node.journal.skyhooks['s']?.packages ?? {})[0]?.finishedInputs?.config).toEqual({ x: 'A' })
+    expect(Object.values(node.journal.skyhooks['s']?.packages ?? {})[0]?.config?.finished?.config).toEqual({ x: 'A' })
   })
 
   test('an upgrade runs upgrade and config, and drops the old entry', () => {

@@ -1,5 +1,5 @@
 import type { NodePatch } from '../schemas/kubernetes.ts'
-import type { Journal, SkyhookRecord } from '../schemas/journal.ts'
+import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
 import { sortByPriority } from './skyhook/priority.ts'
 import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
@@ -112,7 +112,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   if (!isEmptyPatch(patch))
     actions.push({ do: 'publish', key: 'publish', patch, computedFrom: snapshot.node.metadata.resourceVersion })
   const journal: Journal = {
-    v: 1,
+    v: journalVersion,
     nodeUid: snapshot.node.metadata.uid,
     bootId: snapshot.bootId,
     ...change.journalFields,

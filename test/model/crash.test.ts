@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { isRunning } from '../../src/schemas/journal.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
+import { dropAttempt } from '../../src/stages/model/transitions.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
 import { WatchedNode } from './invariants/index.ts'
 import type { Decide } from '../support/node-simulator.ts'
@@ -121,7 +123,10 @@ describe('crashes at every point', () => {
     const repeating: Decide = (snapshot, reasons) => {
       if (snapshot.preparations.size > 0) return decide(snapshot, reasons)
       const skyhooks = Object.entries(snapshot.journal.skyhooks).map(([name, record]) => {
-        const packages = Object.entries(record.packages).map(([key, { attempt: _attempt, ...entry }]) => [key, entry])
+        const packages = Object.entries(record.packages).map(([key, entry]) => [
+          key,
+          isRunning(entry) ? dropAttempt(entry) : entry,
+        ])
         return [name, { ...record, packages: Object.fromEntries(packages) as typeof record.packages }]
       })
       return decide(

@@ -1,5 +1,7 @@
-import type { Journal, PackageRecord, SkyhookRecord } from '../../src/schemas/journal.ts'
+import { isRunning, type Journal, type PackageRecord, type SkyhookRecord } from '../../src/schemas/journal.ts'
 import { decide } from '../../src/stages/decide.ts'
+import { isOnlyConditionalInterruptPending } from '../../src/stages/interrupt/pending.ts'
+import { recordSteps } from '../../src/stages/model/transitions.ts'
 import type { Action, Plan } from '../../src/stages/model/plan.ts'
 import { type SkyhookView, type Snapshot, known } from '../../src/stages/model/snapshot.ts'
 import type { Decide } from '../support/node-simulator.ts'
@@ -111,8 +113,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     mutant: mutatePlan((plan) => ({
       ...plan,
       journal: mapPackages(plan.journal, (entry) =>
-        entry.attempt && entry.attempt.steps.length > 1
-          ? { ...entry, attempt: { ...entry.attempt, steps: [] } }
+        isRunning(entry) && entry.progress.attempt.steps.length > 1
+          ? recordSteps(entry, { ...entry.progress.attempt, steps: [] })
           : entry,
       ),
     })),
@@ -121,16 +123,22 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'completes a package after its apply': {
     mutant: mutatePlan((plan) => ({
       ...plan,
-      journal: mapPackages(plan.journal, ({ pendingInterrupt: _pending, ...entry }) =>
-        entry.stage === 'apply' && entry.state === 'complete' ? { ...entry, stage: 'config' } : entry,
-      ),
+      journal: mapPackages(plan.journal, (entry) => {
+        const { state, stage } = entry.progress
+        const isApplied = stage === 'apply' && state === 'complete'
+        return {
+          ...entry,
+          pendingInterrupt: undefined,
+          progress: isApplied ? { state, stage: 'config' } : entry.progress,
+        } as PackageRecord
+      }),
     })),
     expectedViolation: /complete is said|never complete|differs?/,
   },
   'forgets a pending interrupt': {
     mutant: mutatePlan((plan) => ({
       ...plan,
-      journal: mapPackages(plan.journal, ({ pendingInterrupt: _pending, ...entry }) => entry),
+      journal: mapPackages(plan.journal, (entry) => ({ ...entry, pendingInterrupt: undefined })),
     })),
     expectedViolation: /complete is said|differs?/,
   },
@@ -146,8 +154,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     mutant: mutatePlan((plan, snapshot) => ({
       ...plan,
       journal: mapPackages(plan.journal, (entry) =>
-        entry.pendingInterrupt?.when === 'required' && entry.stage === 'config' && snapshot.nowMs % 5 === 0
-          ? { ...entry, interruptRequirement: { required: true, bootId: '' } }
+        isOnlyConditionalInterruptPending(entry) && snapshot.nowMs % 5 === 0
+          ? { ...entry, pendingInterrupt: entry.pendingInterrupt && { ...entry.pendingInterrupt, requiredInBoot: '' } }
           : entry,
       ),
     })),
@@ -236,8 +244,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
       journal: mapPackages(snapshot.journal, (entry) =>
-        entry.finishedInputs && !entry.attempt && entry.state === 'complete' && snapshot.nowMs % 7 === 0
-          ? { ...entry, stage: 'apply' }
+        entry.config?.finished && entry.progress.state === 'complete' && snapshot.nowMs % 7 === 0
+          ? { ...entry, progress: { state: 'complete', stage: 'apply' } }
           : entry,
       ),
     })),

@@ -269,7 +269,7 @@ function incompletePackages(skyhooks: readonly SkyhookView[], journal: Journal, 
   const { packages = {} } = skyhooks.find(({ metadata }) => metadata.name === skyhook)?.spec ?? {}
   const record = journal.skyhooks[skyhook]
   return Object.entries(packages)
-    .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.finishedInputs === undefined)
+    .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.config?.finished === undefined)
     .map(([name, { version }]) => `${name}:${version}`)
     .sort()
 }

@@ -4,18 +4,17 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
-import { type Journal, type PackageRecord, emptyJournal } from '../../schemas/journal.ts'
+import { type Journal, type PackageRecord, type StartedPackage, emptyJournal } from '../../schemas/journal.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { followPackageStatuses, type PackageStatuses } from './package-statuses.ts'
 
 const work = { digest: 'sha256:1', generation: 1, inputs: '', packageName: 'p', packageVersion: '1.0.0' }
-const entry = (name: string, change: Partial<PackageRecord> = {}): PackageRecord => ({
+const entry = (name: string, change: Partial<StartedPackage> = {}): StartedPackage => ({
   name,
   version: '1.0.0',
   image: 'r/p',
-  stage: 'config',
-  state: 'complete',
+  progress: { state: 'complete', stage: 'config' },
   restarts: 0,
   work,
   ...change,
@@ -32,8 +31,8 @@ const log: Log = { ...createLog('silent', {}), warn: (_, message) => void warnin
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'statuses-'))
   await mkdir(join(folder, 's/status'), { recursive: true })
-  const { work: _, ...notStarted } = entry('idle')
-  const packages = { 'a|1.0.0': entry('a'), 'b|1.0.0': entry('b'), 'idle|1.0.0': notStarted }
+  const idle: PackageRecord = { ...entry('idle'), work: undefined, progress: { state: 'due', stage: 'apply' } }
+  const packages = { 'a|1.0.0': entry('a'), 'b|1.0.0': entry('b'), 'idle|1.0.0': idle }
   const record = { ...newSkyhookRecord('uid'), packages }
   journal = { ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }
   wakeCount = 0

@@ -35,12 +35,17 @@ export type JournalFile<T extends Versioned> = {
 
 export const defaultJournalPath = '/var/lib/skyhook/.agent/journal.json'
 
-/** `version` is the newest `v` that this agent understands. */
+/** `version` is the newest `v` that this agent understands; `upgrade` reads a document of an older one. */
 export function openJournalFile<T extends Versioned>(
   root: HostRoot,
-  options: { readonly version: T['v']; readonly clock: Clock; readonly path?: string },
+  options: {
+    readonly version: T['v']
+    readonly clock: Clock
+    readonly upgrade?: (older: Versioned) => T
+    readonly path?: string
+  },
 ): JournalFile<T> {
-  const { version, clock, path = defaultJournalPath } = options
+  const { version, clock, upgrade, path = defaultJournalPath } = options
   let refusalReason: string | undefined
   let queuedWrite: { document: T; done: Promise<void> } | undefined
   let lastWrite: Promise<void> = Promise.resolve()
@@ -65,7 +70,8 @@ export function openJournalFile<T extends Versioned>(
       refusalReason = `${path} was written by a newer agent (version ${parsed.document.v}, this agent reads ${version})`
       return { state: 'unreadable', why: refusalReason }
     }
-    return { state: 'read', document: parsed.document as T }
+    const isOlder = parsed.document.v < version
+    return { state: 'read', document: isOlder && upgrade ? upgrade(parsed.document) : (parsed.document as T) }
   }
 
   async function replace(content: string): Promise<void> {

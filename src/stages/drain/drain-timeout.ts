@@ -1,3 +1,4 @@
+import type { SkyhookRecord } from '../../schemas/journal.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { DrainReason } from '../model/pods.ts'
 
@@ -9,27 +10,27 @@ const maxPauseMs = 1_800_000
 /** The reason for which draining was given up for now, while that lasts. */
 export function drainPauseReason({ record, snapshot }: PlanBuilder): DrainReason | undefined {
   const { drain } = record
-  return drain?.untilMs !== undefined && drain.untilMs > snapshot.nowMs ? drain.reason : undefined
+  return drain?.state === 'paused' && drain.untilMs > snapshot.nowMs ? drain.reason : undefined
 }
 
 /** Notes since when the node waits for its drain; forgets it, with all earlier tries, once it is drained. */
 export function trackDrain(builder: PlanBuilder, isWaiting: boolean): void {
   const { record, snapshot } = builder
-  if (!isWaiting) {
-    if (record.drain) {
-      const { drain: _, ...rest } = record
-      builder.record = rest
-    }
-    return
+  const { drain } = record
+  if (!isWaiting) builder.record = { ...record, drain: undefined }
+  else if (drain?.state !== 'waiting') {
+    const yieldCount = drain?.yieldCount ?? 0
+    builder.record = { ...record, drain: { state: 'waiting', yieldCount, sinceMs: snapshot.nowMs } }
   }
-  if (record.drain?.sinceMs === undefined)
-    builder.record = { ...record, drain: { yieldCount: record.drain?.yieldCount ?? 0, sinceMs: snapshot.nowMs } }
 }
+
+const waitingSinceMs = ({ drain }: SkyhookRecord): number | undefined =>
+  drain?.state === 'waiting' ? drain.sinceMs : undefined
 
 /** Past `timeoutSeconds` of spec.drain. */
 export function isDrainOverdue({ record, snapshot, view }: PlanBuilder): boolean {
   const { timeoutSeconds } = view.spec.drain ?? {}
-  const sinceMs = record.drain?.sinceMs
+  const sinceMs = waitingSinceMs(record)
   return timeoutSeconds !== undefined && sinceMs !== undefined && snapshot.nowMs - sinceMs >= timeoutSeconds * 1000
 }
 
@@ -40,7 +41,7 @@ export function isDrainOverdue({ record, snapshot, view }: PlanBuilder): boolean
 export function drainTimedOut(builder: PlanBuilder): boolean {
   const { record, snapshot, view } = builder
   const { yieldAfterSeconds: yieldAfter = yieldAfterSeconds, timeoutSeconds, onTimeout } = view.spec.drain ?? {}
-  const sinceMs = record.drain?.sinceMs
+  const sinceMs = waitingSinceMs(record)
   if (sinceMs === undefined) return false
   const limits = [
     ...(yieldAfter > 0 ? [yieldAfter] : []),
@@ -60,5 +61,5 @@ export function pauseDrain(builder: PlanBuilder, reason: DrainReason): void {
   const { record, snapshot } = builder
   const yieldCount = (record.drain?.yieldCount ?? 0) + 1
   const untilMs = snapshot.nowMs + Math.min(maxPauseMs, initialPauseMs * 2 ** (yieldCount - 1))
-  builder.record = { ...record, drain: { yieldCount, untilMs, reason } }
+  builder.record = { ...record, drain: { state: 'paused', yieldCount, untilMs, reason } }
 }

@@ -1,19 +1,23 @@
+import type { MergedInterrupt } from '../../schemas/journal.ts'
 import type { Interrupt } from '../../schemas/skyhook.ts'
 import { matchesGlob } from './glob.ts'
 
-/**
- * One interrupt for several packages: a reboot covers everything; otherwise the sysctls (restartAllServices) if anybody
- * asked for them, and the union of the services. Both together stay one interrupt of type service with `sysctls`. It is
- * `when: required` only if each of them is.
- */
-export type MergedInterrupt = Interrupt & { readonly alsoRestartAllServices?: boolean }
-
+/** True if the package itself says, after its config, whether it needs the interrupt. */
 export const isConditional = ({ when }: Interrupt): boolean => when === 'required'
 
+/**
+ * One interrupt for several packages. A reboot covers everything; otherwise it is the union of the services, and
+ * restartAllServices if one of them is that. Both together are one interrupt of type service with
+ * `alsoRestartAllServices`. It is `when: required` only if each of them is.
+ */
 export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined {
   if (interrupts.length === 0) return undefined
   return { ...mergedWithoutCondition(interrupts), ...(interrupts.every(isConditional) && { when: 'required' }) }
 }
+
+/** The same for an interrupt that is to run now, whatever it was conditional on. */
+export const mergeForRun = (interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined =>
+  interrupts.length === 0 ? undefined : mergedWithoutCondition(interrupts)
 
 function mergedWithoutCondition(interrupts: readonly MergedInterrupt[]): MergedInterrupt {
   if (interrupts.some(({ type }) => type === 'reboot')) return { type: 'reboot' }

@@ -48,9 +48,7 @@ describe('an interrupt that is left to the package', () => {
       0,
     ])
     expect([node.status(), node.state(), node.slots]).toEqual(['complete', ['a|1.0.0: config/complete'], []])
-    expect(node.journal.skyhooks['s']?.packages['a|1.0.0']).toMatchObject({
-      interruptRequirement: { required: false, bootId: 'boot-1' },
-    })
+    expect(node.journal.skyhooks['s']?.packages['a|1.0.0']?.pendingInterrupt).toBeUndefined()
   })
 
   test('is made when it does: config runs among the pods, then the node is drained', () => {

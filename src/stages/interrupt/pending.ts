@@ -1,105 +1,115 @@
-import type { PackageRecord } from '../../schemas/journal.ts'
+import type { MergedInterrupt, PackageRecord, PendingInterrupt, SkyhookRecord } from '../../schemas/journal.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
-import type { Interrupt, PackageSpec, StageName } from '../../schemas/skyhook.ts'
+import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
+import type { Stage } from '../../schemas/package-config.ts'
+import { keyOf } from '../model/package-key.ts'
 import { keysOfConfigChange } from '../model/package-inputs.ts'
-import { isConditional, mergeInterrupts, type MergedInterrupt, matchedInterrupts } from './merge.ts'
+import { isConditional, matchedInterrupts, mergeInterrupts } from './merge.ts'
 
 /**
- * Which interrupts a package takes on, and when. What it owes in any case is owed from the beginning, so that the node
- * is empty before the first step; what it may come to owe (`when: required`) is decided by the package itself, after
- * config has passed.
- * /
+ * Which interrupts a package takes on, and when. One that is due in any case is pending from the first stage, so that
+ * the node is empty before the first step. One that may become due (`when: required`) is decided by the package itself,
+ * after config has passed.
  */
 export function pendingForStage(
-  entry: PackageRecord | undefined,
+  entry: PackageRecord,
   spec: PackageSpec | undefined,
-  stage: StageName,
-): PackageRecord['pendingInterrupt'] {
-  if (stage === 'uninstall') return undefined // no interrupt follows an uninstall
-  if (stage === 'apply' || stage === 'upgrade')
-    return spec?.interrupt && !isConditional(spec.interrupt) ? spec.interrupt : undefined
-  return stage === 'config' && spec && entry?.finishedInputs
-    ? pendingForConfigChange(entry, spec)
-    : entry?.pendingInterrupt
+  stage: Stage,
+): PendingInterrupt | undefined {
+  switch (stage) {
+    case 'uninstall': // no interrupt follows an uninstall
+      return undefined
+    case 'apply':
+    case 'upgrade':
+      return spec?.interrupt && !isConditional(spec.interrupt) ? { interrupt: spec.interrupt } : undefined
+    case 'config':
+      return spec && entry.config?.finished ? pendingForConfigChange(entry, spec) : entry.pendingInterrupt
+    case 'post-interrupt':
+      return entry.pendingInterrupt
+  }
 }
 
 /**
- * What a config that starts with this spec owes: for the keys that it touches, by the patterns of now and of before,
- * both may have taken effect.
+ * What a config that starts with this spec makes pending: for the keys that it touches, by the patterns of now and of
+ * before, both may have taken effect.
  */
-export function pendingForConfigChange(entry: PackageRecord, spec: PackageSpec): PackageRecord['pendingInterrupt'] {
+export function pendingForConfigChange(entry: PackageRecord, spec: PackageSpec): PendingInterrupt | undefined {
   const keyed = interruptsOfKeys(entry, spec, keysOfConfigChange(entry, spec)).filter(
     (interrupt) => !isConditional(interrupt),
   )
-  return mergeInterrupts([...(entry.pendingInterrupt ? [entry.pendingInterrupt] : []), ...keyed])
+  const pending = entry.pendingInterrupt ? [entry.pendingInterrupt.interrupt] : []
+  return withRequirement(mergeInterrupts([...pending, ...keyed]), entry.pendingInterrupt?.requiredInBoot)
 }
 
 /**
- * What a package owes that was never complete: its own interrupt, and those of the keys that changed after a config had
- * begun with them, because something may run with the old content. What it said to be required stays so.
- * /
+ * What is pending for a package that was never complete: its own interrupt, and those of the keys that changed after a
+ * config had started with them, because something may run with the old content. What it said to be required stays so.
  */
-export function pendingForInstall(entry: PackageRecord, spec: PackageSpec): PackageRecord['pendingInterrupt'] {
-  const all = [...(spec.interrupt ? [spec.interrupt] : []), ...interruptsOfKeys(entry, spec, entry.changedKeys ?? [])]
-  return mergeInterrupts(all.filter((interrupt) => isInterruptRequired(entry) || !isConditional(interrupt)))
+export function pendingForInstall(entry: PackageRecord, spec: PackageSpec): PendingInterrupt | undefined {
+  return pendingOf(entry, [...ownInterrupt(spec), ...interruptsOfKeys(entry, spec, entry.config?.changedKeys ?? [])])
 }
 
-/** What a package would owe by the spec of now: its interrupt failed, or a person asks for it anew. */
-export function pendingForSpec(entry: PackageRecord, spec: PackageSpec): PackageRecord['pendingInterrupt'] {
-  if (entry.pendingInterrupt === undefined) return spec.interrupt
-  if (!entry.finishedInputs) return pendingForInstall(entry, spec)
-  const own = spec.interrupt && isConditional(spec.interrupt) ? [spec.interrupt] : []
-  const all = [...own, ...matchedInterrupts(spec.configInterrupts, entry.changedKeys ?? [])]
-  return mergeInterrupts(all.filter((interrupt) => isInterruptRequired(entry) || !isConditional(interrupt)))
+/** What the current spec makes pending: the interrupt failed, or a person asks for it again. */
+export function pendingForSpec(entry: PackageRecord, spec: PackageSpec): PendingInterrupt | undefined {
+  if (entry.pendingInterrupt === undefined) return spec.interrupt && { interrupt: spec.interrupt }
+  if (!entry.config?.finished) return pendingForInstall(entry, spec)
+  const keyed = matchedInterrupts(spec.configInterrupts, entry.config.changedKeys)
+  return pendingOf(entry, [...ownInterrupt(spec).filter(isConditional), ...keyed])
 }
 
-/** What a package owes if it says so, now that its config has passed; undefined = nothing is left to it. */
-export function pendingIfRequired(entry: PackageRecord, spec: PackageSpec): PackageRecord['pendingInterrupt'] {
-  const all = [...(spec.interrupt ? [spec.interrupt] : []), ...interruptsOfKeys(entry, spec, entry.changedKeys ?? [])]
+/** What becomes pending if the package says so, now that its config has passed; undefined = nothing is left to it. */
+export function pendingIfRequired(entry: PackageRecord, spec: PackageSpec): MergedInterrupt | undefined {
+  const all = [...ownInterrupt(spec), ...interruptsOfKeys(entry, spec, entry.config?.changedKeys ?? [])]
   return mergeInterrupts(all.filter(isConditional))
 }
 
-/**
- * The entry with the package's answer: what may have come to be owed is, or is not. A requirement that stands is not
- * taken back.
- */
-export function withInterruptAnswer(
-  entry: PackageRecord,
+/** The pending interrupt after the package's answer. A requirement that is pending already is not taken back. */
+export function pendingAfterAnswer(
+  { pendingInterrupt }: PackageRecord,
   conditionalInterrupt: MergedInterrupt,
   { status }: Extract<StatusReadResult, { state: 'read' }>,
-): PackageRecord {
-  const required = status.requests.interrupt
-  const isRequirementPending = entry.pendingInterrupt !== undefined && isConditional(entry.pendingInterrupt)
-  if (!required && isRequirementPending) return entry
-  const pendingInterrupt = mergeInterrupts([
-    ...(entry.pendingInterrupt ? [entry.pendingInterrupt] : []),
-    ...(required ? [conditionalInterrupt] : []),
-  ])
-  return {
-    ...entry,
-    interruptRequirement: { required, bootId: status.bootId },
-    ...(pendingInterrupt && { pendingInterrupt }),
-  }
+): PendingInterrupt | undefined {
+  const pending = pendingInterrupt ? [pendingInterrupt.interrupt] : []
+  if (status.requests.interrupt)
+    return withRequirement(mergeInterrupts([...pending, conditionalInterrupt]), status.bootId)
+  return pending.some(isConditional) ? pendingInterrupt : withRequirement(mergeInterrupts(pending), undefined)
 }
 
 /**
  * The host booted since the package said that it needs an interrupt, and nothing else asks for one: a boot covers
  * everything.
  */
-export const isSatisfiedByBoot = ({ pendingInterrupt, interruptRequirement }: PackageRecord, bootId: string): boolean =>
-  pendingInterrupt !== undefined &&
-  isConditional(pendingInterrupt) &&
-  interruptRequirement !== undefined &&
-  interruptRequirement.bootId !== bootId
+export const isSatisfiedByBoot = ({ pendingInterrupt }: PackageRecord, bootId: string): boolean =>
+  pendingInterrupt?.requiredInBoot !== undefined &&
+  isConditional(pendingInterrupt.interrupt) &&
+  pendingInterrupt.requiredInBoot !== bootId
 
-/** All that is left to do is an interrupt that the package asked for; what runs on the host is whole. */
-export const isOnlyConditionalInterruptPending = ({ stage, state, pendingInterrupt }: PackageRecord): boolean =>
-  stage === 'config' && state === 'complete' && pendingInterrupt !== undefined && isConditional(pendingInterrupt)
+/** Only an interrupt is left to do, and the package itself asked for it; what runs on the host is whole. */
+export const isOnlyConditionalInterruptPending = ({ progress, pendingInterrupt }: PackageRecord): boolean =>
+  progress.state === 'complete' &&
+  progress.stage === 'config' &&
+  pendingInterrupt !== undefined &&
+  isConditional(pendingInterrupt.interrupt)
+
+/** The interrupt of this package is under way, with those of other packages. */
+export const isBeingInterrupted = ({ interrupt }: SkyhookRecord, entry: PackageRecord): boolean =>
+  interrupt?.owners.includes(keyOf(entry)) === true
+
+const ownInterrupt = ({ interrupt }: PackageSpec): readonly Interrupt[] => (interrupt ? [interrupt] : [])
 
 const interruptsOfKeys = (entry: PackageRecord, spec: PackageSpec, keys: readonly string[]): readonly Interrupt[] => [
   ...matchedInterrupts(spec.configInterrupts, keys),
-  ...matchedInterrupts(entry.configInterrupts, keys),
+  ...matchedInterrupts(entry.config?.interrupts, keys),
 ]
 
-const isInterruptRequired = ({ interruptRequirement }: PackageRecord): boolean =>
-  interruptRequirement?.required === true
+/** Those of the interrupts that are due: the conditional ones only if the package said so. */
+function pendingOf({ pendingInterrupt }: PackageRecord, all: readonly Interrupt[]): PendingInterrupt | undefined {
+  const requiredInBoot = pendingInterrupt?.requiredInBoot
+  const due = all.filter((interrupt) => requiredInBoot !== undefined || !isConditional(interrupt))
+  return withRequirement(mergeInterrupts(due), requiredInBoot)
+}
+
+const withRequirement = (
+  interrupt: MergedInterrupt | undefined,
+  requiredInBoot: string | undefined,
+): PendingInterrupt | undefined => interrupt && { interrupt, requiredInBoot }

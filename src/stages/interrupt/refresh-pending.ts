@@ -1,73 +1,54 @@
-/** Interrupts that a package owes follow the spec until they are made. */
+/** Pending interrupts follow the spec until they are made. */
 import type { PackageRecord } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { canonicalJson } from '../../schemas/canonical-json.ts'
-import { pendingForInstall, pendingForSpec } from './pending.ts'
+import { isBeingInterrupted, pendingForInstall, pendingForSpec } from './pending.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
 import { isConditional, mergeInterrupts } from './merge.ts'
 import type { PackageState } from '../model/package-state.ts'
+import { keyOf } from '../model/package-key.ts'
+import { returnToConfig, withFacts } from '../model/transitions.ts'
 
-/** Until it is complete for the first time a package owes what the spec says now. True when the entry changed. */
+/** Until it is complete for the first time, what the spec says now is pending. True when the entry changed. */
 export function refreshPendingForInstall(
   builder: PlanBuilder,
   entry: PackageRecord,
   spec: PackageSpec | undefined,
 ): boolean {
-  if (
-    !spec ||
-    entry.version !== spec.version ||
-    entry.finishedInputs ||
-    !entry.work ||
-    !stagesOfInstall.has(entry.stage)
-  )
-    return false
-  const renewed = pendingForInstall(entry, spec)
-  if (canonicalJson(renewed) === canonicalJson(entry.pendingInterrupt)) return false
-  const { pendingInterrupt: _, ...others } = entry
-  setEntry(builder, { ...others, ...(renewed && { pendingInterrupt: renewed }) })
+  if (!spec || entry.version !== spec.version || !entry.work) return false
+  if (entry.config?.finished || !stagesOfInstall.has(entry.progress.stage)) return false
+  const pendingInterrupt = pendingForInstall(entry, spec)
+  if (canonicalJson(pendingInterrupt?.interrupt) === canonicalJson(entry.pendingInterrupt?.interrupt)) return false
+  setEntry(builder, withFacts(entry, { pendingInterrupt }))
   return true
 }
 
 const stagesOfInstall: ReadonlySet<StageName> = new Set(['apply', 'upgrade', 'config'])
 
 /**
- * Two debts are taken from the spec of now: of an interrupt that failed, whose correction must not wait for the next
- * version, and of one that a person asked for again by setting the stage. True when the entry changed.
+ * Two pending interrupts are taken from the current spec: one that failed, whose correction must not wait for the next
+ * version, and one that a person asked for again by setting the stage. True when the entry changed.
  */
-export function refreshPending(builder: PlanBuilder, key: string, spec: PackageSpec | undefined): boolean {
-  const entry = builder.record.packages[key]
-  if (!entry || !spec || builder.record.interrupt?.owners.includes(key) || entry.state === 'complete') return false
-  if (entry.pendingInterrupt !== undefined && entry.state !== 'erroring') return false
+export function refreshPending(builder: PlanBuilder, entry: PackageRecord, spec: PackageSpec | undefined): boolean {
+  const { progress, pendingInterrupt } = entry
+  if (!spec || isBeingInterrupted(builder.record, entry) || progress.state === 'complete') return false
   const renewed = pendingForSpec(entry, spec)
-  if (
-    entry.pendingInterrupt !== undefined &&
-    canonicalJson(renewed) === canonicalJson(mergeInterrupts([entry.pendingInterrupt]))
-  )
-    return false
-  const { pendingInterrupt: _, retryAtMs: __, failure: ___, ...retained } = entry
-  const answers = entry.pendingInterrupt === undefined && renewed && isConditional(renewed) // it is the person who says that it is required
-  setEntry(builder, {
-    ...retained,
-    stage: 'config',
-    state: 'complete',
-    restarts: 0,
-    ...(renewed && { pendingInterrupt: renewed }),
-    ...(answers && { interruptRequirement: { required: true, bootId: builder.snapshot.bootId } }),
-  })
+  if (pendingInterrupt !== undefined) {
+    const isSame = canonicalJson(renewed?.interrupt) === canonicalJson(mergeInterrupts([pendingInterrupt.interrupt]))
+    if (progress.state !== 'retrying' || isSame) return false
+  }
+  const isAnswer = pendingInterrupt === undefined && renewed && isConditional(renewed.interrupt) // the person says that it is required
+  const requirement = isAnswer ? { ...renewed, requiredInBoot: builder.snapshot.bootId } : renewed
+  setEntry(builder, returnToConfig(entry, { restarts: 0, pendingInterrupt: requirement }))
   return true
 }
 
-/** Owed and not yet under way, or failed and waiting for its next try. */
-export function interruptState(builder: PlanBuilder, key: string): PackageState {
-  const entry = builder.record.packages[key]
-  if (entry?.state !== 'erroring' || (entry.retryAtMs ?? 0) <= builder.snapshot.nowMs)
-    return { state: 'interrupt', key }
-  requeueAt(builder, entry.retryAtMs ?? 0)
-  const reason = entry.failure?.reason === 'RebootRefused' ? 'RebootRefused' : 'StepFailed'
-  return {
-    state: 'blocked',
-    atPreparation: false,
-    reason,
-    message: `package ${entry.name} ${entry.version}: ${entry.failure?.message ?? 'failed'}`,
-  }
+/** Pending and not yet under way, or failed and waiting for its next try. */
+export function interruptState(builder: PlanBuilder, entry: PackageRecord): PackageState {
+  const { name, version, progress } = entry
+  if (progress.state !== 'retrying' || progress.retryAtMs <= builder.snapshot.nowMs)
+    return { state: 'interrupt', key: keyOf(entry) }
+  requeueAt(builder, progress.retryAtMs)
+  const { reason, message } = progress.failure
+  return { state: 'blocked', atPreparation: false, reason, message: `package ${name} ${version}: ${message}` }
 }

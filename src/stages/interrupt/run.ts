@@ -1,9 +1,11 @@
-import { type InterruptRun, type PackageRecord, openStepsOf } from '../../schemas/journal.ts'
+import { isRetrying, openStepsOf, type InterruptRun, type PackageRecord } from '../../schemas/journal.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
-import { mergeInterrupts } from './merge.ts'
+import { completeInterrupt, failInterrupt, returnToConfig, startInterrupt } from '../model/transitions.ts'
+import { mergeForRun } from './merge.ts'
+import { keyOf } from '../model/package-key.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
@@ -37,12 +39,13 @@ export function advanceInterrupt(
   const pendingStates = states.filter((state): state is PendingState => state.state === 'interrupt')
   if (pendingStates.length === 0) return { state: 'none' }
   if (states.some((state) => isStillAtWork(builder, state))) return { state: 'waiting' }
-  const due = pendingStates.filter(
-    ({ key }) => (builder.record.packages[key]?.retryAtMs ?? 0) <= builder.snapshot.nowMs,
-  )
+  const due = pendingStates.filter(({ key }) => retryAtMs(builder.record.packages[key]) <= builder.snapshot.nowMs)
   if (due.length === 0 || !mayInterrupt || isHostBusy(builder)) return { state: 'waiting' }
   return beginInterrupt(builder, due.map(({ key }) => key).sort())
 }
+
+const retryAtMs = (entry: PackageRecord | undefined): number =>
+  entry?.progress.state === 'retrying' ? entry.progress.retryAtMs : 0
 
 /** A step of any Skyhook that may run would be torn down, an interrupt of another would be mixed with ours. */
 function isHostBusy({ record, snapshot, view }: PlanBuilder): boolean {
@@ -60,20 +63,20 @@ function isStillAtWork(builder: PlanBuilder, state: PackageState): boolean {
     return true
   if (state.state !== 'blocked' || state.atPreparation) return false
   return Object.values(builder.record.packages).some(
-    ({ state, stage, restarts }) => state === 'erroring' && stage !== 'interrupt' && restarts < maxSiblingAttempts,
+    (entry) => isRetrying(entry) && entry.restarts < maxSiblingAttempts,
   )
 }
 
 function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): InterruptStatus {
   const { snapshot, view, record } = builder
-  const pending = mergeInterrupts(owners.flatMap((key) => record.packages[key]?.pendingInterrupt ?? []))
-  if (!pending) return { state: 'none' }
-  const { when: _, ...merged } = pending
-  const names = owners.map((key) => record.packages[key]?.name ?? key).join(',')
+  const entries = owners.flatMap((key) => record.packages[key] ?? [])
+  const merged = mergeForRun(entries.flatMap(({ pendingInterrupt }) => pendingInterrupt?.interrupt ?? []))
+  if (!merged) return { state: 'none' }
+  const names = entries.map(({ name }) => name).join(',')
   const rebootKey = `${appliedHash(view.spec)}/${names}`
   const reboots = record.reboots[rebootKey] ?? 0
   if (merged.type === 'reboot' && (record.priorReboots?.[rebootKey] ?? 0) > 0)
-    return skipReboot(builder, owners, rebootKey)
+    return skipReboot(builder, entries, rebootKey)
   if (merged.type === 'reboot' && reboots >= maxReboots) {
     return {
       state: 'waiting',
@@ -89,12 +92,7 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
     return { state: 'waiting' }
   }
   const run: InterruptRun = { id, interrupt: merged, owners, bootId: snapshot.bootId, startedAtMs: snapshot.nowMs }
-  for (const key of owners) {
-    const entry = record.packages[key]
-    if (!entry) continue
-    const { retryAtMs: __, failure: ___, ...retained } = entry
-    setEntry(builder, { ...retained, stage: 'interrupt', state: 'in_progress' })
-  }
+  for (const entry of entries) setEntry(builder, startInterrupt(entry))
   builder.record = {
     ...builder.record,
     interrupt: run,
@@ -104,15 +102,10 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
 }
 
 /** The host was rebooted for this spec before its disk was lost: it booted since, and is not rebooted again. */
-function skipReboot(builder: PlanBuilder, owners: readonly string[], rebootKey: string): InterruptStatus {
-  const { [rebootKey]: _, ...priorReboots } = builder.record.priorReboots ?? {}
-  builder.record = { ...builder.record, priorReboots }
-  for (const key of owners) {
-    const entry = builder.record.packages[key]
-    if (!entry) continue
-    const { pendingInterrupt: __, interruptRequirement: ___, ...retained } = entry
-    setEntry(builder, { ...retained, stage: 'interrupt', state: 'complete' })
-  }
+function skipReboot(builder: PlanBuilder, entries: readonly PackageRecord[], rebootKey: string): InterruptStatus {
+  const others = Object.entries(builder.record.priorReboots ?? {}).filter(([key]) => key !== rebootKey)
+  builder.record = { ...builder.record, priorReboots: Object.fromEntries(others) }
+  for (const entry of entries) setEntry(builder, completeInterrupt(entry, undefined))
   builder.events.push({ type: 'rebootNotRepeated', skyhook: builder.view.metadata.name })
   return { state: 'none' }
 }
@@ -129,7 +122,7 @@ const pendingReason = ({ interrupt }: InterruptRun): { reason?: Reason } =>
 function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boolean): InterruptStatus | undefined {
   const { snapshot } = builder
   const isReboot = run.interrupt.type === 'reboot'
-  if (isReboot && snapshot.bootId !== run.bootId) return completeInterrupt(builder, run, false) // the boot id in its nodeInfo says that the kubelet is new
+  if (isReboot && snapshot.bootId !== run.bootId) return recordCompletedRun(builder, run, false) // the boot id in its nodeInfo says that the kubelet is new
   const observed = snapshot.interrupts.get(run.id)
   switch (observed?.state) {
     case undefined:
@@ -140,38 +133,37 @@ function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boo
       return { state: 'running', run, ...pendingReason(run) }
     case 'unknown':
       if (isReboot && snapshot.nowMs - run.startedAtMs > rebootTimeoutMs)
-        return failInterrupt(builder, run, run.owners, `the host did not reboot: ${observed.message}`)
+        return recordFailedRun(builder, run, run.owners, `the host did not reboot: ${observed.message}`)
       builder.requeueAtMs = Math.min(builder.requeueAtMs, run.startedAtMs + rebootTimeoutMs + 1)
       return { state: 'running', run, ...pendingReason(run) }
     case 'aborted':
       closeInterrupt(builder, run)
-      for (const key of run.owners) restorePending(builder, key)
+      for (const entry of interruptedEntries(builder, run.owners)) setEntry(builder, returnToConfig(entry, entry))
       return undefined
     case 'done':
-      return completeInterrupt(builder, run, observed.restartedRuntime === true)
+      return recordCompletedRun(builder, run, observed.restartedRuntime === true)
     case 'refused':
-      return failInterrupt(builder, run, run.owners, observed.message)
+      return recordFailedRun(builder, run, run.owners, observed.message)
     case 'failed': {
       const affected = run.owners.filter((key) => {
-        const pending = builder.record.packages[key]?.pendingInterrupt
+        const pending = builder.record.packages[key]?.pendingInterrupt?.interrupt
         return (
           pending?.type !== 'service' || (pending.services ?? []).some((service) => observed.services.includes(service))
         )
       })
-      return failInterrupt(builder, run, affected.length === 0 ? run.owners : affected, observed.message)
+      return recordFailedRun(builder, run, affected.length === 0 ? run.owners : affected, observed.message)
     }
   }
 }
 
-/** Back to where the interrupt was owed. */
-function restorePending(builder: PlanBuilder, key: string): void {
-  const entry = builder.record.packages[key]
-  if (entry?.stage === 'interrupt') setEntry(builder, { ...entry, stage: 'config', state: 'complete' })
-}
+/** Without those that a person restarted elsewhere meanwhile, or that are to stay as they are. */
+const interruptedEntries = (builder: PlanBuilder, keys: readonly string[]): PackageRecord[] =>
+  keys
+    .flatMap((key) => builder.record.packages[key] ?? [])
+    .filter(({ progress }) => progress.stage === 'interrupt' && progress.state !== 'retained')
 
 function closeInterrupt(builder: PlanBuilder, run: InterruptRun): void {
-  const { interrupt: _, ...rest } = builder.record
-  builder.record = rest
+  builder.record = { ...builder.record, interrupt: undefined }
   builder.actions.push({
     do: 'recordInterrupt',
     key: `interrupted/${run.id}`,
@@ -190,12 +182,7 @@ function completeOwners(
   owners: readonly string[],
   restartedRuntime: boolean,
 ): void {
-  for (const key of owners) {
-    const entry = builder.record.packages[key]
-    if (entry?.stage !== 'interrupt') continue // restarted by a person meanwhile
-    const { pendingInterrupt: _, retryAtMs: __, failure: ___, interruptRequirement: ____, ...retained } = entry
-    setEntry(builder, { ...retained, stage: 'interrupt', state: 'complete', restarts: 0, lastInterrupt: run.interrupt })
-  }
+  for (const entry of interruptedEntries(builder, owners)) setEntry(builder, completeInterrupt(entry, run.interrupt))
   const { lifecycle } = builder.record
   if (lifecycle && run.interrupt.type !== 'noop' && owners.length > 0) {
     builder.record = {
@@ -209,13 +196,18 @@ function completeOwners(
   }
 }
 
-function completeInterrupt(builder: PlanBuilder, run: InterruptRun, restartedRuntime: boolean): undefined {
+function recordCompletedRun(builder: PlanBuilder, run: InterruptRun, restartedRuntime: boolean): undefined {
   completeOwners(builder, run, run.owners, restartedRuntime)
   builder.events.push({ type: 'interrupted', skyhook: builder.view.metadata.name, interrupt: describeInterrupt(run) })
   closeInterrupt(builder, run)
 }
 
-function failInterrupt(builder: PlanBuilder, run: InterruptRun, owners: readonly string[], message: string): undefined {
+function recordFailedRun(
+  builder: PlanBuilder,
+  run: InterruptRun,
+  owners: readonly string[],
+  message: string,
+): undefined {
   const { snapshot, view } = builder
   completeOwners(
     builder,
@@ -223,20 +215,11 @@ function failInterrupt(builder: PlanBuilder, run: InterruptRun, owners: readonly
     run.owners.filter((key) => !owners.includes(key)),
     false,
   )
-  for (const key of owners) {
-    const entry = builder.record.packages[key]
-    if (entry?.stage !== 'interrupt') continue
+  const reason = run.interrupt.type === 'reboot' ? 'RebootRefused' : 'StepFailed'
+  for (const entry of interruptedEntries(builder, owners)) {
     const failures = entry.restarts + 1
-    const retryAtMs = snapshot.nowMs + stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${key}/${failures}`)
-    const reason = run.interrupt.type === 'reboot' ? 'RebootRefused' : 'StepFailed'
-    setEntry(builder, {
-      ...entry,
-      stage: 'interrupt',
-      state: 'erroring',
-      restarts: failures,
-      retryAtMs,
-      failure: { reason, message },
-    })
+    const seed = `${snapshot.node.metadata.uid}/${keyOf(entry)}/${failures}`
+    setEntry(builder, failInterrupt(entry, { reason, message }, snapshot.nowMs + stageRetryDelayMs(failures, seed)))
     builder.events.push({
       type: 'stageFailed',
       skyhook: view.metadata.name,

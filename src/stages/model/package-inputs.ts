@@ -13,8 +13,7 @@ export const inputsHash = ({ config, env }: PackageInputs): string =>
  * *finished* would miss A -> B -> A, where the host may already hold B.
  */
 export function isConfigDue(record: PackageRecord, spec: PackageSpec): boolean {
-  const last = record.startedInputs ?? record.finishedInputs
-  return last !== undefined && inputsHash(last) !== inputsHash(inputsOf(spec))
+  return record.config !== undefined && inputsHash(record.config.started) !== inputsHash(inputsOf(spec))
 }
 
 /** Added, changed and removed keys. */
@@ -28,16 +27,14 @@ export function changedKeys(
 }
 
 /** All keys that a config roll touches, over everything started since the package was last complete. */
-export function keysOfConfigChange(record: PackageRecord, spec: PackageSpec): string[] {
+export function keysOfConfigChange({ config }: PackageRecord, spec: PackageSpec): string[] {
+  if (!config) return []
   const now = inputsOf(spec).config
-  const keys = new Set(record.changedKeys ?? [])
-  for (const before of [record.finishedInputs?.config, record.startedInputs?.config]) {
-    if (before) for (const key of changedKeys(before, now)) keys.add(key)
-  }
-  return [...keys].sort()
+  const before = [config.finished ?? config.started, config.started]
+  return [...new Set([...config.changedKeys, ...before.flatMap((inputs) => changedKeys(inputs.config, now))])].sort()
 }
 
-/** What must not change under a begun package; a change makes it start over from a new generation. */
+/** What must not change under a started package; a change makes it start over from a new generation. */
 export function immutableInputsHash(spec: PackageSpec): string {
   const { version, image, containerSHA, env, resources } = spec
   return sha256Hex(canonicalJson({ version, image, containerSHA, env, resources })).slice(0, 16)

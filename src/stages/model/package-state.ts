@@ -1,8 +1,9 @@
-import type { StageName } from '../../schemas/skyhook.ts'
+import type { PackageProgress } from '../../schemas/journal.ts'
+import type { EntryState, StageName } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Preparation } from './snapshot.ts'
 
-/** Where one package stands after everything that can be decided now was decided. */
+/** Where one package is after everything that can be decided now was decided. */
 export type PackageState =
   | { readonly state: 'complete' }
   | { readonly state: 'running' }
@@ -11,7 +12,7 @@ export type PackageState =
   | { readonly state: 'preparing' }
   /** Waits for other packages of the Skyhook. */
   | { readonly state: 'dependency' }
-  /** Prepared and due, but it owes an interrupt: the node has to be drained before its first stage. */
+  /** Prepared and due, but it has a pending interrupt: the node has to be drained before its first stage. */
   | { readonly state: 'drain' }
   | { readonly state: 'interrupt'; readonly key: string }
   | ({ readonly state: 'blocked'; readonly atPreparation: boolean } & Reason)
@@ -23,3 +24,19 @@ export type ReadyPreparation = Extract<Preparation, { state: 'ready' }>
 
 /** `again`: something changed, and more may follow from it. */
 export type AdvanceOutcome = PackageState | 'again'
+
+/** The operator's word for the progress, as published on the Node. */
+export function publishedState(progress: PackageProgress): EntryState {
+  switch (progress.state) {
+    case 'due':
+    case 'running':
+      return 'in_progress'
+    case 'retrying':
+      return 'erroring'
+    case 'complete':
+    case 'skipped':
+      return progress.state
+    case 'retained':
+      return progress.shownAs
+  }
+}

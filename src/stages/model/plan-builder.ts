@@ -1,7 +1,7 @@
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { type Action, type PackageImage, type StageEvent, preparationKey } from './plan.ts'
 import type { Preparation, SkyhookView, Snapshot } from './snapshot.ts'
-import { packageKey } from './package-key.ts'
+import { keyOf } from './package-key.ts'
 
 /** The plan of one Skyhook while it is being made. It lives inside one call of `decide` and is seen by nobody else. */
 export type PlanBuilder = {
@@ -42,13 +42,13 @@ export const requeueAt = (builder: PlanBuilder, atMs: number): void => {
 export function setEntry(builder: PlanBuilder, entry: PackageRecord): void {
   builder.record = {
     ...builder.record,
-    packages: { ...builder.record.packages, [packageKey(entry.name, entry.version)]: entry },
+    packages: { ...builder.record.packages, [keyOf(entry)]: entry },
   }
 }
 
 export function removeEntry(builder: PlanBuilder, key: string): void {
-  const { [key]: _, ...packages } = builder.record.packages
-  builder.record = { ...builder.record, packages }
+  const packages = Object.entries(builder.record.packages).filter(([other]) => other !== key)
+  builder.record = { ...builder.record, packages: Object.fromEntries(packages) }
 }
 
 export const entriesOf = (record: SkyhookRecord, name: string): PackageRecord[] =>
@@ -59,8 +59,9 @@ export function requestPreparation(builder: PlanBuilder, image: PackageImage): P
   const key = preparationKey(image)
   builder.needed.add(key)
   const found = builder.snapshot.preparations.get(key)
-  const { references: _, ...content } = image
-  if (found?.state === 'ready') builder.needed.add(preparationKey({ ...content, digest: found.digest })) // begun work asks by it
+  if (found?.state === 'ready')
+    // started work asks by digest
+    builder.needed.add(preparationKey({ image: image.image, version: image.version, digest: found.digest }))
   const isRetryDue = found?.state === 'failed' && found.retryAtMs <= builder.snapshot.nowMs
   if (found?.state === 'failed' && !isRetryDue) requeueAt(builder, found.retryAtMs)
   const isRequested = builder.actions.some((action) => action.key === `prepare/${key}`)

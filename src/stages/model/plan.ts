@@ -1,5 +1,5 @@
 import type { EnvVar, NodePatch } from '../../schemas/kubernetes.ts'
-import type { InterruptRun, Journal, PackageRecord, StepAttempt } from '../../schemas/journal.ts'
+import type { InterruptRun, Journal, PackageRecord, RunningPackage, StepAttempt } from '../../schemas/journal.ts'
 import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-config.ts'
 import type { PackageResources, PackageSpec, StageName, SlotPhase } from '../../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
@@ -109,7 +109,7 @@ export type StartStep = {
   readonly do: 'startStep'
   readonly key: string
   readonly view: SkyhookView
-  readonly record: PackageRecord
+  readonly record: RunningPackage
   readonly spec: PackageSpec
   readonly stage: Stage
   readonly attempt: StepAttempt

@@ -1,213 +1,183 @@
-/** The attempt of a stage: what its steps came to, and which is next. */
-import type { PackageRecord, PackageWork, StageAttempt, StepAttempt } from '../../schemas/journal.ts'
-import { type Mode, type PackageConfig, type Stage, isCheck } from '../../schemas/package-config.ts'
+/** A running stage: what its steps came to, and which is next. */
+import type { RunningPackage, StageAttempt, StageFailure, StepAttempt } from '../../schemas/journal.ts'
+import { type PackageConfig, isCheck } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { advanceAttempt, plannedSteps, type AdvanceResult } from './attempt.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
-import { withInterruptAnswer, pendingIfRequired } from '../interrupt/pending.ts'
+import { pendingAfterAnswer, pendingIfRequired } from '../interrupt/pending.ts'
 import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
+import { failStage, recordSteps, withPendingInterrupt } from '../model/transitions.ts'
 import { requestStatus, requestIdOf } from '../interrupt/required.ts'
-import { completeStage } from './complete-stage.ts'
+import { recordCompletedStage } from './complete-stage.ts'
 
 /** Records how steps ended, names the one to start, and ends the stage when it is time. */
 export function advanceStage(
   builder: PlanBuilder,
-  entry: PackageRecord,
+  before: RunningPackage,
   spec: PackageSpec | undefined,
   prepared: ReadyPreparation,
   permission: Permission,
 ): AdvanceOutcome {
   const { snapshot, view } = builder
-  const attempt = entry.attempt as StageAttempt
-  const work = entry.work as PackageWork
+  const { name, version, work, progress } = before
+  const { stage, attempt } = progress
   const advance = advanceAttempt(attempt, {
     nowMs: snapshot.nowMs,
     bootId: snapshot.bootId,
     config: prepared.config,
     contentHashes: prepared.contentHashes,
-    stage: entry.stage,
-    packageName: entry.name,
+    stage,
+    packageName: name,
     alwaysRun: isSwitchEnabled(spec, 'OVERLAY_ALWAYS_RUN_STEP'),
-    version: entry.version,
+    version,
     flags: builder.record.flags,
     attempts: snapshot.attempts,
-    idSeed: [view.metadata.uid, entry.name, entry.version, work.generation, entry.stage, attempt.startedAtMs].join(
-      '\n',
-    ),
+    idSeed: [view.metadata.uid, name, version, work.generation, stage, attempt.startedAtMs].join('\n'),
     mayStart: permission.mayStart,
   })
-  note(builder, entry, advance, prepared)
-  const { progress } = advance
-  switch (progress.state) {
-    case 'in-progress': {
-      setEntry(builder, { ...entry, attempt: progress.attempt })
-      startStep(builder, { ...entry, attempt: progress.attempt }, spec, prepared, progress.start)
-      const running = progress.attempt.steps.at(-1)
-      const observed = running && snapshot.attempts.get(running.id)
-      if (progress.start && observed?.state === 'absent' && observed.startBlocker !== undefined)
-        return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message: observed.startBlocker }
-      return running && !running.result
-        ? { state: 'running' }
-        : { state: 'ready', stage: entry.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
-    }
-    case 'complete': {
-      const passedEntry = { ...entry, attempt: progress.attempt }
-      const remaining = entry.stage === 'uninstall' ? cleanUp(builder, passedEntry, prepared.config) : undefined
-      if (remaining) return remaining
-      const conditionalInterrupt = entry.stage === 'config' && spec ? pendingIfRequired(entry, spec) : undefined
-      const requestedStatus = conditionalInterrupt && requestStatus(builder, passedEntry)
-      if (requestedStatus === 'requested') {
-        setEntry(builder, passedEntry)
-        return { state: 'running' }
-      }
-      if (entry.stage !== 'uninstall') recordChecks(builder, entry, progress.attempt)
-      if (requestedStatus?.state === 'unusable')
-        failStage(
-          builder,
-          passedEntry,
-          'CheckFailed',
-          `config passed, but it is unknown whether the interrupt is required: ${requestedStatus.why}`,
-        )
-      else {
-        if (requestedStatus?.status.requests.interrupt === true)
-          builder.events.push({
-            type: 'interruptRequired',
-            skyhook: view.metadata.name,
-            package: entry.name,
-            message: requestedStatus.status.message,
-          })
-        completeStage(
-          builder,
-          requestedStatus ? withInterruptAnswer(entry, conditionalInterrupt, requestedStatus) : entry,
-          prepared.config,
-        )
-      }
-      return 'again'
-    }
+  recordEnds(builder, before, advance, prepared)
+  const result = advance.progress
+  const entry = recordSteps(before, result.attempt)
+  switch (result.state) {
+    case 'in-progress':
+      setEntry(builder, entry)
+      return continueSteps(builder, entry, { spec, prepared, step: result.start })
+    case 'complete':
+      return endStage(builder, entry, spec, prepared.config)
     case 'failed':
-      recordChecks(builder, entry, progress.attempt)
-      failStage(builder, { ...entry, attempt: progress.attempt }, progress.reason, progress.message)
+      recordChecks(builder, entry)
+      recordFailedStage(builder, entry, { reason: result.reason, message: result.message })
       return 'again'
   }
 }
 
-function failStage(
+/** All steps passed: the stage is complete once the package has said what it still has to say. */
+function endStage(
   builder: PlanBuilder,
-  entry: PackageRecord,
-  reason: 'StepFailed' | 'CheckFailed',
-  message: string,
-): void {
+  entry: RunningPackage,
+  spec: PackageSpec | undefined,
+  config: PackageConfig,
+): AdvanceOutcome {
+  const { stage } = entry.progress
+  if (stage === 'uninstall') {
+    const remaining = cleanUp(builder, entry, config)
+    if (!remaining) recordCompletedStage(builder, entry, config)
+    return remaining ?? 'again'
+  }
+  const conditionalInterrupt = stage === 'config' && spec ? pendingIfRequired(entry, spec) : undefined
+  if (!conditionalInterrupt) {
+    recordChecks(builder, entry)
+    recordCompletedStage(builder, entry, config)
+    return 'again'
+  }
+  const answer = requestStatus(builder, entry)
+  if (answer === 'requested') {
+    setEntry(builder, entry)
+    return { state: 'running' }
+  }
+  recordChecks(builder, entry)
+  if (answer.state === 'unusable') {
+    const message = `config passed, but whether the interrupt is required cannot be known: ${answer.why}`
+    recordFailedStage(builder, entry, { reason: 'CheckFailed', message })
+    return 'again'
+  }
+  if (answer.status.requests.interrupt) {
+    const skyhook = builder.view.metadata.name
+    builder.events.push({ type: 'interruptRequired', skyhook, package: entry.name, message: answer.status.message })
+  }
+  const pendingInterrupt = pendingAfterAnswer(entry, conditionalInterrupt, answer)
+  recordCompletedStage(builder, withPendingInterrupt(entry, pendingInterrupt), config)
+  return 'again'
+}
+
+function recordFailedStage(builder: PlanBuilder, entry: RunningPackage, failure: StageFailure): void {
   const { snapshot, view } = builder
+  const { name, progress } = entry
   const failures = entry.restarts + 1
-  const retryAtMs =
-    snapshot.nowMs + stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${entry.name}/${failures}`)
-  setEntry(builder, { ...entry, state: 'erroring', restarts: failures, retryAtMs, failure: { reason, message } })
-  builder.events.push({
-    type: 'stageFailed',
-    skyhook: view.metadata.name,
-    package: entry.name,
-    stage: entry.stage,
-    reason,
-    message,
-    failures,
-  })
+  const retryDelayMs = stageRetryDelayMs(failures, `${snapshot.node.metadata.uid}/${name}/${failures}`)
+  setEntry(builder, failStage(entry, failure, snapshot.nowMs + retryDelayMs))
+  const skyhook = view.metadata.name
+  builder.events.push({ type: 'stageFailed', skyhook, package: name, stage: progress.stage, ...failure, failures })
 }
 
 /** One of the operator's switches in the package's env: `true` in any letter case, given as a plain value. */
 const isSwitchEnabled = (spec: PackageSpec | undefined, name: string): boolean =>
   spec?.env?.findLast((variable) => variable.name === name)?.value?.toLowerCase() === 'true'
 
-function note(
+/** The flags, records and Events that follow from steps that ended. */
+function recordEnds(
   builder: PlanBuilder,
-  entry: PackageRecord,
-  { setFlags, ended, notes }: AdvanceResult,
+  { name, version }: RunningPackage,
+  { setFlags, ended, unknownSteps }: AdvanceResult,
   { config }: ReadyPreparation,
 ): void {
+  const skyhook = builder.view.metadata.name
   if (setFlags.length > 0) {
     const flags = Object.fromEntries(setFlags.map((flag) => [flag, builder.snapshot.nowMs]))
     builder.record = { ...builder.record, flags: { ...builder.record.flags, ...flags } }
   }
   for (const step of ended) {
-    const planned = config.modes[step.mode as Mode]?.[step.index]
-    builder.actions.push({
-      do: 'recordStep',
-      key: `record/${step.id}`,
-      skyhook: builder.view.metadata.name,
-      name: entry.name,
-      version: entry.version,
-      step,
-      config,
-      ...(planned && { planned }),
-    })
+    const planned = config.modes[step.mode]?.[step.index]
+    const key = `record/${step.id}`
+    builder.actions.push({ do: 'recordStep', key, skyhook, name, version, step, config, ...(planned && { planned }) })
   }
-  for (const noted of notes) {
-    if (noted.note !== 'step-unknown') continue
-    builder.events.push({
-      type: 'stepUnknown',
-      skyhook: builder.view.metadata.name,
-      package: entry.name,
-      step: `${noted.step.mode} ${noted.step.path}`,
-      detail: noted.detail,
-    })
-  }
+  for (const { step, detail } of unknownSteps)
+    builder.events.push({ type: 'stepUnknown', skyhook, package: name, step: `${step.mode} ${step.path}`, detail })
 }
 
 /**
- * Once an uninstall is complete the journal knows nothing of its package any more, and nobody could do later what is
- * left to do. Undefined when nothing is.
- * /
+ * Once an uninstall is complete the journal does not know its package any more, and nobody could do later what is left
+ * to do. Undefined when nothing is.
  */
-function cleanUp(builder: PlanBuilder, entry: PackageRecord, config: PackageConfig): PackageState | undefined {
+function cleanUp(builder: PlanBuilder, entry: RunningPackage, config: PackageConfig): PackageState | undefined {
   const requestId = requestIdOf(builder, entry)
-  const cleanUpResult = builder.snapshot.cleanUps.get(requestId)
-  if (cleanUpResult?.state === 'done') return undefined
+  const result = builder.snapshot.cleanUps.get(requestId)
+  if (result?.state === 'done') return undefined
   setEntry(builder, entry)
+  const { name } = entry
+  const { attempt } = entry.progress
   const skyhook = builder.view.metadata.name
-  const key = `cleanUp/${skyhook}/${entry.name}`
-  const passedAtMs =
-    entry.attempt?.steps.at(-1)?.result?.endedAtMs ?? entry.attempt?.startedAtMs ?? builder.snapshot.nowMs
-  builder.actions.push({
-    do: 'cleanUp',
-    key,
-    skyhook,
-    name: entry.name,
-    config,
-    checks: checksOf(entry.attempt),
-    passedAtMs,
-    requestId,
-  })
-  if (!cleanUpResult) return { state: 'running' }
-  const message = `package ${entry.name} is uninstalled, but its files cannot be removed from the host: ${cleanUpResult.message}`
+  const passedAtMs = attempt.steps.at(-1)?.result?.endedAtMs ?? attempt.startedAtMs
+  const key = `cleanUp/${skyhook}/${name}`
+  builder.actions.push({ do: 'cleanUp', key, skyhook, name, config, checks: checksOf(attempt), passedAtMs, requestId })
+  if (!result) return { state: 'running' }
+  const message = `package ${name}: it is uninstalled, but its files cannot be taken off the host: ${result.message}`
   return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message }
 }
 
-const checksOf = (attempt: StageAttempt | undefined): StepAttempt[] =>
-  attempt?.steps.filter(({ mode }) => isCheck(mode as Mode)) ?? []
+const checksOf = ({ steps }: StageAttempt): StepAttempt[] => steps.filter(({ mode }) => isCheck(mode))
 
 /** The summary of the checks, when there were any. */
-function recordChecks(builder: PlanBuilder, entry: PackageRecord, attempt: StageAttempt): void {
-  const checks = checksOf(attempt)
-  const mode = checks[0]?.mode as Mode | undefined
+function recordChecks(builder: PlanBuilder, { name, progress }: RunningPackage): void {
+  const steps = checksOf(progress.attempt)
+  const mode = steps[0]?.mode
   if (mode === undefined) return
   const skyhook = builder.view.metadata.name
-  builder.actions.push({
-    do: 'recordChecks',
-    key: `checks/${skyhook}/${entry.name}/${mode}`,
-    skyhook,
-    mode,
-    steps: checks,
-  })
+  builder.actions.push({ do: 'recordChecks', key: `checks/${skyhook}/${name}/${mode}`, skyhook, mode, steps })
 }
 
-function startStep(
-  builder: PlanBuilder,
-  entry: PackageRecord,
-  spec: PackageSpec | undefined,
-  prepared: ReadyPreparation,
-  step: StageAttempt['steps'][number] | undefined,
-): void {
-  const planned = step && plannedSteps(prepared.config, entry.stage)[(entry.attempt?.steps.length ?? 1) - 1]
+type NextStep = {
+  readonly spec: PackageSpec | undefined
+  readonly prepared: ReadyPreparation
+  /** Undefined while a step runs, or while none may start. */
+  readonly step: StepAttempt | undefined
+}
+
+function continueSteps(builder: PlanBuilder, entry: RunningPackage, next: NextStep): PackageState {
+  const { stage, attempt } = entry.progress
+  startStep(builder, entry, next)
+  const last = attempt.steps.at(-1)
+  const observed = last && builder.snapshot.attempts.get(last.id)
+  if (next.step && observed?.state === 'absent' && observed.startBlocker !== undefined)
+    return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message: observed.startBlocker }
+  if (last && !last.result) return { state: 'running' }
+  return { state: 'ready', stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
+}
+
+function startStep(builder: PlanBuilder, entry: RunningPackage, { spec, prepared, step }: NextStep): void {
+  const { stage, attempt } = entry.progress
+  const planned = step && plannedSteps(prepared.config, stage)[attempt.steps.length - 1]
   if (!step || !planned) return
   builder.actions.push({
     do: 'startStep',
@@ -215,28 +185,23 @@ function startStep(
     view: builder.view,
     record: entry,
     spec: stepSpec(entry, spec),
-    stage: entry.stage as Stage, // interrupts have no steps
+    stage,
     attempt: step,
     step: planned.step,
     config: prepared.config,
-    needsCopyDir: entry.attempt?.steps.every((other) => other === step || other.bootId !== step.bootId) ?? true,
-    stageStartedAtMs: entry.attempt?.startedAtMs ?? builder.snapshot.nowMs,
+    needsCopyDir: attempt.steps.every((other) => other === step || other.bootId !== step.bootId),
+    stageStartedAtMs: attempt.startedAtMs,
     previousVersion: builder.record.installedVersions[entry.name] ?? 'unknown',
   })
 }
 
 /**
- * What a step sees of the package's spec: an uninstall runs with the configuration and env that the package was
- * installed with.
+ * What a step sees of the package's spec: from config on what the stage was started with, and an uninstall what the
+ * package was installed with.
  */
-function stepSpec(entry: PackageRecord, spec: PackageSpec | undefined): PackageSpec {
-  const own: PackageSpec = spec ?? { version: entry.version, image: entry.image }
-  const inputs =
-    entry.stage === 'uninstall'
-      ? (entry.finishedInputs ?? entry.startedInputs)
-      : entry.stage === 'apply' || entry.stage === 'upgrade'
-        ? undefined
-        : entry.startedInputs
-  if (!inputs) return own
-  return { ...own, version: entry.version, configMap: inputs.config, env: inputs.env }
+function stepSpec({ version, image, config, progress }: RunningPackage, spec: PackageSpec | undefined): PackageSpec {
+  const own: PackageSpec = spec ?? { version, image }
+  if (!config || progress.stage === 'apply' || progress.stage === 'upgrade') return own
+  const inputs = progress.stage === 'uninstall' ? (config.finished ?? config.started) : config.started
+  return { ...own, version, configMap: inputs.config, env: inputs.env }
 }

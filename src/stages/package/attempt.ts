@@ -1,6 +1,5 @@
-import { type Mode, type PackageConfig, type Step, checkOf, isCheck } from '../../schemas/package-config.ts'
+import { type Mode, type PackageConfig, type Stage, type Step, checkOf, isCheck } from '../../schemas/package-config.ts'
 import type { StageAttempt, StepAttempt, StepResult } from '../../schemas/journal.ts'
-import type { StageName } from '../../schemas/skyhook.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
 import type { AttemptObservation } from '../model/snapshot.ts'
@@ -15,7 +14,7 @@ export type AttemptContext = {
   readonly bootId: string
   readonly config: PackageConfig
   readonly contentHashes: ReadonlyMap<string, string>
-  readonly stage: StageName
+  readonly stage: Stage
   /** The Skyhook's env switches the guarding off (OVERLAY_ALWAYS_RUN_STEP). */
   readonly alwaysRun: boolean
   /** Name of the package in the Skyhook; flags of two packages made from one image must not mix. */
@@ -47,20 +46,16 @@ export type AdvanceResult = {
   readonly progress: AttemptProgress
   /** Flags of agent-guarded steps that succeeded. */
   readonly setFlags: readonly string[]
-  /** Attempts whose end is recorded: their traces on the host can go. */
+  /** Steps whose end is recorded: their traces on the host can go. */
   readonly ended: readonly StepAttempt[]
-  readonly notes: readonly AttemptNote[]
+  /** Steps that are repeated because nobody knows how they ended. */
+  readonly unknownSteps: readonly { readonly step: StepAttempt; readonly detail: string }[]
 }
-
-export type AttemptNote =
-  | { readonly note: 'step-unknown'; readonly step: StepAttempt; readonly detail: string }
-  | { readonly note: 'step-ended'; readonly step: StepAttempt; readonly result: StepResult }
 
 type PlannedStep = { readonly mode: Mode; readonly index: number; readonly step: Step }
 
 /** Steps of a stage in the order in which they run: the stage's own, then its checks. */
-export function plannedSteps(config: PackageConfig, stage: StageName): PlannedStep[] {
-  if (stage === 'interrupt') return []
+export function plannedSteps(config: PackageConfig, stage: Stage): PlannedStep[] {
   const modes: readonly Mode[] = [stage, checkOf(stage)]
   return modes.flatMap((mode) => (config.modes[mode] ?? []).map((step, index) => ({ mode, index, step })))
 }
@@ -69,9 +64,9 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
   const planned = plannedSteps(context.config, context.stage)
   const setFlags: string[] = []
   const ended: StepAttempt[] = []
-  const notes: AttemptNote[] = []
+  const unknownSteps: { step: StepAttempt; detail: string }[] = []
   let attempt = before
-  const result = (progress: AttemptProgress): AdvanceResult => ({ progress, setFlags, ended, notes })
+  const result = (progress: AttemptProgress): AdvanceResult => ({ progress, setFlags, ended, unknownSteps })
 
   for (;;) {
     const last = attempt.steps.at(-1)
@@ -82,18 +77,17 @@ export function advanceAttempt(before: StageAttempt, context: AttemptContext): A
       if (verdict === 'start')
         return result({ state: 'in-progress', attempt, ...(context.mayStart && { start: last }) })
       if ('unknown' in verdict) {
-        notes.push({ note: 'step-unknown', step: last, detail: verdict.unknown })
+        unknownSteps.push({ step: last, detail: verdict.unknown })
         ended.push(last)
         attempt = { ...attempt, steps: attempt.steps.slice(0, -1), repeats: (attempt.repeats ?? 0) + 1 }
         continue
       }
       const recorded = { ...last, result: verdict }
-      notes.push({ note: 'step-ended', step: recorded, result: verdict })
       ended.push(recorded)
       attempt = { ...attempt, steps: [...attempt.steps.slice(0, -1), recorded] }
       if (verdict.result === 'ok' && isGuarded(last, context)) setFlags.push(flagOf(last, context))
       if (verdict.result === 'failed') {
-        if (!isCheck(last.mode as Mode))
+        if (!isCheck(last.mode))
           return result({ state: 'failed', attempt, reason: 'StepFailed', message: verdict.message })
         attempt = { ...attempt, failed: true }
       }
@@ -185,7 +179,7 @@ function flagOf(
   { mode, index, path }: Pick<StepAttempt, 'mode' | 'index' | 'path'>,
   { config, contentHashes, packageName, version }: AttemptContext,
 ): string {
-  const step = config.modes[mode as Mode]?.[index]
+  const step = config.modes[mode]?.[index]
   const identity = [version, path, step?.arguments ?? [], step?.returncodes ?? [], contentHashes.get(path) ?? '']
   return `${packageName}/${mode}/${sha256Hex(JSON.stringify(identity)).slice(0, 16)}`
 }

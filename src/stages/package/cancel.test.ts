@@ -169,7 +169,10 @@ describe('a step whose work is not wanted any more is stopped before anything of
   test('a step that was decided and has not begun is not begun', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } })
-    while (!Object.values(node.journal.skyhooks['s']?.packages ?? {}).some(({ attempt }) => attempt)) node.step()
+    while (
+      !Object.values(node.journal.skyhooks['s']?.packages ?? {}).some(({ progress }) => progress.state === 'running')
+    )
+      node.step()
     node.attempts.clear() // the agent died between the journal and the start
     node.executedSteps.length = 0
     node.apply('s', { packages: {} })

@@ -1,9 +1,8 @@
-import type { PackageRecord, SkyhookRecord, StepAttempt } from '../../schemas/journal.ts'
-import type { PlanBuilder } from '../model/plan-builder.ts'
-import type { Action } from '../model/plan.ts'
+import { isRunning, openStepOf, type PackageRecord, type SkyhookRecord } from '../../schemas/journal.ts'
 import { mayBeRunning } from '../model/host-facts.ts'
-import type { Snapshot } from '../model/snapshot.ts'
-import { packageKey } from '../model/package-key.ts'
+import { keyOf } from '../model/package-key.ts'
+import type { PlanBuilder } from '../model/plan-builder.ts'
+import { dropAttempt } from '../model/transitions.ts'
 
 /**
  * Work that is not wanted any more (another version, a reset, an edit, a Skyhook that is gone) may still be under way
@@ -13,17 +12,21 @@ import { packageKey } from '../model/package-key.ts'
  */
 export function cancelAll(record: SkyhookRecord): SkyhookRecord {
   const canceled = Object.values(record.packages).reduce(cancelPackage, record)
-  return canceled.interrupt ? { ...canceled, interrupt: { ...canceled.interrupt, abandoned: true } } : canceled
+  return abandonInterrupt(canceled)
 }
 
-/** The record without the attempt of one entry; a step of it that is not over joins those to be stopped. */
-export function cancelPackage(record: SkyhookRecord, { attempt, ...entry }: PackageRecord): SkyhookRecord {
-  const step = openStepOf(attempt)
-  const packages = { ...record.packages, [packageKey(entry.name, entry.version)]: entry }
+/** Nobody wants the outcome of the interrupt any more. */
+export const abandonInterrupt = (record: SkyhookRecord): SkyhookRecord =>
+  record.interrupt ? { ...record, interrupt: { ...record.interrupt, abandoned: true } } : record
+
+/** The record without the running attempt of one entry; a step that has not ended joins those to be stopped. */
+export function cancelPackage(record: SkyhookRecord, entry: PackageRecord): SkyhookRecord {
+  if (!isRunning(entry)) return record
+  const step = openStepOf(entry.progress)
   return {
     ...record,
-    packages,
-    ...(step && { canceling: [...(record.canceling ?? []), { ...step, package: entry.name }] }),
+    packages: { ...record.packages, [keyOf(entry)]: dropAttempt(entry) },
+    canceling: step ? [...(record.canceling ?? []), { ...step, package: entry.name }] : record.canceling,
   }
 }
 
@@ -38,18 +41,9 @@ export function cancel(builder: PlanBuilder, entry: PackageRecord): boolean {
 export const isCanceling = ({ canceling }: SkyhookRecord, name: string): boolean =>
   canceling?.some((step) => step.package === name) === true
 
-export const openStepOf = (attempt: PackageRecord['attempt']): StepAttempt | undefined => {
-  const last = attempt?.steps.at(-1)
-  return last && !last.result ? last : undefined
-}
-
 /** Stops what is to be stopped and forgets what has ended. True once nothing of it is left. */
-export function stopCanceledSteps(builder: {
-  readonly snapshot: Snapshot
-  record: SkyhookRecord
-  readonly actions: Action[]
-}): boolean {
-  const { canceling, ...rest } = builder.record
+export function stopCanceledSteps(builder: Pick<PlanBuilder, 'snapshot' | 'record' | 'actions'>): boolean {
+  const { canceling } = builder.record
   if (canceling === undefined) return true
   const remaining = canceling.filter((step) => mayBeRunning(builder.snapshot, step))
   for (const step of canceling) {
@@ -59,7 +53,7 @@ export function stopCanceledSteps(builder: {
       remaining.includes(step) ? { do: 'stopStep', key, step } : { do: 'forgetStep', key: `forget/${step.id}`, step },
     )
   }
-  if (remaining.length === 0) builder.record = rest
-  else if (remaining.length < canceling.length) builder.record = { ...builder.record, canceling: remaining }
+  if (remaining.length < canceling.length)
+    builder.record = { ...builder.record, canceling: remaining.length === 0 ? undefined : remaining }
   return remaining.length === 0
 }

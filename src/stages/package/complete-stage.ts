@@ -1,70 +1,32 @@
-import type { PackageRecord } from '../../schemas/journal.ts'
+import type { RunningPackage } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
+import { keyOf } from '../model/package-key.ts'
 import { type PlanBuilder, clearFlags, entriesOf, removeEntry, setEntry } from '../model/plan-builder.ts'
-import { packageKey } from '../model/package-key.ts'
+import { completeStage } from '../model/transitions.ts'
 
 /** A stage whose steps and checks passed: what the package is now, and what the host has. */
-export function completeStage(builder: PlanBuilder, entry: PackageRecord, config: PackageConfig): void {
+export function recordCompletedStage(builder: PlanBuilder, entry: RunningPackage, config: PackageConfig): void {
+  const { name, progress } = entry
+  const { stage } = progress
   const skyhook = builder.view.metadata.name
-  builder.events.push({ type: 'stageCompleted', skyhook, package: entry.name, stage: entry.stage })
-  const { attempt: _, retryAtMs: __, failure: ___, ...rest } = entry
-  if (entry.stage === 'uninstall') {
-    const {
-      work: _w,
-      startedInputs: _s,
-      finishedInputs: _f,
-      pendingInterrupt: _o,
-      changedKeys: _c,
-      interruptRequirement: _i,
-      passedAtMs: _p,
-      lastRequestedRunAtMs: _wa,
-      installedBy: _by,
-      ...bare
-    } = rest
-    setEntry(builder, { ...bare, state: 'complete', restarts: 0 })
-    for (const other of entriesOf(builder.record, entry.name)) // what was below it went with it
-      if (other.version !== entry.version && !other.retained)
-        removeEntry(builder, packageKey(other.name, other.version))
-    clearFlags(builder, entry.name)
-    setInstalledVersion(builder, entry.name, 'uninstalled')
-    return
+  builder.events.push({ type: 'stageCompleted', skyhook, package: name, stage })
+  setEntry(builder, completeStage(entry, builder.snapshot.nowMs))
+  if (stage === 'uninstall') {
+    clearFlags(builder, name)
+    setInstalledVersion(builder, name, 'uninstalled')
   }
-  const startedInputs = rest.startedInputs ?? { config: {}, env: [] }
-  const passedAtMs = builder.snapshot.nowMs
-  if (entry.stage === 'post-interrupt') {
-    const { changedKeys: _k, ...interrupted } = rest // complete for what it was configured with, whatever the spec says by now
-    setEntry(builder, {
-      ...interrupted,
-      state: 'complete',
-      restarts: 0,
-      startedInputs,
-      finishedInputs: startedInputs,
-      passedAtMs,
-    })
-  } else if (entry.stage === 'apply' || entry.stage === 'upgrade') {
-    setEntry(builder, { ...rest, state: 'complete', restarts: 0, installedBy: entry.stage })
-    setInstalledVersion(builder, entry.name, config.packageVersion)
-    const key = `history/${skyhook}/${entry.name}`
-    builder.actions.push({
-      do: 'recordHistory',
-      key,
-      skyhook,
-      name: entry.name,
-      config,
-      version: config.packageVersion,
-    })
-  } else
-    setEntry(builder, {
-      ...rest,
-      state: 'complete',
-      restarts: 0,
-      ...(entry.stage === 'config' && { startedInputs, passedAtMs }),
-    })
-  if (entry.stage === 'upgrade') {
-    for (const other of entriesOf(builder.record, entry.name))
-      if (other.version !== entry.version && !other.retained)
-        removeEntry(builder, packageKey(other.name, other.version))
+  if (stage === 'apply' || stage === 'upgrade') {
+    const version = config.packageVersion
+    setInstalledVersion(builder, name, version)
+    builder.actions.push({ do: 'recordHistory', key: `history/${skyhook}/${name}`, skyhook, name, config, version })
   }
+  if (stage === 'uninstall' || stage === 'upgrade') removeOtherVersions(builder, entry)
+}
+
+/** They went with the one that was uninstalled, or are now what was upgraded. */
+function removeOtherVersions(builder: PlanBuilder, { name, version }: RunningPackage): void {
+  for (const other of entriesOf(builder.record, name))
+    if (other.version !== version && other.progress.state !== 'retained') removeEntry(builder, keyOf(other))
 }
 
 function setInstalledVersion(builder: PlanBuilder, name: string, version: string): void {

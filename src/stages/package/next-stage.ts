@@ -1,27 +1,36 @@
-import type { PackageRecord } from '../../schemas/journal.ts'
+import type { PackageProgress, PackageRecord } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { isConfigDue } from '../model/package-inputs.ts'
-import { packageKey } from '../model/package-key.ts'
+import { publishedState } from '../model/package-state.ts'
+import { newPackage } from '../model/transitions.ts'
 import { compareVersions } from './versions.ts'
 
 /** What one package of a Skyhook has to do next on this node. */
 export type Due =
   /** Complete for this spec, or staying as it is on purpose. */
   | { readonly due: 'nothing' }
-  /** The entry's stage is under way or failed: carry on with it. */
-  | { readonly due: 'continue'; readonly key: string }
-  | { readonly due: 'begin'; readonly key: string; readonly version: string; readonly stage: StageName }
+  /** The entry's stage is due, under way or failed: carry on with it. */
+  | { readonly due: 'continue'; readonly entry: PackageRecord }
+  | { readonly due: 'begin'; readonly entry: PackageRecord; readonly stage: StageName }
   /** Nothing of this entry ever reached the host: it is simply dropped. */
-  | { readonly due: 'forget'; readonly key: string }
+  | { readonly due: 'forget'; readonly entry: PackageRecord }
 
 const nothingDue: Due = { due: 'nothing' }
+const begin = (entry: PackageRecord, stage: StageName): Due => ({ due: 'begin', entry, stage })
 
 /**
- * The stage machine of one package name: entries of the journal against the spec (absent = removed from the Skyhook).
- * First install and upgrade run apply or upgrade, then config; a lower version runs uninstall of the old one first; a
- * removed package runs uninstall unless its policy keeps it; `isDeleted`: the whole Skyhook goes (reference: operator
- * §3, with the decisions of the design).
- * /
+ * The stage machine of one package name: entries of the journal against the spec (undefined = removed from the
+ * Skyhook; `isDeleted`: with the whole of it). The first line that applies:
+ *
+ * | the host has                        | the spec says               | due                                      |
+ * |-------------------------------------|-----------------------------|------------------------------------------|
+ * | an unfinished uninstall             |                             | continue with it                         |
+ * | versions                            | nothing                     | uninstall or keep each, by its policy    |
+ * | a started version                   | uninstall                   | uninstall of the newest                  |
+ * | a started version above the spec's  | a lower version             | uninstall of it, or apply over it        |
+ * | the spec's version                  |                             | what follows in its stages               |
+ * | only versions that never started    | another version             | forget them                              |
+ * | an older version, or nothing        | a version                   | upgrade, or apply                        |
  */
 export function dueOf(
   name: string,
@@ -29,94 +38,80 @@ export function dueOf(
   entries: readonly PackageRecord[],
   isDeleted = false,
 ): Due {
-  const uninstalling = entries.find(
-    ({ stage, state }) => stage === 'uninstall' && state !== 'complete' && state !== 'skipped',
-  )
-  if (uninstalling) return continueEntry(uninstalling)
-  const activeEntries = entries
-    .filter(({ retained }) => retained !== true)
+  const uninstalling = entries.find(({ progress }) => progress.stage === 'uninstall' && !isPassed(progress))
+  if (uninstalling) return { due: 'continue', entry: uninstalling }
+  const active = entries
+    .filter(({ progress }) => progress.state !== 'retained')
     .toSorted((a, b) => compareVersions(b.version, a.version))
-  if (spec === undefined) return dueOfRemoved(activeEntries, isDeleted)
+  if (spec === undefined) return dueOfRemoved(active, isDeleted)
 
-  const startedEntries = activeEntries.filter(
-    ({ work, finishedInputs }) => work !== undefined || finishedInputs !== undefined,
-  )
-  const newest = startedEntries[0]
-  const entry = activeEntries.find(({ version }) => version === spec.version)
-  const key = packageKey(name, spec.version)
+  const started = active.filter(isOnHost)
+  const newest = started[0]
+  const entry = active.find(({ version }) => version === spec.version)
   if (spec.uninstall?.enabled === true && spec.uninstall.apply === true) {
-    if (newest) return beginStageOf(newest, 'uninstall')
-    const unstartedVersion = activeEntries.find((other) => other !== entry || other.stage !== 'uninstall')
-    return unstartedVersion ? { due: 'forget', key: packageKey(name, unstartedVersion.version) } : nothingDue
+    if (newest) return begin(newest, 'uninstall')
+    const unstarted = active.find((other) => other !== entry || other.progress.stage !== 'uninstall')
+    return unstarted ? { due: 'forget', entry: unstarted } : nothingDue
   }
-  const higher = startedEntries.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only began
-  if (higher && spec.uninstall?.enabled !== false) return beginStageOf(higher, 'uninstall')
-  if (higher) return { due: 'begin', key, version: spec.version, stage: 'apply' }
-  if (entry)
-    return dueOfEntry(
-      entry,
-      spec,
-      startedEntries.some((other) => other !== entry),
-    )
-  const unstartedEntry = activeEntries.find((other) => !startedEntries.includes(other))
-  if (unstartedEntry) return { due: 'forget', key: packageKey(name, unstartedEntry.version) }
-  return { due: 'begin', key, version: spec.version, stage: newest === undefined ? 'apply' : 'upgrade' }
+  const higher = started.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only began
+  if (higher && spec.uninstall?.enabled !== false) return begin(higher, 'uninstall')
+  const stored = entries.find(({ version }) => version === spec.version)
+  if (higher) return begin(stored ?? newPackage(name, spec, 'apply'), 'apply')
+  const hasOlder = started.some((other) => other !== entry)
+  if (entry) return dueOfEntry(entry, spec, hasOlder)
+  const unstarted = active.find((other) => !started.includes(other))
+  if (unstarted) return { due: 'forget', entry: unstarted }
+  const stage = newest === undefined ? 'apply' : 'upgrade'
+  return begin(stored ?? newPackage(name, spec, stage), stage)
 }
 
-const beginStageOf = ({ name, version }: PackageRecord, stage: StageName): Due => ({
-  due: 'begin',
-  key: packageKey(name, version),
-  version,
-  stage,
-})
+/** Some of it is on the host, by this agent or by the operator. */
+const isOnHost = ({ work, config }: PackageRecord): boolean => work !== undefined || config?.finished !== undefined
 
 /**
  * Taken out of the Skyhook, a package is uninstalled unless its policy keeps it; deleted with it, only if its policy
  * says so.
  */
-function dueOfRemoved(activeEntries: readonly PackageRecord[], isDeleted: boolean): Due {
-  for (const entry of activeEntries) {
-    const key = packageKey(entry.name, entry.version)
-    if (entry.work === undefined && entry.finishedInputs === undefined) return { due: 'forget', key }
-    if (isDeleted ? entry.uninstall?.enabled !== true : entry.uninstall?.enabled === false) continue
-    return beginStageOf(entry, 'uninstall')
+function dueOfRemoved(active: readonly PackageRecord[], isDeleted: boolean): Due {
+  for (const entry of active) {
+    if (!isOnHost(entry)) return { due: 'forget', entry }
+    const isKept = isDeleted ? entry.uninstall?.enabled !== true : entry.uninstall?.enabled === false
+    if (!isKept) return begin(entry, 'uninstall')
   }
   return nothingDue
 }
 
+/** The stage that follows the one that passed. */
 function dueOfEntry(entry: PackageRecord, spec: PackageSpec, hasOlderVersion: boolean): Due {
-  if (entry.state !== 'complete' && entry.state !== 'skipped') return continueEntry(entry)
-  switch (entry.stage) {
+  const { progress, pendingInterrupt } = entry
+  if (!isPassed(progress)) return { due: 'continue', entry }
+  switch (progress.stage) {
     case 'uninstall':
-      return beginStageOf(entry, hasOlderVersion ? 'upgrade' : 'apply')
+      return begin(entry, hasOlderVersion ? 'upgrade' : 'apply')
     case 'apply':
     case 'upgrade':
-      return beginStageOf(entry, 'config')
+      return begin(entry, 'config')
     case 'config':
-      if (isConfigDue(entry, spec)) return beginStageOf(entry, 'config')
-      return entry.pendingInterrupt ? beginStageOf(entry, 'interrupt') : nothingDue
+      if (isConfigDue(entry, spec)) return begin(entry, 'config')
+      return pendingInterrupt ? begin(entry, 'interrupt') : nothingDue
     case 'interrupt':
-      return beginStageOf(entry, 'post-interrupt')
+      return begin(entry, 'post-interrupt')
     case 'post-interrupt':
-      return isConfigDue(entry, spec) ? beginStageOf(entry, 'config') : nothingDue
+      return isConfigDue(entry, spec) ? begin(entry, 'config') : nothingDue
   }
 }
 
-const continueEntry = (entry: PackageRecord): Due => ({ due: 'continue', key: packageKey(entry.name, entry.version) })
+/** Nothing is left to do in the stage. */
+const isPassed = (progress: PackageProgress): boolean => ['complete', 'skipped'].includes(publishedState(progress))
 
 /** True when a package is what the spec asks for and nothing is due; dependents may start. */
 export const isComplete = (name: string, spec: PackageSpec, entries: readonly PackageRecord[]): boolean =>
   dueOf(name, spec, entries).due === 'nothing'
 
-/** True when the package stands between its first step and its completion: the host is half changed. */
-export function isMidChange(entry: PackageRecord): boolean {
-  return (
-    entry.work !== undefined &&
-    entry.retained !== true &&
-    entry.state !== 'skipped' &&
-    !(
-      entry.state === 'complete' &&
-      (entry.stage === 'post-interrupt' || (entry.stage === 'config' && !entry.pendingInterrupt))
-    )
-  )
+/** True when the package is between its first step and its completion: the host is half changed. */
+export function isMidChange({ work, progress, pendingInterrupt }: PackageRecord): boolean {
+  if (work === undefined || progress.state === 'retained' || progress.state === 'skipped') return false
+  const { state, stage } = progress
+  const isFinal = stage === 'post-interrupt' || (stage === 'config' && !pendingInterrupt)
+  return !(state === 'complete' && isFinal)
 }

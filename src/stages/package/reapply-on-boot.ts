@@ -1,5 +1,6 @@
-import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
+import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
 import type { Snapshot } from '../model/snapshot.ts'
+import { reapply } from '../model/transitions.ts'
 
 /**
  * A boot that no agent asked for: where the chart says so (reapplyOnReboot), hosts that forget their changes get every
@@ -23,23 +24,11 @@ export function recordBoot(journal: Journal, { bootId, settings }: Snapshot): Jo
 
 /** Every package at the beginning of apply; versions, publications and counts stay. */
 function resetForReapply(record: SkyhookRecord): SkyhookRecord {
-  const { lifecycle: _, interrupt: __, ...retained } = record
   const packages = Object.fromEntries(
     Object.entries(record.packages).map(([key, entry]) => [
       key,
-      entry.stage === 'uninstall' ? entry : resetToApply(entry),
+      entry.progress.stage === 'uninstall' ? entry : reapply(entry),
     ]),
   )
-  return { ...retained, packages, flags: {} }
+  return { ...record, lifecycle: undefined, interrupt: undefined, packages, flags: {} }
 }
-
-const resetToApply = ({ name, version, image, containerSHA, uninstall }: PackageRecord): PackageRecord => ({
-  name,
-  version,
-  image,
-  ...(containerSHA && { containerSHA }),
-  ...(uninstall && { uninstall }),
-  stage: 'apply',
-  state: 'in_progress',
-  restarts: 0,
-})

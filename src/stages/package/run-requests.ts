@@ -3,6 +3,7 @@ import type { PackageRecord } from '../../schemas/journal.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
+import { withFacts } from '../model/transitions.ts'
 import { isConditional } from '../interrupt/merge.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
@@ -20,7 +21,7 @@ export const statusOf = ({ statuses }: Snapshot, skyhook: string, name: string):
 export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: PackageRecord): boolean {
   const { snapshot, view } = builder
   const limitMs = spec.rerunOnRequest && durationMs(spec.rerunOnRequest.minInterval)
-  if (limitMs === undefined || entry.finishedInputs === undefined || entry.stage === 'uninstall') return false
+  if (limitMs === undefined || !entry.config?.finished || entry.progress.stage === 'uninstall') return false
   const found = statusOf(snapshot, view.metadata.name, entry.name)
   if (found?.state !== 'read' || found.status.bootId !== snapshot.bootId) return false
   const { passedAtMs = 0, lastRequestedRunAtMs = -Infinity } = entry
@@ -37,7 +38,7 @@ export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: P
 /** From here on it counts how often the host was listened to. */
 export function recordRunRequest(builder: PlanBuilder, key: string): void {
   const entry = builder.record.packages[key]
-  if (entry) setEntry(builder, { ...entry, lastRequestedRunAtMs: builder.snapshot.nowMs })
+  if (entry) setEntry(builder, withFacts(entry, { lastRequestedRunAtMs: builder.snapshot.nowMs }))
 }
 
 /** How many packages of this host want a run, and how many an interrupt. */

@@ -7,6 +7,7 @@ import type { NodeStatus, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { TimedReason } from '../model/plan.ts'
+import { publishedState } from '../model/package-state.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { isConditionOfSkyhook, packageConditions } from './package-conditions.ts'
@@ -19,17 +20,20 @@ const reasonSettleMs = 700
 /** Text of the nodeState annotation: the operator's fields in its order, keys sorted, empty ones left out. */
 export function nodeStateText(record: SkyhookRecord): string {
   const entries = Object.entries(record.packages)
-    .filter(([, { stage, state, work }]) => !(stage === 'uninstall' && state === 'complete' && work === undefined))
+    .filter(([, { progress, work }]) => {
+      const isUninstalled = progress.stage === 'uninstall' && publishedState(progress) === 'complete'
+      return !(isUninstalled && work === undefined)
+    })
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, { name, version, image, containerSHA, stage, state, restarts }]): [string, NodeStateEntry] => [
+    .map(([key, { name, version, image, containerSHA, progress, restarts }]): [string, NodeStateEntry] => [
       key,
       {
         name,
         version,
         image: withoutTag(image),
         ...(containerSHA && { containerSHA }),
-        stage,
-        ...(state && { state }),
+        stage: progress.stage,
+        state: publishedState(progress),
         ...(restarts > 0 && { restarts }),
       },
     ])

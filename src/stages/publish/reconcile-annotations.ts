@@ -1,10 +1,12 @@
 import { type Companion, journalKey, nodeStateKey } from '../../schemas/annotations.ts'
 import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import { stagesWithSteps } from '../../schemas/package-config.ts'
 import type { StageName } from '../../schemas/skyhook.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
-import { cancelAll, cancelPackage } from '../package/cancel.ts'
+import { editStage } from '../model/transitions.ts'
+import { abandonInterrupt, cancelAll, cancelPackage } from '../package/cancel.ts'
 import type { StageEvent } from '../model/plan.ts'
 
 type AnnotationEntry = {
@@ -80,22 +82,11 @@ export const editOf = ({ rev }: Companion, text: string | undefined): string =>
  */
 function startOver(record: SkyhookRecord): SkyhookRecord {
   const { canceling, interrupt } = cancelAll(record)
-  return {
-    ...newSkyhookRecord(record.uid),
-    rev: record.rev,
-    ...(canceling && { canceling }),
-    ...(interrupt && { interrupt }),
-  }
+  return { ...newSkyhookRecord(record.uid), rev: record.rev, canceling, interrupt }
 }
 
-const stages: readonly string[] = [
-  'uninstall',
-  'apply',
-  'upgrade',
-  'config',
-  'interrupt',
-  'post-interrupt',
-] satisfies StageName[]
+const isStageName = (value: unknown): value is StageName =>
+  value === 'interrupt' || stagesWithSteps.some((stage) => stage === value)
 
 /**
  * A person's edit, entry by entry against what was published: gone restarts the package, another stage restarts there.
@@ -128,14 +119,8 @@ function applyEdit(name: string, record: SkyhookRecord, text: string, events: St
       publishedEntry !== undefined &&
       (editedEntry.stage !== publishedEntry.stage || editedEntry.state !== publishedEntry.state)
     ) {
-      if (typeof editedEntry.stage === 'string' && stages.includes(editedEntry.stage)) {
-        const { attempt: _, retryAtMs: __, failure: ___, finishedInputs: ____, ...retained } = entry
-        packages[key] = {
-          ...retained,
-          stage: editedEntry.stage as StageName,
-          state: editedEntry.state === 'complete' ? 'complete' : 'in_progress',
-          restarts: 0,
-        }
+      if (isStageName(editedEntry.stage)) {
+        packages[key] = editStage(entry, editedEntry.stage, editedEntry.state === 'complete')
         flags = withoutFlags(flags, entry.name)
         canceled = cancelOwner(canceled, key, entry)
         events.push({ type: 'edited', skyhook: name, package: entry.name })
@@ -164,17 +149,14 @@ function applyEdit(name: string, record: SkyhookRecord, text: string, events: St
 function cancelOwner(record: SkyhookRecord, key: string, entry: PackageRecord): SkyhookRecord {
   const canceled = cancelPackage(record, entry)
   const { interrupt } = canceled
-  return interrupt?.owners.includes(key) ? { ...canceled, interrupt: { ...interrupt, abandoned: true } } : canceled
+  return interrupt?.owners.includes(key) ? abandonInterrupt(canceled) : canceled
 }
 
 const withoutFlags = (flags: Readonly<Record<string, number>>, packageName: string): Record<string, number> =>
   Object.fromEntries(Object.entries(flags).filter(([key]) => !key.startsWith(`${packageName}/`)))
 
 /** Forgets what was published under the person's text, so that the next publication is a new revision. */
-function republish(record: SkyhookRecord): SkyhookRecord {
-  const { published: _, ...rest } = record
-  return rest
-}
+const republish = (record: SkyhookRecord): SkyhookRecord => ({ ...record, published: undefined })
 
 /** The companion annotation; undefined when absent or not ours. */
 export function parseCompanion(text: string | undefined): Companion | undefined {

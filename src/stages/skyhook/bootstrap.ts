@@ -3,6 +3,7 @@ import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { inputsOf } from '../model/package-inputs.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
 import type { StageEvent } from '../model/plan.ts'
+import { adoptPackage } from '../model/transitions.ts'
 import { parseCompanion, parseState } from '../publish/reconcile-annotations.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { packageKey } from '../model/package-key.ts'
@@ -47,16 +48,12 @@ function adoptEntries(view: SkyhookView, text: string): Record<string, PackageRe
     const isFinal = entry.state === 'complete' && (entry.stage === 'config' || entry.stage === 'post-interrupt')
     if (!isFinal) continue
     const inputs = spec ? inputsOf(spec) : { config: {}, env: [] }
-    entries[key] = {
-      name,
-      version,
-      image: typeof entry.image === 'string' ? entry.image : (spec?.image ?? ''),
-      stage: entry.stage === 'config' ? 'config' : 'post-interrupt',
-      state: 'complete',
-      restarts: 0,
-      startedInputs: inputs,
-      finishedInputs: inputs,
-    }
+    const image = typeof entry.image === 'string' ? entry.image : (spec?.image ?? '')
+    const config = { started: inputs, finished: inputs, changedKeys: [] }
+    entries[key] = adoptPackage(
+      { name, version, image, config },
+      entry.stage === 'config' ? 'config' : 'post-interrupt',
+    )
   }
   return entries
 }

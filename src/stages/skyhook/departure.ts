@@ -1,7 +1,7 @@
-import { type SkyhookRecord, openStepsOf } from '../../schemas/journal.ts'
+import { openStepOf, openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
 import { cordonState } from '../drain/drain.ts'
 import { newPlanBuilder } from '../model/plan-builder.ts'
-import { cancelAll, cancelPackage, openStepOf, stopCanceledSteps } from '../package/cancel.ts'
+import { abandonInterrupt, cancelAll, cancelPackage, stopCanceledSteps } from '../package/cancel.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
 import type { Action, StageEvent } from '../model/plan.ts'
 import type { SkyhookPlan } from './plan-skyhook.ts'
@@ -30,9 +30,9 @@ export function planUnselected(
   }
   // work of another Skyhook of this name is nobody's any more: it is stopped, and its slot goes after that
   const builder = newPlanBuilder(snapshot, view, record.uid === view.metadata.uid ? record : cancelAll(record))
-  if (record.interrupt) builder.record = { ...builder.record, interrupt: { ...record.interrupt, abandoned: true } }
+  builder.record = abandonInterrupt(builder.record)
   for (const entry of Object.values(builder.record.packages)) {
-    const step = openStepOf(entry.attempt)
+    const step = openStepOf(entry.progress)
     const isAboutToStart =
       step !== undefined && mayBeRunning(snapshot, step) && snapshot.attempts.get(step.id)?.state !== 'running'
     if (isAboutToStart) builder.record = cancelPackage(builder.record, entry)
@@ -45,8 +45,7 @@ export function planUnselected(
     openStepsOf(builder.record).some((step) => mayBeRunning(snapshot, step))
   if (!running) {
     if (builder.record.lifecycle && !Object.values(builder.record.packages).some(isMidChange)) {
-      const { lifecycle: _, ...rest } = builder.record
-      builder.record = rest
+      builder.record = { ...builder.record, lifecycle: undefined }
     }
     if (slot) releaseSlot(builder, slot)
   }
@@ -89,6 +88,6 @@ export function planDeleted(
       run: interrupt,
       records: [],
     })
-  const { lifecycle: _, published: __, interrupt: ___, ...rest } = builder.record
-  return { record: { ...rest, orphaned: true }, actions, events: [{ type: 'orphaned', skyhook: name }] }
+  const orphan = { ...builder.record, lifecycle: undefined, published: undefined, interrupt: undefined, orphaned: true }
+  return { record: orphan, actions, events: [{ type: 'orphaned', skyhook: name }] }
 }

@@ -1,5 +1,5 @@
 import { journalKey, statusKey } from '../../schemas/annotations.ts'
-import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
+import { isRetrying, isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { isOnlyConditionalInterruptPending } from '../interrupt/pending.ts'
@@ -13,6 +13,7 @@ import { advanceInterrupt, applyInterruptOutcome, type InterruptStatus } from '.
 import { advancePackage } from '../package/advance-package.ts'
 import type { PackageState, Permission } from '../model/package-state.ts'
 import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
+import { startOver, withFacts } from '../model/transitions.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { requestSlot, keepSlot, ownSlot, releaseSlot } from './slot.ts'
 import { isMidChange } from '../package/next-stage.ts'
@@ -98,9 +99,7 @@ function serialOrder(
   states: readonly PackageState[],
 ): readonly PackageState[] {
   if (view.spec.serial !== true) return states
-  const entriesAtWork = Object.values(record.packages).filter(
-    ({ state, attempt }) => state === 'in_progress' && attempt !== undefined,
-  )
+  const entriesAtWork = Object.values(record.packages).filter(isRunning)
   const mustWait = (name: string | undefined): boolean => entriesAtWork.some((entry) => entry.name !== name)
   return states.map((state, index) =>
     state.state === 'drain' && mustWait(names[index]) ? { state: 'dependency' } : state,
@@ -131,10 +130,9 @@ const isAnotherInterrupting = (snapshot: Snapshot, view: SkyhookView): boolean =
 function recordUninstallPolicies(builder: PlanBuilder): void {
   for (const entry of Object.values(builder.record.packages)) {
     const spec = builder.view.spec.packages?.[entry.name]
-    if (spec === undefined || entry.retained || JSON.stringify(entry.uninstall) === JSON.stringify(spec.uninstall))
-      continue
-    const { uninstall: _, ...rest } = entry
-    setEntry(builder, { ...rest, ...(spec.uninstall && { uninstall: spec.uninstall }) })
+    if (spec === undefined || entry.progress.state === 'retained') continue
+    if (JSON.stringify(entry.uninstall) !== JSON.stringify(spec.uninstall))
+      setEntry(builder, withFacts(entry, { uninstall: spec.uninstall }))
   }
 }
 
@@ -143,27 +141,14 @@ function recordUninstallPolicies(builder: PlanBuilder): void {
  */
 function recordOfSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): SkyhookRecord | undefined {
   if (!record) return undefined
-  const { orphaned, ...rest } = record
-  if (record.uid === view.metadata.uid && !orphaned) return record
-  const { lifecycle: _, ...retained } = cancelAll(rest)
-  const packages = Object.entries(retained.packages).flatMap(([key, entry]) => {
+  const { uid } = view.metadata
+  if (record.uid === uid && !record.orphaned) return record
+  const canceled = cancelAll(record)
+  const packages = Object.entries(canceled.packages).flatMap(([key, entry]) => {
     if (entry.work === undefined) return []
-    return [[key, isMidChange(entry) ? resetEntry(entry) : entry]]
+    return [[key, isMidChange(entry) ? startOver(entry) : entry]]
   })
-  return { ...retained, uid: view.metadata.uid, packages: Object.fromEntries(packages) }
-}
-
-/** In the operator's words: uninstalled as far as the next step is concerned, without having been. */
-function resetEntry(entry: PackageRecord): PackageRecord {
-  const {
-    pendingInterrupt: _,
-    retryAtMs: __,
-    failure: ___,
-    changedKeys: ____,
-    interruptRequirement: _____,
-    ...retained
-  } = entry
-  return { ...retained, stage: 'uninstall', state: 'skipped', restarts: 0 }
+  return { ...canceled, uid, lifecycle: undefined, orphaned: undefined, packages: Object.fromEntries(packages) }
 }
 
 /** The spec at hand is old: nothing new is decided until the new one is read; what is published stays. */
@@ -184,12 +169,12 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
     keepSlot(builder, slot, 'working')
     return { builder, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: 'no' }
   }
-  const { lifecycle, priorReboots, ...rest } = builder.record
+  const { lifecycle, reboots } = builder.record
   const applied = appliedHash(builder.view.spec)
   if (lifecycle) builder.events.push({ type: 'completed', skyhook: builder.view.metadata.name })
   // what this life of the host has completed without is not held against its later interrupts
-  if (lifecycle || priorReboots || rest.applied !== applied)
-    builder.record = { ...rest, applied, reboots: compactedReboots(rest.reboots, applied) }
+  const compacted = compactedReboots(reboots, applied)
+  builder.record = { ...builder.record, applied, lifecycle: undefined, priorReboots: undefined, reboots: compacted }
   if (slot && isPublishedComplete(builder)) releaseSlot(builder, slot)
   return { builder, status: 'complete', complete: true, cordon: 'off', watchPods: 'no' }
 }
@@ -212,8 +197,8 @@ function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
 /** Work begins with the first stage, or with taking the node out of service for it. */
 function startLifecycle(builder: PlanBuilder, states: readonly PackageState[], mayStart: boolean): void {
   const mayDrain = mayStart && isDrainRequested(states) && drainBlocker(builder) === undefined
-  const isStarting = Object.values(builder.record.packages).some(({ attempt }) => attempt !== undefined) || mayDrain
-  if (builder.record.lifecycle || !isStarting) return
+  const hasStarted = Object.values(builder.record.packages).some((entry) => isRunning(entry) || isRetrying(entry))
+  if (builder.record.lifecycle || !(hasStarted || mayDrain)) return
   const generation = builder.view.metadata.generation ?? 0
   builder.record = { ...builder.record, lifecycle: { startedAtMs: builder.snapshot.nowMs, generation } }
   builder.events.push({ type: 'began', skyhook: builder.view.metadata.name, generation })
@@ -239,7 +224,7 @@ function planWaiting(
   const gateReason = gate ?? (blocker === 'unknown' ? undefined : blocker)
   if (gateReason === undefined && ready.length > 0 && blocker !== 'unknown') requestSlot(builder, slot, 'working')
   else if (slot && !isPreparing) releaseSlot(builder, slot)
-  if (builder.record.drain?.untilMs !== undefined)
+  if (builder.record.drain?.state === 'paused')
     requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
 
   const reason = gateReason ?? waitingReason(builder, states)
@@ -376,8 +361,7 @@ function yieldReason(
 }
 
 function yieldSlot(builder: PlanBuilder, slot: OwnSlot, why: Reason): SkyhookPlan {
-  const { lifecycle: _, ...rest } = builder.record
-  builder.record = rest
+  builder.record = { ...builder.record, lifecycle: undefined }
   if (!cordonState(builder.snapshot.node).marks.has(builder.view.metadata.name)) releaseSlot(builder, slot) // uncordon always precedes release
   return { builder, status: statusFor(why.reason, false), reason: why, complete: false, cordon: 'off', watchPods: 'no' }
 }

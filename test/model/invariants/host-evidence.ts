@@ -1,4 +1,4 @@
-import type { Journal, PackageRecord } from '../../../src/schemas/journal.ts'
+import { attemptOf, type Journal, type PackageRecord } from '../../../src/schemas/journal.ts'
 import type { EnvVar } from '../../../src/schemas/kubernetes.ts'
 import type { PackageSpec } from '../../../src/schemas/skyhook.ts'
 import { matchesGlob } from '../../../src/stages/interrupt/glob.ts'
@@ -60,8 +60,8 @@ export class HostEvidence implements NodeObserver {
   /** The very first step of an apply or upgrade of a package that was whole before. */
   readonly beginsChange = ({ view, record, stage }: StartStep): boolean => {
     const before = this.#journalBefore?.skyhooks[view.metadata.name]?.packages[`${record.name}|${record.version}`]
-    const { attempt } = record
-    const isFirstStep = attempt?.number === 1 && attempt.steps.length === 1 && (attempt.repeats ?? 0) === 0
+    const { attempt } = record.progress
+    const isFirstStep = attempt.number === 1 && attempt.steps.length === 1 && (attempt.repeats ?? 0) === 0
     return isFirstStep && (before === undefined || !isHalfChanged(before)) && (stage === 'apply' || stage === 'upgrade')
   }
 
@@ -169,7 +169,8 @@ export class HostEvidence implements NodeObserver {
         if (completedSpec !== undefined && completedSpec !== fingerprint(wanted)) this.completed.delete(key)
         const entry = plan.journal.skyhooks[metadata.name]?.packages[`${name}|${wanted.version}`]
         const hostState = this.host.get(key)
-        if (!entry || isHalfChanged(entry) || !finalStages.has(entry.stage) || entry.attempt) continue
+        if (!entry || isHalfChanged(entry) || !finalStages.has(entry.progress.stage) || attemptOf(entry.progress))
+          continue
         if (!hostState || hostState.version !== wanted.version || !this.isDone(key, wanted)) continue
         hostState.installing = false
         this.completed.set(key, fingerprint(wanted))
@@ -186,10 +187,10 @@ export class HostEvidence implements NodeObserver {
       for (const [key, entry] of Object.entries(journal.skyhooks[metadata.name]?.packages ?? {})) {
         const after = plan.journal.skyhooks[metadata.name]?.packages[key]
         const wanted = spec.packages?.[entry.name]
-        if (entry.stage !== 'config' || !entry.attempt || !after || !wanted || !pendingIfRequired(entry, wanted))
-          continue
-        const isAnswered = JSON.stringify(after.interruptRequirement) !== JSON.stringify(entry.interruptRequirement)
-        if (after.stage === 'config' && after.state !== 'complete' && !isAnswered) continue
+        if (entry.progress.stage !== 'config' || !attemptOf(entry.progress)) continue
+        if (!after || !wanted || !pendingIfRequired(entry, wanted)) continue
+        const isAnswered = after.pendingInterrupt?.requiredInBoot !== entry.pendingInterrupt?.requiredInBoot
+        if (after.progress.stage === 'config' && after.progress.state !== 'complete' && !isAnswered) continue
         const hostState = this.host.get(`${metadata.name}/${entry.name}`)
         const file = this.node.statusFiles.get(`${metadata.name}/${entry.name}`)
         if (!hostState || file?.state !== 'read' || !file.status.requests.interrupt) continue
@@ -204,9 +205,9 @@ export const describeStep = ({ view, record, attempt }: StartStep): string =>
 
 export const isCheck = ({ attempt }: StartStep): boolean => attempt.mode.endsWith('-check')
 
-export const isHalfChanged = ({ work, retained, state, stage, pendingInterrupt }: PackageRecord): boolean =>
+export const isHalfChanged = ({ work, progress: { state, stage }, pendingInterrupt }: PackageRecord): boolean =>
   work !== undefined &&
-  retained !== true &&
+  state !== 'retained' &&
   state !== 'skipped' &&
   !(state === 'complete' && (stage === 'post-interrupt' || (stage === 'config' && !pendingInterrupt)))
 

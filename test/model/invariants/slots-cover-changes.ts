@@ -24,5 +24,5 @@ export const slotsCoverChanges: Invariant = ({ node }) => ({
 })
 
 /** Whole on the host, and missing only the interrupt that the package requires: others may have the slot. */
-const needsOnlyInterrupt = ({ stage, state, pendingInterrupt }: PackageRecord): boolean =>
-  stage === 'config' && state === 'complete' && pendingInterrupt?.when === 'required'
+const needsOnlyInterrupt = ({ progress, pendingInterrupt }: PackageRecord): boolean =>
+  progress.stage === 'config' && progress.state === 'complete' && pendingInterrupt?.interrupt.when === 'required'

@@ -1,4 +1,4 @@
-import type { PackageRecord } from '../../../src/schemas/journal.ts'
+import { attemptOf, type PackageRecord } from '../../../src/schemas/journal.ts'
 import { describeStep } from './host-evidence.ts'
 import { type Invariant, violate } from './invariant.ts'
 
@@ -10,24 +10,23 @@ export const successfulStepsAreKept: Invariant = ({ viewOf }) => {
   const identify = (
     skyhook: string,
     uid: string,
-    { name, version, work, attempt }: PackageRecord,
-    stage: string,
+    { name, version, work, progress }: PackageRecord,
     { mode, index }: StepPosition,
   ): string =>
     JSON.stringify([
-      [skyhook, uid, name, version, stage, work?.generation],
-      [attempt?.startedAtMs, attempt?.number, mode, index],
+      [skyhook, uid, name, version, progress.stage, work?.generation],
+      [attemptOf(progress)?.startedAtMs, attemptOf(progress)?.number, mode, index],
     ])
   return {
     decided(_snapshot, { journal }) {
       for (const [skyhook, { packages, uid }] of Object.entries(journal.skyhooks))
         for (const record of Object.values(packages))
-          for (const step of record.attempt?.steps ?? [])
-            if (step.result?.result === 'ok') successfulSteps.add(identify(skyhook, uid, record, record.stage, step))
+          for (const step of attemptOf(record.progress)?.steps ?? [])
+            if (step.result?.result === 'ok') successfulSteps.add(identify(skyhook, uid, record, step))
     },
     stepStarts(action) {
       const { name, uid } = viewOf(action).metadata
-      if (successfulSteps.has(identify(name, uid, action.record, action.stage, action.attempt)))
+      if (successfulSteps.has(identify(name, uid, action.record, action.attempt)))
         violate(`${describeStep(action)} ended ok in this attempt of its stage and runs again`)
     },
   }

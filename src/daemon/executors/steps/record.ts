@@ -114,7 +114,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     async recordStep({ skyhook, name, version, step, config, planned }) {
       const { result, mode } = step
       if (result) metrics.stepEnded(mode, result.result, (result.endedAtMs - step.startedAtMs) / 1000)
-      if (result?.result === 'ok' && planned && !isCheck(mode as Mode)) {
+      if (result?.result === 'ok' && planned && !isCheck(mode)) {
         await publishStepFlag(root, stateDir(folders, skyhook), config, planned, result.endedAtMs)
       }
       if (result?.result !== 'skipped') await pruneLogs(root, packageLogDir(folders, skyhook, config), step.path)

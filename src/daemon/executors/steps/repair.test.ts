@@ -4,7 +4,14 @@ import { dirname, join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../platform/system-clock.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
-import type { Journal, PackageRecord, SkyhookRecord } from '../../../schemas/journal.ts'
+import type {
+  Journal,
+  PackageProgress,
+  PackageRecord,
+  SkyhookRecord,
+  StartedPackage,
+} from '../../../schemas/journal.ts'
+import type { StageName } from '../../../schemas/skyhook.ts'
 import { repairRecords } from './repair.ts'
 
 const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
@@ -45,12 +52,16 @@ function writeHostFile(path: string, content: string): void {
   writeFileSync(join(mount, path), content)
 }
 
-const entry = (changes: Partial<PackageRecord>): PackageRecord => ({
+type Changes = Partial<Pick<StartedPackage, 'name' | 'version' | 'progress' | 'installedBy' | 'lastInterrupt'>>
+
+const failure = { reason: 'StepFailed', message: 'no' } as const
+const complete = (stage: StageName): PackageProgress => ({ state: 'complete', stage })
+
+const entry = (changes: Changes): PackageRecord => ({
   name: 'work',
   version: '1.0.0',
   image: 'r/probe',
-  stage: 'apply',
-  state: 'complete',
+  progress: complete('apply'),
   restarts: 0,
   work: { digest: 'sha256:abc', generation: 1, inputs: '', packageName: 'probe', packageVersion: '1.0.0' },
   ...changes,
@@ -63,7 +74,7 @@ const repair = async (
 ): Promise<void> => {
   const packages = { ...(work && { 'work|1.0.0': work }), ...others }
   const journal: Journal = {
-    v: 1,
+    v: 2,
     nodeUid: 'n',
     skyhooks: { demo: { uid: 'u', rev: 1, packages, reboots: {}, flags: {}, installedVersions } },
   }
@@ -98,7 +109,7 @@ describe('what an agent left unwritten when it died', () => {
   })
 
   test('of steps that ended in a stage that goes on: their flags alone', async () => {
-    const attemptFields = { mode: 'apply', bootId: 'b', unit: 'u', startedAtMs: 0 }
+    const attemptFields = { mode: 'apply' as const, bootId: 'b', unit: 'u', startedAtMs: 0 }
     const steps = [
       { ...attemptFields, id: '1', index: 0, path: 'one.sh', result: { result: 'ok', endedAtMs: 1 } as const },
       {
@@ -109,27 +120,28 @@ describe('what an agent left unwritten when it died', () => {
         result: { result: 'failed', endedAtMs: 1, message: 'no' } as const,
       },
     ]
-    await repair(entry({ state: 'erroring', attempt: { number: 1, startedAtMs: 0, inputs: '', steps } }), {})
+    const attempt = { number: 1, startedAtMs: 0, inputs: '', steps }
+    await repair(entry({ progress: { state: 'retrying', stage: 'apply', attempt, retryAtMs: 0, failure } }), {})
     expect(flags()).toEqual(['probe/1.0.0/one.sh_W11fWzBd'])
     expect(existsSync(join(mount, state, 'history'))).toBe(false)
   })
 
-  test.each<[string, Partial<PackageRecord>]>([
-    ['of what brought it there, while config goes on', { stage: 'config', state: 'in_progress' }],
-    ['of config, while its interrupt is under way', { stage: 'interrupt', state: 'in_progress' }],
-    ['of config, while post-interrupt goes on', { stage: 'post-interrupt', state: 'erroring' }],
-  ])('%s', async (_, where) => {
-    await repair(entry({ ...where, installedBy: 'apply' }), {})
-    const config = where.stage === 'config' ? [] : ['config-check_ALL_CHECKED']
+  test.each<[string, PackageProgress]>([
+    ['of what brought it there, while config goes on', { state: 'due', stage: 'config' }],
+    ['of config, while its interrupt is under way', { state: 'due', stage: 'interrupt' }],
+    ['of config, while post-interrupt goes on', { state: 'due', stage: 'post-interrupt' }],
+  ])('%s', async (_, progress) => {
+    await repair(entry({ progress, installedBy: 'apply' }), {})
+    const config = progress.stage === 'config' ? [] : ['config-check_ALL_CHECKED']
     const applyFlags = ['probe/1.0.0/one.sh_W11fWzBd', 'probe/1.0.0/two.sh_W11fWzBd']
     expect(flags()).toEqual(['apply-check_ALL_CHECKED', 'check_results', ...config, ...applyFlags])
   })
 
   test('is added once, and what is there keeps its time', async () => {
     writeHostFile(`${state}/flags/probe/1.0.0/two.sh_W11fWzBd`, 'before')
-    await repair(entry({ stage: 'config' }), { work: '1.0.0' })
+    await repair(entry({ progress: complete('config') }), { work: '1.0.0' })
     const history = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
-    await repair(entry({ stage: 'config' }), { work: '1.0.0' })
+    await repair(entry({ progress: complete('config') }), { work: '1.0.0' })
     expect(readFileSync(join(mount, state, 'flags/probe/1.0.0/two.sh_W11fWzBd'), 'utf8')).toBe('before')
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(history)
   })
@@ -140,7 +152,7 @@ describe('what an agent left unwritten when it died', () => {
       const history = [last, '1.0.0'].map((version) => ({ version, time: '' }))
       writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
       const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
-      await repair(entry({ stage: 'config' }), { work: '1.0.0', other: last })
+      await repair(entry({ progress: complete('config') }), { work: '1.0.0', other: last })
       expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
     },
   )
@@ -150,22 +162,22 @@ describe('what an agent left unwritten when it died', () => {
     writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': 'uninstalled', history }))
     const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
     const uninstalling = {
-      'old|3.0.0': { ...entry({ name: 'old', version: '3.0.0', stage: 'uninstall', state: 'in_progress' }) },
+      'old|3.0.0': { ...entry({ name: 'old', version: '3.0.0', progress: { state: 'due', stage: 'uninstall' } }) },
     }
-    await repair(entry({ stage: 'config' }), { work: '1.0.0', old: '3.0.0' }, uninstalling)
+    await repair(entry({ progress: complete('config') }), { work: '1.0.0', old: '3.0.0' }, uninstalling)
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
   })
 
   test('of an interrupt that was made: its flags, and none for a configuration that came after it', async () => {
     const lastInterrupt = { type: 'service', services: ['cron'] } as const
     const folder = join(mount, state, 'interrupts/flags')
-    await repair(entry({ stage: 'config', lastInterrupt }), {})
+    await repair(entry({ progress: complete('config'), lastInterrupt }), {})
     expect(existsSync(folder)).toBe(false)
-    await repair(entry({ stage: 'interrupt', lastInterrupt }), {})
+    await repair(entry({ progress: complete('interrupt'), lastInterrupt }), {})
     const flag = join(folder, 'demo-u-1_work_1.0.0', 'service_restart_0.complete')
     const written = readFileSync(flag, 'utf8')
     writeFileSync(flag, 'before')
-    await repair(entry({ stage: 'post-interrupt', lastInterrupt }), {})
+    await repair(entry({ progress: complete('post-interrupt'), lastInterrupt }), {})
     expect([Number(written) > 0, readFileSync(flag, 'utf8')]).toEqual([true, 'before'])
   })
 

@@ -10,15 +10,15 @@ import {
 } from '../../../packages/operator-compat/flags.ts'
 import { readHistory, recordVersion } from '../../../packages/operator-compat/history.ts'
 import { resourceId, stateDir, type HostFolders } from '../../../packages/layout.ts'
-import type { Journal, PackageRecord, PackageWork, SkyhookRecord } from '../../../schemas/journal.ts'
 import {
-  checkOf,
-  isCheck,
-  type Mode,
-  type PackageConfig,
-  type Stage,
-  type Step,
-} from '../../../schemas/package-config.ts'
+  attemptOf,
+  type Journal,
+  type PackageRecord,
+  type PackageWork,
+  type SkyhookRecord,
+} from '../../../schemas/journal.ts'
+import { checkOf, isCheck, type PackageConfig, type Stage, type Step } from '../../../schemas/package-config.ts'
+import { publishedState } from '../../../stages/model/package-state.ts'
 
 export type RepairPorts = {
   readonly root: HostRoot
@@ -79,7 +79,7 @@ async function repairEntry(
   // packages of one image share a history: another's version may be on top, or that another was, or is being,
   // uninstalled
   const isUninstalling = Object.values(packages).some(
-    ({ stage, state }) => stage === 'uninstall' && state !== 'skipped',
+    ({ progress }) => progress.stage === 'uninstall' && publishedState(progress) !== 'skipped',
   )
   const current = new Set([...Object.values(installedVersions), ...(isUninstalling ? ['uninstalled'] : [])])
   const history = await readHistory(root, state, packageName)
@@ -91,22 +91,24 @@ async function repairEntry(
 }
 
 /** For what it runs from now, not for an earlier configuration or version. */
-const wasInterrupted = ({ stage, state }: PackageRecord): boolean =>
-  stage === 'post-interrupt' || (stage === 'interrupt' && state === 'complete')
+const wasInterrupted = ({ progress }: PackageRecord): boolean =>
+  progress.stage === 'post-interrupt' || (progress.stage === 'interrupt' && publishedState(progress) === 'complete')
 
 /** What led to where it stands, each with its traces; an interrupt has none and follows config. */
-function completedStages({ stage, state, installedBy }: PackageRecord): readonly Stage[] {
+function completedStages({ progress, installedBy }: PackageRecord): readonly Stage[] {
+  const { stage } = progress
+  const isComplete = publishedState(progress) === 'complete'
   const installStages: readonly Stage[] = installedBy ? [installedBy] : []
   switch (stage) {
     case 'apply':
     case 'upgrade':
-      return state === 'complete' ? [stage] : []
+      return isComplete ? [stage] : []
     case 'config':
-      return state === 'complete' ? [...installStages, 'config'] : installStages
+      return isComplete ? [...installStages, 'config'] : installStages
     case 'interrupt':
       return [...installStages, 'config']
     case 'post-interrupt':
-      return state === 'complete' ? [...installStages, 'config', stage] : [...installStages, 'config']
+      return isComplete ? [...installStages, 'config', stage] : [...installStages, 'config']
     case 'uninstall':
       return []
   }
@@ -115,7 +117,7 @@ function completedStages({ stage, state, installedBy }: PackageRecord): readonly
 /** Of the stages that it passed, and of the one that it is in the middle of. */
 function completedSteps(entry: PackageRecord, config: PackageConfig): readonly Step[] {
   const completedStage = completedStages(entry).flatMap((stage) => config.modes[stage] ?? [])
-  const steps = entry.stage === 'uninstall' ? [] : (entry.attempt?.steps ?? [])
-  const succeeded = steps.filter(({ mode, result }) => result?.result === 'ok' && !isCheck(mode as Mode))
-  return [...completedStage, ...succeeded.flatMap(({ mode, index }) => config.modes[mode as Mode]?.[index] ?? [])]
+  const steps = entry.progress.stage === 'uninstall' ? [] : (attemptOf(entry.progress)?.steps ?? [])
+  const succeeded = steps.filter(({ mode, result }) => result?.result === 'ok' && !isCheck(mode))
+  return [...completedStage, ...succeeded.flatMap(({ mode, index }) => config.modes[mode]?.[index] ?? [])]
 }

@@ -18,7 +18,6 @@ import {
   resolveReferences,
 } from '../../../packages/step/references.ts'
 import { limitsOf, stepUnitRequest } from '../../../packages/step/unit-request.ts'
-import type { Mode } from '../../../schemas/package-config.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import type { StepLogNote } from './observe.ts'
 
@@ -80,7 +79,7 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
   const { previousVersion } = action
   const composed = composeStep({
     config,
-    mode: attempt.mode as Mode,
+    mode: attempt.mode,
     step,
     instance,
     folders,

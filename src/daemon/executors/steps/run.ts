@@ -75,7 +75,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     async start(action) {
       const { attempt, record, view } = action
       await observer.observe(attempt)
-      if (attempts.stateOf(attempt.id) !== 'absent' || !record.work) return
+      if (attempts.stateOf(attempt.id) !== 'absent') return
       const { digest, generation } = record.work
       const source = { store: contentOf(digest), digest, node: ports.node() }
       const { name: skyhook, uid: skyhookUid } = view.metadata

@@ -5,7 +5,6 @@ import { type HostFolders, type PackageInstance, copyDir } from '../../../packag
 import { nodeMetadata } from '../../../packages/install/node-metadata.ts'
 import { installRootDir, rootDirRecordFile } from '../../../packages/install/root-dir.ts'
 import type { KubernetesNode } from '../../../schemas/kubernetes.ts'
-import type { Mode } from '../../../schemas/package-config.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import { version } from '../../settings/version.ts'
 
@@ -48,7 +47,7 @@ export async function ensureStageFiles(
     const installed = await installRootDir(root, store, rootDirRecordFile(folders, instance.skyhook, instance.name))
     if (installed.outcome === 'conflict') return { outcome: 'refused', why: installed.problems.join('; ') }
   }
-  const missing = await missingConfigFiles(root, dir, config, attempt.mode as Mode)
+  const missing = await missingConfigFiles(root, dir, config, attempt.mode)
   if (missing.length > 0)
     return { outcome: 'refused', why: `the package expects ${missing.join(', ')} in the configMap of the Skyhook` }
   return { outcome: 'ready' }

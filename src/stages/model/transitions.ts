@@ -1,0 +1,240 @@
+import type {
+  ConfigRecord,
+  MergedInterrupt,
+  PackageFacts,
+  PackageProgress,
+  PackageRecord,
+  PackageWork,
+  PendingInterrupt,
+  RetryingPackage,
+  RunningPackage,
+  StageAttempt,
+  StageFailure,
+} from '../../schemas/journal.ts'
+import type { Stage } from '../../schemas/package-config.ts'
+import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
+import { publishedState } from './package-state.ts'
+
+/**
+ * The state machine of one package record: every way from one progress to another is a function of this file, and each
+ * carries the facts that outlive it. `absent`: there is no record yet. docs/design/package-states.md is drawn from
+ * this table, and a test compares the two.
+ */
+export const transitions = {
+  newPackage: { from: ['absent'], to: ['due'] },
+  adoptPackage: { from: ['absent'], to: ['complete'] },
+  beginStage: { from: ['due', 'running', 'retrying', 'complete', 'skipped', 'retained'], to: ['running'] },
+  recordSteps: { from: ['running'], to: ['running'] },
+  completeStage: { from: ['running'], to: ['complete'] },
+  failStage: { from: ['running'], to: ['retrying'] },
+  retryStage: { from: ['retrying'], to: ['running'] },
+  dropAttempt: { from: ['running', 'retrying'], to: ['due'] },
+  startInterrupt: { from: ['due', 'retrying', 'complete'], to: ['due'] },
+  completeInterrupt: { from: ['due', 'retrying', 'complete'], to: ['complete'] },
+  failInterrupt: { from: ['due', 'retrying', 'complete'], to: ['retrying'] },
+  returnToConfig: { from: ['due', 'retrying', 'complete'], to: ['complete'] },
+  finishPackage: { from: ['complete'], to: ['complete'] },
+  retainPackage: { from: ['due', 'running', 'retrying', 'complete', 'skipped', 'retained'], to: ['retained'] },
+  startOver: { from: ['due', 'retrying', 'complete'], to: ['skipped'] },
+  reapply: { from: ['due', 'running', 'retrying', 'complete', 'skipped', 'retained'], to: ['due'] },
+  editStage: {
+    from: ['due', 'running', 'retrying', 'complete', 'skipped', 'retained'],
+    to: ['due', 'complete', 'retained'],
+  },
+} as const satisfies Readonly<Record<string, Transition>>
+
+export type Transition = {
+  readonly from: readonly (PackageProgress['state'] | 'absent')[]
+  readonly to: readonly PackageProgress['state'][]
+}
+
+/** Throws if the record is not where the transition starts: going on would lose what is on the host. */
+function assertFrom(transition: keyof typeof transitions, { name, version, progress }: PackageRecord): void {
+  const { from }: Transition = transitions[transition]
+  if (!from.includes(progress.state))
+    throw new Error(`${transition} of package ${name} ${version}: not from ${progress.state} ${progress.stage}`)
+}
+
+/** A version that the host does not have yet; it is stored when its first stage begins. */
+export const newPackage = (name: string, spec: PackageSpec, stage: 'apply' | 'upgrade'): PackageRecord => ({
+  name,
+  version: spec.version,
+  image: spec.image,
+  restarts: 0,
+  progress: { state: 'due', stage },
+})
+
+/** A version that the operator completed on this host. */
+export const adoptPackage = (
+  { name, version, image, config }: Pick<PackageFacts, 'name' | 'version' | 'image'> & { config: ConfigRecord },
+  stage: 'config' | 'post-interrupt',
+): PackageRecord => ({ name, version, image, restarts: 0, config, progress: { state: 'complete', stage } })
+
+export type StageStart = {
+  readonly stage: Stage
+  readonly work: PackageWork
+  readonly attempt: StageAttempt
+  readonly config: ConfigRecord | undefined
+  readonly pendingInterrupt: PendingInterrupt | undefined
+  /** What the Skyhook says about the package; undefined when it is no longer there. */
+  readonly spec: PackageSpec | undefined
+}
+
+/** The first attempt of a stage. A step that is still on the host has to be canceled before. */
+export function beginStage(entry: PackageRecord, start: StageStart): RunningPackage {
+  assertFrom('beginStage', entry)
+  const { stage, work, attempt, config, pendingInterrupt, spec } = start
+  return {
+    ...entry,
+    ...(spec && stage !== 'uninstall' && { image: spec.image, containerSHA: spec.containerSHA ?? entry.containerSHA }),
+    uninstall: spec?.uninstall ?? entry.uninstall,
+    restarts: 0,
+    work,
+    config,
+    pendingInterrupt,
+    progress: { state: 'running', stage, attempt },
+  }
+}
+
+/** What the steps of the attempt came to, and which of them was started. */
+export function recordSteps(entry: RunningPackage, attempt: StageAttempt): RunningPackage {
+  assertFrom('recordSteps', entry)
+  return { ...entry, progress: { ...entry.progress, attempt } }
+}
+
+/** All steps and checks of the stage passed. */
+export function completeStage(entry: RunningPackage, nowMs: number): PackageRecord {
+  assertFrom('completeStage', entry)
+  const { stage } = entry.progress
+  const complete = { ...entry, restarts: 0, progress: { state: 'complete', stage } } as const
+  const config = entry.config ?? { started: { config: {}, env: [] }, changedKeys: [] }
+  switch (stage) {
+    case 'uninstall': {
+      const { name, version, image, containerSHA, uninstall, lastInterrupt } = entry
+      return { name, version, image, containerSHA, uninstall, lastInterrupt, restarts: 0, progress: complete.progress }
+    }
+    case 'apply':
+    case 'upgrade':
+      return { ...complete, installedBy: stage }
+    case 'config':
+      return { ...complete, config, passedAtMs: nowMs }
+    case 'post-interrupt': // complete for what it was configured with, whatever the spec says by now
+      return { ...complete, config: finished(config), passedAtMs: nowMs }
+  }
+}
+
+export function failStage(entry: RunningPackage, failure: StageFailure, retryAtMs: number): PackageRecord {
+  assertFrom('failStage', entry)
+  return {
+    ...entry,
+    restarts: entry.restarts + 1,
+    progress: { ...entry.progress, state: 'retrying', failure, retryAtMs },
+  }
+}
+
+/** The next attempt of a stage that failed. */
+export function retryStage(
+  entry: RetryingPackage,
+  { attempt, config, pendingInterrupt }: Pick<StageStart, 'attempt' | 'config' | 'pendingInterrupt'>,
+): RunningPackage {
+  assertFrom('retryStage', entry)
+  const { stage } = entry.progress
+  return { ...entry, config, pendingInterrupt, progress: { state: 'running', stage, attempt } }
+}
+
+/** The attempt is not wanted any more; the stage has to begin again. Its step, if one is open, is stopped elsewhere. */
+export function dropAttempt(entry: PackageRecord): PackageRecord {
+  assertFrom('dropAttempt', entry)
+  return { ...entry, progress: { state: 'due', stage: entry.progress.stage } }
+}
+
+/** The pending interrupt is run, with those of other packages. */
+export function startInterrupt(entry: PackageRecord): PackageRecord {
+  assertFrom('startInterrupt', entry)
+  return { ...entry, progress: { state: 'due', stage: 'interrupt' } }
+}
+
+/** `lastInterrupt`: what ran; undefined if a boot, earlier or by somebody else, did instead. */
+export function completeInterrupt(entry: PackageRecord, lastInterrupt: MergedInterrupt | undefined): PackageRecord {
+  assertFrom('completeInterrupt', entry)
+  return {
+    ...entry,
+    restarts: 0,
+    pendingInterrupt: undefined,
+    lastInterrupt: lastInterrupt ?? entry.lastInterrupt,
+    progress: { state: 'complete', stage: 'interrupt' },
+  }
+}
+
+export function failInterrupt(entry: PackageRecord, failure: StageFailure, retryAtMs: number): PackageRecord {
+  assertFrom('failInterrupt', entry)
+  return {
+    ...entry,
+    restarts: entry.restarts + 1,
+    progress: { state: 'retrying', stage: 'interrupt', failure, retryAtMs },
+  }
+}
+
+/** Back to where the interrupt was pending: it was aborted before it did anything, or the spec has another one now. */
+export function returnToConfig(
+  entry: PackageRecord,
+  { restarts, pendingInterrupt }: Pick<PackageFacts, 'restarts' | 'pendingInterrupt'>,
+): PackageRecord {
+  assertFrom('returnToConfig', entry)
+  return { ...entry, restarts, pendingInterrupt, progress: { state: 'complete', stage: 'config' } }
+}
+
+/** No stage is left: what was started is now what is finished. */
+export function finishPackage(entry: PackageRecord): PackageRecord {
+  assertFrom('finishPackage', entry)
+  return entry.config ? { ...entry, config: finished(entry.config) } : entry
+}
+
+/** Another version took its place, or it left the Skyhook, without an uninstall: it is shown and never worked on. */
+export function retainPackage(entry: PackageRecord): PackageRecord {
+  assertFrom('retainPackage', entry)
+  const { stage } = entry.progress
+  return { ...entry, progress: { state: 'retained', stage, shownAs: publishedState(entry.progress) } }
+}
+
+/** Unfinished work of another Skyhook: in the operator's words uninstalled, without having been. */
+export function startOver(entry: PackageRecord): PackageRecord {
+  assertFrom('startOver', entry)
+  return {
+    ...entry,
+    restarts: 0,
+    config: entry.config && { ...entry.config, changedKeys: [] },
+    pendingInterrupt: undefined,
+    progress: { state: 'skipped', stage: 'uninstall' },
+  }
+}
+
+/** The host forgot what was done on it. */
+export function reapply(entry: PackageRecord): PackageRecord {
+  assertFrom('reapply', entry)
+  const { name, version, image, containerSHA, uninstall } = entry
+  return { name, version, image, containerSHA, uninstall, restarts: 0, progress: { state: 'due', stage: 'apply' } }
+}
+
+/** A person set the stage on the Node: it starts again there, or after it. */
+export function editStage(entry: PackageRecord, stage: StageName, isComplete: boolean): PackageRecord {
+  assertFrom('editStage', entry)
+  const isRetained = entry.progress.state === 'retained'
+  const progress: Extract<PackageProgress, { state: 'due' | 'complete' | 'retained' }> = isRetained
+    ? { state: 'retained', stage, shownAs: isComplete ? 'complete' : 'in_progress' }
+    : { state: isComplete ? 'complete' : 'due', stage }
+  return { ...entry, restarts: 0, config: entry.config && { ...entry.config, finished: undefined }, progress }
+}
+
+/** Facts that do not depend on the progress. */
+export const withFacts = (
+  entry: PackageRecord,
+  facts: Partial<Pick<PackageFacts, 'pendingInterrupt' | 'uninstall' | 'lastRequestedRunAtMs'>>,
+): PackageRecord => ({ ...entry, ...facts })
+
+export const withPendingInterrupt = (
+  entry: RunningPackage,
+  pendingInterrupt: PendingInterrupt | undefined,
+): RunningPackage => ({ ...entry, pendingInterrupt })
+
+const finished = (config: ConfigRecord): ConfigRecord => ({ ...config, finished: config.started, changedKeys: [] })

@@ -1,0 +1,90 @@
+import type { ConfigRecord, PackageRecord, RetryingPackage, StageAttempt } from '../../schemas/journal.ts'
+import type { Stage } from '../../schemas/package-config.ts'
+import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { pendingForStage } from '../interrupt/pending.ts'
+import { immutableInputsHash, inputsHash, inputsOf, keysOfConfigChange } from '../model/package-inputs.ts'
+import type { ReadyPreparation } from '../model/package-state.ts'
+import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
+import { beginStage, retryStage } from '../model/transitions.ts'
+
+type StageInput = {
+  readonly entry: PackageRecord
+  readonly spec: PackageSpec | undefined
+  readonly stage: Stage
+  readonly prepared: ReadyPreparation
+  /** Made from the spec, not from what an earlier stage of this version used. */
+  readonly isNewWork: boolean
+}
+
+/** The first attempt of a stage: from here on the journal says that the package is under way. */
+export function startStage(builder: PlanBuilder, { entry, spec, stage, prepared, isNewWork }: StageInput): void {
+  const { generation = 0 } = builder.view.metadata
+  const { digest, config } = prepared
+  const isConfigChange = stage === 'config' && entry.config?.finished && entry.progress.state === 'complete'
+  const work = {
+    digest,
+    generation: isNewWork || isConfigChange || entry.work === undefined ? generation : entry.work.generation,
+    inputs: spec ? immutableInputsHash(spec) : (entry.work?.inputs ?? immutableInputsHash(ownSpec(entry))),
+    packageName: config.packageName,
+    packageVersion: config.packageVersion,
+  }
+  const isInstall = stage === 'apply' || stage === 'upgrade'
+  const carried = isInstall ? withoutRequirement(entry.pendingInterrupt) : entry.pendingInterrupt
+  const started = beginStage(entry, {
+    stage,
+    work: stage === 'uninstall' && entry.work ? entry.work : work,
+    attempt: newAttempt(builder, 1, attemptInputsHash(entry, spec)),
+    config: isInstall ? withoutFinished(entry.config) : configAtStart(entry, spec, stage),
+    pendingInterrupt: pendingForStage(entry, spec, stage) ?? carried,
+    spec,
+  })
+  setEntry(builder, started)
+}
+
+/** The next attempt of a stage that failed. */
+export function retryFailedStage(builder: PlanBuilder, entry: RetryingPackage, spec: PackageSpec | undefined): void {
+  const { stage, attempt } = entry.progress
+  const retried = retryStage(entry, {
+    attempt: newAttempt(builder, attempt.number + 1, attemptInputsHash(entry, spec)),
+    config: configAtStart(entry, spec, stage),
+    pendingInterrupt: stage === 'config' ? pendingForStage(entry, spec, stage) : entry.pendingInterrupt,
+  })
+  setEntry(builder, retried)
+}
+
+/** The spec changed what a started package is made from. */
+export const isSuperseded = (entry: PackageRecord, spec: PackageSpec): boolean =>
+  entry.progress.stage !== 'uninstall' &&
+  entry.work !== undefined &&
+  entry.version === spec.version &&
+  entry.work.inputs !== immutableInputsHash(spec)
+
+export const attemptInputsHash = ({ config }: PackageRecord, spec: PackageSpec | undefined): string =>
+  inputsHash(spec ? inputsOf(spec) : (config?.finished ?? config?.started ?? { config: {}, env: [] }))
+
+const newAttempt = (builder: PlanBuilder, number: number, inputs: string): StageAttempt => ({
+  number,
+  startedAtMs: builder.snapshot.nowMs,
+  steps: [],
+  inputs,
+})
+
+/** What an entry remembers of a `config` that starts with this spec, first try or not. */
+function configAtStart(entry: PackageRecord, spec: PackageSpec | undefined, stage: Stage): ConfigRecord | undefined {
+  if (stage !== 'config' || !spec) return entry.config
+  return {
+    started: inputsOf(spec),
+    finished: entry.config?.finished,
+    changedKeys: keysOfConfigChange(entry, spec),
+    interrupts: spec.configInterrupts ?? entry.config?.interrupts,
+  }
+}
+
+/** A package that is installed again was never complete; what it was configured with last is still on the host. */
+const withoutFinished = (config: ConfigRecord | undefined): ConfigRecord | undefined =>
+  config && { ...config, finished: undefined, changedKeys: [] }
+
+const withoutRequirement = (pending: PackageRecord['pendingInterrupt']): PackageRecord['pendingInterrupt'] =>
+  pending && { interrupt: pending.interrupt }
+
+const ownSpec = ({ version, image }: PackageRecord): PackageSpec => ({ version, image })
