@@ -35,7 +35,7 @@ export function satisfyByBoot(builder: PlanBuilder, entry: PackageRecord): boole
   setEntry(builder, completeInterrupt(entry, undefined))
   const { lifecycle } = record
   if (lifecycle) builder.record = { ...builder.record, lifecycle: { ...lifecycle, interruptedAtMs: snapshot.nowMs } }
-  const interrupt = `${entry.pendingInterrupt?.interrupt.type}, met by a boot in between`
+  const interrupt = `${entry.pendingInterrupt?.interrupt.type}, replaced by a boot`
   builder.events.push({ type: 'interrupted', skyhook: view.metadata.name, interrupt })
   return true
 }

@@ -78,7 +78,7 @@ function endStage(
   }
   recordChecks(builder, entry)
   if (answer.state === 'unusable') {
-    const message = `config passed, but whether the interrupt is required cannot be known: ${answer.why}`
+    const message = `config passed, but it is unknown whether the interrupt is required: ${answer.why}`
     recordFailedStage(builder, entry, { reason: 'CheckFailed', message })
     return 'again'
   }
@@ -142,7 +142,7 @@ function cleanUp(builder: PlanBuilder, entry: RunningPackage, config: PackageCon
   const key = `cleanUp/${skyhook}/${name}`
   builder.actions.push({ do: 'cleanUp', key, skyhook, name, config, checks: checksOf(attempt), passedAtMs, requestId })
   if (!result) return { state: 'running' }
-  const message = `package ${name}: it is uninstalled, but its files cannot be taken off the host: ${result.message}`
+  const message = `package ${name} is uninstalled, but its files cannot be removed from the host: ${result.message}`
   return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message }
 }
 
