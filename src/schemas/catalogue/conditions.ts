@@ -27,7 +27,7 @@ export const nodeConditions = {
   },
   'skyhook.nvidia.com/<skyhook>/<package>': {
     origin: 'skyhookd',
-    meaning: 'What the [status file](skyhook.md#what-packages-say-about-themselves) of a package says.',
+    meaning: 'What the [status file](skyhook.md#what-packages-report) of a package says.',
     reasons: {
       InterruptRequired: ['True', 'The package needs its interrupt.'],
       RunRequested: ['True', 'The package requests a run of config.'],

@@ -104,7 +104,7 @@ export const reasons = {
       'The steps passed and a check did not, or the status file that `when: required` needs is missing or invalid.',
     remedy:
       'Read the log on the host, then fix the package. Remove `when: required` from a package that writes no ' +
-      '[status file](skyhook.md#what-packages-say-about-themselves).',
+      '[status file](skyhook.md#what-packages-report).',
   },
   InvalidPackage: {
     section: 'failing',
