@@ -1,6 +1,6 @@
 /**
- * `make demo`: from nothing to a finished rollout on three real hosts. Ends with 0 only when every node is complete and
- * nothing is left behind. Leaves the sandbox running, so that one can look around and run it again.
+ * `make demo`: from nothing to a complete rollout on three real hosts. Exits with 0 only if every node is complete and
+ * nothing is left behind. Leaves the sandbox running, to look around and to run the demo again.
  */
 import { dirname, relative } from 'node:path'
 import { record } from '../test/support/history.ts'
@@ -26,7 +26,7 @@ async function main(screen: Screen): Promise<void> {
     for (const sample of samples) await runSample({ screen, box, api, history, nodes }, sample)
     await showHosts(screen, box, nodes)
   } catch (error) {
-    screen.text(`\nwhat happened, in order:\n${history.format()}`)
+    screen.text(`\nhistory of the rollout:\n${history.format()}`)
     throw error
   } finally {
     history.stop()
@@ -37,7 +37,7 @@ async function main(screen: Screen): Promise<void> {
   )
 }
 
-/** What the packages left on every host, and what the agent left on the first. */
+/** Shows the files of the packages on every host, and those of the agent on the first. */
 async function showHosts(screen: Screen, box: Sandbox, nodes: readonly string[]): Promise<void> {
   screen.text('\n── what changed on the hosts\n')
   for (const file of samples.flatMap(({ files }) => files)) {
@@ -50,10 +50,10 @@ async function showHosts(screen: Screen, box: Sandbox, nodes: readonly string[])
   const logs = (await hostOf(box, first).exec('find', ...folders, '-name', '*.log')).trim().split('\n')
   const counts = Map.groupBy(logs, (path) => dirname(path))
   for (const [folder, found] of counts) screen.text(`${first}:${folder}  logs of ${found.length} steps`)
-  screen.text(`${first}:/var/lib/skyhook/.agent/journal.json  what the agent remembers`)
+  screen.text(`${first}:/var/lib/skyhook/.agent/journal.json  the agent's journal`)
 }
 
-/** A sample's Skyhook is called as its file. */
+/** A sample's Skyhook has the name of its file. */
 const skyhookOf = (file: string): string => file.replace(/\.yaml$/, '')
 
 const indented = (text: string): string =>
@@ -68,11 +68,11 @@ function tour(box: Sandbox): string {
   const prefix = box.name === 'default' ? '' : `SANDBOX=${box.name} `
   const ways = [
     [`. ${folder}/env`, 'kubectl, helm and the registry of the sandbox'],
-    ['kubectl get nodes -L skyhook.nvidia.com/status_demo', 'where each node stands'],
+    ['kubectl get nodes -L skyhook.nvidia.com/status_demo', 'the status of each node'],
     ['kubectl describe node node-1', 'annotations, conditions and Events'],
-    [`${prefix}bin/sandbox logs node-1`, 'the agent on it'],
-    [`${prefix}bin/sandbox exec node-1 -- bash`, 'on the host'],
-    [`${prefix}make demo`, 'again, without booting anything'],
+    [`${prefix}bin/sandbox logs node-1`, 'the log of its agent'],
+    [`${prefix}bin/sandbox exec node-1 -- bash`, 'a shell on the host'],
+    [`${prefix}make demo`, 'the demo again, without booting'],
     [`${prefix}make sandbox-down`, 'removes every trace'],
   ]
   return table(ways)

@@ -4,14 +4,14 @@ import { createInterface } from 'node:readline'
 import type { Screen } from './screen.ts'
 
 const repository = join(import.meta.dirname, '..')
-/** Longer silences make people wonder. */
+/** After this silence the demo reports that the command is still running. */
 const silenceMs = 15_000
 
 export class CommandFailedError extends Error {}
 
 /**
- * Runs a command that may take long: each line it says stays on the screen, and while it says nothing the elapsed time
- * is told. Throws CommandFailedError with its last lines unless it ends with 0.
+ * Runs a command that may take long: prints each line of its output, and the elapsed time while there is none. Throws
+ * CommandFailedError with the last lines unless it exits with 0.
  */
 export async function runLongCommand(
   screen: Screen,
@@ -38,7 +38,7 @@ export async function runLongCommand(
     if (screen.isLive) screen.draw([`  … ${last} (${elapsed})`])
     else if (Date.now() - lastOutputMs >= silenceMs) {
       lastOutputMs = Date.now()
-      screen.line(`  … still at it: ${last} (${elapsed})`)
+      screen.line(`  … still running: ${last} (${elapsed})`)
     }
   }, 1_000)
   try {
@@ -47,7 +47,7 @@ export async function runLongCommand(
       child.on('close', (code) => resolve(code ?? -1))
     })
     if (status !== 0)
-      throw new CommandFailedError(`${what} failed: ${command.join(' ')} ended with ${status}\n${tail.join('\n')}`)
+      throw new CommandFailedError(`${what} failed: ${command.join(' ')} exited with ${status}\n${tail.join('\n')}`)
   } finally {
     clearInterval(ticker)
     screen.draw([])
@@ -58,8 +58,8 @@ export async function runLongCommand(
 const restartDelayMs = 1_000
 
 /**
- * Follows a command until `signal` aborts; each line goes to `onLine`. It is started again when it ends, as `kubectl
- * logs` does when a host reboots. What it says on standard error is not the demo's business.
+ * Follows a command until `signal` aborts and passes each line to `onLine`. Restarts the command when it exits, as
+ * `kubectl logs` does when a host reboots. Ignores its standard error.
  */
 export function followCommand(
   command: () => readonly [string, ...string[]],

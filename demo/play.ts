@@ -1,4 +1,4 @@
-/** Plays one sample: applies it, shows the rollout while it happens, and checks how it ended. */
+/** Plays one sample: applies it, shows the rollout live, and checks its end. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
@@ -58,21 +58,21 @@ export async function runSample(context: DemoContext, sample: Sample): Promise<v
     if (!wasThere && sample.taint) await taintLast(context)
     screen.line(`$ kubectl apply -f ${sample.file}`)
     await box.kubectl(['apply', '-f', '-'], manifest)
-    if (wasThere) await startOver(context, sample, skyhook, 'it is complete from an earlier run')
+    if (wasThere) await startOver(context, sample, skyhook, 'the Skyhook is complete from an earlier run')
     const slots = await finish(context, sample, skyhook, applied)
     if (slots === 0) {
-      await startOver(context, sample, skyhook, 'the hosts remember it from an earlier run')
+      await startOver(context, sample, skyhook, 'the hosts know the Skyhook from an earlier run')
       await finish(context, sample, skyhook, applied)
     }
     await history.never(`more than ${sample.budget} slots held`, overBudget(skyhook, sample.budget))
-    await sleep(2 * drawEveryMs) // what followers have still to say
+    await sleep(2 * drawEveryMs) // until the followers have printed everything
   } finally {
     following.abort()
     await showing
   }
   const proof = sample.reboots ? assertRebooted(context, booted) : ''
   screen.line(
-    `complete on ${nodes.length} nodes, never more than ${sample.budget} at work, no slot held, no node cordoned${proof}`,
+    `complete on ${nodes.length} nodes, at most ${sample.budget} at a time, no slot held, no node cordoned${proof}`,
   )
 }
 
@@ -83,10 +83,10 @@ async function openShop({ screen, box, history, nodes }: DemoContext): Promise<v
     shopPods(view).filter(({ status }) =>
       status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True'),
     ).length >= 3
-  await history.eventually('seen that three pods run', isOpen, 60_000)
+  await history.eventually('three pods are Ready', isOpen, 60_000)
   const busy = new Set(shopPods(history.now).map(({ spec }) => spec?.nodeName))
   screen.line(
-    `three ordinary pods run in the namespace ${shopNamespace}, on ${busy.size} of ${nodes.length} nodes; one must run all the time`,
+    `three ordinary pods run in the namespace ${shopNamespace}, on ${busy.size} of ${nodes.length} nodes; one must always be available`,
   )
 }
 
@@ -102,28 +102,28 @@ async function taintLast({ screen, api, nodes }: DemoContext): Promise<void> {
 const bootIds = ({ history, nodes }: DemoContext): Map<string, string | undefined> =>
   new Map(nodes.map((node) => [node, history.now.nodes.get(node)?.status?.nodeInfo?.bootID]))
 
-/** The kernel's word that every host booted. */
+/** Proves by the kernel's boot ids that every host booted. */
 function assertRebooted(context: DemoContext, before: ReadonlyMap<string, string | undefined>): string {
   const same = [...bootIds(context)].filter(([node, bootId]) => bootId === undefined || bootId === before.get(node))
   if (same.length > 0) throw new Error(`${same.map(([node]) => node).join(', ')} did not boot`)
-  return `, every boot id is another one`
+  return `, every boot id has changed`
 }
 
-/** A person's reset: the nodes forget the Skyhook and work on it as on the first day. */
+/** Resets the Skyhook as an administrator does: the nodes forget it and start over. */
 async function startOver(context: DemoContext, sample: Sample, skyhook: string, why: string): Promise<void> {
   const { screen, api, history, nodes } = context
-  screen.line(`${why}, so the nodes are told to forget it:`)
+  screen.line(`${why}; resetting it on all nodes:`)
   screen.line(`$ kubectl annotate nodes ${nodes.join(' ')} ${nodeStateKey(skyhook)}-`)
   const body = { metadata: { annotations: { [nodeStateKey(skyhook)]: null } } }
   const reset = await Promise.all(nodes.map((node) => patch<KubernetesNode>(api, `${paths.nodes}/${node}`, body)))
   const versionOf = ({ metadata }: KubernetesNode): number => Number(metadata.resourceVersion)
-  await history.eventually('seen that the annotations are gone', (view) =>
+  await history.eventually('the annotations are removed', (view) =>
     reset.every((node) => versionOf(view.nodes.get(node.metadata.name) ?? node) >= versionOf(node)),
   )
   if (sample.taint) await taintLast(context)
 }
 
-/** Waits for the end; how many slots were taken on the way. */
+/** Waits for completion and returns how many slots were acquired on the way. */
 async function finish(
   { history, nodes }: DemoContext,
   sample: Sample,
@@ -175,7 +175,7 @@ async function show({ screen, history, nodes }: DemoContext, skyhook: string, si
   screen.keep()
 }
 
-/** The Leases as kubectl shows them: who has a slot stands in the column HOLDER. */
+/** The Leases as kubectl shows them: the column HOLDER names the node that holds a slot. */
 function followSlots({ screen, box }: DemoContext, skyhook: string, signal: AbortSignal): void {
   const selector = `skyhook.nvidia.com/name=${skyhook},skyhook.nvidia.com/slot-kind!=ledger`
   screen.line(`$ kubectl get leases -n skyhook -l ${selector} --watch`)
@@ -184,7 +184,7 @@ function followSlots({ screen, box }: DemoContext, skyhook: string, signal: Abor
   followCommand(command, box.env(), (line) => screen.line(`  ${line}`), signal)
 }
 
-/** Ends of stages as the agents log them: Nodes show progress once a second at most. */
+/** Completed stages from the agents' logs: Nodes show progress at most once a second. */
 function followAgents({ screen, box, history, nodes }: DemoContext, skyhook: string, signal: AbortSignal): void {
   const printLogLine = (node: string, text: string): void => {
     const entry = parseLog(text)
@@ -208,6 +208,6 @@ function parseLog(text: string): Record<string, unknown> | undefined {
   try {
     return JSON.parse(text) as Record<string, unknown>
   } catch {
-    return undefined // kubectl's own words
+    return undefined // a message of kubectl
   }
 }

@@ -12,21 +12,20 @@ export async function readySandbox(screen: Screen): Promise<Sandbox> {
   const box = sandbox(process.env['SANDBOX'] ?? 'default')
   const isThere = existsSync(join(box.folder, 'env'))
   if (isThere && !(await answers(box))) {
-    screen.line('the sandbox that was here does not answer any more (the machine was restarted?): it is removed')
+    screen.line('the existing sandbox does not answer (was the machine restarted?): removing it')
     await runLongCommand(screen, 'removing the old sandbox', [program, 'down'])
   }
   if (!existsSync(join(box.folder, 'env'))) {
-    screen.line(
-      'booting a control plane, a registry and three hosts; the first time on a machine, Kubernetes is built for it,',
-    )
-    screen.line('which takes some ten minutes on two processors. Later it takes a quarter of a minute.')
+    screen.line('booting a control plane, a registry and three hosts. The first run on a machine builds Kubernetes,')
+    screen.line('which takes about ten minutes on two processors. Later runs take 15 seconds.')
     await runLongCommand(screen, 'booting the sandbox', [program, 'up', '3'])
     return box
   }
-  screen.line(`the sandbox is up already (${box.folder})`)
+  screen.line(`the sandbox is already up (${box.folder})`)
   const installed = await installedAt(box)
-  if (installed === undefined) screen.line('it has no agent yet: building and installing it')
-  else if (installed < newestSource()) screen.line('sources changed since its agent was built: rolling out a new one')
+  if (installed === undefined) screen.line('the sandbox has no agent yet: building and installing it')
+  else if (installed < newestSource())
+    screen.line('sources have changed since the agent was built: rolling out a new one')
   else return box
   await runLongCommand(screen, 'installing the agent', [program, 'install'])
   return box
@@ -41,7 +40,7 @@ async function answers(box: Sandbox): Promise<boolean> {
   }
 }
 
-/** When the image of the installed agent was built, in ms; its tag says so. */
+/** Build time of the installed agent's image in ms, from its tag. */
 async function installedAt(box: Sandbox): Promise<number | undefined> {
   const image = ['-o', 'jsonpath={.spec.template.spec.containers[0].image}']
   const found = await box.kubectl(['-n', 'skyhook', 'get', 'daemonset', 'skyhookd', '--ignore-not-found', ...image])

@@ -1,13 +1,13 @@
-/** What the demo shows of a rollout, read from Nodes, slots and pods as everybody can read them. */
+/** What the demo shows of a rollout, read from Nodes, slots and pods, as anyone can read them. */
 import type { KubernetesNode } from '../src/schemas/kubernetes.ts'
 import type { Pod, View } from '../test/e2e/moments.ts'
 import { publishedState } from '../test/e2e/skyhooks.ts'
 import { slotsOf } from '../test/e2e/slots.ts'
 
-/** One for each node and package. */
+/** One row for each node and package. */
 export type Row = {
   readonly node: string
-  /** As kubectl words it. */
+  /** The state as kubectl shows it. */
   readonly is: string
   /** Ordinary pods on it. */
   readonly pods: string
@@ -68,7 +68,7 @@ export function cellsOf(rows: readonly Row[]): string[][] {
   ]
 }
 
-/** A line for each row that says something else than before. */
+/** A line for each changed row. */
 export function changedLines(before: readonly Row[], after: readonly Row[]): string[] {
   const known = new Set(before.map(textOf))
   return after.map(textOf).filter((text) => !known.has(text))
@@ -79,7 +79,7 @@ function textOf({ node, is, status, package: name, stage, slot, reason }: Row): 
   return [node, is.padEnd(14), status.padEnd(11), ...facts].join('  ').trimEnd()
 }
 
-/** Where each ordinary pod is: `cart-7d on node-2`, or that it is going. */
+/** Where each ordinary pod runs, starts or leaves. */
 export function podsOf(view: View): string[] {
   return shopPods(view).map(({ metadata, spec, status }) => {
     const where = spec?.nodeName ?? 'no node yet'

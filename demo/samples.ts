@@ -1,6 +1,6 @@
 /**
- * What the demo plays, one after another. A sample is a Skyhook of test/fixtures/skyhooks with what it needs and what
- * is to be seen.
+ * The samples that the demo plays, one after another: each a Skyhook of test/fixtures/skyhooks with its requirements and
+ * its expected effects.
  */
 export type Sample = {
   /** File in test/fixtures/skyhooks. */
@@ -16,9 +16,9 @@ export type Sample = {
   readonly taint?: true
   /** Every host boots once. */
   readonly reboots?: true
-  /** Most slots that may ever be held at once. */
+  /** Maximum number of slots held at the same time. */
   readonly budget: number
-  /** Longer than this it takes only when something is wrong. */
+  /** It takes longer only if something is wrong. */
   readonly withinMs: number
   /** Files on each host that it writes. */
   readonly files: readonly string[]
@@ -36,7 +36,7 @@ export const samples: readonly Sample[] = [
   },
   {
     file: 'rollout.yaml',
-    title: 'two packages, one needs the other; a service is restarted on drained nodes while a shop goes on running',
+    title: 'two packages, one depends on the other; a service restarts on drained nodes while a shop keeps running',
     packages: [
       ['bcp', 'base/bcp:2024.05.13'],
       ['nvssh', 'base/nvssh:2024.05.10'],
@@ -49,7 +49,7 @@ export const samples: readonly Sample[] = [
   },
   {
     file: 'runtime-required.yaml',
-    title: 'a change that takes a reboot, two nodes at a time, and a new node that gets pods only after it',
+    title: 'a change with a reboot, two nodes at a time, and a new node that gets pods only afterwards',
     packages: [['shellscript', 'skyhook-packages/shellscript:1.1.1']],
     labels: { 'skyhook.nvidia.com/node-type': 'worker' },
     shop: true,
@@ -61,7 +61,7 @@ export const samples: readonly Sample[] = [
   },
 ]
 
-/** Three ordinary pods, spread over the nodes; one of them has to run all the time. */
+/** Three ordinary pods, spread over the nodes; one of them must always be available. */
 export const shop = `
 apiVersion: v1
 kind: Namespace

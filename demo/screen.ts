@@ -1,18 +1,17 @@
 /**
- * Where the demo writes. On a terminal one block at the bottom is drawn again and again below the lines that stay;
- * anywhere else there are only lines.
+ * The demo's output. A terminal shows a block that is redrawn below the permanent lines; elsewhere there are only lines.
  */
 import type { WriteStream } from 'node:tty'
 
 export type Screen = {
   readonly isLive: boolean
-  /** A line that stays, with the seconds since the demo began. */
+  /** Prints a permanent line with the seconds since the start of the demo. */
   line(text: string): void
-  /** What stays as it is, several lines allowed, without a time. */
+  /** Prints permanent text, of one or several lines, without a time. */
   text(text: string): void
-  /** Replaces the block at the bottom; nothing happens where there is none. */
+  /** Replaces the block at the bottom; does nothing without a terminal. */
   draw(block: readonly string[]): void
-  /** The block as it is now becomes lines that stay. */
+  /** Makes the current block permanent. */
   keep(): void
 }
 
@@ -26,7 +25,7 @@ export function createScreen(output: Output | WriteStream, nowMs: () => number):
   const isLive = output.isTTY === true
   let block: readonly string[] = []
 
-  const fit = (text: string): string => (isLive ? text.slice(0, (output.columns ?? 120) - 1) : text) // a wrapped line would be two to go up
+  const fit = (text: string): string => (isLive ? text.slice(0, (output.columns ?? 120) - 1) : text) // a wrapped line would count as two lines
   const renderBlock = (): string => block.map((text) => `${fit(text)}\n`).join('')
   const above = (text: string): void => {
     output.write(isLive ? `${up(block.length)}${clearBelow}${text}\n${renderBlock()}` : `${text}\n`)

@@ -75,7 +75,7 @@ describe('three nodes with pods that have to move and one that must not be inter
     expect(training(cluster.history.now)).toBe(trainingUid)
     await shop.endPod('training')
     await cluster.history.eventually('every node is complete', (view) => isCompleteOn(view, name, nodeNames), 60_000)
-    await cluster.history.eventually('every slot was given back', (view) => slotsOf(view, name).length === 0)
+    await cluster.history.eventually('every slot is released', (view) => slotsOf(view, name).length === 0)
   })
 
   test('at no time are two nodes out of service or two slots held', async () => {

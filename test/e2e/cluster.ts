@@ -70,8 +70,7 @@ export function useCluster(dedicated?: DedicatedSandbox): Cluster {
     }
   }, bootMs)
   afterEach(async ({ task }) => {
-    if (task.result?.state === 'fail')
-      console.error(`${task.name}: the agents said\n${await agentLogs(cluster.sandbox)}`)
+    if (task.result?.state === 'fail') console.error(`${task.name}: agent logs:\n${await agentLogs(cluster.sandbox)}`)
   })
   afterAll(async () => await close())
   return cluster

@@ -261,7 +261,7 @@ describe.concurrent('a step', () => {
     )
     const name = await start(node, { work }, onTestFinished)
     const told = (): string => publishedState(cluster.history.now.nodes.get(node), name).reason?.message ?? ''
-    await cluster.history.eventually('the reason says it', () =>
+    await cluster.history.eventually('the reason names it', () =>
       told().includes("ran longer than the package's stageTimeout"),
     )
     expect(await host.exec('sh', '-c', `pgrep -fc 'sleep ${mark}' || true`)).toMatch(/^[01]\n$/) // pgrep's own shell
@@ -311,10 +311,10 @@ describe.concurrent('a step', () => {
       { env: [{ name: 'TOKEN', valueFrom: { secretKeyRef: { name: secret, key: 'key' } } }] },
     )
     const name = await start(node, { work }, onTestFinished)
-    await cluster.history.eventually('the reason says it', ({ nodes }) =>
+    await cluster.history.eventually('the reason names it', ({ nodes }) =>
       (publishedState(nodes.get(node), name).reason?.message ?? '').includes('the token is ***'),
     )
-    await cluster.history.eventually('an Event says it', ({ events }) =>
+    await cluster.history.eventually('an Event reports it', ({ events }) =>
       [...events.values()].some(
         ({ message }) => message?.includes(name) === true && message.includes('the token is ***'),
       ),

@@ -43,7 +43,7 @@ async function nodeWithSlot(node: NodeName, onTestFinished: OnTestFinished) {
     leave: async (): Promise<void> => {
       await cluster.host(node).write(releaseFileOf(name), '')
       await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
-      await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+      await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
     },
   }
 }
@@ -79,7 +79,7 @@ describe.concurrent('a node', () => {
       () => isCordoned(now()) && annotation(now(), cordonedBeforeKey) === 'false',
     )
     const told = `someone uncordoned the node while Skyhook ${name} holds it` // Kubernetes does not record who
-    await cluster.history.eventually('an Event tells it', (view) => hasEvent(view, node, 'CordonChanged', told))
+    await cluster.history.eventually('an Event reports it', (view) => hasEvent(view, node, 'CordonChanged', told))
     await leave()
     expect(isCordoned(now())).toBe(false)
     const changes = [...cluster.history.now.events.values()].filter(

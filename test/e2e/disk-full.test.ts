@@ -45,7 +45,7 @@ async function expectReported(why: string, fragments: string): Promise<void> {
 
 async function completes(): Promise<void> {
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 60_000)
-  await cluster.history.eventually('the slot is given back', (view) => slotsOf(view, name).length === 0)
+  await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
 }
 
 // What the agent keeps moves to a file system of its own, whose size can be chosen, and back.
@@ -82,7 +82,7 @@ describe('a host without room', () => {
     })
     await expectReported('HostUnusable', `test/${name}:1.0.0 cannot be stored on the host: ENOSPC`)
     expect(reason()?.message).toContain(`Check the free space below ${folder}/.agent/images.`)
-    await cluster.history.never('a slot for nothing', (view) =>
+    await cluster.history.never('a slot without work', (view) =>
       slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
     )
 

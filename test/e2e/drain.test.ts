@@ -166,10 +166,10 @@ describe.concurrent('a node that cannot be drained', () => {
       (view) => !isCordoned(view.nodes.get(node)) && says(`${name}/cart`)(view),
       maxReactionMs,
     )
-    await history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0, 2_000)
+    await history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0, 2_000)
     expect(publishedState(history.now.nodes.get(node), name).status).toBe('waiting')
     const cordoned = ({ nodes }: View): boolean => isCordoned(nodes.get(node))
-    await history.never('a slot given back while cordoned', (view) =>
+    await history.never('a slot released while cordoned', (view) =>
       cordoned(view) &&
       publishedState(view.nodes.get(node), name).status !== undefined &&
       slotsOf(view, name).length === 0
@@ -186,7 +186,7 @@ describe.concurrent('a node that cannot be drained', () => {
     await shop.budget('at-least-one', 'cart', 1)
     const cart = uidOf('cart')
     await apply({ drain: { timeoutSeconds: 1, onTimeout: 'delete' } })
-    await cluster.history.eventually('the reason says it', says(`pod ${name}/cart`, 'drain.allowDelete'), 15_000)
+    await cluster.history.eventually('the reason names it', says(`pod ${name}/cart`, 'drain.allowDelete'), 15_000)
     expect(uidOf('cart')).toBe(cart)
   })
 })

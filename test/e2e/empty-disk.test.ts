@@ -26,7 +26,7 @@ test('a host that returns with an empty disk reinstalls everything without anoth
   expect(await host.exists(journalOf(name))).toBe(false)
   const boot = await host.bootId()
 
-  await cluster.history.eventually('an Event tells it', (view) => hasEvent(view, node, 'HostStateLost', name), 60_000)
+  await cluster.history.eventually('an Event reports it', (view) => hasEvent(view, node, 'HostStateLost', name), 60_000)
   await cluster.history.eventually(
     'an Event tells that the reboot is not repeated',
     (view) => hasEvent(view, node, 'RebootSkipped', name),

@@ -38,7 +38,7 @@ describe('a check that fails', () => {
   })
 
   test('a failed check appears in an Event on the Node', async () => {
-    await cluster.history.eventually('an Event tells it', ({ events }) =>
+    await cluster.history.eventually('an Event reports it', ({ events }) =>
       [...events.values()].some(
         ({ involvedObject, type, reason, message }) =>
           involvedObject?.name === node &&
@@ -81,7 +81,7 @@ describe('a check that fails', () => {
       ({ nodes }) => publishedState(nodes.get(node), name).status === 'complete',
       5_000,
     )
-    await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+    await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
     expect(now()).toMatchObject({
       erroring: 'False Not Erroring',
       reason: undefined,

@@ -26,7 +26,7 @@ test('the only node reboots although its pods have nowhere to go: they end in or
   const work = shellscript(cluster.registry, journaled(name), { interrupt: { type: 'reboot' } })
   await cluster.apply(manifest(name, { drain: { singleNode: 'skip' }, packages: { work } }), node)
   await history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 90_000)
-  await history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+  await history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
 
   const now = await host.bootId()
   const states = await serviceStates(history, node)

@@ -27,7 +27,7 @@ function statusMessage(): string | undefined {
 }
 const complete = async (withinMs: number): Promise<void> => {
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), withinMs)
-  await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+  await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
 }
 const isOutOfService = async (): Promise<boolean> =>
   (await serviceStates(cluster.history, node)).some(({ cordoned, ready }) => cordoned || !ready)
@@ -97,10 +97,10 @@ test('an update that needs a reboot is installed once the host finds it, and the
   expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, after])
   expect(uncordonedStates(states)).toEqual([{ cordoned: false, ready: true, bootId: after }])
   expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
-  await cluster.history.eventually('the Event is told', (view) =>
+  await cluster.history.eventually('the Event is reported', (view) =>
     hasEvent(view, node, 'InterruptCompleted', name, 'reboot'),
   )
-  await cluster.history.eventually('the Event is told', (view) =>
+  await cluster.history.eventually('the Event is reported', (view) =>
     hasEvent(view, node, 'InterruptRequired', name, 'a reboot is required'),
   )
 })

@@ -58,7 +58,7 @@ describe('a budget of 34 percent of six nodes', () => {
       (view) => ['node-1', 'node-2', 'node-3', 'node-4', 'node-6'].every((node) => isComplete(view, node)),
       90_000,
     )
-    await history.eventually('every slot was given back', (view) => slotsOf(view, name).length === 0)
+    await history.eventually('every slot is released', (view) => slotsOf(view, name).length === 0)
   })
 
   test('a budget of 34 percent never has more than two of six nodes cordoned or holding a slot', async () => {

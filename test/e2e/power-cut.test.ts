@@ -54,7 +54,7 @@ test('a node completes after a power cut during a step and repeats only that ste
         message.includes('config shellscript_run.sh'),
     ),
   )
-  await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+  await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
   const slots = await cluster.history.values((view) => slotsOf(view, name)[0]?.uid)
   expect(slots.filter((uid) => uid !== undefined)).toEqual([slot]) // it was held all the while
 })

@@ -38,7 +38,7 @@ async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting
     mayGoOn: async (): Promise<void> => await host.write(releaseFileOf(name), ''),
     complete: async (): Promise<void> => {
       await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), bootsWithinMs)
-      await cluster.history.eventually('the slot was given back', (view) => slotsOf(view, name).length === 0)
+      await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
     },
     journal: async (): Promise<string[]> => withoutTimes(await host.lines(journalOf(name))),
     /** Boots since the beginning, the first one included. */
@@ -112,7 +112,7 @@ test('a host whose power fails during its drain boots, repeats the step, reboots
   expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
   const slots = await cluster.history.values((view) => slotsOf(view, work.name)[0]?.uid)
   expect(slots.filter((uid) => uid !== undefined)).toEqual([slot])
-  await cluster.history.never('schedulable meanwhile', (view) => {
+  await cluster.history.never('schedulable during the reboot', (view) => {
     const isHeld =
       slotsOf(view, work.name).length > 0 &&
       Object.keys(publishedState(view.nodes.get(node), work.name).state).length > 0

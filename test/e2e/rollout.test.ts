@@ -21,7 +21,7 @@ describe('a Skyhook for three nodes with budget 1', () => {
     await cluster.history.eventually('every node is complete', (view) =>
       nodeNames.every((name) => isComplete(view, name)),
     )
-    await cluster.history.eventually('every slot was given back', (view) => slotsOf(view, demo).length === 0)
+    await cluster.history.eventually('every slot is released', (view) => slotsOf(view, demo).length === 0)
   })
 
   test('a budget of 1 never has two slots held, and each of three nodes holds one', async () => {

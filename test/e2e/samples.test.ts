@@ -28,7 +28,7 @@ async function taintAll(...taints: readonly Taint[]): Promise<void> {
 
 async function finished(skyhook: string, withinMs: number): Promise<void> {
   await cluster.history.eventually(`${skyhook} is complete`, (view) => isCompleteOn(view, skyhook, nodeNames), withinMs)
-  await cluster.history.eventually('every slot was given back', (view) => slotsOf(view, skyhook).length === 0)
+  await cluster.history.eventually('every slot is released', (view) => slotsOf(view, skyhook).length === 0)
 }
 
 describe('rollout.yaml', () => {

@@ -307,7 +307,7 @@ async function restartsOf(pod: string): Promise<number> {
 async function eventually(check: () => Promise<boolean>, limitMs = 40_000): Promise<void> {
   const end = Date.now() + limitMs
   while (!(await check())) {
-    if (Date.now() > end) throw new Error(`not within ${limitMs} ms: ${check.toString()}`)
+    if (Date.now() > end) throw new Error(`condition not met within ${limitMs} ms: ${check.toString()}`)
     await sleep(200)
   }
 }

@@ -57,7 +57,7 @@ describe.concurrent('a service that the agent stands on', () => {
       )
       await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 60_000)
       expect(await startsOf(node, unit)).toBe(before + 1)
-      await cluster.history.eventually('the Event is told', (view) =>
+      await cluster.history.eventually('the Event is reported', (view) =>
         hasEvent(view, node, 'InterruptCompleted', name, 'service'),
       )
       expect(uncordonedStates(await serviceStates(cluster.history, node)).at(-1)).toMatchObject({ ready: true })
@@ -87,7 +87,7 @@ describe.concurrent('a service that cannot be restarted', () => {
       onTestFinished,
     )
     await cluster.history.eventually(
-      'the reason says it',
+      'the reason names it',
       ({ nodes }) => publishedState(nodes.get(node), name).reason?.reason === 'StepFailed',
     )
     const now = publishedState(cluster.history.now.nodes.get(node), name)

@@ -104,7 +104,7 @@ describe('the status of a Skyhook', () => {
       clearInterval(killing)
     }
     await cluster.history.eventually('Ready again', (view) => isReady(skyhookIn(view)), 90_000)
-    await cluster.history.never('Ready was a lie', contradiction)
+    await cluster.history.never('Ready with unfinished work', contradiction)
   })
 
   // an agent whose census died twice lets others lead for half an hour: new agents do not remember it

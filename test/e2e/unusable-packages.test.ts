@@ -33,7 +33,7 @@ async function reasonFor(work: PackageSpec): Promise<{ reason: string; message: 
     const { reason } = publishedState(nodes.get(node), name)
     return reason !== undefined && reason.reason !== 'Preparing'
   })
-  await cluster.history.never('a slot for nothing', (view) =>
+  await cluster.history.never('a slot without work', (view) =>
     slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
   )
   expect(await cluster.host(node).exists(`/var/lib/skyhook/${name}`)).toBe(false)

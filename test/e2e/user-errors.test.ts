@@ -72,7 +72,7 @@ describe.concurrent('a value', () => {
         message: `package work: env WORD needs Secret skyhook/${secret}, which does not exist: create what is missing, or mark the reference optional in the package's env`,
       },
     })
-    await cluster.history.never('a slot for nothing', (view) =>
+    await cluster.history.never('a slot without work', (view) =>
       slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
     )
     await create(secrets, secret, { stringData: { other: 'x' } }, onTestFinished)
@@ -176,7 +176,7 @@ describe('a host', () => {
     expect(reason?.message).toBe(
       `${folder} is on ${folder}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`,
     )
-    await cluster.history.never('a slot for nothing', (view) =>
+    await cluster.history.never('a slot without work', (view) =>
       slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
     )
     await unmount()

@@ -134,7 +134,7 @@ function podSpec({ tolerations, arguments: args = [], graceSeconds = 1 }: PodOpt
 
 async function until(what: string, predicate: () => Promise<boolean>, withinMs = 20_000): Promise<void> {
   for (const endMs = Date.now() + withinMs; !(await predicate()); ) {
-    if (Date.now() > endMs) throw new Error(`waited ${withinMs} ms in vain for ${what}`)
+    if (Date.now() > endMs) throw new Error(`timed out after ${withinMs} ms waiting for ${what}`)
     await new Promise((resolve) => setTimeout(resolve, pollMs))
   }
 }
