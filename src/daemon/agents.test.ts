@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type FakeApiServer, startFakeApiServer } from '../../test/support/fake-api-server.ts'
+import { type FakePlatform, startFakePlatform } from '../../test/support/fake-platform.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { statusKey } from '../schemas/annotations.ts'
+import { skyhooksPath, skyhookTypeMeta } from '../schemas/api.ts'
+import type { Journal } from '../schemas/journal.ts'
+import { runAgent } from './agent.ts'
+
+const nodesPath = '/api/v1/nodes'
+const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
+const names = ['n1', 'n2', 'n3']
+
+let api: FakeApiServer
+let clock: VirtualClock
+let hosts: FakePlatform[]
+let ended: Promise<number>[]
+
+beforeEach(async () => {
+  api = await startFakeApiServer([leasesPath, skyhooksPath, '/api/v1/pods', '/api/v1/namespaces/default/events'])
+  clock = createVirtualClock()
+  for (const name of names)
+    api.put(nodesPath, { metadata: { name, labels: { pool: 'x' } }, spec: {}, status: { conditions: [] } })
+  hosts = await Promise.all(
+    names.map((nodeName, index) =>
+      startFakePlatform({ nodeName, apiUrl: api.url, clock, random: createSeededRandom(index) }),
+    ),
+  )
+  ended = hosts.map(({ settings, platform }) => runAgent(settings, platform))
+})
+
+afterEach(async () => {
+  for (const host of hosts) host.terminate()
+  await pass(areOver(ended))
+  for (const host of hosts) await host[Symbol.asyncDispose]()
+  await api.stop()
+})
+
+/** Lets virtual time pass, and the sockets answer, until the condition holds. */
+async function pass(isReached: () => boolean | Promise<boolean>): Promise<void> {
+  for (const startMs = performance.now(); performance.now() - startMs < 20_000; ) {
+    await clock.advance(20)
+    if (await isReached()) return
+    await sleep(1)
+  }
+  expect.fail('the condition does not hold after 20 s')
+}
+
+/** Whether all of them have ended with code 0. */
+function areOver(agents: readonly Promise<number>[]): () => boolean {
+  let areEnded = false
+  void Promise.all(agents).then((codes) => (areEnded = codes.every((code) => code === 0)))
+  return () => areEnded
+}
+
+const statusOf = (name: string): string | undefined =>
+  (api.get(nodesPath, name)?.metadata['annotations'] as Record<string, string> | undefined)?.[statusKey('s')]
+
+const isSynced = ({ messages }: FakePlatform): boolean => messages().includes('synced')
+
+function createSkyhook(): void {
+  api.put(skyhooksPath, {
+    ...skyhookTypeMeta,
+    metadata: { name: 's', generation: 1 },
+    spec: {
+      nodeSelectors: { matchLabels: { pool: 'x' } },
+      interruptionBudget: { count: 1 },
+      packages: { fake: { version: '1.0.0', image: 'registry.test/fake' } },
+    },
+  })
+}
+
+test('agents beside each other in one process complete a Skyhook each on its own host', async () => {
+  await pass(() => hosts.every(isSynced))
+  createSkyhook()
+  await pass(() => names.every((name) => statusOf(name) === 'complete'))
+  for (const { lines, folder } of hosts) {
+    expect(lines.filter(({ level }) => level === 'error')).toEqual([])
+    const journal = JSON.parse(readFileSync(join(folder, '/var/lib/skyhook/.agent/journal.json'), 'utf8')) as Journal
+    expect(journal.skyhooks['s']?.packages).toMatchObject({ 'fake|1.0.0': { name: 'fake' } })
+  }
+})
+
+test('each agent has its own log, health and metrics', async () => {
+  await pass(() => hosts.every(isSynced))
+  await pass(() => hosts.every((host) => host.health()?.ready() === undefined))
+  const [first, second] = hosts
+  for (const host of hosts) expect(await host.metrics()).toContain('skyhookd_build_info')
+  first?.terminate()
+  await pass(areOver(ended.slice(0, 1)))
+  expect(first?.health()).toBeUndefined()
+  expect(second?.health()?.ready()).toBeUndefined()
+  const isStopping = (host: FakePlatform | undefined): boolean =>
+    host?.messages().includes('agent stopping; running steps continue') === true
+  expect([isStopping(first), isStopping(second)]).toEqual([true, false])
+})
+
+test('an agent leaves no timer behind', async () => {
+  await pass(() => hosts.every(isSynced))
+  for (const host of hosts) host.terminate()
+  await pass(areOver(ended))
+  await clock.advance(60_000)
+  expect(clock.pendingTimers).toBe(0)
+})
