@@ -53,7 +53,7 @@ setInterval(() => {}, 1000)`
 }
 
 describe('the single agent of a host', () => {
-  test('is the first; the next one hears who holds the claim and gets it afterwards', async () => {
+  test('the second agent learns who holds the claim and gets it after the first', async () => {
     const first = await claim('agent one')
     const received: string[] = []
     let second: SingleAgentClaim | undefined
@@ -65,7 +65,7 @@ describe('the single agent of a host', () => {
     expect(readdirSync(join(mount, 'run/skyhook'))).toEqual(['agent.sock'])
   })
 
-  test('may be killed: its successor does not wait', async () => {
+  test('the successor of a killed agent does not wait', async () => {
     const child = await holderProcess()
     const received: string[] = []
     const waiting = claim('successor', received)
@@ -74,7 +74,7 @@ describe('the single agent of a host', () => {
     await waiting
   })
 
-  test('takes over the socket that a dead one left', async () => {
+  test('an agent takes over the socket of a dead one', async () => {
     const child = await holderProcess()
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.kill('SIGKILL')
@@ -85,7 +85,7 @@ describe('the single agent of a host', () => {
     expect(received).toEqual([])
   })
 
-  test('is one only when many find a dead socket at once', async () => {
+  test('only one of many agents that find a dead socket holds the claim', async () => {
     const child = await holderProcess()
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.kill('SIGKILL')
@@ -104,12 +104,12 @@ describe('the single agent of a host', () => {
     expect(readdirSync(join(mount, 'run/skyhook'))).toEqual([])
   })
 
-  test('may give up waiting', async () => {
+  test('waiting for the claim can be aborted', async () => {
     await claim('agent one')
     await expect(claim('agent two', [], AbortSignal.timeout(30))).rejects.toThrow('timeout')
   })
 
-  test('may give up at any moment', async () => {
+  test('claiming can be aborted at any moment', async () => {
     await claim('agent one')
     for (let turns = 0; turns < 40; turns++) {
       const abort = new AbortController()

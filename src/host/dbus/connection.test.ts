@@ -28,13 +28,13 @@ async function connectFakeBus() {
 }
 
 describe('calls', () => {
-  test('return the values of the reply', async () => {
+  test('a call returns the values of its reply', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Add', ({ message }) => ({ signature: 'i', body: [(message.body[0] as number) + 1] }))
     expect(await setup.bus.call({ ...thing, member: 'Add', signature: 'i', body: [41] })).toEqual([42])
   })
 
-  test('are matched to their replies when these overtake each other', async () => {
+  test('replies that overtake each other reach their own calls', async () => {
     await using setup = await connectFakeBus()
     const pendingReplies: (() => void)[] = []
     setup.server.answers('Echo', ({ message, client }) => {
@@ -48,7 +48,7 @@ describe('calls', () => {
     expect(await Promise.all([echo('a'), echo('b'), echo('c')])).toEqual([['a'], ['b'], ['c']])
   })
 
-  test('reject with the error that the bus names, and what was asked did not happen', async () => {
+  test('an error reply rejects the call with the name the bus gave, and its outcome is known', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', { error: 'org.example.Refused', text: 'not today' })
     const error = await failure(setup.bus.call({ ...thing, member: 'Do' }))
@@ -57,13 +57,13 @@ describe('calls', () => {
     expect(isOutcomeUnknown(error)).toBe(false)
   })
 
-  test('are unknown when the bus says that the service went away during the call', async () => {
+  test('a call has an unknown outcome when the service left the bus during it', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', { error: 'org.freedesktop.DBus.Error.NoReply', text: 'recipient disconnected' })
     expect(isOutcomeUnknown(await failure(setup.bus.call({ ...thing, member: 'Do' })))).toBe(true)
   })
 
-  test('are unknown after their timeout, and the connection goes on', async () => {
+  test('a call without an answer times out with an unknown outcome, and the connection continues', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', 'silent')
     setup.server.answers('Other', {})
@@ -73,7 +73,7 @@ describe('calls', () => {
     expect(await setup.bus.call({ ...thing, member: 'Other' })).toEqual([])
   })
 
-  test('may be given up; one given up before is not sent', async () => {
+  test('an aborted call rejects, and a call aborted before it is sent is not sent', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', 'silent')
     const abortController = new AbortController()
@@ -87,7 +87,7 @@ describe('calls', () => {
     expect(setup.server.calledMembers()).toEqual(['Do'])
   })
 
-  test('with values that do not fit their signature reject and are not sent', async () => {
+  test('a call whose values do not fit its signature rejects and is not sent', async () => {
     await using setup = await connectFakeBus()
     await expect(setup.bus.call({ ...thing, member: 'Do', signature: 's', body: [7] })).rejects.toThrow(
       'Expected string',
@@ -97,7 +97,7 @@ describe('calls', () => {
 })
 
 describe('a connection that ends', () => {
-  test('rejects everything pending at once, and everything after it', async () => {
+  test('a connection that ends rejects all pending calls and all later ones', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', 'silent')
     const pending = [1, 2, 3].map(() => failure(setup.bus.call({ ...thing, member: 'Do' })))
@@ -126,7 +126,7 @@ describe('a connection that ends', () => {
     ['text', Buffer.from('this is no D-Bus message at all, and long enough')],
     ['a reply whose inside is nonsense', (serial: number) => encodeReply(serial).fill(0xff, 20)],
     ['a reply whose lengths lie', (serial: number) => cutBody(encodeReply(serial))],
-  ])('by %s: the process lives on', async (_, bytes) => {
+  ])('the process survives %s from the bus', async (_, bytes) => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', ({ message, client }) => {
       client.sendBytes(typeof bytes === 'function' ? bytes(message.serial) : bytes)
@@ -157,20 +157,20 @@ describe('a connection that ends', () => {
 })
 
 describe('connecting', () => {
-  test('fails at once without a socket', async () => {
+  test('connecting fails at once without a socket', async () => {
     const error = await failure(connectSystemBus({ clock: systemClock, socketPath: '/nonexistent/bus' }))
     expect(error).toBeInstanceOf(NotConnectedError)
     expect(String(error)).toContain('ENOENT')
   })
 
-  test('fails when the bus refuses the authentication', async () => {
+  test('connecting fails when the bus refuses the authentication', async () => {
     await using server = await startFakeBus({ authentication: 'rejected' })
     await expect(connectSystemBus({ clock: systemClock, socketPath: server.socketPath })).rejects.toThrow(
       'refused the authentication: REJECTED',
     )
   })
 
-  test.each(['authentication', 'Hello'])('fails in time when the bus is silent at the %s', async (where) => {
+  test.each(['authentication', 'Hello'])('connecting times out when the bus is silent at the %s', async (where) => {
     await using server = await startFakeBus({ authentication: where === 'authentication' ? 'silent' : 'ok' })
     server.answers('Hello', 'silent')
     await expect(
@@ -178,7 +178,7 @@ describe('connecting', () => {
     ).rejects.toThrow('no answer within 30 ms')
   })
 
-  test('can be given up', async () => {
+  test('connecting can be aborted', async () => {
     await using server = await startFakeBus({ authentication: 'silent' })
     await expect(
       connectSystemBus({ clock: systemClock, socketPath: server.socketPath, signal: AbortSignal.timeout(20) }),
@@ -193,7 +193,7 @@ describe('signals', () => {
     member: 'JobRemoved',
   }
 
-  test('come to those who asked for them, until they cancel', async () => {
+  test('a signal reaches its subscribers until they unsubscribe', async () => {
     await using setup = await connectFakeBus()
     const received: unknown[] = []
     const cancel = setup.bus.onSignal(jobs, ({ sender, body }) => received.push([sender, ...body]))
@@ -210,7 +210,7 @@ describe('signals', () => {
     ])
   })
 
-  test('are asked for before anything that is called afterwards', async () => {
+  test('a subscription takes effect before every later call', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('Restart', {})
     setup.bus.onSignal(jobs, () => {})
@@ -219,7 +219,7 @@ describe('signals', () => {
     expect(members.indexOf('AddMatch')).toBeLessThan(members.indexOf('Restart'))
   })
 
-  test('that cannot be had end the connection: deaf is worse than gone', async () => {
+  test('a refused subscription ends the connection: deaf is worse than gone', async () => {
     await using setup = await connectFakeBus()
     setup.server.answers('AddMatch', { error: 'org.freedesktop.DBus.Error.LimitsExceeded' })
     setup.bus.onSignal(jobs, () => {})

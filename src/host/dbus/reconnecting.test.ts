@@ -22,7 +22,7 @@ async function startConnection() {
 }
 
 describe('a connection that is kept', () => {
-  test('connects at the first use only', async () => {
+  test('a kept connection connects at its first use only', async () => {
     await using bus = await startConnection()
     expect(bus.connection.state()).toMatchObject({ state: 'disconnected' })
     expect(bus.server.clients).toHaveLength(0)
@@ -31,7 +31,7 @@ describe('a connection that is kept', () => {
     expect(bus.server.clients).toHaveLength(1)
   })
 
-  test('comes back by itself and tells so', async () => {
+  test('a kept connection reconnects by itself and reports each change', async () => {
     await using bus = await startConnection()
     const states: string[] = []
     bus.connection.onState(({ state }) => states.push(state))
@@ -42,7 +42,7 @@ describe('a connection that is kept', () => {
     expect(bus.server.clients).toHaveLength(2)
   })
 
-  test('never repeats what was under way when it ended', async () => {
+  test('a kept connection never repeats a call that was under way when it ended', async () => {
     await using bus = await startConnection()
     await bus.call()
     bus.server.answers('Do', ({ client }) => {
@@ -53,7 +53,7 @@ describe('a connection that is kept', () => {
     expect(bus.server.calledMembers()).toEqual(['Do', 'Do'])
   })
 
-  test('subscribes anew on every connection, also to what was asked for in between', async () => {
+  test('a kept connection renews every subscription after it reconnects', async () => {
     await using bus = await startConnection()
     const received: string[] = []
     bus.connection.onSignal(jobs, () => received.push('early'))
@@ -66,7 +66,7 @@ describe('a connection that is kept', () => {
     await expect.poll(() => received).toEqual(['early', 'late'])
   })
 
-  test('prepares every connection before anybody may use it', async () => {
+  test('a kept connection prepares every new connection before its first use', async () => {
     await using bus = await startConnection()
     bus.server.answers('Prepare', {})
     bus.connection.onConnect(async (bus) => {
@@ -79,7 +79,7 @@ describe('a connection that is kept', () => {
     expect(bus.server.calledMembers()).toEqual(['Prepare', 'Do', 'Prepare', 'Do'])
   })
 
-  test('gives up a connection that cannot be prepared, and takes the next', async () => {
+  test('a connection that cannot be prepared is dropped for the next one', async () => {
     await using bus = await startConnection()
     let failures = 1
     bus.server.answers('Prepare', (): FakeAnswer => (failures-- > 0 ? { error: 'org.example.NotYet' } : {}))
@@ -90,7 +90,7 @@ describe('a connection that is kept', () => {
     expect(bus.server.clients).toHaveLength(2)
   })
 
-  test('asks a bus that accepts and hangs up less and less often', async () => {
+  test('a bus that accepts and hangs up is asked less and less often', async () => {
     await using server = await startFakeBus()
     let connections = 0
     server.answers('Hello', ({ client }) => {
@@ -111,7 +111,7 @@ describe('a connection that is kept', () => {
     expect(connections).toBeLessThan(8) // 20, 40, 80, 160, 320 ms apart
   })
 
-  test('says why there is none, and may be given up', async () => {
+  test('waiting for a bus reports why there is none, and can be aborted', async () => {
     const connection = createBusConnection({ clock: systemClock, random: systemRandom, socketPath: '/nonexistent/bus' })
     await expect(connection.withBus(async () => {}, { timeoutMs: 30 })).rejects.toThrow(/ENOENT/)
     expect(connection.state()).toMatchObject({

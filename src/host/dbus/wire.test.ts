@@ -6,19 +6,19 @@ import { createMessageReader, encodeMessage, messageType, readAuthentication } f
 const call = { path: '/org/example', interface: 'org.example.Thing', member: 'Do', destination: 'org.example' }
 
 describe('messages', () => {
-  test('come back as they were sent, with 64-bit numbers, bytes, structures and variants', () => {
+  test('a decoded message equals the encoded one, 64-bit numbers, bytes, structures and variants included', () => {
     const body = [2n ** 64n - 1n, Buffer.from('bytes'), ['a', 7], { key: new Variant('a(sb)', [['x', true]]) }]
     const [message] = createMessageReader()(encodeMessage({ ...call, serial: 3, signature: 'tay(su)a{sv}', body }))
     expect(message).toMatchObject({ ...call, serial: 3, body })
   })
 
-  test('without values have an empty body', () => {
+  test('a message without values has an empty body', () => {
     expect(createMessageReader()(encodeMessage({ ...call, serial: 1, body: [] }))).toMatchObject([
       { member: 'Do', body: [] },
     ])
   })
 
-  test('are found whatever the pieces in which they arrive', () => {
+  test('messages are found in chunks of any size', () => {
     const texts = fc.array(
       fc.string({ maxLength: 40 }).filter((text) => !text.includes('\0')),
       { minLength: 1, maxLength: 6 },
@@ -44,7 +44,7 @@ describe('messages', () => {
     )
   })
 
-  test('with a name, a path or a value that D-Bus does not have are refused', () => {
+  test('encoding refuses a name, a path or a value that D-Bus does not have', () => {
     expect(() => encodeMessage({ ...call, path: 'no/slash', serial: 1, body: [] })).toThrow('Invalid object path')
     expect(() => encodeMessage({ ...call, serial: 1, signature: 's', body: ['nul \0'] })).toThrow('null byte')
     expect(() => encodeMessage({ ...call, serial: 1, signature: 't', body: [1.5] })).toThrow('BigInt')
@@ -53,27 +53,30 @@ describe('messages', () => {
 })
 
 describe('a stream that is not D-Bus', () => {
-  test('is refused at its first bytes', () => {
+  test('a stream that is not D-Bus is refused at its first bytes', () => {
     expect(() => createMessageReader()(Buffer.from('HTTP/1.1 400 Bad Request\r\n'))).toThrow('not D-Bus')
   })
 
-  test('is refused when it announces more than the protocol allows, before that is waited for', () => {
+  test('a message longer than the protocol allows is refused as soon as it is announced', () => {
     const header = Buffer.alloc(16)
     header.write('l')
     header.writeUInt32LE(0x7fff_ffff, 4)
     expect(() => createMessageReader()(header)).toThrow('more than the protocol allows')
   })
 
-  test('is refused when a message is nonsense inside', () => {
+  test('a message with a malformed body is refused', () => {
     const bytes = encodeMessage({ ...call, type: messageType.signal, serial: 1, signature: 's', body: ['text'] })
     expect(() => createMessageReader()(Buffer.from(bytes).fill(0xff, 16))).toThrow(Error)
   })
 })
 
 describe('the answer to the authentication', () => {
-  test('is waited for until its line is whole', () => expect(readAuthentication(Buffer.from('OK 12'))).toBeUndefined())
-  test('leaves what follows it', () => expect(readAuthentication(Buffer.from('OK 12\r\nl'))?.toString()).toBe('l'))
-  test('may be a refusal', () =>
+  test('an incomplete authentication line is waited for', () =>
+    expect(readAuthentication(Buffer.from('OK 12'))).toBeUndefined())
+  test('reading the authentication leaves the bytes that follow it', () =>
+    expect(readAuthentication(Buffer.from('OK 12\r\nl'))?.toString()).toBe('l'))
+  test('a refused authentication is an error', () =>
     expect(() => readAuthentication(Buffer.from('REJECTED EXTERNAL\r\n'))).toThrow('REJECTED EXTERNAL'))
-  test('has to be a line', () => expect(() => readAuthentication(Buffer.alloc(20_000, 'x'))).toThrow('with a line'))
+  test('an endless authentication answer is an error', () =>
+    expect(() => readAuthentication(Buffer.alloc(20_000, 'x'))).toThrow('with a line'))
 })

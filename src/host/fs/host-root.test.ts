@@ -44,7 +44,7 @@ describe('a path of the host', () => {
     ['/nothing/here', '/nothing/here'],
     ['//etc///name/', '/etc/name'],
     ['/', '/'],
-  ])('%s leads to %s', async (path, target) => expect(await resolveWithin(path)).toBe(target))
+  ])('the host path %s resolves to %s', async (path, target) => expect(await resolveWithin(path)).toBe(target))
 
   test.each([
     ['../../../../secret', '/secret'],
@@ -52,7 +52,7 @@ describe('a path of the host', () => {
     ['../etc/name', '/etc/name'],
     ['/etc/../../../secret', '/secret'],
     ['/etc/link', '/etc/name'],
-  ])('through a link to %s stays inside', async (target, leadsTo) => {
+  ])('a path through a link to %s stays inside the root', async (target, leadsTo) => {
     symlinkSync('name', join(mount, 'etc/link'))
     symlinkSync(target, join(mount, 'data/link'))
     expect(await resolveWithin('/data/link')).toBe(leadsTo)
@@ -60,24 +60,24 @@ describe('a path of the host', () => {
     else expect((await root.readFile('/data/link')).toString()).toBe('the host')
   })
 
-  test('whose last component is a link may mean the link', async () => {
+  test('resolving can keep a link in the last component', async () => {
     symlinkSync('/data/log', join(mount, 'data/log/again'))
     expect(await resolveWithin('/var/log', 'keep')).toBe('/var/log')
     expect(await resolveWithin('/var/log/again', 'keep')).toBe('/data/log/again')
   })
 
-  test('that runs in circles is refused', async () => {
+  test('a circle of links is refused', async () => {
     symlinkSync('b', join(mount, 'etc/a'))
     symlinkSync('a', join(mount, 'etc/b'))
     await expect(root.resolve('/etc/a')).rejects.toMatchObject({ code: 'ELOOP' })
   })
 
-  test('has to be absolute', async () => {
+  test('a relative path is refused', async () => {
     await expect(root.resolve('etc')).rejects.toThrow('not an absolute path')
     await expect(root.resolve('/a\0b')).rejects.toThrow('is not a path')
   })
 
-  test('never leads outside, whatever the links', async () => {
+  test('no combination of links leads outside the root', async () => {
     const name = fc.constantFrom('a', 'b', 'c', '..', '.')
     const target = fc
       .tuple(fc.constantFrom('', '/', '../', '/../../'), fc.array(name, { maxLength: 4 }))
@@ -104,7 +104,7 @@ describe('a path of the host', () => {
 })
 
 describe('files', () => {
-  test('are replaced whole, with their mode and without a trace of how', async () => {
+  test('a written file is replaced whole, with its mode, and leaves no temporary file', async () => {
     const umask = process.umask(0o077)
     await root.writeFileDurable('/var/log/file', 'first, and longer', 0o644)
     await root.writeFileDurable('/var/log/file', 'second', 0o755)
@@ -114,21 +114,21 @@ describe('files', () => {
     expect(readdirSync(join(mount, 'data/log'))).toEqual(['file'])
   })
 
-  test('in whose place somebody put a link replace the link, not what it leads to', async () => {
+  test('writing replaces a link in the place of the file, not its target', async () => {
     symlinkSync(join(outside, 'secret'), join(mount, 'etc/link'))
     await root.writeFile('/etc/link', 'ours', 0o600)
     expect(readFileSync(join(outside, 'secret'), 'utf8')).toBe('not the host')
     expect(readFileSync(join(mount, 'etc/link'), 'utf8')).toBe('ours')
   })
 
-  test('that cannot be written leave nothing behind', async () => {
+  test('a failed write leaves no temporary file', async () => {
     mkdirSync(join(mount, 'etc/folder/inside'), { recursive: true })
     await expect(root.writeFileDurable('/etc/folder', 'x', 0o600)).rejects.toThrow('EISDIR')
     await expect(root.writeFileDurable('/nothing/file', 'x', 0o600)).rejects.toMatchObject({ code: 'ENOENT' })
     expect(readdirSync(join(mount, 'etc')).toSorted()).toEqual(['folder', 'name'])
   })
 
-  test('and folders are removed, what links lead to is not', async () => {
+  test('removing a file or folder spares the targets of links', async () => {
     mkdirSync(join(mount, 'var/lib/gone'))
     symlinkSync('/etc', join(mount, 'var/lib/gone/link'))
     await root.remove('/var/lib/gone')
@@ -139,7 +139,7 @@ describe('files', () => {
     expect(readdirSync(join(mount, 'var'))).toEqual(['lib'])
   })
 
-  test('have a state, a list and a mode', async () => {
+  test('stat, readdir and rename work on paths of the host', async () => {
     expect(await root.stat('/nothing')).toBeUndefined()
     expect((await root.stat('/var/log'))?.isDirectory()).toBe(true)
     chmodSync(join(mount, 'etc/name'), 0o700)
@@ -151,7 +151,7 @@ describe('files', () => {
 })
 
 describe('folders', () => {
-  test('are made through links; those that exist keep their mode', async () => {
+  test('folders are made through links, and existing ones keep their mode', async () => {
     chmodSync(join(mount, 'data/log'), 0o711)
     await root.mkdirp('/var/log/a/b', 0o700)
     await root.mkdirp('/var/log/a/b', 0o755)
@@ -161,13 +161,13 @@ describe('folders', () => {
     expect(readlinkSync(join(mount, 'var/log'))).toBe('/data/log')
   })
 
-  test('are made where a dangling link points, inside the root', async () => {
+  test('a folder is made where a dangling link points, inside the root', async () => {
     symlinkSync('/srv/logs', join(mount, 'var/dangling'))
     await root.mkdirp('/var/dangling/x')
     expect(statSync(join(mount, 'srv/logs/x')).isDirectory()).toBe(true)
   })
 })
 
-test('the root may be the process’s own', async () => {
+test('the root can be that of the process', async () => {
   expect(await createHostRoot('/', systemRandom).resolve('/proc/self/..')).toBe('/proc')
 })

@@ -24,7 +24,7 @@ const open = (on: HostRoot = root) =>
   openJournalFile<Document>(on, { version: 1, clock: { ...systemClock, wallMs: () => 1234 } })
 
 describe('the journal', () => {
-  test('is absent on a new host, and reads as it was written', async () => {
+  test('a new host has no journal, and a written one reads back the same', async () => {
     rmSync(join(mount, 'var'), { recursive: true })
     expect(await open().read()).toEqual({ state: 'absent' })
     await open().write({ v: 1, n: 7 })
@@ -33,13 +33,13 @@ describe('the journal', () => {
     expect([folder, file].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o600])
   })
 
-  test('keeps fields that it does not know', async () => {
+  test('a journal keeps fields that this agent does not know', async () => {
     writeFileSync(file, '{"v":1,"n":7,"later":true}')
     expect(await open().read()).toEqual({ state: 'read', document: { v: 1, n: 7, later: true } })
   })
 
   test.each(['', '{"v":1,"n"', 'null', '[]', '{"n":7}', '{"v":"1"}', '{"v":1.5}'])(
-    'that is damaged (%j) is moved aside, and a new one begins',
+    'a damaged journal (%j) is moved aside, and a new one starts',
     async (content) => {
       writeFileSync(file, content)
       const journal = open()
@@ -54,7 +54,7 @@ describe('the journal', () => {
     },
   )
 
-  test('of a newer agent stays where it is and is not written', async () => {
+  test('a journal of a newer agent stays where it is and is not written', async () => {
     writeFileSync(file, '{"v":2,"n":7}')
     const journal = open()
     expect(await journal.read()).toEqual({
@@ -65,7 +65,7 @@ describe('the journal', () => {
     expect(readFileSync(file, 'utf8')).toBe('{"v":2,"n":7}')
   })
 
-  test('that the disk does not give is neither moved nor written', async () => {
+  test('a journal that the disk cannot read is neither moved nor written', async () => {
     mkdirSync(file)
     const journal = open()
     expect(await journal.read()).toMatchObject({
@@ -75,7 +75,7 @@ describe('the journal', () => {
     await expect(journal.write({ v: 1, n: 1 })).rejects.toThrow('the journal is not written')
   })
 
-  test('loses what a crash left half written', async () => {
+  test('reading removes the temporary files of a crash', async () => {
     writeFileSync(file, '{"v":1,"n":7}')
     writeFileSync(`${file}.0123456789ab.tmp`, '{"v":1')
     expect(await open().read()).toMatchObject({ state: 'read' })
@@ -97,7 +97,7 @@ describe('writes that pile up', () => {
     return { slowHost, writes }
   }
 
-  test('behind one another become one, with the last document', async () => {
+  test('writes that pile up become one, with the last document', async () => {
     const { slowHost, writes } = slowRoot()
     const journal = open(slowHost)
     const first = journal.write({ v: 1, n: 1 })
@@ -111,7 +111,7 @@ describe('writes that pile up', () => {
     expect(writes.map(({ content }) => content)).toEqual(['{"v":1,"n":1}', '{"v":1,"n":4}'])
   })
 
-  test('fail for those whose document did not reach the disk, and only for them', async () => {
+  test('a failed write rejects only the callers whose document did not reach the disk', async () => {
     const { slowHost, writes } = slowRoot()
     const journal = open(slowHost)
     const first = journal.write({ v: 1, n: 1 })

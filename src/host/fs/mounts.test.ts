@@ -32,7 +32,7 @@ describe('a folder in which nothing can be executed', () => {
     )
   })
 
-  test('behind a link of the host, to a mount whose name has a blank', async () => {
+  test('a noexec mount is found behind a link of the host, and with a blank in its name', async () => {
     mkdirSync(join(mount, 'var/lib'), { recursive: true })
     symlinkSync('/my data', join(mount, 'var/lib/skyhook'))
     expect(await why(root, line('/my\\040data', 'rw,noexec'))).toContain('is on /my data, which')
@@ -49,7 +49,7 @@ describe('a folder in which programs run', () => {
     ['hidden by a mount that allows it', [line('/var', 'rw,noexec'), line('/var', 'rw')]],
   ])('%s', async (_, lines) => expect(await why(...lines)).toBeUndefined())
 
-  test('is any one where mounts cannot be read: its step tells', async () => {
+  test('unreadable mounts mean that nothing is known against the folder', async () => {
     expect(await whyMountedNoexec(createHostRoot(mount, systemRandom), '/var/lib/skyhook')).toBeUndefined()
   })
 })

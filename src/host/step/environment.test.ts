@@ -12,7 +12,7 @@ const readBack = (content: string) =>
   )
 
 describe('the environment file', () => {
-  test('carries any text, line breaks and quotes included', () => {
+  test('the environment file carries any text, line breaks and quotes included', () => {
     const value = fc
       .string({ unit: 'grapheme' })
       .filter((text) => !/[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u.test(text))
@@ -23,12 +23,15 @@ describe('the environment file', () => {
     )
   })
 
-  test.each(['', '1A', 'A-B', 'A B', 'A=B', 'ä', 'A\nB', 'BASH_FUNC_x%%'])('refuses %j as a name', (name) => {
-    expect(() => formatEnvironment({ [name]: 'x' })).toThrow('is not a variable name')
-  })
+  test.each(['', '1A', 'A-B', 'A B', 'A=B', 'ä', 'A\nB', 'BASH_FUNC_x%%'])(
+    'the environment file refuses %j as a name',
+    (name) => {
+      expect(() => formatEnvironment({ [name]: 'x' })).toThrow('is not a variable name')
+    },
+  )
 
   test.each(['\0', '\ufffe', '\u{10ffff}', '\ufdef', '\ud83d'])(
-    'refuses the value %j, naming the variable and not the value',
+    'the environment file refuses the value %j and names the variable, not the value',
     (value) => {
       expect(() => formatEnvironment({ TOKEN: `secret${value}` })).toThrow(
         /^environment: the value of TOKEN has a character/,
@@ -38,13 +41,13 @@ describe('the environment file', () => {
   )
 
   test.each(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])(
-    'refuses %s, which would falsify the record',
+    'the environment file refuses %s, which would falsify the record',
     (name) => {
       expect(() => formatEnvironment({ [name]: '0' })).toThrow(`${name} is set by systemd`)
     },
   )
 
-  test('refuses what the kernel refuses', () => {
+  test('the environment file refuses what the kernel refuses', () => {
     expect(() => formatEnvironment({ A: 'x'.repeat(131_069) })).not.toThrow()
     expect(() => formatEnvironment({ A: 'x'.repeat(131_070) })).toThrow('A has 131072 bytes')
     const many = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`A${index}`, 'x'.repeat(100_000)]))

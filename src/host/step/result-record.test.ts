@@ -25,7 +25,7 @@ function runRecorder(environment: Record<string, string>, results = folder): voi
 const success = { SERVICE_RESULT: 'success', EXIT_CODE: 'exited', EXIT_STATUS: '0', INVOCATION_ID: 'abc' }
 
 describe('the recorder', () => {
-  test('writes what systemd tells it, with the boot, without the PATH of the step', async () => {
+  test('the recorder writes what systemd passes it, with the boot, without the PATH of the step', async () => {
     runRecorder(success)
     expect(await readResultRecord(createHostRoot(folder, systemRandom), '/', 'a1')).toEqual({
       attempt: 'a1',
@@ -38,12 +38,12 @@ describe('the recorder', () => {
     })
   })
 
-  test('writes nothing readable to others', () => {
+  test('the recorder writes a file that only root can read', () => {
     runRecorder(success)
     expect(statSync(join(folder, 'a1')).mode & 0o777).toBe(0o600)
   })
 
-  test('replaces what an earlier attempt of that name left', async () => {
+  test('the recorder replaces the record of an earlier attempt of the same name', async () => {
     writeFileSync(join(folder, 'a1'), 'x'.repeat(5000))
     runRecorder({ ...success, SERVICE_RESULT: 'exit-code', EXIT_STATUS: '3' })
     expect(await readResultRecord(createHostRoot(folder, systemRandom), '/', 'a1')).toMatchObject({
@@ -52,7 +52,7 @@ describe('the recorder', () => {
     })
   })
 
-  test('is put on the host once, and repaired when it differs', async () => {
+  test('the recorder is put on the host once, and repaired when it differs', async () => {
     const root = createHostRoot(folder, systemRandom)
     await ensureRecorder(root, '/agent/record-result', '/agent/results')
     const file = join(folder, 'agent/record-result')
@@ -72,7 +72,7 @@ describe('a record', () => {
   const wholeLine =
     '{"v":1,"attempt":"a1","result":"success","code":"exited","status":"0","invocation":"i","boot":"b","system":""}\n'
 
-  test('says whether the host was going down', () => {
+  test('a record shows whether the host was going down', () => {
     expect(parseResultRecord(wholeLine.replace('"system":""', '"system":"stopping"'), 'a1')).toMatchObject({
       isHostStopping: true,
     })
@@ -81,7 +81,7 @@ describe('a record', () => {
     })
   })
 
-  test('that is cut anywhere does not count', () => {
+  test('a record cut at any byte does not count', () => {
     for (let length = 0; length < wholeLine.length; length++)
       expect(parseResultRecord(wholeLine.slice(0, length), 'a1')).toBeUndefined()
   })
@@ -92,9 +92,9 @@ describe('a record', () => {
     ['no invocation', wholeLine.replace('"i"', '""')],
     ['an unknown code', wholeLine.replace('exited', 'vanished')],
     ['no object', '[1]}\n'],
-  ])('of %s does not count', (_, content) => expect(parseResultRecord(content, 'a1')).toBeUndefined())
+  ])('a record of %s does not count', (_, content) => expect(parseResultRecord(content, 'a1')).toBeUndefined())
 
-  test('that is missing is none; a folder in its place is an error', async () => {
+  test('a missing record is undefined, and a folder in its place is an error', async () => {
     const root = createHostRoot(folder, systemRandom)
     expect(await readResultRecord(root, '/', 'a1')).toBeUndefined()
     mkdirSync(join(folder, 'a1'))

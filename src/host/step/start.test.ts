@@ -68,7 +68,7 @@ async function stepHost() {
 }
 
 describe('starting a step', () => {
-  test('asks for a unit that leaves a record, with its secrets in a file of its own', async () => {
+  test('starting a step requests a unit that leaves a record, with its secrets in their own file', async () => {
     await using fake = await stepHost()
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: false })
     expect(fake.started()).toEqual({
@@ -100,7 +100,7 @@ describe('starting a step', () => {
     expect(statSync(fake.environmentFolder).mode & 0o777).toBe(0o700)
   })
 
-  test('passes limits and time limits on', async () => {
+  test('starting a step passes on limits and time limits', async () => {
     await using fake = await stepHost()
     const limits = { memoryMaxBytes: 1024, memoryLowBytes: 512, cpuQuotaMicrosecondsPerSecond: 500_000, cpuWeight: 50 }
     await startStepUnit(fake.host, { ...request, limits, timeoutMs: 1500, stopTimeoutMs: 10 })
@@ -123,7 +123,7 @@ describe('starting a step', () => {
     ['unit', { unit: 'a b.service' }],
     ['timeoutMs', { timeoutMs: 0 }],
     ['limits', { limits: { memoryMaxBytes: 0 } }],
-  ])('refuses a bad %s before anything happens on the host', async (_, change) => {
+  ])('a bad %s is refused before anything happens on the host', async (_, change) => {
     await using fake = await stepHost()
     expect(await startStepUnit(fake.host, { ...request, ...change })).toMatchObject({
       started: false,
@@ -133,7 +133,7 @@ describe('starting a step', () => {
     expect(fake.bus.calls).toEqual([])
   })
 
-  test('that was started before finds it and keeps it loaded', async () => {
+  test('starting a step again finds its unit and keeps it loaded', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.UnitExists' })
     expect(await startStepUnit(fake.host, request)).toEqual({ started: true, found: true })
@@ -141,7 +141,7 @@ describe('starting a step', () => {
     expect(existsSync(join(fake.environmentFolder, 'a1.env'))).toBe(true)
   })
 
-  test('that systemd refuses leaves no secret behind', async () => {
+  test('a start that systemd refuses leaves no secret behind', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', { error: 'org.freedesktop.systemd1.BadUnitSetting', text: 'no' })
     expect(await startStepUnit(fake.host, request)).toMatchObject({
@@ -151,7 +151,7 @@ describe('starting a step', () => {
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
-  test('on a host that goes down is not the fault of the step', async () => {
+  test('a start on a host that is going down does not count against the step', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', {
       error: 'org.freedesktop.systemd1.TransactionIsDestructive',
@@ -161,7 +161,7 @@ describe('starting a step', () => {
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
-  test('whose answer is lost may run: its environment stays', async () => {
+  test('the environment of a step stays when the answer to its start is lost', async () => {
     await using fake = await stepHost()
     fake.bus.answers('StartTransientUnit', ({ client }) => {
       client.hangUp()
@@ -171,14 +171,14 @@ describe('starting a step', () => {
     expect(readdirSync(fake.environmentFolder)).toEqual(['a1.env'])
   })
 
-  test('without a bus is not asked for', async () => {
+  test('a step is not requested without a bus', async () => {
     await using fake = await stepHost()
     fake.connection.close()
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'not-connected' } })
     expect(readdirSync(fake.environmentFolder)).toEqual([])
   })
 
-  test('on a host whose files cannot be written says why', async () => {
+  test('a start reports why files of the host cannot be written', async () => {
     await using fake = await stepHost()
     writeFileSync(join(fake.mount, 'run'), 'a file where a folder should be')
     expect(await startStepUnit(fake.host, request)).toMatchObject({
@@ -188,7 +188,7 @@ describe('starting a step', () => {
     expect(fake.bus.calls).toEqual([])
   })
 
-  test('on a host where no result could be written leaves no secret behind', async () => {
+  test('a start that cannot prepare the result leaves no secret behind', async () => {
     await using fake = await stepHost()
     writeFileSync(join(fake.mount, 'var'), 'a file where a folder should be')
     expect(await startStepUnit(fake.host, request)).toMatchObject({ started: false, error: { kind: 'host' } })
@@ -205,7 +205,7 @@ describe('a step', () => {
       'whose recorder still writes',
       { activeState: 'deactivating', subState: 'stop-post', invocationId: unitInvocationId },
     ],
-  ])('%s is running, even with a record', async (_, state) => {
+  ])('a step %s is running, even with a record', async (_, state) => {
     await using fake = await stepHost()
     fake.unit(state)
     fake.record()
@@ -224,7 +224,7 @@ describe('a step', () => {
     bootId: currentBootId,
   }
 
-  test('that ended while nobody looked is known by its record', async () => {
+  test('the record tells the end of a step that nobody watched', async () => {
     await using fake = await stepHost()
     fake.record()
     expect(
@@ -233,7 +233,7 @@ describe('a step', () => {
     expect(fake.bus.calledMembers()).not.toContain('GetAll') // the cheap way
   })
 
-  test('that was stopped by a shutdown says so', async () => {
+  test('the observation shows that a shutdown stopped the step', async () => {
     await using fake = await stepHost()
     fake.record({ result: 'signal', code: 'killed', status: 'TERM', system: 'stopping' })
     expect(await observeStepUnit(fake.host, step)).toMatchObject({
@@ -246,7 +246,7 @@ describe('a step', () => {
     ['another boot', { boot: '00000000-1e8c-4755-b850-3daeeb4791a8' }],
     ['another invocation', { invocation: 'b'.repeat(32) }],
     ['another attempt', { attempt: 'a2' }],
-  ])('is not known by a record of %s', async (_, changes) => {
+  ])('a record of %s does not tell the end of the step', async (_, changes) => {
     await using fake = await stepHost()
     fake.record(changes)
     expect(
@@ -256,7 +256,7 @@ describe('a step', () => {
     })
   })
 
-  test('is not known by a record of an earlier run than the unit that is loaded', async () => {
+  test('a record of an earlier run than the loaded unit does not count', async () => {
     await using fake = await stepHost()
     fake.record({ invocation: 'b'.repeat(32) })
     fake.unit({
@@ -274,7 +274,7 @@ describe('a step', () => {
     })
   })
 
-  test('whose record could not be written is known by its unit', async () => {
+  test('the unit tells the end of a step whose record could not be written', async () => {
     await using fake = await stepHost()
     fake.unit({
       activeState: 'inactive',
@@ -290,12 +290,12 @@ describe('a step', () => {
     })
   })
 
-  test('that left neither is absent, never a success', async () => {
+  test('a step without record and unit is absent, never a success', async () => {
     await using fake = await stepHost()
     expect(await observeStepUnit(fake.host, step)).toEqual({ state: 'absent' })
   })
 
-  test('that was taken back before it began did not start', async () => {
+  test('a step canceled before it ran counts as not started', async () => {
     await using fake = await stepHost()
     fake.unit({ activeState: 'inactive' })
     expect(await observeStepUnit(fake.host, step)).toMatchObject({
@@ -304,7 +304,7 @@ describe('a step', () => {
     })
   })
 
-  test('whose record comes between two looks is not lost', async () => {
+  test('a record that appears between two reads is not lost', async () => {
     await using fake = await stepHost()
     fake.bus.answers('Get', ({ message, client }) => {
       setTimeout(() => {
@@ -323,14 +323,14 @@ describe('a step', () => {
 })
 
 describe('afterwards', () => {
-  test('a stop asks systemd, and says when there was nothing to stop', async () => {
+  test('stopping a step asks systemd, and reports when there was nothing to stop', async () => {
     await using fake = await stepHost()
     expect(await stopStepUnit(fake.host, unitName)).toBe(true)
     fake.bus.answers('StopUnit', { error: 'org.freedesktop.systemd1.NoSuchUnit' })
     expect(await stopStepUnit(fake.host, unitName)).toBe(false)
   })
 
-  test('unit, secrets and note go, the record stays until it is swept', async () => {
+  test('forgetting a step removes unit, secrets and note, and leaves the record for the sweep', async () => {
     await using fake = await stepHost()
     await startStepUnit(fake.host, { ...request, note: 'where it writes' })
     expect(await readStepNote(fake.host, step.id)).toBe('where it writes')
@@ -346,7 +346,7 @@ describe('afterwards', () => {
     expect(readdirSync(fake.results)).toEqual([])
   })
 
-  test('a sweep spares what is in use and what is not its own', async () => {
+  test('the sweep spares files in use and files of others', async () => {
     await using fake = await stepHost()
     await sweepStepFiles(fake.host, new Set()) // a host where nothing ever ran
     mkdirSync(fake.environmentFolder, { recursive: true })
@@ -356,7 +356,7 @@ describe('afterwards', () => {
     expect(readdirSync(fake.environmentFolder).toSorted()).toEqual(['a1.env', 'a1.note', 'agent.sock'])
   })
 
-  test('an id that is not a file’s name is a bug', async () => {
+  test('an id that cannot be the name of a file is an error', async () => {
     await using fake = await stepHost()
     await expect(observeStepUnit(fake.host, { ...step, id: '../../etc/passwd' })).rejects.toThrow(
       'is not the id of an attempt',

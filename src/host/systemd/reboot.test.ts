@@ -19,7 +19,7 @@ const rebootCalls = (systemd: Awaited<ReturnType<typeof startFakeLogin>>) =>
   systemd.bus.calls.filter(({ member }) => member?.startsWith('Reboot')).map(({ member, body }) => [member, ...body])
 
 describe('a reboot', () => {
-  test('is accepted', async () => {
+  test('logind accepts a reboot', async () => {
     await using systemd = await startFakeLogin([
       ['shutdown:sleep', 'kubelet', 'pods first', 'delay'],
       ['sleep', 'backup', 'runs', 'block'],
@@ -36,7 +36,7 @@ describe('a reboot', () => {
     })
   })
 
-  test.each(['block', 'block-weak'])('is refused and not asked for while somebody blocks it (%s)', async (mode) => {
+  test.each(['block', 'block-weak'])('a reboot is not requested while an inhibitor blocks it (%s)', async (mode) => {
     await using systemd = await startFakeLogin([['idle:shutdown', 'apt', 'upgrade runs', mode]])
     expect(await reboot(systemd.connection)).toEqual({
       outcome: 'refused',
@@ -46,7 +46,7 @@ describe('a reboot', () => {
   })
 
   test.each(['UnknownMethod', 'InvalidArgs'])(
-    'is asked for in the old way where the new one is not known (%s)',
+    'a reboot is requested by the old method where the new one is unknown (%s)',
     async (error) => {
       await using systemd = await startFakeLogin()
       systemd.bus.answers('RebootWithFlags', { error: `org.freedesktop.DBus.Error.${error}` })
@@ -58,13 +58,13 @@ describe('a reboot', () => {
     },
   )
 
-  test('under way already is as good as ours', async () => {
+  test('a reboot already under way counts as accepted', async () => {
     await using systemd = await startFakeLogin()
     systemd.bus.answers('RebootWithFlags', { error: 'org.freedesktop.login1.OperationInProgress' })
     expect(await reboot(systemd.connection)).toEqual({ outcome: 'accepted' })
   })
 
-  test('may be refused by logind, with its words', async () => {
+  test('a reboot refused by logind carries the text of logind', async () => {
     await using systemd = await startFakeLogin()
     systemd.bus.answers('RebootWithFlags', { error: 'org.freedesktop.login1.BlockedByInhibitorLock', text: 'blocked' })
     expect(await reboot(systemd.connection)).toEqual({
@@ -73,7 +73,7 @@ describe('a reboot', () => {
     })
   })
 
-  test('is unknown when the bus goes down before the answer, or logind stays silent', async () => {
+  test('a reboot is unknown when the bus ends before the answer, or logind stays silent', async () => {
     await using systemd = await startFakeLogin()
     systemd.bus.answers('RebootWithFlags', ({ client }) => {
       client.hangUp()
@@ -85,7 +85,7 @@ describe('a reboot', () => {
     expect(rebootCalls(systemd)).toHaveLength(2) // each once: never again blindly
   })
 
-  test('was not asked for when logind does not even say who blocks it', async () => {
+  test('a reboot is not requested when logind cannot list inhibitors', async () => {
     await using systemd = await startFakeLogin()
     systemd.bus.answers('ListInhibitors', 'silent')
     expect(await reboot(systemd.connection, { timeoutMs: 20 })).toMatchObject({

@@ -42,7 +42,7 @@ async function runningService(
 
 describe('a service', () => {
   test.each(['signal first', 'answer first'] as const)(
-    'is restarted when it runs anew and stays, %s',
+    'a service is restarted when it runs as a new invocation and stays up, %s',
     async (order) => {
       await using systemd = await runningService(undefined, 'done', order)
       expect(await restartService(requestOf(systemd))).toEqual({
@@ -114,7 +114,7 @@ describe('a service', () => {
       'done',
       { reason: 'not-active', detail: 'was not restarted' },
     ],
-  ])('%s is not', async (_, then, job, { reason, detail }) => {
+  ])('a service %s is not restarted', async (_, then, job, { reason, detail }) => {
     await using systemd = await runningService(then, job)
     expect(await restartService(requestOf(systemd))).toMatchObject({
       outcome: 'failed',
@@ -123,7 +123,7 @@ describe('a service', () => {
     })
   })
 
-  test('that ends by itself is restarted when it has ended well', async () => {
+  test('a oneshot service is restarted when it has ended successfully', async () => {
     await using systemd = await runningService({
       activeState: 'inactive',
       type: 'oneshot',
@@ -136,14 +136,14 @@ describe('a service', () => {
     })
   })
 
-  test('that did not run, because its condition does not hold, need not be restarted', async () => {
+  test('a service that did not run because of its condition need not be restarted', async () => {
     await using systemd = await runningService({ activeState: 'inactive', conditionResult: false })
     expect(await restartService({ ...requestOf(systemd), previousInvocation: '' })).toMatchObject({
       outcome: 'not-needed',
     })
   })
 
-  test('that dies while it is watched is not', async () => {
+  test('a service that dies while it is watched is not restarted', async () => {
     await using systemd = await runningService()
     setTimeout(
       () =>
@@ -167,7 +167,7 @@ describe('a service', () => {
     ['UnitMasked', 'masked'],
     ['BadUnitSetting', 'bad-unit'],
     ['OnlyByDependency', 'refused'],
-  ])('is refused with %s', async (error, reason) => {
+  ])('a restart is refused with %s', async (error, reason) => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { error: `org.freedesktop.systemd1.${error}`, text: 'words' })
     expect(await restartService(requestOf(systemd))).toEqual({
@@ -177,7 +177,7 @@ describe('a service', () => {
     })
   })
 
-  test('is not asked for on a host that goes down', async () => {
+  test('a restart is not requested on a host that is going down', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { error: 'org.freedesktop.systemd1.TransactionIsDestructive', text: 'words' })
     expect(await restartService(requestOf(systemd))).toMatchObject({
@@ -185,7 +185,7 @@ describe('a service', () => {
     })
   })
 
-  test('that takes too long is a failure with a reason', async () => {
+  test('a restart that takes too long fails with a reason', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
     expect(await restartService({ ...requestOf(systemd), timeoutMs: 30 })).toMatchObject({
@@ -199,7 +199,7 @@ describe('a restart whose end is lost is unknown', () => {
   test.each([
     ['before the answer', false],
     ['after the answer', true],
-  ])('when the connection ends %s', async (_, answers) => {
+  ])('the outcome of a restart is unknown when the connection ends %s', async (_, answers) => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', ({ client }) => {
       setTimeout(() => client.hangUp(), 10)
@@ -210,7 +210,7 @@ describe('a restart whose end is lost is unknown', () => {
     })
   })
 
-  test('when systemd leaves the bus', async () => {
+  test('the outcome of a restart is unknown when systemd leaves the bus', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', ({ client }) => {
       const change = {
@@ -229,7 +229,7 @@ describe('a restart whose end is lost is unknown', () => {
     })
   })
 
-  test('when it is given up', async () => {
+  test('the outcome of an aborted restart is unknown', async () => {
     await using systemd = await runningService()
     systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
     expect(await restartService({ ...requestOf(systemd), signal: AbortSignal.timeout(50) })).toMatchObject({
@@ -237,7 +237,7 @@ describe('a restart whose end is lost is unknown', () => {
     })
   })
 
-  test('and then decided by the unit', async () => {
+  test('the unit decides the outcome of a restart whose answer was lost', async () => {
     await using systemd = await startFakeSystemd()
     systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: previousInvocation, job: 5 })
     setTimeout(() => systemd.hostUnits.set(unitName, { activeState: 'active', invocationId: nextInvocation }), 80)
@@ -275,7 +275,7 @@ test.each([
   ['foo.bar', 'foo.bar.service'],
 ])('the service %s is the unit %s', (name, unit) => expect(serviceUnit(name)).toBe(unit))
 
-test('nothing was asked where there is no bus', async () => {
+test('a restart without a bus is not requested', async () => {
   await using systemd = await startFakeSystemd()
   systemd.connection.close()
   expect(await restartService(requestOf(systemd))).toMatchObject({

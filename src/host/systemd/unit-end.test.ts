@@ -32,19 +32,22 @@ describe('how a step ended', () => {
     ],
   ])('%j', (end, outcome) => expect(stepEndOf(end)).toEqual(outcome))
 
-  test.each(['200', '203', '209', '243'])('code %s means that it did not start', (status) => {
+  test.each(['200', '203', '209', '243'])('exit code %s means that the step did not start', (status) => {
     expect(stepEndOf({ result: 'exit-code', code: 'exited', status })).toMatchObject({
       outcome: 'failed-to-start',
       detail: expect.stringMatching(`^${status}/`) as string,
     })
   })
 
-  test.each(['resources', 'exec-condition', 'start-limit-hit'])('%s means that it did not start', (result) => {
-    expect(stepEndOf({ result, code: '', status: '' })).toMatchObject({
-      outcome: 'failed-to-start',
-      detail: expect.stringMatching(`^${result}`) as string,
-    })
-  })
+  test.each(['resources', 'exec-condition', 'start-limit-hit'])(
+    'the result %s means that the step did not start',
+    (result) => {
+      expect(stepEndOf({ result, code: '', status: '' })).toMatchObject({
+        outcome: 'failed-to-start',
+        detail: expect.stringMatching(`^${result}`) as string,
+      })
+    },
+  )
 
   test.each([
     [

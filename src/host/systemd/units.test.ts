@@ -11,12 +11,12 @@ const properties = [
 const unitInvocationId = 'c937d30dc04618bcca73153f83757c00'
 
 describe('starting a transient unit', () => {
-  test('answers with the job', async () => {
+  test('starting a transient unit returns its job', async () => {
     await using systemd = await startFakeSystemd()
     expect(await systemd.units.startTransient('a.service', properties)).toEqual({ outcome: 'started', job: '/job/1' })
   })
 
-  test('leaves out what this systemd does not know, if the unit can do without', async () => {
+  test('starting a unit leaves out optional properties that systemd does not know', async () => {
     await using systemd = await startFakeSystemd()
     const sent: string[][] = []
     systemd.bus.answers('StartTransientUnit', ({ message }) => {
@@ -35,7 +35,7 @@ describe('starting a transient unit', () => {
     ])
   })
 
-  test('is refused when it cannot do without', async () => {
+  test('starting a unit is refused when systemd does not know a required property', async () => {
     await using systemd = await startFakeSystemd()
     const error = 'org.freedesktop.DBus.Error.PropertyReadOnly'
     systemd.bus.answers('StartTransientUnit', { error, text: 'Cannot set property AddRef, or unknown property.' })
@@ -52,13 +52,13 @@ describe('starting a transient unit', () => {
     ['org.freedesktop.systemd1.BadUnitSetting', { outcome: 'refused', isUnitNameTaken: true }],
     ['org.freedesktop.DBus.Error.InvalidArgs', { outcome: 'refused', isUnitNameTaken: false }],
     ['org.freedesktop.DBus.Error.NoReply', { outcome: 'unknown' }],
-  ])('answered with %s', async (error, outcome) => {
+  ])('the answer %s decides the outcome of a start', async (error, outcome) => {
     await using systemd = await startFakeSystemd()
     systemd.bus.answers('StartTransientUnit', { error, text: 'words' })
     expect(await systemd.units.startTransient('a.service', properties)).toMatchObject(outcome)
   })
 
-  test('is unknown when the answer does not come', async () => {
+  test('a start without an answer is unknown', async () => {
     await using systemd = await startFakeSystemd()
     systemd.bus.answers('StartTransientUnit', 'silent')
     expect(await systemd.units.startTransient('a.service', properties, { timeoutMs: 20 })).toMatchObject({
@@ -71,14 +71,14 @@ describe('starting a transient unit', () => {
     expect(await systemd.units.startTransient('b.service', properties)).toMatchObject({ outcome: 'unknown' })
   })
 
-  test('needs a name that systemd takes', async () => {
+  test('starting a unit requires a valid unit name', async () => {
     await using systemd = await startFakeSystemd()
     await expect(systemd.units.startTransient('a/b.service', properties)).rejects.toThrow('is not a unit name')
   })
 })
 
 describe('the state of a unit', () => {
-  test('of a unit that is gone is not taken for success', async () => {
+  test('the snapshot of a missing unit is not taken for success', async () => {
     await using systemd = await startFakeSystemd()
     expect(await systemd.units.readState('gone.service')).toEqual({
       loadState: 'not-found',
@@ -92,7 +92,7 @@ describe('the state of a unit', () => {
     })
   })
 
-  test('comes with its invocation', async () => {
+  test('the state of a unit includes its invocation', async () => {
     await using systemd = await startFakeSystemd()
     systemd.hostUnits.set('a.service', {
       activeState: 'failed',
@@ -128,7 +128,7 @@ describe('the state of a unit', () => {
 })
 
 describe('news of jobs', () => {
-  test('come from systemd only', async () => {
+  test('ends of jobs are believed from systemd only', async () => {
     await using systemd = await startFakeSystemd()
     const received: unknown[] = []
     systemd.units.onJobEnd((job) => received.push(job))
@@ -138,7 +138,7 @@ describe('news of jobs', () => {
     await expect.poll(() => received).toEqual([{ unit: 'a.service', job: '/job/8', result: 'done' }])
   })
 
-  test('go on after systemd took another name on the bus; what may be missed meanwhile is said', async () => {
+  test('ends of jobs continue after systemd took another bus name, and the interruption is reported', async () => {
     await using systemd = await startFakeSystemd()
     const received: string[] = []
     systemd.units.onJobEnd(({ result }) => received.push(result))
@@ -160,7 +160,7 @@ describe('news of jobs', () => {
     await expect.poll(() => received).toEqual(['systemd left the bus', 'new'])
   })
 
-  test('end with the connection, and that is said', async () => {
+  test('the end of the connection is reported as an interruption', async () => {
     await using systemd = await startFakeSystemd()
     const received: string[] = []
     systemd.units.onInterrupted((why) => received.push(why))
@@ -171,13 +171,13 @@ describe('news of jobs', () => {
 })
 
 describe('references', () => {
-  test('asked for before there is a connection are taken once', async () => {
+  test('a reference requested before the connection exists is taken once', async () => {
     await using systemd = await startFakeSystemd()
     await Promise.all([systemd.units.ref('a.service'), systemd.units.ref('a.service')])
     expect(systemd.bus.calledMembers().filter((member) => member === 'RefUnit')).toHaveLength(1)
   })
 
-  test('are taken once and renewed on every connection', async () => {
+  test('a reference is taken once and renewed on every connection', async () => {
     await using systemd = await startFakeSystemd()
     await systemd.units.startTransient('started.service', properties) // with AddRef
     await systemd.units.ref('started.service')
@@ -191,13 +191,10 @@ describe('references', () => {
     await expect.poll(refs).toEqual(['found.service', 'done.service', 'started.service', 'found.service'])
   })
 
-  test.each(['ref', 'unref', 'resetFailed', 'stop'] as const)(
-    'and the rest of a unit that is gone: %s says so',
-    async (method) => {
-      await using systemd = await startFakeSystemd()
-      for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'StopUnit'])
-        systemd.bus.answers(member, { error: 'org.freedesktop.systemd1.NoSuchUnit' })
-      expect(await systemd.units[method]('gone.service')).toBe(false)
-    },
-  )
+  test.each(['ref', 'unref', 'resetFailed', 'stop'] as const)('%s reports that the unit is gone', async (method) => {
+    await using systemd = await startFakeSystemd()
+    for (const member of ['RefUnit', 'UnrefUnit', 'ResetFailedUnit', 'StopUnit'])
+      systemd.bus.answers(member, { error: 'org.freedesktop.systemd1.NoSuchUnit' })
+    expect(await systemd.units[method]('gone.service')).toBe(false)
+  })
 })
