@@ -112,7 +112,7 @@ describe('a connection that ends', () => {
   test.each([
     ['in the middle of a message', (bytes: Buffer) => bytes.subarray(0, bytes.length - 5)],
     ['in the middle of a header', (bytes: Buffer) => bytes.subarray(0, 9)],
-  ])('%s', async (_, cut) => {
+  ])('a connection that is cut rejects its calls: %s', async (_, cut) => {
     await using setup = await connectFakeBus()
     setup.server.answers('Do', ({ message, client }) => {
       client.sendBytes(cut(encodeReply(message.serial)))

@@ -26,7 +26,7 @@ describe('a folder in which nothing can be executed', () => {
     ['below a mount', '/var', [root, line('/var', 'rw,nosuid,noexec,relatime')]],
     ['on the root file system', '/', [line('/', 'rw,noexec')]],
     ['on a later mount over another', '/var', [root, line('/var', 'rw'), line('/var', 'rw,noexec')]],
-  ])('%s', async (_, point, lines) => {
+  ])('nothing can be executed in a folder on a noexec mount: %s', async (_, point, lines) => {
     expect(await why(...lines)).toBe(
       `/var/lib/skyhook is on ${point}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`,
     )
@@ -47,7 +47,7 @@ describe('a folder in which programs run', () => {
       [root, line('/var/lib/sky', 'rw,noexec'), line('/var/lib/skyhook2', 'rw,noexec')],
     ],
     ['hidden by a mount that allows it', [line('/var', 'rw,noexec'), line('/var', 'rw')]],
-  ])('%s', async (_, lines) => expect(await why(...lines)).toBeUndefined())
+  ])('programs run in a folder on another mount: %s', async (_, lines) => expect(await why(...lines)).toBeUndefined())
 
   test('unreadable mounts mean that nothing is known against the folder', async () => {
     expect(await whyMountedNoexec(createHostRoot(mount, systemRandom), '/var/lib/skyhook')).toBeUndefined()

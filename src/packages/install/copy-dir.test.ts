@@ -68,7 +68,7 @@ async function ensure(change: Partial<CopyDirInputs> = {}): Promise<void> {
 }
 
 describe('the content of the image', () => {
-  test('arrives whole: hidden files, links as links, steps executable', async () => {
+  test('the copy dir gets the whole package: hidden files, links as links, steps executable', async () => {
     await put(`${store}/skyhook_dir/tool`, 'x', 0o4777)
     await ensure()
     expect(await read('skyhook_dir/run.sh')).toBe('#!/bin/sh\n')
@@ -79,7 +79,7 @@ describe('the content of the image', () => {
     expect(await modeOf('skyhook_dir/tool')).toBe('755') // nobody else may write it, and it runs as who starts it
   })
 
-  test('is not written again', async () => {
+  test('unchanged content is not written again', async () => {
     await ensure()
     const before = await Promise.all(
       ['skyhook_dir/run.sh', '.skyhookd.json', 'node-metadata/labels.json'].map(identity),
@@ -90,7 +90,7 @@ describe('the content of the image', () => {
     ).toEqual(before)
   })
 
-  test('what a step changed is put back at the start of a stage, what it added stays', async () => {
+  test('the start of a stage restores files that a step changed and keeps those it added', async () => {
     await ensure()
     await put(`${dir}/skyhook_dir/run.sh`, '#!/bin/bash\nexit 1\n', 0o600)
     await rm(join(folder, dir, 'skyhook_dir/lib'), { recursive: true })
@@ -106,14 +106,14 @@ describe('the content of the image', () => {
     await expect(lstat(join(folder, 'etc'))).rejects.toThrow('ENOENT') // nothing was written through the step's link
   })
 
-  test('execute bits that went are given again', async () => {
+  test('lost execute bits are restored', async () => {
     await ensure()
     await chmod(join(folder, dir, 'skyhook_dir/run.sh'), 0o640)
     await ensure()
     expect(await modeOf('skyhook_dir/run.sh')).toBe('755')
   })
 
-  test('a script that runs goes on with the file that it began with', async () => {
+  test('a running script keeps the file it started with', async () => {
     await ensure()
     const before = await identity('skyhook_dir/run.sh')
     await put(`${store}/skyhook_dir/run.sh`, '#!/bin/sh\necho 2\n')
@@ -124,7 +124,7 @@ describe('the content of the image', () => {
 })
 
 describe('after a power cut', () => {
-  test('nothing is missing: all of it is on disk before the marker says that it is there', async () => {
+  test('the marker is written after all content is on disk', async () => {
     const syncedNames: string[] = []
     const unsubscribe = onFailpoint((name) => void syncedNames.push(name))
     await ensure({ configMap: { 'a.sh': 'one' } })
@@ -135,7 +135,7 @@ describe('after a power cut', () => {
     expect(syncedNames.filter((name) => !name.endsWith('/'))).toHaveLength(files.length)
   })
 
-  test('a file that an older agent did not wait for is repaired, though its size and time look right', async () => {
+  test('a file that an older agent did not sync is repaired although its size and time match', async () => {
     await ensure()
     const { mtime } = await stat(join(folder, dir, 'skyhook_dir/run.sh'))
     await put(`${dir}/skyhook_dir/run.sh`, '\0\0\0\0\0\0\0\0\0\0')
@@ -148,7 +148,7 @@ describe('after a power cut', () => {
     expect(await read('skyhook_dir/run.sh')).toBe('#!/bin/sh\n')
   })
 
-  test.each(['', '{"v":1', 'null'])('a marker that reads %j is no marker', async (content) => {
+  test.each(['', '{"v":1', 'null'])('a marker with the content %j does not count', async (content) => {
     await ensure({ configMap: { 'a.sh': 'one' } })
     await put(`${dir}/.skyhookd.json`, content)
     await truncate(join(folder, dir, 'skyhook_dir/lib/common.sh'))
@@ -162,7 +162,7 @@ describe('after a power cut', () => {
 describe('configuration', () => {
   const configMap = { 'apply.sh': 'echo 1', 'data.txt': 'd' }
 
-  test('lies under its keys, as the kubelet would mount it', async () => {
+  test('configuration is laid out as the kubelet mounts a ConfigMap', async () => {
     await ensure({ configMap })
     expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt'])
     expect(await read('configmaps/apply.sh')).toBe('echo 1')
@@ -171,7 +171,7 @@ describe('configuration', () => {
     expect(await modeOf('configmaps/apply.sh')).toBe('644')
   })
 
-  test('changes all at once, and keys that are gone vanish', async () => {
+  test('configuration changes all at once, and removed keys vanish', async () => {
     await ensure({ configMap })
     const before = await readlink(join(folder, dir, 'configmaps/..data'))
     await ensure({ configMap: { 'apply.sh': 'echo 2', 'new.sh': 'n' }, repair: false })
@@ -181,14 +181,14 @@ describe('configuration', () => {
     expect(await readdir(join(folder, dir, 'configmaps'))).not.toContain(before)
   })
 
-  test('that did not change is left alone', async () => {
+  test('unchanged configuration is left alone', async () => {
     await ensure({ configMap })
     const before = await readlink(join(folder, dir, 'configmaps/..data'))
     await ensure({ configMap: { 'data.txt': 'd', 'apply.sh': 'echo 1' } })
     expect(await readlink(join(folder, dir, 'configmaps/..data'))).toBe(before)
   })
 
-  test('files that a step wrote beside it stay; a key that it overwrote comes back', async () => {
+  test('files a step wrote beside the configuration stay, and an overwritten key is restored', async () => {
     await ensure({ configMap })
     await put(`${dir}/configmaps/tuned_profile`, 'made by a step')
     await writeFile(join(folder, dir, 'configmaps/apply.sh'), 'through the link')
@@ -202,7 +202,7 @@ describe('configuration', () => {
     expect(await read('configmaps/tuned_profile')).toBe('now a key')
   })
 
-  test('hides what the image has there; without any the image’s own is seen', async () => {
+  test('configuration hides that of the image, which shows without any', async () => {
     await put(`${store}/configmaps/default.conf`, 'of the image')
     await ensure({ configMap })
     expect(await visible('configmaps')).toEqual(['apply.sh', 'data.txt'])
@@ -210,7 +210,7 @@ describe('configuration', () => {
     expect(await readdir(join(folder, dir, 'configmaps'))).toEqual(['default.conf'])
   })
 
-  test('of the operator is taken over', async () => {
+  test('configuration of the operator is taken over', async () => {
     await put(`${dir}/configmaps/..2024_05_10_10_00_00.123/old.sh`, 'o')
     await put(`${dir}/configmaps/..2024_05_11_10_00_00.123/old.sh`, 'o')
     await symlink('..2024_05_11_10_00_00.123', join(folder, dir, 'configmaps/..data'))
@@ -237,13 +237,13 @@ describe('configuration', () => {
     })
   })
 
-  test('may have keys that begin with a dot', async () => {
+  test('a configuration key may begin with a dot', async () => {
     await ensure({ configMap: { '.env': 'A=1' } })
     expect(await read('configmaps/.env')).toBe('A=1')
   })
 })
 
-test('facts about the node are files of JSON, also where the operator had links', async () => {
+test('node metadata replaces the links of the operator by JSON files', async () => {
   await put(`${dir}/node-metadata/..data/labels.json`, 'old')
   await symlink('..data/labels.json', join(folder, dir, 'node-metadata/labels.json'))
   await put(`${store}/node-metadata/labels.json`, 'of the image')
@@ -253,7 +253,7 @@ test('facts about the node are files of JSON, also where the operator had links'
   expect((await lstat(join(folder, dir, 'node-metadata/labels.json'))).isSymbolicLink()).toBe(false)
 })
 
-test('a full disk is an error, and the next call finishes', async () => {
+test('a full disk is an error, and the next call completes the copy dir', async () => {
   let failures = 1
   const fullDiskHost: HostRoot = {
     ...host,
@@ -267,7 +267,7 @@ test('a full disk is an error, and the next call finishes', async () => {
   expect(await read('node-metadata/labels.json')).toBe('{}')
 })
 
-test('the folder may lie behind a link of the host', async () => {
+test('the copy dir may be behind a link of the host', async () => {
   await mkdir(join(folder, 'data'))
   await mkdir(join(folder, 'var/lib/skyhook/real'), { recursive: true })
   await symlink('/data', join(folder, 'var/lib/skyhook/demo'))
@@ -275,7 +275,7 @@ test('the folder may lie behind a link of the host', async () => {
   expect(await readdir(join(folder, 'data'))).toEqual(['tuning-1.0.0-u-1'])
 })
 
-test('copies that nobody needs are collected, other folders are not', async () => {
+test('unused copy dirs are collected, other folders stay', async () => {
   const uid = '8f1c1f6e-2f3b-4c6e-9a55-0123456789ab'
   const state = '/var/lib/skyhook/demo'
   for (const name of [

@@ -11,7 +11,7 @@ const packages = {
   base: { version: '2.0.0', image: 'r/base', configInterrupts: { a: { type: 'noop' as const } } },
 }
 
-test('the node’s facts as files: keys in order, of packages only what identifies and interrupts', () => {
+test('node metadata has sorted keys, and of packages only identity and interrupts', () => {
   const metadata = nodeMetadata({ labels: { b: '2', a: '1' }, agentVersion: 'v0.1.0', packages })
   expect(metadata.labels).toBe('{"a":"1","b":"2"}')
   expect(metadata.annotations).toBe('{}')
@@ -24,7 +24,7 @@ test('the node’s facts as files: keys in order, of packages only what identifi
   })
 })
 
-test('the same facts in another order are the same texts, so that nothing is written again', () => {
+test('the same facts in another order give the same texts', () => {
   const { tuning, base } = packages
   expect(nodeMetadata({ labels: { b: '2', a: '1' }, agentVersion: 'v', packages: { base, tuning } })).toEqual(
     nodeMetadata({ labels: { a: '1', b: '2' }, agentVersion: 'v', packages: { tuning, base } }),

@@ -49,13 +49,13 @@ const exists = async (path: string): Promise<boolean> =>
   (await lstat(join(folder, path)).catch(() => undefined)) !== undefined
 const install = () => installRootDir(host, store, record)
 
-test('a package without root_dir', async () => {
+test('a package without root_dir installs and uninstalls nothing', async () => {
   expect(await install()).toEqual({ outcome: 'absent' })
   expect(await uninstallRootDir(host, record)).toEqual([])
 })
 
 describe('installing', () => {
-  test('writes files, folders and links with their modes', async () => {
+  test('installing writes files, folders and links with their modes', async () => {
     await putInPackage('etc/demo.d/a.conf', 'a', 0o600)
     await putInPackage('usr/local/bin/tool', 'x', 0o755)
     await symlink('tool', join(folder, store, 'root_dir/usr/local/bin/alias'))
@@ -68,7 +68,7 @@ describe('installing', () => {
     expect(await readlink(join(folder, 'usr/local/bin/alias'))).toBe('tool')
   })
 
-  test('leaves the mode of folders that exist, the root among them', async () => {
+  test('installing keeps the mode of existing folders, the root included', async () => {
     await mkdir(join(folder, 'tmp'))
     await chmod(join(folder, 'tmp'), 0o1777)
     await chmod(folder, 0o755)
@@ -79,7 +79,7 @@ describe('installing', () => {
     expect(await modeOf('')).toBe('755')
   })
 
-  test('happens once per content: what a person changed since stays', async () => {
+  test('the same content is installed once, and later edits stay', async () => {
     await putInPackage('etc/a.conf', 'a')
     await install()
     await put('etc/a.conf', 'by hand')
@@ -90,7 +90,7 @@ describe('installing', () => {
     expect(await read('etc/a.conf')).toBe('b')
   })
 
-  test('follows links of the host inside the host only', async () => {
+  test('installing follows links of the host inside the host only', async () => {
     const outside = await mkdtemp(join(tmpdir(), 'outside-'))
     await mkdir(join(folder, 'usr/bin'), { recursive: true })
     await symlink('usr/bin', join(folder, 'bin'))
@@ -108,7 +108,7 @@ describe('installing', () => {
     await rm(outside, { recursive: true })
   })
 
-  test('refuses what does not fit, before anything is written', async () => {
+  test('a conflict between file and folder is refused before anything is written', async () => {
     await putInPackage('a', 'a')
     await putInPackage('etc', 'file')
     await putInPackage('var/x/y', 'y')
@@ -127,7 +127,7 @@ describe('installing', () => {
 })
 
 describe('uninstalling', () => {
-  test('removes what is as it was written, and the folders made for it', async () => {
+  test('uninstalling removes unchanged files and the folders made for them', async () => {
     await mkdir(join(folder, 'etc'))
     await putInPackage('etc/demo.d/sub/a.conf', 'a')
     await putInPackage('opt/x', 'x')
@@ -139,7 +139,7 @@ describe('uninstalling', () => {
     expect(await exists(record)).toBe(false)
   })
 
-  test('keeps what was changed, what was there before, and folders in use', async () => {
+  test('uninstalling keeps changed files, files that were there before, and folders in use', async () => {
     await put('etc/motd', 'of the host')
     await putInPackage('etc/motd', 'of the package')
     await putInPackage('opt/demo/changed', 'a')
@@ -161,7 +161,7 @@ describe('uninstalling', () => {
     expect(await read('etc/motd')).toBe('of the package')
   })
 
-  test('removes what earlier versions left', async () => {
+  test('uninstalling removes the files of earlier versions', async () => {
     await putInPackage('opt/one', '1')
     await install()
     await rm(join(folder, store, 'root_dir/opt/one'))
@@ -172,7 +172,7 @@ describe('uninstalling', () => {
     expect(await exists('opt')).toBe(false)
   })
 
-  test('a folder that someone replaced by a file is no obstacle', async () => {
+  test('uninstalling copes with a folder that was replaced by a file', async () => {
     await putInPackage('opt/demo/a', 'a')
     await install()
     await rm(join(folder, 'opt/demo'), { recursive: true })
@@ -182,7 +182,7 @@ describe('uninstalling', () => {
   })
 })
 
-test('the files of the next version are there though the one before is only just being removed', async () => {
+test('installing the next version during an uninstall keeps its files', async () => {
   for (let file = 0; file < 30; file++) await putInPackage(`etc/demo/${file}.conf`, 'of both')
   await install()
   await Promise.all([uninstallRootDir(host, record), install()])
@@ -193,7 +193,7 @@ test('the files of the next version are there though the one before is only just
 
 describe('a crash in the middle', () => {
   test.each([1, 2])(
-    'at write %i of the record: the next run finishes, and nothing of ours is taken for the host’s',
+    'after a crash at write %i of the record, the next run completes and knows its own files',
     async (crashAt) => {
       for (const name of ['a', 'b', 'c']) await putInPackage(`opt/${name}`, name)
       await put('opt/b', 'of the host')

@@ -24,19 +24,19 @@ const parse = (document: unknown, contentType?: string) =>
 
 describe('a manifest', () => {
   test.each([
-    ['OCI by its own word', image(ociLayerGzipType, { mediaType: ociManifestType }), undefined],
+    ['with an OCI media type of its own', image(ociLayerGzipType, { mediaType: ociManifestType }), undefined],
     [
-      'docker by content type',
+      'with a docker content type',
       image('application/vnd.docker.image.rootfs.diff.tar.gzip'),
       `${dockerManifest}; charset=utf-8`,
     ],
-    ['by shape alone', image('application/vnd.oci.image.layer.v1.tar+zstd'), 'application/json'],
+    ['without any media type', image('application/vnd.oci.image.layer.v1.tar+zstd'), 'application/json'],
     [
       'with layers not for redistribution',
       image('application/vnd.oci.image.layer.nondistributable.v1.tar'),
       ociManifestType,
     ],
-  ])('%s is taken', (_name, document, contentType) => {
+  ])('a manifest %s is accepted', (_name, document, contentType) => {
     expect(parse(document, contentType)).toMatchObject({ kind: 'image', layers: [{ size: 1 }] })
   })
 
@@ -71,7 +71,7 @@ describe('a manifest', () => {
       ociManifestType,
       'too-large',
     ],
-  ])('%s is refused', (_name, document, contentType, code) => {
+  ])('a manifest with a defect is refused: %s', (_name, document, contentType, code) => {
     expect(() => parse(document, contentType)).toThrow(expect.objectContaining({ code }))
   })
 })
@@ -95,11 +95,11 @@ describe('the image of an index', () => {
     ['arm64', index(['v9', 'arm64', 'v9'], ['v8', 'arm64', 'v8']), 'v8'],
     ['arm64', index(['plain', 'arm64']), 'plain'],
     ['amd64', index(['win', 'amd64', undefined, 'windows'], ['lin', 'amd64']), 'lin'],
-  ])('%s', (architecture, from, expected) => {
+  ])('an index has an image for %s', (architecture, from, expected) => {
     expect(selectPlatform(from, architecture).digest).toBe(digest(expected))
   })
 
-  test('that is not there is named with what is', () => {
+  test('a missing platform is reported with the available ones', () => {
     const only = index(['a', 'arm64'], ['attestation', 'unknown', undefined, 'unknown'])
     expect(() => selectPlatform(only, 'amd64')).toThrow(
       'no image for linux/amd64 (the index has linux/arm64, unknown/unknown)',

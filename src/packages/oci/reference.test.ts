@@ -17,7 +17,7 @@ describe('a reference as people write it', () => {
     ['localhost:5000', { host: 'docker.io', repository: 'library/localhost', tag: '5000' }], // no slash: that is a tag
     [`ghcr.io/a/b@${sha256Digest}`, { host: 'ghcr.io', repository: 'a/b', digest: sha256Digest }],
     [`ghcr.io/a/b:1@${sha256Digest}`, { host: 'ghcr.io', repository: 'a/b', tag: '1', digest: sha256Digest }],
-  ])('%s', (text, expected) => {
+  ])('the reference %s is parsed by docker rules', (text, expected) => {
     expect(parseReference(text)).toEqual(expected)
   })
 
@@ -34,11 +34,11 @@ describe('a reference as people write it', () => {
     `a@${sha256Digest}@${sha256Digest}`,
     'ho_st.io/a',
     'host.io:port/a',
-  ])('%j is refused', (text) => {
+  ])('the malformed reference %j is refused', (text) => {
     expect(() => parseReference(text)).toThrow(expect.objectContaining({ code: 'bad-reference' }))
   })
 
-  test('survives being written and read again', () => {
+  test('formatting and parsing a reference gives the same reference', () => {
     const name = fc.stringMatching(/^[a-z0-9]+([.-][a-z0-9]+){0,3}$/)
     const reference = fc.record(
       {
@@ -57,21 +57,21 @@ describe('a reference as people write it', () => {
 })
 
 describe('the reference of a package', () => {
-  test('is repository and version; a tag in image does not count', () => {
+  test('a package reference is repository and version, and a tag in image does not count', () => {
     expect(formatReference(packageReference('r.example:5000/a/b:latest', '1.2.3'))).toBe('r.example:5000/a/b:1.2.3')
   })
 
-  test('is the digest where containerSHA is given, whatever the version', () => {
+  test('a package reference uses containerSHA where it is given, whatever the version', () => {
     expect(formatReference(packageReference('r.example/a', '1.0.0+build', sha256Digest))).toBe(
       `r.example/a@${sha256Digest}`,
     )
   })
 
-  test('says that a version with build metadata needs containerSHA', () => {
+  test('a version with build metadata requires containerSHA', () => {
     expect(() => packageReference('r.example/a', '1.0.0+build')).toThrow(/containerSHA is needed/)
   })
 
-  test('refuses a malformed containerSHA and a digest in image', () => {
+  test('a malformed containerSHA or a digest in image is refused', () => {
     expect(() => packageReference('r.example/a', '1', 'sha256:xyz')).toThrow(/containerSHA/)
     expect(() => packageReference(`r.example/a@${sha256Digest}`, '1')).toThrow(/belongs into containerSHA/)
   })

@@ -57,7 +57,7 @@ describe('names are the operator’s to the letter', () => {
     [['é\n'], [0], 'WyfDqVxuJ11fWzBd'],
     [['\u200b'], [0], 'WydcdTIwMGInXV9bMF0='],
     [['???>>>?'], [0], 'Wyc/Pz8+Pj4/J11fWzBd'],
-  ])('%j %j', (args, returncodes, marker) => {
+  ])('the flag of arguments %j and return codes %j has the name the operator gives it', (args, returncodes, marker) => {
     expect(flagMarker({ arguments: args, returncodes })).toBe(marker)
     expect(flagName({ path: 'sub/b.sh', arguments: args, returncodes })).toBe(`sub/b.sh_${marker}`)
   })
@@ -66,20 +66,20 @@ describe('names are the operator’s to the letter', () => {
 describe('names that no file system takes', () => {
   const stepWithLongName = { ...base, arguments: ['x'.repeat(300)] }
 
-  test('become their hash, and can be written', async () => {
+  test('a flag name that is too long becomes its hash', async () => {
     expect(flagName(stepWithLongName)).toMatch(/^a\.sh_sha256-[0-9a-f]{64}$/)
     await publishStepFlag(host, state, config, stepWithLongName, 0)
     expect(await hasStepFlag(host, state, config, stepWithLongName)).toBe(true)
     expect(await hasStepFlag(host, state, config, { ...stepWithLongName, returncodes: [1] })).toBe(false)
   })
 
-  test('also when the path alone is as long as a name may be', async () => {
+  test('a flag name with a path of maximal length becomes its hash', async () => {
     const step = { ...stepWithLongName, path: `sub/${'p'.repeat(255)}` }
     expect(flagName(step)).toMatch(/^sub\/sha256-[0-9a-f]{64}$/)
     await publishStepFlag(host, state, config, step, 0)
   })
 
-  test('whatever the arguments, the name fits and is the step’s own', () => {
+  test('every flag name fits the file system and is unique to its step', () => {
     const steps = fc.record({
       path: fc.constantFrom('a', 'd/a'),
       arguments: fc.array(fc.string({ maxLength: 400, size: 'max' }), { maxLength: 20 }),
@@ -98,7 +98,7 @@ describe('names that no file system takes', () => {
   })
 })
 
-test('the tree after an apply of two steps', async () => {
+test('an apply of two steps leaves the tree of the operator', async () => {
   await publishStart(host, state)
   await publishStepFlag(
     host,
@@ -124,7 +124,7 @@ test('the tree after an apply of two steps', async () => {
   expect(await content('flags/probe/1.0.0/sub/b.sh_W11fWzBd')).toContain('step_always_runs: True')
 })
 
-test('what a file says already is not written again', async () => {
+test('a flag with the same content is not written again', async () => {
   let writes = 0
   const countingHost: HostRoot = { ...host, writeFileDurable: (...args) => (writes++, host.writeFileDurable(...args)) }
   for (let run = 0; run < 3; run++) {
@@ -134,7 +134,7 @@ test('what a file says already is not written again', async () => {
   expect(writes).toBe(3)
 })
 
-test('flags are taken back for one version only', async () => {
+test('removing flags affects one version only', async () => {
   await publishStepFlag(host, state, config, base, 0)
   await publishStepFlag(host, state, { ...config, packageVersion: '2.0.0' }, base, 0)
   await removeStepFlags(host, state, { ...config, packageVersion: '2.0.0' })
@@ -143,7 +143,7 @@ test('flags are taken back for one version only', async () => {
 })
 
 describe('the summary of checks', () => {
-  test('True means failed', async () => {
+  test('the summary of checks marks failed checks with True', async () => {
     await publishCheckResults(host, state, 'apply-check', [
       { path: 'a.sh', failed: false },
       { path: 'b.sh', failed: true },
@@ -152,7 +152,7 @@ describe('the summary of checks', () => {
     expect(await tree(`${state}/flags`)).toEqual(['check_results'])
   })
 
-  test('nothing failed leaves the mark', async () => {
+  test('a summary without failures leaves the ALL_CHECKED flag', async () => {
     await publishCheckResults(host, state, 'config-check', [{ path: 'a.sh', failed: false }])
     expect(await content('flags/config-check_ALL_CHECKED')).toBe('')
   })
@@ -167,11 +167,11 @@ describe('interrupts', () => {
     ],
     [{ type: 'restartAllServices' as const }, ['restart_all_services_0.complete']],
     [{ type: 'noop' as const, services: ['cron'] }, ['no_op.complete']],
-  ])('%j', (interrupt, names) => {
+  ])('the interrupt has one flag per command: %j', (interrupt, names) => {
     expect(interruptFlagNames(interrupt)).toEqual(names)
   })
 
-  test('lie under the resource id and hold the time', async () => {
+  test('interrupt flags are below the resource id and contain the time', async () => {
     await publishInterruptFlags(host, state, 'demo-u-1_tuning_1.0.0', { type: 'noop' }, 1_732_099_929_250)
     expect(await content('interrupts/flags/demo-u-1_tuning_1.0.0/no_op.complete')).toBe('1732099929.250000')
   })

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const put = (text: string): Promise<void> => writeFile(join(folder, state, 'history/probe.json'), text)
 
-test('newest first, in the operator’s shape', async () => {
+test('history lists the newest version first, in the shape of the operator', async () => {
   await recordVersion(host, state, 'probe', '1.0.0', 0)
   await recordVersion(host, state, 'probe', 'uninstalled', 1500)
   expect(JSON.parse((await readFile(join(folder, state, 'history/probe.json'))).toString())).toEqual({
@@ -33,7 +33,7 @@ test('newest first, in the operator’s shape', async () => {
   })
 })
 
-test('a file of the operator is read and carried on', async () => {
+test('a history of the operator is read and continued', async () => {
   await put(
     '{"current-version": "1.1.0", "history": [{"version": "1.1.0", "time": "2026-11-20T10:32:09.123456+00:00"}]}',
   )
@@ -45,7 +45,7 @@ test('a file of the operator is read and carried on', async () => {
   })
 })
 
-test('nothing there is not corrupt', async () => {
+test('a missing history is absent, not corrupt', async () => {
   expect(await readHistory(host, state, 'other')).toEqual({ state: 'absent' })
 })
 
@@ -58,7 +58,7 @@ describe('a file that is not a history', () => {
     '{"current-version": 1, "history": []}',
     '{"current-version": "1", "history": [1]}',
     '{}',
-  ])('%j', async (text) => {
+  ])('the file %j is corrupt, kept as a backup and replaced', async (text) => {
     await put(text)
     await put(text)
     expect(await readHistory(host, state, 'probe')).toEqual({ state: 'corrupt' })
@@ -72,7 +72,7 @@ describe('a file that is not a history', () => {
   })
 })
 
-test('two packages of one image do not lose each other’s entries', async () => {
+test('two packages of one image keep the entries of each other', async () => {
   await Promise.all(
     Array.from({ length: 10 }, (_, index) => recordVersion(host, state, 'probe', `1.0.${index}`, index)),
   )
@@ -82,7 +82,7 @@ test('two packages of one image do not lose each other’s entries', async () =>
   )
 })
 
-test('the file stops growing', async () => {
+test('the history stops growing', async () => {
   await put(
     JSON.stringify({
       'current-version': '1.0.0',

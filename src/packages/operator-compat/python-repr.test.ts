@@ -14,7 +14,7 @@ test.each([
   [['é\u0000\u007f\u00a0\u00ad'], "['é\\x00\\x7f\\xa0\\xad']"],
   [['\u200b\u3000\ud800'], "['\\u200b\\u3000\\ud800']"],
   [['\u{e0001}\u{1f600}'], "['\\U000e0001\u{1f600}']"],
-])('%j', (items, repr) => {
+])('the Python spelling of %j is exact', (items, repr) => {
   expect(pythonRepr(items)).toBe(repr)
 })
 
@@ -35,7 +35,7 @@ const assignedText = fc.string({
     .map((code) => String.fromCodePoint(code)),
 })
 
-test.skipIf(python === undefined)('is what Python itself prints', () => {
+test.skipIf(python === undefined)('the spelling equals that of Python itself', () => {
   const lists = fc.sample(fc.array(fc.oneof(assignedText, fc.integer()), { maxLength: 4 }), 300)
   const answer = execFileSync(
     'python3',

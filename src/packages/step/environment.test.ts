@@ -37,7 +37,7 @@ const environmentOf = (input: Parameters<typeof compose>[0]): Readonly<Record<st
   return composed.outcome === 'composed' ? composed.environment : {}
 }
 
-test('a step without anything of its own', () => {
+test('a step without variables gets the defaults and those of the agent', () => {
   expect(compose({})).toEqual({
     outcome: 'composed',
     arguments: [],
@@ -79,11 +79,11 @@ describe('who wins', () => {
       { mode: 'config', step: { env: { CURRENT_VERSION: 'x' } } },
       { CURRENT_VERSION: 'x' },
     ],
-  ])('%s', (_, input, expected) => {
+  ])('precedence among variables: %s wins', (_, input, expected) => {
     expect(environmentOf(input)).toMatchObject(expected)
   })
 
-  test('lines stay lines', () => {
+  test('a value keeps its line breaks', () => {
     expect(environmentOf({ variables: { KEY: 'a\nB=c\n' } })).toMatchObject({ KEY: 'a\nB=c\n' })
     expect(environmentOf({ variables: { KEY: 'a\nB=c\n' } })).not.toHaveProperty('B')
   })
@@ -96,14 +96,14 @@ describe('upgrades', () => {
     ['upgrade', { upgradeStep: true }, 'unknown', ['unknown', '1.1.0']],
     ['upgrade', {}, '1.0.0', []],
     ['upgrade', { arguments: ['x'] }, '1.0.0', ['x']],
-  ])('%s of a step %j from %s gets %j', (mode, step, previousVersion, expected) => {
+  ])('the mode %s of a step %j from version %s gets the arguments %j', (mode, step, previousVersion, expected) => {
     expect(compose({ mode, step, previousVersion })).toMatchObject({
       arguments: expected,
       environment: { CURRENT_VERSION: '1.1.0', PREVIOUS_VERSION: previousVersion },
     })
   })
 
-  test('an ordinary mode knows no versions', () => {
+  test('a mode other than upgrade gets no versions', () => {
     expect(environmentOf({ mode: 'apply' })).not.toHaveProperty('PREVIOUS_VERSION')
   })
 })
@@ -117,21 +117,21 @@ describe('env: arguments', () => {
     ],
     [['env:EMPTY'], ['']],
     [['env:TRICK'], ['env:A']], // a value is not looked at again
-  ])('%j becomes %j', (written, expected) => {
+  ])('the arguments %j become %j', (written, expected) => {
     expect(substituteArguments(written, { A: 'value', EMPTY: '', TRICK: 'env:A' })).toEqual({
       outcome: 'substituted',
       arguments: expected,
     })
   })
 
-  test('every missing variable is named once', () => {
+  test('each missing variable is named once', () => {
     expect(substituteArguments(['env:B', 'env:A', 'env:C', 'env:B', 'env:', 'env:toString'], { A: '1' })).toEqual({
       outcome: 'missing',
       variables: ['B', 'C', '', 'toString'],
     })
   })
 
-  test('see the Skyhook’s env and the agent’s variables, not the step’s own', () => {
+  test('env: arguments see the env of the Skyhook and the agent, not that of the step', () => {
     expect(
       compose({ variables: { CSP: 'azure' }, step: { arguments: ['env:CSP', 'env:SKYHOOK_RESOURCE_ID', 'env:HOME'] } }),
     ).toMatchObject({

@@ -12,7 +12,7 @@ describe('what the kernel would do with a file', () => {
     ['blanks and an argument', '#! /bin/sh  -e x \n', { kind: 'script', interpreter: '/bin/sh', argument: '-e x' }],
     ['a first line without end', '#!/bin/sh', { kind: 'script', interpreter: '/bin/sh', argument: '' }],
     ['an ELF file', '\u007fELF\u0002', { kind: 'elf' }],
-  ])('%s', (_, content, kind) => {
+  ])('the first bytes decide how the kernel executes a file: %s', (_, content, kind) => {
     expect(executableKind(Buffer.from(content, 'latin1'))).toEqual(kind)
   })
 
@@ -24,7 +24,7 @@ describe('what the kernel would do with a file', () => {
     ['a relative interpreter', '#!bash\n', 'interpreter "bash", which is not an absolute path'],
     ['no interpreter', '#!\n', 'interpreter ""'],
     ['an endless first line', `#!/${'x'.repeat(300)}`, 'longer than 256 bytes'],
-  ])('%s', (_, content, why) => {
+  ])('the kernel cannot execute a file with these first bytes: %s', (_, content, why) => {
     const kind = executableKind(Buffer.from(content, 'latin1').subarray(0, 256))
     expect(kind.kind === 'not-executable' && kind.why).toContain(why)
   })
@@ -70,7 +70,7 @@ describe('whether the host has the interpreter', () => {
     ['#!/usr/bin/env -i', undefined], // not ours to read
     ['#!/usr/bin/env -S -i bash', undefined],
     ['\u007fELF', undefined],
-  ])('%s', async (head, why) => {
+  ])('the interpreter is looked for on the host: %s', async (head, why) => {
     const missing = await missingInterpreter(host, executableKind(Buffer.from(head, 'latin1')), '/usr/bin:/opt/bin')
     if (why === undefined) expect(missing).toBeUndefined()
     else expect(missing).toContain(why)

@@ -47,7 +47,7 @@ const messageOf = async (): Promise<string> => {
   return loaded.outcome === 'invalid' ? loaded.message : loaded.outcome
 }
 
-test('a package with all its files is ready, each hashed', async () => {
+test('a package with all its files is ready, with a hash of each', async () => {
   await put('config.json', document(['run.sh', 'sub/b', './run.sh']))
   await put('sub/b', '')
   await put('skyhook_dir/sub/b', '\u007fELF')
@@ -60,7 +60,7 @@ test('a package with all its files is ready, each hashed', async () => {
   })
 })
 
-test('each file is named at its first use', () => {
+test('each step file has the pointer of its first use', () => {
   const config = { packageName: 'p', packageVersion: '1.0.0', expectedConfigFiles: [], modes: {} }
   const use = (path: string) => ({
     ...step,
@@ -77,11 +77,11 @@ test('each file is named at its first use', () => {
 })
 
 describe('config.json', () => {
-  test('is missing', async () => {
+  test('a missing config.json is invalid', async () => {
     expect(await messageOf()).toBe('config.json: is missing: the image has no /skyhook-package/config.json')
   })
 
-  test('is a folder, or leads elsewhere', async () => {
+  test('a config.json that is a folder or a link is invalid', async () => {
     await mkdir(join(folder, store, 'config.json'))
     expect(await messageOf()).toBe('config.json: is not a regular file')
     await rm(join(folder, store, 'config.json'), { recursive: true })
@@ -89,12 +89,12 @@ describe('config.json', () => {
     expect(await messageOf()).toBe('config.json: is not a regular file')
   })
 
-  test('is no JSON', async () => {
+  test('a config.json that is not JSON is invalid', async () => {
     await put('config.json', '{')
     expect(await messageOf()).toContain('config.json: is not JSON:')
   })
 
-  test('is absurdly large', async () => {
+  test('an oversized config.json is invalid', async () => {
     await put('config.json', ' '.repeat((4 << 20) + 1))
     expect(await messageOf()).toContain('at most 4194304 are read')
   })
@@ -117,26 +117,26 @@ describe('a step’s file', () => {
       'leads out of the package',
       () => symlink(`${'../'.repeat(20)}bin/sh`, join(folder, store, 'skyhook_dir/x.sh')),
     ],
-  ])('%s', async (_, message, make) => {
+  ])('a step file that %s is invalid', async (_, message, make) => {
     await make()
     await put('config.json', document(['x.sh']))
     expect(await messageOf()).toContain(message)
   })
 
-  test('may be a link inside the package', async () => {
+  test('a step file may be a link inside the package', async () => {
     await put('common/x.sh', '#!/bin/sh\n')
     await symlink('../common/x.sh', join(folder, store, 'skyhook_dir/x.sh'))
     await put('config.json', document(['x.sh']))
     expect(await messageOf()).toBe('ready')
   })
 
-  test('below a file is missing', async () => {
+  test('a step file below another file is missing', async () => {
     await put('config.json', document(['run.sh/x']))
     expect(await messageOf()).toContain('is not in skyhook_dir/')
   })
 })
 
-test('all problems are reported, as many as an Event can hold', async () => {
+test('all problems are reported, as many as fit into an Event', async () => {
   const paths = Array.from({ length: 40 }, (_, index) => `missing-${index}.sh`)
   await put('config.json', document(paths))
   const loaded = await loadPackage(host, store)
@@ -159,21 +159,21 @@ describe('right before the unit starts', () => {
     ['#!/bin/sh\n', undefined],
     ['#!/bin/ksh\n', '/opt/run.sh has the interpreter /bin/ksh, which is not on this host'],
     ['echo\n', '/opt/run.sh begins with neither #! nor an ELF header'],
-  ])('%j', async (content, why) => {
+  ])('a script with the content %j is checked right before its unit starts', async (content, why) => {
     await writeFile(join(folder, script), content)
     const answer = await whyNotExecutable(host, script, '/bin')
     if (why === undefined) expect(answer).toBeUndefined()
     else expect(answer).toContain(why)
   })
 
-  test('the file is gone, or something else', async () => {
+  test('a script that is missing or not a file is reported right before its unit starts', async () => {
     expect(await whyNotExecutable(host, script, '/bin')).toBe('/opt/run.sh no longer exists')
     await mkdir(join(folder, script))
     expect(await whyNotExecutable(host, script, '/bin')).toBe('/opt/run.sh is not a regular file')
   })
 })
 
-test('expected configuration is looked for in every mode but uninstall', async () => {
+test('expected configuration is required in every mode but uninstall', async () => {
   await put('configmaps/present', '')
   const config = {
     packageName: 'p',

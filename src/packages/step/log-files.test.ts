@@ -29,7 +29,7 @@ const put = async (path: string, text = ''): Promise<void> => {
 const list = async (path: string): Promise<string[]> => (await readdir(join(folder, path))).sort()
 
 describe('the files of an attempt', () => {
-  test('are named after step and second', async () => {
+  test('log files are named after step and second', async () => {
     expect(await claimLogFiles(host, dir, 'sub/b.sh', at)).toEqual({
       stdout: '/var/log/skyhook/demo/shellscript/1.1.1/sub/b.sh-2026-11-20-103209.log',
       stderr: '/var/log/skyhook/demo/shellscript/1.1.1/sub/b.sh-2026-11-20-103209.log.err',
@@ -38,13 +38,13 @@ describe('the files of an attempt', () => {
     expect((await stat(join(folder, dir, 'sub/b.sh-2026-11-20-103209.log'))).mode & 0o777).toBe(0o644)
   })
 
-  test('are never those of another attempt, also in the same second', async () => {
+  test('attempts in the same second get different log files', async () => {
     const claims = await Promise.all(Array.from({ length: 12 }, () => claimLogFiles(host, dir, 'a.sh', at)))
     expect(new Set(claims.map(({ stdout }) => stdout)).size).toBe(12)
     expect(await list(dir)).toContain('a.sh-2026-11-20-103209-11.log')
   })
 
-  test('lie where a link of the host points to, inside the host', async () => {
+  test('log files follow links of the host inside the host', async () => {
     await mkdir(join(folder, 'data/log'), { recursive: true })
     await mkdir(join(folder, 'var'))
     await symlink('/data/log', join(folder, 'var/log'))
@@ -56,7 +56,7 @@ describe('the files of an attempt', () => {
 describe('old logs', () => {
   const stamp = (second: number): string => `2026-11-20-1032${String(second).padStart(2, '0')}`
 
-  test('go but for the newest five of the step path, each with its error log', async () => {
+  test('pruning keeps the newest five logs of a step path, each with its error log', async () => {
     for (let second = 0; second < 8; second++) {
       await put(`${dir}/a.sh-${stamp(second)}.log`)
       await put(`${dir}/a.sh-${stamp(second)}.log.err`)
@@ -80,7 +80,7 @@ describe('old logs', () => {
     )
   })
 
-  test('error logs without their log go, those of other steps and foreign files stay', async () => {
+  test('pruning removes error logs without a log and keeps files of other steps', async () => {
     const others = [
       'b.sh-2026-11-20-103200.log',
       'a.sh-notes.log',
@@ -93,7 +93,7 @@ describe('old logs', () => {
     expect(await list(dir)).toEqual(others.toSorted())
   })
 
-  test('of a nested step are in its folder; none at all is fine', async () => {
+  test('pruning works in the folder of a nested step and where there are no logs', async () => {
     for (let second = 0; second < 7; second++) await put(`${dir}/sub/*.sh-${stamp(second)}.log`)
     await pruneLogs(host, dir, 'sub/*.sh')
     expect(await list(`${dir}/sub`)).toHaveLength(5)
@@ -109,27 +109,27 @@ describe('the end of a log', () => {
     ['the last lines, blank ones left out', '1\n2\n3\n\n4\n5\n6  \n\n', '2\n3\n4\n5\n6'],
     ['no newline at the end', 'a\nb', 'a\nb'],
     ['colours and bells', '\u001b[31mred\u001b[0m\u0007\r\n', 'red'],
-  ])('%s', async (_, content, expected) => {
+  ])('the tail of a log has the last lines without control characters: %s', async (_, content, expected) => {
     await put(path, content)
     expect(await tailOf(host, path, [])).toBe(expected)
   })
 
-  test('bytes that are no text', async () => {
+  test('the tail of binary output is text', async () => {
     await writeFile(join(folder, path), Buffer.from([0x61, 0xff, 0x62]))
     expect(await tailOf(host, path, [])).toBe('a\ufffdb')
   })
 
-  test('a file that is not there has none', async () => {
+  test('a missing log has an empty tail', async () => {
     expect(await tailOf(host, '/none', [])).toBe('')
   })
 
-  test('one endless line is cut at a character', async () => {
+  test('an endless line is cut at a character', async () => {
     await put(path, `${'é'.repeat(50_000)}€`)
     const tail = await tailOf(host, path, [], { lines: 5, characters: 100 })
     expect(tail).toBe(`…${'é'.repeat(98)}€`)
   })
 
-  test('a large log costs no more than its end', async () => {
+  test('only the end of a large log is read', async () => {
     await put(path)
     const line = 'x'.repeat(1023)
     for (let megabyte = 0; megabyte < 20; megabyte++) await appendFile(join(folder, path), `${line}\n`.repeat(1024))
@@ -138,7 +138,7 @@ describe('the end of a log', () => {
     expect(performance.now() - started).toBeLessThan(100)
   })
 
-  test('what went wrong is on standard error, or on standard output when that is empty', async () => {
+  test('a failure is quoted from standard error, or from standard output when that is empty', async () => {
     const logs = { stdout: '/o', stderr: '/e' }
     await put('/o', 'out\n')
     await put('/e', '\n')
@@ -166,7 +166,7 @@ describe('masking', () => {
     ['$& (a.c+) [x]', ['(a.c+)'], '$& *** [x]'],
     ['1 on true', ['1', 'on', ''], '1 on true'],
     ['nothing', [], 'nothing'],
-  ])('%j without %j is %j', (text, secrets, masked) => {
+  ])('masking turns %j with the secrets %j into %j', (text, secrets, masked) => {
     expect(maskSecrets(text, secrets)).toBe(masked)
   })
 })

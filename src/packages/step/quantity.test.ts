@@ -21,12 +21,12 @@ test.each([
   ['1n', 1n], // below a thousandth: rounded up, never to nothing
   ['0', 0n],
   ['+1', 1_000n],
-])('%s is %s thousandths', (text, milli) => {
+])('the quantity %s has %s thousandths', (text, milli) => {
   expect(milliQuantity(text)).toBe(milli)
 })
 
 test.each(['', '.', 'm', '-1', '1 Mi', '1mi', '1KiB', 'abc', '1e', '0x10', '1e999', Number.NaN, Infinity])(
-  '%s is no quantity',
+  '%s is not a quantity',
   (text) => {
     expect(milliQuantity(text)).toBeUndefined()
   },
@@ -38,11 +38,11 @@ test.each([
   ['512Mi', '1Mi', 512n],
   ['1Gi', '1M', 1_074n],
   ['1', '0', undefined],
-])('%s counted in %s is %s', (quantity, divisor, count) => {
+])('the quantity %s counted in %s is %s', (quantity, divisor, count) => {
   expect(countIn(quantity, divisor)).toBe(count)
 })
 
-test('every whole number is itself', () => {
+test('a whole number is its own quantity', () => {
   fc.assert(
     fc.property(fc.maxSafeNat(), (number) => {
       expect(milliQuantity(String(number))).toBe(BigInt(number) * 1000n)

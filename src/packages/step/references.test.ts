@@ -35,11 +35,11 @@ describe('expansion is the kubelet’s', () => {
     ['$(A$$', '$(A$'],
     ['${A} $A $', '${A} $A $'],
     ['', ''],
-  ])('%s gives %s', (text, expanded) => {
+  ])('the text %s expands to %s', (text, expanded) => {
     expect(expandVariables(text, values)).toBe(expanded)
   })
 
-  test('doubling every dollar sign keeps any text as it is', () => {
+  test('doubling every dollar sign keeps any text unchanged', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(expandVariables(text.replaceAll('$', '$$$$'), values)).toBe(text)
@@ -48,7 +48,7 @@ describe('expansion is the kubelet’s', () => {
   })
 })
 
-test('values, references and expansion in the order of the list', async () => {
+test('variables are resolved in the order of the list', async () => {
   const resolved = await resolve([
     { name: 'EARLY', value: '$(TOKEN)' },
     { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 'token', key: 'key' } } },
@@ -87,7 +87,7 @@ test('values, references and expansion in the order of the list', async () => {
   })
 })
 
-test('of a name given twice the last value stands', async () => {
+test('the last value of a repeated name wins', async () => {
   const resolved = await resolve([
     { name: 'A', value: '1' },
     { name: 'B', value: '$(A)' },
@@ -101,7 +101,7 @@ test('of a name given twice the last value stands', async () => {
   })
 })
 
-test('all missing references are named; optional ones are left out', async () => {
+test('all missing references are named, and optional ones are left out', async () => {
   const secretKeyRef = { name: 'token', key: 'gone' }
   expect(
     await resolve([
@@ -156,13 +156,13 @@ describe('what can never work names the variable and the reason', () => {
       { name: 'A', valueFrom: { secretKeyRef: { name: 'token', key: 'nul' } } },
       'env A contains a NUL character',
     ],
-  ])('%s', async (_, variable, message) => {
+  ])('an impossible reference is reported with variable and reason: %s', async (_, variable, message) => {
     const resolved = await resolve([variable])
     expect(resolved.outcome === 'invalid' && resolved.problems.join()).toContain(message)
   })
 })
 
-test('each object is read once, and a failing read is no answer', async () => {
+test('each object is read once, and a failing read rejects', async () => {
   const reads: string[] = []
   const countingPort: ReferencePort = {
     ...port,

@@ -27,7 +27,7 @@ async function listen(): Promise<void> {
 }
 const read = async (name = 'tool') => await readPackageStatus(createHostRoot(folder, systemRandom), folders, 's', name)
 
-test('what a package wrote, and that it wrote again', async () => {
+test('a status file is read, and its signature changes when it is written again', async () => {
   const host = createHostRoot(folder, systemRandom)
   expect(await statusSignature(host, folders, 's', 'tool')).toBeUndefined()
   await writeFile(file, JSON.stringify(status))
@@ -58,7 +58,7 @@ test.each<[string, () => Promise<void>, string]>([
     },
     'cannot be read: ENOTDIR',
   ],
-])('a file that %s is told by its name', async (_, prepare, why) => {
+])('a status file that %s is reported with its path', async (_, prepare, why) => {
   await prepare()
   expect(await read()).toEqual({
     state: 'unusable',
@@ -66,7 +66,7 @@ test.each<[string, () => Promise<void>, string]>([
   })
 })
 
-test('nothing outside of the host’s root, and nothing outside of the folder', async () => {
+test('a status file is read only inside the status folder of the host', async () => {
   await writeFile(join(folder, 'outside.json'), JSON.stringify(status))
   await symlink(join(folder, 'outside.json'), file)
   expect(await read()).toMatchObject({ why: expect.stringContaining('is missing') as string }) // as the host would follow it

@@ -26,7 +26,7 @@ const inputs = {
 }
 
 describe('the unit of a step', () => {
-  test('runs the script with the composed arguments, in the copy dir', () => {
+  test('the unit of a step runs the script with the composed arguments in the copy dir', () => {
     expect(stepUnitRequest(inputs)).toEqual({
       id: '0123456789abcdef',
       unit: 'skyhookd-tuning-apply-run-0123456789abcdef.service',
@@ -41,12 +41,12 @@ describe('the unit of a step', () => {
     })
   })
 
-  test('has a time limit only where the package has one', () => {
+  test('the unit of a step has a time limit only where the package has one', () => {
     expect(stepUnitRequest(inputs)).not.toHaveProperty('timeoutMs')
     expect(stepUnitRequest({ ...inputs, timeoutMs: 1500 })).toMatchObject({ timeoutMs: 1500 })
   })
 
-  test('goes through env where SELinux would not let systemd execute the file', () => {
+  test('the unit of a step goes through env where SELinux is enforcing', () => {
     expect(stepUnitRequest({ ...inputs, isSelinuxEnforcing: true }).command).toEqual([
       '/usr/bin/env',
       `${copyDir}/skyhook_dir/sub/run.sh`,
@@ -55,7 +55,7 @@ describe('the unit of a step', () => {
     ])
   })
 
-  test('may set the names with which systemd tells the recorder how it ended', () => {
+  test('variables that systemd sets for the recorder are passed through env', () => {
     const composed = { ...inputs.composed, environment: { A: 'b', EXIT_CODE: '2 3', INVOCATION_ID: 'x' } }
     expect(stepUnitRequest({ ...inputs, composed })).toMatchObject({
       command: ['/usr/bin/env', 'EXIT_CODE=2 3', 'INVOCATION_ID=x', `${copyDir}/skyhook_dir/sub/run.sh`, 'b', ''],
@@ -81,11 +81,11 @@ describe('resources', () => {
     [{ cpuRequest: '1m' }, { cpuWeight: 1 }],
     [{ cpuRequest: '1000' }, { cpuWeight: 10_000 }],
     [{ memoryLimit: '1E' }, { memoryMaxBytes: Number.MAX_SAFE_INTEGER }],
-  ])('%j are %j', (resources, limits) => {
+  ])('the resources %j become the limits %j', (resources, limits) => {
     expect(limitsOf(resources)).toEqual({ outcome: 'limits', limits })
   })
 
-  test('every unreadable one is named', () => {
+  test('every unreadable resource is named', () => {
     expect(limitsOf({ cpuLimit: 'two', memoryLimit: '1 GB' })).toEqual({
       outcome: 'invalid',
       problems: ['resources.cpuLimit "two" is not a quantity', 'resources.memoryLimit "1 GB" is not a quantity'],

@@ -62,7 +62,7 @@ const ensure = (name: string, signal?: AbortSignal) =>
 const blobs = () => registry.requests.filter(({ line }) => line.includes('/blobs/')).length
 
 describe('an image', () => {
-  test('is fetched once; a tag costs one request from then on, a digest none', async () => {
+  test('an image is fetched once, and later a tag costs one request and a digest none', async () => {
     const digest = await publish('1', '{"v":1}')
     const first = await ensure('pkg:1')
     expect(first).toEqual({ digest, path: join(images, digest.slice(7)), isNew: true })
@@ -75,7 +75,7 @@ describe('an image', () => {
     expect(registry.requests).toHaveLength(1)
   })
 
-  test('is fetched again when its tag moves', async () => {
+  test('an image is fetched again when its tag moves', async () => {
     const before = await ensure(`pkg@${await publish('1', 'before')}`)
     await publish('1', 'after')
     const after = await ensure('pkg:1')
@@ -85,7 +85,7 @@ describe('an image', () => {
     ])
   })
 
-  test('of an index is filed under the index: the digest that a user can write down', async () => {
+  test('an image of an index is stored under the digest of the index', async () => {
     const digest = registry.addManifest(
       'pkg',
       '1',
@@ -96,7 +96,7 @@ describe('an image', () => {
     expect(await ensure(`pkg@${digest}`)).toMatchObject({ isNew: false })
   })
 
-  test('behind a tag is not guessed when the registry does not answer', async () => {
+  test('an image behind a tag is not guessed when the registry does not answer', async () => {
     const digest = await publish('1')
     await ensure('pkg:1')
     await registry.close()
@@ -104,7 +104,7 @@ describe('an image', () => {
     await expect(ensure(`pkg@${digest}`)).resolves.toMatchObject({ isNew: false })
   })
 
-  test('that fails leaves nothing and can be had later', async () => {
+  test('a failed fetch leaves nothing and can be repeated', async () => {
     const digest = registry.addImage('pkg', '1', await layer({ 'bin/sh': '' }))
     await expect(ensure('pkg:1')).rejects.toMatchObject({ code: 'bad-image' })
     registry.intercept = (request, response) => {
@@ -120,7 +120,7 @@ describe('an image', () => {
     expect(readdirSync(images)).not.toContain(digest.slice(7))
   })
 
-  test('that takes too long is given up with a reason', async () => {
+  test('a fetch that takes too long ends with a reason', async () => {
     await publish('1')
     store = openImageStore(images, { ...ports, timeoutMs: 200 })
     registry.intercept = (request) => request.url?.includes('/blobs/') === true
@@ -131,7 +131,7 @@ describe('an image', () => {
     expect(readdirSync(images)).toEqual([])
   })
 
-  test("that the disk does not take is the disk's error", async () => {
+  test('a full disk is reported as the error of the disk', async () => {
     await publish('1')
     mkdirSync(join(tempDir, 'var'))
     writeFileSync(images, 'a file where the folder should be')
@@ -160,13 +160,13 @@ describe('several who want the same image', () => {
     slowDownload()
   })
 
-  test('share one download', async () => {
+  test('callers who want the same image share one download', async () => {
     const results = await Promise.all([ensure('pkg:1'), ensure('pkg:1'), ensure('pkg:1')])
     expect(new Set(results.map(({ path }) => path)).size).toBe(1)
     expect(blobs()).toBe(1)
   })
 
-  test('do not lose it when the one who began leaves', async () => {
+  test('a shared download continues when the first caller leaves', async () => {
     const first = new AbortController()
     const [leaving, staying] = [ensure('pkg:1', first.signal), delay(20).then(() => ensure('pkg:1'))]
     setTimeout(() => first.abort(new Error('not needed')), 60)
@@ -175,7 +175,7 @@ describe('several who want the same image', () => {
     expect(blobs()).toBe(1)
   })
 
-  test('end it when all have left; who comes then begins anew', async () => {
+  test('a shared download ends when all callers have left, and the next caller starts again', async () => {
     const controller = new AbortController()
     const leaving = ensure('pkg:1', controller.signal)
     while (blobs() === 0) await delay(5)
@@ -188,7 +188,7 @@ describe('several who want the same image', () => {
 })
 
 describe('collecting', () => {
-  test('removes what nobody keeps and what the dead left, nothing else', async () => {
+  test('collecting removes unneeded images and leftovers of dead agents, nothing else', async () => {
     const [kept, gone] = [await publish('1', 'kept'), await publish('2', 'gone')]
     await ensure('pkg:1')
     await ensure('pkg:2')
@@ -198,7 +198,7 @@ describe('collecting', () => {
     expect(readdirSync(images).sort()).toEqual([kept.slice(7), 'a-note-of-the-administrator'].sort())
   })
 
-  test('leaves alone what is being fetched', async () => {
+  test('collecting spares an image that is being fetched', async () => {
     await publish('1')
     const gate = Promise.withResolvers<void>()
     store = openImageStore(images, {
@@ -217,7 +217,7 @@ describe('collecting', () => {
     await expect(fetching).resolves.toMatchObject({ isNew: true })
   })
 
-  test('of a store that never held anything is nothing', async () => {
+  test('collecting an unused store removes nothing', async () => {
     expect(await store.collect(new Set())).toEqual([])
   })
 })

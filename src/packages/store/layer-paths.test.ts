@@ -24,7 +24,7 @@ describe('a name in a layer', () => {
     ['./', { kind: 'outside' }],
     ['/', { kind: 'outside' }],
     ['usr/share/caf\uFFFD', { kind: 'outside' }], // not ours to judge
-  ])('%j', (name, expected) => {
+  ])('the layer name %j is classified', (name, expected) => {
     expect(readLayerName(name)).toEqual(expected)
   })
 
@@ -40,11 +40,11 @@ describe('a name in a layer', () => {
     'skyhook-package/.wh...',
     'skyhook-package/a\0b',
     'skyhook-package/\uFFFD',
-  ])('%j is refused', (name) => {
+  ])('the layer name %j is refused', (name) => {
     expect(() => readLayerName(name)).toThrow(refusal)
   })
 
-  test('never gives a path that leaves the package', () => {
+  test('no layer name gives a path that leaves the package', () => {
     const component = fc.oneof(
       fc.constantFrom('..', '.', '', 'skyhook-package', '.wh.', '.wh...', '.wh..wh..opq', 'a', '.wh.a'),
       fc.string({ maxLength: 6 }),
@@ -73,7 +73,7 @@ describe('a symbolic link', () => {
     ['a/b', '../a/../x'],
     ['root_dir/etc/systemd/system/x.service', '/dev/null'], // a masked unit is a legitimate file
     ['a', '/skyhook-package/b'],
-  ])('%s -> %s is kept', (path, target) => {
+  ])('the link %s -> %s is kept', (path, target) => {
     expect(checkSymbolicLink(path, target)).toBe(target)
   })
 
@@ -84,17 +84,17 @@ describe('a symbolic link', () => {
     ['a', ''],
     ['a', null],
     ['a', 'b\0c'],
-  ])('%s -> %s is refused', (path, target) => {
+  ])('the link %s -> %s is refused', (path, target) => {
     expect(() => checkSymbolicLink(path, target)).toThrow(refusal)
   })
 })
 
 describe('a hard link', () => {
-  test('shares a file of the package', () => {
+  test('a hard link shares a file of the package', () => {
     expect(readHardLink('a', './skyhook-package/b/c')).toBe('b/c')
   })
   test.each(['etc/passwd', '/etc/passwd', '../x', 'skyhook-package', 'skyhook-package/.wh.x', '', null])(
-    'to %j is refused',
+    'a hard link to %j is refused',
     (target) => {
       expect(() => readHardLink('a', target)).toThrow(refusal)
     },

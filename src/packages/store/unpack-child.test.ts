@@ -65,7 +65,7 @@ test('a child fetches and unpacks, with login and authority', async () => {
   expect(readFileSync(join(tempDir, 'target/config.json'), 'utf8')).toBe('skyhook-package/config.json')
 })
 
-test('its errors are those of the work: of the archive, the registry, the disk', async () => {
+test('a child reports errors of the archive, the registry and the disk unchanged', async () => {
   await expect(unpackInChild(await job(file('bin/sh')), { signal, command })).rejects.toMatchObject({
     code: 'bad-image',
     message: expect.stringMatching(/no folder/),
@@ -90,7 +90,7 @@ test('its errors are those of the work: of the archive, the registry, the disk',
   })
 })
 
-test('a child that dies says how', async () => {
+test('the death of a child is reported with its cause', async () => {
   const one = await job(file('skyhook-package/a'))
   const crashingCommand: [string, ...string[]] = ['/bin/sh', '-c', 'echo no more memory >&2; kill -9 $$']
   await expect(unpackInChild(one, { signal, command: crashingCommand })).rejects.toThrow(
@@ -99,7 +99,7 @@ test('a child that dies says how', async () => {
   await expect(unpackInChild(one, { signal, command: ['/nonexistent'] })).rejects.toMatchObject({ code: 'ENOENT' })
 })
 
-test('a child that nobody wants any more is killed with its descendants', async () => {
+test('an aborted child is killed with its descendants', async () => {
   const pidFile = join(tempDir, 'pid')
   writeFileSync(pidFile, '')
   const controller = new AbortController()
@@ -114,6 +114,6 @@ test('a child that nobody wants any more is killed with its descendants', async 
   await expect.poll(() => existsSync(`/proc/${read()}/cwd`)).toBe(false)
 })
 
-test('a child ends when the agent does', () => {
+test('a child ends with its agent', () => {
   expect(spawnSync(command[0], command.slice(1), { input: '' }).status).toBe(75)
 })

@@ -80,7 +80,7 @@ const refusal = (message: RegExp, code = 'bad-image') =>
   expect.objectContaining({ code, message: expect.stringMatching(message) })
 
 describe('the package of an image', () => {
-  test('is its folder alone, contents, links and permissions kept', async () => {
+  test('unpacking takes the package folder alone, with contents, links and permissions', async () => {
     const target = join(tempDir, 'target')
     const layer = await tar([
       { name: 'bin/', type: 'directory' },
@@ -119,20 +119,20 @@ describe('the package of an image', () => {
     ],
     ['zstd', (bytes: Buffer) => zstdCompressSync(bytes)],
     ['nothing', (bytes: Buffer) => bytes],
-  ])('may be packed with %s', async (_name, compress) => {
+  ])('a layer may be compressed with %s', async (_name, compress) => {
     const layer = store(compress(await tar([file('config.json', '{}')])))
     await unpackPackage({ layers: [layer], target: join(tempDir, 'target') })
     expect(listing(join(tempDir, 'target'))).toEqual({ 'config.json': '{}' })
   })
 
-  test('must be there', async () => {
+  test('an image without a package folder is refused', async () => {
     await expect(unpack([{ name: 'bin/sh', content: '' }])).rejects.toEqual(refusal(/no folder \/skyhook-package/))
     await expect(unpack([file('a')], [{ name: '.wh.skyhook-package', content: '' }])).rejects.toEqual(
       refusal(/no folder/),
     )
   })
 
-  test('is what system tar makes of it', async () => {
+  test('unpacking gives the same tree as the tar of the system', async () => {
     mkdirSync(join(tempDir, 'source/skyhook-package/deep/er'), { recursive: true })
     writeFileSync(join(tempDir, 'source/skyhook-package/deep/er/data'), 'x'.repeat(70_000))
     symlinkSync('er/data', join(tempDir, 'source/skyhook-package/deep/link'))
@@ -195,7 +195,7 @@ describe('layers', () => {
       [file('only'), { name: '.wh..wh..opq', content: '' }],
       { only: 'only' },
     ],
-  ])('%s', async (_name, upper, expected) => {
+  ])('the upper of two layers can %s', async (_name, upper, expected) => {
     expect(await unpack(base, upper)).toEqual(expected)
   })
 })
@@ -223,7 +223,7 @@ describe('an archive that is refused', () => {
     ['has a link for its folder', [{ name: 'skyhook-package', type: 'symlink', linkname: 'opt/package' }], /no folder/],
     ['has sparse files', [{ ...file('s'), pax: { 'GNU.sparse.major': '1' } }], /sparse/],
     ['has a name too long for any disk', [file('n'.repeat(300))], /cannot be read: ENAMETOOLONG/],
-  ])('%s', async (_name, entries, message) => {
+  ])('an archive is refused that %s', async (_name, entries, message) => {
     await expect(unpack([folder('')], entries)).rejects.toEqual(refusal(message))
   })
 
@@ -235,14 +235,14 @@ describe('an archive that is refused', () => {
       'damaged gzip',
       (bytes: Buffer) => Buffer.from(gzipSync(bytes).map((byte, index) => (index === 30 ? byte ^ 0xff : byte))),
     ],
-  ])('%s', async (_name, damage) => {
+  ])('a damaged layer is refused: %s', async (_name, damage) => {
     const layer = store(damage(await tar([file('a', 'x'.repeat(2000))])))
     await expect(unpackPackage({ layers: [layer], target: join(tempDir, 'target') })).rejects.toEqual(
       refusal(/cannot be read/),
     )
   })
 
-  test('is too large, by count or by bytes, before it is written', async () => {
+  test('an oversized package is refused before it is written, by count or by bytes', async () => {
     const layers = [store(await tar([file('a', 'x'.repeat(600)), file('b')]))]
     const attempt = (entries: number, bytes: number) =>
       unpackPackage({ layers, target: join(tempDir, `t${count++}`), limits: { entries, bytes } })
@@ -253,7 +253,7 @@ describe('an archive that is refused', () => {
 })
 
 describe('whatever an archive says', () => {
-  test('nothing outside the folder is created, changed or removed', { timeout: 120_000 }, async () => {
+  test('no archive creates, changes or removes anything outside the folder', { timeout: 120_000 }, async () => {
     const outside = join(tempDir, 'outside')
     mkdirSync(join(outside, 'd'), { recursive: true })
     writeFileSync(join(outside, 'canary'), 'alive', { mode: 0o640 })

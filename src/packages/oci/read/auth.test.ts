@@ -29,7 +29,7 @@ describe('WWW-Authenticate', () => {
     ],
     ['', []],
     ['realm="without a scheme"', []],
-  ])('%s', (header, expected) => {
+  ])('the challenges of %s are read', (header, expected) => {
     expect(parseChallenges(header)).toEqual(expected)
   })
 })

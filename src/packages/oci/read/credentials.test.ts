@@ -33,16 +33,16 @@ describe('the login for a repository', () => {
     ['a.eu.cloud.example', 'a', undefined],
     ['identity.example', 'a', 'identity-token'],
     ['helper.example', 'a', undefined],
-  ])('%s/%s: %s', (host, repository, user) => {
+  ])('the repository %s/%s gets the login %s', (host, repository, user) => {
     expect(userOf(findLogin(credentials, host, repository))).toBe(user)
   })
 
-  test('of two secrets with the same key the first wins', () => {
+  test('the first of two secrets with the same key wins', () => {
     const both = [...read({ 'r.example': auth('first') }), ...read({ 'r.example': auth('second') })]
     expect(userOf(findLogin(both, 'r.example', 'a'))).toBe('first')
   })
 
-  test('a password may hold colons, and plain fields beat auth', () => {
+  test('a password may contain colons, and plain fields take precedence over auth', () => {
     expect(read({ r: auth('u', 'a:b') })[0]?.login).toMatchObject({ username: 'u', password: 'a:b' })
     expect(read({ r: { username: 'x', password: 'y', ...auth('u') } })[0]?.login).toMatchObject({
       username: 'x',
@@ -56,7 +56,7 @@ describe('a secret that cannot be read', () => {
     ['{"auths": {"r": {"auth": "c2VjcmV0"}}}', /"auth" of r/],
     ['{"auths": []}', /no "auths"/],
     ['hunter2', /not JSON/],
-  ])('%s is named, never quoted', (json, expected) => {
+  ])('the unreadable secret %s is named by its source, never quoted', (json, expected) => {
     const attempt = () => parseDockerConfig(json, 'secret ns/pull')
     expect(attempt).toThrow(expected)
     expect(attempt).toThrow(/^secret ns\/pull: /)

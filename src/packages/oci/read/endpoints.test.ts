@@ -13,7 +13,7 @@ describe('the addresses of a registry', () => {
     ['r.example:5000', 'https://r.example:5000/v2'],
     ['docker.io', 'https://registry-1.docker.io/v2'], // the hub's images carry another name than its server
     ['[fd00::1]:5000', 'https://[fd00::1]:5000/v2'],
-  ])('%s is reached at %s', async (host, base) => {
+  ])('the registry %s is reached at %s', async (host, base) => {
     expect(await read(host)).toMatchObject([{ base, namespace: undefined }])
   })
 
@@ -28,11 +28,11 @@ describe('the addresses of a registry', () => {
     ['[host."https://m/v2/hub/"]', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']], // what people write for project caches
     ['[host."https://m/api"]\noverride_path = true', ['https://m/api', 'https://registry-1.docker.io/v2']],
     ['[host."https://registry-1.docker.io"]', ['https://registry-1.docker.io/v2']], // once is enough
-  ])('hosts.toml %j', async (text, expected) => {
+  ])('the addresses of hosts.toml %j are taken in order', async (text, expected) => {
     expect(await bases('docker.io', { [`${certsRoot}/docker.io/hosts.toml`]: text })).toEqual(expected)
   })
 
-  test('a directory of the host beats _default, in either spelling of its port', async () => {
+  test('a directory of the host takes precedence over _default, in either spelling of its port', async () => {
     const fallback = { [`${certsRoot}/_default/hosts.toml`]: '[host."https://default"]' }
     const own = { [`${certsRoot}/r.example:5000/hosts.toml`]: '[host."https://own"]' }
     const underscored = { [`${certsRoot}/r.example_5000_/hosts.toml`]: '[host."https://underscored"]' }
@@ -41,7 +41,7 @@ describe('the addresses of a registry', () => {
     expect((await bases('r.example:5000', fallback))[0]).toBe('https://default/v2')
   })
 
-  test("of the chart come after containerd's; http only where it is said", async () => {
+  test('mirrors of the chart follow those of containerd, and http is used only where it is set', async () => {
     const rules = [
       { host: 'r.example', mirrors: ['m.example:5000', 'http://n.example', 'p.example'], plainHTTP: false },
       { host: 'p.example', plainHTTP: true },
@@ -58,7 +58,7 @@ describe('the addresses of a registry', () => {
     expect(await bases('p.example', {}, rules)).toEqual(['http://p.example/v2'])
   })
 
-  test('trust the bundle of the host and what is set for them, no other', async () => {
+  test('an address trusts the bundle of the host and the authorities set for it alone', async () => {
     const files = {
       [`${certsRoot}/r.example/hosts.toml`]:
         'ca = "own.pem"\n[host."https://m.example"]\nca = ["/etc/m.pem"]\nclient = [["m.cert", "m.key"]]\nskip_verify = true',
@@ -78,7 +78,7 @@ describe('the addresses of a registry', () => {
     expect((await read('other.example'))[0]?.trust.ca).toEqual([]) // Node's own roots
   })
 
-  test("docker's layout of loose certificates is understood where there is no hosts.toml", async () => {
+  test('loose certificates in the docker layout are read where there is no hosts.toml', async () => {
     const files = {
       [`${certsRoot}/r.example/a.crt`]: 'CA',
       [`${certsRoot}/r.example/c.cert`]: 'CERT',
@@ -97,7 +97,7 @@ describe('the addresses of a registry', () => {
     ['skip_verify = "yes"', /skip_verify is not true or false/],
     ['[host."https://m"]\nclient = [["only"]]', /no pair/],
     ['server = ', /line 1/],
-  ])('a mistake is named with its file: %j', async (text, expected) => {
+  ])('a mistake is reported with its file: %j', async (text, expected) => {
     await expect(read('r.example', { [`${certsRoot}/r.example/hosts.toml`]: text })).rejects.toMatchObject({
       code: 'misconfigured',
       message: expect.stringMatching(expected),

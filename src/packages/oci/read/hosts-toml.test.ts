@@ -5,7 +5,7 @@ const plain = (text: string) =>
   parseToml(text).map(({ path, values }) => [path.join(' / '), Object.fromEntries(values)])
 
 describe('hosts.toml', () => {
-  test('keeps the order of hosts, nested tables and comments apart', () => {
+  test('hosts.toml keeps the order of hosts and tells nested tables from comments', () => {
     const text = `
 # upstream
 server = "https://docker.io"   # trailing
@@ -30,7 +30,7 @@ capabilities = ["pull", 'resolve']
     ])
   })
 
-  test('understands escapes and an empty file', () => {
+  test('hosts.toml may have escapes or be empty', () => {
     expect(plain(String.raw`a = "tab\there \"quoted\" \u00e9"`)).toEqual([['', { a: 'tab\there "quoted" é' }]])
     expect(plain('')).toEqual([['', {}]])
     expect(plain('\r\na = true\r\n# end')).toEqual([['', { a: true }]])
@@ -43,7 +43,7 @@ capabilities = ["pull", 'resolve']
     ['a = [1, 2\n', /expected/],
     ['a = 1 b = 2', /end of the line/],
     ['a = {b = 1}', /expected a string/],
-  ])('%j is refused with its line', (text, expected) => {
+  ])('the malformed hosts.toml %j is refused with its line', (text, expected) => {
     expect(() => parseToml(text)).toThrow(expected)
   })
 })

@@ -14,10 +14,10 @@ test.each([
   ['EPROTO', 'write', 'tls'],
   ['ENOSPC', 'write', 'ENOSPC'], // the disk speaks for itself
   ['EACCES', 'open', 'EACCES'],
-])('%s of %s is %s', (code, syscall, expected) => {
+])('the error %s of %s is reported as %s', (code, syscall, expected) => {
   expect(connectionError(error(code, syscall), url, neverAborted)).toMatchObject({ code: expected })
 })
 
-test('an abort is its own reason', () => {
+test('an aborted request rejects with the reason of the abort', () => {
   expect(connectionError(error('ECONNRESET', 'read'), url, AbortSignal.abort('enough'))).toBe('enough')
 })

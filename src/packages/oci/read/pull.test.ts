@@ -88,7 +88,7 @@ const plain = (one: FakeRegistry): RegistryRule => ({ host: one.host, plainHTTP:
 const lines = (one: FakeRegistry) => one.requests.map(({ line }) => line)
 
 describe('logging in', () => {
-  test('is not tried where nobody asks for it', async () => {
+  test('a login is not tried where the registry asks for none', async () => {
     const r = await registry()
     const digest = r.addImage('team/pkg', '1.0', layerBytes)
     const { resolved, layers } = await pull(
@@ -100,7 +100,7 @@ describe('logging in', () => {
     expect(r.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true)
   })
 
-  test('by Basic costs one extra request for the whole pull', async () => {
+  test('a Basic login costs one extra request for the whole pull', async () => {
     const r = await registry({ login: fakeLogin })
     r.addImage('pkg', '1', layerBytes)
     await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
@@ -111,7 +111,7 @@ describe('logging in', () => {
     ])
   })
 
-  test('by token asks the realm with service and scope, and shows it the login only', async () => {
+  test('a token login asks the realm with service and scope and shows the login to it alone', async () => {
     const r = await registry({ login: { ...fakeLogin, kind: 'bearer' } })
     r.addImage('pkg', '1', layerBytes)
     await pull(client([plain(r)], { credentials: credentialsFor(r.host) }), `${r.host}/pkg:1`)
@@ -121,7 +121,7 @@ describe('logging in', () => {
     expect(lines(r)).toHaveLength(4)
   })
 
-  test('begins anew once when a token has run out', async () => {
+  test('an expired token is renewed once', async () => {
     const r = await registry({ login: { ...fakeLogin, kind: 'bearer' } })
     r.addImage('pkg', '1', layerBytes)
     const c = client([plain(r)], { credentials: credentialsFor(r.host) })
@@ -156,7 +156,7 @@ describe('logging in', () => {
 })
 
 describe('redirects', () => {
-  test('to another host lose the login, to the same host keep it', async () => {
+  test('a redirect to another host drops the login, one to the same host keeps it', async () => {
     const storage = await registry()
     const r = await registry({ login: fakeLogin })
     const digest = r.addImage('pkg', '1', layerBytes)
@@ -180,7 +180,7 @@ describe('redirects', () => {
     expect(storage.requests.map(({ headers }) => headers.authorization)).toEqual([undefined])
   })
 
-  test('from https to http are refused', async () => {
+  test('a redirect from https to http is refused', async () => {
     const r = await registry({ tls: true })
     r.intercept = (_request, response) => {
       response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()
@@ -194,7 +194,7 @@ describe('redirects', () => {
     })
   })
 
-  test('that never end are left', async () => {
+  test('endless redirects are given up', async () => {
     const r = await registry()
     r.intercept = (_request, response) => {
       response.writeHead(302, { location: '/again' }).end()
@@ -207,7 +207,7 @@ describe('redirects', () => {
 })
 
 describe('TLS', () => {
-  test("needs the authority: the chart's, or containerd's", async () => {
+  test('TLS needs the authority set in the chart or for containerd', async () => {
     const r = await registry({ tls: true })
     r.addImage('pkg', '1', layerBytes)
     const reference = parseReference(`${r.host}/pkg:1`)
@@ -219,7 +219,7 @@ describe('TLS', () => {
     await expect(resolveImage(client([], { certs: bundle }), reference, signal)).resolves.toBeDefined()
   })
 
-  test('is not spoken to a plain registry, and never left out by itself', async () => {
+  test('TLS is used unless the registry is set to plain HTTP', async () => {
     const r = await registry()
     await expect(resolveImage(client([]), parseReference(`${r.host}/pkg:1`), signal)).rejects.toMatchObject({
       code: 'tls',
@@ -237,7 +237,7 @@ describe('mirrors', () => {
     return `127.0.0.1:${port}`
   }
 
-  test("are asked in order, containerd's before the chart's, the registry last, each told whom it stands for", async () => {
+  test('mirrors are asked in order with the namespace they serve, and the registry last', async () => {
     const [first, second, upstream] = [await registry(), await registry(), await registry()]
     upstream.addImage('pkg', '1', layerBytes)
     const certs = {
@@ -255,7 +255,7 @@ describe('mirrors', () => {
     expect(lines(upstream)[0]).toBe('GET /v2/pkg/manifests/1')
   })
 
-  test('that are down cost one attempt per pull, not one per blob', async () => {
+  test('a mirror that is down costs one attempt per pull, not one per blob', async () => {
     let connections = 0
     const mirror = createServer((socket) => {
       connections++
@@ -271,7 +271,7 @@ describe('mirrors', () => {
     expect([connections, waits]).toEqual([1, []])
   })
 
-  test('without "resolve" are asked for digests only', async () => {
+  test('a mirror without "resolve" is asked for digests only', async () => {
     const [mirror, upstream] = [await registry(), await registry()]
     const digest = upstream.addImage('pkg', '1', layerBytes)
     mirror.addImage('pkg', '1', layerBytes)
@@ -285,7 +285,7 @@ describe('mirrors', () => {
     expect(lines(mirror)).toHaveLength(1)
   })
 
-  test('do not get the login of the registry they stand for', async () => {
+  test('a mirror does not get the login of its registry', async () => {
     const [mirror, upstream] = [await registry({ login: fakeLogin }), await registry({ login: fakeLogin })]
     upstream.addImage('pkg', '1', layerBytes)
     await pull(
@@ -297,7 +297,7 @@ describe('mirrors', () => {
     expect(mirror.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true)
   })
 
-  test('that lie about content are passed over', async () => {
+  test('a mirror with wrong content is skipped', async () => {
     const [mirror, upstream] = [await registry(), await registry()]
     const digest = upstream.addImage('pkg', '1', layerBytes)
     mirror.intercept = (request, response) => {
@@ -313,7 +313,7 @@ describe('mirrors', () => {
     expect(layers).toEqual([layerBytes.toString()])
   })
 
-  test('that answer where the registry cannot be reached give the reason; all are named', async () => {
+  test('the answer of a mirror is the reason when the registry is unreachable, and all addresses are named', async () => {
     const [mirror, dead] = [await registry(), await closedPort()]
     const attempt = resolveImage(
       client([{ host: dead, plainHTTP: true, mirrors: [`http://${mirror.host}`] }]),
@@ -332,7 +332,7 @@ describe('what may pass by itself', () => {
   test.each([
     { status: 503, headers: {}, expected: [250, 500] },
     { status: 429, headers: { 'retry-after': '7' }, expected: [7000, 7000] },
-  ])('$status is waited out', async ({ status, headers, expected }) => {
+  ])('a transient status $status is retried after a wait', async ({ status, headers, expected }) => {
     const r = await registry()
     r.addImage('pkg', '1', layerBytes)
     let left = 2
@@ -345,7 +345,7 @@ describe('what may pass by itself', () => {
     expect(waits).toEqual(expected)
   })
 
-  test('is given up after four attempts, or at once when the registry wants more time than a pull has', async () => {
+  test('retrying ends after four attempts, or when the registry asks for too long a wait', async () => {
     const r = await registry()
     const headers: Record<string, string> = {}
     r.intercept = (_request, response) => {
@@ -360,7 +360,7 @@ describe('what may pass by itself', () => {
     expect(lines(r)).toHaveLength(5)
   })
 
-  test('a blob that breaks off goes on where it broke', async () => {
+  test('an interrupted blob continues where it broke off', async () => {
     const r = await registry()
     r.addImage('pkg', '1', layerBytes)
     r.intercept = (request, response) => {
@@ -374,7 +374,7 @@ describe('what may pass by itself', () => {
     expect(r.requests.at(-1)?.headers.range).toBe('bytes=10-')
   })
 
-  test('a registry that falls silent is left, before the answer and within it', async () => {
+  test('a registry that falls silent is given up, before the answer and within it', async () => {
     const r = await registry()
     r.addImage('pkg', '1', layerBytes)
     let silences = 0
@@ -388,7 +388,7 @@ describe('what may pass by itself', () => {
     expect(waits).toHaveLength(2)
   })
 
-  test('an abort ends the pull with its reason', async () => {
+  test('aborting ends the pull with the reason of the abort', async () => {
     const r = await registry()
     r.intercept = () => true
     const controller = new AbortController()
@@ -405,7 +405,7 @@ describe('what is wrong for good', () => {
       (error: { code?: string }) => error.code,
     )
 
-  test("an unknown tag, in the registry's words", async () => {
+  test('an unknown tag is reported in the words of the registry', async () => {
     const r = await registry()
     const attempt = resolveImage(client([plain(r)]), parseReference(`${r.host}/pkg:9`), signal)
     await expect(attempt).rejects.toMatchObject({
@@ -414,7 +414,7 @@ describe('what is wrong for good', () => {
     })
   })
 
-  test('other bytes than the digest asked for, in manifest and layer', async () => {
+  test('bytes that do not match their digest are refused in manifest and layer', async () => {
     const r = await registry()
     r.addImage('pkg', '1', layerBytes)
     r.intercept = (request, response) => {
@@ -440,7 +440,7 @@ describe('what is wrong for good', () => {
     expect(await code(r, 'pkg:1')).toBe('digest-mismatch')
   })
 
-  test('a 403, a refusal in HTML, nonsense', async () => {
+  test('a 403, a refusal in HTML and a nonsensical answer are told apart', async () => {
     const r = await registry()
     const answers: [number, string][] = [
       [403, '{"errors":[{"code":"DENIED","message":"no pull for you"}]}'],
@@ -463,7 +463,7 @@ describe('what is wrong for good', () => {
     await expect(attempt()).rejects.toMatchObject({ code: 'bad-response' })
   })
 
-  test('more bytes than the limit', async () => {
+  test('an image above the size limit is refused', async () => {
     const r = await registry()
     r.addImage('pkg', '1', layerBytes)
     const c = client([plain(r)])
@@ -478,7 +478,7 @@ describe('what is wrong for good', () => {
 })
 
 describe('an index', () => {
-  test('gives the image of the architecture, under its own digest', async () => {
+  test('an index gives the image of the architecture under the digest of the index', async () => {
     const r = await registry()
     const [amd64, arm64] = [r.addImage('pkg', undefined, layerBytes), r.addImage('pkg', undefined, Buffer.from('arm'))]
     const entries = [
@@ -494,7 +494,7 @@ describe('an index', () => {
 })
 
 describe('a proxy', () => {
-  test('carries the connection unless NO_PROXY names the host, and what it refuses is said', async () => {
+  test('a proxy carries the connection unless NO_PROXY names the host, and its refusal is reported', async () => {
     const r = await registry({ tls: true })
     r.addImage('pkg', '1', layerBytes)
     const tunnels: string[] = []

@@ -41,11 +41,14 @@ describe('repeating', () => {
       ['tls', 1750],
     ],
     [['not-found'], ['not-found', 0]],
-  ] as [ImageErrorCode[], [string, number]][])('%j', async (codes, expected) => {
-    expect(await run(codes)).toEqual(expected)
-  })
+  ] as [ImageErrorCode[], [string, number]][])(
+    'failures %j are retried with doubling waits',
+    async (codes, expected) => {
+      expect(await run(codes)).toEqual(expected)
+    },
+  )
 
-  test('ends before a wait that would pass the deadline', async () => {
+  test('retrying ends before a wait that would pass the deadline', async () => {
     expect(await run(['unreachable', 'unreachable'], 700)).toEqual(['unreachable', 250])
   })
 })
@@ -56,6 +59,6 @@ test.each([
   ['Thu, 01 Jan 1970 00:00:10 GMT', 7_000],
   ['Thu, 01 Jan 1970 00:00:01 GMT', 0],
   ['soon', undefined],
-])('Retry-After %s', (header, expected) => {
+])('Retry-After %s is read as milliseconds', (header, expected) => {
   expect(parseRetryAfter(header, 3_000)).toBe(expected)
 })

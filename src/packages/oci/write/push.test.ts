@@ -71,7 +71,7 @@ async function registry(login?: FakeLogin): Promise<{ fake: FakeRegistry; client
 }
 
 describe('a layer', () => {
-  test('is the same for the same content, whatever order and time', async () => {
+  test('a layer has the same bytes for the same content, whatever order and time', async () => {
     const first = await layerOf(join(tempDir, 'package'), 'first')
     makePackage(join(tempDir, 'again'))
     utimesSync(join(tempDir, 'again/config.json'), 0, 12345)
@@ -81,7 +81,7 @@ describe('a layer', () => {
     expect((await layerOf(join(tempDir, 'again'), 'third')).descriptor.digest).not.toBe(first.descriptor.digest)
   })
 
-  test('unpacks to what it was made of', async () => {
+  test('a layer unpacks to the folder it was made from', async () => {
     const { file } = await layerOf(join(tempDir, 'package'), 'layer')
     expect(await unpackPackage({ layers: [file], target: join(tempDir, 'target') })).toEqual({
       entries: 5,
@@ -92,11 +92,11 @@ describe('a layer', () => {
     )
   })
 
-  test('refuses what no archive of ours may hold', async () => {
+  test('a device in the folder of a layer is an error', async () => {
     await expect(readFolder('/dev', '')).rejects.toThrow(/neither file, folder nor link/)
   })
 
-  test('says when a file vanishes or changes under it', async () => {
+  test('a file that vanishes or changes during the writing is an error', async () => {
     const entries = await readFolder(join(tempDir, 'package'), '')
     writeFileSync(join(tempDir, 'package/config.json'), 'longer than it was')
     await expect(writeLayer(entries, join(tempDir, 'layer'))).rejects.toThrow(/Size mismatch/)
@@ -145,7 +145,7 @@ describe('a layout', () => {
 
 describe('a push', () => {
   test.each([undefined, fakeLogin, { ...fakeLogin, kind: 'basic' as const }])(
-    'can be pulled again (login: $kind)',
+    'a pushed image can be pulled (login: $kind)',
     async (login) => {
       const { fake, client } = await registry(login)
       const reference = parseReference(`${fake.host}/team/pkg:1.0`)
@@ -160,7 +160,7 @@ describe('a push', () => {
     },
   )
 
-  test('sends only what is missing, and the tag last', async () => {
+  test('a push sends only missing blobs, and the tag last', async () => {
     const { fake, client } = await registry()
     const reference = parseReference(`${fake.host}/pkg:1`)
     const layer = await layerOf(join(tempDir, 'package'), 'layer')
@@ -176,7 +176,7 @@ describe('a push', () => {
     expect(puts).toEqual(['PUT /v2/pkg/blobs/uploads/1?state=abc&digest=…', 'PUT /v2/pkg/manifests/1'])
   })
 
-  test('logs in once for reading and once for writing', async () => {
+  test('a push logs in once for reading and once for writing', async () => {
     const { fake, client } = await registry(fakeLogin)
     const reference = parseReference(`${fake.host}/pkg:1`)
     await pushImages(
@@ -188,7 +188,7 @@ describe('a push', () => {
     expect(fake.requests.filter(({ line }) => line.startsWith('GET /token'))).toHaveLength(2)
   })
 
-  test('of several architectures is an index over them', async () => {
+  test('a push of several architectures creates an index over them', async () => {
     const { fake, client } = await registry()
     const reference = parseReference(`${fake.host}/pkg:1`)
     const layer = await layerOf(join(tempDir, 'package'), 'layer')
@@ -201,7 +201,7 @@ describe('a push', () => {
     )
   })
 
-  test('without a tag, or refused, says so', async () => {
+  test('a push without a tag or refused by the registry is an error', async () => {
     const { fake, client } = await registry()
     const images = [buildImage([await layerOf(join(tempDir, 'package'), 'layer')], { architecture: 'amd64' })]
     await expect(pushImages(client, parseReference(`${fake.host}/pkg`), images, signal)).rejects.toMatchObject({
@@ -218,7 +218,7 @@ describe('a push', () => {
     })
   })
 
-  test('does not show the login to the place that takes the upload', async () => {
+  test('a push does not show the login to another upload host', async () => {
     const { fake, client } = await registry(fakeLogin)
     const storage = await registry()
     fake.intercept = (request, response) => {
