@@ -149,7 +149,7 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
       try {
         return JSON.parse(text) as T
       } catch (error) {
-        throw new NoResponseError(`the answer to ${method} ${path} is not JSON`, {
+        throw new NoResponseError(`the response to ${method} ${path} is not JSON`, {
           mayHaveBeenSent: true,
           cause: error,
         })

@@ -135,7 +135,7 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
   socket.on('error', end)
   socket.on('close', () => end(new Error('the bus closed the connection')))
   socket.write(authenticationRequest(process.getuid?.() ?? 0))
-  const onAbort = () => end(new Error('given up while connecting', { cause: signal?.reason }))
+  const onAbort = () => end(new Error('aborted while connecting', { cause: signal?.reason }))
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
     await call({ ...busDriver, member: 'Hello' }, { timeoutMs }) // goes out with the authentication: one round trip for both
@@ -171,7 +171,7 @@ function createPendingCalls(clock: Clock) {
         answer.reject(new NoReplyError(reason, `${request.member}: ${message}`, { cause }))
       }
       const cancelTimer = clock.startTimer(timeoutMs, () => giveUp('timeout', `no answer within ${timeoutMs} ms`))
-      const onAbort = () => giveUp('aborted', 'given up before the answer', signal?.reason)
+      const onAbort = () => giveUp('aborted', 'aborted before the answer', signal?.reason)
       signal?.addEventListener('abort', onAbort, { once: true })
       pendingCalls.set(serial, answer)
       write(bytes)

@@ -124,7 +124,7 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
     case 'refused': {
       await removeSecrets()
       if (start.error === transactionIsDestructive)
-        return startFailure('stopping', `the host is going down: ${start.message}`)
+        return startFailure('stopping', `the host is shutting down: ${start.message}`)
       const error = { kind: 'refused', message: `${start.message} (${start.error})` } as const
       return { started: false, error: start.isUnitNameTaken ? { ...error, isUnitNameTaken: true } : error }
     }

@@ -56,14 +56,14 @@ export function parseManifest(bytes: Buffer, contentType: string | undefined): I
   const servedType = contentType?.split(';')[0]?.trim().toLowerCase()
   const declaredType = typeof document['mediaType'] === 'string' ? document['mediaType'] : undefined
   if (document['schemaVersion'] === 1 || dockerSchema1Pattern.test(servedType ?? '')) {
-    throw new ImageError('unsupported', 'a manifest of docker schema 1: the image has to be built anew')
+    throw new ImageError('unsupported', 'a manifest of docker schema 1: build the image again')
   }
   const mediaType =
     declaredType ??
     (isKnownManifestType(servedType) ? servedType : undefined) ??
     ('manifests' in document ? ociIndexType : ociManifestType)
   if (isKnownManifestType(servedType) && servedType !== mediaType)
-    throw new ImageError('bad-response', `a manifest served as ${servedType} calls itself ${mediaType}`)
+    throw new ImageError('bad-response', `a manifest served as ${servedType} has the mediaType ${mediaType}`)
 
   const isIndex = mediaType === ociIndexType || mediaType === dockerIndexType
   if (!isIndex && mediaType !== ociManifestType && mediaType !== dockerManifestType)
@@ -120,7 +120,7 @@ function readDescriptor(value: unknown): Descriptor {
   const { mediaType, digest, size } = value
   if (typeof mediaType !== 'string') throw new ImageError('bad-response', 'a descriptor without "mediaType"')
   if (typeof digest !== 'string' || !isDigest(digest))
-    throw new ImageError('unsupported', `digest ${String(digest)}: only sha256 is taken`)
+    throw new ImageError('unsupported', `digest ${String(digest)}: only sha256 is supported`)
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0)
     throw new ImageError('bad-response', `size of ${digest} is not a number of bytes`)
   return { mediaType, digest, size }

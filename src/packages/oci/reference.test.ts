@@ -73,6 +73,6 @@ describe('the reference of a package', () => {
 
   test('a malformed containerSHA or a digest in image is refused', () => {
     expect(() => packageReference('r.example/a', '1', 'sha256:xyz')).toThrow(/containerSHA/)
-    expect(() => packageReference(`r.example/a@${sha256Digest}`, '1')).toThrow(/belongs into containerSHA/)
+    expect(() => packageReference(`r.example/a@${sha256Digest}`, '1')).toThrow(/belongs in containerSHA/)
   })
 })

@@ -56,7 +56,7 @@ export function parseReference(text: string): ImageReference {
 export function packageReference(image: string, version: string, containerSha?: string): ImageReference {
   const { host, repository, digest } = parseReference(image)
   if (digest !== undefined)
-    throw new ImageError('bad-reference', `${image}: a digest belongs into containerSHA, not into image`)
+    throw new ImageError('bad-reference', `${image}: a digest belongs in containerSHA, not into image`)
   if (containerSha !== undefined && containerSha !== '') {
     if (!isDigest(containerSha)) {
       throw new ImageError('bad-reference', `${image}: containerSHA "${containerSha}" is not sha256: and 64 hex digits`)

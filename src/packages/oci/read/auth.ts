@@ -58,7 +58,7 @@ async function fetchToken({ params }: Challenge, context: LoginContext, signal: 
   const { transport, trust, login } = context
   const realm = URL.parse(params['realm'] ?? '')
   if (realm === null || !/^https?:$/.test(realm.protocol))
-    throw new ImageError('bad-response', `${context.url.host}: asks for a token but names no realm`)
+    throw new ImageError('bad-response', `${context.url.host}: asks for a token without a realm`)
   if (context.url.protocol === 'https:' && realm.protocol !== 'https:') {
     throw new ImageError('bad-response', `${context.url.host}: its token server ${realm.origin} is not https`)
   }
@@ -87,7 +87,7 @@ async function fetchToken({ params }: Challenge, context: LoginContext, signal: 
   const text = await readBody(response, maxTokenBytes, signal)
   const token = parseToken(text.toString('utf8'))
   if (token === undefined)
-    throw new ImageError('bad-response', `${realm.host}: the token server's answer holds no token`)
+    throw new ImageError('bad-response', `${realm.host}: the response of the token server has no token`)
   return token
 }
 

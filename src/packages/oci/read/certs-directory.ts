@@ -152,7 +152,7 @@ function readPairs(value: TomlValue | undefined): [cert: string, key: string][] 
     if (typeof item === 'string') return [item, item]
     const [cert, key, ...more] = readStrings(item, 'client')
     if (cert === undefined || key === undefined || more.length > 0)
-      throw new Error('client holds something that is no pair')
+      throw new Error('client has an entry that is not a pair')
     return [cert, key]
   })
 }

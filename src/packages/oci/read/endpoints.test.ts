@@ -95,7 +95,7 @@ describe('the addresses of a registry', () => {
     ['ca = "missing.pem"', /r\.example\/hosts\.toml: .*missing\.pem does not exist/],
     ['capabilities = ["fly"]', /unknown capability "fly"/],
     ['skip_verify = "yes"', /skip_verify is not true or false/],
-    ['[host."https://m"]\nclient = [["only"]]', /no pair/],
+    ['[host."https://m"]\nclient = [["only"]]', /not a pair/],
     ['server = ', /line 1/],
   ])('a mistake is reported with its file: %j', async (text, expected) => {
     await expect(read('r.example', { [`${certsRoot}/r.example/hosts.toml`]: text })).rejects.toMatchObject({

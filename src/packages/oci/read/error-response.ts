@@ -14,7 +14,7 @@ export async function readBody(response: RegistryResponse, limitBytes: number, s
     for await (const chunk of response.body as AsyncIterable<Buffer>) {
       sizeBytes += chunk.length
       if (sizeBytes > limitBytes)
-        throw new ImageError('too-large', `${response.url.host}: an answer of more than ${limitBytes} bytes`)
+        throw new ImageError('too-large', `${response.url.host}: a response of more than ${limitBytes} bytes`)
       chunks.push(chunk)
     }
   } catch (error) {

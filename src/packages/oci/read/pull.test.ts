@@ -148,7 +148,7 @@ describe('logging in', () => {
         resolveImage(client([plain(r)], { credentials }), parseReference(`${r.host}/pkg:1`), signal)
       const wrong = attempt(credentialsFor(r.host, { ...fakeLogin, password: 'wrong' }))
       await expect(wrong).rejects.toMatchObject({ code: 'unauthorized', message: expect.stringMatching(expected) })
-      await expect(wrong).rejects.toThrow(/with the login of a pull secret/)
+      await expect(wrong).rejects.toThrow(/the login of a pull secret/)
       await expect(attempt([])).rejects.toThrow(`no pull secret matches ${r.host}/pkg`)
       expect(waits).toEqual([])
     },

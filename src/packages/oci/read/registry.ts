@@ -110,7 +110,7 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
         capabilities.includes(capability),
       ) // a mirror is never written to
       if (capableEndpoints.length === 0)
-        throw new ImageError('misconfigured', `${host}: no address of it may ${capability}`)
+        throw new ImageError('misconfigured', `${host}: none of its addresses may ${capability}`)
 
       const tryAll = async () => {
         const failures: ImageError[] = []
@@ -138,7 +138,7 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
       const repositoryUrl = new URL(`${endpoint.base}/${repository}`)
       const url = path instanceof URL ? path : new URL(`${repositoryUrl.href}${path}`)
       if (repositoryUrl.protocol === 'https:' && url.protocol !== 'https:')
-        throw new ImageError('bad-response', `${endpoint.host}: sends us from https to ${url.origin}`)
+        throw new ImageError('bad-response', `${endpoint.host}: redirects the upload from https to ${url.origin}`)
       if (endpoint.namespace !== undefined) url.searchParams.set('ns', endpoint.namespace)
       const isSameHost = url.host === repositoryUrl.host // uploads may be taken elsewhere; the login stays here
       const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
@@ -172,9 +172,7 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
 /** "Unauthorized" alone leaves the reader guessing whether a secret is missing or wrong. */
 function withHint(error: unknown, hasLogin: boolean, endpoint: Endpoint, repository: string): unknown {
   if (!(error instanceof ImageError) || (error.code !== 'unauthorized' && error.code !== 'denied')) return error
-  const hint = hasLogin
-    ? 'asked with the login of a pull secret'
-    : `no pull secret matches ${endpoint.host}/${repository}`
+  const hint = hasLogin ? 'used the login of a pull secret' : `no pull secret matches ${endpoint.host}/${repository}`
   return new ImageError(error.code, `${error.message} (${hint})`, { cause: error })
 }
 

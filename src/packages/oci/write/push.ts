@@ -70,7 +70,7 @@ async function pushBlob(
   uploadStart.body.resume()
   const uploadUrl = URL.parse(uploadStart.headers.location ?? '', uploadStart.url.href)
   if (uploadStart.headers.location === undefined || uploadUrl === null)
-    throw new ImageError('bad-response', `${endpoint.host}: accepts an upload but says not where`)
+    throw new ImageError('bad-response', `${endpoint.host}: accepts an upload without a Location`)
   uploadUrl.searchParams.set('digest', digest)
   const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
   const body = Buffer.isBuffer(content) ? content : () => createReadStream(content.file)
