@@ -14,92 +14,80 @@ type ReasonRow = {
   readonly planned?: true
 }
 
+/** The usual columns of each section; rows name their exceptions. */
+const passing = { section: 'waiting', status: 'by-slot', eventOn: [] } as const
+const failing = { section: 'failing', status: 'erroring', eventOn: ['Node', 'Skyhook'] } as const
+const blocked = { section: 'blocked', status: 'blocked', eventOn: ['Node', 'Skyhook'] } as const
+
 export const reasons = {
   Preparing: {
-    section: 'waiting',
-    status: 'by-slot',
-    eventOn: [],
+    ...passing,
     meaning: 'The agent fetches and checks the package images.',
     remedy: "If it lasts, look at the agent's log on that node and at the registry.",
   },
   WaitingForSlot: {
-    section: 'waiting',
+    ...passing,
     status: 'waiting',
-    eventOn: [],
     meaning: 'The interruption budget is used up. The message names the nodes that hold the slots.',
     remedy: 'Look at the reasons of those nodes; see [below](#waiting-for-a-slot).',
   },
   WaitingForPriority: {
-    section: 'waiting',
+    ...passing,
     status: 'waiting',
-    eventOn: [],
     meaning: 'Another Skyhook with a lower `priority`, or an earlier name, has work on this node.',
     remedy: "Look at that Skyhook's reason on the same node.",
   },
   WaitingForBatch: {
-    section: 'waiting',
+    ...passing,
     status: 'waiting',
-    eventOn: [],
     meaning: 'The current batch of the DeploymentPolicy is not finished.',
     remedy: 'Look at the nodes of the batch.',
     planned: true,
   },
   ProtectedPods: {
-    section: 'waiting',
-    status: 'by-slot',
+    ...passing,
     eventOn: ['Node'],
     meaning: 'Pods that match `podNonInterruptLabels` are running. The agent never evicts them.',
     remedy: 'End them when it suits you, or set a timeout in `spec.drain`.',
   },
   DrainBlocked: {
-    section: 'waiting',
-    status: 'by-slot',
+    ...passing,
     eventOn: ['Node', 'Skyhook'],
     meaning: 'Pods were asked to leave and are still running. The message names the pods and the disruption budget.',
     remedy: "Check the PodDisruptionBudget and the workload's replicas, or set a timeout in `spec.drain`.",
   },
   RebootPending: {
-    section: 'waiting',
-    status: 'by-slot',
-    eventOn: [],
+    ...passing,
     meaning: 'The host is about to reboot, for this Skyhook or for the one in the message.',
     remedy: 'Wait: the agent tries for five minutes before it reports a failure.',
   },
   NodeNotReady: {
-    section: 'waiting',
-    status: 'by-slot',
+    ...passing,
     eventOn: ['Node'],
     meaning: 'The node has not reported Ready since its interrupt.',
     remedy: 'If it lasts, look at the kubelet on the host.',
   },
   Soaking: {
-    section: 'waiting',
-    status: 'by-slot',
-    eventOn: [],
+    ...passing,
     meaning: 'The node is finished and keeps its slot for the time in `spec.pace`.',
     remedy: 'Wait.',
     planned: true,
   },
   Takeover: {
-    section: 'waiting',
-    status: 'by-slot',
+    ...passing,
     eventOn: ['Node'],
     meaning: 'A package pod of the Skyhook operator is still working on this node.',
     remedy: 'Wait for the pod to end.',
     planned: true,
   },
   StepFailed: {
-    section: 'failing',
-    status: 'erroring',
-    eventOn: ['Node', 'Skyhook'],
+    ...failing,
     meaning:
       'A step failed, or could not start, or a service of an interrupt did not restart; see [below](#failed-steps).',
     remedy: 'Read the log on the host, then fix the package or its configuration and apply it.',
   },
   CheckFailed: {
-    section: 'failing',
-    status: 'erroring',
-    eventOn: ['Node', 'Skyhook'],
+    ...failing,
     meaning:
       'The steps passed and a check did not, or the status file that `when: required` needs is missing or invalid.',
     remedy:
@@ -107,52 +95,42 @@ export const reasons = {
       '[status file](skyhook.md#what-packages-report).',
   },
   InvalidPackage: {
-    section: 'failing',
-    status: 'erroring',
-    eventOn: ['Node', 'Skyhook'],
+    ...failing,
     meaning: '`config.json` or a step file is invalid; the message names file, place and value. Nothing was run.',
     remedy: 'Build a correct image under a new version or digest.',
   },
   ImagePull: {
-    section: 'failing',
+    ...failing,
     status: 'by-slot',
-    eventOn: ['Node', 'Skyhook'],
     meaning:
       "The agent cannot fetch the image; the message has the registry's answer. The node holds no slot meanwhile.",
     remedy: 'Correct the spec, or `imagePullSecrets` and `registries` of the chart ([install](install.md#registries)).',
   },
   ReferenceMissing: {
-    section: 'failing',
+    ...failing,
     status: 'by-slot',
-    eventOn: ['Node', 'Skyhook'],
     meaning:
       "A Secret or ConfigMap that the package's `env` refers to, or its key, does not exist. " +
       'The node holds no slot meanwhile.',
     remedy: 'Create what the message names, or mark the reference `optional`.',
   },
   RebootRefused: {
-    section: 'failing',
-    status: 'erroring',
-    eventOn: ['Node', 'Skyhook'],
+    ...failing,
     meaning: 'logind refused to reboot, or the host did not reboot in time. The annotation says `StepFailed` for it.',
     remedy: 'Run `systemd-inhibit --list` on the host: a program may hold an inhibitor lock.',
   },
   RebootLoop: {
-    section: 'failing',
-    status: 'erroring',
-    eventOn: ['Node', 'Skyhook'],
+    ...failing,
     meaning: 'The same packages asked for a fourth reboot for the same spec. The agent does not reboot again.',
     remedy: 'Fix the package: rebooting does not make its post-interrupt check pass.',
   },
   TaintNotTolerated: {
-    section: 'blocked',
-    status: 'blocked',
-    eventOn: ['Node', 'Skyhook'],
+    ...blocked,
     meaning: 'The node has a taint that the Skyhook does not tolerate. The message names it.',
     remedy: 'Add it to `spec.additionalTolerations`, or remove the taint.',
   },
   Paused: {
-    section: 'blocked',
+    ...blocked,
     status: 'paused',
     eventOn: ['Node'],
     meaning:
@@ -160,45 +138,36 @@ export const reasons = {
     remedy: 'Remove the annotation.',
   },
   Disabled: {
-    section: 'blocked',
+    ...blocked,
     status: 'disabled',
     eventOn: ['Node'],
     meaning: 'The Skyhook has the annotation `skyhook.nvidia.com/disable: "true"`. Nodes that have started finish.',
     remedy: 'Remove the annotation.',
   },
   Ignored: {
-    section: 'blocked',
-    status: 'blocked',
+    ...blocked,
     eventOn: ['Node'],
     meaning: 'The Node has the label `skyhook.nvidia.com/ignore: "true"`.',
     remedy: 'Remove the label.',
   },
   InvalidSpec: {
-    section: 'blocked',
-    status: 'blocked',
-    eventOn: ['Node', 'Skyhook'],
+    ...blocked,
     meaning: 'The spec has an error that the resource definition cannot detect, such as a cycle in `dependsOn`.',
     remedy: 'Correct the spec at the path in the message.',
   },
   DeploymentPolicyNotFound: {
-    section: 'blocked',
-    status: 'blocked',
-    eventOn: ['Node', 'Skyhook'],
+    ...blocked,
     meaning: 'The DeploymentPolicy that the Skyhook names does not exist.',
     remedy: 'Create it, or remove the name.',
     planned: true,
   },
   HostUnreachable: {
-    section: 'blocked',
-    status: 'blocked',
-    eventOn: ['Node', 'Skyhook'],
+    ...blocked,
     meaning: "The host's system bus does not answer. The agent reconnects by itself.",
     remedy: 'Check that dbus is running on the host and that `/run/dbus` is mounted into the agent.',
   },
   HostUnusable: {
-    section: 'blocked',
-    status: 'blocked',
-    eventOn: ['Node', 'Skyhook'],
+    ...blocked,
     meaning:
       'The agent cannot write its journal or an image, cannot remove the files of an uninstalled package, ' +
       'or cannot execute files where packages are stored (`noexec`).',
