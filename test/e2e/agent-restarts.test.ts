@@ -1,6 +1,5 @@
 /**
- * Agents that go away in the middle of a step: the step is the host's, and the next agent picks up where the last one
- * was.
+ * Agents that end during a step: the step belongs to the host, and the next agent continues where the last one stopped.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { deleteAgent, killAgent, rollAgents, withoutAgents } from './agents.ts'
@@ -21,7 +20,7 @@ import { createWorkloads } from './workloads.ts'
 
 const cluster = useCluster()
 
-/** Applies a package whose `mode` waits for leave, and returns once it waits there. */
+/** Applies a package whose `mode` waits for the release file, and returns once it waits. */
 async function startUntilWaiting(node: NodeName, mode: keyof Scripts): Promise<WaitingStep> {
   const name = uniqueName('restart')
   onTestFinished(async () => await cluster.remove(name))

@@ -1,4 +1,4 @@
-/** The agents' pods: who runs where, and ways to disturb them. */
+/** The agents' pods: which runs where, and ways to disturb them. */
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Cluster, NodeName } from './cluster.ts'
 import { patch } from './kube.ts'
@@ -10,22 +10,22 @@ const isAgent = ({ metadata }: Pod): boolean =>
   metadata.namespace === namespace &&
   metadata.labels?.['app.kubernetes.io/name'] === 'skyhookd' &&
   metadata.deletionTimestamp === undefined
-/** Its startup probe passed. It is Ready up to twenty seconds later, when the kubelet asks next. */
+/** Its startup probe has passed. It is Ready up to twenty seconds later, at the kubelet's next probe. */
 const isStarted = ({ status }: Pod): boolean =>
   (status as { containerStatuses?: { started?: boolean }[] } | undefined)?.containerStatuses?.[0]?.started === true
 
-/** The agent's pod on a node; undefined while there is none, or only one that ends. */
+/** The agent's pod on a node; undefined if there is none, or only a terminating one. */
 export function agentOn(view: View, node: NodeName): Pod | undefined {
   return [...view.pods.values()].find((pod) => isAgent(pod) && pod.spec?.nodeName === node)
 }
 
-/** Agents at work by node, with the UID of their pod. */
+/** The UIDs of the started agents' pods by node. */
 export function startedAgents(view: View): Map<string, string> {
   const agents = [...view.pods.values()].filter((pod) => isAgent(pod) && isStarted(pod))
   return new Map(agents.map(({ metadata, spec }) => [spec?.nodeName ?? '', metadata.uid]))
 }
 
-/** Deletes the agent's pod and waits until another one is at work in its place. */
+/** Deletes the agent's pod and waits until its replacement has started. */
 export async function deleteAgent({ api, history }: Cluster, node: NodeName): Promise<void> {
   const old = agentOn(history.now, node)
   if (!old) throw new Error(`no agent on ${node}`)
@@ -36,9 +36,7 @@ export async function deleteAgent({ api, history }: Cluster, node: NodeName): Pr
   })
 }
 
-/**
- * Kills the agent's process as the kernel does when memory runs out, and waits until the kubelet has started it again.
- */
+/** Kills the agent's process as the kernel does when memory runs out, and waits until the kubelet has restarted it. */
 export async function killAgent(cluster: Cluster, node: NodeName): Promise<void> {
   const { history } = cluster
   const restarts = (view: View): number => {
@@ -55,7 +53,7 @@ export async function killAgent(cluster: Cluster, node: NodeName): Promise<void>
   )
 }
 
-/** Rolls all agents to a new image, built from the working tree, and waits until they are at work. */
+/** Rolls all agents to a new image, built from the working tree, and waits until they have started. */
 export async function rollAgents({ sandbox, history }: Cluster): Promise<void> {
   const old = startedAgents(history.now)
   await sandbox.must(['install'])
@@ -65,7 +63,7 @@ export async function rollAgents({ sandbox, history }: Cluster): Promise<void> {
   })
 }
 
-/** Does something while no agent runs anywhere, and waits for all of them to be back. */
+/** Runs `task` while no agent runs anywhere, then waits until all agents are back. */
 export async function withoutAgents({ api, history }: Cluster, task: () => Promise<void>): Promise<void> {
   const nodes = [...startedAgents(history.now).keys()]
   const allow = async (selector: string | null): Promise<unknown> =>
@@ -83,7 +81,7 @@ export async function withoutAgents({ api, history }: Cluster, task: () => Promi
   }
 }
 
-/** The last lines of every agent. Never throws: it is for reports of failures. */
+/** The last log lines of every agent. Never throws: it serves failure reports. */
 export async function agentLogs(sandbox: Sandbox): Promise<string> {
   const selector = ['-l', 'app.kubernetes.io/name=skyhookd']
   try {

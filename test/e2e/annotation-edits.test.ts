@@ -1,6 +1,4 @@
-/**
- * The annotation is a control: removing it is a reset, editing it a rerun, whether an agent looks on or comes later.
- */
+/** The annotation is a control: removing it resets, editing it reruns, whether an agent watches or starts later. */
 import { describe, expect, test } from 'vitest'
 import { nodeStateKey, type NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
@@ -28,7 +26,7 @@ const withInterrupt = [...once, ...onceEach('post_interrupt')]
 
 type State = Readonly<Record<string, NodeStateEntry>>
 
-/** Two packages, complete on the node; the first restarts a service. Each has a journal of its own. */
+/** Two packages, complete on the node; the first restarts a service. Each has its own journal. */
 async function completed(onTestFinished: OnTestFinished, node: NodeName) {
   await lockNodes(onTestFinished, node)
   const name = uniqueName('edit')
@@ -46,7 +44,7 @@ async function completed(onTestFinished: OnTestFinished, node: NodeName) {
   return {
     name,
     journals: async () => ({ first: await journal('first'), second: await journal('second') }),
-    /** Removes the annotation (null), or writes what `change` makes of it. */
+    /** Removes the annotation (null), or replaces it by the result of `change`. */
     edit: async (change: null | ((state: State) => State)): Promise<void> => {
       const { state } = publishedState(cluster.history.now.nodes.get(node), name)
       const value = change === null ? null : JSON.stringify(change(state))

@@ -1,6 +1,6 @@
 /**
- * Three nodes full of pods and a budget of one: what must never be seen while they are drained and their service is
- * restarted.
+ * Three nodes full of pods and a budget of one: what must never happen while they are drained and their service
+ * restarts.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nodeNames, uniqueName, useCluster } from './cluster.ts'
@@ -30,7 +30,7 @@ describe('three nodes with pods that have to move and one that must not be inter
     shop = await createWorkloads(cluster, name)
     await shop.deploy('cart', 3)
     await shop.budget('cart', 'cart', 2)
-    // tolerates the cordon: no drain would touch it, and it counts all the same
+    // tolerates the cordon: no drain would touch it, but it counts
     await shop.pod('training', busy, { labels: { workload: 'never-interrupt' }, tolerations: [{ operator: 'Exists' }] })
     trainingUid = training(cluster.history.now)
     await cluster.apply(
@@ -68,7 +68,7 @@ describe('three nodes with pods that have to move and one that must not be inter
       (view) => hasEvent(view, busy, 'ProtectedPods', name, `${name}/training`),
       10_000,
     )
-    expect(shop.pods(cluster.history.now, 'cart').some(({ spec }) => spec?.nodeName === busy)).toBe(true) // nobody is evicted in vain
+    expect(shop.pods(cluster.history.now, 'cart').some(({ spec }) => spec?.nodeName === busy)).toBe(true) // no pod is evicted in vain
   })
 
   test('all three nodes complete soon after the protected pod has ended', async () => {

@@ -14,16 +14,18 @@ import { selectorLabel, traces, type Manifest } from './skyhooks.ts'
 export const nodeNames = ['node-1', 'node-2', 'node-3'] as const
 export type NodeName = (typeof nodeNames)[number]
 
-/** The cluster that all end-to-end files share, with a recording of its own for each file. */
+/** The cluster that all end-to-end files share, with a separate recording for each file. */
 export type Cluster = {
   readonly sandbox: Sandbox
   readonly api: KubeTransport
   readonly kubeconfig: string
-  /** host:port of the registry, as the nodes and this machine name it. */
+  /** host:port of the registry, under the name that nodes and this machine use. */
   readonly registry: string
   readonly history: History
   host(node: NodeName): Host
-  /** Creates the Skyhook for these nodes, or merges the manifest into the one that is there. Registered for `clear`. */
+  /**
+   * Creates the Skyhook for these nodes, or merges the manifest into the existing one. Removed at the end of the file.
+   */
   apply(manifest: Manifest, ...nodes: readonly NodeName[]): Promise<Skyhook>
   /** Merges into `spec`. */
   edit(skyhook: string, spec: object): Promise<Skyhook>
@@ -44,7 +46,7 @@ const fixtureImages = [
 ] as const
 const bootMs = 300_000
 
-/** A sandbox beside the shared one, for what that one is not made for; it goes with the file. */
+/** A sandbox beside the shared one, for what the shared one cannot do; removed at the end of the file. */
 export type DedicatedSandbox = {
   readonly name: string
   readonly nodes: number
@@ -52,8 +54,8 @@ export type DedicatedSandbox = {
 }
 
 /**
- * The shared cluster, or one aside, for the whole file: its fields are there once the file's tests run. Prints what one
- * needs after a failure, and removes what the file applied.
+ * The shared cluster, or a dedicated one, for the whole file: its fields are set once the file's tests run. Prints the
+ * agents' logs after a failure, and removes what the file applied.
  */
 export function useCluster(dedicated?: DedicatedSandbox): Cluster {
   const cluster = {} as Cluster

@@ -1,7 +1,4 @@
-/**
- * What packages rely on, on a real host: what a step is given, where its files and logs are, what an uninstall takes
- * away again.
- */
+/** What packages rely on, on a real host: the input of a step, its files and logs, and what an uninstall removes. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +40,7 @@ async function change(node: NodeName, name: string, packages: object): Promise<v
   )
 }
 
-/** Pushes the package `shellscript` with other files beside; `fill` writes them. */
+/** Pushes the package `shellscript` with additional files, which `fill` writes. */
 async function pushImage(image: string, fill: (folder: string) => void): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'contract-'))
   try {
@@ -55,7 +52,7 @@ async function pushImage(image: string, fill: (folder: string) => void): Promise
   }
 }
 
-/** A package whose steps write down what they were given: `<out>.<mode>`, one `name=value` per line. */
+/** A package whose steps record their input: `<out>.<mode>`, one `name=value` per line. */
 function writeCurious(folder: string, version: string, out: string): void {
   const step = (mode: string, args: readonly string[], more: object = {}): object => ({
     name: mode,

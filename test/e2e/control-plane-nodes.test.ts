@@ -1,4 +1,4 @@
-/** One control-plane node at a time, whatever the budget: the cluster needs the others. */
+/** Only one control-plane node at a time, whatever the budget: the cluster needs the others. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, paths } from './kube.ts'

@@ -1,4 +1,4 @@
-/** Whose cordon it is: every node ends as the administrator last wished it, whatever we needed in between. */
+/** Cordon ownership: every node ends as the administrator last asked, whatever we needed in between. */
 import { describe, expect, test } from 'vitest'
 import { cordonedBeforeKey, cordonKey, keepCordonedKey } from '../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
@@ -12,7 +12,7 @@ import { slotsOf } from './slots.ts'
 const cluster = useCluster()
 const keepOff = ['cluster-autoscaler.kubernetes.io/scale-down-disabled', 'karpenter.sh/do-not-disrupt']
 
-/** Calls to the API server under a name of one's own, as an administrator's tool makes them. */
+/** Calls to the API server under another client name, as an administrator's tool makes them. */
 async function asAdministrator(node: NodeName, body: object, fieldManager: string): Promise<void> {
   const { api } = cluster
   await api.json('PATCH', `${paths.nodes}/${node}`, {
@@ -22,7 +22,7 @@ async function asAdministrator(node: NodeName, body: object, fieldManager: strin
   })
 }
 
-/** A Skyhook that holds the node drained until `leave` is called; returns once it does. */
+/** A Skyhook that holds the node drained until `leave` is called; returns once it is drained. */
 async function nodeWithSlot(node: NodeName, onTestFinished: OnTestFinished) {
   const name = uniqueName('cordon')
   onTestFinished(async () => {
@@ -95,7 +95,7 @@ describe.concurrent('a node', () => {
     await asAdministrator(node, { metadata: { annotations: { 'karpenter.sh/do-not-disrupt': 'false' } } }, 'kubectl')
     const { now, leave } = await nodeWithSlot(node, onTestFinished)
     expect(annotation(now(), cordonedBeforeKey)).toBe('false')
-    expect(keepOff.map((key) => annotation(now(), key))).toEqual(['true', 'true']) // autoscalers, too, leave it alone meanwhile
+    expect(keepOff.map((key) => annotation(now(), key))).toEqual(['true', 'true']) // autoscalers ignore it during the work, too
     await asAdministrator(node, { metadata: { annotations: { [keepCordonedKey]: 'true' } } }, 'kubectl')
     await leave()
     expect(isCordoned(now())).toBe(true)

@@ -1,6 +1,4 @@
-/**
- * A Skyhook that is deleted: what is uninstalled with it, what stays, and that nothing of it is left on the cluster.
- */
+/** A deleted Skyhook: what is uninstalled with it, what stays, and that nothing of it is left on the cluster. */
 import { describe, expect, test } from 'vitest'
 import { finalizerName } from '../../src/census/finalizer.ts'
 import { nodeNames, uniqueName, useCluster } from './cluster.ts'

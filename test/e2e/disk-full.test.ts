@@ -1,4 +1,4 @@
-/** A disk that is full at some point of the work: the Node says so, nothing is lost, and room is all that is needed. */
+/** A disk that fills up during the work: the Node says so, nothing is lost, and free space is all it needs. */
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ const smallDisk = '/run/small-disk'
 let name: string
 
 const onHost = async (script: string): Promise<string> => await cluster.host(node).exec('sh', '-ec', script)
-/** The disk has so much room from now on. */
+/** Resizes the disk so that it has this much free space. */
 const leaveFreeSpace = async (kilobytes: number): Promise<unknown> =>
   await onHost(
     `mount -o remount,size=$(($(df -k --output=used ${smallDisk} | tail -n 1) + ${kilobytes}))k ${smallDisk}`,
@@ -48,7 +48,7 @@ async function completes(): Promise<void> {
   await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
 }
 
-// What the agent keeps moves to a file system of its own, whose size can be chosen, and back.
+// Moves the agent's files to a separate file system of a chosen size, and back.
 beforeAll(async () => {
   await onHost(
     `mkdir -p ${smallDisk}; mount -t tmpfs -o size=8m tmpfs ${smallDisk}; cp -a ${folder}/. ${smallDisk}; mount --bind ${smallDisk} ${folder}`,

@@ -1,4 +1,4 @@
-/** Pods that do not go: everybody can see which one and why, what can go on goes on, and nothing is forced. */
+/** Pods that stay: anyone can see which one and why, everything else continues, and nothing is forced. */
 import { describe, expect, test } from 'vitest'
 import type { PublishedReason } from '../../src/schemas/annotations.ts'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
@@ -11,7 +11,7 @@ import { slotsOf } from './slots.ts'
 import { createWorkloads, type Workloads } from './workloads.ts'
 
 const cluster = useCluster()
-/** The promise: a drain that is held up is told within this. */
+/** The promise: a blocked drain is reported within this time. */
 const maxReactionMs = 10_000
 
 type Scene = {
@@ -26,7 +26,7 @@ type Scene = {
   readonly uidOf: (app: string) => string | undefined
 }
 
-/** A Skyhook and a namespace of its own, on the first of the nodes. */
+/** A Skyhook and a separate namespace, on the first of the nodes. */
 async function scene(onTestFinished: OnTestFinished, node: NodeName, ...others: readonly NodeName[]): Promise<Scene> {
   await lockNodes(onTestFinished, node, ...others)
   const name = uniqueName('drain')
@@ -91,7 +91,7 @@ describe.concurrent('a pod that does not go', () => {
 
     await shop.allow('at-least-one', 0)
     await history.eventually('the node is complete', isComplete, 15_000)
-    // it belonged to nobody: evicted all the same, and not made again
+    // it had no controller: evicted anyway, and not recreated
     await history.eventually('the pod is gone', (view) => shop.pods(view, 'cart').length === 0)
   })
 

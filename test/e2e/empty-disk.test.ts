@@ -1,7 +1,4 @@
-/**
- * A host that was installed anew under its old name: everything is done again, but what it was rebooted for stays
- * rebooted for.
- */
+/** A host that was reinstalled under its old name: all packages run again, but no reboot is repeated. */
 import { expect, test } from 'vitest'
 import { uniqueName, useCluster } from './cluster.ts'
 import { isCompleteOn, isCordoned, serviceStates, hasEvent } from './node-availability.ts'

@@ -1,4 +1,4 @@
-/** A check that fails: everybody can see why, the slot stays, and correcting the Skyhook is all that is needed. */
+/** A failing check: anyone can see why, the slot stays, and a corrected Skyhook is all it needs. */
 import { describe, expect, test } from 'vitest'
 import { uniqueName, useCluster } from './cluster.ts'
 import { journalOf, manifest, shellscript, publishedState, withoutTimes } from './skyhooks.ts'

@@ -3,25 +3,25 @@ import { systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
-/** One host of the sandbox, as somebody logged in there sees it. Paths are the host's. */
+/** One host of the sandbox, as seen from a login. Paths are the host's. */
 export type Host = {
   readonly name: string
-  /** Content of a file; undefined where there is none. */
+  /** Content of a file; undefined if it does not exist. */
   read(path: string): Promise<string | undefined>
   write(path: string, text: string): Promise<void>
   remove(path: string): Promise<void>
-  /** Names in a folder, sorted; empty where there is none. */
+  /** Names in a folder, sorted; empty if it does not exist. */
   list(path: string): Promise<string[]>
   exists(path: string): Promise<boolean>
-  /** Lines of a file; none where there is no file. */
+  /** Lines of a file; empty if it does not exist. */
   lines(path: string): Promise<string[]>
   exec(...command: readonly string[]): Promise<string>
-  /** Resolves once the file has a line that contains `text`; looks twenty times a second, also while the host boots. */
+  /** Resolves once the file has a line that contains `text`; polls twenty times a second, even while the host boots. */
   awaitLine(path: string, text: string, withinMs?: number): Promise<void>
   bootId(): Promise<string>
 }
 
-/** Files are reached through /proc, so that looking costs no process on the host. */
+/** Reads files through /proc, so that no process starts on the host. */
 export function hostOf(sandbox: Sandbox, name: string): Host {
   let found: { readonly leader: string; readonly root: HostRoot } | undefined
 

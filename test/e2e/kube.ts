@@ -44,12 +44,12 @@ export function tokenTransport(kubeconfig: string, token: string): KubeTransport
   })
 }
 
-/** Merge patch; the new object. */
+/** Sends a merge patch and returns the new object. */
 export async function patch<T>(api: KubeTransport, path: string, body: unknown): Promise<T> {
   return await api.json<T>('PATCH', path, { body, contentType: 'application/merge-patch+json' })
 }
 
-/** The answer, or undefined where there is no such object. */
+/** The answer, or undefined if the object does not exist. */
 export async function ignoreNotFound<T>(api: KubeTransport, method: Method, path: string): Promise<T | undefined> {
   try {
     return await api.json<T>(method, path)

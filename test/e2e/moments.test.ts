@@ -1,6 +1,6 @@
 /**
- * The oracle itself: a state that lasted for one version only must not escape it, in whatever order the watches brought
- * the news.
+ * Tests of the oracle: it must not miss a state that lasted for only one version, in whatever order the watches
+ * reported it.
  */
 import { describe, expect, test } from 'vitest'
 import { emptyView, moments, type Version } from './moments.ts'

@@ -1,6 +1,6 @@
 /**
  * What a cluster looked like after each change, in the order in which the changes happened. Watches of different kinds
- * arrive in any order; resourceVersions come from one counter of etcd, so they tell the true one.
+ * arrive in any order; resourceVersions come from one counter of etcd, so they give the true one.
  */
 import type { Lease } from '../../src/lease/slot.ts'
 import type { KubernetesNode, ObjectMeta } from '../../src/schemas/kubernetes.ts'
@@ -20,7 +20,7 @@ export type KubeEvent = {
   readonly type?: string
   readonly reason?: string
   readonly message?: string
-  /** How often, where that was more than once. */
+  /** How often, if more than once. */
   readonly count?: number
 }
 
@@ -33,7 +33,7 @@ type Objects = {
 }
 export type Kind = keyof Objects
 
-/** `object` of a deletion is the object as it was. */
+/** For a deletion, `object` is its last version. */
 export type Version = {
   [K in Kind]: {
     readonly kind: K
@@ -62,7 +62,7 @@ export function keyOf({ kind, object: { metadata } }: Pick<Version, 'kind' | 'ob
   return kind === 'pods' || kind === 'events' ? `${metadata.namespace}/${metadata.name}` : metadata.name
 }
 
-/** The view after a change; the one before stays as it was. */
+/** The view after a change; the given view is not changed. */
 export function applyVersion(view: View, version: Version): View {
   const map = new Map<string, Version['object']>(view[version.kind])
   if (version.type === 'DELETED') map.delete(keyOf(version))

@@ -1,4 +1,4 @@
-/** Which nodes are in service, what an Event tells of them, and what happened between cordon and uncordon. */
+/** Which nodes are in service, their Events, and what happened between cordon and uncordon. */
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { History } from '../support/history.ts'
 import type { Moment, View } from './moments.ts'
@@ -13,7 +13,7 @@ export const isNodeReady = (node: KubernetesNode | undefined): boolean =>
 export const outOfService = ({ nodes }: View): string[] =>
   [...nodes.values()].filter((node) => isCordoned(node) || !isNodeReady(node)).map(({ metadata }) => metadata.name)
 
-/** For `never`: more nodes out of service than that. */
+/** For `never`: more nodes out of service than allowed. */
 export function exceedsOutOfService(maxNodes: number): (moment: Moment) => string | undefined {
   return (moment) => {
     const out = outOfService(moment)

@@ -1,4 +1,4 @@
-/** What somebody can do with the token of one node's agent: its own node's work, and nothing of another's. */
+/** What the token of one node's agent permits: the work of its own node, and nothing of another's. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiError } from '../../src/kube/errors.ts'
 import type { Lease } from '../../src/lease/slot.ts'

@@ -1,4 +1,4 @@
-/** The only node of a cluster, whose kubelet holds a shutdown back until the pods have ended in order. */
+/** The only node of a cluster, whose kubelet delays a shutdown until the pods have ended in order. */
 import { expect, test } from 'vitest'
 import { uniqueName, useCluster } from './cluster.ts'
 import { isCompleteOn, serviceStates, uncordonedStates } from './node-availability.ts'

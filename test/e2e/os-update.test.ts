@@ -1,7 +1,4 @@
-/**
- * Updates of the host, rolled out by the agent: a node leaves service only when the system says that it has to be
- * rebooted.
- */
+/** Host updates, rolled out by the agent: a node leaves service only when the system requires a reboot. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { packageCondition } from '../../src/schemas/annotations.ts'
@@ -19,7 +16,7 @@ const statusFile = `/var/lib/skyhook/${name}/status/os-update.json`
 const sh = async (script: string): Promise<string> => (await cluster.host(node).exec('sh', '-c', script)).trim()
 const versions = async (): Promise<string> => await sh("dpkg-query -W -f '${Package} ${Version}, ' plain kernel")
 
-/** What the package says of itself on the Node. */
+/** The package's own status on the Node. */
 function statusMessage(): string | undefined {
   const type = packageCondition(name, 'os-update')
   const found = cluster.history.now.nodes.get(node)?.status?.conditions?.find((condition) => condition.type === type)

@@ -1,4 +1,4 @@
-/** A budget by percent over six nodes, some of which come, go and change their labels on the way. */
+/** A budget by percent over six nodes, some of which join, leave and change their labels during the rollout. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -43,7 +43,7 @@ describe('a budget of 34 percent of six nodes', () => {
     await history.eventually('two work at once', (view) => slotsOf(view, name).length === 2, 60_000)
     await select('node-6', false) // one leaves the selector,
     await api.json('DELETE', `${paths.nodes}/node-5`) // one leaves the cluster,
-    await select('node-6', true) // and one comes
+    await select('node-6', true) // and one joins
   }, 300_000)
 
   afterAll(async () => {
@@ -91,8 +91,8 @@ describe('a budget of 34 percent of six nodes', () => {
 })
 
 /**
- * What is left of Skyhooks on the cluster, once it does not change for the better any more; read by LISTs: the
- * recording ends with its kind.
+ * What is left of Skyhooks on the cluster once it no longer shrinks; read by LISTs, because the recording ends with its
+ * kind.
  */
 async function eventuallyClean(api: KubeTransport): Promise<{ cordoned: string[]; marked: string[]; slots: string[] }> {
   for (const deadlineMs = Date.now() + 45_000; ; ) {

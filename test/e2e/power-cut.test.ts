@@ -1,6 +1,4 @@
-/**
- * The power goes off in the middle of a step. Nobody can know how far it came, so it is said and the step is repeated.
- */
+/** The power fails during a step. Its progress is unknown, so that is reported and the step is repeated. */
 import { expect, test } from 'vitest'
 import { uniqueName, useCluster } from './cluster.ts'
 import {
@@ -43,7 +41,7 @@ test('a node completes after a power cut during a step and repeats only that ste
   )
   expect(withoutTimes(await host.lines(journalOf(name)))).toEqual([
     ...onceEach('apply', 'apply_check'),
-    'config begins', // and then it was dark
+    'config begins', // then the power failed
     ...onceEach('config', 'config_check'),
   ])
   await cluster.history.eventually('an Event says that the outcome was unknown', ({ events }) =>
@@ -56,5 +54,5 @@ test('a node completes after a power cut during a step and repeats only that ste
   )
   await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
   const slots = await cluster.history.values((view) => slotsOf(view, name)[0]?.uid)
-  expect(slots.filter((uid) => uid !== undefined)).toEqual([slot]) // it was held all the while
+  expect(slots.filter((uid) => uid !== undefined)).toEqual([slot]) // it was held all the time
 })

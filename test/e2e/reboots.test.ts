@@ -1,4 +1,4 @@
-/** Reboots as interrupts, with agents and hosts that die at the worst moments. */
+/** Reboots as interrupts, with agents and hosts that crash at the worst moments. */
 import { describe, expect, test } from 'vitest'
 import { deleteAgent, killAgent, withoutAgents } from './agents.ts'
 import { nodeNames, uniqueName, useCluster, type NodeName } from './cluster.ts'
@@ -20,7 +20,7 @@ import { slotsOf } from './slots.ts'
 const cluster = useCluster()
 const bootsWithinMs = 90_000
 
-/** A package that reboots, whose scripts keep a journal; `waiting` names the stage that waits for leave. */
+/** A package that reboots, whose scripts keep a journal; `waiting` names the stage that waits for the release file. */
 async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting?: keyof Scripts) {
   await lockNodes(onTestFinished, node)
   const name = uniqueName('reboot')
@@ -41,14 +41,14 @@ async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting
       await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
     },
     journal: async (): Promise<string[]> => withoutTimes(await host.lines(journalOf(name))),
-    /** Boots since the beginning, the first one included. */
+    /** Boots since the start, including the first. */
     boots: async (): Promise<(string | undefined)[]> => {
       const ids = (await serviceStates(cluster.history, node)).map(({ bootId }) => bootId)
       return [...new Set(ids.slice(ids.indexOf(before)))]
     },
     reboots: (): number[] =>
       Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {}),
-    /** The state in which it went back to service. */
+    /** The state in which it returned to service. */
     back: async () => uncordonedStates(await serviceStates(cluster.history, node)).at(-1),
   }
 }
@@ -83,7 +83,7 @@ describe.concurrent('a reboot happens once, and every step once', () => {
       'the reboot is announced',
       (view) => slotsOf(view, work.name)[0]?.phase === 'rebooting',
     )
-    await cluster.sandbox.run(['exec', node, '--', 'pkill', '-KILL', '-f', 'skyhookd.cjs agent']) // the host may be down already
+    await cluster.sandbox.run(['exec', node, '--', 'pkill', '-KILL', '-f', 'skyhookd.cjs agent']) // the host may already be down
     await work.complete()
     expect(await work.journal()).toEqual(allSteps)
     expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
@@ -107,7 +107,7 @@ test('a host whose power fails during its drain boots, repeats the step, reboots
     'config begins',
     ...onceEach('config', 'config_check', 'post_interrupt'),
   ])
-  expect(await work.boots()).toHaveLength(3) // the first, that after the power came back, that of the reboot
+  expect(await work.boots()).toHaveLength(3) // the first, after the power cut, and after the reboot
   expect(work.reboots()).toEqual([1])
   expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
   const slots = await cluster.history.values((view) => slotsOf(view, work.name)[0]?.uid)
@@ -170,6 +170,6 @@ test('an agent continues on a host that booted while no agent ran', async ({ onT
   })
   await work.complete()
   expect((await work.journal()).filter((line) => line === 'apply begins')).toHaveLength(1)
-  expect(await work.boots()).toHaveLength(3) // a boot before the interrupt is not the interrupt's
+  expect(await work.boots()).toHaveLength(3) // a boot before the interrupt does not replace the interrupt
   expect(work.reboots()).toEqual([1])
 })

@@ -1,6 +1,6 @@
 /**
- * A package rolled out to three nodes, one at a time: what the cluster sees meanwhile, and what it leaves on Nodes and
- * hosts.
+ * A package rolled out to three nodes, one at a time: what the cluster sees during the rollout, and what stays on Nodes
+ * and hosts.
  */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../src/schemas/canonical-json.ts'
@@ -161,7 +161,7 @@ describe('a budget of 2 for three nodes', () => {
       },
     })
     expect(await cluster.host(third).exists(`/var/lib/skyhook/${name}`)).toBe(false)
-    // the oracle is not blind: under a budget of 1 this would have been a fault
+    // the oracle is not blind: under a budget of 1 this would be a fault
     await expect(cluster.history.never('two nodes at once', overBudget(name, 1))).rejects.toThrow(
       /slots held by node-\d and node-\d/,
     )

@@ -1,5 +1,5 @@
 /**
- * The samples that interrupt: to their end on three nodes, with ordinary pods that have to move and hosts that really
+ * The samples with interrupts, to completion on three nodes, with ordinary pods that must move and hosts that really
  * boot.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -97,7 +97,7 @@ describe('rollout.yaml', () => {
     await finished(name, 30_000)
     for (const node of nodeNames) {
       expect(await startsOfCron(node)).toBe((started.get(node) ?? 0) + 2)
-      expect(await cluster.host(node).lines('/etc/bcp/applied')).toHaveLength(1) // the other package was left alone
+      expect(await cluster.host(node).lines('/etc/bcp/applied')).toHaveLength(1) // the other package did not run
       expect(publishedState(cluster.history.now.nodes.get(node), name).state).toMatchObject({
         'nvssh|2024.05.10': { stage: 'post-interrupt', state: 'complete' },
       })

@@ -224,7 +224,7 @@ describe('two sandboxes with equal node names', () => {
     await secondSandbox.must(['down'])
     expect(traces(secondSandbox)).toEqual([])
 
-    const killed = AbortSignal.timeout(3_000) // in the middle: hosts are booting
+    const killed = AbortSignal.timeout(3_000) // half-way: hosts are booting
     await secondSandbox.run(['up', '1'], { env: { AGENT: '0' }, signal: killed })
     expect(traces(secondSandbox)).not.toEqual([])
     await secondSandbox.must(['down'])
@@ -241,7 +241,7 @@ describe('two sandboxes with equal node names', () => {
   })
 })
 
-/** Whatever of the sandbox this machine knows: namespaces, cgroups, mounts, processes, folders. */
+/** All traces of a sandbox on this machine: namespaces, cgroups, mounts, processes, folders. */
 function traces(of: Sandbox): string[] {
   const name = new RegExp(`(^|/)skyhookd[.]${of.name}-[0-9a-f]{4}([.]|$)`)
   const list = (command: string): string[] =>
@@ -264,7 +264,7 @@ function commandLines(): string[] {
       try {
         return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
       } catch {
-        return '' // ended meanwhile
+        return '' // it has ended
       }
     })
 }

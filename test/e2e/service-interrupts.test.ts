@@ -1,6 +1,4 @@
-/**
- * Services that are restarted as interrupts: those that the agent itself stands on, and those that do not come back.
- */
+/** Services that are restarted as interrupts: those that the agent depends on, and those that do not come back. */
 import { describe, expect, test } from 'vitest'
 import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
@@ -37,7 +35,7 @@ async function startsOf(node: NodeName, unit: string): Promise<number> {
   return messages.split('\n').filter((line) => line.startsWith('Started ')).length
 }
 
-describe.concurrent('a service that the agent stands on', () => {
+describe.concurrent('a service that the agent depends on', () => {
   test.for<[string, NodeName, number]>([
     ['dbus.service', 'node-1', 0],
     ['containerd.service', 'node-2', 10_000],
@@ -66,7 +64,7 @@ describe.concurrent('a service that the agent stands on', () => {
       const uncordoned = await cluster.history.first(({ nodes }) =>
         isCompleteOn({ ...cluster.history.now, nodes }, name, [node]),
       )
-      expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000) // Ready has to hold after these
+      expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000) // Ready must hold after these restarts
       expect(startedAgents(cluster.history.now).get(node)).toBe(agent)
     },
   )

@@ -1,9 +1,9 @@
 /**
- * Global set-up of the tests on real parts. The end-to-end files share one sandbox, booted by the first file that asks
- * for it (cluster.ts); here it gets its name, and here it goes, however the run ends. A run that was killed leaves a
- * sandbox behind, which the next run removes.
+ * Global set-up of the tests on real parts. The end-to-end files share one sandbox, booted by the first file that uses
+ * it (cluster.ts); this file names it, and removes it however the run ends. A killed run leaves a sandbox behind, which
+ * the next run removes.
  *
- * `E2E_SANDBOX=name` uses that sandbox instead, boots it if it is not up, and leaves it up: for working on a test.
+ * `E2E_SANDBOX=name` uses that sandbox instead, boots it if necessary, and leaves it up: for work on a test.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -38,7 +38,7 @@ function down(name: string): void {
 
 const sandboxes = (): string[] => readdirSync(repository).flatMap((entry) => /^\.sandbox-(.+)$/.exec(entry)?.[1] ?? [])
 
-/** Sandboxes of runs whose process is gone. */
+/** Sandboxes of runs whose process has ended. */
 function leftBehind(): string[] {
   return sandboxes().filter((name) => {
     const [, process] = /^e2e-(\d+)(-\w+)?$/.exec(name) ?? []

@@ -1,4 +1,4 @@
-/** The packages of this repository, from the registry through the agent onto a host, and off it again. */
+/** The packages of this repository, installed from the registry by the agent, and uninstalled again. */
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { uniqueName, useCluster } from './cluster.ts'

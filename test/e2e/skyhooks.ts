@@ -11,7 +11,7 @@ export type Manifest = Pick<Skyhook, 'apiVersion' | 'kind' | 'spec'> & {
   readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> }
 }
 
-/** Nodes with this label and the Skyhook's name as value are the ones that a Skyhook of these tests selects. */
+/** Skyhooks of these tests select nodes with this label and their name as value. */
 export const selectorLabel = 'skyhook.nvidia.com/test-node'
 
 const folder = join(import.meta.dirname, '..', 'fixtures', 'skyhooks')
@@ -51,13 +51,13 @@ export function shellscript(registry: string, scripts: Scripts, more: Partial<Pa
   return { version: '1.1.0', image: `${registry}/skyhook-packages/shellscript`, configMap, ...more }
 }
 
-/** Where the scripts of `journaled` write, and where they look for leave to go on. */
+/** The journal of the scripts of `journaled`, and the file that they wait for. */
 export const journalOf = (name: string): string => `/var/tmp/${name}.journal`
 export const releaseFileOf = (name: string): string => `/var/tmp/${name}.go`
 
 /**
- * Scripts of all modes but uninstall's that write `<seconds> <mode> begins` and `… ends` to the host's journal: what
- * ran, how often and when are facts on disk. `waiting` names the mode that goes on only once the file
+ * Scripts of all modes but uninstall's that write `<seconds> <mode> begins` and `… ends` to a journal on the host,
+ * which proves what ran, how often and when. `waiting` names the mode that continues only once the file
  * `releaseFileOf(name)` exists.
  */
 export function journaled(name: string, waiting?: keyof Scripts): Scripts {
@@ -90,7 +90,7 @@ export type PublishedState = {
   readonly erroring: string | undefined
 }
 
-/** Everything that a Node shows of one Skyhook. */
+/** Everything that a Node publishes of one Skyhook. */
 export function publishedState(node: KubernetesNode | undefined, skyhook: string): PublishedState {
   const { annotations = {}, labels = {} } = node?.metadata ?? {}
   const json = (key: string): unknown => (annotations[key] === undefined ? undefined : JSON.parse(annotations[key]))

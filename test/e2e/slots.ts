@@ -1,4 +1,4 @@
-/** What the Leases say about who works where. */
+/** Slots, read from the Leases. */
 import { readSlot, type Slot } from '../../src/lease/slot.ts'
 import type { Moment, View } from './moments.ts'
 import { publishedState } from './skyhooks.ts'
@@ -21,7 +21,7 @@ export function overBudget(skyhook: string, budget: number): (moment: Moment) =>
   }
 }
 
-/** For `never`: a node at work without a slot. */
+/** For `never`: a node that works without a slot. */
 export function workWithoutSlot(skyhook: string): (moment: Moment) => string | undefined {
   return (moment) => {
     const holders = slotsOf(moment, skyhook).map(({ holder }) => holder)

@@ -1,4 +1,4 @@
-/** What a Skyhook's own status says, while its nodes work, its spec changes, and agents and the census die. */
+/** The status of a Skyhook while its nodes work, its spec changes, and agents and the census crash. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Skyhook } from '../../src/schemas/skyhook.ts'
 import { appliedHash } from '../../src/stages/model/applied-hash.ts'
@@ -14,7 +14,7 @@ type Condition = { readonly type: string; readonly status: string; readonly obse
 
 const skyhookIn = ({ skyhooks }: View): Skyhook | undefined => skyhooks.get(name)
 
-/** As `kubectl wait` and kstatus read it: a condition for an older generation says nothing. */
+/** As `kubectl wait` and kstatus read it: a condition for an older generation does not count. */
 function isReady(skyhook: Skyhook | undefined): boolean {
   const conditions = (skyhook?.status?.['conditions'] ?? []) as readonly Condition[]
   const ready = conditions.find(({ type }) => type === 'Ready')
@@ -107,7 +107,7 @@ describe('the status of a Skyhook', () => {
     await cluster.history.never('Ready with unfinished work', contradiction)
   })
 
-  // an agent whose census died twice lets others lead for half an hour: new agents do not remember it
+  // an agent whose census crashed twice lets others lead for half an hour; new agents start fresh
   afterAll(async () => {
     await Promise.all(nodeNames.map(async (node) => await deleteAgent(cluster, node)))
   }, 60_000)

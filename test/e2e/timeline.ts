@@ -1,7 +1,7 @@
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { keyOf, moments, type Version, type View } from './moments.ts'
 
-/** What changed, one line per change that a person would want to see, with seconds since the recording began. */
+/** The changes a reader wants to see, one per line, with seconds since the start of the recording. */
 export function timeline(start: View, versions: readonly Version[], startedMs: number): string {
   const before = new Map<string, Version['object']>()
   for (const kind of ['nodes', 'leases', 'skyhooks', 'pods', 'events'] as const) {

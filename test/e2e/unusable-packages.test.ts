@@ -1,7 +1,4 @@
-/**
- * Packages that cannot be used are found out before anything is disrupted: each says why on the Node, and none takes a
- * slot.
- */
+/** Unusable packages are detected before anything is disrupted: each says why on the Node, and none takes a slot. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,8 +20,8 @@ const validPackage = (more: Partial<PackageSpec> = {}): PackageSpec =>
 const from = (image: string): PackageSpec => ({ version: '1.0.0', image: `${cluster.registry}/${image}` })
 
 /**
- * Applies it and returns the reason that the node shows, having checked that no slot was ever held and nothing came to
- * the host.
+ * Applies the package and returns the reason on the Node, after checking that no slot was held and nothing reached the
+ * host.
  */
 async function reasonFor(work: PackageSpec): Promise<{ reason: string; message: string; status: string | undefined }> {
   name = uniqueName('unusable')
@@ -58,7 +55,7 @@ async function recoversAfter(edit: object): Promise<void> {
 const push = async (folder: string, image: string): Promise<unknown> =>
   await cluster.sandbox.must(['push', join(fixturePackages, folder), image])
 
-/** Where the registry keeps some bytes. */
+/** The registry's file of a blob. */
 const blob = (digest: string): string => {
   const hex = digest.replace('sha256:', '')
   return join(
@@ -160,7 +157,7 @@ describe('a package', () => {
     const image = `test/${uniqueName('altered')}`
     const folder = mkdtempSync(join(tmpdir(), 'altered-'))
     cpSync(join(fixturePackages, 'shellscript'), folder, { recursive: true })
-    writeFileSync(join(folder, 'unlike-any-other'), image) // registries keep equal layers once
+    writeFileSync(join(folder, 'unlike-any-other'), image) // registries store equal layers once
     const manifestDigest = (await cluster.sandbox.must(['push', folder, `${image}:1.0.0`])).trim().split('@')[1] ?? ''
     rmSync(folder, { recursive: true })
     const { layers } = JSON.parse(readFileSync(blob(manifestDigest), 'utf8')) as {

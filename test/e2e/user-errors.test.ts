@@ -1,6 +1,6 @@
 /**
- * Mistakes in a Skyhook that only show at work: each is told on the Node with what, where and how to mend it, and
- * mending it is enough.
+ * Mistakes in a Skyhook that appear only at work: the Node names each with its place and remedy, and correcting it is
+ * enough.
  */
 import { describe, expect, test } from 'vitest'
 import type { EnvVar } from '../../src/schemas/kubernetes.ts'
@@ -29,7 +29,7 @@ async function apply(
   return name
 }
 
-/** What the node shows once it gives this reason. */
+/** The published state once it has this reason. */
 async function expectReported(
   node: NodeName,
   name: string,
@@ -48,7 +48,7 @@ const completes = async (node: NodeName, name: string): Promise<void> => {
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), retriedMs)
 }
 
-/** Creates an object of the agents' namespace, which goes with the test. */
+/** Creates an object in the agents' namespace and deletes it with the test. */
 async function create(path: string, name: string, content: object, onTestFinished: OnTestFinished): Promise<void> {
   onTestFinished(async () => void (await ignoreNotFound(cluster.api, 'DELETE', `${path}/${name}`)))
   await cluster.api.json('POST', path, { body: { metadata: { name }, ...content } })

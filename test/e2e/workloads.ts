@@ -1,4 +1,4 @@
-/** Ordinary pods for nodes to be drained of, in a namespace of their own. */
+/** Ordinary pods on the nodes to drain, in a separate namespace. */
 import type { Cluster, NodeName } from './cluster.ts'
 import { patch, ignoreNotFound } from './kube.ts'
 import type { Moment, Pod, View } from './moments.ts'
@@ -16,7 +16,7 @@ export type Workloads = {
    * A Deployment whose pods carry the label `app=<name>`, spread over the nodes; returns when all of them are Ready.
    */
   deploy(name: string, replicas: number, options?: PodOptions): Promise<void>
-  /** A pod that belongs to nobody, on this node, with the label `app=<name>`; returns when it is Ready. */
+  /** A pod without a controller, on this node, with the label `app=<name>`; returns when it is Ready. */
   pod(name: string, node: NodeName, options?: PodOptions): Promise<void>
   /** A PodDisruptionBudget over the pods labelled `app=<app>`; returns when its controller has counted them. */
   budget(name: string, app: string, minAvailable: number): Promise<void>
@@ -34,7 +34,7 @@ type Budget = {
   readonly status?: { readonly observedGeneration?: number }
 }
 
-/** Pods come from far away under load. */
+/** Pods start slowly under load. */
 const startsWithinMs = 60_000
 const pollMs = 50
 
@@ -47,7 +47,7 @@ export async function createWorkloads({ api, history }: Cluster, namespace: stri
   const apps = `/apis/apps/v1/namespaces/${namespace}`
   const policy = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`
   await api.json('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } })
-  // pods are refused before the controller has made the account that they run under
+  // pods are refused until the controller has created their service account
   await until(
     `the default account of ${namespace}`,
     async () => (await ignoreNotFound(api, 'GET', `${core}/serviceaccounts/default`)) !== undefined,
@@ -91,7 +91,7 @@ export async function createWorkloads({ api, history }: Cluster, namespace: stri
     pods: ({ pods }, app) =>
       [...pods.values()].filter(({ metadata }) => metadata.namespace === namespace && metadata.labels?.['app'] === app),
     async remove() {
-      await ignoreNotFound(api, 'DELETE', `${apps}/deployments`) // else their pods come back
+      await ignoreNotFound(api, 'DELETE', `${apps}/deployments`) // otherwise their pods come back
       await ignoreNotFound(api, 'DELETE', `/api/v1/namespaces/${namespace}`)
       await history.eventually(
         `no pod is left in ${namespace}`,
@@ -109,7 +109,7 @@ export async function createWorkloads({ api, history }: Cluster, namespace: stri
   return workloads
 }
 
-/** For `never`: fewer Ready pods than a budget demands, once there were enough. */
+/** For `never`: fewer Ready pods than a budget requires, once there were enough. */
 export function tooFewReady(
   workloads: Workloads,
   app: string,

@@ -42,7 +42,7 @@ async function build(name: string): Promise<BuiltImage> {
   return built
 }
 
-/** Runs a program in the image's files and nothing else: no library of this machine is there to be found. */
+/** Runs a program with only the image's files: it cannot find a library of this machine. */
 async function inImage(...command: readonly string[]): Promise<string> {
   const { stdout } = await run('/usr/sbin/chroot', [root, ...command], { env: { PATH: '/usr/bin' } })
   return stdout.trim()

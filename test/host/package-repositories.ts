@@ -1,6 +1,4 @@
-/**
- * Local package repositories on a host: Debian packages without content, in suites of their own, and a host with dnf.
- */
+/** Local package repositories on a host: empty Debian packages in their own suites, and a host with dnf. */
 import { execFile } from 'node:child_process'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -44,7 +42,7 @@ index() { # index REPOSITORY SUITE
 }
 `
 
-/** What these need of a host. */
+/** What these functions need of a host. */
 type Shell = Pick<SystemdHost, 'exec'>
 
 /** Builds `.deb` files into a folder of the host. */
@@ -52,7 +50,7 @@ export async function buildPackages(host: Shell, folder: string, packages: reado
   await host.exec('sh', '-c', `${buildScript}${packages.map(builtPackages(folder)).join('\n')}`)
 }
 
-/** Makes a repository per suite, and these the host's only sources. */
+/** Creates a repository per suite and makes them the host's only sources. */
 export async function publishPackages(
   host: Shell,
   suites: Readonly<Record<string, readonly DummyPackage[]>>,
@@ -86,7 +84,7 @@ export async function packageArchive(name: 'tuned' | 'grub' | 'dnf'): Promise<st
   return stdout.trim()
 }
 
-/** Gives the host GRUB's programs, their folders, and something that they take for a kernel. */
+/** Installs GRUB's programs, their folders and a fake kernel on the host. */
 export async function installGrub(host: SystemdHost): Promise<void> {
   const archives = await packageArchive('grub')
   await cp(archives, join(await host.root.resolve('/root'), 'grub'), { recursive: true })
@@ -98,7 +96,7 @@ export async function installGrub(host: SystemdHost): Promise<void> {
   )
 }
 
-/** Gives the host dnf and a repository of dummies, whose old versions it installs. */
+/** Installs dnf and a repository of dummy packages on the host, in their old versions. */
 export async function installDnf(host: SystemdHost): Promise<void> {
   const archive = await packageArchive('dnf')
   await run('tar', ['-xf', archive, '-C', await host.root.resolve('/')])

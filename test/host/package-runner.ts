@@ -1,6 +1,6 @@
 /**
  * Runs stages of a package folder on a host as the daemon does: copy dir, configMap, environment, executability, one
- * unit per step, its observed end. What the daemon adds around that (slots, flags, history, retries) is not here.
+ * unit per step, its observed end. It omits what the daemon adds around that (slots, flags, history, retries).
  */
 import { randomUUID } from 'node:crypto'
 import { cp, readFile } from 'node:fs/promises'
@@ -29,11 +29,11 @@ export type ModeResult = {
 export type PackageRunner = {
   /** Host path of the Skyhook's folder: SKYHOOK_ROOT_DIR. */
   readonly stateDir: string
-  /** Gives the package other keys from here on: a new generation, so a new copy dir. */
+  /** Changes the configMap: a new generation, thus a new copy dir. */
   configure(configMap: Readonly<Record<string, string>>): void
-  /** One mode. A mode without steps is a success. */
+  /** Runs one mode. A mode without steps succeeds. */
   mode(mode: Mode): Promise<ModeResult>
-  /** The modes one after another; throws with the output of the first that fails. Returns the whole output. */
+  /** Runs the modes one after another and returns their output; throws with the output of the first that fails. */
   modes(...modes: readonly Mode[]): Promise<string>
 }
 
@@ -42,13 +42,13 @@ export type PackageRunnerOptions = {
   readonly agent: TestAgent
   /** Folder below packages/. */
   readonly folder: string
-  /** Name in the Skyhook; the folder's without. */
+  /** Name in the Skyhook; defaults to the folder's. */
   readonly name?: string
   readonly configMap?: Readonly<Record<string, string>>
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Puts the folder into the host's disk, as unpacking the image does, and reads it with the daemon's own rules. */
+/** Copies the folder to the host, as unpacking the image does, and loads it as the daemon does. */
 export async function preparePackage({
   host,
   agent,
@@ -61,7 +61,7 @@ export async function preparePackage({
   const store = `/var/lib/skyhook/.agent/test-store/${folder}`
   await root.mkdirp(store)
   await cp(join(packagesFolder, folder), await root.resolve(store), { recursive: true })
-  // here, not on the host: that one is seen through /proc/PID/root, a link that realpath cannot follow
+  // here, not on the host: that is visible only through /proc/PID/root, a link that realpath cannot follow
   const loaded = await loadPackage(createHostRoot('/', systemRandom), join(packagesFolder, folder))
   if (loaded.outcome === 'invalid') throw new Error(loaded.message)
   const { config } = loaded
@@ -154,7 +154,7 @@ export async function preparePackage({
   }
 }
 
-/** Text of a file of the host; undefined when there is none. */
+/** Text of a file of the host; undefined if it does not exist. */
 export async function hostFile({ root }: SystemdHost, path: string): Promise<string | undefined> {
   return (await root.stat(path)) === undefined ? undefined : await readFile(await root.resolve(path), 'utf8')
 }

@@ -96,7 +96,7 @@ describe('with apt', () => {
       requests: { run: false, interrupt: false },
       facts: { rebootRequired: false },
     })
-    await sh(needsReboot) // it comes back by itself: no reboot would ever help
+    await sh(needsReboot) // it reappears: no reboot would ever help
     expect(await afterwards.mode('post-interrupt-check')).toMatchObject({
       ok: false,
       output: expect.stringContaining('was rebooted and still has to be, because of hole') as string,
@@ -153,7 +153,7 @@ describe('with apt', () => {
   test('the next attempt completes an installation that a power cut interrupted', async () => {
     const steps = await oldHost()
     await useSuites(host, ['slow-security'])
-    steps.mode('config').catch(() => undefined) // its agent goes with the host
+    steps.mode('config').catch(() => undefined) // its agent ends with the host
     await expect.poll(() => host.root.stat('/srv/begun'), { timeout: 20_000 }).toBeDefined()
     await host.crash()
     restartAgent()
@@ -166,7 +166,7 @@ describe('with apt', () => {
   test('a repository that does not answer fails the stage of os-update', async () => {
     const steps = await oldHost()
     await useSuites(host, ['stable', 'gone'])
-    await sh('sed -i "s/try in 1 2 3 4 5/try in 5/" /var/lib/skyhook/.agent/test-store/os-update/skyhook_dir/apt.sh') // without the patience
+    await sh('sed -i "s/try in 1 2 3 4 5/try in 5/" /var/lib/skyhook/.agent/test-store/os-update/skyhook_dir/apt.sh') // to fail fast
     expect(await steps.mode('config')).toMatchObject({
       ok: false,
       output: expect.stringContaining('apt-get update failed') as string,
@@ -184,7 +184,7 @@ describe('with apt', () => {
       requests: { run: true },
       facts: { pending: ['plain'], updates: { available: 1, security: 1, pending: 1 } },
     })
-    expect(await versions()).toMatchObject({ plain: '1.0' }) // it looks, and does nothing
+    expect(await versions()).toMatchObject({ plain: '1.0' }) // it only checks
     await sh(`systemctl stop ${timer}`)
     expect(await steps.mode('config-check')).toMatchObject({
       ok: false,
@@ -227,7 +227,7 @@ describe('with dnf', () => {
     await sh("dnf -q -C repoquery --installed --qf '%{name} %{version}' plain keep both hole linux-firmware")
   beforeAll(async () => {
     await installDnf(host)
-    await reboot() // whatever was installed in this boot asks for a reboot
+    await reboot() // everything installed in this boot requires a reboot
   })
 
   test('os-update with dnf installs security updates, then all but the held ones, and reports the required reboot', async () => {

@@ -109,6 +109,6 @@ describe('without tuned', () => {
       output: expect.stringContaining('still there') as string,
     })
     await steps.modes('uninstall', 'uninstall-check')
-    expect(await sh(list)).toBe(before) // not what was unneeded already
+    expect(await sh(list)).toBe(before) // not what was already unneeded before
   })
 })

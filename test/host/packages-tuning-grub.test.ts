@@ -1,4 +1,4 @@
-/** Kernel arguments through the real update-grub, which wants a host whose / is a disk. */
+/** Kernel arguments through the real update-grub, which needs a host whose / is a disk. */
 import { beforeAll, expect, test } from 'vitest'
 import { preparePackage, type PackageRunner } from './package-runner.ts'
 import { installGrub } from './package-repositories.ts'
@@ -10,7 +10,7 @@ beforeAll(async () => await installGrub(host))
 const tuning = async (lines: readonly string[]): Promise<PackageRunner> =>
   await preparePackage({ host, agent, folder: 'tuning', name: 'boot', configMap: { 'grub.conf': lines.join('\n') } })
 
-/** Of the first entry of the boot menu, after what GRUB puts there itself. */
+/** The arguments of the first entry of the boot menu, after GRUB's own. */
 const bootArguments = async (): Promise<string> =>
   await sh(`sed -n 's/^.*\\blinux\\s.* ro *//p' /boot/grub/grub.cfg | head -n 1`)
 

@@ -95,7 +95,7 @@ describe('service_NAME.conf', () => {
     expect(await hostFile(host, drop('my.dotted_name'))).toBe(conf)
     expect(await hostFile(host, drop('plain'))).toBe(conf)
 
-    await sh('systemctl restart plain') // and forgot the other
+    await sh('systemctl restart plain') // but not the other
     expect(await steps.mode('post-interrupt-check')).toMatchObject({
       ok: false,
       output: expect.stringContaining('my.dotted_name.service runs with LimitNOFILE 2000 instead of 1900') as string,

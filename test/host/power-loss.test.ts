@@ -1,4 +1,4 @@
-/** What a power cut takes, on a host whose disk has only what was handed to it. */
+/** What a power cut loses, on a host whose disk contains only what was synced. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'

@@ -92,7 +92,7 @@ describe('a step that cannot start', () => {
     })
   })
 
-  // The recorder has the same fault, so there is no record and the unit itself has to tell.
+  // The recorder has the same fault, so there is no record and the unit itself tells the end.
   test.each([
     ['working directory', { workingDirectory: '/missing' }, '^200/CHDIR'],
     ['log folder', { stdoutFile: '/missing/log' }, '^209/STDOUT'],
@@ -106,7 +106,7 @@ describe('a step that cannot start', () => {
   test('a step cannot start when its environment file is gone', async () => {
     const elsewhere = mkdtempSync(join(tmpdir(), 'elsewhere-'))
     const step = shell('true')
-    await startStepUnit({ units: agent.units, root: createHostRoot(elsewhere, systemRandom) }, step) // writes its files where the host does not look
+    await startStepUnit({ units: agent.units, root: createHostRoot(elsewhere, systemRandom) }, step) // writes its files where the host does not see them
     rmSync(elsewhere, { recursive: true })
     expect(await agent.awaitEnd(step)).toMatchObject({
       result: { outcome: 'failed-to-start', detail: expect.stringMatching('^resources') as string },
@@ -310,7 +310,7 @@ describe('a step without a record', () => {
     expect(await agent.run(bad)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 4 } })
     await host.exec('umount', results)
     await forgetStepUnit(agent.stepHost, good)
-    expect(await observeStepUnit(agent.stepHost, good)).toEqual({ state: 'absent' }) // and not a success: what a unit that is gone says
+    expect(await observeStepUnit(agent.stepHost, good)).toEqual({ state: 'absent' }) // which is not the success that a missing unit reports
   })
 })
 
@@ -368,5 +368,5 @@ test('an empty step costs a few milliseconds', async () => {
     (part) => times.toSorted((a, b) => a - b)[Math.floor(times.length * part)] as number,
   ) as [number, number]
   console.log(`an empty step, start to observed end: median ${median.toFixed(1)} ms, 90 % within ${slow.toFixed(1)} ms`)
-  expect(median).toBeLessThan(60) // 10-15 ms on a machine that does nothing else
+  expect(median).toBeLessThan(60) // 10-15 ms on an idle machine
 })

@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 afterEach(() => agent.kill())
 
-/** A step that says when it began and ends when told to, with exit code 3. */
+/** A step that reports its start and exits on request, with code 3. */
 function steered(script = '') {
   const step = shell(`${script} echo began; until [ -e /run/go-$0 ]; do sleep 0.02; done; exit 3`)
   const request = { ...step, command: [...step.command, step.id] as unknown as typeof step.command }
@@ -96,7 +96,7 @@ describe('a disturbed host', () => {
     await host.exec('systemctl', 'daemon-reexec')
     await interrupted
     await step.go()
-    expect(await agent.awaitEnd({ ...step, bootId })).toMatchObject(exited) // news come from its new name
+    expect(await agent.awaitEnd({ ...step, bootId })).toMatchObject(exited) // its signals come from a new bus name
   })
 
   test.each([
@@ -121,7 +121,7 @@ describe('a disturbed host', () => {
     await host.exec('mount', '-t', 'tmpfs', '-o', 'size=4k,mode=500', 'full', '/var/lib/skyhook/.agent/results')
     await host.exec('sh', '-c', 'head -c 4096 /dev/zero >/var/lib/skyhook/.agent/results/ballast')
     await host.root.writeFile('/run/go-on', '', 0o644)
-    expect(await agent.awaitEnd(step)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 0 } }) // else gone with its success
+    expect(await agent.awaitEnd(step)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 0 } }) // otherwise it would be gone with its success
     await host.exec('umount', '/var/lib/skyhook/.agent/results')
   })
 })
@@ -177,7 +177,7 @@ describe('a reboot', () => {
     await agent.start({ ...deaf, stopTimeoutMs: 100 })
     await Promise.all([step.began(), deaf.began()])
     const outcome = await reboot(agent.connection)
-    expect(['accepted', 'unknown']).toContain(outcome.outcome) // the bus may go before the answer
+    expect(['accepted', 'unknown']).toContain(outcome.outcome) // the bus may end before the answer
     await host.awaitBoot(bootId)
     expect(await readBootId(host.root)).not.toBe(bootId)
     const next = startAgent(host)
@@ -194,7 +194,7 @@ describe('a reboot', () => {
       source: 'file',
       isHostStopping: true,
     })
-    await forgetStepUnit(next.stepHost, step) // nothing is left of the unit, and that is fine
+    await forgetStepUnit(next.stepHost, step) // the unit is already gone, which is fine
     expect(await next.run(shell('exit 3'))).toMatchObject(exited) // /run is empty after a boot
     next.kill()
   })

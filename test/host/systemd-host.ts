@@ -18,16 +18,16 @@ const run = promisify(execFile)
 const sandboxProgram = new URL('../../bin/sandbox', import.meta.url).pathname
 const hostName = 'host-1'
 
-/** A real host with systemd, and an agent's view of it. */
+/** A real host with systemd, as an agent sees it. */
 export type SystemdHost = {
   readonly root: HostRoot
   readonly busSocket: string
   /** Runs a command on the host and returns what it prints. */
   exec(...command: readonly string[]): Promise<string>
-  /** Orderly, or as if the power were cut; returns when the host is up again. */
+  /** Reboots in order, or cuts the power; returns when the host is up again. */
   reboot(): Promise<void>
   crash(): Promise<void>
-  /** Call after a boot that was not asked for here. Waits until the host is another boot than `oldBootId`, and up. */
+  /** Waits until the host is up in another boot than `oldBootId`, after a reboot that something else requested. */
   awaitBoot(oldBootId: string): Promise<void>
   down(): Promise<void>
 }
@@ -35,7 +35,7 @@ export type SystemdHost = {
 type Disk = { readonly diskMib?: number; readonly rootOnDisk?: boolean }
 
 /**
- * Boots a host of its own for one test file (1.5 s once the base disk is made). With `diskMib` it has a disk of that
+ * Boots a separate host for one test file (1.5 s once the base disk is made). With `diskMib` it has a disk of that
  * size whose power cuts lose what was not synced; `rootOnDisk`: it is the host's `/`, with everything on it (1000 MiB
  * at least).
  */
@@ -44,7 +44,7 @@ export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<Syst
   const environment = { ...process.env, SANDBOX: `host-test-${process.pid}`, ...disk }
   const sandbox = async (...args: readonly string[]) => (await run(sandboxProgram, args, { env: environment })).stdout
   const folder = mkdtempSync(join(tmpdir(), 'systemd-host-'))
-  const mount = join(folder, 'host') // a stable path over reboots, as /host is in the agent's pod
+  const mount = join(folder, 'host') // a stable path across reboots, as /host in the agent's pod
   async function attach(): Promise<void> {
     const leader = (await sandbox('leader', hostName)).trim()
     rmSync(mount, { force: true })
@@ -72,11 +72,11 @@ export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<Syst
         const bootId =
           leader && (await readFile(`/proc/${leader}/root/proc/sys/kernel/random/boot_id`, 'utf8').catch(() => ''))
         if (bootId && bootId.trim() !== oldBootId) {
-          await sandbox('start', hostName) // it runs already: waits until it is up
+          await sandbox('start', hostName) // it is booting: this waits until it is up
           return await attach()
         }
       }
-      throw new Error('the host did not boot again')
+      throw new Error('the host did not boot again within 60 s')
     },
     async down() {
       unlinkSync(mount)
@@ -86,14 +86,14 @@ export async function bootHost({ diskMib, rootOnDisk }: Disk = {}): Promise<Syst
   }
 }
 
-/** One agent on that host. Closing it is what systemd sees when an agent is killed. */
+/** One agent on that host. Systemd sees a closed connection, as when an agent is killed. */
 export type TestAgent = {
   readonly connection: BusConnection
   readonly units: Units
   readonly stepHost: StepHost
-  /** Starts a step; throws when that fails. */
+  /** Starts a step; throws if that fails. */
   start(request: StepUnitRequest): Promise<void>
-  /** Observes now and at every piece of news until the step has ended, or is absent. */
+  /** Observes now and at every signal until the step has ended or is absent. */
   awaitEnd(step: StepIdentity): Promise<Exclude<StepObservation, { state: 'running' }>>
   run(request: StepUnitRequest): Promise<Exclude<StepObservation, { state: 'running' }>>
   kill(): void
@@ -119,11 +119,11 @@ export function startAgent(host: SystemdHost): TestAgent {
       ]
       try {
         for (;;) {
-          const news = new Promise<string>((resolve) => (wake = () => resolve('news')))
+          const signaled = new Promise<string>((resolve) => (wake = () => resolve('signal')))
           const observation = await observeStepUnit(stepHost, step)
           if (observation.state !== 'running') return observation
-          const heard = await Promise.race([news, delay(20_000, 'nothing', { ref: false })])
-          if (heard === 'nothing') throw new Error(`no news of ${step.unit} for 20 s`) // there is no polling here to help out
+          const outcome = await Promise.race([signaled, delay(20_000, 'nothing', { ref: false })])
+          if (outcome === 'nothing') throw new Error(`no signal about ${step.unit} for 20 s`) // this must work without polling
         }
       } finally {
         for (const stop of stops) stop()
@@ -138,7 +138,7 @@ export function startAgent(host: SystemdHost): TestAgent {
   return agent
 }
 
-/** A host with an agent for one test file: their fields are there once the file's tests run. */
+/** A host with an agent for one test file: their fields are set once the file's tests run. */
 export type HostInUse = {
   readonly host: SystemdHost
   readonly agent: TestAgent
@@ -180,7 +180,7 @@ export function useHost(disk?: Disk): HostInUse {
 
 let count = 0
 
-/** A step of its own name: its output goes to `/var/log/steps/ID.out` and `.err`. */
+/** A step with a unique name, whose output goes to `/var/log/steps/ID.out` and `.err`. */
 export function stepRequest(
   command: readonly [string, ...string[]],
   more: Partial<StepUnitRequest> = {},

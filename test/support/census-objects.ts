@@ -1,4 +1,4 @@
-/** Objects for the tests of this folder, as agents and the API server make them. */
+/** Objects for the tests of the census, as agents and the API server create them. */
 import * as keys from '../../src/schemas/annotations.ts'
 import type { NodeStateEntry } from '../../src/schemas/annotations.ts'
 import type { Skyhook, SkyhookSpec } from '../../src/schemas/skyhook.ts'
@@ -43,9 +43,7 @@ export type NodeReport = {
   readonly companion?: Readonly<Record<string, unknown>>
 }
 
-/**
- * A Node as its agent leaves it; by default complete for the spec above. `status: ''` = the agent has said nothing yet.
- */
+/** A Node as its agent publishes it; by default complete for the spec above. `status: ''` = nothing published yet. */
 export function nodeReporting(name: string, report: NodeReport = {}): CensusNode {
   const { status = 'complete', entries = [entry()], of = spec, uid = `${name}-uid` } = report
   const stateText =

@@ -1,7 +1,7 @@
 /**
  * An API server in this process, for tests of what clients do when a real one misbehaves: plain HTTP on a loopback
- * port, the real one's rules for resourceVersions, uids, selectors, pages and watches, and faults on demand. What the
- * real server does is tested on a real one (test/cluster); this one only has to be awkward.
+ * port, the real one's rules for resourceVersions, uids, selectors, pages and watches, and faults on demand. Tests of
+ * the real server's behavior are in test/cluster; this one only misbehaves.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -25,16 +25,16 @@ export type Fault =
       readonly message?: string
       readonly retryAfterSeconds?: number
     }
-  /** The connection ends before anything was done. */
+  /** The connection ends before the request has any effect. */
   | { readonly kind: 'reset' }
-  /** The request is carried out, its answer is lost. */
+  /** The request takes effect, but its answer is lost. */
   | { readonly kind: 'lose-answer' }
-  /** Nothing ever comes back. */
+  /** The request is never answered. */
   | { readonly kind: 'silent' }
   | { readonly kind: 'slow'; readonly ms: number }
   /** The body is cut in the middle. */
   | { readonly kind: 'cut' }
-  /** For a watch: these lines are written as they are, then the stream ends, stays open (`hold`), or is destroyed. */
+  /** For a watch: these lines are written verbatim, then the stream ends, stays open (`hold`), or is destroyed. */
   | { readonly kind: 'stream'; readonly text: string; readonly after: 'end' | 'hold' | 'destroy' }
 
 export type RecordedRequest = {
@@ -59,12 +59,12 @@ export type FakeApiServer = {
   ): FakeObject
   remove(collection: string, name: string): void
   get(collection: string, name: string): FakeObject | undefined
-  /** The next matching requests meet this fault; `times` defaults to 1. */
+  /** Injects this fault into the next matching requests; `times` defaults to 1. */
   fault(match: (request: RecordedRequest) => boolean, fault: Fault, times?: number): void
-  /** Forgets history: watches and pages from before now get 410. */
+  /** Compacts the history: older watches and pages get 410. */
   compact(how?: 'event' | 'status'): void
   bookmark(): void
-  /** Ends all open watches: in good order, or by closing their sockets. */
+  /** Ends all open watches, cleanly or by closing their sockets. */
   endWatches(how: 'end' | 'destroy'): void
   openWatches(): number
   connections(): number
@@ -160,7 +160,7 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
         if (found === undefined) {
           if (body.metadata.uid)
             return replyError(response, 409, 'Conflict', 'Precondition failed: UID in precondition')
-          return answer(201, write(collection, body)) // Leases allow it: a late renewal would create the slot again
+          return answer(201, write(collection, body)) // Leases allow it: a late renewal would recreate the slot
         }
         if (body.metadata.uid && body.metadata.uid !== found.metadata.uid)
           return replyError(response, 409, 'Conflict', 'Precondition failed: UID')

@@ -10,7 +10,7 @@ export type FakeAnswer =
   | { readonly error: string; readonly text?: string }
   | 'silent'
 
-/** A client's connection as the server sees it: for answers that a real bus would never give. */
+/** A client's connection on the server side: for answers that a real bus would never give. */
 export type FakeClient = {
   send(message: Omit<BusMessage, 'serial' | 'body'> & { body?: readonly unknown[] }): void
   sendBytes(bytes: Uint8Array): void
@@ -20,7 +20,7 @@ export type FakeClient = {
 /** The sender that the fake's systemd signals have. */
 export const fakeSystemd = ':1.1'
 
-/** A bus of one's own on a real unix socket: authentication and codec are real, the services are made up. */
+/** A private bus on a real unix socket: authentication and codec are real, the services are fake. */
 export async function startFakeBus(options: { authentication?: 'ok' | 'rejected' | 'silent' } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'fake-bus-'))
   const socketPath = join(folder, 'bus')
@@ -88,11 +88,11 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
     /** The members called so far, without the bus's own. */
     calledMembers: () =>
       calls.filter(({ destination }) => destination !== 'org.freedesktop.DBus').map(({ member }) => member),
-    /** What a method answers from now on; the same each time, or made from the call. */
+    /** Sets the answer of a method: a constant, or a function of the call. */
     answers(member: string, service: FakeAnswer | ((call: FakeCall) => FakeAnswer)) {
       services.set(member, typeof service === 'function' ? service : () => service)
     },
-    /** Sends a signal to everybody, as systemd unless said otherwise. */
+    /** Sends a signal to all clients, by default as systemd. */
     signal(member: string, signature: string, body: readonly unknown[], sender = fakeSystemd) {
       const message = {
         type: messageType.signal,

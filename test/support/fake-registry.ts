@@ -6,12 +6,12 @@ import type { EndpointSources, RegistryRule } from '../../src/packages/oci/read/
 import { type Digest, digestOf } from '../../src/packages/oci/digest.ts'
 import { ociConfigType, ociIndexType, ociLayerGzipType, ociManifestType } from '../../src/packages/oci/manifest.ts'
 
-/** A registry for tests: the distribution API on loopback, in memory, with every request written down. */
+/** A registry for tests: the distribution API on loopback, in memory, which records every request. */
 export type FakeRegistry = {
   /** `127.0.0.1:<port>` */
   readonly host: string
   readonly requests: { readonly line: string; readonly headers: IncomingMessage['headers'] }[]
-  /** Answers before the registry does; true means answered. */
+  /** May answer instead of the registry; true = answered. */
   intercept: (request: IncomingMessage, response: ServerResponse) => boolean
   addBlob(repository: string, bytes: Buffer): Digest
   addManifest(repository: string, tag: string | undefined, document: object, mediaType?: string): Digest
@@ -28,7 +28,7 @@ const fixture = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}`
 /** The authority of every fake registry with TLS. */
 export const fakeCaCert = fixture('ca.crt')
 
-/** Sources that know nothing of the machine the test runs on. */
+/** Sources that ignore the machine of the test. */
 export function fakeSources(
   rules: readonly RegistryRule[],
   files: Readonly<Record<string, string>> = {},
@@ -182,7 +182,7 @@ export async function startFakeRegistry(options: { tls?: boolean; login?: FakeLo
   return registry
 }
 
-/** An index document over manifests of the fake. */
+/** An index of manifests of the fake. */
 export function fakeIndex(
   entries: readonly { digest: Digest; size: number; architecture: string; os?: string; variant?: string }[],
 ): object {

@@ -18,7 +18,7 @@ export type FakeUnit = {
   type?: string
 }
 
-/** A fake bus with a systemd whose units are what the test says they are, and a connection to it. */
+/** A fake bus with a systemd whose units the test sets, and a connection to it. */
 export async function startFakeSystemd() {
   const bus = await startFakeBus()
   const units = new Map<string, FakeUnit>()
@@ -50,7 +50,7 @@ export async function startFakeSystemd() {
       SubState: new Variant('s', unit?.subState ?? 'dead'),
       Job: new Variant('(uo)', [unit?.job ?? 0, '/']),
       InvocationID: new Variant('ay', Buffer.from(unit?.invocationId ?? '', 'hex')),
-      Result: new Variant('s', unit?.result ?? 'success'), // what a unit that is gone answers too
+      Result: new Variant('s', unit?.result ?? 'success'), // a missing unit answers this, too
       ExecMainCode: new Variant('i', unit?.execMainCode ?? 0),
       ExecMainStatus: new Variant('i', unit?.execMainStatus ?? 0),
       NRestarts: new Variant('u', unit?.nRestarts ?? 0),
@@ -66,10 +66,10 @@ export async function startFakeSystemd() {
   return {
     bus,
     connection,
-    /** The host's units: set what they are. */
+    /** The host's units, set by the test. */
     hostUnits: units,
     units: createUnits(connection),
-    /** systemd's news that a job ended. */
+    /** Sends systemd's signal that a job ended. */
     jobRemoved: (unit: string, result = 'done', job = '/job/1', sender?: string) =>
       bus.signal('JobRemoved', 'uoss', [1, job, unit, result], sender),
     async [Symbol.asyncDispose]() {

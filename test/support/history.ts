@@ -1,6 +1,6 @@
 /**
- * The history oracle: every version of Nodes, slots, Skyhooks, pods and Events, recorded by watches, and what can be
- * said of all of them. Polling would miss the very states that must never be.
+ * The history oracle: watches record every version of Nodes, slots, Skyhooks, pods and Events, and assertions range
+ * over all of them. Polling would miss exactly the states that must never occur.
  */
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { listAll } from '../../src/kube/list.ts'
@@ -27,33 +27,33 @@ export type History = {
   /** As of the last events that arrived. */
   readonly now: View
   /**
-   * Resolves at the first version, from now on, at which it is so; the present state counts. `what` completes "it is …
-   * ".
+   * Resolves at the first version at which `holds` is true, including the current one. `what` is the condition in
+   * words.
    */
   eventually(what: string, holds: Predicate, withinMs?: number): Promise<Occurrence>
-  /** Throws unless at no version since the recording began the predicate found fault; it answers with what is wrong. */
+  /** Throws if `fault` describes a fault at any version since the start of the recording. */
   never(what: string, fault: (moment: Moment) => string | undefined | false): Promise<void>
-  /** When it was so for the first time, and undefined where it never was. */
+  /** The first version at which `holds` was true; undefined if it never was. */
   first(holds: Predicate): Promise<Occurrence | undefined>
-  /** Throws unless both were, the one at an earlier version than the other. */
+  /** Throws unless both were true, `earlier` at an earlier version than `later`. */
   before(
     earlier: readonly [what: string, holds: Predicate],
     later: readonly [what: string, holds: Predicate],
   ): Promise<void>
   /** Distinct successive values of something, in order. */
   values<T>(of: (view: View) => T): Promise<T[]>
-  /** The changes, one per line, for people. */
+  /** The changes in readable form, one per line. */
   format(): string
   stop(): void
 }
 
 const kinds: readonly Kind[] = ['nodes', 'leases', 'skyhooks', 'pods', 'events']
-/** Many times what anything takes on an idle machine: agents have small shares of a busy one. */
+/** Many times what anything takes on an idle machine: agents get small shares of a busy one. */
 const defaultWithinMs = 60_000
-/** Bookmarks come about once a minute; a test is over long before a silent watch would matter. */
+/** Bookmarks arrive about once a minute; a test ends long before a silent watch would matter. */
 const watchTimeoutSeconds = 3_600
 
-/** Begins to record. Resolves when all watches stand: what is done from then on is in the record. */
+/** Starts to record. Resolves when all watches are open: the record contains everything from then on. */
 export async function record(api: KubeTransport): Promise<History> {
   const stopping = new AbortController()
   const startedMs = Date.now()
@@ -69,9 +69,7 @@ export async function record(api: KubeTransport): Promise<History> {
     for (const listener of listeners) listener()
   }
 
-  /**
-   * One uninterrupted watch: a gap would make every "never" worthless, so it breaks the record instead of being mended.
-   */
+  /** One uninterrupted watch: a gap would make every "never" worthless, so a broken watch breaks the record. */
   async function follow(kind: Kind): Promise<void> {
     const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], {
       transform: (object) => object,
@@ -105,7 +103,7 @@ export async function record(api: KubeTransport): Promise<History> {
     await opened.promise
   }
 
-  /** All that has been acknowledged to anybody before this call is in the record. */
+  /** Waits until the record contains every write that was acknowledged before this call. */
   async function sync(): Promise<void> {
     for (const kind of kinds) {
       const { items, resourceVersion } = await listAll<KubeObject, KubeObject>(api, paths[kind], {

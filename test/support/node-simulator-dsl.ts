@@ -1,6 +1,6 @@
 /**
- * Short words for tests on the node model: a package `a` of the image `r/pkg`, what it runs, pods, and how a node
- * looks.
+ * Short names for tests with the node simulator: a package `a` of the image `r/pkg`, its steps, pods, and the state of
+ * a node.
  */
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
 import { NodeSimulator } from './node-simulator.ts'
@@ -46,9 +46,9 @@ export const pod = (name: string, labels: Record<string, string> = {}): Pod => (
 })
 
 export const isCordoned = (node: NodeSimulator): boolean => node.node.spec?.unschedulable === true
-/** What the node carries as long as somebody holds its cordon. */
+/** The annotations of a node whose cordon is held. */
 export const cordonMarks = (node: NodeSimulator): string[] =>
   Object.keys(node.node.metadata.annotations ?? {}).filter((key) => /cordon|keepOff|autoscaler|karpenter/.test(key))
-/** What ran in a mode. */
+/** The steps that ran in a mode. */
 export const linesOfMode = (node: NodeSimulator, mode: string): string[] =>
   node.executedSteps.filter((line) => line.split(' ')[1] === mode)

@@ -56,7 +56,8 @@ type Options = {
 
 /**
  * One node: holds what a host, a cluster and an agent's memory would hold, and carries out what `decide` asks for. It
- * knows none of the rules, so the code under test decided whatever the packages do on it. The fields are grouped by what
+ * knows none of the rules, so the code under test decided whatever the packages do on it. The fields are grouped by
+ * what
  * loses them: a power cut, nothing, or the end of the agent (`restartAgent`).
  */
 export class NodeSimulator {
@@ -104,7 +105,7 @@ export class NodeSimulator {
   startBlocker: string | undefined
   /** Package contents, or why the image cannot be pulled, by `<image>:<version>`. */
   readonly images = new Map<string, PackageConfig | string>()
-  /** Variables whose reference leads nowhere. */
+  /** Variables whose reference does not exist. */
   readonly missingReferences = new Set<string>()
   areSlotsGranted = true
   /** The agent reads the status files after each round. */
@@ -216,13 +217,13 @@ export class NodeSimulator {
     return isJournalChanged || hasActed
   }
 
-  /** Until nothing changes any more; the clock stands still. */
+  /** Steps until nothing changes; the clock does not move. */
   settle(): this {
     for (let round = 0; round < 500; round++) if (!this.step()) return this
     throw new Error(`does not settle: ${JSON.stringify(this.lastPlan?.actions.map(({ key }) => key))}`)
   }
 
-  /** Lets time pass in steps until the plan's next wake-up, at most so often. */
+  /** Settles for `ms`, moving the clock from one wake-up of the plan to the next. */
   settleFor(ms: number): this {
     const end = this.nowMs + ms
     this.settle()
@@ -316,7 +317,7 @@ export class NodeSimulator {
     this.hasReadStatuses = false
   }
 
-  /** What ran is gone without a result; with `losesWrites` also results that were not durable yet. */
+  /** Running steps vanish without a result; with `losesWrites` also results that were not durable yet. */
   powerCut(losesWrites = false): void {
     this.bootId = `boot-${Number(this.bootId.split('-')[1]) + 1}`
     for (const [skyhook, { interrupt }] of Object.entries(this.journal.skyhooks)) // a boot does what any of them would
@@ -475,7 +476,7 @@ export class NodeSimulator {
     return true
   }
 
-  /** As the agent does: looks at pods and slot once more before the first request, and requests one reboot once. */
+  /** As the agent does: checks pods and slot once more before the first request, and requests one reboot once. */
   #interrupt(run: InterruptRun, view: SkyhookView): boolean {
     const { id, interrupt } = run
     if (this.interrupts.has(id)) return false
@@ -567,7 +568,7 @@ const step = (path: string, change: Partial<Step> = {}): Step => ({
   ...change,
 })
 
-/** A package with one step and one check in every mode, or what is given. */
+/** A package with the given steps, by default one step and one check in every mode. */
 export function simplePackage(modes?: Partial<Record<Mode, readonly Step[]>>): PackageConfig {
   const every = (['apply', 'config', 'upgrade', 'uninstall', 'post-interrupt'] as const).flatMap((stage) => [
     [stage, [step('run.sh')]] as const,

@@ -1,10 +1,10 @@
 import type { Clock, Random } from '../../src/schemas/clock.ts'
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only a test moves. */
 export type VirtualClock = Clock & {
-  /** Runs every timer that is due by then, in order of time, and what follows from it. */
+  /** Runs every timer that is due by then, in order of time, and their consequences. */
   advance(ms: number): Promise<void>
-  /** Moves the wall clock alone, as an administrator or NTP does. */
+  /** Moves only the wall clock, as an administrator or NTP does. */
   setWallMs(ms: number): void
   readonly pendingTimers: number
 }
@@ -50,7 +50,7 @@ export function createVirtualClock(startWallMs = 1_700_000_000_000): VirtualCloc
   }
 }
 
-/** Chance that a seed decides (mulberry32). */
+/** Random numbers from a seed (mulberry32). */
 export function createSeededRandom(seed: number): Random {
   let state = seed >>> 0
   const number = (): number => {
