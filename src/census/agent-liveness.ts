@@ -12,10 +12,7 @@ export type Agents = {
 }
 
 export type AgentLiveness = {
-  /**
-   * What is known now. `pods` undefined = they cannot be listed: everything stays as it was. Nodes that are no more are
-   * forgotten.
-   */
+  /** What is known now. Without pods (they cannot be listed) everything stays. Nodes that are gone are forgotten. */
   observe(nodes: Iterable<string>, pods: Iterable<AgentPod> | undefined, nowMs: number): Agents
   /** Earliest moment at which a node becomes silent by the passing of time alone. */
   nextChangeAtMs(): number

@@ -14,10 +14,7 @@ export type ConditionsInput = {
   readonly status: NodeStatus
   readonly finalizer: FinalizerPlan
   readonly isDeleting: boolean
-  /**
-   * The spec has just changed what the nodes have to do: they may not have seen it, so complete nodes prove nothing
-   * yet.
-   */
+  /** The spec has just changed what the nodes have to do: complete nodes may not have seen it, and prove nothing. */
   readonly isSpecPropagating: boolean
   readonly hasPolicy: boolean
   readonly previous: SkyhookStatus | undefined
@@ -30,9 +27,7 @@ type ConditionContent<Type extends SkyhookConditionType = SkyhookConditionType> 
   ? Pick<Condition, 'status' | 'message'> & { readonly type: Type; readonly reason: SkyhookConditionReason<Type> }
   : never
 
-/**
- * All conditions; a time of transition changes only where the status of a condition did. Conditions of others are kept.
- */
+/** All conditions. A transition time changes only with the status of its condition. Conditions of others stay. */
 export function nextConditions(input: ConditionsInput): readonly Condition[] {
   const { generation, previous, now } = input
   const contents = [...kstatusConditions(input), ...operatorConditions(input)]
@@ -47,10 +42,7 @@ export function nextConditions(input: ConditionsInput): readonly Condition[] {
   return [...ours, ...others]
 }
 
-/**
- * Ready only when nothing is planned on any selected node. Stalled = it does not go on by itself, or only by trying
- * again.
- */
+/** Ready only when nothing is planned on any selected node. Stalled: it continues only by retries, or not by itself. */
 function kstatusConditions(input: ConditionsInput): ConditionContent[] {
   const { status, reason, message } = readyOf(input)
   const stalled = stalledOf(input)

@@ -45,10 +45,7 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
 
 const waitingReasons: ReadonlySet<string> = new Set(['WaitingForSlot', 'WaitingForBatch'])
 
-/**
- * The Skyhook's one word: what is most worth knowing of its incomplete nodes. `unknown` only if nothing else is known
- * of any.
- */
+/** The Skyhook's status: the most urgent one of its incomplete nodes. `unknown` only if every one is unknown. */
 export function rollUp({
   nodes,
   complete,

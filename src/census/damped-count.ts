@@ -1,7 +1,4 @@
-/**
- * A node count that falls at once and rises only after it has held: autoscalers that add and remove must not widen the
- * budget.
- */
+/** A node count that falls at once and rises after a delay: autoscalers that come and go must not widen the budget. */
 export type PendingRise = { readonly sinceMs: number; readonly lowest: number }
 export type DampedCount = { readonly published: number; readonly pendingRise?: PendingRise }
 

@@ -71,10 +71,7 @@ function packagesToUninstall(packages: Readonly<Record<string, PackageSpec>>): S
   )
 }
 
-/**
- * An entry is gone, or shows a complete uninstall, once there is nothing left. What nobody can read is not known to be
- * gone.
- */
+/** Nothing is left once the entry is gone or shows a complete uninstall. What cannot be read may still be there. */
 function hasRemainingPackages({ entries, isMalformed }: NodeFact, toUninstall: ReadonlySet<string>): boolean {
   return (
     isMalformed ||

@@ -1,7 +1,4 @@
-/**
- * What one Node's annotations say about one Skyhook. Everything is read as a stranger's text: a person may have edited
- * it.
- */
+/** What one Node's annotations say about one Skyhook. A person may have edited them: nothing in them is trusted. */
 import * as keys from '../schemas/annotations.ts'
 import type { Companion, NodeStateEntry, PublishedReason } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
@@ -18,10 +15,7 @@ export type CensusNode = {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/**
- * What the pods tell of the node's agent. `unready`: no Ready pod, but not yet for long; `unknown`: the pods cannot be
- * listed.
- */
+/** The node's agent by its pods. `unready`: no Ready pod, but not for long; `unknown`: the pods cannot be listed. */
 export type AgentState = 'ready' | 'unready' | 'silent' | 'unknown'
 
 export type NodeFact = {
@@ -129,10 +123,7 @@ function isCompletionCurrent(
   return v === 1 && applied === expected.applied && nodeUID === expected.nodeUid && sha256 === expected.sha256
 }
 
-/**
- * The entries that fit the resource definition; one that does not would make the server refuse the whole status.
- * undefined = no JSON.
- */
+/** The entries that fit the CRD; the server would refuse the whole status for any other. undefined = not JSON. */
 function entriesOf(text: string): NodeState | undefined {
   const value = parse(text)
   if (!isObject(value)) return undefined

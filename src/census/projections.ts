@@ -14,9 +14,7 @@ export function isHealthy(reflector: Reflector<KubeObject>): boolean {
   return state.state === 'synced' && state.lastError === undefined
 }
 
-/**
- * The agents' pods; undefined when they cannot be believed: a list without the pod that asks is not that of the agents.
- */
+/** The agents' pods; undefined when they cannot be believed: a list without our own pod is not that of the agents. */
 export function agentPodsIn(reflector: Reflector<PodObject>, ownPod: string): AgentPod[] | undefined {
   if (!isHealthy(reflector) || !reflector.store.has(ownPod)) return undefined
   return [...reflector.store.values()].map(({ spec, status }) => ({

@@ -149,10 +149,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
   }
 }
 
-/**
- * Whether a change of a node can change the count for a Skyhook. Nodes change all the time; few of it is anybody's
- * business.
- */
+/** Whether a change of a node can change the count for a Skyhook. Nodes change all the time; little of it matters. */
 export function affectsCount(
   { metadata, spec }: Skyhook,
   before: CensusNode | undefined,

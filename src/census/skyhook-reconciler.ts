@@ -75,10 +75,7 @@ type Write =
 
 type Turn = { readonly write: Write } | { readonly requeueAtMs: number }
 
-/**
- * Nodes see an edit within this time and say so; until then a complete node may only be one that has not looked yet
- * (A→B→A).
- */
+/** Nodes see an edit within this time and say so; until then a complete one may not have looked yet (A→B→A). */
 const specPropagationMs = 1_000
 /** After a conflict the watch brings what is new; should it have been our own write, nothing would come. */
 const conflictRetryMs = 500

@@ -42,10 +42,7 @@ export async function writeStatus(
 
 export type MetadataPatch = { readonly finalizer?: 'add' | 'remove'; readonly version?: string }
 
-/**
- * What the Skyhook's metadata lacks: our finalizer, and the API level where tools of the original operator look for its
- * version.
- */
+/** What the Skyhook's metadata lacks: our finalizer, and the API level where the operator's tools expect its version. */
 export function metadataPatchFor(skyhook: Skyhook, plan: FinalizerPlan): MetadataPatch | undefined {
   const finalizer = plan.action === 'add' || plan.action === 'remove' ? plan.action : undefined
   const isVersionStale =

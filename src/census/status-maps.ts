@@ -24,10 +24,7 @@ const urgency: Record<NodeStatus, number> = {
   complete: 7,
 }
 
-/**
- * State and status of every node, or, where that would be too large, of at most 100 incomplete ones within the same
- * size.
- */
+/** State and status of every node, or, where that is too large, of at most 100 incomplete ones within that size. */
 export function nodeMaps(nodes: readonly NodeFact[], limitBytes = maxMapsBytes): NodeMaps {
   const whole = fill(nodes, limitBytes)
   if (whole !== undefined) return { ...whole, nodeStateTruncated: false }

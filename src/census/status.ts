@@ -63,10 +63,7 @@ export function isUrgent(before: SkyhookStatus | undefined, after: SkyhookStatus
 
 const isInProgress = ({ status }: NodeFact): boolean => status === 'in_progress' || status === 'erroring'
 
-/**
- * What others wrote survives, but for the original operator's maps that nobody keeps up any more: they would grow old
- * and large.
- */
+/** What others wrote survives, except the operator's maps that nobody updates any more: they would age and grow. */
 function preservedFields(previous: SkyhookStatus | undefined): SkyhookStatus {
   const preserved: Record<string, unknown> = { ...previous }
   for (const field of ['nodeBootIds', 'nodePriority', 'compartmentStatuses']) delete preserved[field]

@@ -11,10 +11,7 @@ export function formatNodeNames(names: readonly string[], maxCount = maxNames): 
   return `${names.slice(0, maxCount).join(', ')} and ${names.length - maxCount} more`
 }
 
-/**
- * The incomplete nodes by status, the worst first, with reasons: `; erroring: n1 (StepFailed: …); waiting: n2, n3
- * (WaitingForSlot)`.
- */
+/** The incomplete nodes, the worst first: `; erroring: n1 (StepFailed: …); waiting: n2, n3 (WaitingForSlot)`. */
 export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
   let namesLeft = maxNames
   return reportedStatuses

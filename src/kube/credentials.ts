@@ -1,10 +1,7 @@
 import { isIPv6 } from 'node:net'
 import type { Clock } from '../schemas/clock.ts'
 
-/**
- * What a client presents and trusts. `tlsRevision` changes exactly when `ca`, `cert` or `key` do: connections made
- * before are then stale.
- */
+/** What a client presents and trusts. `tlsRevision` changes with `ca`, `cert` or `key`: older connections are stale. */
 export type Identity = {
   readonly token?: string
   readonly ca?: string

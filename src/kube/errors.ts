@@ -35,10 +35,7 @@ export class ApiError extends Error {
   }
 }
 
-/**
- * No complete answer came. `mayHaveBeenSent` is false only when not one byte of the request can have reached the
- * server.
- */
+/** No complete answer came. `mayHaveBeenSent` is false only if no byte of the request can have reached the server. */
 export class NoResponseError extends Error {
   override readonly name = 'NoResponseError'
   readonly mayHaveBeenSent: boolean
@@ -49,10 +46,7 @@ export class NoResponseError extends Error {
   }
 }
 
-/**
- * Builds the error from a refused answer; a body that is no Status (a proxy's page, a plain "404 page not found") is
- * kept as text.
- */
+/** The error of a refused request; a body that is not a Status (a proxy's page, for example) is kept as text. */
 export function apiErrorFrom(status: number, retryAfterHeader: string | undefined, body: string): ApiError {
   const statusBody = parseStatus(body)
   const seconds =
@@ -68,10 +62,7 @@ export function apiErrorFrom(status: number, retryAfterHeader: string | undefine
   })
 }
 
-/**
- * The error that an ERROR event of a watch carries; its object is a Status, its code what a plain request would have
- * answered.
- */
+/** The error in an ERROR event of a watch; its object is a Status, its code what a request would have answered. */
 export function apiErrorFromEvent(object: unknown): ApiError {
   const statusBody: RawStatus = typeof object === 'object' && object !== null ? object : {}
   const seconds = statusBody.details?.retryAfterSeconds
@@ -131,10 +122,7 @@ export function isUnknownOutcome(error: unknown): boolean {
   return error instanceof ApiError && error.status >= 500
 }
 
-/**
- * Worth the same request again later: no answer at all, overload, or the server's own trouble. Refusals of any kind are
- * not.
- */
+/** Worth the same request again later: no answer, overload, or the server's own error. A refusal is not. */
 export function isTransient(error: unknown): boolean {
   return (
     error instanceof NoResponseError || (error instanceof ApiError && (error.status === 429 || error.status >= 500))

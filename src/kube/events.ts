@@ -30,10 +30,7 @@ export type EventInput = {
 }
 
 export type EventRecorder = {
-  /**
-   * Queues an Event; the same reason and message on the same object within the window only raises the count of the
-   * first.
-   */
+  /** Queues an Event. The same reason and message on the same object within the window only count on the first. */
   record(event: EventInput): void
 }
 
@@ -48,10 +45,7 @@ export type EventOptions = {
 }
 
 export type EventTiming = {
-  /**
-   * Repetitions within this time of the first are counted on it; later ones make a new Event. The server forgets Events
-   * after an hour.
-   */
+  /** Repetitions within this time count on the first Event; the server forgets Events after an hour. */
   readonly windowMs: number
   /** Counts are written this late, so that a repetition every second costs one request a minute. */
   readonly countDelayMs: number

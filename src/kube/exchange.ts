@@ -95,10 +95,7 @@ async function exchangeOnce(
   })
 }
 
-/**
- * The whole body as text. Throws `NoResponseError` when it breaks off or stays silent, the signal's reason when
- * aborted.
- */
+/** The whole body. Throws `NoResponseError` when it breaks off or stays silent, the signal's reason when aborted. */
 export async function readText(
   response: IncomingMessage,
   { clock, signal, timeoutMs }: ExchangeLimits,

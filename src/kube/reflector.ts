@@ -18,10 +18,7 @@ export type LastError = { readonly sinceMs: number; readonly error: unknown }
 
 /** Times are wall clock ms, for people. */
 export type ReflectorState =
-  /**
-   * Never listed, or a LIST is needed and fails with `lastError`; the store holds what was known before, possibly
-   * nothing.
-   */
+  /** Never listed, or a LIST is due and fails with `lastError`; the store holds what was known before. */
   | { readonly state: 'unknown'; readonly sinceMs: number; readonly lastError?: LastError }
   /** The store is complete; with `lastError` the watch is broken at the moment and changes since then are not seen. */
   | { readonly state: 'synced'; readonly sinceMs: number; readonly lastError?: LastError }
@@ -56,10 +53,7 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly metadataOnly?: boolean
   /** Leaves out what the store need not hold; managedFields are always left out. */
   readonly transform?: (object: T) => T
-  /**
-   * Called after the store (and the state) changed, with all changes of one list or one event. Must be quick and must
-   * not throw.
-   */
+  /** Called after store and state changed, with all changes of one list or event. Must be quick and must not throw. */
   readonly onChange: (update: ReflectorUpdate<T>) => void
   readonly onFact?: (fact: ReflectorFact) => void
   readonly signal: AbortSignal
@@ -75,19 +69,13 @@ export type ReflectorTiming = {
 }
 
 export type Reflector<T extends KubeObject> = {
-  /**
-   * Resolves after the first complete LIST (or the first certainty that the kind is absent); rejects when aborted
-   * before.
-   */
+  /** Resolves after the first complete LIST, or once the kind is known to be absent; rejects when aborted before. */
   readonly synced: Promise<void>
   /** Resolves when the reflector has stopped after an abort; rejects only with what `onChange` threw. */
   readonly ended: Promise<void>
   readonly store: ReadonlyMap<string, T>
   state(): ReflectorState
-  /**
-   * Time since the server last proved that the store is up to date (list, event, bookmark); Infinity before the first
-   * list.
-   */
+  /** Time since the server last proved the store up to date (list, event, bookmark); Infinity before the first list. */
   ageMs(): number
 }
 

@@ -13,10 +13,7 @@ export type Change<T extends KubeObject> = {
  */
 export type Store<T extends KubeObject> = {
   readonly objects: ReadonlyMap<string, T>
-  /**
-   * Makes the store equal to a complete list and says what is different from before; what the list lacks was deleted
-   * unseen.
-   */
+  /** Makes the store equal to a complete list and returns the differences; what the list lacks was deleted unseen. */
   replaceAll(items: readonly T[]): Change<T>[]
   set(object: T): Change<T>[]
   delete(object: T): Change<T>[]

@@ -24,9 +24,7 @@ export type PatchType = 'application/merge-patch+json' | 'application/strategic-
 
 export type ByteStream = AsyncIterable<Uint8Array> & { destroy(error?: Error): unknown }
 
-/**
- * One finished exchange with the server, for metrics; `code` 0 = no answer, a watch counts when its headers have come.
- */
+/** One finished exchange, for metrics. `code` 0 = no answer; a watch counts when its headers have come. */
 export type CompletedRequest = {
   readonly verb: Method | 'WATCH'
   readonly path: string
@@ -41,9 +39,7 @@ export type KubeTransport = {
    * a 401 and a read whose kept-alive connection had died.
    */
   json<T>(method: Method, path: string, options?: KubeRequestOptions): Promise<T>
-  /**
-   * Opens a GET whose body goes on (a watch), on a connection outside the pool of the calls. The caller destroys it.
-   */
+  /** Opens a GET with an endless body (a watch) on a connection outside the calls' pool. The caller destroys it. */
   stream(path: string, options?: Omit<KubeRequestOptions, 'body' | 'contentType'>): Promise<ByteStream>
   /** Closes all connections, those in use too. */
   close(): void
@@ -61,10 +57,7 @@ export type KubeTransportOptions = {
 const defaultTimeoutMs = 30_000
 /** Enough for ten evictions beside the loop's own calls, few enough for 5,000 agents at one API server. */
 const maxCallSockets = 8
-/**
- * Go's servers close idle connections after 90 s or more: ours go first, so that no write meets a connection that is
- * just closing.
- */
+/** Go's servers close idle connections after 90 s or more: we do so first, and no write meets a closing connection. */
 const idleSocketTimeoutMs = 60_000
 
 /**

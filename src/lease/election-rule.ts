@@ -8,20 +8,14 @@
 import type { Lease } from './slot.ts'
 
 export type ElectionTiming = {
-  /**
-   * A candidate takes a Lease that it saw unchanged for so long. client-go's figure: outlasts a restart of the API
-   * server's leader.
-   */
+  /** A candidate takes a Lease unchanged for so long. client-go's figure: outlasts a restart of the API server. */
   readonly leaseDurationMs: number
   /** A leader that could not renew for so long stops leading, before anybody else begins. */
   readonly renewDeadlineMs: number
   /** A third of the duration, and less than half as many writes as client-go's 2 s. */
   readonly renewIntervalMs: number
   readonly retryPeriodMs: number
-  /**
-   * How often one candidate looks: all of them together about 100 times a second, each at least once a minute and not
-   * twice a second.
-   */
+  /** Poll interval per candidate: about 100 polls a second in all; each at least once a minute, at most every 2 s. */
   readonly pollMsPerCandidate: number
   readonly minPollIntervalMs: number
   readonly maxPollIntervalMs: number
@@ -56,9 +50,7 @@ export type Candidate = {
   readonly resignedDelayMs: number
 }
 
-/**
- * Whether a candidate may take the Lease it observes. `resignedDelayMs`: it leaves the Lease to others for so much longer.
- */
+/** Whether a candidate may take the Lease it observes; a resigned one waits `resignedDelayMs` longer. */
 export function canAcquire(
   { lease, sinceMs }: Observation,
   { identity, nowMs, leaseDurationMs, resignedDelayMs }: Candidate,
@@ -75,10 +67,7 @@ type PollContext = {
   /** At least 0, below 1. */
   readonly random: number
   readonly nowMs: number
-  /**
-   * Compared with the record's time as a hint for when to look, and for nothing else: a wrong clock costs requests or
-   * time.
-   */
+  /** A hint for when to look, by the record's time, and for nothing else: a wrong clock costs requests or time. */
   readonly wallMs: number
 }
 

@@ -3,6 +3,7 @@
  * whatever they do must bear that.
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
+import { leaseTypeMeta } from '../schemas/api.ts'
 import { sleep, timeoutSignal, type Random } from '../schemas/clock.ts'
 import { messageOf } from '../schemas/json.ts'
 import {
@@ -19,10 +20,7 @@ import { microTime, type Lease } from './slot.ts'
 export const censusLeaseName = 'skyhookd-census'
 
 export type ElectionOptions = {
-  /**
-   * Unique among the candidates and the same after a restart: the node's name. A candidate that finds the Lease in its
-   * own name takes it at once.
-   */
+  /** Unique among the candidates and the same after a restart: a Lease in one's own name is taken at once. */
   readonly identity: string
   /** About how many agents there are. */
   readonly candidates: () => number
@@ -94,7 +92,8 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
           return `${found?.spec?.holderIdentity || 'nobody'} holds the Lease now`
         lease = found
         if (renewed !== undefined) lastRenewedAtMs = requestedAtMs
-        waitMs = renewed === undefined ? retryPeriodMs / 10 : renewIntervalMs // a person wrote into it: still ours, write over that
+        // a person wrote into it: still ours, write over that
+        waitMs = renewed === undefined ? retryPeriodMs / 10 : renewIntervalMs
       } catch (error) {
         if (endSignal.aborted) break
         options.onError?.(error)
@@ -113,7 +112,8 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     const change = { holder: '', isNewTerm: false, leaseDurationMs: 1000 }
     try {
       if ((await writeLease(leases, lease, change, limits)) !== undefined) return
-      const found = await readLease(leases, 'store', limits.signal) // the renewal that the end of the term cut off may have come through
+      // the renewal that the end of the term cut off may have come through
+      const found = await readLease(leases, 'store', limits.signal)
       if (found?.spec?.holderIdentity === identity) await writeLease(leases, found, change, limits)
     } catch (error) {
       options.onError?.(error)
@@ -199,5 +199,5 @@ function leaseBody(
     spec['leaseTransitions'] = typeof transitions === 'number' ? transitions + 1 : 0
   }
   const metadata = found?.metadata ?? { name: censusLeaseName }
-  return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec }
+  return { ...leaseTypeMeta, metadata, spec }
 }

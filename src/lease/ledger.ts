@@ -1,22 +1,18 @@
 /**
  * The ledger of a Skyhook: a Lease in which the census publishes what it counted, so that every node can turn a
- * percentage into a number. It grants nothing. As long as it is missing, or was counted for another selector, a
- * percentage has no number and nodes wait.
+ * percentage into a number. It grants nothing. While it is missing, or was counted for another selector, a percentage
+ * has no number and nodes wait.
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
-import type { KubeObject } from '../kube/objects.ts'
-import { apiGroup, skyhookTypeMeta } from '../schemas/api.ts'
-import { isObject, type JsonObject } from '../schemas/json.ts'
+import { apiGroup, leaseTypeMeta, skyhookTypeMeta } from '../schemas/api.ts'
+import { isObject } from '../schemas/json.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
 import type { CountedScope } from './rule.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 
-/**
- * What was counted in one compartment; `''` is the compartment of a Skyhook without a DeploymentPolicy. Batches add
- * their fields here.
- */
+/** What was counted in one compartment; `''` is that of a Skyhook without a policy. Batches add fields here. */
 export type LedgerScope = {
   /** Selected nodes, an increase only after it has held for a while. */
   readonly matched: number
@@ -49,16 +45,10 @@ export type LedgerRead =
   | { readonly outcome: 'read'; readonly ledger: Ledger }
   | { readonly outcome: 'refused'; readonly reason: string }
 
-/**
- * The ledger in a Lease. Written by a newer census than this agent understands, or unreadable: refused, with the
- * reason.
- */
-export function readLedger(lease: Lease): LedgerRead {
-  const refused = (reason: string): LedgerRead => ({
-    outcome: 'refused',
-    reason: `Lease ${lease.metadata.name}: ${reason}`,
-  })
-  const text = lease.metadata.annotations?.[ledgerAnnotation]
+/** The ledger in a Lease. An unreadable one, or one of a newer version, is refused with the reason. */
+export function readLedger({ metadata }: Lease): LedgerRead {
+  const refused = (reason: string): LedgerRead => ({ outcome: 'refused', reason: `Lease ${metadata.name}: ${reason}` })
+  const text = metadata.annotations?.[ledgerAnnotation]
   if (text === undefined) return refused(`the annotation ${ledgerAnnotation} is missing`)
   let value: unknown
   try {
@@ -66,9 +56,7 @@ export function readLedger(lease: Lease): LedgerRead {
   } catch {
     return refused(`the annotation ${ledgerAnnotation} is not valid JSON`)
   }
-  if (!isObject(value) || typeof value['v'] !== 'number')
-    return refused(`the annotation ${ledgerAnnotation} is not a ledger`)
-  if (value['v'] > 1)
+  if (isObject(value) && typeof value['v'] === 'number' && value['v'] > 1)
     return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade the agent`)
   if (!isLedger(value)) return refused(`the annotation ${ledgerAnnotation} is not a ledger`)
   return { outcome: 'read', ledger: value }
@@ -82,42 +70,45 @@ export type LedgerQuery = {
 }
 
 /**
- * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. A ledger of another UID
- * is none. Its age does not matter: without a census N stays as it was.
+ * What the ledger among the Leases of a scope says for the asking node, or why it says nothing. The ledger of another
+ * UID does not count. Its age does not matter: without a census the count stays as it was.
  */
 export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): CountedScope {
   const { skyhook, compartment = '' } = query
-  const lease = ledgers.find(({ metadata }) => metadata.name === ledgerName(skyhook))
-  if (lease === undefined) return { unknown: 'the census has not counted this Skyhook yet' }
-  const read = readLedger(lease)
+  const read = ledgerAmong(ledgers, skyhook)
+  if (read === undefined) return { unknown: 'the census has not counted this Skyhook yet' }
   if (read.outcome === 'refused') return { unknown: read.reason }
-  const { ledger } = read
-  if (ledger.skyhookUID !== skyhook.uid) return { unknown: 'the census counted an earlier Skyhook of this name' }
-  if (ledger.selectorHash !== query.selectorHash) {
-    return { unknown: `the census has not counted since the selector changed at generation ${ledger.generation}` }
-  }
-  const scope = ledger.compartments[compartment]
+  const { skyhookUID, selectorHash, generation, compartments } = read.ledger
+  if (skyhookUID !== skyhook.uid) return { unknown: 'the census counted an earlier Skyhook of this name' }
+  if (selectorHash !== query.selectorHash)
+    return {
+      unknown: `the census has not counted since the selector changed; its last count is of generation ${generation}`,
+    }
+  const scope = compartments[compartment]
   if (scope === undefined)
     return { unknown: `the census has not counted compartment ${JSON.stringify(compartment)} yet` }
   return { matched: scope.matched }
 }
 
-/**
- * Agents and waiters of the Skyhook, for spreading requests; the assumption of `defaultFleet` where nothing is known.
- */
+/** Agents and waiters of the Skyhook, for spreading requests; `defaultFleet` where nothing is known. */
 export function fleetOf(
   ledgers: readonly Lease[],
   skyhook: SkyhookIdentity,
 ): { readonly agents: number; readonly waiters: number } {
-  const lease = ledgers.find(({ metadata }) => metadata.name === ledgerName(skyhook))
-  const read = lease === undefined ? undefined : readLedger(lease)
+  const read = ledgerAmong(ledgers, skyhook)
   if (read?.outcome !== 'read' || read.ledger.skyhookUID !== skyhook.uid) return defaultFleet
-  return { agents: read.ledger.agents ?? defaultFleet.agents, waiters: read.ledger.waiters }
+  const { agents = defaultFleet.agents, waiters } = read.ledger
+  return { agents, waiters }
+}
+
+function ledgerAmong(ledgers: readonly Lease[], skyhook: SkyhookIdentity): LedgerRead | undefined {
+  const lease = ledgers.find(({ metadata }) => metadata.name === ledgerName(skyhook))
+  return lease && readLedger(lease)
 }
 
 export type LedgerWriteOutcome =
   | { readonly outcome: 'written'; readonly lease: Lease }
-  /** Somebody wrote, created or deleted it since it was read: read again and count anew. */
+  /** Somebody wrote, created or deleted it since it was read: read and count again. */
   | { readonly outcome: 'conflict' }
 
 /**
@@ -143,17 +134,14 @@ export async function writeLedger(
   }
 }
 
-type LedgerMetadata = KubeObject['metadata'] | Pick<ObjectMeta, 'name'>
-
 function ledgerLease(skyhook: SkyhookIdentity, found: Lease | undefined, ledger: Ledger, nowMs: number): object {
-  const metadata: LedgerMetadata = found?.metadata ?? { name: ledgerName(skyhook) }
+  const metadata: { name: string } & Partial<ObjectMeta> = found?.metadata ?? { name: ledgerName(skyhook) }
   return {
-    apiVersion: 'coordination.k8s.io/v1',
-    kind: 'Lease',
+    ...leaseTypeMeta,
     metadata: {
-      ...metadata, // with the uid: a PUT without it would create a ledger that was deleted meanwhile
-      labels: { ...found?.metadata.labels, ...ledgerLabels(skyhook) },
-      annotations: { ...found?.metadata.annotations, [ledgerAnnotation]: JSON.stringify(ledger) },
+      ...metadata, // with the uid: a PUT without it would recreate a ledger that was deleted meanwhile
+      labels: { ...metadata.labels, ...ledgerLabels(skyhook) },
+      annotations: { ...metadata.annotations, [ledgerAnnotation]: JSON.stringify(ledger) },
       ownerReferences: [{ ...skyhookTypeMeta, name: skyhook.name, uid: skyhook.uid }],
     },
     spec: { ...found?.spec, holderIdentity: ledgerHolder, renewTime: microTime(nowMs) },
@@ -162,10 +150,15 @@ function ledgerLease(skyhook: SkyhookIdentity, found: Lease | undefined, ledger:
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
 
-function isLedger(value: JsonObject): value is Ledger & JsonObject {
-  const areStrings = [value['skyhookUID'], value['selectorHash']].every((text) => typeof text === 'string')
-  const { agents, waiters, generation, compartments } = value
-  if (!areStrings || !isCount(waiters) || !isCount(generation) || !isObject(compartments)) return false
-  if (agents !== undefined && !isCount(agents)) return false
-  return Object.values(compartments).every((scope) => isObject(scope) && isCount(scope['matched']))
+function isLedger(value: unknown): value is Ledger {
+  if (!isObject(value)) return false
+  const { v, skyhookUID, selectorHash, agents = 0, waiters, generation, compartments } = value
+  return (
+    typeof v === 'number' &&
+    typeof skyhookUID === 'string' &&
+    typeof selectorHash === 'string' &&
+    [agents, waiters, generation].every(isCount) &&
+    isObject(compartments) &&
+    Object.values(compartments).every((scope) => isObject(scope) && isCount(scope['matched']))
+  )
 }

@@ -18,10 +18,7 @@ export const slotKinds: readonly SlotKind[] = ['slot', 'unlimited', 'recovery', 
 
 export type SkyhookIdentity = { readonly name: string; readonly uid: string }
 
-/**
- * One budget: a Skyhook × a compartment, the same for nodes that are just joining (bootstrap), or the control plane of
- * the cluster.
- */
+/** One budget: a Skyhook × a compartment, the same for joining nodes (bootstrap), or the cluster's control plane. */
 export type Scope = {
   readonly kind: 'slot' | 'bootstrap' | 'control-plane'
   /** Value of the scope label. */
@@ -69,10 +66,7 @@ export function indexedName(scope: Scope, index: number): string {
   return `${scope.namePrefix}.${scope.kind === 'bootstrap' ? 'bootstrap' : 'slot'}-${index}`
 }
 
-/**
- * `<stem>.node-<hash>`: a slot without an index, for work without a limit and for nodes found half changed. One per
- * node and scope.
- */
+/** `<stem>.node-<hash>`: the slot without an index (no limit, or a node found half changed), one per node and scope. */
 export function nodeSlotName(scope: Scope, nodeUid: string): string {
   return `${scope.namePrefix}.node-${sha256Hex(nodeUid).slice(0, 16)}`
 }
@@ -122,10 +116,7 @@ export function parseIndexedName(name: string): { readonly kind: Scope['kind']; 
 
 const shortUid = (skyhook: SkyhookIdentity): string => skyhook.uid.replaceAll('-', '').slice(0, 8).toLowerCase()
 
-/**
- * For people reading `kubectl get leases`; which compartment it is, the hash says. Part of a DNS name, so letters,
- * digits and hyphens.
- */
+/** For people who read `kubectl get leases`; the hash identifies the compartment. Part of a DNS name. */
 function nameSegment(compartment: string): string {
   return trimmed(
     compartment
@@ -136,10 +127,7 @@ function nameSegment(compartment: string): string {
   )
 }
 
-/**
- * Compartment names are free text. One that is no label value is cut to one and marked, so that two never share a
- * value.
- */
+/** Compartment names are free text. One that is not a label value is cut and marked, so that no two share a value. */
 function labelValue(compartment: string): string {
   if (compartment.length <= 63 && /^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$/.test(compartment)) return compartment
   const readable = trimmed(compartment.replaceAll(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 50), /[A-Za-z0-9]/)

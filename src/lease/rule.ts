@@ -5,22 +5,15 @@
  * also when the limit has just fallen, also beside slots that were never admitted (test/model/admission.test.ts walks
  * every interleaving).
  *
- * Why: let A be the holders admitted by the rule since the limit changed, B the others that still hold, j the largest
- * index in A. A's indices are distinct, at most j, and none of them is used by B, so |A| ≤ j + 1 − |B at or below j|.
- * The owner of j saw B's slots above j held, so j + |B above j| < limit. Together: |A| + |B| ≤ j + 1 + |B above j| ≤
- * limit.
+ * Proof: let A be the holders admitted by the rule since the limit changed, B the others that still hold, j the largest
+ * index in A. A's indices are distinct, at most j, and B uses none of them: |A| ≤ j + 1 − |B at or below j|. The owner
+ * of j saw B's slots above j held: j + |B above j| < limit. Together: |A| + |B| ≤ j + 1 + |B above j| ≤ limit.
  */
 
-/**
- * Indices in use, in any order. Slots without an index (recovery, taken without a limit) count as Infinity: above every
- * index.
- */
+/** Indices in use, in any order. Slots without an index (recovery, unlimited) count as Infinity: above every index. */
 export type HeldIndices = readonly number[]
 
-/**
- * More slots than any cluster has nodes; keeps the cost of an absurd budget bounded. The same for all agents, so that
- * they agree.
- */
+/** More slots than any cluster has nodes; bounds the cost of an absurd budget. All agents must use the same number. */
 const maxLimit = 65_536
 
 /** Free indices that a node may take now, ascending; empty exactly when `held` fills the limit. */
@@ -40,18 +33,14 @@ export function admissibleIndices(heldIndices: HeldIndices, limit: number): numb
 }
 
 /**
- * Whether a holder that has begun nothing yet may keep its slot under the limit of now; else it yields. `others`
- * without its own slot. A slot without an index (Infinity) stands for capacity that is gone already: it never
- * qualifies, and its holder never asks.
+ * Whether a holder that has not started any work may keep its slot under the current limit; else it yields. `others`:
+ * without its own slot. A slot without an index (Infinity) never qualifies, and its holder never asks.
  */
 export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, limit: number): boolean {
   return ownIndex + otherIndices.filter((other) => other > ownIndex).length < limit
 }
 
-/**
- * Spreads racing nodes over the free indices; the same node tries the same one again as long as the free ones stay the
- * same.
- */
+/** Spreads racing nodes over the free indices; a node tries the same one again while the free ones stay the same. */
 export function pickIndex(free: readonly number[], nodeUid: string): number | undefined {
   return free[fnv1a(nodeUid) % free.length]
 }
@@ -69,10 +58,7 @@ export type Budget = {
  */
 export type PolicyBudget = Budget & { readonly hasStrategy: boolean }
 
-/**
- * What the census published for this scope, or why that cannot be used: absent, of another Skyhook, counted for an
- * older spec.
- */
+/** What the census published for this scope, or why it cannot be used: absent, of another Skyhook, of an older spec. */
 export type CountedScope =
   | { readonly matched: number; readonly batch?: { readonly size: number; readonly failedBefore: number } | undefined }
   | { readonly unknown: string }
@@ -103,10 +89,7 @@ export function effectiveLimit(
   return Math.min(ceiling, counted.batch.size + counted.batch.failedBefore)
 }
 
-/**
- * max(1, floor(percent · nodes / 100)) in integers: a floating quotient can land just below the whole number it should
- * be.
- */
+/** max(1, floor(percent · nodes / 100)) in integers: a floating quotient can land just below a whole number. */
 function percentOf(percent: number, nodes: number): number {
   const hundredths = percent * nodes
   return Math.max(1, (hundredths - (hundredths % 100)) / 100)

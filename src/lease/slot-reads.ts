@@ -1,7 +1,4 @@
-/**
- * Reads of slots. Always consistent: without a resourceVersion a LIST shows every write acknowledged before it, whoever
- * made it.
- */
+/** Reads of slots. Always consistent: a LIST without a resourceVersion shows every write acknowledged before it. */
 import { isNotFound } from '../kube/errors.ts'
 import { listAll } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
@@ -12,38 +9,31 @@ import { countsTowards, isHeldBy, readSlot, type Lease, type NodeIdentity, type 
 /** The Leases of the agent's namespace. */
 export type Leases = { readonly transport: KubeTransport; readonly namespace: string; readonly clock: Clock }
 
-export type ScopeListing = {
-  readonly slots: readonly Slot[]
-  readonly ledgers: readonly Lease[]
-  readonly resourceVersion: string
-}
+export type ScopeListing = { readonly slots: readonly Slot[]; readonly ledgers: readonly Lease[] }
 
-/** Path of the Leases. */
 export const leasesPathOf = ({ namespace }: Pick<Leases, 'namespace'>): string =>
   `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
 
 /** All slots that count in the scope, and the Skyhook's ledger, in one consistent LIST. */
 export async function listScope(leases: Leases, scope: Scope, signal?: AbortSignal): Promise<ScopeListing> {
-  const { slots, others, resourceVersion } = await listLeases(leases, scopeSelector(scope), signal)
-  const ledgers = others.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
-  return { slots: slots.filter((slot) => countsTowards(slot, scope)), ledgers, resourceVersion }
+  const listed = await listLeases(leases, scopeSelector(scope), signal)
+  const ledgers = listed.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
+  return { slots: slotsIn(listed).filter((slot) => countsTowards(slot, scope)), ledgers }
 }
 
 /**
- * The slots this node holds, whatever the Skyhook: what a starting agent goes on from. `former` are those of an earlier
- * registration of the node under its name, which garbage collection is about to take.
+ * The slots this node holds, of any Skyhook: a starting agent continues from them. `former` are those of an earlier
+ * registration of the node under its name; garbage collection is about to take them.
  */
 export async function listOwnSlots(
   leases: Leases,
   node: NodeIdentity,
   signal?: AbortSignal,
 ): Promise<{ own: Slot[]; former: Slot[] }> {
-  const { slots } = await listLeases(leases, labelKeys.slotKind, signal)
-  const ownSlots = slots.filter(({ holder }) => holder === node.name)
-  return {
-    own: ownSlots.filter((slot) => isHeldBy(slot, node)),
-    former: ownSlots.filter((slot) => !isHeldBy(slot, node)),
-  }
+  const slots = slotsIn(await listLeases(leases, labelKeys.slotKind, signal)).filter(
+    ({ holder }) => holder === node.name,
+  )
+  return { own: slots.filter((slot) => isHeldBy(slot, node)), former: slots.filter((slot) => !isHeldBy(slot, node)) }
 }
 
 export type SlotObservation =
@@ -67,9 +57,8 @@ export async function observeSlot(
     return isNotFound(error) ? { is: 'gone', reason: `Lease ${target.name} was deleted` } : { is: 'unknown', error }
   }
   const slot = readSlot(lease)
-  if (slot === undefined || (target.uid !== undefined && slot.uid !== target.uid) || !isHeldBy(slot, node)) {
+  if (slot === undefined || (target.uid !== undefined && slot.uid !== target.uid) || !isHeldBy(slot, node))
     return { is: 'foreign', reason: `Lease ${target.name} is held by ${lease.spec?.holderIdentity ?? 'nobody'} now` }
-  }
   return { is: 'ours', slot }
 }
 
@@ -77,18 +66,9 @@ async function listLeases(
   leases: Leases,
   labelSelector: string,
   signal: AbortSignal | undefined,
-): Promise<{ slots: Slot[]; others: Lease[]; resourceVersion: string }> {
-  const { items, resourceVersion } = await listAll<Lease, Lease>(leases.transport, leasesPathOf(leases), {
-    query: { labelSelector },
-    signal,
-    transform: (lease) => lease,
-  })
-  const slots: Slot[] = []
-  const others: Lease[] = []
-  for (const lease of items) {
-    const slot = readSlot(lease)
-    if (slot === undefined) others.push(lease)
-    else slots.push(slot)
-  }
-  return { slots, others, resourceVersion }
+): Promise<readonly Lease[]> {
+  const options = { query: { labelSelector }, signal, transform: (lease: Lease) => lease }
+  return (await listAll<Lease, Lease>(leases.transport, leasesPathOf(leases), options)).items
 }
+
+const slotsIn = (leases: readonly Lease[]): Slot[] => leases.flatMap((lease) => readSlot(lease) ?? [])

@@ -1,7 +1,7 @@
-/** A slot as a document: what stands in its Lease, read and written. Pure; the requests are in slots.ts. */
+/** A slot as a document: reads and writes its Lease. Pure; the requests are in slots.ts. */
 import type { KubeObject } from '../kube/objects.ts'
-import { apiGroup } from '../schemas/api.ts'
-import type { ObjectMeta, OwnerReference } from '../schemas/kubernetes.ts'
+import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
+import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import type { SlotPhase } from '../schemas/skyhook.ts'
 import {
   indexedName,
@@ -61,39 +61,42 @@ export type Slot = {
   readonly lease: Lease
 }
 
-/**
- * Renewals come every 60 s: two may fail before anybody worries. A reboot may take firmware, disks and a slow network.
- */
+/** Renewals come every 60 s: two may fail unnoticed. A reboot may have to wait for firmware, disks and network. */
 const defaultLeaseSeconds = 120
 const rebootLeaseSeconds = 1800
 
-const annotation = (name: string): string => `${apiGroup}/${name}`
+const keys = {
+  phase: `${apiGroup}/phase`,
+  generation: `${apiGroup}/generation`,
+  epoch: `${apiGroup}/epoch`,
+  bootId: `${apiGroup}/boot-id`,
+  nodeUid: `${apiGroup}/node-uid`,
+  packages: `${apiGroup}/packages`,
+} as const
 
-/**
- * The slot in a Lease; undefined for Leases that are none. Whatever carries the label of a slot counts as one, readable
- * or not.
- */
+/** The slot in a Lease; undefined if there is none. Whatever carries a slot's label counts as one, readable or not. */
 export function readSlot(lease: Lease): Slot | undefined {
   const { metadata, spec } = lease
-  const kindLabel = metadata.labels?.[labelKeys.slotKind]
+  const { labels = {}, annotations = {} } = metadata
+  const kindLabel = labels[labelKeys.slotKind]
   if (kindLabel === undefined || kindLabel === 'ledger') return undefined
   const kind = slotKinds.find((candidate) => candidate === kindLabel) ?? 'other'
   const indexed = parseIndexedName(metadata.name)
-  const epoch = metadata.annotations?.[annotation('epoch')]
+  const epoch = annotations[keys.epoch]
   return {
     name: metadata.name,
     uid: metadata.uid,
     resourceVersion: metadata.resourceVersion,
     kind,
-    scope: metadata.labels?.[labelKeys.scope] ?? '',
-    compartment: metadata.labels?.[labelKeys.compartment] ?? '',
+    scope: labels[labelKeys.scope] ?? '',
+    compartment: labels[labelKeys.compartment] ?? '',
     index: indexed?.kind === kind ? indexed.index : Infinity,
     holder: spec?.holderIdentity ?? '',
-    nodeUid: metadata.annotations?.[annotation('node-uid')] ?? metadata.ownerReferences?.[0]?.uid ?? '',
-    phase: metadata.annotations?.[annotation('phase')] ?? '',
-    generation: Number(metadata.annotations?.[annotation('generation')] ?? 0),
+    nodeUid: annotations[keys.nodeUid] ?? metadata.ownerReferences?.[0]?.uid ?? '',
+    phase: annotations[keys.phase] ?? '',
+    generation: Number(annotations[keys.generation] ?? 0),
     epoch: epoch === undefined ? undefined : Number(epoch),
-    bootId: metadata.annotations?.[annotation('boot-id')] ?? '',
+    bootId: annotations[keys.bootId] ?? '',
     lease,
   }
 }
@@ -118,25 +121,24 @@ export function countsTowards(slot: Slot, scope: Scope): boolean {
   return (slot.kind === 'bootstrap') === (scope.kind === 'bootstrap')
 }
 
-/**
- * A new slot. Exactly one owner, the Node by its uid: its garbage collection frees the slot of a node that is deleted.
- */
+/** An index of the scope, or a slot beside the indices. */
+export type SlotTarget = { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' }
+
+/** A new slot, owned by the Node's uid alone: garbage collection frees the slot of a deleted node. */
 export function newLease(
   scope: Scope,
-  target: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
+  target: SlotTarget,
   node: NodeIdentity,
   progress: SlotProgress,
   nowMs: number,
 ): NewLease {
-  const owner: OwnerReference = { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }
   return {
-    apiVersion: 'coordination.k8s.io/v1',
-    kind: 'Lease',
+    ...leaseTypeMeta,
     metadata: {
       name: 'index' in target ? indexedName(scope, target.index) : nodeSlotName(scope, node.uid),
       labels: slotLabels(scope, 'index' in target ? scope.kind : target.kind),
       annotations: annotationsOf(node, progress),
-      ownerReferences: [owner],
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }],
     },
     spec: {
       holderIdentity: node.name,
@@ -147,10 +149,7 @@ export function newLease(
   }
 }
 
-/**
- * The same slot with its progress. Keeps uid and resourceVersion: a PUT without the uid would create a slot that was
- * deleted meanwhile.
- */
+/** The same slot with its progress. Keeps uid and resourceVersion: a PUT without uid would recreate a deleted slot. */
 export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgress, nowMs: number): Lease {
   const { metadata, spec } = slot.lease
   return {
@@ -165,12 +164,12 @@ function annotationsOf(
   { phase, generation, epoch, packages }: SlotProgress,
 ): Record<string, string> {
   return {
-    [annotation('phase')]: phase,
-    [annotation('generation')]: String(generation),
-    ...(epoch === undefined ? {} : { [annotation('epoch')]: String(epoch) }),
-    [annotation('boot-id')]: node.bootId,
-    [annotation('node-uid')]: node.uid,
-    [annotation('packages')]: packages.join(','),
+    [keys.phase]: phase,
+    [keys.generation]: String(generation),
+    ...(epoch === undefined ? {} : { [keys.epoch]: String(epoch) }),
+    [keys.bootId]: node.bootId,
+    [keys.nodeUid]: node.uid,
+    [keys.packages]: packages.join(','),
   }
 }
 

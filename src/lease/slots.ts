@@ -1,6 +1,6 @@
 /**
  * The requests of the slot protocol. None of them waits or repeats in the background: each returns what became known,
- * and the loop decides. A cache is never read: an admission on old news would break the budget.
+ * and the loop decides. None reads a cache: an admission on old data would break the budget.
  *
  * Time frees nothing here. A slot ends because its node deletes it, because the Node object is gone, or because a
  * person deletes it.
@@ -18,8 +18,9 @@ import {
   renewedLease,
   type Lease,
   type NodeIdentity,
-  type SlotProgress,
   type Slot,
+  type SlotProgress,
+  type SlotTarget,
 } from './slot.ts'
 
 /** What the ledger of the same LIST means for the asking node. */
@@ -32,75 +33,61 @@ export type SlotRequest = {
   readonly admissionFrom: (ledgers: readonly Lease[]) => Admission
 }
 
+type Held = { readonly outcome: 'held'; readonly slot: Slot }
+type Lost = { readonly outcome: 'lost'; readonly reason: string }
+type Unknown = { readonly outcome: 'unknown'; readonly error: unknown }
+
 export type AcquireOutcome =
-  | { readonly outcome: 'held'; readonly slot: Slot; readonly isNew: boolean }
+  | (Held & { readonly isNew: boolean })
   /** Not now; `reason` is for people. */
   | { readonly outcome: 'waiting'; readonly reason: string; readonly holders: readonly string[] }
   /** Another node was faster: ask again after a pause, not at once. */
-  | { readonly outcome: 'lost'; readonly reason: string }
+  | Lost
   /** Whether a slot was created is not known; the next call finds it if it was. */
-  | { readonly outcome: 'unknown'; readonly error: unknown }
+  | Unknown
 
-export type RenewOutcome =
-  | { readonly outcome: 'held'; readonly slot: Slot }
-  | { readonly outcome: 'lost'; readonly reason: string }
-  | { readonly outcome: 'unknown'; readonly error: unknown }
+export type RenewOutcome = Held | Lost | Unknown
 
 export type ConfirmOutcome =
-  | { readonly outcome: 'held'; readonly slot: Slot }
-  /** The slot is still ours, but under the limit of now it would not be granted: give it back, as nothing has begun. */
+  | Held
+  /** The slot is still ours, but the current limit would not grant it: give it back, as no work has started. */
   | { readonly outcome: 'yield'; readonly slot: Slot; readonly reason: string }
-  | { readonly outcome: 'lost'; readonly reason: string }
-  | { readonly outcome: 'unknown'; readonly error: unknown }
+  | Lost
+  | Unknown
 
 export type ReleaseOutcome =
   | { readonly outcome: 'released' }
-  /** The name is somebody else's now: nothing was deleted. */
-  | { readonly outcome: 'lost'; readonly reason: string }
-  | { readonly outcome: 'unknown'; readonly error: unknown }
+  /** Somebody else has the name now: nothing was deleted. */
+  | Lost
+  | Unknown
 
-/**
- * Conflicts with writers that are not ours (a person's annotation) are few: more than this is a fight and worth
- * telling.
- */
+/** Conflicts with writers that are not ours (a person's annotation) are few: more than this is a fight. */
 const maxConflicts = 5
 
 /**
  * Asks for one slot of the scope. Safe to repeat: a slot that is already ours is returned as it is. The Node's uid must
- * be the one of now, or garbage collection takes the slot away again.
+ * be the current one, or garbage collection takes the slot away again.
  */
 export async function acquire(leases: Leases, request: SlotRequest, signal?: AbortSignal): Promise<AcquireOutcome> {
   const { scope, node, progress, admissionFrom } = request
-  let listing: ScopeListing
-  try {
-    listing = await listScope(leases, scope, signal)
-  } catch (error) {
-    signal?.throwIfAborted()
-    return { outcome: 'unknown', error }
-  }
-  const [ownSlot, ...duplicates] = ownSlots(listing.slots, scope, node)
-  if (ownSlot !== undefined)
-    return (
-      (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot: ownSlot, isNew: false }
-    )
+  const listing = await tryListScope(leases, scope, signal)
+  if ('error' in listing) return listing
+  const { slots, ledgers } = listing
+  const [slot, ...duplicates] = ownSlots(slots, scope, node)
+  if (slot !== undefined)
+    return (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot, isNew: false }
 
-  const { limit, epoch } = admissionFrom(listing.ledgers)
-  if (typeof limit === 'object')
-    return { outcome: 'waiting', reason: `budget unknown: ${limit.unknown}`, holders: holdersOf(listing.slots) }
-  if (limit === 'unlimited')
-    return await create(leases, { scope, node, progress: { ...progress, epoch } }, { kind: 'unlimited' }, signal)
-  const index = pickIndex(admissibleIndices(heldIndices(listing.slots, scope), limit), node.uid)
-  if (index === undefined) {
-    const reason = limit === 0 ? 'the budget is 0' : `${listing.slots.length} of ${limit} slots are held`
-    return { outcome: 'waiting', reason, holders: holdersOf(listing.slots) }
-  }
-  return await create(leases, { scope, node, progress: { ...progress, epoch } }, { index }, signal)
+  const { limit, epoch } = admissionFrom(ledgers)
+  const wait = (reason: string): AcquireOutcome => ({ outcome: 'waiting', reason, holders: holdersOf(slots) })
+  if (typeof limit === 'object') return wait(`budget unknown: ${limit.unknown}`)
+  const admitted = { scope, node, progress: { ...progress, epoch } }
+  if (limit === 'unlimited') return await create(leases, admitted, { kind: 'unlimited' }, signal)
+  const index = pickIndex(admissibleIndices(heldIndices(slots, scope), limit), node.uid)
+  if (index !== undefined) return await create(leases, admitted, { index }, signal)
+  return wait(limit === 0 ? 'the budget is 0' : `${slots.length} of ${limit} slots are held`)
 }
 
-/**
- * Takes a slot without asking for room: for a node that is already disrupted, whose capacity is gone whether we count
- * it or not.
- */
+/** Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. */
 export async function createRecoverySlot(
   leases: Leases,
   request: Omit<SlotRequest, 'admissionFrom'>,
@@ -109,10 +96,7 @@ export async function createRecoverySlot(
   return await create(leases, request, { kind: 'recovery' }, signal)
 }
 
-/**
- * Right before the first step: is the slot still ours, and would it still be granted? From then on a holder only goes
- * forward.
- */
+/** Right before the first step: is the slot still ours, and would it still be granted? After that nothing yields. */
 export async function confirm(
   leases: Leases,
   slot: Slot,
@@ -120,40 +104,26 @@ export async function confirm(
   signal?: AbortSignal,
 ): Promise<ConfirmOutcome> {
   const { scope, node, admissionFrom } = request
-  let listing: ScopeListing
-  try {
-    listing = await listScope(leases, scope, signal)
-  } catch (error) {
-    signal?.throwIfAborted()
-    return { outcome: 'unknown', error }
-  }
-  const ownSlot = listing.slots.find(({ uid }) => uid === slot.uid)
-  if (ownSlot === undefined || !isHeldBy(ownSlot, node))
-    return { outcome: 'lost', reason: `Lease ${slot.name} is gone` }
-  const duplicates = ownSlots(listing.slots, scope, node).filter(({ uid }) => uid !== ownSlot.uid)
+  const listing = await tryListScope(leases, scope, signal)
+  if ('error' in listing) return listing
+  const own = listing.slots.find(({ uid }) => uid === slot.uid)
+  if (own === undefined || !isHeldBy(own, node)) return { outcome: 'lost', reason: `Lease ${slot.name} is gone` }
+  const duplicates = ownSlots(listing.slots, scope, node).filter(({ uid }) => uid !== own.uid)
   const releaseError = await releaseDuplicates(leases, duplicates, node, signal)
   if (releaseError !== undefined) return releaseError
+
   const { limit, epoch } = admissionFrom(listing.ledgers)
-  if (typeof limit === 'object') return { outcome: 'yield', slot: ownSlot, reason: `budget unknown: ${limit.unknown}` }
-  if (epoch !== undefined && epoch !== ownSlot.epoch)
-    return { outcome: 'yield', slot: ownSlot, reason: `batch ${ownSlot.epoch} is over` }
-  if (limit === 'unlimited') return { outcome: 'held', slot: ownSlot }
-  const others = heldIndices(
-    listing.slots.filter((other) => other !== ownSlot && !duplicates.includes(other)),
-    scope,
-  )
-  if (isStillAdmissible(ownSlot.index, others, limit)) return { outcome: 'held', slot: ownSlot }
-  return {
-    outcome: 'yield',
-    slot: ownSlot,
-    reason: `the budget fell to ${limit} while ${others.length + 1} slots were held`,
-  }
+  const giveBack = (reason: string): ConfirmOutcome => ({ outcome: 'yield', slot: own, reason })
+  if (typeof limit === 'object') return giveBack(`budget unknown: ${limit.unknown}`)
+  if (epoch !== undefined && epoch !== own.epoch) return giveBack(`batch ${own.epoch} is over`)
+  if (limit === 'unlimited') return { outcome: 'held', slot: own }
+  const others = listing.slots.filter((other) => other !== own && !duplicates.includes(other))
+  const otherIndices = heldIndices(others, scope)
+  if (isStillAdmissible(own.index, otherIndices, limit)) return { outcome: 'held', slot: own }
+  return giveBack(`the budget fell to ${limit} while ${otherIndices.length + 1} slots were held`)
 }
 
-/**
- * Reports progress, and proves that the slot is still ours. Only `held` allows what comes next; `unknown` may be
- * repeated.
- */
+/** Reports progress, and proves that the slot is still ours. Only `held` allows the next step; repeat `unknown`. */
 export async function renew(
   leases: Leases,
   slot: Slot,
@@ -174,7 +144,7 @@ export async function renew(
     const observed = await observeSlot(leases, slot, node, signal)
     if (observed.is === 'unknown') return { outcome: 'unknown', error: observed.error }
     if (observed.is !== 'ours') return { outcome: 'lost', reason: observed.reason }
-    current = observed.slot // somebody else wrote into it, or a PUT of ours was answered into the void
+    current = observed.slot // somebody else wrote into it, or the answer to a PUT of ours was lost
   }
 }
 
@@ -212,7 +182,7 @@ export async function release(
 async function create(
   leases: Leases,
   { scope, node, progress }: Omit<SlotRequest, 'admissionFrom'>,
-  target: { readonly index: number } | { readonly kind: 'unlimited' | 'recovery' },
+  target: SlotTarget,
   signal: AbortSignal | undefined,
 ): Promise<AcquireOutcome> {
   const body = newLease(scope, target, node, progress, leases.clock.wallMs())
@@ -225,13 +195,8 @@ async function create(
     signal?.throwIfAborted()
     if (isAlreadyExists(error) && 'index' in target)
       return { outcome: 'lost', reason: `another node took ${body.metadata.name}` }
-    if (!isAlreadyExists(error) && !isTransient(error)) {
-      return {
-        outcome: 'waiting',
-        reason: `the API server rejected the slot: ${messageOf(error)}`,
-        holders: [],
-      }
-    }
+    if (!isAlreadyExists(error) && !isTransient(error))
+      return { outcome: 'waiting', reason: `the API server rejected the slot: ${messageOf(error)}`, holders: [] }
     failure = error
   }
   const observed = await observeSlot(leases, { name: body.metadata.name }, node, signal)
@@ -240,16 +205,26 @@ async function create(
   return { outcome: 'unknown', error: failure }
 }
 
-/**
- * A CREATE that was given up as unanswered may come through late, beside the slot taken meanwhile: it would count a
- * second time.
- */
+async function tryListScope(
+  leases: Leases,
+  scope: Scope,
+  signal: AbortSignal | undefined,
+): Promise<ScopeListing | Unknown> {
+  try {
+    return await listScope(leases, scope, signal)
+  } catch (error) {
+    signal?.throwIfAborted()
+    return { outcome: 'unknown', error }
+  }
+}
+
+/** A CREATE without an answer may come through late, beside the slot taken meanwhile: it would count a second time. */
 async function releaseDuplicates(
   leases: Leases,
   duplicates: readonly Slot[],
   node: NodeIdentity,
   signal: AbortSignal | undefined,
-): Promise<{ outcome: 'unknown'; error: unknown } | undefined> {
+): Promise<Unknown | undefined> {
   for (const duplicate of duplicates) {
     const released = await release(leases, duplicate, node, signal)
     if (released.outcome === 'unknown') return released

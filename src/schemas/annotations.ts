@@ -1,7 +1,4 @@
-/**
- * Keys that the agent writes to or reads from Kubernetes objects. The operator's stay as they are: other tools read
- * them.
- */
+/** Keys that the agent writes to or reads from Kubernetes objects. The operator's keys stay: other tools read them. */
 import { apiGroup } from './api.ts'
 
 export const nodeStateKey = (skyhook: string): string => `${apiGroup}/nodeState_${skyhook}`

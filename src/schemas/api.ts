@@ -4,5 +4,8 @@ export const apiGroup = 'skyhook.nvidia.com'
 /** What tells a Skyhook from other objects. */
 export const skyhookTypeMeta = { apiVersion: `${apiGroup}/v1alpha1`, kind: 'Skyhook' } as const
 
+/** What tells a Lease from other objects. */
+export const leaseTypeMeta = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' } as const
+
 /** The collection of all Skyhooks. */
 export const skyhooksPath = `/apis/${skyhookTypeMeta.apiVersion}/skyhooks`

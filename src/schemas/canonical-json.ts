@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/**
- * JSON with sorted keys and no blanks; what is empty or absent is left out, so both hash alike. Arrays keep their
- * order.
- */
+/** JSON with sorted keys and no blanks; empty and absent values are left out, so both hash alike. Arrays keep order. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(compact(value)) ?? 'null'
 }

@@ -13,10 +13,7 @@ export type Validate = { (data: unknown): boolean; errors?: readonly ValidationE
 /** What is wrong at one place of a document. `pointer` is a JSON pointer (RFC 6901), empty for the whole document. */
 export type Problem = { readonly pointer: string; readonly message: string; readonly value?: unknown }
 
-/**
- * One problem per violated place, in words made from the schema's own descriptions; the deepest place wins over its
- * parents.
- */
+/** One problem per violated place, worded from the schema's descriptions; the deepest place wins over its parents. */
 export function schemaProblems(errors: readonly ValidationError[]): Problem[] {
   return errors.map((error) => {
     const { description } = error.parentSchema ?? {}
