@@ -1,18 +1,15 @@
-/** A connection to the system bus that comes back by itself, with the subscriptions that were made on it. */
+/** A connection to the system bus that reconnects by itself and renews the subscriptions made on it. */
 import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import { NotConnectedError } from './errors.ts'
 import { connectSystemBus, type BusSignal, type SignalMatch, type SystemBus } from './connection.ts'
 
-export type BusState =
-  | { readonly state: 'connected'; readonly sinceMs: number }
-  | { readonly state: 'disconnected'; readonly sinceMs: number; readonly why: string }
+export type BusState = { readonly state: 'connected' } | { readonly state: 'disconnected'; readonly why: string }
 
 export type BusConnection = {
   /**
-   * Runs `use` on the present connection, waiting for one if there is none. Never runs it twice: when the connection
-   * ends under it, whether to ask again is a question of what was asked. Rejects with the last reason after
-   * `timeoutMs`.
+   * Runs `use` on the current connection, or waits for one, and rejects with the last reason after `timeoutMs`. Never
+   * runs it twice: if the connection ends meanwhile, only the caller knows whether it may ask again.
    */
   withBus<T>(
     use: (bus: SystemBus) => Promise<T>,
@@ -22,7 +19,7 @@ export type BusConnection = {
   onSignal(match: SignalMatch, listener: (signal: BusSignal) => void): () => void
   /** Runs on every new connection before `withBus` hands it out; a rejection ends that connection. */
   onConnect(prepare: (bus: SystemBus) => Promise<void>): () => void
-  /** Tells every change. After 'connected' look at everything again: signals may have been missed. */
+  /** Calls back at every change. After 'connected' look at everything again: signals may have been missed. */
   onState(listener: (state: BusState) => void): () => void
   state(): BusState
   close(): void
@@ -34,7 +31,7 @@ const reconnectBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.5 }
 const stableAfterMs = 1_000
 const defaultConnectionWaitMs = 10_000
 
-/** Begins to connect at the first use, and from then on keeps itself connected until `close`. */
+/** Connects at the first use, and stays connected from then on until `close`. */
 export function createBusConnection(options: {
   readonly clock: Clock
   readonly random: Random
@@ -45,7 +42,7 @@ export function createBusConnection(options: {
   const subscriptions = new Set<{ match: SignalMatch; listener: (signal: BusSignal) => void; cancel?: () => void }>()
   const preparations = new Set<(bus: SystemBus) => Promise<void>>()
   const listeners = new Set<(state: BusState) => void>()
-  let state: BusState = { state: 'disconnected', sinceMs: clock.wallMs(), why: 'not connected yet' }
+  let state: BusState = { state: 'disconnected', why: 'not connected yet' }
   let connectedBus = Promise.withResolvers<SystemBus>()
   let openBus: SystemBus | undefined // connected, perhaps still being prepared
   let preparedBus: SystemBus | undefined
@@ -75,7 +72,7 @@ export function createBusConnection(options: {
     }
     preparedBus = bus
     connectedBus.resolve(bus)
-    setState({ state: 'connected', sinceMs: clock.wallMs() })
+    setState({ state: 'connected' })
     const reason = await bus.closed
     openBus = preparedBus = undefined
     connectedBus = Promise.withResolvers()
@@ -88,8 +85,7 @@ export function createBusConnection(options: {
       const startedAtMs = clock.monotonicMs()
       const why = (await runConnection()).message
       if (closeController.signal.aborted) return
-      if (state.state === 'connected') setState({ state: 'disconnected', sinceMs: clock.wallMs(), why })
-      else if (state.why !== why) setState({ state: 'disconnected', sinceMs: state.sinceMs, why })
+      if (state.state === 'connected' || state.why !== why) setState({ state: 'disconnected', why })
       failures = clock.monotonicMs() - startedAtMs > stableAfterMs ? 1 : failures + 1
       const pauseMs = backoffMs(failures, reconnectBackoff, random.number())
       await sleep(clock, pauseMs, closeController.signal).catch(() => {}) // closing ends the loop

@@ -11,19 +11,16 @@ export type StepIdentity = {
   readonly unit: string
   /** Boot of the host in which it was started. */
   readonly bootId?: string
-  readonly invocationId?: string
 }
 
 export type StepObservation =
   /** Neither a unit nor a record: it never started, or the host died before its end was on disk. */
   | { readonly state: 'absent' }
-  | { readonly state: 'running'; readonly invocationId?: string }
+  | { readonly state: 'running' }
   | {
       readonly state: 'ended'
       readonly result: StepEnd
       readonly source: 'file' | 'unit'
-      readonly invocationId?: string
-      readonly bootId?: string
       /** The host was shutting down at the end: whatever the result, the step may have been stopped for that. */
       readonly isHostStopping?: true
     }
@@ -37,18 +34,12 @@ export async function observeStepUnit(host: StepHost, step: StepIdentity): Promi
   ])
   if (isLive(state)) {
     await host.units.ref(step.unit) // at once when it is ours already
-    return { state: 'running', ...(state.invocationId ? { invocationId: state.invocationId } : {}) }
+    return { state: 'running' }
   }
   const record = earlyRecord ?? (await readResultRecord(host.root, resultsFolder, step.id)) // it may have come between the two answers
-  if (record && matchesAttempt(record, step, state.invocationId)) {
-    return {
-      state: 'ended',
-      result: stepEndOf(record),
-      source: 'file',
-      invocationId: record.invocationId,
-      bootId: record.bootId,
-      ...(record.isHostStopping ? { isHostStopping: true } : {}),
-    }
+  if (record && isOfAttempt(record, step, state.invocationId)) {
+    const end = { state: 'ended', result: stepEndOf(record), source: 'file' } as const
+    return record.isHostStopping ? { ...end, isHostStopping: true } : end
   }
   if (state.loadState === 'not-found') return { state: 'absent' } // its other properties read as success
   return await observeWithoutRecord(host, step)
@@ -59,25 +50,15 @@ export async function observeStepUnit(host: StepHost, step: StepIdentity): Promi
  */
 async function observeWithoutRecord(host: StepHost, step: StepIdentity): Promise<StepObservation> {
   const unit = await host.units.readSnapshot(step.unit)
-  if (isLive(unit)) return { state: 'running', ...(unit.invocationId ? { invocationId: unit.invocationId } : {}) }
+  if (isLive(unit)) return { state: 'running' }
   if (unit.loadState === 'not-found') return { state: 'absent' }
-  if (!unit.invocationId)
-    return {
-      state: 'ended',
-      source: 'unit',
-      result: { outcome: 'failed-to-start', detail: `the unit never ran (${unit.loadState})` },
-    }
-  const result: StepEnd =
-    step.invocationId && step.invocationId !== unit.invocationId
-      ? { outcome: 'unknown', detail: `unit ${step.unit} ran again as ${unit.invocationId}` }
-      : stepEndOf(endOfUnit(unit))
-  return { state: 'ended', result, source: 'unit', invocationId: unit.invocationId }
+  const result: StepEnd = unit.invocationId
+    ? stepEndOf(endOfUnit(unit))
+    : { outcome: 'failed-to-start', detail: `the unit never ran (${unit.loadState})` }
+  return { state: 'ended', result, source: 'unit' }
 }
 
-function matchesAttempt(record: StepRecord, step: StepIdentity, invocationOfUnit: string | undefined): boolean {
-  const invocationId = invocationOfUnit ?? step.invocationId
-  return (
-    (invocationId === undefined || record.invocationId === invocationId) &&
-    (step.bootId === undefined || record.bootId === step.bootId)
-  )
+function isOfAttempt(record: StepRecord, { bootId }: StepIdentity, invocationOfUnit: string | undefined): boolean {
+  if (invocationOfUnit !== undefined && record.invocationId !== invocationOfUnit) return false
+  return bootId === undefined || record.bootId === bootId
 }

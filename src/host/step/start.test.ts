@@ -209,10 +209,7 @@ describe('a step', () => {
     await using fake = await stepHost()
     fake.unit(state)
     fake.record()
-    expect(await observeStepUnit(fake.host, step)).toEqual({
-      state: 'running',
-      ...(state.invocationId ? { invocationId: unitInvocationId } : {}),
-    })
+    expect(await observeStepUnit(fake.host, step)).toEqual({ state: 'running' })
     expect(fake.bus.calledMembers()).toContain('RefUnit')
   })
 
@@ -220,16 +217,12 @@ describe('a step', () => {
     state: 'ended',
     source: 'file',
     result: { outcome: 'exited', code: 3 },
-    invocationId: unitInvocationId,
-    bootId: currentBootId,
   }
 
   test('the record tells the end of a step that nobody watched', async () => {
     await using fake = await stepHost()
     fake.record()
-    expect(
-      await observeStepUnit(fake.host, { ...step, bootId: currentBootId, invocationId: unitInvocationId }),
-    ).toEqual(fromFile)
+    expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId })).toEqual(fromFile)
     expect(fake.bus.calledMembers()).not.toContain('GetAll') // the cheap way
   })
 
@@ -244,14 +237,11 @@ describe('a step', () => {
 
   test.each([
     ['another boot', { boot: '00000000-1e8c-4755-b850-3daeeb4791a8' }],
-    ['another invocation', { invocation: 'b'.repeat(32) }],
     ['another attempt', { attempt: 'a2' }],
   ])('a record of %s does not tell the end of the step', async (_, changes) => {
     await using fake = await stepHost()
     fake.record(changes)
-    expect(
-      await observeStepUnit(fake.host, { ...step, bootId: currentBootId, invocationId: unitInvocationId }),
-    ).toEqual({
+    expect(await observeStepUnit(fake.host, { ...step, bootId: currentBootId })).toEqual({
       state: 'absent',
     })
   })
@@ -270,7 +260,6 @@ describe('a step', () => {
       state: 'ended',
       source: 'unit',
       result: { outcome: 'killed', signal: 'SIGKILL' },
-      invocationId: unitInvocationId,
     })
   })
 

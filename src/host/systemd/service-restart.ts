@@ -2,9 +2,9 @@
  * Restarts of the host's own services.
  *
  * systemd's word `done` is not enough: a simple service that dies at once, one that is restarted over and over, and one
- * whose condition does not hold are all done. Restarted means: the job is done, the unit runs under another invocation
- * than before, and still does after a short while; or it is one that ends (Type=oneshot), and has ended well. A service
- * that did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
+ * whose condition does not hold are all done. Restarted means: the job is done, the unit runs as another invocation than
+ * before, and still does after a short while; or it is a unit that ends (Type=oneshot) and has succeeded. A service that
+ * did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
  */
 import { type Clock, sleep } from '../../schemas/clock.ts'
 import { BusError, describeError, isOutcomeUnknown, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
@@ -90,9 +90,9 @@ export async function restartService(request: RestartRequest): Promise<RestartOu
       units.restart(unit, signal ? { signal } : {}),
     ])
     const result = await jobs.result(job, timeoutMs, signal)
-    if (result === timedOutResult) return timedOutOutcome(unit, timeoutMs)
-    if (result !== 'done') return await jobFailedOutcome(units, unit, result)
-    return await settledOutcome(request)
+    if (result === timedOutResult) return timedOut(request)
+    if (result === 'done') return await settledOutcome(request)
+    return failed('job-failed', `restarting ${unit}: job ${result} (${describeEnd(await units.readSnapshot(unit))})`)
   } catch (error) {
     return errorOutcome(error, unit)
   } finally {
@@ -114,7 +114,7 @@ export async function confirmRestart(request: RestartRequest): Promise<RestartOu
       const state = await units.readState(unit, signal ? { signal } : {})
       const isSettling =
         state.isJobPending || state.activeState === 'activating' || state.activeState === 'deactivating'
-      if (isSettling) outcome = timedOutOutcome(unit, timeoutMs)
+      if (isSettling) outcome = timedOut(request)
       else if ((state.invocationId ?? '') === previousInvocation)
         return { outcome: 'not-requested', detail: `${unit} is in its previous state` }
       else return await settledOutcome(request)
@@ -127,56 +127,39 @@ export async function confirmRestart(request: RestartRequest): Promise<RestartOu
   }
 }
 
-function timedOutOutcome(unit: string, timeoutMs: number): RestartOutcome {
-  return { outcome: 'failed', reason: 'timeout', detail: `${unit} did not restart within ${timeoutMs} ms` }
+function failed(reason: RestartFailure, detail: string): RestartOutcome {
+  return { outcome: 'failed', reason, detail }
+}
+
+function timedOut({ unit, timeoutMs = defaultTimeoutMs }: RestartRequest): RestartOutcome {
+  return failed('timeout', `${unit} did not restart within ${timeoutMs} ms`)
 }
 
 async function settledOutcome(request: RestartRequest): Promise<RestartOutcome> {
   const { units, clock, unit, previousInvocation, settleMs = defaultSettleMs, signal } = request
+  const isRestarted = ({ invocationId }: UnitSnapshot): boolean =>
+    invocationId !== undefined && invocationId !== previousInvocation
+  const restarted = ({ invocationId = '' }: UnitSnapshot): RestartOutcome => ({ outcome: 'restarted', invocationId })
+
   const initial = await units.readSnapshot(unit)
-  const hasEnded = initial.isOneshot && initial.activeState === 'inactive' && initial.conditionResult
-  if (
-    hasEnded &&
-    initial.result === 'success' &&
-    initial.invocationId !== undefined &&
-    initial.invocationId !== previousInvocation
-  )
-    return { outcome: 'restarted', invocationId: initial.invocationId }
-  if (!initial.conditionResult && initial.activeState === 'inactive' && previousInvocation === '')
-    return { outcome: 'not-needed', detail: `${unit} did not run, and one of its conditions does not hold here` }
-  if (initial.activeState !== 'active') return notActiveOutcome(unit, initial)
+  if (initial.activeState === 'inactive') {
+    const { isOneshot, conditionResult, result } = initial
+    if (isOneshot && conditionResult && result === 'success' && isRestarted(initial)) return restarted(initial)
+    if (!conditionResult && previousInvocation === '')
+      return { outcome: 'not-needed', detail: `${unit} did not run, and one of its conditions does not hold here` }
+  }
+  if (initial.activeState !== 'active') return notActive(unit, initial)
   await sleep(clock, settleMs, signal)
   const later = await units.readSnapshot(unit)
-  if (later.activeState !== 'active' || later.nRestarts > initial.nRestarts) return notActiveOutcome(unit, later)
-  const { invocationId } = later
-  if (invocationId === undefined || invocationId === previousInvocation) {
-    return { outcome: 'failed', reason: 'not-active', detail: `${unit} is running, but was not restarted` }
-  }
-  return { outcome: 'restarted', invocationId }
+  if (later.activeState !== 'active' || later.nRestarts > initial.nRestarts) return notActive(unit, later)
+  return isRestarted(later) ? restarted(later) : failed('not-active', `${unit} is running, but was not restarted`)
 }
 
-function notActiveOutcome(unit: string, snapshot: UnitSnapshot): RestartOutcome {
-  if (!snapshot.conditionResult)
-    return {
-      outcome: 'failed',
-      reason: 'condition',
-      detail: `${unit} was not started: one of its conditions does not hold`,
-    }
-  const restartNote = snapshot.nRestarts > 0 ? `, restarted by itself ${snapshot.nRestarts} times` : ''
-  return {
-    outcome: 'failed',
-    reason: 'not-active',
-    detail: `${unit} is ${snapshot.activeState}/${snapshot.subState} (${describeEnd(snapshot)}${restartNote})`,
-  }
-}
-
-async function jobFailedOutcome(units: Units, unit: string, result: string): Promise<RestartOutcome> {
-  const snapshot = await units.readSnapshot(unit)
-  return {
-    outcome: 'failed',
-    reason: 'job-failed',
-    detail: `restarting ${unit}: job ${result} (${describeEnd(snapshot)})`,
-  }
+function notActive(unit: string, snapshot: UnitSnapshot): RestartOutcome {
+  const { conditionResult, nRestarts, activeState, subState } = snapshot
+  if (!conditionResult) return failed('condition', `${unit} was not started: one of its conditions does not hold`)
+  const restartNote = nRestarts > 0 ? `, restarted by itself ${nRestarts} times` : ''
+  return failed('not-active', `${unit} is ${activeState}/${subState} (${describeEnd(snapshot)}${restartNote})`)
 }
 
 function describeEnd(snapshot: UnitSnapshot): string {
@@ -187,16 +170,14 @@ function describeEnd(snapshot: UnitSnapshot): string {
 function errorOutcome(error: unknown, unit: string): RestartOutcome {
   if (isOutcomeUnknown(error)) return { outcome: 'unknown', detail: `${unit}: ${describeError(error)}` }
   if (error instanceof NotConnectedError) return { outcome: 'not-requested', detail: error.message }
-  if (error instanceof BusError && error.name === transactionIsDestructive)
-    return { outcome: 'not-requested', detail: describeError(error) }
-  if (error instanceof BusError)
-    return { outcome: 'failed', reason: refusalReasons[error.name] ?? 'refused', detail: describeError(error) }
-  throw error
+  if (!(error instanceof BusError)) throw error
+  if (error.name === transactionIsDestructive) return { outcome: 'not-requested', detail: describeError(error) }
+  return failed(refusalReasons[error.name] ?? 'refused', describeError(error))
 }
 
 /**
- * Remembers the ends of jobs, so that one that comes before its job's name is known is not missed. Of all units: the
- * name that was asked for may be an alias (dbus.service of dbus-broker.service), and the news carry the real one.
+ * Remembers the ends of jobs, so that an end that comes before its job's name is known is not missed. Of all units: the
+ * requested name may be an alias (dbus.service of dbus-broker.service), and the signals carry the real one.
  */
 function watchJobs(units: Units, clock: Clock) {
   const results = new Map<string, string>()
