@@ -94,11 +94,13 @@ export const nodeStatuses = [
 export type NodeStatus = (typeof nodeStatuses)[number]
 
 /** What the holder of a slot is doing, as its Lease says. */
-export type SlotPhase =
-  | 'cordoning'
-  | 'protected-pods'
-  | 'draining'
-  | 'working'
-  | 'interrupting'
-  | 'rebooting'
-  | 'failed'
+export const slotPhases = [
+  'cordoning',
+  'protected-pods',
+  'draining',
+  'working',
+  'interrupting',
+  'rebooting',
+  'failed',
+] as const
+export type SlotPhase = (typeof slotPhases)[number]

@@ -1,6 +1,6 @@
 /** Every series that an agent serves. `node build/reference-docs.ts` writes docs/usage/metrics.md from it. */
 import { checkOf, stagesWithSteps } from '../package-config.ts'
-import type { SlotPhase } from '../skyhook.ts'
+import { slotPhases } from '../skyhook.ts'
 import { currentReasons } from './reasons.ts'
 
 type MetricRow = {
@@ -11,16 +11,6 @@ type MetricRow = {
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[]
 }
-
-const slotPhases = [
-  'cordoning',
-  'protected-pods',
-  'draining',
-  'working',
-  'interrupting',
-  'rebooting',
-  'failed',
-] as const satisfies readonly SlotPhase[]
 
 export const metrics = {
   skyhookd_build_info: {
