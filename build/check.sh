@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check that needs no root and no cluster, in one go; each prints only when it has something to say.
+# Every check that needs no root and no cluster. A check prints its output only if it fails.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 failed=0
@@ -23,7 +23,7 @@ shell_scripts() {
   return "$failed"
 }
 
-# Debian's package: that of npm fetches the program from elsewhere when it runs.
+# From Debian: npm's package downloads the program from elsewhere when it runs.
 has_shellcheck() {
   command -v shellcheck >/dev/null && return 0
   [[ $EUID == 0 ]] && command -v apt-get >/dev/null || return 1
@@ -45,7 +45,7 @@ static_checks() {
   if ((shellcheck_found == 0)); then
     run 'shell scripts' shell_scripts || failed=1
   else
-    echo 'left out: shell scripts (apt-get install shellcheck, as root)'
+    echo 'skipped: shell scripts (apt-get install shellcheck, as root)'
   fi
   return "$failed"
 }

@@ -1,6 +1,6 @@
 /**
- * Everything: the static checks, the unit tests and the tests on real parts, one after another, with one closing line
- * `N passed, N failed`. Needs root: network namespaces, systemd hosts and kubelets are made and removed again.
+ * Runs the static checks, the unit tests and the tests on real parts, one after another. The last line is
+ * `N passed, N failed`. Needs root: it creates and removes network namespaces, systemd hosts and kubelets.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -33,7 +33,7 @@ function check(name: string, command: readonly [string, ...string[]]): void {
   console.log(`${status === 0 ? 'ok' : 'failed'}: ${name} (${((Date.now() - startedMs) / 1000).toFixed(1)} s)`)
 }
 
-/** One vitest project; its counts come from its JSON report, a run that gave none counts as one failure. */
+/** One vitest project; its counts come from its JSON report, a run without a report counts as one failure. */
 function tests(project: string): void {
   const file = join(folder, `${project}.json`)
   const parameters = ['run', '--project', project, '--reporter=default', '--reporter=json', `--outputFile.json=${file}`]

@@ -48,14 +48,14 @@ describe('a refused Skyhook', () => {
     [
       'a version with slashes',
       withPackage({ version: '2024/07/06' }),
-      'spec.packages[tuning].version: Invalid value: "2024/07/06": no version; write 1 to 3 numbers',
+      'spec.packages[tuning].version: Invalid value: "2024/07/06": not a version; write 1 to 3 numbers',
     ],
     ['a version of four numbers', withPackage({ version: '1.2.3.4' }), 'spec.packages[tuning].version'],
     ['a version that is a word', withPackage({ version: 'latest' }), 'spec.packages[tuning].version'],
     [
       '+build without digest',
       withPackage({ version: '1.0.0+b1' }),
-      'spec.packages[tuning].containerSHA: Invalid value: a version with +build is no legal image tag',
+      'spec.packages[tuning].containerSHA: Invalid value: a version with +build is not a legal image tag',
     ],
     [
       'a digest in the image',
@@ -66,7 +66,7 @@ describe('a refused Skyhook', () => {
     [
       'a short digest',
       withPackage({ containerSHA: 'sha256:12' }),
-      'spec.packages[tuning].containerSHA: Invalid value: "sha256:12": no digest; write sha256: and 64 lower-case hex digits',
+      'spec.packages[tuning].containerSHA: Invalid value: "sha256:12": not a digest; write sha256: and 64 lower-case hex digits',
     ],
     [
       'an unknown interrupt',
@@ -144,7 +144,7 @@ describe('a refused Skyhook', () => {
     [
       'an environment variable that systemd cannot set',
       withPackage({ env: [{ name: 'A-B', value: '' }] }),
-      'spec.packages[tuning].env[0].name: Invalid value: "A-B": no variable name that systemd can set',
+      'spec.packages[tuning].env[0].name: Invalid value: "A-B": not a variable name that systemd can set',
     ],
     [
       'an environment variable without a source',
