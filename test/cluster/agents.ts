@@ -1,6 +1,5 @@
 /**
- * Agents of two nodes as the API server sees them: tokens of pods that run there, with the chart's roles and policies
- * in force.
+ * Agents of two nodes as the API server sees them: tokens of pods on these nodes, under the chart's roles and policies.
  */
 import { expect } from 'vitest'
 import {
@@ -21,7 +20,7 @@ export const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leas
 export const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 export const policies = '/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies'
 
-/** What a granted request is answered, and one refused by RBAC or a policy. */
+/** The answers to a granted request, and to one refused by RBAC or a policy. */
 export const allowed = expect.objectContaining({ status: expect.toBeOneOf([200, 201]) as number, message: '' })
 export const refused = (expected: string | RegExp): unknown =>
   expect.objectContaining({
@@ -34,13 +33,16 @@ export type Agents = {
   readonly cluster: ChartCluster
   readonly a: Send
   readonly b: Send
-  /** Has a token of the same ServiceAccount that is bound to no pod. */
+  /** Requests with a token of the same ServiceAccount that is bound to no pod. */
   readonly unbound: Send
   readonly uids: Readonly<Record<NodeName, string>>
   readonly tokens: Readonly<Record<NodeName, string>>
 }
 
-/** Installs the chart, registers node-a and node-b, and creates the Skyhook `demo`; returns once all policies act. */
+/**
+ * Installs the chart, registers node-a and node-b, and creates the Skyhook `demo`; returns once all policies are in
+ * effect.
+ */
 export async function startAgents(): Promise<Agents> {
   const cluster = await startChartCluster()
   await installChart(cluster)
@@ -67,7 +69,7 @@ export const skyhook = (name: string, spec: Json = {}): Json => ({
 })
 
 /**
- * Creates a pod that its node never starts, with the namespace's default ServiceAccount if need be; returns its path.
+ * Creates a pod that its node never starts, and the namespace's default ServiceAccount if necessary; returns its path.
  */
 export async function createPod(
   cluster: ChartCluster,
@@ -107,7 +109,7 @@ async function token(cluster: ChartCluster, spec: Json): Promise<string> {
   return String((body['status'] as Json)['token'])
 }
 
-/** Policies act some tenths of a second after they were written: asks for what each of them refuses. */
+/** Policies take effect some tenths of a second after they are written: waits until each one refuses its case. */
 async function awaitPolicies(unbound: Send): Promise<void> {
   const says = (policy: string) => (answer: Answer) => answer.message.includes(`'skyhookd-${policy}'`)
   const dry = '?dryRun=All'

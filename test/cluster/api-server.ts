@@ -1,6 +1,6 @@
 /**
- * A real control plane for one test file: etcd, kube-apiserver and, where asked for, kube-controller-manager, on
- * loopback ports.
+ * A real control plane for one test file: etcd, kube-apiserver and optionally kube-controller-manager, on loopback
+ * ports.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
@@ -20,17 +20,17 @@ const run = promisify(execFile)
 
 export type ApiServer = {
   readonly url: string
-  /** Of a member of system:masters. */
+  /** Credentials of a member of system:masters. */
   readonly credentials: Credentials
-  /** A client with those, closed with the server. */
+  /** A client with these credentials, closed with the server. */
   readonly admin: KubeTransport
   readonly kubeconfig: string
   readonly kubectl: (...args: string[]) => Promise<string>
-  /** kill -9 and wait for the end; connections break as in a crash. */
+  /** Kills the server with SIGKILL and waits for its end; connections break as in a crash. */
   crash(): Promise<void>
-  /** Starts it again on the same port and etcd, and waits until it is ready. */
+  /** Restarts the server on the same port and etcd, and waits until it is ready. */
   restart(): Promise<void>
-  /** Makes etcd forget all revisions before now. */
+  /** Compacts etcd: all earlier revisions are gone. */
   compact(): Promise<void>
   stop(): Promise<void>
 }
@@ -58,7 +58,7 @@ export async function startApiServer(options: { readonly controllerManager?: boo
 
   const launch = (name: string, flags: Readonly<Record<string, string | number | boolean>>): ChildProcess => {
     const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)
-    // Dies with us, even if we are killed.
+    // It ends with this process, even on SIGKILL.
     const child = spawn('setpriv', ['--pdeathsig', 'KILL', join(bin, name), ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -115,7 +115,7 @@ export async function startApiServer(options: { readonly controllerManager?: boo
       'bind-address': '127.0.0.1',
       'advertise-address': '127.0.0.1',
       'secure-port': port,
-      'endpoint-reconciler-type': 'none', // 127.0.0.1 is no legal address of an endpoint
+      'endpoint-reconciler-type': 'none', // 127.0.0.1 is not a valid address of an endpoint
       'tls-cert-file': serving.certFile,
       'tls-private-key-file': serving.keyFile,
       'client-ca-file': pki.caFile,
@@ -152,7 +152,7 @@ export async function startApiServer(options: { readonly controllerManager?: boo
       'kube-api-burst': 1000,
       profiling: false,
     })
-    // It works once it has made the default ServiceAccount.
+    // It works once it has created the default ServiceAccount.
     await ready(
       'kube-controller-manager',
       child,
@@ -188,7 +188,7 @@ async function binaryFolder(): Promise<string> {
   return stdout.trim().split('\n').at(-1) ?? ''
 }
 
-/** `/readyz` answers `ok`, which is no JSON: our transport says so, and that is the answer hoped for. */
+/** `/readyz` answers `ok`, which is not JSON: the transport's error about that means ready. */
 function onlyIfOk(error: unknown): void {
   if (!(error instanceof Error && error.cause instanceof SyntaxError)) throw error
 }

@@ -1,6 +1,4 @@
-/**
- * The census as the agent would start it, but with the credentials of a test: `{server, ca, token}` in the environment.
- */
+/** The census as the agent starts it, but with the credentials of a test: `{server, ca, token}` in the environment. */
 import { staticCredentials } from '../support/static-credentials.ts'
 import { runCensusProcess } from '../../src/daemon/census/process.ts'
 

@@ -1,6 +1,5 @@
 /**
- * A real API server with the chart installed, nodes whose agents are played by the test, and the census as a process
- * beside it.
+ * A real API server with the chart installed, nodes whose agents the test plays, and the census as a process beside it.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -31,7 +30,7 @@ export type AgentReport = {
   readonly status: string
   /** State of the packages, `stage/state` by name; default: none. */
   readonly entries?: Readonly<Record<string, string>>
-  /** The spec whose work is done. */
+  /** The spec that the node has applied. */
   readonly applied?: SkyhookSpec
   readonly reason?: readonly [reason: string, message: string]
 }
@@ -40,7 +39,7 @@ export type RunningCensus = {
   readonly pid: () => number | undefined
   readonly lines: readonly CensusLine[]
   readonly deaths: readonly string[]
-  /** kill -9; it is started again a moment later. */
+  /** Kills the census with SIGKILL; it restarts a moment later. */
   kill(): void
   stop(): Promise<void>
 }
@@ -49,12 +48,12 @@ export type CensusCluster = {
   readonly cluster: ChartCluster
   readonly admin: KubeTransport
   readonly ca: string
-  /** A Node and its agent's pod, which is Ready. */
+  /** Creates a Node and its agent's pod, which is Ready. */
   createNode(name: string, labels?: Readonly<Record<string, string>>): Promise<void>
   deleteNode(name: string): Promise<void>
   label(node: string, labels: Readonly<Record<string, string | null>>): Promise<void>
   setAgent(node: string, state: 'ready' | 'not-ready'): Promise<void>
-  /** What an agent publishes of a Skyhook on its Node, in one patch. */
+  /** Publishes a Skyhook's state on a Node in one patch, as its agent does. */
   publish(node: string, skyhook: string, report: AgentReport): Promise<void>
   annotate(node: string, annotations: Readonly<Record<string, string | null>>): Promise<void>
   apply(name: string, spec: SkyhookSpec): Promise<Skyhook>
@@ -188,7 +187,7 @@ export async function startCensusCluster(
         clock: systemClock,
         onLine: (line) => void lines.push(line),
         onExit: (exitReason) => void deaths.push(exitReason),
-        onCrashLoop: () => {}, // in these tests there is nobody else
+        onCrashLoop: () => {}, // these tests have no other census
       })
       const supervised = supervisor.supervise(term.signal)
       const one: RunningCensus = {

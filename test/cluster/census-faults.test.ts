@@ -1,6 +1,6 @@
 /**
- * What the census does when it is lied to or refused: nothing. On a real API server behind a proxy that answers in its
- * place.
+ * The census writes nothing when its answers are wrong or refused. On a real API server behind a proxy that answers in
+ * its place.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
@@ -52,7 +52,7 @@ const ready = async (word: string, timeout = 45_000): Promise<void> =>
     interval: 50,
   })
 
-/** Versions of everything that the census writes. */
+/** The resourceVersions of everything that the census writes. */
 async function written(): Promise<unknown> {
   const ledger = await cluster.admin.json<KubeObject>('GET', `${leasesPath}/${ledgerName(skyhook.metadata)}`)
   return [(await cluster.get(skyhook.metadata.name)).metadata.resourceVersion, ledger.metadata.resourceVersion]
@@ -65,7 +65,7 @@ const only =
   (path: string, fault: Fault) =>
   (proxied: ProxiedRequest): Fault | undefined =>
     proxied.path === path ? fault : undefined
-/** Watches are told that they are too old, so that the next LIST is the one that lies. */
+/** Ends watches with 410, so that the next LIST is the faulty one. */
 const emptyList =
   (path: string) =>
   (proxied: ProxiedRequest): Fault | undefined =>

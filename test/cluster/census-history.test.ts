@@ -1,6 +1,6 @@
 /**
- * Every version of every Node and Skyhook, recorded by watches while agents work, people interfere and the census is
- * killed: `Ready` is never true for a spec that a selected node still has work for.
+ * Watches record every version of every Node and Skyhook while agents work, people interfere and the census is killed:
+ * `Ready` is never true for a spec for which a selected node still has work.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -34,7 +34,7 @@ type ObservedNode = {
   readonly object?: Skyhook & KubeObject
 }
 
-/** Records from now on; the clock is that of the agents played here, the order that of the server's store. */
+/** Starts to record, with the clock of the simulated agents and the order of the server's store. */
 async function record(signal: AbortSignal): Promise<ObservedNode[]> {
   const seen: ObservedNode[] = []
   const follow = (kind: ObservedNode['kind'], path: string) =>
@@ -60,17 +60,14 @@ async function record(signal: AbortSignal): Promise<ObservedNode[]> {
   return seen
 }
 
-/**
- * An agent in the only respect that matters here: it has work from the moment it decides until it has published that it
- * is done.
- */
+/** A simulated agent, reduced to what matters here: it has work from its decision until it has published completion. */
 function simulateAgent(name: string, random: () => number, skyhook: () => Skyhook | undefined, signal: AbortSignal) {
   const busy: { fromMs: number; toMs: number }[] = []
   const between = async (from: number, to: number): Promise<void> => await sleep(from + random() * (to - from))
   let done: string | undefined
   const run = async (): Promise<void> => {
     while (!signal.aborted) {
-      await (random() < 0.2 ? between(500, 2_000) : between(5, 60)) // large fleets look late on purpose
+      await (random() < 0.2 ? between(500, 2_000) : between(5, 60)) // large fleets delay their look on purpose
       const spec = skyhook()?.spec
       if (spec === undefined || appliedHash(spec) === done) continue
       const work = { fromMs: performance.now(), toMs: Infinity }
@@ -103,7 +100,7 @@ function simulateAgent(name: string, random: () => number, skyhook: () => Skyhoo
   }
 }
 
-/** Which nodes have work left by everything that is on record up to a version. */
+/** Which nodes have work left according to the record up to a version. */
 function unfinished(skyhook: Skyhook, nodes: ReadonlyMap<string, ObservedNode>): ObservedNode[] {
   const hash = appliedHash(skyhook.spec)
   return [...nodes.values()].filter(({ object }) => {
@@ -176,7 +173,7 @@ test('the Ready condition of a Skyhook is true only while every selected node is
       await cluster.label(name, { pool: 'all' })
     } else if (draw < 0.8) {
       const name = `n${1 + Math.floor(random() * 6)}`
-      await cluster.annotate(name, { [keys.nodeStateKey(skyhookName)]: null }) // a person's reset
+      await cluster.annotate(name, { [keys.nodeStateKey(skyhookName)]: null }) // a reset by an administrator
       agents.get(name)?.reset()
     } else if (draw < 0.9 && !agents.has('late')) await addNode('late')
     else if (agents.has('late')) {
@@ -187,7 +184,7 @@ test('the Ready condition of a Skyhook is true only while every selected node is
     }
   }
 
-  // Then it comes to rest: every node done, and one lookout for how long Ready takes.
+  // Then the load ends: every node completes, and the test measures how long Ready takes.
   await vi.waitFor(async () => expect(conditionOf(await cluster.status(skyhookName), 'Ready')?.status).toBe('True'), {
     timeout: 20_000,
     interval: 50,

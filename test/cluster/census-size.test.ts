@@ -1,4 +1,4 @@
-/** What the census costs: the status of 250 real nodes, and the memory of its process with 5,000. */
+/** The cost of the census: the status of 250 real nodes, and the memory of its process with 5,000. */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -141,7 +141,7 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a cens
   const countedMs = performance.now() - startedMs
   const settled = await memoryMb(pid())
 
-  // A rollout of one of them: every node speaks twice.
+  // A rollout of one of them: every node publishes twice.
   for (let at = 0; at < 5_000; at++) {
     for (const status of ['in_progress', 'complete']) {
       const node = server.get('/api/v1/nodes', `node-${at}`)

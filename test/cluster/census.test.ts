@@ -1,7 +1,4 @@
-/**
- * The census as its own process, with the token of an agent, on a real API server with the chart's permissions in
- * force.
- */
+/** The census as its own process, with the token of an agent, on a real API server with the chart's permissions. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import { conditionOf } from '../../src/census/skyhook-status.ts'
@@ -42,7 +39,7 @@ afterEach(async () => {
   census = undefined
 })
 
-/** A Skyhook of the test's own; its name is also the first part of its ledger's. */
+/** A Skyhook for one test; its name is also the first part of its ledger's. */
 async function apply(spec: SkyhookSpec): Promise<Skyhook> {
   return await cluster.apply(`s${++number}`, spec)
 }
@@ -353,7 +350,7 @@ test('an idle census writes nothing and ends with its agent', async () => {
       '-o',
       `jsonpath={range .items[*]}${line}{"\\n"}{end}`,
     )
-    return all.split('\n').filter((one) => !one.startsWith('Lease kube-system ')) // the API server has a Lease of its own
+    return all.split('\n').filter((one) => !one.startsWith('Lease kube-system ')) // the API server has its own Lease
   }
   const before = await versions()
   await new Promise((resolve) => setTimeout(resolve, 3_000))

@@ -8,7 +8,7 @@ import { startApiServer, type ApiServer } from './api-server.ts'
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '..', '..')
 
-/** What the chart is installed as in these tests. */
+/** Name and namespace of the release in these tests. */
 export const namespace = 'skyhook'
 export const chart = join(root, 'chart')
 
@@ -20,7 +20,7 @@ export type Send = (method: string, path: string, body?: unknown, contentType?: 
 export type ChartCluster = {
   readonly server: ApiServer
   readonly admin: Send
-  /** The same server as the bearer of a token. */
+  /** The same server, with a token. */
   as(token: string): Send
   /** Runs the real helm in the release's namespace. */
   helm(...args: string[]): Promise<string>
@@ -38,7 +38,7 @@ export async function startChartCluster(options: { readonly controllerManager?: 
     admin: sender(server.url, certified),
     as: (token) => sender(server.url, anonymous, token),
     helm: async (...args) => {
-      const standard = ['--kubeconfig', server.kubeconfig, '--namespace', namespace] // first, so that a test can say otherwise
+      const standard = ['--kubeconfig', server.kubeconfig, '--namespace', namespace] // first, so that a test can override it
       const { stdout } = await run(join(bin, 'helm'), [...standard, ...args], { maxBuffer: 2 ** 24 })
       return stdout
     },
@@ -78,7 +78,7 @@ export async function installChart(cluster: ChartCluster, ...values: string[]): 
   await cluster.helm('install', 'skyhookd', chart, '--create-namespace', ...set)
 }
 
-/** Asks until the answer fits, for what the API server takes up a moment after it was written. */
+/** Retries until the answer fits, for changes that take effect a moment after the write. */
 export async function until<T>(
   ask: () => Promise<T>,
   isExpected: (answer: T) => boolean,

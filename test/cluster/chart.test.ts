@@ -1,7 +1,4 @@
-/**
- * The chart as helm and a real API server take it: strictly valid, upgraded and removed without losing anybody's
- * Skyhooks.
- */
+/** The chart with helm and a real API server: strictly valid, and upgraded and removed without losing Skyhooks. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,7 +20,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Writes values to a file, the way people keep them. */
+/** Writes values to a file. */
 async function valuesFile(values: Json): Promise<string> {
   const path = join(folder, 'values.yaml')
   await writeFile(path, JSON.stringify(values))

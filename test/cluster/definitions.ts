@@ -1,11 +1,11 @@
-/** A real API server with the chart installed, for asking what its resource definitions take. */
+/** A real API server with the chart installed, to check what its resource definitions accept. */
 import { installChart, startChartCluster, until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const base = '/apis/skyhook.nvidia.com/v1alpha1'
 
 export type Definitions = {
   readonly cluster: ChartCluster
-  /** Asks the server to create an object without storing it. Strict, as kubectl is: an unknown field is an error. */
+  /** Creates an object as a dry run. Strict like kubectl: an unknown field is an error. */
   create(plural: 'skyhooks' | 'deploymentpolicies', spec: Json, name?: string): Promise<Answer>
 }
 
@@ -19,7 +19,7 @@ export async function startDefinitions(): Promise<Definitions> {
       metadata: { name },
       spec,
     })
-  // What the admission policy refuses shows that it acts.
+  // A refusal by the admission policy shows that it is in effect.
   const incomplete = withPackage({ resources: { cpuRequest: '1' } })
   await until(
     () => create('skyhooks', incomplete),

@@ -1,4 +1,4 @@
-/** Which DeploymentPolicies a real API server takes, and what it answers to the others. */
+/** Which DeploymentPolicies a real API server accepts, and its answers to the others. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startDefinitions, type Definitions } from './definitions.ts'
 import type { Json } from './chart-cluster.ts'

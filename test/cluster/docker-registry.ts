@@ -11,7 +11,7 @@ export type DockerRegistry = {
   readonly password: string
   readonly caFile: string
   readonly ca: string
-  /** Where it keeps blobs; a test may damage them. */
+  /** The folder of its blobs; a test may damage them. */
   blobFile(digest: string): string
   stop(): Promise<void>
 }
@@ -19,7 +19,7 @@ export type DockerRegistry = {
 const tls = join(import.meta.dirname, '../fixtures/tls')
 const username = 'tester'
 const password = 'a password: with "odd" characters'
-const hash = '$2y$04$RSXnMGGiIrAsWv9DCCBVTegGdf6ZxdCWRm1A9VBxvWQK/L6/i3/3C' // bcrypt of it, the only kind that the registry takes
+const hash = '$2y$04$RSXnMGGiIrAsWv9DCCBVTegGdf6ZxdCWRm1A9VBxvWQK/L6/i3/3C' // its bcrypt hash, the only kind that the registry accepts
 
 export async function startDockerRegistry(): Promise<DockerRegistry> {
   const folder = mkdtempSync(join(tmpdir(), 'registry-'))
@@ -62,7 +62,7 @@ export async function startDockerRegistry(): Promise<DockerRegistry> {
   }
 }
 
-/** The sandbox's own, from the cache, fetched by it when missing. */
+/** The sandbox's registry from the cache, fetched by the sandbox if missing. */
 function registryProgram(): string {
   const script =
     'set -e; for file in common machine base; do . "$0/$file.sh"; done; fetch_registry; echo "$REGISTRY_PROGRAM"'

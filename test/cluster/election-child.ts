@@ -1,4 +1,4 @@
-/** One candidate as a process of its own: says `elected` and `lost` with the time, ends in good order on SIGTERM. */
+/** One candidate as its own process: reports `elected` and `lost` with the time, and exits cleanly on SIGTERM. */
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { staticCredentials } from '../support/static-credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'

@@ -1,4 +1,4 @@
-/** The election with its real times, candidates as processes, on a real API server that goes away as well. */
+/** The election with its real times and candidates as processes, on a real API server that also crashes. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -63,7 +63,7 @@ const fiveCandidates = async (): Promise<Candidate> => {
   for (const name of ['a', 'b', 'c', 'd', 'e']) await campaign(name)
   return await leader()
 }
-/** Time until another one leads. */
+/** The next leader, and the time until it leads. */
 async function takeover(from: Candidate, sinceMs: number): Promise<{ next: Candidate; tookMs: number }> {
   const next = await vi.waitFor(
     () => {
@@ -82,7 +82,7 @@ test('another candidate leads within its next look after a SIGTERM of the leader
   first.process.kill('SIGTERM')
   const { tookMs } = await takeover(first, startedMs)
   console.log(`takeover after SIGTERM among five candidates: ${tookMs} ms`)
-  expect(tookMs).toBeLessThan(3_500) // the longest look
+  expect(tookMs).toBeLessThan(3_500) // the longest interval between two looks
   expect(first.reports.at(-1)).toMatchObject({ what: 'lost', why: 'SIGTERM' })
 })
 
@@ -93,7 +93,7 @@ test('exactly one candidate leads after the lease duration when the leader is ki
   first.process.kill('SIGKILL')
   const { next, tookMs } = await takeover(first, startedMs)
   console.log(`takeover after SIGKILL among five candidates: ${tookMs} ms`)
-  expect(tookMs).toBeGreaterThan(9_000) // up to 5 s of its 15 s had passed since its last renewal
+  expect(tookMs).toBeGreaterThan(9_000) // up to 5 s of its 15 s have passed since its last renewal
   expect(tookMs).toBeLessThan(20_000)
   await sleep(3_000)
   expect(leading()).toEqual([next])

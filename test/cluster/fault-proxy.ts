@@ -11,9 +11,9 @@ export type Fault = { readonly status: number; readonly reason?: string } | 'emp
 
 export type FaultProxy = {
   readonly url: string
-  /** What is asked for while the function returns a fault meets that fault; undefined lets it through. */
+  /** Requests for which the function returns a fault get that fault; undefined lets them through. */
   inject(fault: ((proxied: ProxiedRequest) => Fault | undefined) | undefined): void
-  /** Breaks all connections, so that watches begin anew. */
+  /** Breaks all connections, so that watches start again. */
   cut(): void
   close(): Promise<void>
 }

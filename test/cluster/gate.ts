@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
 /**
- * A TCP gate before a server: while it is shut, connections through it are broken and new ones refused, as behind a cut
+ * A TCP gate before a server: while it is shut, connections through it break and new ones are refused, as with a cut
  * cable.
  */
 export type Gate = { readonly port: number; shut(): void; open(): void; close(): Promise<void> }

@@ -1,4 +1,4 @@
-/** Slots on a real API server: what its Leases really do, and many nodes racing for few slots. */
+/** Slots on a real API server: the behavior of its Leases, and many nodes that race for few slots. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
@@ -57,7 +57,7 @@ describe('one slot', () => {
     expect(renewed).toMatchObject({ outcome: 'held', slot: { phase: 'rebooting', uid: slot.uid } })
     expect(await confirm(leases, slot, request(scope, node, 1))).toMatchObject({ outcome: 'held' })
     expect((await listOwnSlots(leases, node)).own.map(({ name }) => name)).toEqual([indexedName(scope, 0)])
-    expect(await release(leases, slot, node)).toEqual({ outcome: 'released' }) // its resourceVersion is an old one by now
+    expect(await release(leases, slot, node)).toEqual({ outcome: 'released' }) // its resourceVersion is outdated by now
     expect((await listScope(leases, scope)).slots).toEqual([])
   })
 

@@ -1,4 +1,4 @@
-/** A ledger goes with its Skyhook, by the garbage collection of a real controller manager. */
+/** A real controller manager deletes a ledger with its Skyhook. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ledgerName } from '../../src/lease/names.ts'
 import { leasesPath, startCensusCluster, type CensusCluster } from './census-cluster.ts'

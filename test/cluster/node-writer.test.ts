@@ -1,4 +1,4 @@
-/** Writes to Nodes, and Events about them, on a real API server: what one PATCH can carry, and what people then see. */
+/** Writes to Nodes, and Events about them, on a real API server: what one PATCH can carry, and what users then see. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { startEventRecorder } from '../../src/kube/events.ts'

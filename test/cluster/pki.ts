@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** A certificate authority of one test's own, made with openssl (EC P-256: made in milliseconds). */
+/** A certificate authority for one test, made with openssl (EC P-256, in milliseconds). */
 export type Authority = {
   readonly dir: string
   readonly caFile: string

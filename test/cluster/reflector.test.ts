@@ -171,7 +171,7 @@ describe('an API server that is killed and comes back', () => {
       await eventually(() => expect(names(reflector)).toContain(name))
     }
     expect(names(reflector)).toEqual(['a', 'b', 'c', 'd'])
-    // Its watch cache begins anew, so it answers 410 to versions from before the crash: at most one list each time.
+    // Its watch cache starts empty, so it answers 410 to versions from before the crash: at most one list each time.
     expect(lists()).toBeLessThanOrEqual(3)
     expect([...new Set(updates.map(({ state: { state } }) => state))]).toEqual(['synced'])
     expect(updates.flatMap(({ changes }) => changes.map(({ type, key }) => `${type} ${key}`))).toEqual([

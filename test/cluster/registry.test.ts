@@ -37,7 +37,7 @@ afterAll(async () => {
   rmSync(tempFolder, { recursive: true })
 })
 
-/** A host that containerd was told of the registry's authority, and nothing else. */
+/** A host whose containerd configuration has only the registry's authority. */
 function hostKnowing(ca: string | undefined): RegistrySettings['sources'] {
   const host = mkdtempSync(join(tempFolder, 'host-'))
   if (ca !== undefined) {
@@ -102,7 +102,7 @@ describe('a registry with TLS and login', () => {
   test('a registry with TLS and login accepts a package folder and serves it to a host', async () => {
     const reference = await push('team/shell:1.0')
     expect(reference).toMatch(new RegExp(`^${registry.host}/team/shell@sha256:[0-9a-f]{64}$`))
-    expect(await push('team/shell:1.1')).toBe(reference) // the same content has the same name
+    expect(await push('team/shell:1.1')).toBe(reference) // the same content has the same digest
     const folder = mkdtempSync(join(tempFolder, 'images-'))
     const image = await ensure('team/shell:1.0', settings(), folder)
     expect(reference.endsWith(`@${image.digest}`)).toBe(true)

@@ -45,7 +45,7 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve))
 })
 
-/** A server that accepts one token, and an agent whose ServiceAccount files hold what is given. */
+/** A server that accepts one token, and an agent with the given ServiceAccount files. */
 async function start(token: string): Promise<void> {
   await writeFile(join(dir, 'token'), token)
   await writeFile(join(dir, 'ca.crt'), pairs.old.ca)
@@ -72,7 +72,7 @@ test('the client reads a renewed token on the first 401', async () => {
   expect(await transport.json('GET', '/')).toEqual({ answer: 42 })
   await writeFile(join(dir, 'token'), 'expired')
   await new Promise((resolve) => setTimeout(resolve, 10))
-  await expect(transport.json('GET', '/')).resolves.toEqual({ answer: 42 }) // from memory, still good
+  await expect(transport.json('GET', '/')).resolves.toEqual({ answer: 42 }) // still valid in memory
   transport.close()
   server.close()
   await start('expired')

@@ -1,4 +1,4 @@
-/** Which Skyhooks a real API server takes, and what becomes of their status. */
+/** Which Skyhooks a real API server accepts, and how it treats their status. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { manyKeys, manyPackages, startDefinitions, tuning, withPackage, type Definitions } from './definitions.ts'
 import type { Json } from './chart-cluster.ts'

@@ -1,4 +1,4 @@
-/** What a real API server answers to Skyhooks that nobody should have to find out about on a node. */
+/** A real API server's answers to invalid Skyhooks, which should not reach a node. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { manyKeys, manyPackages, startDefinitions, tuning, withPackage, type Definitions } from './definitions.ts'
 import type { Json } from './chart-cluster.ts'

@@ -53,7 +53,7 @@ describe('slots', () => {
     spec: { holderIdentity: holder, leaseDurationSeconds: 120 },
   })
   const slot = (index: number) => `demo-${scope}.slot-${index}`
-  /** The body of a PUT: what is stored, changed. */
+  /** The body of a PUT: the stored object with changes. */
   async function stored(
     name: string,
     change: (lease: { metadata: Json & { labels: Json }; spec: Json }) => void,

@@ -1,4 +1,4 @@
-/** What limits a token outside the pod it was made for, and with rights nobody meant to give, on a real API server. */
+/** The limits of a token outside its pod, and with more rights than intended, on a real API server. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   allowed,

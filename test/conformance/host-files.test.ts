@@ -11,7 +11,7 @@ const node: NodeName = 'node-3'
 const version = '1.1.0'
 const logFolder = (name: string): string => `/var/log/skyhook/${name}/shellscript/${version}`
 
-/** The key in the Skyhook is not the name inside of the package, and the folders on the host go by the latter. */
+/** The key in the Skyhook differs from the name in config.json, which names the folders on the host. */
 async function install(name: string, scripts: Scripts, more: Parameters<typeof shellscript>[2] = {}): Promise<void> {
   const packages: SkyhookSpec['packages'] = { 'simple-agent-operator': shellscript(cluster.registry, scripts, more) }
   await cluster.apply(manifest(name, { packages }), node)

@@ -1,4 +1,4 @@
-/** Rows C09 to C11: which changes interrupt, what is waited for before, and how interrupts are merged. */
+/** Rows C09 to C11: which changes interrupt, what they wait for, and how interrupts are merged. */
 import { expect, test } from 'vitest'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { cordonKey } from '../../src/schemas/annotations.ts'
@@ -64,7 +64,7 @@ test(row('C09'), async () => {
     }),
     node,
   )
-  // the node is out of service before anything with an interrupt begins, and independent packages run side by side
+  // the node is out of service before anything with an interrupt starts, and independent packages run concurrently
   await cluster.history.eventually('both are in apply', (view) =>
     ['spencer|3.2.3', 'dexter|1.2.3'].every((key) => entryOf(view, node, name, key) === 'apply/in_progress'),
   )
@@ -77,7 +77,7 @@ test(row('C09'), async () => {
     )
   })
 
-  // a change while the others still run
+  // a change while the other packages still run
   await cluster.history.eventually(
     'baxter is done',
     (view) => entryOf(view, node, name, 'baxter|3.2.1') === 'config/complete',

@@ -1,6 +1,6 @@
 /**
- * The journal package under every version that a row names. Its config.json says the version of its tag, so that
- * upgrades can tell; a tag may leave out the last number, config.json may not.
+ * The journal package in every version that a row names. Its config.json has the version of its tag, so that upgrades
+ * can tell them apart; a tag may omit the last number, config.json may not.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ const versions =
 const folder = join(import.meta.dirname, '..', 'fixtures', 'packages', 'journal')
 const pushMs = 60_000
 
-/** Pushes them once per sandbox; digests by version. */
+/** Pushes the images once per sandbox and returns their digests by version. */
 export async function pushJournalPackages(box: Sandbox): Promise<Readonly<Record<string, string>>> {
   const done = join(box.folder, 'journal-packages.json')
   if (existsSync(done)) return JSON.parse(readFileSync(done, 'utf8')) as Record<string, string>

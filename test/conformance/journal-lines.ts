@@ -4,7 +4,7 @@ import type { Host } from '../e2e/host.ts'
 export const journalFile = '/var/log/skyhook-journal'
 
 /**
- * One step that began (or was told to end: argument SIGTERM), or one start of a recorded service (package = service,
+ * One step that started (or got SIGTERM: argument SIGTERM), or one start of a recorded service (package = service,
  * mode = `started`).
  */
 export type Line = {
@@ -50,7 +50,7 @@ export const modesOf = (lines: readonly Line[], name: string): string[] =>
 export const withChecks = (...stages: readonly string[]): string[] =>
   stages.flatMap((stage) => [stage, `${stage}-check`])
 
-/** When a package wrote its first line of a mode; throws where it wrote none. */
+/** When a package wrote its first line of a mode; throws if it wrote none. */
 export function startTimeOf(lines: readonly Line[], name: string, mode: string): number {
   const found = ofPackage(lines, name).find((line) => line.mode === mode)
   if (!found) throw new Error(`${name} never ran ${mode}: ${summarize(lines).join(', ')}`)
@@ -58,8 +58,8 @@ export function startTimeOf(lines: readonly Line[], name: string, mode: string):
 }
 
 /**
- * A service of the host that writes a line each time it is started: what an interrupt restarts is a fact in the same
- * journal. Its name is `<skyhook>-<name>`, so that Skyhooks do not meet.
+ * A service of the host that writes a line at each start, so that the same journal proves restarts by interrupts. Its
+ * name is `<skyhook>-<name>`, so that Skyhooks do not collide.
  */
 export async function recordService(host: Host, skyhook: string, name: string): Promise<string> {
   const unit = `${skyhook}-${name}`

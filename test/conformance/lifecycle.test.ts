@@ -1,4 +1,4 @@
-/** Rows C01 to C06: installing, adding, depending, failing, changing configuration. */
+/** Rows C01 to C06: installation, additions, dependencies, failures, configuration changes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { nodeStateKey } from '../../src/schemas/annotations.ts'
@@ -24,7 +24,7 @@ test(row('C01'), async () => {
       interruptionBudget: { count: 1 },
       additionalTolerations: [{ key: 'nvidia.com/gpu', operator: 'Exists' }],
       packages: {
-        dexter: cluster.pack('1.2.3', { image: `${cluster.image}:bogus`, configMap: game }), // there is no such tag
+        dexter: cluster.pack('1.2.3', { image: `${cluster.image}:bogus`, configMap: game }), // no such tag exists
         spencer: cluster.pack('3.2.3', { dependsOn: { dexter: '1.2.3' } }),
         foobar: cluster.pack('1.2', {
           dependsOn: { dexter: '1.2.3' },
@@ -184,7 +184,7 @@ test(row('C06'), async () => {
     return status === 'erroring' && nodes.every((one) => nodeStatus?.[one] === 'erroring')
   })
 
-  // a step that is to end gets SIGTERM, and SIGKILL only after its time
+  // a stopped step gets SIGTERM, and SIGKILL only after its grace period
   const slow = uniqueName('graceful')
   const stubborn = cluster.pack('1.2.3', {
     gracefulShutdown: '2s',
@@ -192,7 +192,7 @@ test(row('C06'), async () => {
   })
   await cluster.apply(manifest(slow, { packages: { slow: stubborn } }), 'node-3')
   await cluster.host('node-3').awaitLine(journalFile, `${slow} slow 1.2.3 apply journal.sh`)
-  await sleep(300) // its trap stands
+  await sleep(300) // its trap is set
   await cluster.edit(slow, { packages: { slow: { env: [] } } })
   await expectComplete(cluster, slow, { 'slow|1.2.3': 'config' }, ['node-3'])
   const [, told, again] = ofPackage(await cluster.lines('node-3', slow), 'slow')

@@ -1,4 +1,4 @@
-/** Rows C17 to C21: which Skyhook and which node may begin. */
+/** Rows C17 to C21: which Skyhook and which node may start. */
 import { expect, test } from 'vitest'
 import { conditionOf } from '../../src/census/skyhook-status.ts'
 import { disableKey, pauseKey } from '../../src/schemas/annotations.ts'
@@ -69,7 +69,7 @@ test(row('C17'), async () => {
       (view) => status(view, 'node-1', b) === 'in_progress' && status(view, 'node-1', c) === 'waiting',
     ),
   ).toBeDefined()
-  // order is a node's own matter: one was at the second while the other had not finished the first
+  // the order is per node: one was at the second while the other had not finished the first
   const ahead = (view: View): boolean =>
     status(view, 'node-1', zzz) === 'complete' && status(view, 'node-2', zzz) !== 'complete'
   expect(await cluster.history.first(ahead)).toBeDefined()

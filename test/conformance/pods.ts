@@ -6,7 +6,7 @@ import type { View } from '../e2e/moments.ts'
 
 const pods = '/api/v1/namespaces/default/pods'
 
-/** A pod that runs until it is told to end, on that node whatever its cordon says. */
+/** A pod that runs on this node, cordoned or not, until it is deleted. */
 export async function startPod(
   api: KubeTransport,
   name: string,
@@ -24,7 +24,7 @@ export async function deletePod(api: KubeTransport, name: string): Promise<void>
 
 const podOf = (view: View, name: string) => view.pods.get(`default/${name}`)
 export const isRunning = (view: View, name: string): boolean => podOf(view, name)?.status?.phase === 'Running'
-/** There, and nobody has asked it to go. */
+/** Exists and is not terminating. */
 export const isUntouched = (view: View, name: string): boolean => {
   const pod = podOf(view, name)
   return pod !== undefined && pod.metadata.deletionTimestamp === undefined

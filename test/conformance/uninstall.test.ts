@@ -1,4 +1,4 @@
-/** Rows N01 to N08: packages that say what becomes of them when they are no longer wanted. */
+/** Rows N01 to N08: packages with an uninstall policy. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { conditionOf } from '../../src/census/skyhook-status.ts'
@@ -32,11 +32,11 @@ test(row('N01'), async () => {
   await cluster.edit(name, { packages: { dexter: { uninstall: { enabled: true, apply: true } } } })
   await expectComplete(cluster, name, {}, [node])
   expect(nodeOf(cluster.history.now, node, name).stateText).toBe('{}')
-  const modes = (await host.lines(own)).map((line) => line.split(' ')[4]) // where its env sends it
+  const modes = (await host.lines(own)).map((line) => line.split(' ')[4]) // in the file that its env names
   expect(modes).toEqual(withChecks('apply', 'config', 'uninstall'))
   const folder = `/var/log/skyhook/${name}/journal/1.2.3`
   const logs = await Promise.all((await host.list(folder)).map((file) => host.read(`${folder}/${file}`)))
-  expect(logs.join('')).toContain('goodbye') // what its configMap says
+  expect(logs.join('')).toContain('goodbye') // from its configMap
   await cluster.edit(name, { packages: { dexter: null } })
   await expectComplete(cluster, name, {}, [node])
   expect(await host.lines(own)).toHaveLength(modes.length)
@@ -75,9 +75,7 @@ test(row('N03'), async () => {
   expect(modesOf(lines, 'other')).toEqual(withChecks('apply', 'config'))
 })
 
-/**
- * Deletes a Skyhook that has to uninstall while an annotation holds it, looks around, then takes the annotation away.
- */
+/** Deletes a Skyhook that must uninstall while an annotation blocks it, checks, then removes the annotation. */
 async function deleteHeld(
   name: string,
   annotation: string,
@@ -107,7 +105,7 @@ test(row('N07'), async () => {
         ({ involvedObject, type, reason }) =>
           involvedObject?.name === name && type === 'Warning' && reason === 'DeletionBlocked',
       )
-    await cluster.history.eventually('a Warning tells it', isTold, 120_000) // Events have a pace, and all rows before had some
+    await cluster.history.eventually('a Warning reports it', isTold, 120_000) // Events are rate-limited, and all earlier rows sent some
   })
   expect(isGone(cluster.history.now, name)).toBe(true)
 })

@@ -1,4 +1,4 @@
-/** Rows C12 to C14, N10, N12, N14: versions up and down, removal, deletion, and what the original left behind. */
+/** Rows C12 to C14, N10, N12, N14: upgrades, downgrades, removal, deletion, and state of the original. */
 import { expect, test } from 'vitest'
 import { nodeStateKey, statusKey, versionKey } from '../../src/schemas/annotations.ts'
 import { uniqueName } from '../e2e/cluster.ts'
@@ -101,7 +101,7 @@ test(row('C13'), async () => {
     'no Lease names it',
     ({ leases }) => ![...leases.keys()].some((lease) => lease.startsWith(`${name}-`)),
   )
-  expect(await cluster.lines(node, name)).toEqual(before) // nothing opted into being uninstalled
+  expect(await cluster.lines(node, name)).toEqual(before) // nothing opted in to its uninstall
 })
 
 test(row('C14'), async () => {
@@ -115,7 +115,7 @@ test(row('C14'), async () => {
     [versionKey(name)]: 'v0.5.0',
   }
   await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations } })
-  await deleteAgent(cluster, node) // what the original left is looked for when an agent starts
+  await deleteAgent(cluster, node) // an agent looks for the original's state when it starts
   await cluster.apply(manifest(name, { packages: { foobar: cluster.pack('1.2') } }), node)
   await expectComplete(cluster, name, { 'foobar|1.2': 'config' }, [node])
   expect(await cluster.lines(node, name)).toEqual([])
