@@ -1,127 +1,194 @@
-import type { NodePatch } from '../schemas/kubernetes.ts'
-import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
-import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
-import { sortByPriority } from './skyhook/priority.ts'
-import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
-import { nextPublished, removalPatch, nodeShowsComplete, skyhookPatch } from './publish/node-annotations.ts'
-import { reconcileAnnotations, existingEdit } from './publish/reconcile-annotations.ts'
 import { reasonReportDelayMs, type Reason } from '../schemas/catalogue/reasons.ts'
-import { planSkyhook } from './skyhook/plan-skyhook.ts'
+import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
+import type { NodePatch } from '../schemas/kubernetes.ts'
 import { cordonState } from './drain/drain.ts'
-import { recordBoot } from './package/reapply-on-boot.ts'
-import { planUnselected, planDeleted } from './skyhook/departure.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
-import type { OwnSlot, SkyhookView, Snapshot } from './model/snapshot.ts'
+import { isEmptyPatch, mergePatches } from './model/node-patch.ts'
+import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
 import type { PodWatch } from './model/pods.ts'
-import { emptyPatch, isEmptyPatch } from './model/node-patch.ts'
+import type { OwnSlot, SkyhookView, Snapshot } from './model/snapshot.ts'
+import { recordBoot } from './package/reapply-on-boot.ts'
+import { nextPublished, nodeShowsComplete, removalPatch, skyhookPatch } from './publish/node-annotations.ts'
+import { existingEdit, reconcileAnnotations } from './publish/reconcile-annotations.ts'
+import { planDeleted, planUnselected } from './skyhook/departure.ts'
+import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
+import { planSkyhook } from './skyhook/plan-skyhook.ts'
+import { sortByPriority } from './skyhook/priority.ts'
+
+/** What one Skyhook asks for: its next record, and what follows from it. */
+type SkyhookDecision = {
+  readonly name: string
+  readonly record: SkyhookRecord
+  readonly reason?: TimedReason | undefined
+  readonly actions: readonly Action[]
+  readonly events: readonly StageEvent[]
+  readonly needed: ReadonlySet<string>
+  readonly patch: NodePatch
+  readonly cordon: 'on' | 'off' | 'as-is'
+  readonly watchPods: PodWatch
+  readonly requeueAtMs: number
+  /** The Skyhook selects this node; counts for the runtime-required taint. */
+  readonly selected?: { readonly view: SkyhookView; readonly isComplete: boolean } | undefined
+  /** Skyhooks of lower priority wait for it. */
+  readonly isBlocking: boolean
+}
+
+/** The decisions so far, and the journal that the next one sees. */
+type Fold = { readonly journal: Journal; readonly decisions: readonly SkyhookDecision[] }
 
 /**
  * The one decision of the agent: from everything it knows to what happens next. Pure and level-triggered: the same
- * world gives the same plan, and events only cause it to be asked again.
- * /
+ * snapshot gives the same plan, and events only cause it to be asked again.
  */
 export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, TimedReason>): Plan {
-  const events: StageEvent[] = []
-  const actions: Action[] = []
-  const needed = new Set<string>()
-  const reasons = new Map<string, TimedReason>()
-  const patches: NodePatch[] = []
-  let requeueAtMs = Infinity
-
   const reconciled = reconcileAnnotations(recordBoot(snapshot.journal, snapshot), snapshot.node)
-  events.push(...reconciled.events)
-  const records: Record<string, SkyhookRecord> = { ...reconciled.journal.skyhooks }
-  const current: Snapshot = { ...snapshot, journal: { ...reconciled.journal, skyhooks: records } } // what is decided for one is seen by the next
-
-  const commit = (
-    name: string,
-    record: SkyhookRecord,
-    timed: TimedReason | undefined,
-    show: 'shown' | 'removed',
-  ): void => {
-    if (timed) {
-      reasons.set(name, timed)
-      const reportAtMs = timed.sinceMs + reasonReportDelayMs
-      if (reportAtMs > snapshot.nowMs) requeueAtMs = Math.min(requeueAtMs, reportAtMs)
-    }
-    records[name] = record
-    if (show === 'removed') {
-      patches.push(removalPatch(current, name))
-      return
-    }
-    const { recheckAtMs, ...patch } = skyhookPatch(current, name, record, timed)
-    requeueAtMs = Math.min(requeueAtMs, recheckAtMs)
-    patches.push(patch)
-  }
-
-  const spec = new NodeSpecBuilder(current, events)
-  let watchPods: PodWatch = 'no'
-  let precedingSkyhook: string | undefined
-  for (const view of snapshot.skyhooks.known ? sortByPriority(snapshot.skyhooks.value) : []) {
-    const { name } = view.metadata
-    const planned = isSelected(view, current)
-      ? planSkyhook(current, view, records[name], precedingSkyhook)
-      : planUnselected(current, view, records[name])
-    if (!planned) continue
-    const { builder, status, reason } = planned
-    const timed = reason && withSince(reason, lastReasons.get(name), snapshot.nowMs)
-    const isContradicted = status !== 'complete' && nodeShowsComplete(current, name, view.spec)
-    const { published, recheckAtMs } = nextPublished(builder.record, status, timed, snapshot.nowMs, isContradicted)
-    const isFirst = builder.record.published === undefined
-    const record =
-      published === undefined || published === builder.record.published
-        ? builder.record
-        : { ...builder.record, published, rev: published.rev, ...(isFirst && existingEdit(current.node, name)) }
-    requeueAtMs = Math.min(requeueAtMs, recheckAtMs, builder.requeueAtMs, spec.cordon(name, planned.cordon))
-    if (planned.watchPods === 'cordoned' || watchPods === 'no') watchPods = planned.watchPods
-    actions.push(...builder.actions)
-    events.push(...builder.events)
-    for (const key of builder.needed) needed.add(key)
-    commit(name, record, timed, 'shown')
-    if (isSelected(view, current)) spec.required(view, planned.complete)
-    if (precedingSkyhook === undefined && !planned.complete && blocksLowerPriority(view, current))
-      precedingSkyhook = name
-  }
-
-  if (snapshot.skyhooks.known) {
-    const present = new Set(snapshot.skyhooks.value.map(({ metadata }) => metadata.name))
-    const uids = new Set(snapshot.skyhooks.value.map(({ metadata }) => metadata.uid))
-    for (const [name, record] of Object.entries(records)) {
-      if (present.has(name)) continue
-      const deleted = planDeleted(current, name, record)
-      actions.push(...deleted.actions)
-      events.push(...deleted.events)
-      if (deleted.record.orphaned) spec.cordon(name, 'off')
-      commit(name, deleted.record, undefined, deleted.record.orphaned ? 'removed' : 'shown')
-    }
-    for (const mark of spec.marks()) if (!present.has(mark) && !(mark in records)) spec.cordon(mark, 'off')
-    if (snapshot.slots.known) {
-      for (const slot of snapshot.slots.value) {
-        const isOwned = present.has(slot.skyhook)
-          ? slot.skyhookUid !== undefined && uids.has(slot.skyhookUid)
-          : slot.skyhook in records
-        if (!isOwned && isFreeOf(current, slot, records[slot.skyhook]))
-          actions.push({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot })
-      }
-    }
-  }
+  const events = [...reconciled.events]
+  const spec = new NodeSpecBuilder({ ...snapshot, journal: reconciled.journal }, events)
+  const listed = decideListed(snapshot, { journal: reconciled.journal, decisions: [] }, lastReasons)
+  const { journal, decisions } = decideDeleted(snapshot, listed)
+  const cordonAtMs = decisions.map(({ name, cordon }) => spec.cordon(name, cordon))
+  for (const { selected } of decisions) if (selected) spec.required(selected.view, selected.isComplete)
+  for (const mark of marksWithoutOwner(snapshot, journal, spec.marks())) spec.cordon(mark, 'off')
 
   const change = spec.finish()
-  patches.push(change.patch)
-  const patch = mergePatches(patches)
-  if (!isEmptyPatch(patch))
-    actions.push({ do: 'publish', key: 'publish', patch, computedFrom: snapshot.node.metadata.resourceVersion })
-  const journal: Journal = {
-    v: journalVersion,
-    nodeUid: snapshot.node.metadata.uid,
-    bootId: snapshot.bootId,
-    ...change.journalFields,
-    skyhooks: records,
+  const patch = mergePatches([...decisions.map((decision) => decision.patch), change.patch])
+  const { uid, resourceVersion } = snapshot.node.metadata
+  const publish: Action = { do: 'publish', key: 'publish', patch, computedFrom: resourceVersion }
+  const reasons = decisions.flatMap(({ name, reason }) => (reason ? [[name, reason] as const] : []))
+  const reportAtMs = reasons.map(([, { sinceMs }]) => sinceMs + reasonReportDelayMs)
+  return {
+    journal: {
+      v: journalVersion,
+      nodeUid: uid,
+      bootId: snapshot.bootId,
+      ...change.journalFields,
+      skyhooks: journal.skyhooks,
+    },
+    actions: [
+      ...decisions.flatMap(({ actions }) => actions),
+      ...releaseForeignSlots(snapshot, journal),
+      ...(isEmptyPatch(patch) ? [] : [publish]),
+    ],
+    reasons: new Map(reasons),
+    events: [...events, ...decisions.flatMap((decision) => decision.events)],
+    needed: new Set(decisions.flatMap(({ needed }) => [...needed])),
+    watchPods: strongestWatch(decisions),
+    requeueAtMs: Math.min(
+      Infinity,
+      ...cordonAtMs,
+      ...decisions.map(({ requeueAtMs }) => requeueAtMs),
+      ...reportAtMs.filter((atMs) => atMs > snapshot.nowMs),
+    ),
   }
-  return { journal, actions, reasons, events, needed, watchPods, requeueAtMs }
 }
 
-/** Nothing that the slot was taken for is left on this node: no step, no interrupt, no cordon. */
+/** By priority: each sees what those before it decided. */
+function decideListed(snapshot: Snapshot, start: Fold, lastReasons: ReadonlyMap<string, TimedReason>): Fold {
+  const views = snapshot.skyhooks.known ? sortByPriority(snapshot.skyhooks.value) : []
+  return views.reduce(({ journal, decisions }, view) => {
+    const preceding = decisions.find(({ isBlocking }) => isBlocking)?.name
+    const decision = decideSkyhook({ ...snapshot, journal }, view, preceding, lastReasons.get(view.metadata.name))
+    return decision
+      ? { journal: withRecord(journal, decision), decisions: [...decisions, decision] }
+      : { journal, decisions }
+  }, start)
+}
+
+/** Skyhooks of the journal that are no longer in the cluster. */
+function decideDeleted(snapshot: Snapshot, listed: Fold): Fold {
+  if (!snapshot.skyhooks.known) return listed
+  const present = new Set(snapshot.skyhooks.value.map(({ metadata }) => metadata.name))
+  const deleted = Object.entries(listed.journal.skyhooks).filter(([name]) => !present.has(name))
+  return deleted.reduce(({ journal, decisions }, [name, before]) => {
+    const decision = decideDeletedSkyhook({ ...snapshot, journal }, name, before)
+    return { journal: withRecord(journal, decision), decisions: [...decisions, decision] }
+  }, listed)
+}
+
+const withRecord = (journal: Journal, { name, record }: SkyhookDecision): Journal => ({
+  ...journal,
+  skyhooks: { ...journal.skyhooks, [name]: record },
+})
+
+function decideSkyhook(
+  snapshot: Snapshot,
+  view: SkyhookView,
+  precedingSkyhook: string | undefined,
+  lastReason: TimedReason | undefined,
+): SkyhookDecision | undefined {
+  const { name } = view.metadata
+  const before = snapshot.journal.skyhooks[name]
+  const selected = isSelected(view, snapshot)
+  const planned = selected
+    ? planSkyhook(snapshot, view, before, precedingSkyhook)
+    : planUnselected(snapshot, view, before)
+  if (!planned) return undefined
+  const { builder, status, cordon, watchPods, complete: isComplete } = planned
+  const reason = planned.reason && withSince(planned.reason, lastReason, snapshot.nowMs)
+  const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, name, view.spec)
+  const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot.nowMs, isContradicted)
+  const isFirst = builder.record.published === undefined
+  const record =
+    published === undefined || published === builder.record.published
+      ? builder.record
+      : { ...builder.record, published, rev: published.rev, ...(isFirst && existingEdit(snapshot.node, name)) }
+  const { recheckAtMs: patchRecheckAtMs, ...patch } = skyhookPatch(snapshot, name, record, reason)
+  return {
+    name,
+    record,
+    reason,
+    actions: builder.actions,
+    events: builder.events,
+    needed: builder.needed,
+    patch,
+    cordon,
+    watchPods,
+    requeueAtMs: Math.min(recheckAtMs, patchRecheckAtMs, builder.requeueAtMs),
+    selected: selected ? { view, isComplete } : undefined,
+    isBlocking: !isComplete && blocksLowerPriority(view, snapshot),
+  }
+}
+
+function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookRecord): SkyhookDecision {
+  const { record, actions, events } = planDeleted(snapshot, name, before)
+  const isGone = record.orphaned === true
+  const { recheckAtMs, ...patch } = isGone
+    ? { ...removalPatch(snapshot, name), recheckAtMs: Infinity }
+    : skyhookPatch(snapshot, name, record, undefined)
+  return {
+    name,
+    record,
+    actions,
+    events,
+    needed: new Set(),
+    patch,
+    cordon: isGone ? 'off' : 'as-is',
+    watchPods: 'no',
+    requeueAtMs: recheckAtMs,
+    isBlocking: false,
+  }
+}
+
+/** Marks of Skyhooks that neither the cluster nor the journal has. */
+function marksWithoutOwner({ skyhooks }: Snapshot, journal: Journal, marks: readonly string[]): readonly string[] {
+  if (!skyhooks.known) return []
+  const present = new Set(skyhooks.value.map(({ metadata }) => metadata.name))
+  return marks.filter((mark) => !present.has(mark) && !(mark in journal.skyhooks))
+}
+
+/** Slots of Skyhooks that are gone, once nothing that they were taken for is left on this node. */
+function releaseForeignSlots(snapshot: Snapshot, journal: Journal): readonly Action[] {
+  if (!snapshot.skyhooks.known || !snapshot.slots.known) return []
+  const present = new Set(snapshot.skyhooks.value.map(({ metadata }) => metadata.name))
+  const uids = new Set(snapshot.skyhooks.value.map(({ metadata }) => metadata.uid))
+  const isOwned = ({ skyhook, skyhookUid }: OwnSlot): boolean =>
+    present.has(skyhook) ? skyhookUid !== undefined && uids.has(skyhookUid) : skyhook in journal.skyhooks
+  return snapshot.slots.value
+    .filter((slot) => !isOwned(slot) && isFreeOf(snapshot, slot, journal.skyhooks[slot.skyhook]))
+    .map((slot) => ({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot }))
+}
+
+/** No step, no interrupt and no cordon of the Skyhook is left. */
 const isFreeOf = (snapshot: Snapshot, { skyhook }: OwnSlot, record: SkyhookRecord | undefined): boolean =>
   record?.canceling === undefined && !record?.interrupt?.abandoned && !cordonState(snapshot.node).marks.has(skyhook)
 
@@ -129,27 +196,12 @@ const isFreeOf = (snapshot: Snapshot, { skyhook }: OwnSlot, record: SkyhookRecor
 const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
   isSelected(view, snapshot) && !isDisabled(view) && specProblem(view) === undefined
 
+function strongestWatch(decisions: readonly SkyhookDecision[]): PodWatch {
+  const watches = new Set(decisions.map(({ watchPods }) => watchPods))
+  return watches.has('cordoned') ? 'cordoned' : watches.has('any') ? 'any' : 'no'
+}
+
 function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number): TimedReason {
   const isUnchanged = last?.reason === reason.reason && last.message === reason.message
   return { ...reason, sinceMs: isUnchanged ? last.sinceMs : nowMs }
-}
-
-/**
- * One change of the Node. No request takes spec and conditions together, and the node controller answers a cordon with
- * its taint at once: a second request right behind the first would meet a newer Node. So conditions wait for the
- * decision that sees the spec changed.
- * /
- */
-function mergePatches(patches: readonly NodePatch[]): NodePatch {
-  const merged = emptyPatch()
-  for (const { annotations, labels, conditions, removedConditions, unschedulable, taints } of patches) {
-    if (unschedulable !== undefined) merged.unschedulable = unschedulable
-    if (taints !== undefined) merged.taints = taints
-    Object.assign(merged.annotations, annotations)
-    Object.assign(merged.labels, labels)
-    merged.conditions.push(...conditions)
-    merged.removedConditions.push(...removedConditions)
-  }
-  const hasSpec = merged.unschedulable !== undefined || merged.taints !== undefined
-  return hasSpec ? { ...merged, conditions: [], removedConditions: [] } : merged
 }

@@ -25,3 +25,22 @@ export const isEmptyPatch = ({
   removedConditions.length === 0 &&
   unschedulable === undefined &&
   taints === undefined
+
+/**
+ * One change of the Node. No request takes spec and conditions together, and the node controller answers a cordon with
+ * its taint at once: a second request right behind the first would meet a newer Node. So conditions wait for the
+ * decision that sees the spec changed.
+ */
+export function mergePatches(patches: readonly NodePatch[]): NodePatch {
+  const merged = emptyPatch()
+  for (const { annotations, labels, conditions, removedConditions, unschedulable, taints } of patches) {
+    if (unschedulable !== undefined) merged.unschedulable = unschedulable
+    if (taints !== undefined) merged.taints = taints
+    Object.assign(merged.annotations, annotations)
+    Object.assign(merged.labels, labels)
+    merged.conditions.push(...conditions)
+    merged.removedConditions.push(...removedConditions)
+  }
+  const hasSpec = merged.unschedulable !== undefined || merged.taints !== undefined
+  return hasSpec ? { ...merged, conditions: [], removedConditions: [] } : merged
+}
