@@ -10,6 +10,7 @@ import type { TimedReason } from '../model/plan.ts'
 import { publishedState } from '../model/package-state.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
+import { companionOf } from './read-annotations.ts'
 import { isConditionOfSkyhook, packageConditions } from './package-conditions.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
@@ -75,9 +76,8 @@ export function nextPublished(
 
 /** The Node says complete for this very spec, as it does right after a person's reset. */
 export function nodeShowsComplete({ node }: Snapshot, name: string, spec: SkyhookSpec): boolean {
-  const { annotations = {} } = node.metadata
-  if (annotations[keys.statusKey(name)] !== 'complete') return false
-  return annotations[keys.journalKey(name)]?.includes(`"applied":"${appliedHash(spec)}"`) === true
+  const isComplete = node.metadata.annotations?.[keys.statusKey(name)] === 'complete'
+  return isComplete && companionOf(node, name)?.applied === appliedHash(spec)
 }
 
 /** Everything the Node should show for one Skyhook, as differences to what it shows. */

@@ -1,4 +1,4 @@
-import { type Companion, journalKey, nodeStateKey } from '../../schemas/annotations.ts'
+import type { Companion } from '../../schemas/annotations.ts'
 import type { Journal, PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps } from '../../schemas/package-config.ts'
@@ -7,14 +7,8 @@ import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
 import { editStage } from '../model/transitions.ts'
 import { abandonInterrupt, cancelAll, cancelPackage } from '../package/cancel.ts'
+import { companionOf, nodeStateOf, parseState } from './read-annotations.ts'
 import type { StageEvent } from '../model/plan.ts'
-
-type AnnotationEntry = {
-  readonly version?: unknown
-  readonly stage?: unknown
-  readonly state?: unknown
-  readonly image?: unknown
-}
 
 export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }
 
@@ -44,8 +38,8 @@ function reconcileOne(
   events: StageEvent[],
 ): SkyhookRecord | undefined {
   if (!record.published) return record // never shown: nothing a person could have changed
-  const text = node.metadata.annotations?.[nodeStateKey(name)]
-  const companion = parseCompanion(node.metadata.annotations?.[journalKey(name)])
+  const text = nodeStateOf(node, name)
+  const companion = companionOf(node, name)
   const isReregistered = node.metadata.uid !== journalNodeUid
   if (isReregistered || companion === undefined) {
     if (isReregistered)
@@ -68,12 +62,12 @@ function reconcileOne(
 
 /** What stands there as we publish for the first time (in this life) is no edit of what we publish. */
 export function existingEdit(node: KubernetesNode, name: string): { readonly edit?: string } {
-  const companion = parseCompanion(node.metadata.annotations?.[journalKey(name)])
-  return companion ? { edit: editOf(companion, node.metadata.annotations?.[nodeStateKey(name)]) } : {}
+  const companion = companionOf(node, name)
+  return companion ? { edit: editOf(companion, nodeStateOf(node, name)) } : {}
 }
 
 /** Tells one edit from another: the same text under a later revision is a new one. */
-export const editOf = ({ rev }: Companion, text: string | undefined): string =>
+export const editOf = ({ rev }: Pick<Companion, 'rev'>, text: string | undefined): string =>
   `${rev}/${text === undefined ? 'removed' : sha256Hex(text)}`
 
 /**
@@ -157,40 +151,3 @@ const withoutFlags = (flags: Readonly<Record<string, number>>, packageName: stri
 
 /** Forgets what was published under the person's text, so that the next publication is a new revision. */
 const republish = (record: SkyhookRecord): SkyhookRecord => ({ ...record, published: undefined })
-
-/** The companion annotation; undefined when absent or not ours. */
-export function parseCompanion(text: string | undefined): Companion | undefined {
-  const value = parseObject(text)
-  if (!value || typeof value['sha256'] !== 'string' || !Number.isSafeInteger(value['rev'])) return undefined
-  const { reboots, ...companion } = value as unknown as Companion
-  return { ...companion, ...(isCounts(reboots) && { reboots }) }
-}
-
-/** Entries of nodeState as somebody wrote them; undefined when it is no object. */
-export function parseState(text: string): Record<string, AnnotationEntry> | undefined {
-  const entries = parseObject(text)
-  if (!entries) return undefined
-  return Object.fromEntries(
-    Object.entries(entries).map(([key, entry]) => [
-      key,
-      typeof entry === 'object' && entry !== null ? (entry as AnnotationEntry) : {},
-    ]),
-  )
-}
-
-const isCounts = (value: unknown): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  !Array.isArray(value) &&
-  Object.values(value).every(Number.isSafeInteger)
-
-function parseObject(text: string | undefined): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = text === undefined ? undefined : JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
-  } catch {
-    return undefined
-  }
-}

@@ -1,10 +1,9 @@
-import { type Companion, journalKey, nodeStateKey } from '../../schemas/annotations.ts'
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { inputsOf } from '../model/package-inputs.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
 import type { StageEvent } from '../model/plan.ts'
 import { adoptPackage } from '../model/transitions.ts'
-import { parseCompanion, parseState } from '../publish/reconcile-annotations.ts'
+import { companionOf, nodeStateOf, parseState, type ReadCompanion } from '../publish/read-annotations.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { packageKey } from '../model/package-key.ts'
 
@@ -16,8 +15,8 @@ export type BootstrapResult = { readonly record: SkyhookRecord; readonly event?:
  */
 export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): BootstrapResult {
   const { name, uid } = view.metadata
-  const text = snapshot.node.metadata.annotations?.[nodeStateKey(name)]
-  const companion = parseCompanion(snapshot.node.metadata.annotations?.[journalKey(name)])
+  const text = nodeStateOf(snapshot.node, name)
+  const companion = companionOf(snapshot.node, name)
   const record = { ...newSkyhookRecord(uid), ...(companion && { rev: companion.rev }) }
   if (text === undefined) return { record } // reset by a person, or never worked on
   if (companion)
@@ -28,7 +27,7 @@ export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): Bootstra
 
 const priorRebootsOf = ({
   reboots,
-}: Companion): Pick<SkyhookRecord, 'reboots' | 'priorReboots'> | Record<string, never> =>
+}: ReadCompanion): Pick<SkyhookRecord, 'reboots' | 'priorReboots'> | Record<string, never> =>
   reboots === undefined ? {} : { reboots, priorReboots: reboots }
 
 /**

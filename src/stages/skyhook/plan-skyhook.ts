@@ -1,4 +1,4 @@
-import { journalKey, statusKey } from '../../schemas/annotations.ts'
+import { statusKey } from '../../schemas/annotations.ts'
 import { isRetrying, isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
 import { appliedHash } from '../model/applied-hash.ts'
@@ -10,6 +10,7 @@ import { startGate, pauseReason } from './gates.ts'
 import { cancelAll, stopCanceledSteps } from '../package/cancel.ts'
 import { bootstrapRecord } from './bootstrap.ts'
 import { advanceInterrupt, applyInterruptOutcome, type InterruptStatus } from '../interrupt/run.ts'
+import { companionOf } from '../publish/read-annotations.ts'
 import { advancePackage } from '../package/advance-package.ts'
 import type { PackageState, Permission } from '../model/package-state.ts'
 import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
@@ -186,12 +187,10 @@ const compactedReboots = (reboots: SkyhookRecord['reboots'], applied: string): S
 /** The slot goes only after the Node shows completion: whoever takes it next must not find us half done. */
 function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
   const { published } = record
-  if (published?.status !== 'complete' || cordonState(snapshot.node).marks.has(view.metadata.name)) return false
-  const companion = snapshot.node.metadata.annotations?.[journalKey(view.metadata.name)] ?? ''
-  return (
-    companion.includes(`"rev":${published.rev},`) &&
-    snapshot.node.metadata.annotations?.[statusKey(view.metadata.name)] === 'complete'
-  )
+  const { name } = view.metadata
+  if (published?.status !== 'complete' || cordonState(snapshot.node).marks.has(name)) return false
+  const isShown = snapshot.node.metadata.annotations?.[statusKey(name)] === 'complete'
+  return isShown && companionOf(snapshot.node, name)?.rev === published.rev
 }
 
 /** Work begins with the first stage, or with taking the node out of service for it. */
