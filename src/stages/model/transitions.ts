@@ -1,15 +1,16 @@
-import type {
-  ConfigRecord,
-  MergedInterrupt,
-  PackageFacts,
-  PackageProgress,
-  PackageRecord,
-  PackageWork,
-  PendingInterrupt,
-  RetryingPackage,
-  RunningPackage,
-  StageAttempt,
-  StageFailure,
+import {
+  openStepOf,
+  type ConfigRecord,
+  type MergedInterrupt,
+  type PackageFacts,
+  type PackageProgress,
+  type PackageRecord,
+  type PackageWork,
+  type PendingInterrupt,
+  type RetryingPackage,
+  type RunningPackage,
+  type StageAttempt,
+  type StageFailure,
 } from '../../schemas/journal.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
@@ -31,7 +32,7 @@ export const transitions = {
   dropAttempt: { from: ['running', 'retrying'], to: ['due'] },
   startInterrupt: { from: ['due', 'retrying', 'complete'], to: ['due'] },
   completeInterrupt: { from: ['due', 'retrying', 'complete'], to: ['complete'] },
-  failInterrupt: { from: ['due', 'retrying', 'complete'], to: ['retrying'] },
+  failInterrupt: { from: ['due', 'complete'], to: ['retrying'] },
   returnToConfig: { from: ['due', 'retrying', 'complete'], to: ['complete'] },
   finishPackage: { from: ['complete'], to: ['complete'] },
   retainPackage: { from: ['due', 'running', 'retrying', 'complete', 'skipped', 'retained'], to: ['retained'] },
@@ -53,6 +54,11 @@ function assertFrom(transition: keyof typeof transitions, { name, version, progr
   const { from }: Transition = transitions[transition]
   if (!from.includes(progress.state))
     throw new Error(`${transition} of package ${name} ${version}: not from ${progress.state} ${progress.stage}`)
+}
+
+/** Throws while a step of the record is on the host, or may be: it has to be canceled before. */
+function assertNoOpenStep({ name, version, progress }: PackageRecord): void {
+  if (openStepOf(progress)) throw new Error(`package ${name} ${version}: a step of ${progress.stage} is still open`)
 }
 
 /** A version that the host does not have yet; it is stored when its first stage begins. */
@@ -80,9 +86,10 @@ export type StageStart = {
   readonly spec: PackageSpec | undefined
 }
 
-/** The first attempt of a stage. A step that is still on the host has to be canceled before. */
+/** The first attempt of a stage. */
 export function beginStage(entry: PackageRecord, start: StageStart): RunningPackage {
   assertFrom('beginStage', entry)
+  assertNoOpenStep(entry)
   const { stage, work, attempt, config, pendingInterrupt, spec } = start
   return {
     ...entry,
@@ -193,6 +200,7 @@ export function finishPackage(entry: PackageRecord): PackageRecord {
 /** Another version took its place, or it left the Skyhook, without an uninstall: it is shown and never worked on. */
 export function retainPackage(entry: PackageRecord): PackageRecord {
   assertFrom('retainPackage', entry)
+  assertNoOpenStep(entry)
   const { stage } = entry.progress
   return { ...entry, progress: { state: 'retained', stage, shownAs: publishedState(entry.progress) } }
 }
