@@ -62,7 +62,7 @@ test('an update that needs no reboot is installed while the node stays in servic
   expect(publishedState(cluster.history.now.nodes.get(node), name).state).toMatchObject({
     'os-update|1.0.0': { stage: 'config', state: 'complete' },
   })
-  expect(statusMessage()).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
+  expect(statusMessage()).toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to install')
   expect([await isOutOfService(), await cluster.host(node).bootId()]).toEqual([false, before])
 })
 
@@ -87,7 +87,7 @@ test('an update that needs a reboot is installed once the host finds it, and the
   expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
   await expect
     .poll(statusMessage)
-    .toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to be installed')
+    .toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to install')
 
   const states = await serviceStates(cluster.history, node)
   const after = await cluster.host(node).bootId()

@@ -76,7 +76,7 @@ describe('with apt', () => {
       v: 1,
       package: 'os-update',
       bootId: await sh('cat /proc/sys/kernel/random/boot_id'),
-      message: '3 updates available, 0 of them for security; 0 to be installed; a reboot is required',
+      message: '3 updates available, 0 of them for security; 0 to install; a reboot is required',
       requests: { run: false, interrupt: true },
       facts: {
         updates: { available: 3, security: 0, pending: 0 },
@@ -86,7 +86,7 @@ describe('with apt', () => {
       },
     })
     expect(await steps.modes('post-interrupt', 'post-interrupt-check')).toContain(
-      'a reboot is required by hole, and there was none since',
+      'hole requires a reboot, which has not happened yet',
     )
 
     await reboot()
@@ -99,7 +99,7 @@ describe('with apt', () => {
     await sh(needsReboot) // it reappears: no reboot would ever help
     expect(await afterwards.mode('post-interrupt-check')).toMatchObject({
       ok: false,
-      output: expect.stringContaining('was rebooted and still has to be, because of hole') as string,
+      output: expect.stringContaining('was rebooted and still requires a reboot, because of hole') as string,
     })
     await sh('rm /run/reboot-required*; touch /boot/vmlinuz-9.9')
     await afterwards.modes('post-interrupt')
@@ -197,10 +197,10 @@ describe('with apt', () => {
   })
 
   test.each([
-    [{ scope: 'some' }, 'the key scope is "some"'],
-    [{ scope: 'all security' }, 'the key scope has 2 words instead of one'],
-    [{ manager: 'pacman' }, 'the key manager is "pacman"'],
-    [{ check_every: 'often' }, 'the key check_every is "often"'],
+    [{ scope: 'some' }, 'the key scope must be security or all, not "some"'],
+    [{ scope: 'all security' }, 'the key scope must have one word, not 2'],
+    [{ manager: 'pacman' }, 'the key manager must be auto, apt or dnf, not "pacman"'],
+    [{ check_every: 'often' }, 'the key check_every must be never or a time such as 6h or 1d, not "often"'],
   ])('os-update refuses the unknown value in %o', async (configMap, said) => {
     expect(await (await osUpdate(configMap)).mode('config')).toMatchObject({
       ok: false,

@@ -64,7 +64,7 @@ describe('with tuned', () => {
     const steps = await tuned({ tuned_profile: 'balance' })
     expect(await steps.mode('config')).toMatchObject({
       ok: false,
-      output: expect.stringMatching(/there is no profile balance; there are: .*\bbalanced\b/) as string,
+      output: expect.stringMatching(/profile balance does not exist; available are .*\bbalanced\b/) as string,
     })
   })
 
@@ -100,7 +100,7 @@ describe('without tuned', () => {
     const steps = await tuned({ tuned_profile: 'mine', mine: profile(36) })
     expect(await steps.mode('apply-check')).toMatchObject({
       ok: false,
-      output: expect.stringContaining('there is no tuned-adm') as string,
+      output: expect.stringContaining('tuned-adm is missing') as string,
     })
     await steps.modes(...installed, ...installed, ...configured)
     expect(await hostFile(host, `${steps.stateDir}/kept/tuned/packages-installed`)).toBe('tuned\n')

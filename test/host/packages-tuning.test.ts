@@ -68,10 +68,10 @@ describe('sysctl.conf', () => {
   })
 
   test.each([
-    ['a value that the kernel refuses', 'net.ipv4.tcp_fin_timeout = many', 'the kernel refuses "many"'],
+    ['a value that the kernel refuses', 'net.ipv4.tcp_fin_timeout = many', 'the kernel rejects "many"'],
     ['an unknown setting', 'net.ipv4.no_such = 1', 'no setting net.ipv4.no_such'],
     ['a line without =', 'net.ipv4.tcp_fin_timeout 3', 'has no ='],
-    ['a path outside /proc/sys', '../../etc/passwd = x', 'has no name of a setting'],
+    ['a path outside /proc/sys', '../../etc/passwd = x', 'has no setting before the ='],
   ])('sysctl.conf with %s fails and is not written', async (_, line, said) => {
     const steps = await tuning('refused', { 'sysctl.conf': `${line}\n` })
     expect(await steps.mode('config')).toMatchObject({ ok: false, output: expect.stringContaining(said) as string })
@@ -98,7 +98,7 @@ describe('service_NAME.conf', () => {
     await sh('systemctl restart plain') // but not the other
     expect(await steps.mode('post-interrupt-check')).toMatchObject({
       ok: false,
-      output: expect.stringContaining('my.dotted_name.service runs with LimitNOFILE 2000 instead of 1900') as string,
+      output: expect.stringContaining('my.dotted_name.service has LimitNOFILE 2000 instead of 1900') as string,
     })
     await sh('systemctl restart my.dotted_name')
     await steps.modes('post-interrupt-check')
@@ -115,7 +115,7 @@ describe('service_NAME.conf', () => {
     await steps.modes('config')
     expect(await steps.mode('config-check')).toMatchObject({
       ok: false,
-      output: expect.stringContaining('is there a nowhere.service?') as string,
+      output: expect.stringContaining('check that nowhere.service exists') as string,
     })
     await steps.modes('uninstall', 'uninstall-check') // with a drop-in only
   })

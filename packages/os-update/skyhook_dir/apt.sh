@@ -41,7 +41,7 @@ with_preferences() { # with_preferences SCOPE FILTERED apt-get-arguments...
 
 apt_list() { # apt_list SCOPE [filtered]
   local name version origins origin suite simulation
-  simulation=$(with_preferences "$1" "${2:-}" --simulate --with-new-pkgs upgrade) || fail "apt-get cannot say what there is to update"
+  simulation=$(with_preferences "$1" "${2:-}" --simulate --with-new-pkgs upgrade) || fail "apt-get cannot list the updates"
   # Inst NAME [OLD] (NEW LABEL:RELEASE/SUITE, LABEL:SUITE [ARCH]): new packages, without [OLD], come along on their own
   sed -nE 's/^Inst ([^ ]+) \[[^]]*\] \(([^ ]+)( .*)? \[[^]]*\]\).*/\1 \2\3/p' <<<"$simulation" |
     while read -r name version origins; do

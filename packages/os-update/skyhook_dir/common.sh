@@ -26,18 +26,18 @@ read_words() { # read_words KEY DEFAULT...: the words of the key, without # comm
 
 read_word() { # read_word KEY DEFAULT: its only word, in $word
   read_words "$1" "$2"
-  ((${#words[@]} == 1)) || fail "the key $1 has ${#words[@]} words instead of one"
+  ((${#words[@]} == 1)) || fail "the key $1 must have one word, not ${#words[@]}"
   word=${words[0]}
 }
 
 read_keys() { # in scope, manager, check_every, allow, hold, security_suites
   read_word scope security && scope=$word
-  [[ $scope =~ ^(security|all)$ ]] || fail "the key scope is \"$scope\", neither security nor all"
+  [[ $scope =~ ^(security|all)$ ]] || fail "the key scope must be security or all, not \"$scope\""
   read_word manager auto && manager=$word
-  [[ $manager =~ ^(auto|apt|dnf)$ ]] || fail "the key manager is \"$manager\", none of auto, apt and dnf"
+  [[ $manager =~ ^(auto|apt|dnf)$ ]] || fail "the key manager must be auto, apt or dnf, not \"$manager\""
   read_words check_every 6h && check_every=${words[*]}
   [[ $check_every == never ]] || systemd-analyze timespan "$check_every" >/dev/null 2>&1 ||
-    fail "the key check_every is \"$check_every\", neither never nor a time like 6h or 1d"
+    fail "the key check_every must be never or a time such as 6h or 1d, not \"$check_every\""
   read_words allow '*' && allow=("${words[@]}")
   read_words hold && hold=("${words[@]}")
   read_words security_suites '*-security' && security_suites=("${words[@]}")

@@ -18,5 +18,5 @@ fi
 if [[ $check_every != never ]]; then
   systemctl --quiet is-active "$unit.timer" || { echo "os-update: $unit.timer is not active" >&2 && wrong=$((wrong + 1)); }
 fi
-[[ -s $status_file ]] || { echo "os-update: there is no $status_file" >&2 && wrong=$((wrong + 1)); }
+[[ -s $status_file ]] || { echo "os-update: $status_file is missing" >&2 && wrong=$((wrong + 1)); }
 ((wrong == 0))

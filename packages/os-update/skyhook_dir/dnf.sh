@@ -17,13 +17,13 @@ dnf_list() { # dnf_list SCOPE [filtered]
   [[ ${2:-} != filtered ]] || dnf_excludes
   if [[ $1 == security ]]; then
     # The versions that advisories name. `repoquery --security` would name later ones too, which no advisory asks for.
-    found=$(dnf -q -C updateinfo list --security "${excludes[@]}") || fail "dnf cannot say what there is to update"
+    found=$(dnf -q -C updateinfo list --security "${excludes[@]}") || fail "dnf cannot list the updates"
     # ID SEVERITY NAME-VERSION-RELEASE.ARCH; dnf 5 has more columns
     found=$(awk '{ for (i = 2; i <= NF; i++) if ($i ~ /-[^-]+-[^-]+[.][^.]+$/) { print $i; break } }' <<<"$found" |
       sed -E 's/^(.+)-([^-]+-[^-]+)$/\1 \2/')
   else
     found=$(dnf -q -C repoquery --upgrades --latest-limit=1 "${excludes[@]}" --qf '%{name} %{evr}.%{arch}\n') ||
-      fail "dnf cannot say what there is to update"
+      fail "dnf cannot list the updates"
   fi
   # several advisories may name one package: the latest version of each
   sed '/^$/d' <<<"$found" | sort -V |

@@ -8,7 +8,7 @@ read_keys
 reasons=$(reboot_reasons)
 [[ -n $reasons ]] || exit 0
 if cmp -s /proc/sys/kernel/random/boot_id "$kept/boot-id"; then
-  echo "a reboot is required by ${reasons//$'\n'/ }, and there was none since"
+  echo "${reasons//$'\n'/ } requires a reboot, which has not happened yet"
   exit 0
 fi
-fail "the host was rebooted and still has to be, because of ${reasons//$'\n'/ }"
+fail "the host was rebooted and still requires a reboot, because of ${reasons//$'\n'/ }"

@@ -25,7 +25,7 @@ fi
 reasons=$(reboot_reasons)
 
 run=false interrupt=false
-message="$(count "$available") updates available, $(count "$for_security") of them for security; $(count "$pending") to be installed"
+message="$(count "$available") updates available, $(count "$for_security") of them for security; $(count "$pending") to install"
 [[ -z $pending ]] || run=true
 if [[ -n $reasons ]]; then
   interrupt=true

@@ -39,7 +39,7 @@ if [[ -f $scripts/$mode.sh ]]; then
   )
   status=$?
 else
-  echo "the configMap has no $mode.sh: nothing to do"
+  echo "the configMap has no $mode.sh, nothing to do"
 fi
 
 if [[ $mode == uninstall_check && $status == 0 ]]; then rm -rf "$kept"; fi

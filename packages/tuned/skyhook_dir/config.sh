@@ -32,7 +32,7 @@ read_wanted
 if ((${#wanted[@]} > 0)); then
   available=$(available_profiles)
   for profile in "${wanted[@]}"; do
-    grep -Fxq -- "$profile" <<<"$available" || fail "there is no profile $profile; there are: ${available//$'\n'/ }"
+    grep -Fxq -- "$profile" <<<"$available" || fail "profile $profile does not exist; available are ${available//$'\n'/ }"
   done
   tuned-adm profile "${wanted[@]}" # also when it is active already: its file may have changed
 fi

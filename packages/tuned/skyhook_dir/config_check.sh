@@ -13,7 +13,7 @@ while IFS= read -r key; do
     *_script) path=$scripts_folder/${name%_script} ;;
     *) path=$profiles_folder/$name/tuned.conf ;;
   esac
-  cmp -s "$key" "$path" || { echo "tuned: $path is not what the configMap says" >&2 && wrong=$((wrong + 1)); }
+  cmp -s "$key" "$path" || { echo "tuned: $path differs from the configMap" >&2 && wrong=$((wrong + 1)); }
 done < <(compgen -G "$keys/*" || true)
 
 read_wanted
@@ -22,7 +22,7 @@ if ((${#wanted[@]} > 0)); then
   [[ $active == "${wanted[*]}" ]] || { echo "tuned: the active profile is \"$active\", not \"${wanted[*]}\"" >&2 && wrong=$((wrong + 1)); }
   if ! verify; then
     [[ ${INTERRUPT:-} == true ]] || fail "not all settings of ${wanted[*]} are in force"
-    echo "not all settings are in force yet; INTERRUPT=true, so they are looked at after the interrupt"
+    echo "not all settings are in force yet; INTERRUPT=true, so they are checked after the interrupt"
   fi
 fi
 ((wrong == 0))

@@ -20,7 +20,7 @@ else
   # the list first: after a crash it is known all the same what came with tuned
   [[ -f $packages_before ]] || list_packages | keep "$packages_before"
   if is_apt; then
-    apt update || echo "the package lists are not fresh: trying with those that are there"
+    apt update || echo "the package lists could not be updated, trying the existing ones"
     apt install --no-install-recommends tuned
   else
     "$(rpm_manager)" -y install tuned

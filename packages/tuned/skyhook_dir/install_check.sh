@@ -4,7 +4,7 @@ set -Eeuo pipefail
 
 wrong=0
 for program in tuned tuned-adm; do
-  command -v "$program" >/dev/null || { echo "tuned: there is no $program" >&2 && wrong=$((wrong + 1)); }
+  command -v "$program" >/dev/null || { echo "tuned: $program is missing" >&2 && wrong=$((wrong + 1)); }
 done
 for state in active enabled; do
   systemctl --quiet "is-$state" tuned || { echo "tuned: the service is not $state" >&2 && wrong=$((wrong + 1)); }

@@ -6,7 +6,7 @@ set -Eeuo pipefail
 source "${STEP_ROOT:?is set by the agent}/common.sh"
 
 if [[ ! -d $kept ]]; then
-  echo "nothing of this package is on record here"
+  echo "this host has no record of this package"
   exit 0
 fi
 

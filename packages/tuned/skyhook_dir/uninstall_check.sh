@@ -11,7 +11,7 @@ if [[ -f $deployed ]]; then
   done <"$deployed"
 fi
 if [[ -f $packages_before ]] && command -v tuned-adm >/dev/null; then
-  echo "tuned: this package installed it, and it is still there" >&2
+  echo "tuned: the program that this package installed is still there" >&2
   wrong=$((wrong + 1))
 fi
 ((wrong == 0))

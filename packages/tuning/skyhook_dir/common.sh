@@ -55,7 +55,7 @@ read_sysctls() { # calls `$1 PATH VALUE OPTIONAL` for each setting; a name may b
     value=${trimmed#*=} key=${trimmed%%=*}
     trim "$value" && value=$trimmed
     trim "$key" && key=$trimmed
-    [[ -n $key && $key != *[[:space:]]* && /$key/ != */../* ]] || fail "sysctl.conf: \"$line\" has no name of a setting before the ="
+    [[ -n $key && $key != *[[:space:]]* && /$key/ != */../* ]] || fail "sysctl.conf: \"$line\" has no setting before the ="
     if [[ $key =~ ^[^./]*\. ]]; then key=$(tr ./ /. <<<"$key"); fi
     found=
     while IFS= read -r path; do
@@ -133,9 +133,9 @@ read_grub() { # one kernel argument per line, in $arguments
   while IFS= read -r line || [[ -n $line ]]; do
     trim "$line"
     [[ -n $trimmed && $trimmed != \#* ]] || continue
-    [[ $trimmed != *[\'\\]* ]] || fail "grub.conf: \"$line\" has a ' or a \\, which GRUB cannot hand to the kernel; \$ and the like need none"
+    [[ $trimmed != *[\'\\]* ]] || fail "grub.conf: \"$line\" has a ' or a \\, which GRUB cannot pass to the kernel; \$ and the like need no quoting"
     local quotes=${trimmed//[^\"]/}
-    ((${#quotes} % 2 == 0)) || fail "grub.conf: \"$line\" has a \" without another"
+    ((${#quotes} % 2 == 0)) || fail "grub.conf: \"$line\" has an unmatched \""
     arguments+=("$trimmed")
   done <"$keys/grub.conf"
 }

@@ -22,9 +22,9 @@ set_sysctl() {
   if printf '%s\n' "$value" 2>/dev/null >"/proc/sys/$path"; then
     echo "${path//\//.} = $value"
   elif [[ -n $optional ]]; then
-    echo "${path//\//.}: the kernel refuses \"$value\"; it may, because of the - before the name"
+    echo "${path//\//.}: the kernel rejects \"$value\", ignored because of the - before the name"
   else
-    fail "${path//\//.}: the kernel refuses \"$value\""
+    fail "${path//\//.}: the kernel rejects \"$value\""
   fi
 }
 if [[ -f $keys/sysctl.conf ]]; then

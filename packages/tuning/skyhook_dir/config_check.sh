@@ -7,7 +7,7 @@ wrong=0
 
 expect_file() { # expect_file PATH: holds what standard input says
   cmp -s - "$1" && return 0
-  echo "tuning: $1 is not what the configMap says" >&2
+  echo "tuning: $1 differs from the configMap" >&2
   wrong=$((wrong + 1))
 }
 
@@ -19,7 +19,7 @@ if [[ -f $keys/ulimit.conf ]]; then
   text=$(limits_text)
   expect_file "$limits_file" <<<"$text"
   while IFS= read -r file; do
-    has_pam_limits "$file" || { echo "tuning: $file lacks pam_limits" >&2 && wrong=$((wrong + 1)); }
+    has_pam_limits "$file" || { echo "tuning: $file has no pam_limits" >&2 && wrong=$((wrong + 1)); }
   done < <(pam_files)
 fi
 while IFS= read -r key; do
@@ -27,7 +27,7 @@ while IFS= read -r key; do
   drop_in=$(drop_in_of "$service")
   expect_file "$drop_in" <"$key"
   known=$(systemctl show --property=DropInPaths --value -- "$service")
-  [[ " $known " == *" $drop_in "* ]] || { echo "tuning: systemd does not use $drop_in: is there a $service?" >&2 && wrong=$((wrong + 1)); }
+  [[ " $known " == *" $drop_in "* ]] || { echo "tuning: systemd does not use $drop_in: check that $service exists" >&2 && wrong=$((wrong + 1)); }
 done < <(service_keys)
 if [[ -f $keys/grub.conf ]]; then
   text=$(grub_text)

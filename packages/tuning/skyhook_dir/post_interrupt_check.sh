@@ -15,7 +15,7 @@ check_service() { # check_service KEY-FILE
   service=$(service_of "$1")
   pid=$(systemctl show --property=MainPID --value -- "$service")
   if ((pid == 0)); then
-    echo "$service does not run: nothing to compare"
+    echo "$service is not running, nothing to compare"
     return
   fi
   while IFS= read -r limit; do
@@ -23,7 +23,7 @@ check_service() { # check_service KEY-FILE
     expected=$(systemctl show --property="Limit$limit" --value -- "$service")
     actual=$(awk -v name="${shown_as[$limit]}" 'index($0, name) == 1 { print $(split(name, words, " ") + 2) }' "/proc/$pid/limits")
     [[ ${expected/infinity/unlimited} == "$actual" ]] && continue
-    echo "tuning: $service runs with Limit$limit $actual instead of $expected: it was not restarted, or may not" >&2
+    echo "tuning: $service has Limit$limit $actual instead of $expected: it was not restarted, or is not allowed to" >&2
     wrong=$((wrong + 1))
   done < <(sed -n 's/^[[:space:]]*Limit\([A-Z]*\)[[:space:]]*=.*/\1/p' "$1" | sort -u)
 }

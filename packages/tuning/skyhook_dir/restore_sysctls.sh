@@ -10,9 +10,9 @@ restore_sysctls() { # restore_sysctls PREDICATE: those for whose path the predic
     if ! "$1" "$path"; then
       left+=("$line")
     elif printf '%s\n' "$value" 2>/dev/null >"/proc/sys/$path"; then
-      echo "${path//\//.} = $value, as it was before"
+      echo "${path//\//.} = $value (restored)"
     else # a module unloaded, an interface gone
-      echo "${path//\//.} cannot be set back to \"$value\""
+      echo "${path//\//.} cannot be restored to \"$value\""
     fi
   done <"$original_sysctls"
   if ((${#left[@]} > 0)); then

@@ -11,7 +11,7 @@ while IFS= read -r path; do
 done < <(drop_ins && { compgen -G "$sysctl_file" || true; } && { compgen -G "$limits_file" || true; } && { compgen -G "$grub_file*" || true; } &&
   { compgen -G "$original_sysctls" || true; })
 if ! compgen -G '/etc/security/limits.d/999-*-tuning.conf' >/dev/null && grep -Fxqs "$pam_line" /etc/pam.d/common-session*; then
-  echo "tuning: PAM's files still have the line for limits" >&2
+  echo "tuning: the PAM files still have the line for limits" >&2
   wrong=$((wrong + 1))
 fi
 ((wrong == 0))
