@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * Unit tests stand beside their source; everything that needs real parts is under test/ and runs one file at a time.
+ * Unit tests are beside their source. Everything that needs real parts is under test/ and runs one file at a time.
  */
 export default defineConfig({
   test: {
@@ -19,7 +19,7 @@ export default defineConfig({
             'test/faults/**/*.test.ts',
           ],
           environment: 'node',
-          testTimeout: 30_000, // searches take seconds, on a busy machine many
+          testTimeout: 30_000, // searches take seconds, many on a busy machine
         },
       },
       {

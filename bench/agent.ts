@@ -1,6 +1,6 @@
 /**
- * `make measure`: what the agent costs on the sandbox, each figure beside its promise. Uses the running sandbox
- * (SANDBOX=name for another than `default`), or boots one. Ends with 1 when a promise is not met.
+ * `make measure`: the costs of the agent on the sandbox, each figure beside its promise. Uses the running sandbox
+ * (SANDBOX=name for another than `default`) or boots one. Exits with 1 if a promise is not met.
  */
 import { existsSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
@@ -83,13 +83,13 @@ const meetsTarget = ({ measured, target }: Figure): boolean => measured <= targe
 function report(figures: readonly Figure[]): string {
   const heading = ['', 'FIGURE', 'MEASURED', 'PROMISE', 'ORIGINAL', 'DETAIL']
   const rows = figures.map((figure) => {
-    const { name, unit, measured, target, original = '', detail } = figure
+    const { name, unit, measured, target, operator = '', detail } = figure
     return [
       meetsTarget(figure) ? 'ok' : 'NOT KEPT',
       name,
       `${format(measured)} ${unit}`,
       `≤ ${format(target)} ${unit}`,
-      original,
+      operator,
       detail,
     ]
   })

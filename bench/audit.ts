@@ -10,13 +10,13 @@ type Entry = {
 
 export const sizeOfAudit = (file: string): number => statSync(file).size
 
-/** Whoever is elected to count for all; candidates look at it from time to time, whether there is work or not. */
+/** The election of the census; candidates read it from time to time, regardless of work. */
 const electionLease = 'skyhookd-census'
 
 /**
- * What the agent of one node asked the API server for, between two wall clock times, as the server wrote it down: `verb
- * resource`, once per request. `fromByte`: where the log ended when the time began. Long watches count when they begin;
- * looks at the election do not.
+ * The requests of one node's agent between two wall clock times, from the API server's audit log: `verb resource`, once
+ * per request. `fromByte`: the end of the log at the start of that time. Watches count when they start; reads of the
+ * election do not count.
  */
 export function requestsOf(file: string, fromByte: number, node: string, fromMs: number, toMs: number): string[] {
   const requestsById = new Map<string, string>()

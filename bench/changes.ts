@@ -1,6 +1,6 @@
 /**
- * What is changed of a Skyhook that is complete, until it is complete again: a value of a configMap, a version, a
- * package removed. Two packages, of which one changes. What the hosts say they ran decides whether a time counts.
+ * From a change of a complete Skyhook until it is complete again: a value of a configMap, a version, a removed package.
+ * One of two packages changes. A time counts only if the hosts report the expected steps.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PackageSpec, SkyhookSpec } from '../src/schemas/skyhook.ts'
@@ -13,10 +13,10 @@ import { change, quietNode, withSkyhook, type BenchContext } from './context.ts'
 type MeasuredChange = {
   readonly what: string
   readonly to: Partial<PackageSpec> | null
-  /** Modes that the package has to run for it, in order. */
+  /** Modes that the package has to run, in order. */
   readonly runs: readonly string[]
   readonly target: number
-  readonly original: string
+  readonly operator: string
 }
 
 const steps: readonly MeasuredChange[] = [
@@ -25,19 +25,19 @@ const steps: readonly MeasuredChange[] = [
     to: { configMap: { value: '2' } },
     runs: withChecks('config'),
     target: 400,
-    original: '3,600 ms',
+    operator: '3,600 ms',
   },
   {
     what: 'an upgrade',
     to: { version: '2.0.0' },
     runs: withChecks('upgrade', 'config'),
     target: 600,
-    original: '8,900 ms',
+    operator: '8,900 ms',
   },
-  { what: 'a removal with uninstall', to: null, runs: withChecks('uninstall'), target: 500, original: '6,100 ms' },
+  { what: 'a removal with uninstall', to: null, runs: withChecks('uninstall'), target: 500, operator: '6,100 ms' },
 ]
 
-/** Between two changes: Events and the status of the Skyhook are written by then. */
+/** Between two changes, so that Events and the status of the Skyhook are written. */
 const pauseMs = 1_500
 
 export const changes: Measurement = {
@@ -48,17 +48,17 @@ export const changes: Measurement = {
     await changeAll(bench, node) // fetches the images
     const samples: number[][] = []
     for (let run = 0; run < bench.runs; run++) samples.push(await changeAll(bench, node))
-    return steps.map(({ what, target, original }, index) =>
+    return steps.map(({ what, target, operator }, index) =>
       medianFigure(
         `${what}: changed → complete`,
         samples.map((times) => times[index] ?? Number.NaN),
-        { target, original },
+        { target, operator },
       ),
     )
   },
 }
 
-/** One time for each of `steps`, in ms; throws where something else was run than what the change asks for. */
+/** One time for each of `steps`, in ms. Throws if a host ran other steps than the change needs. */
 async function changeAll(bench: BenchContext, node: string): Promise<number[]> {
   const host = hostOf(bench.box, node)
   const journal: PackageSpec = { version: '1.2.3', image: `${bench.registry}/${repository}`, configMap: { value: '1' } }

@@ -17,7 +17,7 @@ const fixtures = join(import.meta.dirname, '../test/fixtures/tls')
 const ca = readFileSync(join(fixtures, 'ca.crt'), 'utf8')
 const node = JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-1' }, spec: {}, status: {} })
 
-/** Reads the same node again and again; runs in a process of its own. */
+/** Reads the same node repeatedly, in a process of its own. */
 async function runClient(client: string, server: string): Promise<void> {
   const read = client === 'official' ? await officialClient(server) : ownClient(server)
   const started = performance.now()

@@ -1,4 +1,4 @@
-/** The cluster that is measured, and how work is given to it and timed. */
+/** The measured cluster, and how to apply and time work on it. */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../src/daemon/platform/system-clock.ts'
@@ -18,14 +18,14 @@ export type BenchContext = {
   readonly api: KubeTransport
   readonly history: History
   readonly nodes: readonly string[]
-  /** How often what varies is measured; the median counts. */
+  /** Repetitions of measurements that vary; the median counts. */
   readonly runs: number
   readonly registry: string
   readonly auditLog: string
 }
 
 const timeoutMs = 60_000
-/** Events are sent a little later, and belong to the work. */
+/** Events follow a little later and belong to the work. */
 export const eventFlushMs = 3_000
 let nextNumber = 0
 
@@ -58,7 +58,7 @@ export const servicePackage = ({ registry }: BenchContext): SkyhookSpec => ({
 })
 
 /**
- * A node whose agent does nothing for the others: the elected one counts for all, which is not the work of its node.
+ * A node whose agent is not the census leader: counting is not the work of its node.
  */
 export function quietNode({ history, nodes }: BenchContext): string {
   const elected = history.now.leases.get('skyhookd-census')?.spec?.holderIdentity ?? ''
@@ -71,14 +71,14 @@ export async function restartMs({ box, nodes }: BenchContext): Promise<number> {
   return Number(await box.must(['exec', nodes[0] ?? '', '--', 'sh', '-c', script]))
 }
 
-/** Pods that would have to be drained would be measured, too. */
+/** Otherwise the measurement would include draining pods. */
 export async function emptyNodes({ box }: BenchContext): Promise<void> {
   await box.kubectl(['delete', 'namespace', 'shop', '--ignore-not-found', '--wait=true'])
 }
 
 export type RolloutTiming = { readonly startedMs: number; readonly completeMs: number }
 
-/** Applies a Skyhook to nodes and waits until it is complete and has given all slots back. */
+/** Applies a Skyhook to nodes and waits until it is complete and all slots are released. */
 export async function rollOut(
   bench: BenchContext,
   spec: SkyhookSpec,
@@ -87,7 +87,7 @@ export async function rollOut(
   return await withSkyhook(bench, spec, nodes, async (_, timing) => timing)
 }
 
-/** The same, and then `during` with its name; the Skyhook goes after that. */
+/** The same, then calls `during` with its name and deletes the Skyhook. */
 export async function withSkyhook<T>(
   bench: BenchContext,
   spec: SkyhookSpec,
@@ -102,7 +102,7 @@ export async function withSkyhook<T>(
     )
   }
   await label(name)
-  await sleep(500) // what the labels set going is over
+  await sleep(500) // the effects of the labels are over
   try {
     const startedMs = Date.now()
     await api.json('POST', paths.skyhooks, { body: manifest(name, spec) })
@@ -121,8 +121,8 @@ export async function withSkyhook<T>(
 }
 
 /**
- * Changes packages of a Skyhook that is complete, by a merge patch; ms until it is complete again, all slots given
- * back.
+ * Changes packages of a complete Skyhook by a merge patch. Returns the ms until it is complete again with all slots
+ * released.
  */
 export async function change(
   bench: BenchContext,
@@ -136,8 +136,8 @@ export async function change(
 }
 
 /**
- * The hash of what was applied tells the `complete` of this spec from the one of before, which a Node shows until its
- * agent has seen the change. What is not in the spec any more must be gone.
+ * The hash of the applied spec distinguishes this `complete` from the previous one, which a Node shows until its agent
+ * has seen the change. Packages that left the spec must be gone.
  */
 async function applied(
   { history }: BenchContext,
@@ -165,7 +165,7 @@ async function applied(
   return complete.atMs - startedMs
 }
 
-/** Removes what the runs left on the hosts; Skyhooks that are gone leave their files. */
+/** Removes the files of the runs from the hosts; deleted Skyhooks leave them there. */
 export async function cleanUpHosts({ box, nodes }: BenchContext): Promise<void> {
   const command = 'rm -rf /var/lib/skyhook/bench-* /var/log/skyhook/bench-*'
   await Promise.all(nodes.map((node) => box.run(['exec', node, '--', 'sh', '-c', command])))
@@ -173,7 +173,7 @@ export async function cleanUpHosts({ box, nodes }: BenchContext): Promise<void> 
 
 export type SlotEvent = { readonly type: 'ADDED' | 'DELETED'; readonly atMs: number }
 
-/** Grants and releases of slots, with the time at which a watch brought them. */
+/** Grants and releases of slots, each with the time of its watch event. */
 export async function watchSlots({ api }: BenchContext, signal: AbortSignal): Promise<SlotEvent[]> {
   const { metadata } = await api.json<{ metadata: { resourceVersion: string } }>('GET', paths.leases)
   const events: SlotEvent[] = []

@@ -1,4 +1,4 @@
-/** Measures the CPU time of one decision on a node where everything is complete, as an agent spends its life. */
+/** Measures the CPU time of one decision on a node where everything is complete, the usual state of an agent. */
 import { decide } from '../src/stages/decide.ts'
 import { NodeSimulator } from '../test/support/node-simulator.ts'
 import { medianOf } from './memory.ts'

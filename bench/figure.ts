@@ -6,19 +6,19 @@ export type Figure = {
   readonly unit: string
   readonly target: number
   readonly measured: number
-  /** All samples, or what the figure is made of. */
+  /** All samples, or the parts of the figure. */
   readonly detail: string
-  /** The original operator, on real kubelets in its best case. */
-  readonly original?: string
+  /** The Skyhook operator, on real kubelets in its best case. */
+  readonly operator?: string
 }
 
 export type Measurement = { readonly title: string; readonly run: (bench: BenchContext) => Promise<Figure[]> }
 
-/** The median of times in ms, with all of them beside it. */
+/** The median of times in ms, with all samples beside it. */
 export function medianFigure(
   name: string,
   samples: readonly number[],
-  references: Pick<Figure, 'target' | 'original'>,
+  references: Pick<Figure, 'target' | 'operator'>,
 ): Figure {
   const detail = `median of ${samples.map((sample) => sample.toFixed(0)).join(' ')}`
   return { name, unit: 'ms', measured: medianOf(samples), detail, ...references }

@@ -1,6 +1,6 @@
 /**
- * What each library costs: its folder, the packages that come with it, and the memory that importing it adds to a bare
- * Node.js process (median of five, not bundled). docs/design/dependencies.md quotes it. Usage: node bench/imports.ts
+ * The cost of each library: its folder, its dependencies, and the memory that importing it adds to a bare Node.js
+ * process (median of five, not bundled). docs/design/dependencies.md quotes it. Usage: node bench/imports.ts
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { type Memory, medianOf, parseRollup } from './memory.ts'
 const modules = join(import.meta.dirname, '../node_modules')
 const runs = 5
 
-/** A library and what our code imports of it, or would import. */
+/** A library and what our code imports from it, or would import. */
 const candidates = [
   { name: 'node:https', imports: ['node:https'] },
   { name: '@kubernetes/client-node', imports: ['@kubernetes/client-node'] },

@@ -1,4 +1,4 @@
-/** What the agent promises to cost, one entry each: how it is measured and what it may come to. */
+/** The promised costs of the agent, one entry each: the measurement and its limit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { paths } from '../test/e2e/kube.ts'
 import { manifest } from '../test/e2e/skyhooks.ts'
@@ -9,7 +9,7 @@ import { packageChain, fivePackages, noop, onAllNodesSerially, onOneNode, servic
 import { noopPackage, type BenchContext } from './context.ts'
 
 const settleMs = 10_000
-/** Spare memory is given back every 10 s. */
+/** The agent returns spare memory every 10 s. */
 const idleAfterWorkMs = 25_000
 const idleSkyhooks = 50
 const updatesPerSecond = 5
@@ -41,7 +41,7 @@ const idle: Measurement = {
   },
 }
 
-/** An agent works for minutes and idles for weeks: what it keeps of the work counts more than what it had before. */
+/** An agent works for minutes and idles for weeks: its memory after work counts more than before. */
 const idleAfterWork: Measurement = {
   title: `memory of the agents after that work, idle for ${idleAfterWorkMs / 1000} s`,
   async run(bench) {
@@ -50,7 +50,7 @@ const idleAfterWork: Measurement = {
   },
 }
 
-/** Skyhooks that select nobody, and someone who writes annotations on them all the time. */
+/** Skyhooks that select no node, and a client that keeps writing annotations on them. */
 const manySkyhooks: Measurement = {
   title: `memory with ${idleSkyhooks} Skyhooks and ${updatesPerSecond} changes of them a second`,
   async run(bench) {

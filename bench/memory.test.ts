@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { medianOf, parseRollup } from './memory.ts'
 
-/** Of an agent right after its image was unpacked: the program's pages are dirty, and yet the page cache's. */
+/** From an agent whose image was just unpacked: the program's pages are dirty but belong to the page cache. */
 const afterUnpackRollup = `55d0c7e00000-7ffc2b5fe000 ---p 00000000 00:00 0                          [rollup]
 Rss:               68608 kB
 Pss:               68100 kB

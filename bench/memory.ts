@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * Of one process, in MiB. RSS counts pages of files, too, such as those of the program itself, which the kernel drops
- * when memory is short. Private = pages of the process itself (heap, stacks, data it has written): only its end gives
- * them back. The kernel's `Private_Dirty` is not that: it also counts pages of the program's file that were not written
- * to disk yet, 67 MiB just after an image was unpacked.
+ * Memory of one process, in MiB. RSS includes pages of files, such as the program itself, which the kernel drops when
+ * memory is short. Private memory is the process's own (heap, stacks, written data): only its exit frees it. The
+ * kernel's `Private_Dirty` is something else: it includes pages of the program's file that are not on disk yet, 67 MiB
+ * just after an image was unpacked.
  */
 export type Memory = { readonly rssMiB: number; readonly privateMiB: number }
 
-/** Reads the kernel's sums for `pid`; throws when it is gone or not ours to look at. */
+/** Reads the kernel's sums for `pid`; throws if the process is gone or not accessible. */
 export function memoryOf(pid: number | 'self'): Memory {
   return parseRollup(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))
 }
 
-/** The text of a smaps_rollup file (proc_pid_smaps(5)); throws when a sum is missing from it. */
+/** The text of a smaps_rollup file (proc_pid_smaps(5)); throws if it lacks a sum. */
 export function parseRollup(text: string): Memory {
   const mebibytes = (name: string): number => {
     const kibibytes = new RegExp(`^${name}: +(\\d+) kB$`, 'm').exec(text)?.[1]

@@ -1,4 +1,4 @@
-/** Skyhooks that are new to their nodes: from the moment they are applied until they are complete. */
+/** Skyhooks that are new to their nodes: from applied to complete. */
 import type { PackageSpec, SkyhookSpec } from '../src/schemas/skyhook.ts'
 import { requestsOf, sizeOfAudit, summaryOf } from './audit.ts'
 import { medianFigure, type Measurement } from './figure.ts'
@@ -15,22 +15,22 @@ import {
   type BenchContext,
 } from './context.ts'
 
-/** One kind of work and what it promises, on one node and on all of them one by one. */
+/** One kind of work and its promises, on one node and on all nodes one by one. */
 type BenchWork = {
   readonly what: string
   readonly spec: (bench: BenchContext) => SkyhookSpec
   readonly completeMs: number
-  /** What the work waits for and is not ours, in ms; on top of `completeMs`, and of `allNodesMs` for each node. */
+  /** Waiting time that is not ours, in ms; comes on top of `completeMs`, and of `allNodesMs` for each node. */
   readonly baselineMs?: (bench: BenchContext) => Promise<number>
-  readonly original: { readonly complete: string }
+  readonly operator: { readonly complete: string }
 }
 
-/** Work of which more is promised. */
+/** Work with further promises. */
 type FleetBenchWork = BenchWork & {
   readonly requests: number
   /** For all three nodes of the sandbox. */
   readonly allNodesMs: number
-  readonly original: { readonly requests: string; readonly three: string }
+  readonly operator: { readonly requests: string; readonly three: string }
 }
 
 export const noop: FleetBenchWork = {
@@ -38,8 +38,8 @@ export const noop: FleetBenchWork = {
   spec: noopPackage,
   completeMs: 600,
   requests: 12,
-  allNodesMs: 2_400, // the first node's time, and hand-over and work of each further one
-  original: { complete: '7,300 ms', requests: '135 with its kubelet', three: '10,200 ms, all at once' },
+  allNodesMs: 2_400, // the first node's time, then handover and work of each further node
+  operator: { complete: '7,300 ms', requests: '135 with its kubelet', three: '10,200 ms, all at once' },
 }
 
 export const service: FleetBenchWork = {
@@ -49,14 +49,14 @@ export const service: FleetBenchWork = {
   baselineMs: restartMs,
   requests: 20,
   allNodesMs: 4_000,
-  original: { complete: '19,800 ms', requests: '244 with its kubelet', three: '52,700 ms' },
+  operator: { complete: '19,800 ms', requests: '244 with its kubelet', three: '52,700 ms' },
 }
 
 export const fivePackages: BenchWork = {
   what: 'five independent packages',
   spec: (bench) => packages(bench, () => ({})),
   completeMs: 1_000,
-  original: { complete: '10,300 ms' },
+  operator: { complete: '10,300 ms' },
 }
 
 export const packageChain: BenchWork = {
@@ -64,10 +64,10 @@ export const packageChain: BenchWork = {
   spec: (bench) =>
     packages(bench, (before, version) => (before === undefined ? {} : { dependsOn: { [before]: version } })),
   completeMs: 2_000,
-  original: { complete: '40,200 ms' },
+  operator: { complete: '40,200 ms' },
 }
 
-/** Five times the no-op package under names of their own. */
+/** Five no-op packages, each with its own name. */
 function packages(
   bench: BenchContext,
   more: (before: string | undefined, version: string) => Partial<PackageSpec>,
@@ -99,7 +99,7 @@ export const onOneNode = (work: BenchWork | FleetBenchWork): Measurement => ({
       )
     }
     const target = completeMs + ((await baselineMs?.(bench)) ?? 0)
-    const complete = medianFigure(`${what}: applied → complete`, times, { target, original: work.original.complete })
+    const complete = medianFigure(`${what}: applied → complete`, times, { target, operator: work.operator.complete })
     if (!('requests' in work)) return [complete]
     const typical = requestLists.toSorted((a, b) => a.length - b.length)[Math.floor(requestLists.length / 2)] ?? []
     return [
@@ -110,13 +110,13 @@ export const onOneNode = (work: BenchWork | FleetBenchWork): Measurement => ({
         target: work.requests,
         measured: medianOf(requestLists.map(({ length }) => length)),
         detail: summaryOf(typical),
-        original: work.original.requests,
+        operator: work.operator.requests,
       },
     ]
   },
 })
 
-export const onAllNodesSerially = ({ what, spec, allNodesMs, baselineMs, original }: FleetBenchWork): Measurement => ({
+export const onAllNodesSerially = ({ what, spec, allNodesMs, baselineMs, operator }: FleetBenchWork): Measurement => ({
   title: `${what} on all nodes, one at a time`,
   async run(bench) {
     const { nodes, runs } = bench
@@ -137,13 +137,13 @@ export const onAllNodesSerially = ({ what, spec, allNodesMs, baselineMs, origina
     }
     const target = allNodesMs + nodes.length * ((await baselineMs?.(bench)) ?? 0)
     return [
-      medianFigure(`${what}: ${nodes.length} nodes one by one`, times, { target, original: original.three }),
+      medianFigure(`${what}: ${nodes.length} nodes one by one`, times, { target, operator: operator.three }),
       medianFigure(`${what}: slot given back → taken by the next`, handoversMs, { target: 300 }),
     ]
   },
 })
 
-/** Times between a release and the next grant. */
+/** Times from a release to the next grant. */
 function handoverTimes(events: readonly SlotEvent[]): number[] {
   return events.flatMap((event, index) => {
     const before = events[index - 1]

@@ -12,7 +12,7 @@ const repository = join(import.meta.dirname, '..')
 export type Bundle = {
   /** The program. */
   readonly file: string
-  /** Licences of everything bundled; goes wherever the program goes. */
+  /** Licenses of everything bundled; they accompany the program. */
   readonly notices: string
   readonly version: string
 }
@@ -23,7 +23,7 @@ export function readVersion(): string {
   return version
 }
 
-/** Writes `skyhookd.cjs`, its source map and the licences of what it holds. The same sources give the same bytes. */
+/** Writes `skyhookd.cjs`, its source map and the licenses of what it contains. The same sources give the same bytes. */
 export async function bundle({
   entry = join(repository, 'src/daemon/main.ts'),
   folder = join(repository, 'dist'),
@@ -41,7 +41,7 @@ export async function bundle({
     minify: true,
     // 2 MB that no node needs: it gives the functions of a minified stack trace their names
     sourcemap: 'external',
-    legalComments: 'none', // the licences are gathered below, whole
+    legalComments: 'none', // the licenses are gathered below
     banner: { js: `/*! skyhookd ${version}, Apache-2.0; licences of bundled packages: THIRD-PARTY-LICENSES */` },
     define: { SKYHOOKD_VERSION: JSON.stringify(version) },
     metafile: true,

@@ -1,6 +1,6 @@
 /**
- * What the chart takes from elsewhere: copies of the resource definitions (helm reads no file outside a chart) and the
- * table of values in its README, made from values.yaml and its comments. `node build/chart-files.ts` writes both; the
+ * Generates the chart's copies of the resource definitions (helm reads no file outside a chart) and the table of values
+ * in its README, from values.yaml and its comments. `node build/chart-files.ts` writes both; the
  * unit test beside this file fails when they are stale.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ export function chartFiles(): Map<string, string> {
     files.set(join(root, 'chart', 'crd-files', name), readFileSync(join(root, 'crds', name), 'utf8'))
   }
   const values = parseDocument(readFileSync(join(root, 'chart', 'values.yaml'), 'utf8')).contents
-  if (!isMap(values)) throw new Error('chart/values.yaml is no mapping')
+  if (!isMap(values)) throw new Error('chart/values.yaml is not a mapping')
   files.set(readme, withTable(readFileSync(readme, 'utf8'), rows(values)))
   return files
 }
@@ -27,18 +27,16 @@ function withTable(text: string, lines: readonly string[]): string {
   const [before, rest] = text.split(tableMarkers[0])
   const [, after] = rest?.split(tableMarkers[1]) ?? []
   if (before === undefined || after === undefined)
-    throw new Error(`chart/README.md lacks the marks ${tableMarkers.join(' and ')}`)
+    throw new Error(`chart/README.md lacks the markers ${tableMarkers.join(' and ')}`)
   const table = ['| Value | Default | Meaning |', '|---|---|---|', ...lines].join('\n')
   return `${before}${tableMarkers[0]}\n${table}\n${tableMarkers[1]}${after}`
 }
 
-/**
- * One row for every value that is no group of commented values itself; a group's own comment introduces its first row.
- */
+/** One row for every value that is not itself a group of commented values; a group's comment introduces its first row. */
 function rows(map: YAMLMap, prefix = '', introduction = ''): string[] {
   let pending = introduction
   return map.items.flatMap((pair, index) => {
-    if (!isScalar(pair.key)) throw new Error(`${prefix}: a key of values.yaml is no plain name`)
+    if (!isScalar(pair.key)) throw new Error(`${prefix}: a key of values.yaml is not a plain name`)
     const path = `${prefix}${String(pair.key.value)}`
     // The first comment of a mapping belongs to the mapping, not to its first key; the file's own introduction ends at
     // a blank line.
@@ -54,7 +52,7 @@ function rows(map: YAMLMap, prefix = '', introduction = ''): string[] {
   })
 }
 
-/** Objects that Kubernetes defines; their inner structure is no business of the table. */
+/** Objects that Kubernetes defines; the table leaves out their inner structure. */
 const opaqueValues = new Set(['resources', 'nodeSelector', 'updateStrategy', 'seLinuxOptions'])
 
 const plain = (node: unknown): unknown => (node as { toJSON?: () => unknown } | null)?.toJSON?.() ?? null

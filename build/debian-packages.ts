@@ -1,6 +1,6 @@
 /**
- * Debian packages for the image, of any architecture, from the mirrors that this machine's apt knows, without touching
- * its state. Versions and digests are pinned in image-pins.json.
+ * Debian packages for the image, of any architecture, from the mirrors of this machine's apt, without changing its
+ * state. Versions and digests are pinned in image-pins.json.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -31,9 +31,9 @@ export type DebianPackage = {
 
 /**
  * A pinned package: from the cache, else from the mirrors of this machine's apt. Mirrors keep only the newest version,
- * so that a pin dies with the next point release: then the newest is taken and said so, unless `isLocked`, which is for
- * releases.
- * @throws Error when it cannot be had or is not what was pinned
+ * so a pin fails after the next point release: then this takes the newest version and logs it, unless `isLocked`, which
+ * releases use.
+ * @throws Error if the package is not available or does not match its pin
  */
 export function fetchPackage(
   name: string,
@@ -51,7 +51,7 @@ export function fetchPackage(
   }
   const found = packageFromFile(name, pin.version, cached)
   if (found.sha256 !== pin.sha256[architecture])
-    throw new Error(`${cached} has sha256 ${found.sha256}, pinned is ${pin.sha256[architecture]}`)
+    throw new Error(`${cached} has sha256 ${found.sha256}, expected ${pin.sha256[architecture]}`)
   return found
 }
 
@@ -69,7 +69,7 @@ export function extractPackage({ file }: DebianPackage, folder: string): void {
   execFileSync('dpkg-deb', ['-x', file, folder])
 }
 
-/** The package's own description, as dpkg keeps it of what is installed. */
+/** The package's own description, in the form that dpkg keeps for installed packages. */
 export function controlOf({ file }: DebianPackage): string {
   return execFileSync('dpkg-deb', ['-f', file], { encoding: 'utf8' })
 }
@@ -99,7 +99,7 @@ function download(name: string, version: string, architecture: Architecture): bo
 
 function newestVersion(name: string, architecture: Architecture): string {
   const [newest] = availableVersions(name, architecture)
-  if (newest === undefined) throw new Error(`the package sources of this machine have no ${name} for ${architecture}`)
+  if (newest === undefined) throw new Error(`this machine's package sources have no ${name} for ${architecture}`)
   return newest
 }
 
@@ -120,7 +120,7 @@ function stateFolder(architecture: Architecture): string {
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   mkdirSync(join(folder, 'state/lists/partial'), { recursive: true })
   mkdirSync(join(folder, 'cache/archives/partial'), { recursive: true })
-  writeFileSync(join(folder, 'status'), '') // nothing is installed there
+  writeFileSync(join(folder, 'status'), '') // no package is installed there
   states.set(architecture, folder)
   console.error(`image: reading the package lists for ${architecture}`)
   apt('apt-get', architecture, ['update'])
@@ -140,7 +140,7 @@ function apt(
     'Dir::Cache': join(root, 'cache'),
     'APT::Architecture': architecture,
     'APT::Architectures::': architecture,
-    'APT::Sandbox::User': 'root', // the cache of a user is not open to _apt
+    'APT::Sandbox::User': 'root', // _apt cannot read a user's cache
     'Acquire::Languages': 'none',
     'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled': 'false',
   }

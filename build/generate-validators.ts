@@ -20,7 +20,7 @@ export const targets: readonly Target[] = [
 /** Source text of the validator of one schema. Deterministic: same schema, same text. */
 export function validatorSource(target: Target): string {
   const schema = JSON.parse(readFileSync(join(schemas, target.schema), 'utf8')) as { readonly $id: string }
-  // `verbose` keeps the data and the violated sub-schema in each error: its description is the sentence a person reads.
+  // `verbose` keeps the data and the violated sub-schema in each error: users see its description.
   const ajv = new Ajv2020.default({
     allErrors: true,
     verbose: true,

@@ -40,15 +40,15 @@ const pinsFile = join(import.meta.dirname, 'image-pins.json')
 export const entrypoint = ['/usr/bin/node', '--max-semi-space-size=1', '--max-old-space-size=96', '/skyhookd.cjs']
 
 /**
- * malloc: one arena for all threads, as each more keeps a megabyte that is not in use; and a limit to what it keeps
- * that does not grow.
+ * malloc: one arena for all threads, since each further one keeps an unused megabyte; and a fixed limit to the free
+ * memory that it keeps.
  */
 const env = ['PATH=/usr/bin', 'MALLOC_ARENA_MAX=1', 'MALLOC_TRIM_THRESHOLD_=131072']
 
 export type ImageOptions = {
   readonly architectures: readonly Architecture[]
   readonly isLocked: boolean
-  /** Holds the small layer while the images are used. */
+  /** Contains the small layer while the images are in use. */
   readonly workFolder: string
   readonly entry?: string
 }
@@ -118,7 +118,7 @@ function updatePins(): void {
   const packages = Object.keys(debian.packages).map((name) => {
     const found = forBothArchitectures((architecture) => fetchNewest(name, architecture))
     if (found.amd64.version !== found.arm64.version)
-      throw new Error(`${name} differs between architectures, try again when the mirror is settled`)
+      throw new Error(`${name} differs between architectures; retry when the mirror has finished its update`)
     return [
       name,
       { version: found.amd64.version, sha256: { amd64: found.amd64.sha256, arm64: found.arm64.sha256 } },

@@ -1,6 +1,6 @@
 /**
- * Node's own build, from the npm package that carries it: the installed one for this machine, fetched by npm for
- * another.
+ * Node's own build, from its npm package: the installed one for this machine's architecture, downloaded by npm for
+ * others.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
@@ -27,8 +27,8 @@ export function npmNameOf(architecture: Architecture): string {
 }
 
 /**
- * @param integrity what npm must have got, in npm's own spelling; undefined takes anything
- * @throws Error when npm cannot get it or got something else
+ * @param integrity the digest that npm must find, in npm's notation; undefined accepts any
+ * @throws Error if npm cannot download it or finds another digest
  */
 export function fetchNode(architecture: Architecture, integrity: string | undefined): NodeBinary {
   const name = npmNameOf(architecture)
@@ -38,7 +38,7 @@ export function fetchNode(architecture: Architecture, integrity: string | undefi
   return { version, program: join(folder, 'bin/node'), licence: join(folder, 'LICENSE') }
 }
 
-/** What npm says the package is: `sha512-…`. */
+/** The package's digest according to npm: `sha512-…`. */
 export function npmIntegrity(architecture: Architecture): string {
   return execFileSync('npm', ['view', `${npmNameOf(architecture)}@${nodeVersion()}`, 'dist.integrity'], {
     encoding: 'utf8',
@@ -62,7 +62,7 @@ function fetchFromNpm(name: string, version: string, integrity: string | undefin
     const found = Object.values(JSON.parse(packed) as Record<string, { filename: string; integrity: string }>)[0]
     if (found === undefined) throw new Error(`npm packed nothing for ${name}@${version}`)
     if (integrity !== undefined && found.integrity !== integrity)
-      throw new Error(`${name}@${version} is ${found.integrity}, pinned is ${integrity}`)
+      throw new Error(`${name}@${version} is ${found.integrity}, expected ${integrity}`)
     execFileSync('tar', [
       '-C',
       work,

@@ -9,8 +9,8 @@ import type { RegistrySettings } from '../src/packages/oci/read/registry.ts'
 
 /**
  * How a tool on this machine reaches a registry: REGISTRY_USER, REGISTRY_PASSWORD and REGISTRY_CA (a file) as
- * `.sandbox/env` sets them count for the host of REGISTRY, or for `host` where that is not set; for others what `docker
- * login` has stored, and this machine's CAs.
+ * `.sandbox/env` sets them apply to the host of REGISTRY, or to `host` if that is unset. Other registries use what
+ * `docker login` stored, and this machine's CAs.
  */
 export function registryFromEnvironment(host: string): RegistrySettings {
   const {
@@ -39,7 +39,7 @@ function storedLogins(path: string): Credential[] {
   try {
     text = readFileSync(path, 'utf8')
   } catch {
-    return [] // nobody has logged in
+    return [] // no stored login
   }
   return text.includes('"auths"') ? parseDockerConfig(text, path) : []
 }

@@ -1,7 +1,6 @@
 /**
- * The image's lower layer: Node and the libraries it is linked with, nothing else. No shell, no package manager, no
- * file that can be executed but Node. It changes with Node or Debian only, so that a new agent is a push of its own
- * half megabyte.
+ * The image's lower layer: Node and the libraries it links, nothing else. No shell, no package manager, no executable
+ * file except Node. It changes only with Node or Debian, so a new agent pushes only its own half megabyte.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -27,11 +26,11 @@ export type ImagePins = {
   readonly node: { readonly version: string; readonly integrity: Readonly<Record<Architecture, string>> }
 }
 
-const layerFormat = 1 // raise it when the same inputs shall give another layer
+const layerFormat = 1 // raise it when the same inputs should give another layer
 
 /**
- * What of the packages Node needs: its libraries and the loader that its header names. Checked by running it
- * (test/host).
+ * The files that Node needs from the packages: its libraries and the loader that its header names. `test/host` checks
+ * this by running it.
  */
 const neededFiles = [
   /^lib64\/ld-linux-[^/]+$/,
