@@ -81,11 +81,11 @@ async function main(): Promise<number> {
 const meetsTarget = ({ measured, target }: Figure): boolean => measured <= target
 
 function report(figures: readonly Figure[]): string {
-  const heading = ['', 'FIGURE', 'MEASURED', 'PROMISE', 'ORIGINAL', 'DETAIL']
+  const heading = ['', 'FIGURE', 'MEASURED', 'PROMISE', 'OPERATOR', 'DETAIL']
   const rows = figures.map((figure) => {
     const { name, unit, measured, target, operator = '', detail } = figure
     return [
-      meetsTarget(figure) ? 'ok' : 'NOT KEPT',
+      meetsTarget(figure) ? 'ok' : 'MISSED',
       name,
       `${format(measured)} ${unit}`,
       `≤ ${format(target)} ${unit}`,

@@ -32,7 +32,7 @@ function withTable(text: string, lines: readonly string[]): string {
   return `${before}${tableMarkers[0]}\n${table}\n${tableMarkers[1]}${after}`
 }
 
-/** One row for every value that is not itself a group of commented values; a group's comment introduces its first row. */
+/** One row for every value that is not a group of commented values; a group's comment introduces its first row. */
 function rows(map: YAMLMap, prefix = '', introduction = ''): string[] {
   let pending = introduction
   return map.items.flatMap((pair, index) => {
