@@ -1,7 +1,7 @@
 import type { BusConnection } from '../host/dbus/reconnecting.ts'
 import { openJournalFile } from '../host/fs/journal-file.ts'
 import { createUnits, type Units } from '../host/systemd/units.ts'
-import { findCordonManager } from '../kube/cordon-writer.ts'
+import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
 import type { Random } from '../schemas/clock.ts'
