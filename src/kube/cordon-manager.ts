@@ -8,9 +8,8 @@ type ObjectWithManagedFields = KubeObject & {
 }
 
 /**
- * Field manager that cordoned a Node, by its record of who owns `spec.unschedulable`; undefined when that was us
- * (managers that begin with `ownManagerPrefix`) or is not recorded. Who *un*cordons is never recorded: a field that is
- * gone has no owner.
+ * The field manager that owns a Node's `spec.unschedulable`; undefined for our own (they start with
+ * `ownManagerPrefix`) and where none is recorded. An uncordon is never recorded: a field that is gone has no owner.
  */
 export async function findCordonManager(
   transport: KubeTransport,
@@ -19,12 +18,8 @@ export async function findCordonManager(
   signal?: AbortSignal,
 ): Promise<string | undefined> {
   const { metadata } = await transport.json<ObjectWithManagedFields>('GET', path, { signal })
-  const owner = metadata.managedFields?.find(({ manager, fieldsV1 }) => {
-    return (
-      manager !== undefined &&
-      !manager.startsWith(ownManagerPrefix) &&
-      fieldsV1?.['f:spec']?.['f:unschedulable'] !== undefined
-    )
-  })
-  return owner?.manager
+  return metadata.managedFields?.find(
+    ({ manager, fieldsV1 }) =>
+      manager?.startsWith(ownManagerPrefix) === false && fieldsV1?.['f:spec']?.['f:unschedulable'] !== undefined,
+  )?.manager
 }

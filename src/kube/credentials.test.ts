@@ -66,7 +66,7 @@ test('files that vanish later leave the last known token in force; files that we
   expect(await credentials.current({ forceRefresh: true })).toMatchObject({ token: 'one' })
 })
 
-test('the server comes from the environment, IPv6 in brackets', () => {
+test("the server's address comes from the environment, IPv6 in brackets", () => {
   expect(credentialsIn(dir).server).toBe('https://10.0.0.1:443')
   expect(credentialsIn(dir, { ...env, KUBERNETES_SERVICE_HOST: 'fd00::1' }).server).toBe('https://[fd00::1]:443')
   expect(() => credentialsIn(dir, {})).toThrow('not in a cluster')

@@ -1,10 +1,17 @@
 /**
- * How a request to the API server can fail: it was answered with a refusal (`ApiError`), or it was not answered
- * (`NoResponseError`). Callers branch on the predicates below, never on message text. A cancelled request throws the
- * reason of its AbortSignal.
+ * How a request to the API server can fail: it was refused (`ApiError`), or not answered (`NoResponseError`). Callers
+ * branch on the predicates below, never on message text. A canceled request throws the reason of its AbortSignal.
  */
+import { isObject } from '../schemas/json.ts'
 
-/** `details` of a Kubernetes Status, as far as we read it. */
+/** A Kubernetes Status, as far as we read it. */
+type Status = {
+  readonly code?: number
+  readonly reason?: string
+  readonly message?: string
+  readonly details?: StatusDetails
+}
+
 export type StatusDetails = {
   readonly name?: string
   readonly kind?: string
@@ -12,26 +19,28 @@ export type StatusDetails = {
   readonly causes?: readonly { readonly reason?: string; readonly message?: string; readonly field?: string }[]
 }
 
-/** The server's answer was not a success. Nothing but 5xx leaves it open whether a write took effect. */
-export class ApiError extends Error {
+type Refusal = {
+  readonly status: number
+  readonly reason: string
+  readonly message: string
+  readonly retryAfterMs?: number | undefined
+  readonly details?: StatusDetails | undefined
+}
+
+/** The server's answer was not a success. Only 5xx leaves it open whether a write took effect. */
+export class ApiError extends Error implements Refusal {
   override readonly name = 'ApiError'
   readonly status: number
   readonly reason: string
   readonly retryAfterMs: number | undefined
   readonly details: StatusDetails | undefined
 
-  constructor(answer: {
-    readonly status: number
-    readonly reason: string
-    readonly message: string
-    readonly retryAfterMs?: number | undefined
-    readonly details?: StatusDetails | undefined
-  }) {
-    super(answer.message)
-    this.status = answer.status
-    this.reason = answer.reason
-    this.retryAfterMs = answer.retryAfterMs
-    this.details = answer.details
+  constructor({ status, reason, message, retryAfterMs, details }: Refusal) {
+    super(message)
+    this.status = status
+    this.reason = reason
+    this.retryAfterMs = retryAfterMs
+    this.details = details
   }
 }
 
@@ -47,45 +56,30 @@ export class NoResponseError extends Error {
 }
 
 /** The error of a refused request; a body that is not a Status (a proxy's page, for example) is kept as text. */
-export function apiErrorFrom(status: number, retryAfterHeader: string | undefined, body: string): ApiError {
-  const statusBody = parseStatus(body)
-  const seconds =
-    retryAfterHeader !== undefined && /^\d+$/.test(retryAfterHeader)
-      ? Number(retryAfterHeader)
-      : statusBody?.details?.retryAfterSeconds
-  return new ApiError({
-    status,
-    reason: statusBody?.reason ?? 'Unknown',
-    message: statusBody?.message ?? `HTTP ${status}${body === '' ? '' : `: ${body.slice(0, 200).trim()}`}`,
-    retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
-    details: statusBody?.details,
-  })
+export function apiErrorFrom(code: number, retryAfterHeader: string | undefined, body: string): ApiError {
+  const text = `HTTP ${code}${body === '' ? '' : `: ${body.slice(0, 200).trim()}`}`
+  const header = /^\d+$/.test(retryAfterHeader ?? '') ? Number(retryAfterHeader) : undefined
+  return errorOf({ ...parseStatus(body), code }, text, header)
 }
 
 /** The error in an ERROR event of a watch; its object is a Status, its code what a request would have answered. */
 export function apiErrorFromEvent(object: unknown): ApiError {
-  const statusBody: RawStatus = typeof object === 'object' && object !== null ? object : {}
-  const seconds = statusBody.details?.retryAfterSeconds
-  return new ApiError({
-    status: statusBody.code ?? 500,
-    reason: statusBody.reason ?? 'Unknown',
-    message: statusBody.message ?? 'the watch reported an error without a message',
-    retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
-    details: statusBody.details,
-  })
+  return errorOf(isObject(object) ? object : {}, 'the watch reported an error without a message')
 }
 
-type RawStatus = {
-  readonly code?: number
-  readonly reason?: string
-  readonly message?: string
-  readonly details?: StatusDetails
+function errorOf(
+  { code = 500, reason = 'Unknown', message, details }: Status,
+  defaultMessage: string,
+  retryAfterSeconds = details?.retryAfterSeconds,
+): ApiError {
+  const retryAfterMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000
+  return new ApiError({ status: code, reason, message: message ?? defaultMessage, retryAfterMs, details })
 }
 
-function parseStatus(body: string): RawStatus | undefined {
+function parseStatus(body: string): Status | undefined {
   if (!body.startsWith('{')) return undefined
   try {
-    return JSON.parse(body) as RawStatus
+    return JSON.parse(body) as Status
   } catch {
     return undefined // cut short or not JSON: the text itself is kept
   }
@@ -101,7 +95,7 @@ export const isConflict = (error: unknown): boolean => hasStatus(error, 409) && 
 
 /** 409 of a CREATE: somebody else has the name. */
 export const isAlreadyExists = (error: unknown): boolean =>
-  error instanceof ApiError && error.status === 409 && error.reason === 'AlreadyExists'
+  hasStatus(error, 409) && (error as ApiError).reason === 'AlreadyExists'
 
 /** 410: the resourceVersion or continue token is older than what the server still knows. */
 export const isGone = (error: unknown): boolean => hasStatus(error, 410)
@@ -114,8 +108,7 @@ export const isTooManyRequests = (error: unknown): boolean => hasStatus(error, 4
 
 /**
  * Whether a write may or may not have taken effect: connection lost, no answer in time, or a 5xx (the server answers
- * 500 and 504 also when its own store did not answer in time). The caller has to look before it repeats anything that
- * is not idempotent.
+ * 500 and 504 also when its store was too slow). Look before you repeat anything that is not idempotent.
  */
 export function isUnknownOutcome(error: unknown): boolean {
   if (error instanceof NoResponseError) return error.mayHaveBeenSent
@@ -124,9 +117,8 @@ export function isUnknownOutcome(error: unknown): boolean {
 
 /** Worth the same request again later: no answer, overload, or the server's own error. A refusal is not. */
 export function isTransient(error: unknown): boolean {
-  return (
-    error instanceof NoResponseError || (error instanceof ApiError && (error.status === 429 || error.status >= 500))
-  )
+  if (error instanceof NoResponseError) return true
+  return error instanceof ApiError && (error.status === 429 || error.status >= 500)
 }
 
 /** What the server asked us to wait before the next try, in ms. */

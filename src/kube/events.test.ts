@@ -56,7 +56,7 @@ test('an Event about a cluster-scoped object is in `default` and names reason, m
   })
 })
 
-test('repetitions raise the count of the first, together and late; another message is another Event', async () => {
+test('repetitions raise the count of the first Event, together and late; another message is another Event', async () => {
   const events = startRecorder()
   for (let i = 0; i < 50; i++) events.record(eventOf('exit 1'))
   events.record(eventOf('exit 2'))

@@ -8,11 +8,11 @@ import type { KubeTransport } from './transport.ts'
 export type PodIdentity = { readonly namespace: string; readonly name: string; readonly uid: string }
 
 export type EvictionOutcome =
-  /** It ends in its own time; gone is when no pod of this uid exists. */
+  /** The pod terminates in its own time. */
   | { readonly outcome: 'requested' }
   /** No pod of this uid exists any more. */
   | { readonly outcome: 'gone' }
-  /** Refused for now; `message` names the budget, in words of our own that hold no counters of time. */
+  /** Refused for now; `message` names the budget, without counters that change all the time. */
   | { readonly outcome: 'blocked'; readonly message: string; readonly retryAfterMs: number | undefined }
   | { readonly outcome: 'unknown'; readonly error: unknown }
 
@@ -36,22 +36,16 @@ export async function evict(
   } catch (error) {
     signal?.throwIfAborted()
     if (isNotFound(error)) return { outcome: 'gone' }
-    if (isTooManyRequests(error))
-      return { outcome: 'blocked', message: budgetMessage(namespace, error), retryAfterMs: retryAfterMsOf(error) }
-    // Two budgets over one pod: a 500 without a reason, and for good until somebody changes them.
-    if (error instanceof ApiError && error.status === 500 && /more than one PodDisruptionBudget/.test(error.message)) {
-      return {
-        outcome: 'blocked',
-        message: await overlappingBudgetsMessage(transport, namespace, signal),
-        retryAfterMs: undefined,
-      }
-    }
-    if (isUnknownOutcome(error)) return { outcome: 'unknown', error }
-    return {
+    const blocked = (message: string): EvictionOutcome => ({
       outcome: 'blocked',
-      message: messageOf(error),
-      retryAfterMs: undefined,
-    }
+      message,
+      retryAfterMs: isTooManyRequests(error) ? retryAfterMsOf(error) : undefined,
+    })
+    if (isTooManyRequests(error)) return blocked(budgetMessage(namespace, error))
+    // Two budgets over one pod: a 500 without a reason, until somebody changes them.
+    if (error instanceof ApiError && error.status === 500 && /more than one PodDisruptionBudget/.test(error.message))
+      return blocked(await overlappingBudgetsMessage(transport, namespace, signal))
+    return isUnknownOutcome(error) ? { outcome: 'unknown', error } : blocked(messageOf(error))
   }
 }
 

@@ -22,13 +22,12 @@ export type ExchangeLimits = {
   readonly timeoutMs: number
 }
 
-/** Dead peers behind a firewall that drops packets are noticed by the kernel after this silence and its probes. */
+/** After this silence the kernel probes for peers that died behind a firewall. */
 const tcpKeepAliveMs = 30_000
 
 /**
  * Sends one request and resolves with the response once its headers are there; any HTTP status counts as an answer.
- * Throws `NoResponseError` or the signal's reason. The signal goes on to govern the body: aborting destroys the
- * response.
+ * Throws `NoResponseError` or the signal's reason. An abort after that destroys the response.
  */
 export async function exchange(
   request: Requester,
@@ -38,8 +37,7 @@ export async function exchange(
   try {
     return await exchangeOnce(request, options, limits)
   } catch (error) {
-    // The server closed a kept-alive connection just as we took it. Nothing was answered, and a read may simply be
-    // asked again.
+    // The server closed a kept-alive connection just as we took it. A read may be repeated.
     if (error instanceof StaleConnectionError && options.method === 'GET')
       return await exchangeOnce(request, options, limits)
     throw error
@@ -74,7 +72,8 @@ async function exchangeOnce(
     outgoing.on('response', (response) => {
       cancelTimeout()
       response.once('close', () => signal?.removeEventListener('abort', onAbort))
-      response.on('error', () => {}) // whoever reads the body gets it; without a listener it would end the process in a gap between reads
+      // The reader of the body gets it; without a listener it would end the process in a gap between reads.
+      response.on('error', () => {})
       resolve(response)
     })
     outgoing.on('error', (cause) => {
@@ -83,12 +82,8 @@ async function exchangeOnce(
       if (signal?.aborted) return reject(abortReasonOf(signal))
       const isStale =
         outgoing.reusedSocket && 'code' in cause && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE')
-      reject(
-        new (isStale ? StaleConnectionError : NoResponseError)(`${name}: ${cause.message}`, {
-          mayHaveBeenSent: isConnected,
-          cause,
-        }),
-      )
+      const Failure = isStale ? StaleConnectionError : NoResponseError
+      reject(new Failure(`${name}: ${cause.message}`, { mayHaveBeenSent: isConnected, cause }))
     })
     signal?.addEventListener('abort', onAbort, { once: true })
     outgoing.end(body)
@@ -110,17 +105,14 @@ export async function readText(
     }
   } catch (cause) {
     signal?.throwIfAborted()
-    throw new NoResponseError(`the response ended early: ${messageOf(cause)}`, {
-      mayHaveBeenSent: true,
-      cause,
-    })
+    throw new NoResponseError(`the response ended early: ${messageOf(cause)}`, { mayHaveBeenSent: true, cause })
   } finally {
     watchdog.stop()
   }
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Bytes of a request leave only after the TCP, and with TLS after the TLS handshake. */
+/** No byte of a request leaves before the TCP, and with TLS the TLS handshake. */
 function whenConnected(socket: Socket, onConnected: () => void): void {
   if (socket instanceof TLSSocket) {
     if (socket.getProtocol() !== null && !socket.connecting) onConnected()

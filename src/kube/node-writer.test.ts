@@ -36,8 +36,8 @@ const version = (): string => node.metadata.resourceVersion
 const currentNode = (): FakeObject => server.get(nodesPath, 'n') as FakeObject
 const patches = (): string[] => server.requests.map(({ method, path }) => `${method} ${path}`)
 
-describe('one PATCH where one is enough', () => {
-  test('annotations, labels and conditions go to the status', async () => {
+describe('requests', () => {
+  test('one PATCH of the status carries annotations, labels and conditions', async () => {
     const written = await patchNode(transport, 'n', {
       resourceVersion: version(),
       annotations: { ownCondition: '1', old: null },
@@ -57,7 +57,7 @@ describe('one PATCH where one is enough', () => {
     expect(patches()).toEqual([`PATCH ${nodesPath}/n/status`])
   })
 
-  test('a cordon with its marks goes to the node', async () => {
+  test('one PATCH of the Node carries a cordon and its marks', async () => {
     await patchNode(transport, 'n', { resourceVersion: version(), annotations: { mark: 'true' }, unschedulable: true })
     expect(currentNode()).toMatchObject({
       metadata: { annotations: { mark: 'true' } },
@@ -66,14 +66,14 @@ describe('one PATCH where one is enough', () => {
     expect(patches()).toEqual([`PATCH ${nodesPath}/n`])
   })
 
-  test('metadata alone goes to the node; the answer is asked for as metadata only', async () => {
+  test('a PATCH of the Node carries metadata alone, and asks for metadata only', async () => {
     await patchNode(transport, 'n', { resourceVersion: version(), labels: { l: 'v' } })
     expect(patches()).toEqual([`PATCH ${nodesPath}/n`])
     expect(server.requests[0]?.headers.accept).toContain('as=PartialObjectMetadata')
   })
 })
 
-test('a spec with its taints goes to the node', async () => {
+test('a PATCH of the Node carries its spec with the taints', async () => {
   const taints = [{ key: 'left', effect: 'NoSchedule' }] as const
   await patchNode(transport, 'n', {
     resourceVersion: version(),
@@ -88,13 +88,13 @@ test('a spec with its taints goes to the node', async () => {
   })
 })
 
-test('spec and conditions together are refused before anything is written', async () => {
+test('a patch with both spec and conditions is refused before anything is written', async () => {
   const both = { resourceVersion: version(), unschedulable: true, conditions: [ownCondition] }
   await expect(patchNode(transport, 'n', both)).rejects.toThrow('cannot be in one patch')
   expect(patches()).toEqual([])
 })
 
-test('a condition is removed by type, others stay', async () => {
+test('a condition is removed by its type, and others stay', async () => {
   const first = await patchNode(transport, 'n', { resourceVersion: version(), conditions: [ownCondition] })
   if (first.outcome !== 'written') expect.unreachable()
   await patchNode(transport, 'n', {
@@ -104,8 +104,8 @@ test('a condition is removed by type, others stay', async () => {
   expect(currentNode()).toMatchObject({ status: { conditions: [readyCondition] } })
 })
 
-describe('a write in between', () => {
-  test('is a conflict and changes nothing', async () => {
+describe('stale versions', () => {
+  test('a patch computed from an older version is a conflict and changes nothing', async () => {
     server.put(nodesPath, { ...node, metadata: { ...node.metadata, annotations: { theirs: '2' } } })
     expect(await patchNode(transport, 'n', { resourceVersion: version(), annotations: { ownCondition: '1' } })).toEqual(
       {
@@ -115,7 +115,7 @@ describe('a write in between', () => {
     expect(currentNode().metadata['annotations']).toEqual({ theirs: '2' })
   })
 
-  test('that deleted the node is no error', async () => {
+  test('a patch of a deleted Node reports that it is gone', async () => {
     server.remove(nodesPath, 'n')
     expect(await patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true })).toEqual({
       outcome: 'gone',
@@ -123,7 +123,7 @@ describe('a write in between', () => {
   })
 })
 
-test('any other refusal is thrown', async () => {
+test('a patch throws any other refusal', async () => {
   server.fault(() => true, { kind: 'status', status: 403, reason: 'Forbidden' })
   await expect(patchNode(transport, 'n', { resourceVersion: version(), unschedulable: true })).rejects.toMatchObject({
     status: 403,

@@ -59,8 +59,8 @@ const watchCount = (): number => server.requests.filter(isWatch).length
 const eventually = async (check: () => void): Promise<void> => await vi.waitFor(check, { timeout: 5_000, interval: 5 })
 const untilWatching = async (): Promise<void> => await eventually(() => expect(server.openWatches()).toBe(1))
 
-describe('in good weather', () => {
-  test('lists, then follows; the store is up to date when onChange is called', async () => {
+describe('following', () => {
+  test('a reflector lists, then follows; its store is up to date when onChange is called', async () => {
     const sizes: number[] = []
     startTestReflector({ onChange: ({ changes }) => void sizes.push(reflector?.store.size ?? -1, changes.length) })
     await reflector.synced
@@ -74,7 +74,7 @@ describe('in good weather', () => {
     expect(reflector.state()).toMatchObject({ state: 'synced' })
   })
 
-  test('pages through long lists and asks for bookmarks', async () => {
+  test('a reflector reads long lists in pages and asks for bookmarks', async () => {
     for (let i = 0; i < 20; i++) server.put(nodesPath, { metadata: { name: `n${i}` } })
     startTestReflector({ timing: { pageSize: 6 } })
     await reflector.synced
@@ -85,7 +85,7 @@ describe('in good weather', () => {
     expect(Number(server.requests.find(isWatch)?.query.get('timeoutSeconds'))).toBeGreaterThanOrEqual(300)
   })
 
-  test('a list whose pages expire half way is read whole', async () => {
+  test('a list whose pages expire half way is read again as a whole', async () => {
     server.fault(({ query }) => query.has('continue'), { kind: 'status', status: 410, reason: 'Expired' })
     startTestReflector({ timing: { pageSize: 2 } })
     await reflector.synced
@@ -93,7 +93,7 @@ describe('in good weather', () => {
     expect(facts).toEqual([{ fact: 'listed', count: 3 }])
   })
 
-  test('metadata only, managedFields left out, and what keep leaves out', async () => {
+  test('the store holds no managedFields, no more than metadata if asked, and nothing that transform leaves out', async () => {
     server.put(nodesPath, {
       metadata: { name: 'd', managedFields: [{ manager: 'x' }], labels: { l: '1' } },
       spec: { big: true },
@@ -112,7 +112,7 @@ describe('in good weather', () => {
     expect(reflector.store.get('e')).not.toHaveProperty('spec')
   })
 
-  test('follows one object by name', async () => {
+  test('a field selector follows one object by its name', async () => {
     startTestReflector({ query: { fieldSelector: 'metadata.name=b' } })
     await reflector.synced
     await untilWatching()
@@ -122,14 +122,14 @@ describe('in good weather', () => {
     expect(names()).toEqual(['b'])
   })
 
-  test('objects of all namespaces are kept apart, those of one are known by name', async () => {
+  test('objects of all namespaces are kept apart, and those of one namespace are known by name', async () => {
     server.put('/api/v1/pods', { metadata: { name: 'p', namespace: 'x' } })
     startTestReflector({ path: '/api/v1/pods' })
     await reflector.synced
     expect(names()).toEqual(['x/p'])
   })
 
-  test('a watch that the server ends in good order goes on from a bookmark, without a list', async () => {
+  test('a watch that the server ends in good order continues from a bookmark, without a list', async () => {
     startTestReflector()
     await untilWatching()
     server.bookmark()
@@ -142,7 +142,7 @@ describe('in good weather', () => {
     expect(facts.filter(({ fact }) => fact === 'failed')).toEqual([])
   })
 
-  test('age counts from the last proof of life', async () => {
+  test('the age of the store counts from the last proof of life', async () => {
     startTestReflector()
     expect(reflector.ageMs()).toBe(Infinity)
     await untilWatching()
@@ -153,21 +153,24 @@ describe('in good weather', () => {
   })
 })
 
-describe('when the watch breaks', () => {
-  test.each(['event', 'status'] as const)('410 as %s: lists again and tells what vanished unseen', async (how) => {
-    startTestReflector()
-    await untilWatching()
-    server.fault(isWatch, { kind: 'slow', ms: 50 }, 1)
-    server.endWatches('destroy')
-    server.remove(nodesPath, 'b')
-    server.put(nodesPath, { metadata: { name: 'd' } })
-    server.compact(how)
-    await eventually(() => expect(names()).toEqual(['a', 'c', 'd']))
-    expect(listCount()).toBe(2)
-    expect(updates.at(-1)?.changes.map(({ type, key }) => `${type} ${key}`)).toEqual(['deleted b', 'added d'])
-  })
+describe('broken watches', () => {
+  test.each(['event', 'status'] as const)(
+    'a 410 as %s causes a list that reports what vanished unseen',
+    async (how) => {
+      startTestReflector()
+      await untilWatching()
+      server.fault(isWatch, { kind: 'slow', ms: 50 }, 1)
+      server.endWatches('destroy')
+      server.remove(nodesPath, 'b')
+      server.put(nodesPath, { metadata: { name: 'd' } })
+      server.compact(how)
+      await eventually(() => expect(names()).toEqual(['a', 'c', 'd']))
+      expect(listCount()).toBe(2)
+      expect(updates.at(-1)?.changes.map(({ type, key }) => `${type} ${key}`)).toEqual(['deleted b', 'added d'])
+    },
+  )
 
-  test('500s and a refused connection: goes on from the last version without a list', async () => {
+  test('after 500s and a refused connection the watch continues from the last version, without a list', async () => {
     startTestReflector()
     await untilWatching()
     server.fault(isWatch, { kind: 'status', status: 500 }, 3)
@@ -182,14 +185,14 @@ describe('when the watch breaks', () => {
     expect(reflector.state()).not.toHaveProperty('lastError')
   })
 
-  test('Retry-After wins over the backoff', async () => {
+  test('Retry-After takes precedence over the backoff', async () => {
     server.fault(isWatch, { kind: 'status', status: 429, retryAfterSeconds: 1 })
     startTestReflector()
     await untilWatching()
     expect(facts.find(({ fact }) => fact === 'failed')).toMatchObject({ retryInMs: 1000, willRelist: false })
   })
 
-  test('an event cut in the middle is a broken stream, what came before it counts', async () => {
+  test('an event cut in the middle breaks the stream, and what came before it counts', async () => {
     startTestReflector()
     await untilWatching()
     server.fault(isWatch, { kind: 'stream', text: '{"type":"DELETED","object":{"metadata":{"na', after: 'end' })
@@ -199,14 +202,14 @@ describe('when the watch breaks', () => {
     expect(facts.some((fact) => fact.fact === 'failed' && String(fact.error).includes('inside an event'))).toBe(true)
   })
 
-  test('a watch closed at once is a failure and not a hot loop', async () => {
+  test('a watch that closes at once counts as a failure and causes no hot loop', async () => {
     server.fault(isWatch, { kind: 'stream', text: '', after: 'end' }, 5)
     startTestReflector()
     await untilWatching()
     expect(facts.filter(({ fact }) => fact === 'failed')).toHaveLength(5)
   })
 
-  test('silence: the watchdog lists again, for a restored server would never send the versions we wait for', async () => {
+  test('a silent watch causes a list, because a restored server may never send the versions it waits for', async () => {
     server.fault(isWatch, { kind: 'stream', text: '\n', after: 'hold' })
     startTestReflector({ timing: { idleTimeoutMs: 50 } })
     await untilWatching()
@@ -214,14 +217,14 @@ describe('when the watch breaks', () => {
     expect(facts.find(({ fact }) => fact === 'failed')).toMatchObject({ during: 'watch', willRelist: true })
   })
 
-  test('a slow server is waited for', async () => {
+  test('a reflector waits for a slow server', async () => {
     server.fault(() => true, { kind: 'slow', ms: 100 }, 2)
     startTestReflector()
     await untilWatching()
     expect(facts.filter(({ fact }) => fact === 'failed')).toEqual([])
   })
 
-  test('an object that was deleted and created again in the gap is told as both', async () => {
+  test('an object deleted and created again in the gap is reported as both', async () => {
     startTestReflector()
     await untilWatching()
     await server.stop()
@@ -235,7 +238,7 @@ describe('when the watch breaks', () => {
   })
 })
 
-describe('unknown is not empty', () => {
+describe('unknown states', () => {
   test.each([403, 500, 503])(
     'a first list answered with %i leaves the state unknown, with the reason, and nothing is told as deleted',
     async (status) => {
@@ -252,7 +255,7 @@ describe('unknown is not empty', () => {
     },
   )
 
-  test('a needed list that fails turns synced into unknown and keeps what was known', async () => {
+  test('a due list that fails turns synced into unknown and keeps the store', async () => {
     startTestReflector()
     await untilWatching()
     server.compact()
@@ -263,7 +266,7 @@ describe('unknown is not empty', () => {
     expect(updates.every(({ changes }) => changes.every(({ type }) => type !== 'deleted'))).toBe(true)
   })
 
-  test('a kind that is not served is absent, after two witnesses, and the store is told empty; it comes back', async () => {
+  test('a kind that the server does not serve is absent after two 404s, empties the store, and comes back', async () => {
     startTestReflector()
     await untilWatching()
     server.unserve(nodesPath)
@@ -281,7 +284,7 @@ describe('unknown is not empty', () => {
     expect(reflector.state()).toMatchObject({ state: 'synced' })
   })
 
-  test('one stray 404 of a server that is just starting empties nothing', async () => {
+  test('one 404 of a server that is just starting leaves the store alone', async () => {
     startTestReflector()
     await untilWatching()
     server.compact()
@@ -293,7 +296,7 @@ describe('unknown is not empty', () => {
     expect(names()).toEqual(['a', 'b', 'c'])
   })
 
-  test('a watch that is forbidden although the list is not: polls, and says that it sees no changes', async () => {
+  test('a reflector whose watch alone is forbidden polls, and says that it sees no changes', async () => {
     server.fault(isWatch, { kind: 'status', status: 403, message: 'no watch' }, 1000)
     startTestReflector()
     await reflector.synced
@@ -306,8 +309,8 @@ describe('unknown is not empty', () => {
   })
 })
 
-describe('the end', () => {
-  test('abort closes the watch and ends the loop', async () => {
+describe('stopping', () => {
+  test('an abort closes the watch and ends the loop', async () => {
     startTestReflector()
     await untilWatching()
     abort.abort(new Error('bye'))
@@ -315,14 +318,14 @@ describe('the end', () => {
     await eventually(() => expect(server.openWatches()).toBe(0))
   })
 
-  test('abort before the first list rejects synced', async () => {
+  test('an abort before the first list rejects synced', async () => {
     server.fault(isList, { kind: 'silent' })
     startTestReflector()
     abort.abort(new Error('bye'))
     await expect(reflector.synced).rejects.toThrow('bye')
   })
 
-  test('a consumer that throws ends it instead of being retried', async () => {
+  test('a consumer that throws ends the reflector and is not retried', async () => {
     startTestReflector({
       onChange: () => {
         throw new Error('a bug')

@@ -1,5 +1,5 @@
 /**
- * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, for ever.
+ * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, without end.
  *
  * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events,
  * or when the server has said twice that it does not serve the kind at all.
@@ -30,7 +30,7 @@ export type ReflectorUpdate<T extends KubeObject> = {
   readonly changes: readonly Change<T>[]
 }
 
-/** What is worth a log line or a metric; nothing is decided from it. */
+/** For logs and metrics only. */
 export type ReflectorFact =
   | { readonly fact: 'listed'; readonly count: number }
   | { readonly fact: 'watch-ended' }
@@ -85,9 +85,9 @@ const defaultTiming: ReflectorTiming = {
   idleTimeoutMs: 180_000,
   pageSize: 500,
 }
-/** One 404 may come from a server that is still installing its CRDs; a store is not emptied on one witness. */
+/** One 404 may come from a server that is still installing its CRDs; a store is not emptied on that alone. */
 const minNotFoundsForAbsent = 2
-/** A watch that lived this long was a good one: the next failure starts the backoff anew. */
+/** A watch that lived this long was healthy: the next failure restarts the backoff. */
 const minHealthyWatchMs = 5_000
 
 export function startReflector<T extends KubeObject>(
@@ -106,7 +106,7 @@ export function startReflector<T extends KubeObject>(
     return transform(object)
   }
   const initialSync = Promise.withResolvers<void>()
-  initialSync.promise.catch(() => {}) // nobody has to wait for it
+  initialSync.promise.catch(() => {}) // nobody is obliged to wait for it
 
   let state: ReflectorState = { state: 'unknown', sinceMs: clock.wallMs() }
   let lastContactAtMs = -Infinity
@@ -122,16 +122,17 @@ export function startReflector<T extends KubeObject>(
     try {
       onChange({ state, changes })
     } catch (error) {
-      consumerError = { error } // of the consumer; not the server's trouble, so it must not be retried
+      consumerError = { error } // a bug of the consumer must not be retried like an error of the server
       throw error
     }
   }
+  const sinceMs = (kind: ReflectorState['state']): number => (state.state === kind ? state.sinceMs : clock.wallMs())
   const markContact = (): void => {
     lastContactAtMs = clock.monotonicMs()
     failures = 0
   }
   const setSynced = (changes: readonly Change<T>[]): void =>
-    setState({ state: 'synced', sinceMs: state.state === 'synced' ? state.sinceMs : clock.wallMs() }, changes)
+    setState({ state: 'synced', sinceMs: sinceMs('synced') }, changes)
 
   const list = async (): Promise<void> => {
     const result = await listAll<T, T>(transport, path, {
@@ -188,14 +189,11 @@ export function startReflector<T extends KubeObject>(
       if (needsList(error)) resourceVersion = undefined
       if (state.state === 'synced') setState({ ...state, lastError }, [])
     } else if (isNotFound(error) && ++notFoundCount >= minNotFoundsForAbsent) {
-      setState(
-        { state: 'absent', sinceMs: state.state === 'absent' ? state.sinceMs : clock.wallMs() },
-        store.replaceAll([]),
-      )
+      setState({ state: 'absent', sinceMs: sinceMs('absent') }, store.replaceAll([]))
       initialSync.resolve()
     } else {
       if (!isNotFound(error)) notFoundCount = 0
-      setState({ state: 'unknown', sinceMs: state.state === 'unknown' ? state.sinceMs : clock.wallMs(), lastError }, [])
+      setState({ state: 'unknown', sinceMs: sinceMs('unknown'), lastError }, [])
     }
     const retryInMs = retryAfterMsOf(error) ?? backoffMs(++failures, timing.backoff, random.number())
     onFact?.({ fact: 'failed', during, error, willRelist: resourceVersion === undefined, retryInMs })
@@ -228,9 +226,8 @@ export function startReflector<T extends KubeObject>(
 }
 
 /**
- * Whether a watch cannot go on from where it was. 410 says so; any other refusal but overload (401, 403, 404, 400) has
- * to show in a LIST; and a silent watch may be one that a restored, older server keeps waiting for a resourceVersion of
- * the future.
+ * Whether a watch cannot continue where it was. 410 says so; any other refusal but overload (401, 403, 404, 400) has to
+ * show in a LIST; and a silent watch may wait at a restored, older server for a resourceVersion of the future.
  */
 function needsList(error: unknown): boolean {
   if (error instanceof SilentWatchError || isGone(error)) return true

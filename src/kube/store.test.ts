@@ -13,7 +13,7 @@ const describeChanges = (changes: readonly Change<KubeObject>[]): string[] =>
   )
 
 describe('a new list', () => {
-  test('tells what vanished unseen, what is new, what changed, and nothing about the rest', () => {
+  test('a new list reports what vanished unseen, what is new, what changed, and nothing about the rest', () => {
     const store = createStore(byName)
     store.replaceAll([object('a', 'a1', '1'), object('b', 'b1', '1'), object('c', 'c1', '1')])
     expect(
@@ -21,21 +21,21 @@ describe('a new list', () => {
     ).toEqual(['deleted a/a1@1', 'modified c/c1@2', 'added d/d1@3'])
   })
 
-  test('an object created again under its name is deleted and added', () => {
+  test('a new list reports an object created again under its name as deleted and added', () => {
     const store = createStore(byName)
     store.replaceAll([object('a', 'a1', '1')])
     expect(describeChanges(store.replaceAll([object('a', 'a2', '5')]))).toEqual(['deleted a/a1@1', 'added a/a2@5'])
   })
 })
 
-test('a late deletion of an earlier life leaves the present one alone', () => {
+test('a late deletion of an earlier object of a name leaves the present one alone', () => {
   const store = createStore(byName)
   store.set(object('a', 'a2', '5'))
   expect(store.delete(object('a', 'a1', '4'))).toEqual([])
   expect(store.objects.has('a')).toBe(true)
 })
 
-test('whatever happens, the changes told lead exactly to what the store holds', () => {
+test('the reported changes always add up to exactly what the store holds', () => {
   const objectArbitrary = fc.record({
     name: fc.constantFrom('a', 'b', 'c'),
     uid: fc.constantFrom('1', '2'),

@@ -39,15 +39,15 @@ const errorOf = async (call: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-describe('a call', () => {
-  test('returns the object as it is, unknown fields included', async () => {
+describe('requests', () => {
+  test('a request returns the object as it is, unknown fields included', async () => {
     expect(await transport.json('GET', `${nodesPath}/a`)).toMatchObject({
       metadata: { name: 'a' },
       future: { field: 'kept' },
     })
   })
 
-  test('names itself, its content type and its query, and asks for no compression', async () => {
+  test('a request names its agent, content type and query, and asks for no compression', async () => {
     await transport.json('PATCH', `${nodesPath}/a`, {
       query: { fieldManager: 'x y', left: undefined },
       body: { metadata: { labels: { l: 'v' } } },
@@ -64,12 +64,12 @@ describe('a call', () => {
     expect(sentRequest?.query.has('left')).toBe(false)
   })
 
-  test('reuses its connection', async () => {
+  test('requests reuse their connection', async () => {
     for (let i = 0; i < 20; i++) await transport.json('GET', `${nodesPath}/a`)
     expect(server.connections()).toBe(1)
   })
 
-  test('shares at most 8 connections, and a watch has its own', async () => {
+  test('requests share at most 8 connections, and a watch has its own', async () => {
     server.fault(({ path }) => path === `${nodesPath}/a`, { kind: 'slow', ms: 50 }, 40)
     const watch = await transport.stream(nodesPath, { query: { watch: 1, resourceVersion: '101' } })
     await Promise.all(Array.from({ length: 40 }, () => transport.json('GET', `${nodesPath}/a`)))
@@ -77,7 +77,7 @@ describe('a call', () => {
     watch.destroy()
   })
 
-  test('reports verb, code and path of every exchange', async () => {
+  test('onRequest hears verb, code and path of every exchange', async () => {
     await transport.json('GET', `${nodesPath}/a`)
     await errorOf(transport.json('GET', `${nodesPath}/b`))
     server.fault(() => true, { kind: 'reset' })
@@ -90,12 +90,12 @@ describe('a call', () => {
   })
 })
 
-describe('a refusal', () => {
+describe('refusals', () => {
   test.each([
     { status: 404, reason: 'NotFound', is: isNotFound },
     { status: 409, reason: 'Conflict', is: isConflict },
     { status: 410, reason: 'Expired', is: isGone },
-  ])('$status is told by $is.name', async ({ status, reason, is }) => {
+  ])('$is.name recognizes a $status', async ({ status, reason, is }) => {
     server.fault(() => true, { kind: 'status', status, reason })
     const error = await errorOf(transport.json('GET', `${nodesPath}/a`))
     expect(is(error)).toBe(true)
@@ -103,7 +103,7 @@ describe('a refusal', () => {
     expect(isUnknownOutcome(error)).toBe(false)
   })
 
-  test('429 carries Retry-After and is not repeated here', async () => {
+  test('a 429 carries Retry-After and is not repeated', async () => {
     server.fault(() => true, { kind: 'status', status: 429, retryAfterSeconds: 7 })
     const error = await errorOf(transport.json('POST', nodesPath, { body: {} }))
     expect(isTooManyRequests(error)).toBe(true)
@@ -111,7 +111,7 @@ describe('a refusal', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('a body that is no Status is kept as text', () => {
+  test('a body that is not a Status is kept as text', () => {
     expect(apiErrorFrom(404, undefined, '404 page not found\n')).toMatchObject({
       status: 404,
       reason: 'Unknown',
@@ -121,16 +121,19 @@ describe('a refusal', () => {
   })
 })
 
-describe('an answer that does not come', () => {
-  test.each(['reset', 'cut', 'lose-answer'] as const)('%s leaves the outcome of a write unknown', async (kind) => {
-    server.fault(() => true, { kind })
-    const error = await errorOf(transport.json('POST', nodesPath, { body: { metadata: { name: 'b' } } }))
-    expect(error).toBeInstanceOf(NoResponseError)
-    expect(isUnknownOutcome(error)).toBe(true)
-    expect(server.get(nodesPath, 'b') !== undefined).toBe(kind === 'lose-answer')
-  })
+describe('lost answers', () => {
+  test.each(['reset', 'cut', 'lose-answer'] as const)(
+    'a connection with %s leaves the outcome of a write unknown',
+    async (kind) => {
+      server.fault(() => true, { kind })
+      const error = await errorOf(transport.json('POST', nodesPath, { body: { metadata: { name: 'b' } } }))
+      expect(error).toBeInstanceOf(NoResponseError)
+      expect(isUnknownOutcome(error)).toBe(true)
+      expect(server.get(nodesPath, 'b') !== undefined).toBe(kind === 'lose-answer')
+    },
+  )
 
-  test('a silent server is given up after the time-out', async () => {
+  test('a request to a silent server fails after the timeout', async () => {
     server.fault(() => true, { kind: 'silent' })
     const started = performance.now()
     const error = await errorOf(transport.json('GET', `${nodesPath}/a`, { timeoutMs: 60 }))
@@ -138,27 +141,27 @@ describe('an answer that does not come', () => {
     expect(performance.now() - started).toBeLessThan(1000)
   })
 
-  test('a slow first byte within the time-out is waited for', async () => {
+  test('a request waits for a slow first byte within the timeout', async () => {
     server.fault(() => true, { kind: 'slow', ms: 80 })
     expect(await transport.json('GET', `${nodesPath}/a`, { timeoutMs: 2000 })).toMatchObject({
       metadata: { name: 'a' },
     })
   })
 
-  test('a refused connection has done nothing: not unknown', async () => {
+  test('a refused connection has done nothing, so the outcome is known', async () => {
     await server.stop()
     const error = await errorOf(transport.json('POST', nodesPath, { body: {} }))
     expect(error).toMatchObject({ name: 'NoResponseError', mayHaveBeenSent: false })
     expect(isUnknownOutcome(error)).toBe(false)
   })
 
-  test('a kept-alive connection that had died costs a read nothing', async () => {
+  test('a read survives a kept-alive connection that had died', async () => {
     await transport.json('GET', `${nodesPath}/a`)
     server.fault(() => true, { kind: 'reset' }) // the server closes just as the next request arrives
     expect(await transport.json('GET', `${nodesPath}/a`)).toMatchObject({ metadata: { name: 'a' } })
   })
 
-  test('aborting ends the call at once with the signal’s reason', async () => {
+  test('an abort ends the request at once with the reason of the signal', async () => {
     server.fault(() => true, { kind: 'silent' })
     const abort = new AbortController()
     const call = errorOf(transport.json('GET', `${nodesPath}/a`, { signal: abort.signal }))
@@ -167,7 +170,7 @@ describe('an answer that does not come', () => {
   })
 })
 
-describe('a 401', () => {
+describe('authentication', () => {
   const rotatingCredentials = (isRenewable: boolean): Credentials => {
     let token = 'old'
     return {
@@ -182,7 +185,7 @@ describe('a 401', () => {
   const refuseOldToken = (): void =>
     server.fault(({ headers }) => headers.authorization === 'Bearer old', { kind: 'status', status: 401 }, 9)
 
-  test('makes the token be read again, and the request is repeated once', async () => {
+  test('a 401 makes the transport read the token again and repeat the request once', async () => {
     refuseOldToken()
     const client = server.connect({ credentials: rotatingCredentials(true) })
     await client.json('POST', nodesPath, { body: { metadata: { name: 'b' } } })
@@ -190,7 +193,7 @@ describe('a 401', () => {
     client.close()
   })
 
-  test('is final with fixed credentials', async () => {
+  test('a 401 is final with fixed credentials', async () => {
     refuseOldToken()
     const client = server.connect({ credentials: rotatingCredentials(false) })
     expect(await errorOf(client.json('GET', nodesPath))).toMatchObject({ status: 401 })
@@ -199,7 +202,7 @@ describe('a 401', () => {
   })
 })
 
-test('the guard against our own loops spreads requests beyond the burst', async () => {
+test('the rate limit spreads requests beyond the burst', async () => {
   const client = server.connect({ rate: { perSecond: 50, burst: 5 } })
   const started = performance.now()
   for (let i = 0; i < 10; i++) await client.json('GET', `${nodesPath}/a`)

@@ -3,7 +3,7 @@ import * as https from 'node:https'
 import { createSecureContext } from 'node:tls'
 import { sleep, type Clock } from '../schemas/clock.ts'
 import type { Credentials, Identity } from './credentials.ts'
-import { apiErrorFrom, isUnauthorized, NoResponseError, type ApiError } from './errors.ts'
+import { apiErrorFrom, isUnauthorized, NoResponseError } from './errors.ts'
 import { exchange, readText, type ExchangeLimits } from './exchange.ts'
 import { createTokenBucket } from './rate.ts'
 
@@ -62,7 +62,7 @@ const idleSocketTimeoutMs = 60_000
 
 /**
  * HTTP/1.1 on kept-alive connections. HTTP/2 is left out on purpose: Node's client has shown unbounded memory under
- * long watches. Answers are asked for uncompressed: they are small, and the server would not compress them anyway.
+ * long watches. No compression: answers are small, and the server would not compress them anyway.
  */
 export function createKubeTransport(options: KubeTransportOptions): KubeTransport {
   const { credentials, version, clock, onRequest, rate = { perSecond: 50, burst: 200 } } = options
@@ -82,16 +82,11 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
     return pools
   }
 
-  const attempt = async (
-    method: Method,
-    path: string,
-    call: KubeRequestOptions,
-    isStream: boolean,
-    forceRefresh: boolean,
-  ): Promise<http.IncomingMessage> => {
+  const attempt = async (call: Call, forceRefresh: boolean): Promise<http.IncomingMessage> => {
+    const { method, path, query, body, signal, isStream = false } = call
     const waitMs = bucket?.take(clock.monotonicMs()) ?? 0
-    if (waitMs > 0) await sleep(clock, waitMs, call.signal)
-    call.signal?.throwIfAborted()
+    if (waitMs > 0) await sleep(clock, waitMs, signal)
+    signal?.throwIfAborted()
     const identity = await credentials.current({ forceRefresh })
     const pool = poolsFor(identity)
     const startedAtMs = clock.monotonicMs()
@@ -104,54 +99,49 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
           method,
           hostname: baseUrl.hostname.replace(/^\[|\]$/g, ''),
           port: baseUrl.port,
-          path: `${path}${queryString(call.query)}`,
+          path: `${path}${queryString(query)}`,
           agent: isStream ? pool.streams : pool.calls,
           headers: headersOf(call, identity, version),
         },
-        { ...limitsOf(call), body: call.body === undefined ? undefined : JSON.stringify(call.body) },
+        { ...limitsOf(call), body: body === undefined ? undefined : JSON.stringify(body) },
       )
-      reportCode(response.statusCode ?? 0)
-      if ((response.statusCode ?? 0) >= 300) throw await readApiError(response, limitsOf(call))
-      return response
+      const code = response.statusCode ?? 0
+      reportCode(code)
+      if (code < 300) return response
+      const text = await readText(response, limitsOf(call)).catch(() => '') // a body that breaks off does not change the refusal
+      throw apiErrorFrom(code, response.headers['retry-after'], text)
     } catch (error) {
       if (error instanceof NoResponseError) reportCode(0)
       throw error
     }
   }
 
-  const open = async (
-    method: Method,
-    path: string,
-    call: KubeRequestOptions,
-    isStream: boolean,
-  ): Promise<http.IncomingMessage> => {
+  const open = async (call: Call): Promise<http.IncomingMessage> => {
     try {
-      return await attempt(method, path, call, isStream, false)
+      return await attempt(call, false)
     } catch (error) {
-      // Authentication comes before anything else, so a request answered with 401 has done nothing and may be repeated.
-      if (credentials.isRenewable && (isUnauthorized(error) || isUntrusted(error)))
-        return await attempt(method, path, call, isStream, true)
+      // Authentication comes first: a request answered with 401 has done nothing and may be repeated.
+      if (credentials.isRenewable && (isUnauthorized(error) || isUntrusted(error))) return await attempt(call, true)
       throw error
     }
   }
 
   return {
-    async json<T>(method: Method, path: string, call: KubeRequestOptions = {}): Promise<T> {
-      const response = await open(method, path, call, false)
-      const text = await readText(response, limitsOf(call))
+    async json<T>(method: Method, path: string, request: KubeRequestOptions = {}): Promise<T> {
+      const text = await readText(await open({ ...request, method, path }), limitsOf(request))
       try {
         return JSON.parse(text) as T
-      } catch (error) {
-        throw new NoResponseError(`the response to ${method} ${path} is not JSON`, {
-          mayHaveBeenSent: true,
-          cause: error,
-        })
+      } catch (cause) {
+        const message = `the response to ${method} ${path} is not JSON`
+        throw new NoResponseError(message, { mayHaveBeenSent: true, cause })
       }
     },
-    stream: (path, call = {}) => open('GET', path, call, true),
+    stream: (path, request) => open({ ...request, method: 'GET', path, isStream: true }),
     close: () => pools?.destroy(),
   }
 }
+
+type Call = KubeRequestOptions & { readonly method: Method; readonly path: string; readonly isStream?: boolean }
 
 type ConnectionPools = {
   readonly tlsRevision: number
@@ -165,7 +155,7 @@ type ConnectionPools = {
 function createConnectionPools(isPlain: boolean, identity: Identity): ConnectionPools {
   const keepAliveOptions = { keepAlive: true, scheduling: 'lifo', timeout: idleSocketTimeoutMs } as const
   const callPoolOptions = { ...keepAliveOptions, maxSockets: maxCallSockets }
-  // One parsed context for all connections: parsing the CA anew for each costs CPU and memory.
+  // One parsed context for all connections: parsing the CA for each costs CPU and memory.
   const tls = isPlain
     ? {}
     : { secureContext: createSecureContext({ ca: identity.ca, cert: identity.cert, key: identity.key }) }
@@ -176,7 +166,7 @@ function createConnectionPools(isPlain: boolean, identity: Identity): Connection
     request: isPlain ? http.request : https.request,
     calls,
     streams,
-    // Requests under way end in peace; only what lies idle is closed.
+    // Requests in flight complete; only idle sockets are closed.
     closeIdle() {
       for (const agent of [calls, streams])
         for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
@@ -188,18 +178,17 @@ function createConnectionPools(isPlain: boolean, identity: Identity): Connection
   }
 }
 
-function headersOf(call: KubeRequestOptions, identity: Identity, version: string): http.OutgoingHttpHeaders {
+function headersOf(
+  { accept, body, contentType }: Call,
+  { token }: Identity,
+  version: string,
+): http.OutgoingHttpHeaders {
   return {
-    accept: call.accept ?? 'application/json',
+    accept: accept ?? 'application/json',
     'user-agent': `skyhookd/${version}`,
-    ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
-    ...(identity.token === undefined ? {} : { authorization: `Bearer ${identity.token}` }),
+    ...(body === undefined ? {} : { 'content-type': contentType ?? 'application/json' }),
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
   }
-}
-
-async function readApiError(response: http.IncomingMessage, limits: ExchangeLimits): Promise<ApiError> {
-  const body = await readText(response, limits).catch(() => '') // a body that breaks off does not change what was answered
-  return apiErrorFrom(response.statusCode ?? 0, response.headers['retry-after'], body)
 }
 
 function queryString(query: Query | undefined): string {
@@ -211,10 +200,5 @@ function queryString(query: Query | undefined): string {
 /** The server's certificate is not signed by the CA we know: after a rotation the file already holds the new one. */
 function isUntrusted(error: unknown): boolean {
   const cause = error instanceof NoResponseError ? error.cause : undefined
-  return (
-    cause instanceof Error &&
-    'code' in cause &&
-    typeof cause.code === 'string' &&
-    /CERT|SIGNATURE|ISSUER/.test(cause.code)
-  )
+  return cause instanceof Error && 'code' in cause && /CERT|SIGNATURE|ISSUER/.test(String(cause.code))
 }

@@ -17,7 +17,7 @@ async function collect(stream: AsyncIterable<string>): Promise<string[]> {
   return all
 }
 
-test('lines come out whole, however the bytes were cut, also inside a character', async () => {
+test('lines come out whole, wherever the bytes were cut, even inside a character', async () => {
   const lineArbitrary = fc.string({ unit: 'binary', minLength: 1 }).map((text) => JSON.stringify({ text }))
   await fc.assert(
     fc.asyncProperty(fc.array(lineArbitrary), fc.array(fc.nat()), async (expectedLines, at) => {
@@ -27,7 +27,7 @@ test('lines come out whole, however the bytes were cut, also inside a character'
   )
 })
 
-test('a stream that ends inside a line is broken, after the whole lines were given', async () => {
+test('a stream that ends inside a line throws after it has yielded the whole lines', async () => {
   const received: string[] = []
   const reading = (async () => {
     for await (const line of readLines(chunked(Buffer.from('{"a":1}\n{"b":'), []))) received.push(line)

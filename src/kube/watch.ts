@@ -16,7 +16,7 @@ export type WatchRequest = {
   readonly resourceVersion: string
   /** After this the server ends the watch in good order. */
   readonly timeoutSeconds: number
-  /** Longest silence; bookmarks come about once a minute, so a longer one means that nobody is there any more. */
+  /** Longest silence. Bookmarks come about once a minute: without them the peer is gone. */
   readonly idleTimeoutMs: number
   readonly signal: AbortSignal
   /** Called once the server has accepted the watch, before its first event. */
@@ -30,8 +30,7 @@ export class SilentWatchError extends Error {
 
 /**
  * One watch, from opening to its end. Ends normally only when the server ended it between two events; everything else
- * throws: a refusal (`ApiError`), a lost connection, silence, an event that is cut or no JSON. The socket is paused
- * while the consumer works.
+ * throws: a refusal (`ApiError`), a lost connection, silence, a broken event. The socket pauses while the consumer works.
  */
 export async function* watchEvents<T extends KubeObject>(
   transport: KubeTransport,
@@ -45,7 +44,8 @@ export async function* watchEvents<T extends KubeObject>(
   })
   request.onOpen?.()
   const onSilence = (): void => void stream.destroy(new SilentWatchError(`watch silent for ${idleTimeoutMs} ms`))
-  const watchdog = startWatchdog(request.clock, idleTimeoutMs, onSilence, { isBackground: true }) // an agent that ends must not wait for it
+  // In the background: an agent that ends must not wait for it.
+  const watchdog = startWatchdog(request.clock, idleTimeoutMs, onSilence, { isBackground: true })
   try {
     for await (const line of readLines(stream, () => watchdog.reset())) yield JSON.parse(line) as WatchEvent<T>
   } catch (error) {
