@@ -1,6 +1,4 @@
-/**
- * Can the kernel execute a step's file? Checked before a unit starts: systemd's own answer is a bare 203.
- */
+/** Can the kernel execute a step's file? Checked before a unit starts: systemd's own answer is a bare 203. */
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { ignoreNotFound } from '../../host/fs/missing.ts'
 

@@ -1,6 +1,4 @@
-/**
- * Work that several ask for is done once. A caller that leaves does not take it from the others.
- */
+/** Work that several ask for is done once. A caller that leaves does not take it from the others. */
 export type SingleFlight<K, T> = {
   /** Joins the work under way for the key or begins it. It is aborted when the last who waits for it is. */
   join(key: K, start: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T>

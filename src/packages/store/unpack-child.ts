@@ -52,11 +52,7 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
 function failureReply(error: unknown): Reply {
   if (error instanceof ImageError)
     return { outcome: 'refused', code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }
-  return {
-    outcome: 'failed',
-    errno: systemCode(error),
-    message: messageOf(error),
-  }
+  return { outcome: 'failed', errno: systemCode(error), message: messageOf(error) }
 }
 
 export type UnpackOptions = {

@@ -68,9 +68,7 @@ async function readHostsFile(text: string, directory: string, files: HostFiles):
       )
     return entries
   } catch (error) {
-    throw new ImageError('misconfigured', `${path}: ${messageOf(error)}`, {
-      cause: error,
-    })
+    throw new ImageError('misconfigured', `${path}: ${messageOf(error)}`, { cause: error })
   }
 }
 
