@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { systemRandom } from '../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../src/host/fs/host-root.ts'
 import { type Credential, parseDockerConfig } from '../src/packages/oci/read/credentials.ts'
-import { hostFiles } from '../src/packages/oci/read/host-files.ts'
 import type { RegistrySettings } from '../src/packages/oci/read/registry.ts'
 
 /**
@@ -29,7 +28,7 @@ export function registryFromEnvironment(host: string): RegistrySettings {
   const rules = isNamed && REGISTRY_CA !== undefined ? [{ host, ca: readFileSync(REGISTRY_CA, 'utf8') }] : []
   return {
     credentials,
-    sources: { files: hostFiles(createHostRoot('/', systemRandom)), certsDirectory: undefined, rules },
+    sources: { files: createHostRoot('/', systemRandom), certsDirectory: undefined, rules },
     proxy: process.env,
   }
 }

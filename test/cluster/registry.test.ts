@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { parseDockerConfig } from '../../src/packages/oci/read/credentials.ts'
-import { hostFiles } from '../../src/packages/oci/read/host-files.ts'
 import { readFolder, writeLayer } from '../../src/packages/oci/write/layer.ts'
 import { buildImage } from '../../src/packages/oci/write/layout.ts'
 import { resolveImage } from '../../src/packages/oci/read/pull.ts'
@@ -49,7 +48,7 @@ function hostKnowing(ca: string | undefined): RegistrySettings['sources'] {
       `server = "https://${registry.host}"\nca = "/etc/containerd/certs.d/${registry.host}/own.pem"\n`,
     )
   }
-  return { files: hostFiles(createHostRoot(host, systemRandom)), certsDirectory: '/etc/containerd/certs.d', rules: [] }
+  return { files: createHostRoot(host, systemRandom), certsDirectory: '/etc/containerd/certs.d', rules: [] }
 }
 
 function settings(

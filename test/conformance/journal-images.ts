@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import { systemClock, systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { parseDockerConfig } from '../../src/packages/oci/read/credentials.ts'
-import { hostFiles } from '../../src/packages/oci/read/host-files.ts'
 import { readFolder, writeLayer, type LayerEntry } from '../../src/packages/oci/write/layer.ts'
 import { buildImage } from '../../src/packages/oci/write/layout.ts'
 import { ociArchitecture } from '../../src/packages/oci/manifest.ts'
@@ -66,7 +65,7 @@ function registryClient({
   const settings: RegistrySettings = {
     credentials: parseDockerConfig(JSON.stringify(login), 'the sandbox'),
     sources: {
-      files: hostFiles(createHostRoot('/', systemRandom)),
+      files: createHostRoot('/', systemRandom),
       certsDirectory: undefined,
       rules: [{ host, ca: readFileSync(REGISTRY_CA, 'utf8') }],
     },

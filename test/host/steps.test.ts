@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { systemRandom } from '../../src/daemon/platform/system-clock.ts'
 import { createHostRoot } from '../../src/host/fs/host-root.ts'
 import { observeStepUnit } from '../../src/host/step/observe.ts'
-import { forgetStepUnit, startStepUnit, stopStepUnit } from '../../src/host/step/start.ts'
+import { forgetStepUnit, startStepUnit } from '../../src/host/step/start.ts'
 import { command, flag, text } from '../../src/host/systemd/unit-properties.ts'
 import { shell, stepRequest, useHost } from './systemd-host.ts'
 
@@ -54,7 +54,7 @@ describe('a step that ends', () => {
     await agent.start(plain)
     await agent.start(tidy)
     await expect.poll(() => output(tidy.id)).toBe('ready\n')
-    expect(await Promise.all([plain, tidy].map(({ unit }) => stopStepUnit(agent.stepHost, unit)))).toEqual([true, true])
+    expect(await Promise.all([plain, tidy].map(({ unit }) => agent.units.stop(unit)))).toEqual([true, true])
     expect(await agent.awaitEnd(plain)).toMatchObject({
       source: 'file',
       result: { outcome: 'killed', signal: 'SIGTERM' },
@@ -215,7 +215,7 @@ describe('the input of a step', () => {
     await agent.start(step)
     expect((await host.root.stat(`/run/skyhook/${step.id}.env`))?.mode).toBe(0o100600)
     expect(await host.exec('systemctl', 'show', step.unit)).not.toContain('hunter2')
-    await stopStepUnit(agent.stepHost, step.unit)
+    await agent.units.stop(step.unit)
     await agent.awaitEnd(step)
     await forgetStepUnit(agent.stepHost, step)
     expect(await host.root.stat(`/run/skyhook/${step.id}.env`)).toBeUndefined()
@@ -263,7 +263,7 @@ describe('the input of a step', () => {
         'TimeoutStopUSec=7s',
       ].toSorted(),
     )
-    await stopStepUnit(agent.stepHost, step.unit)
+    await agent.units.stop(step.unit)
     await agent.awaitEnd(step)
   })
 

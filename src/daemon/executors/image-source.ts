@@ -3,7 +3,6 @@ import { parseDockerConfig, type Credential } from '../../packages/oci/read/cred
 import { isDigest, type Digest } from '../../packages/oci/digest.ts'
 import type { RegistryRule } from '../../packages/oci/read/endpoints.ts'
 import { imageErrorCode, type ImageErrorCode } from '../../packages/oci/errors.ts'
-import { hostFiles } from '../../packages/oci/read/host-files.ts'
 import { packageReference } from '../../packages/oci/reference.ts'
 import type { RegistrySettings } from '../../packages/oci/read/registry.ts'
 import type { ReferencePort } from '../../packages/step/references.ts'
@@ -55,7 +54,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
         if (image.digest !== undefined && (await root.stat(contentOf(image.digest))) !== undefined)
           return { outcome: 'fetched', digest: image.digest }
         const reference = packageReference(image.image, image.version, image.digest)
-        const registry = await registrySettings(settings, references, hostFiles(root), missing)
+        const registry = await registrySettings(settings, references, root, missing)
         if (missing.logins.length + missing.authorities.length > 0)
           log.warn(missing, 'registry Secrets of the chart are missing or invalid')
         const storedImage = await (await store).ensureImage(reference, { registry, signal })

@@ -29,6 +29,7 @@ import { copyTree, syncTree, type TreeCopy } from './copy-tree.ts'
 import { copyFile, readPart, sha256OfFile } from './file-content.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
 import { readLink, replaceLink } from './links.ts'
+import { ignoreNotFound } from './missing.ts'
 import { temporaryName } from './temporary.ts'
 import { describeTree, type TreeEntry } from './tree.ts'
 
@@ -45,6 +46,8 @@ export type HostRoot = {
   /** The path that this path leads to, as the host names it. */
   realPath(path: string): Promise<string>
   readFile(path: string): Promise<Buffer>
+  /** The same as text; undefined when there is no such file. */
+  readText(path: string): Promise<string | undefined>
   /** At most `bytes` bytes of a file: the first ones, or the last ones. */
   readPart(path: string, part: 'start' | 'end', bytes: number): Promise<Buffer>
   /** Hash of a file's content, in hex. */
@@ -78,6 +81,8 @@ export type HostRoot = {
   /** Removes a folder if it is empty and not in use. */
   removeEmptyFolder(path: string): Promise<void>
   readdir(path: string): Promise<string[]>
+  /** The same; undefined when there is no such folder. */
+  list(path: string): Promise<string[] | undefined>
   /** Paths of everything below the folder, from it on; folders behind links are not entered. */
   readTree(path: string): Promise<string[]>
   /** The same with kind, mode and hash of the content; undefined when there is no such folder. */
@@ -90,7 +95,7 @@ export type HostRoot = {
   syncFolder(path: string): Promise<void>
   /** Of what the path leads to; undefined when nothing is there. A file in place of a folder above it is an error. */
   stat(path: string): Promise<Stats | undefined>
-  /** The same of the path itself, even if it is a link. */
+  /** Of the path itself, even if it is a link; undefined when nothing can be there. */
   lstat(path: string): Promise<Stats | undefined>
 }
 
@@ -149,6 +154,18 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
     if (durable) await syncFolder(dirname(target))
   }
 
+  async function readFile(path: string): Promise<Buffer> {
+    const file = await open(await resolve(path), constants.O_RDONLY | constants.O_NOFOLLOW)
+    try {
+      return await file.readFile()
+    } finally {
+      await file.close()
+    }
+  }
+
+  const listFolder = async (path: string): Promise<string[]> => await readdir(await resolve(path))
+  const lstatEntry = async (path: string): Promise<Stats> => await lstat(await entryOf(path))
+
   /** The entry itself, not what it leads to. */
   const entryOf = (path: string): Promise<string> => resolve(path, 'keep')
 
@@ -157,14 +174,8 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
     async realPath(path) {
       return (await resolve(path)).slice(root.length)
     },
-    async readFile(path) {
-      const file = await open(await resolve(path), constants.O_RDONLY | constants.O_NOFOLLOW)
-      try {
-        return await file.readFile()
-      } finally {
-        await file.close()
-      }
-    },
+    readFile,
+    readText: async (path) => (await readFile(path).catch(ignoreNotFound))?.toString(),
     readPart: async (path, part, bytes) => await readPart(await resolve(path), part, bytes),
     sha256: async (path) => await sha256OfFile(await resolve(path)),
     writeFileDurable: (path, data, mode) => replace(path, data, mode, true),
@@ -211,7 +222,8 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
         if (!['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR', 'EBUSY'].includes(error.code ?? '')) throw error
       })
     },
-    readdir: async (path) => await readdir(await resolve(path)),
+    readdir: listFolder,
+    list: async (path) => await listFolder(path).catch(ignoreNotFound),
     async readTree(path) {
       const folder = await resolve(path)
       const found: string[] = []
@@ -230,7 +242,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
     syncTree: async (path, excludedNames) => await syncTree(await resolve(path), excludedNames),
     syncFolder: async (path) => await syncFolder(await resolve(path)),
     stat: async (path) => await lstat(await resolve(path)).catch(undefinedIfAbsent),
-    lstat: async (path) => await lstat(await entryOf(path)).catch(undefinedIfAbsent),
+    lstat: async (path) => await lstatEntry(path).catch(ignoreNotFound),
   }
 }
 

@@ -1,13 +1,24 @@
 /** The variables of a step as a file that systemd reads back byte for byte. */
 import { maxStringBytes, UnitValueError } from '../systemd/unit-properties.ts'
 
+/** systemd's own PATH lacks /sbin on some hosts, and it sets no HOME without User=. */
+export const defaultEnvironment = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: '/root',
+}
+
 /** All of a process's variables and arguments share 2 MiB (a quarter of the usual stack limit); this leaves room. */
 const maxTotalBytes = 1_500_000
 const namePattern = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** One of these makes systemd drop the whole file, and then the step does not start. */
 const refusedCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
 /** What systemd tells the recorder of the result (result-record.ts); the file would win over it. */
-const systemdVariables = new Set(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])
+export const recorderVariables: ReadonlySet<string> = new Set([
+  'SERVICE_RESULT',
+  'EXIT_CODE',
+  'EXIT_STATUS',
+  'INVOCATION_ID',
+])
 
 /**
  * The file's content. Inside double quotes only `"`, `\`, `$` and backtick are special; line breaks are not.
@@ -19,7 +30,7 @@ export function formatEnvironment(variables: Readonly<Record<string, string>>): 
   for (const [name, value] of Object.entries(variables)) {
     if (!namePattern.test(name))
       throw new UnitValueError(`environment: ${JSON.stringify(name)} is not a variable name (letters, digits, _)`)
-    if (systemdVariables.has(name))
+    if (recorderVariables.has(name))
       throw new UnitValueError(`environment: ${name} is set by systemd and cannot be overridden`)
     if (refusedCharacters.test(value))
       throw new UnitValueError(

@@ -1,6 +1,5 @@
 /** Where a step's files are on the host. */
 import type { HostRoot } from '../fs/host-root.ts'
-import { ignoreNotFound } from '../fs/missing.ts'
 import type { Units } from '../systemd/units.ts'
 
 export type StepHost = {
@@ -46,7 +45,7 @@ export function stepFiles(
  * after a reboot.
  */
 export async function readStepNote(host: StepHost, id: string): Promise<string | undefined> {
-  return (await host.root.readFile(stepFiles(host, id).note).catch(ignoreNotFound))?.toString()
+  return await host.root.readText(stepFiles(host, id).note)
 }
 
 /**
@@ -57,10 +56,10 @@ export async function sweepStepFiles(host: StepHost, keep: ReadonlySet<string>):
   const { resultsFolder, runFolder } = stepFiles(host, 'any')
   const suffixes = [environmentSuffix, noteSuffix]
   const keptNames = new Set([...keep].flatMap((id) => suffixes.map((suffix) => `${id}${suffix}`)))
-  for (const name of (await host.root.readdir(resultsFolder).catch(ignoreNotFound)) ?? []) {
+  for (const name of (await host.root.list(resultsFolder)) ?? []) {
     if (!keep.has(name)) await host.root.remove(`${resultsFolder}/${name}`)
   }
-  for (const name of (await host.root.readdir(runFolder).catch(ignoreNotFound)) ?? []) {
+  for (const name of (await host.root.list(runFolder)) ?? []) {
     const isOurs = suffixes.some((suffix) => name.includes(suffix)) // temporary ones that a crash left behind too
     if (isOurs && !keptNames.has(name)) await host.root.remove(`${runFolder}/${name}`)
   }

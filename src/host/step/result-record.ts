@@ -6,7 +6,6 @@
  */
 import { dirname } from 'node:path'
 import type { HostRoot } from '../fs/host-root.ts'
-import { ignoreNotFound } from '../fs/missing.ts'
 import type { UnitEnd } from '../systemd/unit-end.ts'
 
 export type StepRecord = UnitEnd & {
@@ -38,11 +37,8 @@ printf '{"v":1,"attempt":"%s","result":"%s","code":"%s","status":"%s","invocatio
 
 /** Puts the recorder and its folder on the host, or repairs them. */
 export async function ensureRecorder(root: HostRoot, path: string, resultsFolder: string): Promise<void> {
-  const [currentScript, resultsStats] = await Promise.all([
-    root.readFile(path).catch(ignoreNotFound),
-    root.stat(resultsFolder),
-  ])
-  const isCurrent = currentScript?.toString() === recorderScript
+  const [currentScript, resultsStats] = await Promise.all([root.readText(path), root.stat(resultsFolder)])
+  const isCurrent = currentScript === recorderScript
   if (isCurrent && resultsStats) return
   await root.mkdirp(dirname(path), 0o700)
   await root.mkdirp(resultsFolder, 0o700)
@@ -55,7 +51,7 @@ export async function readResultRecord(
   resultsFolder: string,
   attempt: string,
 ): Promise<StepRecord | undefined> {
-  const content = (await root.readFile(`${resultsFolder}/${attempt}`).catch(ignoreNotFound))?.toString()
+  const content = await root.readText(`${resultsFolder}/${attempt}`)
   return content === undefined ? undefined : parseResultRecord(content, attempt)
 }
 

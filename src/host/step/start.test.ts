@@ -8,7 +8,7 @@ import { type FakeUnit, startFakeSystemd } from '../../../test/support/fake-syst
 import { createHostRoot } from '../fs/host-root.ts'
 import { readStepNote, sweepStepFiles } from './files.ts'
 import { observeStepUnit } from './observe.ts'
-import { forgetStepUnit, startStepUnit, type StepUnitRequest, stopStepUnit } from './start.ts'
+import { forgetStepUnit, startStepUnit, type StepUnitRequest } from './start.ts'
 import { infinityUsec } from '../systemd/unit-properties.ts'
 
 const unitName = 'skyhookd-a1.service'
@@ -314,9 +314,9 @@ describe('a step', () => {
 describe('afterwards', () => {
   test('stopping a step asks systemd, and reports when there was nothing to stop', async () => {
     await using fake = await stepHost()
-    expect(await stopStepUnit(fake.host, unitName)).toBe(true)
+    expect(await fake.host.units.stop(unitName)).toBe(true)
     fake.bus.answers('StopUnit', { error: 'org.freedesktop.systemd1.NoSuchUnit' })
-    expect(await stopStepUnit(fake.host, unitName)).toBe(false)
+    expect(await fake.host.units.stop(unitName)).toBe(false)
   })
 
   test('forgetting a step removes unit, secrets and note, and leaves the record for the sweep', async () => {

@@ -5,7 +5,7 @@
  */
 import { describeError, NotConnectedError } from '../dbus/errors.ts'
 import type { HostRoot } from '../fs/host-root.ts'
-import { formatEnvironment } from './environment.ts'
+import { defaultEnvironment, formatEnvironment } from './environment.ts'
 import { stepFiles, type StepFiles, type StepHost } from './files.ts'
 import type { StepIdentity } from './observe.ts'
 import { ensureRecorder } from './result-record.ts'
@@ -24,7 +24,6 @@ import {
   UnitValueError,
 } from '../systemd/unit-properties.ts'
 
-const defaultEnvironment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
 /** TimeoutStopUSec is also the recorder's time limit: a busy disk needs some. */
 const minStopTimeoutMs = 2_000
 
@@ -131,11 +130,6 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
     default:
       return start satisfies never
   }
-}
-
-/** TERM, and KILL after the step's stop timeout; mark the stop as ours first. Answers at once. False: no such unit. */
-export async function stopStepUnit(host: StepHost, unit: string): Promise<boolean> {
-  return await host.units.stop(unit)
 }
 
 /**

@@ -3,7 +3,6 @@
  * ..TIME`. All keys change at once, by one rename, so a running script never sees half of a change.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 const dataLink = '..data'
 
@@ -25,7 +24,7 @@ export async function ensureConfigFiles(
   nowMs: number,
 ): Promise<void> {
   const keys = Object.keys(configMap)
-  if (keys.length === 0 && (await host.stat(`${folder}/${dataLink}`).catch(ignoreNotFound)) === undefined) return // nothing of ours, maybe the image's own
+  if (keys.length === 0 && (await host.lstat(`${folder}/${dataLink}`)) === undefined) return // nothing of ours, maybe the image's own
 
   await host.mkdirp(folder)
   if (keys.length > 0) {
@@ -56,13 +55,13 @@ async function hasExactFiles(
   data: string,
   configMap: Readonly<Record<string, string>>,
 ): Promise<boolean> {
-  const names = await host.readdir(data).catch(ignoreNotFound)
+  const names = await host.list(data)
   if (names === undefined || names.length !== Object.keys(configMap).length) return false
   for (const [key, content] of Object.entries(configMap)) {
     const path = `${data}/${key}`
-    const stats = await host.lstat(path).catch(ignoreNotFound)
+    const stats = await host.lstat(path)
     if (!stats?.isFile() || (stats.mode & 0o777) !== 0o644 || stats.size !== Buffer.byteLength(content)) return false
-    if ((await host.readFile(path)).toString() !== content) return false
+    if ((await host.readText(path)) !== content) return false
   }
   return true
 }

@@ -11,7 +11,6 @@ import type { HostRoot } from '../../host/fs/host-root.ts'
 import { configProblems, ensureConfigFiles } from './config-files.ts'
 import { withLock } from './keyed-mutex.ts'
 import { stateDir, type HostFolders } from '../layout.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 import type { NodeMetadata } from './node-metadata.ts'
 
 export type CopyDirInputs = {
@@ -93,16 +92,15 @@ async function ensureNodeMetadata(host: HostRoot, folder: string, metadata: Node
   await host.mkdirp(folder)
   for (const [name, content] of Object.entries(metadata)) {
     const path = `${folder}/${name}.json`
-    const existing = await host.readFile(path).catch(ignoreNotFound)
-    if (existing?.toString() !== content) await host.writeFile(path, content, 0o644)
+    if ((await host.readText(path)) !== content) await host.writeFile(path, content, 0o644)
   }
 }
 
 async function readMarker(host: HostRoot, copyDir: string): Promise<Partial<Marker> | undefined> {
-  const text = await host.readFile(`${copyDir}/${markerName}`).catch(ignoreNotFound)
+  const text = await host.readText(`${copyDir}/${markerName}`)
   if (text === undefined) return undefined
   try {
-    return JSON.parse(text.toString()) as Partial<Marker>
+    return JSON.parse(text) as Partial<Marker>
   } catch {
     return undefined // cut off by a power cut, before version 2
   }
@@ -126,7 +124,7 @@ export async function collectCopyDirs(
 ): Promise<string[]> {
   const state = stateDir(folders, skyhook)
   const removed: string[] = []
-  for (const name of (await host.readdir(state).catch(ignoreNotFound)) ?? []) {
+  for (const name of (await host.list(state)) ?? []) {
     const path = `${state}/${name}`
     if (!copyDirName.test(name)) continue
     await withLock(host, path, async () => {

@@ -2,7 +2,6 @@
  * The record of what a package put into the host's root; written before the files are, and again when all are there.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 /** `path` on the host, links resolved. A file has `sha256`, a link `target`. */
 export type RecordedFile = {
@@ -42,9 +41,9 @@ export function newRootDirRecord(
 
 /** Undefined when there is none. The file is written whole or not at all, so one that cannot be read is an error. */
 export async function readRootDirRecord(host: HostRoot, path: string): Promise<RootDirRecord | undefined> {
-  const text = await host.readFile(path).catch(ignoreNotFound)
+  const text = await host.readText(path)
   if (text === undefined) return undefined
-  const record = JSON.parse(text.toString()) as Omit<RootDirRecord, 'v'> & { readonly v: number }
+  const record = JSON.parse(text) as Omit<RootDirRecord, 'v'> & { readonly v: number }
   if (record.v !== 1) throw new Error(`${path} is of version ${record.v}; this agent reads version 1`)
   return { ...record, v: 1 }
 }

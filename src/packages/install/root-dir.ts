@@ -11,7 +11,6 @@ import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { TreeEntry } from '../../host/fs/tree.ts'
 import { withLock } from './keyed-mutex.ts'
 import type { HostFolders } from '../layout.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 import {
   newRootDirRecord,
   readRootDirRecord,
@@ -75,8 +74,7 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
   if (record === undefined) return []
   const keptFiles: KeptFile[] = []
   for (const file of record.files) {
-    if ((await host.stat(posix.dirname(file.path)).catch(ignoreNotFound)) === undefined) continue
-    if ((await host.lstat(file.path).catch(ignoreNotFound)) === undefined) continue
+    if ((await host.lstat(file.path)) === undefined) continue
     if (file.wasThere) keptFiles.push({ path: file.path, why: 'was there before' })
     else if (await isUnmodified(host, file)) await host.remove(file.path)
     else keptFiles.push({ path: file.path, why: 'changed' })
@@ -112,7 +110,7 @@ async function planCopy(
     // A link at the end is followed for folders and files, so that /etc/resolv.conf goes on being one; never out of the
     // host.
     const path = entry.kind === 'link' ? entry.path : await host.realPath(entry.path)
-    const existing = await host.lstat(path).catch(ignoreNotFound)
+    const existing = await host.lstat(path)
     if (entry.kind === 'folder') {
       if (existing === undefined) {
         plan.folders.push(path)

@@ -7,7 +7,6 @@ import { createHash } from 'node:crypto'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
 import type { Interrupt, InterruptType } from '../../schemas/skyhook.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { pythonRepr } from './python-repr.ts'
 
 type FlaggedStep = Pick<Step, 'path' | 'arguments' | 'returncodes'>
@@ -142,8 +141,7 @@ export async function hasInterruptFlags(
 
 /** A file that says so already costs a read instead of two syncs. */
 async function publish(host: HostRoot, path: string, content: string): Promise<void> {
-  const existing = await host.readFile(path).catch(ignoreNotFound)
-  if (existing?.toString() === content) return
+  if ((await host.readText(path)) === content) return
   await host.mkdirp(path.slice(0, path.lastIndexOf('/')))
   await host.writeFileDurable(path, content, 0o644)
 }

@@ -23,8 +23,8 @@ const historyFile = (stateDir: string, packageName: string): string => `${stateD
 
 export async function readHistory(host: HostRoot, stateDir: string, packageName: string): Promise<History> {
   const path = historyFile(stateDir, packageName)
-  if ((await host.stat(path)) === undefined) return { state: 'absent' }
-  return parseHistory((await host.readFile(path)).toString())
+  const text = await host.readText(path)
+  return text === undefined ? { state: 'absent' } : parseHistory(text)
 }
 
 /**

@@ -7,12 +7,10 @@
  *
  * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole.
  */
+import { defaultEnvironment } from '../../host/step/environment.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
 import { copyDir, logDir, resourceId, scriptsDir, stateDir, type HostFolders, type PackageInstance } from '../layout.ts'
 import type { Variable } from './references.ts'
-
-/** systemd's own PATH lacks /sbin on some hosts, and it sets no HOME without User=. */
-const defaultEnvironment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' }
 
 export type StepInputs = {
   readonly config: PackageConfig

@@ -112,7 +112,7 @@ function invalid(problems: readonly Problem[]): LoadedPackage {
 }
 
 async function readConfigFile(host: HostRoot, path: string): Promise<string | Problem> {
-  const stats = await host.lstat(path).catch(ignoreNotFound)
+  const stats = await host.lstat(path)
   if (stats === undefined) return { pointer: '', message: 'is missing: the image has no /skyhook-package/config.json' }
   if (!stats.isFile()) return { pointer: '', message: 'is not a regular file' }
   if (stats.size > maxConfigBytes)
@@ -129,7 +129,7 @@ async function examineScript(
   const script = await host.realPath(`${scriptsDir(packageDir)}/${path}`).catch(ignoreNotFound)
   if (script === undefined) return { why: 'is not in skyhook_dir/' }
   if (!script.startsWith(`${await host.realPath(packageDir)}/`)) return { why: 'leads out of the package' }
-  const stats = await host.lstat(script).catch(ignoreNotFound)
+  const stats = await host.lstat(script)
   if (stats === undefined) return { why: 'is not in skyhook_dir/' }
   if (!stats.isFile()) return { why: 'is not a regular file' }
   const executable = executableKind(await host.readPart(script, 'start', headBytes))

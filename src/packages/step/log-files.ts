@@ -6,7 +6,6 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import { logDir, type HostFolders } from '../layout.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 
 /** Paths on the host. */
 export type LogFiles = { readonly stdout: string; readonly stderr: string }
@@ -56,7 +55,7 @@ export async function ensureTemporaryLogFolder(host: HostRoot, folders: HostFold
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')
   const folder = slash < 0 ? dir : `${dir}/${stepPath.slice(0, slash)}`
-  const files = (await host.readdir(folder).catch(ignoreNotFound)) ?? []
+  const files = (await host.list(folder)) ?? []
   const logs = files.flatMap((file) => parseLogName(file, stepPath.slice(slash + 1)) ?? []).sort(newestFirst)
   const keptOrders = new Set(
     logs

@@ -3,6 +3,7 @@
  * elsewhere.
  */
 import { posix } from 'node:path'
+import { recorderVariables } from '../../host/step/environment.ts'
 import type { StepUnitRequest } from '../../host/step/start.ts'
 import type { Step } from '../../schemas/package-config.ts'
 import type { PackageResources } from '../../schemas/skyhook.ts'
@@ -29,11 +30,6 @@ export type StepUnitInputs = {
 }
 
 export type StepLimits = NonNullable<StepUnitRequest['limits']>
-
-/**
- * systemd sets these for the recorder of the step's end; in the environment file they would overwrite what it is told.
- */
-const recorderVariables = new Set(['SERVICE_RESULT', 'EXIT_CODE', 'EXIT_STATUS', 'INVOCATION_ID'])
 
 /** The step's script, executed without a shell, in the copy dir. */
 export function stepUnitRequest({

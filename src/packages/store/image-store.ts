@@ -1,5 +1,4 @@
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { ignoreNotFound } from '../../host/fs/missing.ts'
 import { type Digest, hexOf, isDigest } from '../oci/digest.ts'
 import { ImageError, systemCode } from '../oci/errors.ts'
 import { ociArchitecture } from '../oci/manifest.ts'
@@ -138,7 +137,7 @@ export function openImageStore(
 
     async collect(keep) {
       const removed: Digest[] = []
-      const names = (await root.readdir(directory).catch(ignoreNotFound)) ?? []
+      const names = (await root.list(directory)) ?? []
       for (const name of names) {
         const digest = `sha256:${name}`
         if (name.startsWith(workPrefix) && !activeWorkFolders.has(name)) await root.remove(`${directory}/${name}`)

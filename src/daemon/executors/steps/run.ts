@@ -1,7 +1,7 @@
 import type { BusConnection } from '../../../host/dbus/reconnecting.ts'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { StepHost } from '../../../host/step/files.ts'
-import { startStepUnit, stopStepUnit } from '../../../host/step/start.ts'
+import { startStepUnit } from '../../../host/step/start.ts'
 import type { Units } from '../../../host/systemd/units.ts'
 import { publishStart } from '../../../packages/operator-compat/flags.ts'
 import { type PackageInstance, stateDir } from '../../../packages/layout.ts'
@@ -121,7 +121,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     },
 
     async stop(step) {
-      await stopStepUnit(host, step.unit)
+      await host.units.stop(step.unit)
       await observer.observe(step)
       if (attempts.stateOf(step.id) === 'absent') attempts.ended(step.id, { outcome: 'killed', signal: 'TERM' }) // and `start` does not begin it any more
     },

@@ -1,4 +1,5 @@
 import { isAbsolute, join } from 'node:path'
+import type { HostRoot } from '../../../host/fs/host-root.ts'
 import { ImageError } from '../errors.ts'
 import { parseToml, type TomlTable, type TomlValue } from './hosts-toml.ts'
 import { messageOf } from '../../../schemas/json.ts'
@@ -6,11 +7,7 @@ import { messageOf } from '../../../schemas/json.ts'
 /**
  * Reading files of the host, wherever its root is mounted; links resolve inside it. Undefined: there is no such file.
  */
-export type HostFiles = {
-  readText(path: string): Promise<string | undefined>
-  /** Names in a directory. */
-  list(path: string): Promise<readonly string[] | undefined>
-}
+export type HostFiles = Pick<HostRoot, 'readText' | 'list'>
 
 export type Capability = 'pull' | 'resolve' | 'push'
 
