@@ -6,7 +6,7 @@ const afterMs = 600_000
 const ready = (node: string): AgentPod => ({ node, isReady: true })
 const notReady = (node: string): AgentPod => ({ node, isReady: false })
 
-describe('an agent', () => {
+describe('agent liveness', () => {
   /** `[at ms, pods, state, dead]` of node `a`; pods undefined = they cannot be listed. */
   test.each<[string, string[], [number, AgentPod[] | undefined, AgentState, boolean][]]>([
     ['answers while a pod of it is Ready', [], [[0, [ready('a')], 'ready', false]]],
@@ -29,7 +29,7 @@ describe('an agent', () => {
       ],
     ],
     [
-      'begins anew after a sign of life',
+      'has another ten minutes after a sign of life',
       [],
       [
         [0, [], 'unready', false],
@@ -40,7 +40,7 @@ describe('an agent', () => {
       ],
     ],
     [
-      'is not called silent for a time that nobody watched',
+      'is not silent because of a time without observation',
       [],
       [
         [0, [], 'unready', false],
@@ -60,7 +60,7 @@ describe('an agent', () => {
       ],
     ],
     [
-      'is unknown while the pods could not be listed yet',
+      'is unknown before the pods were listed',
       [],
       [
         [0, undefined, 'unknown', false],
@@ -68,7 +68,7 @@ describe('an agent', () => {
       ],
     ],
     [
-      'that the census before called silent stays so, and is dead only after this one watched',
+      'that was silent for the previous census stays silent, and is dead only after this one has watched',
       ['a'],
       [
         [0, undefined, 'silent', false],
@@ -77,14 +77,14 @@ describe('an agent', () => {
       ],
     ],
     [
-      'that the census before called silent is believed when it is Ready',
+      'that was silent for the previous census is ready as soon as its pod is',
       ['a'],
       [
         [0, [ready('a')], 'ready', false],
         [1, [], 'unready', false],
       ],
     ],
-  ])('%s', (_, initiallySilent, steps) => {
+  ])('an agent %s', (_, initiallySilent, steps) => {
     const liveness = createAgentLiveness(new Set(initiallySilent), afterMs)
     for (const [atMs, pods, state, dead] of steps) {
       const agents = liveness.observe(['a', 'b'], pods, atMs)
@@ -92,14 +92,14 @@ describe('an agent', () => {
     }
   })
 
-  test('of a node that went and came back is not silent', () => {
+  test('the agent of a node that left and came back is not silent', () => {
     const liveness = createAgentLiveness(new Set(), afterMs)
     liveness.observe(['a'], [], 0)
     liveness.observe([], [], 1_000)
     expect(liveness.observe(['a'], [], afterMs).of('a')).toBe('unready')
   })
 
-  test('Ready ones are counted, and the next silence is foreseen', () => {
+  test('agent liveness counts Ready agents and knows when the next one becomes silent', () => {
     const liveness = createAgentLiveness(new Set(), afterMs)
     expect(liveness.observe(['a', 'b', 'c'], [ready('a'), ready('b')], 1_000).ready).toBe(2)
     expect(liveness.nextChangeAtMs()).toBe(1_000 + afterMs)

@@ -16,7 +16,7 @@ import {
 
 const demo = skyhookWith()
 
-describe('a node that says complete', () => {
+describe('a node that reports complete', () => {
   const otherSpec = { packages: { tuning: { version: '1.2.0', image: 'registry.example.com/tuning' } } }
   const sameWork = {
     packages: {
@@ -30,62 +30,62 @@ describe('a node that says complete', () => {
   }
 
   test.each<[string, NodeReport, AgentState, NodeStatus]>([
-    ['counts', {}, 'ready', 'complete'],
-    ['counts while its agent is only unready', {}, 'unready', 'complete'],
-    ['counts while the pods cannot be listed', {}, 'unknown', 'complete'],
-    ['counts for a spec that differs in nothing that is work', { of: sameWork }, 'ready', 'complete'],
+    ['counts as complete', {}, 'ready', 'complete'],
+    ['counts as complete while its agent is only unready', {}, 'unready', 'complete'],
+    ['counts as complete while the pods cannot be listed', {}, 'unknown', 'complete'],
+    ['counts as complete for a spec with the same work', { of: sameWork }, 'ready', 'complete'],
     ['is unknown once its agent is silent', {}, 'silent', 'unknown'],
     ['has work for another spec', { of: otherSpec }, 'ready', 'waiting'],
-    ['has work when it never said for which spec', { companion: { applied: undefined } }, 'ready', 'waiting'],
-    ['has work when an earlier registration of it said so', { companion: { nodeUID: 'before' } }, 'ready', 'waiting'],
+    ['has work when it never reported for which spec', { companion: { applied: undefined } }, 'ready', 'waiting'],
+    ['has work when its earlier registration reported it', { companion: { nodeUID: 'before' } }, 'ready', 'waiting'],
     [
-      'has work when somebody edited its state since',
+      'has work when someone edited its state since',
       { stateText: '{}', companion: { sha256: 'of before' } },
       'ready',
       'waiting',
     ],
     [
-      'has work when somebody took its state away',
+      'has work when someone removed its state',
       { annotations: { [nodeStateKey('demo')]: undefined } },
       'ready',
       'waiting',
     ],
     [
-      'has work when it was the original operator that said so',
+      'has work when the operator reported it',
       { annotations: { [journalKey('demo')]: undefined } },
       'ready',
       'waiting',
     ],
-    ['has work when a newer agent said so in a way not known here', { companion: { v: 2 } }, 'ready', 'waiting'],
-    ['has work when the companion is a scribble', { annotations: { [journalKey('demo')]: 'yes' } }, 'ready', 'waiting'],
-  ])('%s', (_, reported, agent, status) => {
+    ['has work when a newer agent reported it in an unknown version', { companion: { v: 2 } }, 'ready', 'waiting'],
+    ['has work when the companion is malformed', { annotations: { [journalKey('demo')]: 'yes' } }, 'ready', 'waiting'],
+  ])('a node that reports complete %s', (_, reported, agent, status) => {
     const counts = countsOf(demo, [nodeReporting('n1', reported)], allAgents(agent))
     expect(counts.nodes.map((node) => node.status)).toEqual([status])
     expect(counts.complete).toBe(status === 'complete' ? 1 : 0)
   })
 })
 
-describe('a node that says nothing', () => {
+describe('a node that reports nothing', () => {
   test.each<[AgentState, NodeStatus]>([
     ['ready', 'waiting'],
     ['unready', 'unknown'],
     ['silent', 'unknown'],
     ['unknown', 'unknown'],
-  ])('with its agent %s is %s', (agent, status) => {
+  ])('a node that reports nothing, with its agent %s, is %s', (agent, status) => {
     expect(countsOf(demo, [nodeReporting('n1', { status: '' })], allAgents(agent)).nodes[0]?.status).toBe(status)
   })
 
   test.each([
     [pauseKey, 'paused'],
     [disableKey, 'disabled'],
-  ])('is what its Skyhook is: %s', (key, status) => {
+  ])('a node that reports nothing has the status of its Skyhook with %s', (key, status) => {
     const skyhook = skyhookWith({ metadata: { annotations: { [key]: 'true' } } })
     expect(countsOf(skyhook, [nodeReporting('n1', { status: '' })]).nodes[0]?.status).toBe(status)
   })
 })
 
 describe('counting', () => {
-  test('covers the selected nodes, by name, whatever others say', () => {
+  test('counting covers the selected nodes by name, regardless of others', () => {
     const skyhook = skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { pool: 'gpu' } } } })
     const nodes = [
       nodeReporting('n3', { labels: { pool: 'gpu' } }),
@@ -97,7 +97,7 @@ describe('counting', () => {
     expect(rollUp(counts)).toBe('in_progress')
   })
 
-  test('tells who waits for a slot or a batch', () => {
+  test('counting finds the nodes that wait for a slot or a batch', () => {
     const waiting = (name: string, reason: string) => nodeReporting(name, { status: 'waiting', reason: [reason, 'x'] })
     const counts = countsOf(demo, [
       waiting('a', 'WaitingForSlot'),
@@ -107,7 +107,7 @@ describe('counting', () => {
     expect(counts.waiters).toBe(2)
   })
 
-  test('tells cordons and service apart: one that another Skyhook cordoned is not in service', () => {
+  test('a node that another Skyhook cordoned is not in service', () => {
     const nodes = [
       nodeReporting('a', { annotations: { [cordonKey('demo')]: 'true' } }),
       nodeReporting('b', { annotations: { [cordonKey('other')]: 'true' } }),
@@ -121,7 +121,7 @@ describe('counting', () => {
     ])
   })
 
-  test('keeps of the state what the resource definition takes', () => {
+  test('counting keeps the part of a state that the resource definition accepts', () => {
     const stateText = JSON.stringify({
       'tuning|1.1.0': { ...entry(), restarts: 2, extra: 'dropped' },
       'bad|1': { name: 'bad', version: '1', image: 'x', stage: 'baking', state: 'complete' },
@@ -138,7 +138,7 @@ describe('counting', () => {
     })
   })
 
-  test('whatever a Node carries, counting does not fail and nothing unproven is complete', () => {
+  test('counting never fails and takes nothing unproven for complete, regardless of the annotations', () => {
     const text = fc.oneof(fc.string(), fc.json(), fc.constantFrom('complete', 'in_progress', '{}', '{"v":1}'))
     fc.assert(
       fc.property(text, text, text, text, (state, status, journal, reason) => {
@@ -172,7 +172,7 @@ describe('the roll-up', () => {
     [['unknown', 'waiting'], 'waiting'],
     [['complete', 'paused'], 'paused'],
     [['no such word', 'complete'], 'unknown'],
-  ])('of %j is %s', (reported, status) => {
+  ])('the roll-up of %j is %s', (reported, status) => {
     expect(rollUp(reporting(...reported))).toBe(status)
   })
 
@@ -183,11 +183,11 @@ describe('the roll-up', () => {
     ['disabled', annotated(disableKey), 'erroring', 'disabled'],
     ['both', annotated(pauseKey, disableKey), 'waiting', 'paused'],
     ['paused and complete', annotated(pauseKey), 'complete', 'complete'],
-  ])('of a Skyhook that is %s', (_, skyhook, reported, status) => {
+  ])('the roll-up follows a Skyhook that is %s', (_, skyhook, reported, status) => {
     expect(rollUp(countsOf(skyhook, [nodeReporting('n1', { status: reported })]))).toBe(status)
   })
 
-  test('of a spec that contradicts itself is blocked, complete nodes or not', () => {
+  test('the roll-up of an invalid spec is blocked, even if all nodes are complete', () => {
     const broken = {
       packages: { tuning: { version: '1.1.0', image: 'x', configMap: { a: '1' }, dependsOn: { tuning: '1.1.0' } } },
     }

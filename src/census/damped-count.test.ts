@@ -2,19 +2,19 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { dampedCountDueAtMs, nextDampedCount, riseDelayMs, type DampedCount } from './damped-count.ts'
 
-describe('the published number of nodes', () => {
+describe('the damped count', () => {
   /** `[at ms, counted, published]` in turn. */
   test.each<[string, [number, number, number][]]>([
-    ['begins as counted', [[0, 6, 6]]],
+    ['starts as counted', [[0, 6, 6]]],
     [
-      'falls at once',
+      'falls immediately',
       [
         [0, 6, 6],
         [1, 4, 4],
       ],
     ],
     [
-      'rises when the rise has held',
+      'rises once the rise has lasted',
       [
         [0, 6, 6],
         [1_000, 9, 6],
@@ -23,7 +23,7 @@ describe('the published number of nodes', () => {
       ],
     ],
     [
-      'does not rise with a node that went again',
+      'does not rise for a node that left again',
       [
         [0, 6, 6],
         [1_000, 9, 6],
@@ -34,7 +34,7 @@ describe('the published number of nodes', () => {
       ],
     ],
     [
-      'rises by what held, the rest later',
+      'rises by the part that lasted, and later by the rest',
       [
         [0, 6, 6],
         [1_000, 7, 6],
@@ -45,7 +45,7 @@ describe('the published number of nodes', () => {
       ],
     ],
     [
-      'falls below a rise that is under way',
+      'falls during a pending rise',
       [
         [0, 6, 6],
         [1_000, 9, 6],
@@ -55,7 +55,7 @@ describe('the published number of nodes', () => {
         [33_000, 9, 9],
       ],
     ],
-  ])('%s', (_, steps) => {
+  ])('the published number %s', (_, steps) => {
     let matched: DampedCount | undefined
     for (const [atMs, counted, published] of steps) {
       matched = nextDampedCount(matched, counted, atMs)
@@ -63,7 +63,7 @@ describe('the published number of nodes', () => {
     }
   })
 
-  test('is never above the count, and after 30 s never above the lowest count of that time', () => {
+  test('the published number is never above the count, and after 30 s never above the lowest count of that time', () => {
     const step = fc.record({ afterMs: fc.integer({ min: 0, max: 20_000 }), counted: fc.integer({ min: 0, max: 9 }) })
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 30 }), (steps) => {
@@ -84,7 +84,7 @@ describe('the published number of nodes', () => {
     )
   })
 
-  test('is looked at again when a rise will have held', () => {
+  test('a pending rise is due when it will have lasted', () => {
     expect(dampedCountDueAtMs({ published: 6 })).toBe(Infinity)
     expect(dampedCountDueAtMs(nextDampedCount({ published: 6 }, 9, 1_000))).toBe(31_000)
   })

@@ -10,7 +10,7 @@ const nowMs = Date.UTC(2026, 10, 20, 14)
 const failing = (name: string, message = 'apply.sh ended with 1'): CensusNode =>
   nodeReporting(name, { status: 'erroring', reason: ['StepFailed', message] })
 
-describe('what turns', () => {
+describe('transition events', () => {
   const statusOf = (nodes: CensusNode[], previous?: SkyhookStatus, isSpecPropagating = false): SkyhookStatus => {
     const skyhook: Skyhook = skyhookWith(previous === undefined ? {} : { status: previous })
     return nextStatus({
@@ -27,25 +27,25 @@ describe('what turns', () => {
     transitionEvents(before, after).map(({ type, reason }) => `${type} ${reason}`)
 
   test.each<[string, CensusNode[] | undefined, CensusNode[], string[]]>([
-    ['becoming complete', working, complete, ['Normal Complete']],
-    ['complete from the first status on', undefined, complete, ['Normal Complete']],
-    ['going on', working, working, []],
-    ['work again', complete, working, ['Normal Incomplete']],
-    ['stalling', working, [failing('n1')], ['Warning NodesErroring']],
-    ['staying stalled', [failing('n1')], [failing('n1'), failing('n2')], []],
+    ['a Skyhook that becomes complete reports Complete', working, complete, ['Normal Complete']],
+    ['a Skyhook that is complete in its first status reports Complete', undefined, complete, ['Normal Complete']],
+    ['a Skyhook that continues its work reports nothing', working, working, []],
+    ['a complete Skyhook with new work reports Incomplete', complete, working, ['Normal Incomplete']],
+    ['a Skyhook that stalls reports the reason', working, [failing('n1')], ['Warning NodesErroring']],
+    ['a Skyhook that stays stalled reports nothing new', [failing('n1')], [failing('n1'), failing('n2')], []],
   ])('%s', (_, before, after, expected) => {
     const was = before === undefined ? undefined : statusOf(before)
     expect(reasons(was, statusOf(after, was))).toEqual(expected)
   })
 
-  test('an edit alone is no news', () => {
+  test('an edit alone reports nothing', () => {
     const was = statusOf(complete)
     expect(reasons(was, statusOf(complete, was, true))).toEqual([])
   })
 })
 
-describe('problems', () => {
-  test('are told once for each message, with the nodes, and again after they had gone', () => {
+describe('problem events', () => {
+  test('a problem is reported once per message with its nodes, and again after it was gone', () => {
     const skyhook = skyhookWith()
     const first = problemEvents(countsOf(skyhook, [failing('a'), failing('b'), failing('c', 'disk full')]), new Set())
     expect(first.events).toEqual([
@@ -58,21 +58,21 @@ describe('problems', () => {
     expect(problemEvents(countsOf(skyhook, [failing('a')]), gone.problems).events).toHaveLength(1)
   })
 
-  test('are not what every healthy rollout shows, nor what somebody asked for', () => {
+  test('waits of a healthy rollout and requested pauses are not reported', () => {
     const nodes = ['WaitingForSlot', 'Preparing', 'Paused', 'Ignored', 'RebootPending'].map((reason, at) =>
       nodeReporting(`n${at}`, { status: 'waiting', reason: [reason, 'x'] }),
     )
     expect(problemEvents(countsOf(skyhookWith(), nodes), new Set()).events).toEqual([])
   })
 
-  test('are silent agents too', () => {
+  test('a silent agent is reported', () => {
     const counts = countsOf(skyhookWith(), [nodeReporting('a'), failing('b')], allAgents('silent'))
     expect(problemEvents(counts, new Set()).events).toEqual([
       { type: 'Warning', reason: 'AgentNotReady', message: 'a, b: no Ready agent for ten minutes' },
     ])
   })
 
-  test('come a few at a time, however many messages there are', () => {
+  test('problems are reported a few at a time, regardless of how many there are', () => {
     const counts = countsOf(
       skyhookWith(),
       Array.from({ length: 40 }, (_, at) => failing(`n${at}`, `message ${at}`)),
@@ -83,7 +83,7 @@ describe('problems', () => {
   })
 })
 
-test('nodes that were skipped are named', () => {
+test('an uninstall that skipped nodes names them', () => {
   expect(skippedNodeEvents({ action: 'remove', skipped: ['a', 'b'] })[0]?.message).toContain('from a, b:')
   expect(skippedNodeEvents({ action: 'remove', skipped: [] })).toEqual([])
 })

@@ -42,25 +42,30 @@ const deleting = (spec: Skyhook['spec'] = enabled, metadata: object = {}): Skyho
 const installed = (name: string, more: object = {}): CensusNode => nodeReporting(name, { of: enabled, ...more })
 const clean = (name: string): CensusNode => nodeReporting(name, { of: enabled, entries: [] })
 
-describe('a Skyhook that lives', () => {
+describe('a live Skyhook', () => {
   test.each<[string, Skyhook, CensusNode[], FinalizerPlan]>([
     ['gets the finalizer when a package asks to be uninstalled', live(enabled), [], { action: 'add' }],
-    ['has it already', live(enabled, [finalizerName]), [], { action: 'nothing' }],
-    ['needs none where no package asks', live(specWith()), [installed('a')], { action: 'nothing' }],
-    ['needs none where uninstalling is switched off', live(specWith({ enabled: false })), [], { action: 'nothing' }],
+    ['keeps the finalizer that it has', live(enabled, [finalizerName]), [], { action: 'nothing' }],
+    ['needs no finalizer where no package asks', live(specWith()), [installed('a')], { action: 'nothing' }],
     [
-      'loses the one that an earlier release always set',
+      'needs no finalizer where uninstalling is disabled',
+      live(specWith({ enabled: false })),
+      [],
+      { action: 'nothing' },
+    ],
+    [
+      'loses the finalizer that an earlier release always set',
       live(specWith(), [finalizerName]),
       [nodeReporting('a', { of: specWith() })],
       { action: 'remove', skipped: [] },
     ],
     [
-      'keeps it while a package taken out of the spec may be uninstalling',
+      'keeps the finalizer while a package taken out of the spec may be uninstalling',
       live(specWith(), [finalizerName]),
       [installed('a')],
       { action: 'nothing' },
     ],
-  ])('%s', (_, skyhook, nodes, expected) => {
+  ])('a live Skyhook %s', (_, skyhook, nodes, expected) => {
     expect(plan(skyhook, nodes)).toEqual(expected)
   })
 })
@@ -100,7 +105,7 @@ describe('a Skyhook being deleted', () => {
     ],
     ['goes when it selects no node', deleting(), [], {}, { action: 'remove', skipped: [] }],
     [
-      'is not ours to hold or release without our finalizer',
+      'is left alone without our finalizer',
       deleting(enabled, { finalizers: ['example.com/theirs'] }),
       [installed('a')],
       {},
@@ -114,7 +119,7 @@ describe('a Skyhook being deleted', () => {
       { action: 'remove', skipped: ['a', 'b'] },
     ],
     [
-      'waits for the living beside the dead',
+      'waits for live nodes beside dead ones',
       deleting(),
       [installed('a'), installed('b')],
       { dead: ['a'] },
@@ -123,14 +128,14 @@ describe('a Skyhook being deleted', () => {
     ['says that a pause holds it', paused, [installed('a')], {}, waits(['a'], { blockedBy: 'pause' })],
     ['says that it is disabled', disabled, [installed('a')], {}, waits(['a'], { blockedBy: 'disable' })],
     [
-      'is held by nothing when only dead nodes are left',
+      'is released when only dead nodes are left',
       paused,
       [installed('a')],
       { dead: ['a'] },
       { action: 'remove', skipped: ['a'] },
     ],
     [
-      'takes what nobody can read for left',
+      'treats an unreadable state as packages left',
       deleting(),
       [nodeReporting('a', { stateText: '{"tuning' })],
       {},
@@ -144,14 +149,14 @@ describe('a Skyhook being deleted', () => {
       waits(['a']),
     ],
     [
-      'waits for an uninstall that is not through',
+      'waits for an uninstall that is not finished',
       deleting(),
       [installed('a', { entries: [entry({ stage: 'uninstall', state: 'in_progress' })] })],
       {},
       waits(['a']),
     ],
     [
-      'goes when every uninstall is through',
+      'goes when every uninstall is finished',
       deleting(),
       [installed('a', { entries: [entry({ stage: 'uninstall' })] })],
       {},
@@ -165,17 +170,17 @@ describe('a Skyhook being deleted', () => {
       { action: 'remove', skipped: [] },
     ],
     [
-      'gives a step that has just begun time to be seen',
+      'gives a step that has just started time to be observed',
       deleting(),
       [clean('a')],
       { deletionObservedAtMs: 59_000 },
       waits([], { recheckAtMs: 61_000 }),
     ],
-  ])('%s', (_, skyhook, nodes, scenario, expected) => {
+  ])('a Skyhook being deleted %s', (_, skyhook, nodes, scenario, expected) => {
     expect(plan(skyhook, nodes, scenario)).toEqual(expected)
   })
 
-  test('is never released while a live node shows a package that asked to be uninstalled', () => {
+  test('a Skyhook being deleted is never released while a live node shows a package that asked to be uninstalled', () => {
     const node = fc.record({ has: fc.boolean(), isDead: fc.boolean() })
     fc.assert(
       fc.property(fc.array(node, { maxLength: 6 }), fc.boolean(), (all, isPaused) => {

@@ -55,38 +55,50 @@ test('the ledger says what was counted, for which Skyhook, spec and selector', (
   })
 })
 
-describe('is written', () => {
+describe('the time of a write', () => {
   const other = skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { 'kubernetes.io/hostname': 'n1' } } } })
   test.each<[string, Scenario, number]>([
-    ['at once when there is none', {}, -Infinity],
-    ['not when nothing changed', { currentLedger: base() }, Infinity],
-    ['at once when a node went', { currentLedger: base(), nodes: 5, lastWriteMs: 99_999 }, -Infinity],
-    ['not when a node came: first it has to stay', { currentLedger: base(), nodes: 7 }, Infinity],
-    ['at once for another selector', { currentLedger: base(), skyhook: other, lastWriteMs: 99_999 }, -Infinity],
-    ['at once for another generation', { currentLedger: { ...base(), generation: 2 } }, -Infinity],
+    ['a missing ledger is written immediately', {}, -Infinity],
+    ['an unchanged ledger is not written', { currentLedger: base() }, Infinity],
     [
-      'never over one of a later generation: what is seen here is old',
+      'a ledger is written immediately when a node left',
+      { currentLedger: base(), nodes: 5, lastWriteMs: 99_999 },
+      -Infinity,
+    ],
+    ['a ledger is not written for a new node before it has stayed', { currentLedger: base(), nodes: 7 }, Infinity],
+    [
+      'a ledger of another selector is replaced immediately',
+      { currentLedger: base(), skyhook: other, lastWriteMs: 99_999 },
+      -Infinity,
+    ],
+    [
+      'a ledger of an earlier generation is replaced immediately',
+      { currentLedger: { ...base(), generation: 2 } },
+      -Infinity,
+    ],
+    [
+      'a ledger of a later generation is not replaced: this view is outdated',
       { currentLedger: { ...base(), generation: 4 }, nodes: 2 },
       Infinity,
     ],
     [
-      'at once over one of an earlier Skyhook of the name',
+      'a ledger of an earlier Skyhook of the name is replaced immediately',
       { currentLedger: { ...base(), skyhookUID: 'x', generation: 9 } },
       -Infinity,
     ],
-    ['with the first who waits', { currentLedger: base(), waiters: 1 }, -Infinity],
+    ['a ledger is written when the first node waits', { currentLedger: base(), waiters: 1 }, -Infinity],
     [
-      'at its pace when many wait',
+      'a ledger is written at its interval when many nodes wait',
       { currentLedger: { ...base(), waiters: 2 }, waiters: 4, lastWriteMs: 99_999 },
       99_999 + 2_000,
     ],
     [
-      'slower among a thousand agents',
+      'a ledger is written less often among a thousand agents',
       { currentLedger: { ...base(), waiters: 2, agents: 1_000 }, waiters: 4, agents: 1_000, lastWriteMs: 99_999 },
       99_999 + 4_000,
     ],
     [
-      'not for a few more of many',
+      'a ledger is not written for a few more of many waiters',
       {
         currentLedger: { ...base(), waiters: 30, compartments: { '': { matched: 50, completed: 0 } } },
         nodes: 50,
@@ -95,7 +107,7 @@ describe('is written', () => {
       Infinity,
     ],
     [
-      'with the last that completes',
+      'a ledger is written when the last node completes',
       {
         currentLedger: { ...base(), compartments: { '': { matched: 50, completed: 49 } } },
         nodes: 50,
@@ -105,7 +117,7 @@ describe('is written', () => {
       2_000,
     ],
     [
-      'not with one more of many that complete',
+      'a ledger is not written for one more complete node of many',
       { currentLedger: { ...base(), compartments: { '': { matched: 50, completed: 40 } } }, nodes: 50, complete: 41 },
       Infinity,
     ],
@@ -113,7 +125,7 @@ describe('is written', () => {
     expect(plan(scenario).writeAtMs).toBe(atMs)
   })
 
-  test('with more nodes once they have stayed, also by a census that takes over', () => {
+  test('a ledger counts more nodes once they have stayed, also after another census took over', () => {
     const first = plan({ currentLedger: base(), nodes: 9, nowMs: 0 })
     expect(first.ledger.compartments).toEqual({ '': { matched: 6, completed: 0 } })
     const later = plan({ currentLedger: base(), matched: first.matched, nodes: 9, nowMs: 30_000 })
@@ -123,7 +135,7 @@ describe('is written', () => {
     })
   })
 
-  test('what was remembered of another selector does not count', () => {
+  test('a pending rise of another selector does not count', () => {
     const pendingRise = plan({ currentLedger: base(), nodes: 9, nowMs: 0 }).matched
     expect(
       plan({ currentLedger: base(), skyhook: other, matched: pendingRise, nodes: 9, nowMs: 40_000 }).ledger

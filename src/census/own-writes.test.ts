@@ -8,7 +8,7 @@ beforeEach(() => {
   own = createOwnWrites()
 })
 
-test('the own copy holds until the watch shows the last write', () => {
+test('the own copy is used until the watch shows the last write', () => {
   expect(own.latest()).toBeUndefined()
   own.begin()(version('11'))
   own.begin()(version('12'))
@@ -18,21 +18,21 @@ test('the own copy holds until the watch shows the last write', () => {
   expect(own.latest()).toBeUndefined()
 })
 
-test('or what somebody wrote over it', () => {
+test('the own copy is dropped once the watch shows a later write', () => {
   own.begin()(version('11'))
   own.observed('13')
   expect(own.latest()).toBeUndefined()
 })
 
-test('a watch that is faster than the answer leaves nothing to hold', () => {
+test('a write that the watch shows before the response is not kept', () => {
   const recordWritten = own.begin()
   own.observed('11')
-  own.observed('12') // somebody else, meanwhile
+  own.observed('12') // someone else, meanwhile
   recordWritten(version('11'))
   expect(own.latest()).toBeUndefined()
 })
 
-test('the watch of an earlier write, seen during the next one, is no news', () => {
+test('an earlier write that the watch shows during the next one changes nothing', () => {
   own.begin()(version('11'))
   const recordWritten = own.begin()
   own.observed('11')

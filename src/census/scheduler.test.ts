@@ -81,7 +81,7 @@ const statusesWritten = (): unknown[] =>
 const eventually = async (check: () => void, timeout = 3_000): Promise<void> =>
   await vi.waitFor(check, { timeout, interval: 5 })
 
-test('a change that comes while a write is under way is not lost', async () => {
+test('a change during a write is not lost', async () => {
   setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   server.fault(isStatusWrite, { kind: 'slow', ms: 200 })
   put()
@@ -90,7 +90,7 @@ test('a change that comes while a write is under way is not lost', async () => {
   await eventually(() => expect(statusesWritten()).toEqual(['in_progress', 'erroring']), 600) // well before it would be counted again anyway
 })
 
-test('its own write counts before the watch shows it: no conflict, and not written twice', async () => {
+test('an own write counts before the watch shows it, so it is neither a conflict nor written twice', async () => {
   setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   put()
   await eventually(() => expect(status()?.status).toBe('in_progress'))
@@ -100,7 +100,7 @@ test('its own write counts before the watch shows it: no conflict, and not writt
   expect(statusWrites()).toBe(2)
 })
 
-test('bursts are gathered and progress waits for its pace', async () => {
+test('bursts are merged, and progress waits for its interval', async () => {
   for (let at = 0; at < 20; at++) setNode(`n${at}`, nodeReporting(`n${at}`, { status: 'in_progress' }))
   put()
   await eventually(() => expect(statusWrites()).toBe(1))
@@ -119,7 +119,7 @@ test('bursts are gathered and progress waits for its pace', async () => {
   expect(performance.now() - reportedMs).toBeLessThan(500) // what somebody waits for does not wait
 })
 
-test('nothing is written while lists and watches cannot be believed, and everything after', async () => {
+test('nothing is written while lists and watches are not trusted, and everything is written afterwards', async () => {
   isTrusted = false
   put()
   setNode('n1', nodeReporting('n1'))
@@ -130,7 +130,7 @@ test('nothing is written while lists and watches cannot be believed, and everyth
   await eventually(() => expect(status()?.nodesSelected).toBe(1))
 })
 
-test('who changed the Skyhook meanwhile is not overwritten; the new spec is counted', async () => {
+test('a concurrent change of the Skyhook is not overwritten, and the new spec is counted', async () => {
   setNode('n1', nodeReporting('n1'))
   put()
   const stored = server.get(skyhooksPath, 'demo') as FakeObject
@@ -165,12 +165,12 @@ describe('an edit', () => {
     deliverLatest()
   })
 
-  test('that no node has work for leaves it Ready at once', async () => {
+  test('an edit that gives no node work leaves the Skyhook Ready', async () => {
     editTo(4, { interruptionBudget: { count: 2 } })
     await eventually(() => expect(ready()).toBe('True Complete 4'), 500)
   })
 
-  test('there and back: a node may have begun the work between, so it gets time to say so', async () => {
+  test('an edit that is reverted gives nodes time to report work that they may have started', async () => {
     editTo(4, otherWork)
     await eventually(() => expect(ready()).toBe('False Waiting 4'))
     editTo(5, {})
@@ -180,7 +180,7 @@ describe('an edit', () => {
     await eventually(() => expect(ready()).toBe('True Complete 5'), 1_500)
   })
 
-  test('there and back so fast that nobody counted between', async () => {
+  test('an edit that is reverted before the next count gives nodes the same time', async () => {
     editTo(4, otherWork)
     editTo(5, {})
     await eventually(() => expect(status()?.observedGeneration).toBe(5))
@@ -188,20 +188,23 @@ describe('an edit', () => {
   })
 })
 
-test.each([403, 500, 503])('a refusal with %i is repeated later and later, news or not', async (code) => {
-  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
-  server.fault(isStatusWrite, { kind: 'status', status: code }, 100)
-  put()
-  for (let reconcile = 0; reconcile < 30; reconcile++) {
-    setNode('n1', nodeReporting('n1', { status: reconcile % 2 === 0 ? 'in_progress' : 'erroring' }))
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  expect(statusWrites()).toBeGreaterThan(1)
-  expect(statusWrites()).toBeLessThan(6)
-  expect(failed.length).toBeGreaterThan(0)
-})
+test.each([403, 500, 503])(
+  'a write refused with %i is retried with growing delays, regardless of changes',
+  async (code) => {
+    setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
+    server.fault(isStatusWrite, { kind: 'status', status: code }, 100)
+    put()
+    for (let reconcile = 0; reconcile < 30; reconcile++) {
+      setNode('n1', nodeReporting('n1', { status: reconcile % 2 === 0 ? 'in_progress' : 'erroring' }))
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    expect(statusWrites()).toBeGreaterThan(1)
+    expect(statusWrites()).toBeLessThan(6)
+    expect(failed.length).toBeGreaterThan(0)
+  },
+)
 
-test('a ledger that cannot be written keeps back no status, and one slow Skyhook no other', async () => {
+test('a ledger that fails delays no status, and a slow Skyhook delays no other', async () => {
   setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   server.fault(({ path, method }) => method === 'POST' && path === leasesPath, { kind: 'status', status: 403 }, 100)
   server.fault(({ path }) => path === `${skyhooksPath}/slow/status`, { kind: 'silent' }, 100)
@@ -211,7 +214,7 @@ test('a ledger that cannot be written keeps back no status, and one slow Skyhook
   await eventually(() => expect(failed).not.toEqual([]))
 })
 
-test('a Skyhook that is gone is forgotten', async () => {
+test('a deleted Skyhook is forgotten', async () => {
   put()
   await eventually(() => expect(statusWrites()).toBe(1))
   const object = skyhooks.get('demo') as Skyhook & KubeObject
@@ -231,18 +234,23 @@ describe('a change of a node', () => {
   const carrying = (annotations: Record<string, string>) => nodeReporting('n', { labels: { pool: 'a' }, annotations })
 
   test.each<[string, CensusNode | undefined, CensusNode | undefined, boolean]>([
-    ['a node comes', undefined, inPool, true],
-    ['a node goes', inPool, undefined, true],
-    ['a node comes that is not selected', undefined, outside, false],
+    ['a node joins', undefined, inPool, true],
+    ['a node leaves', inPool, undefined, true],
+    ['a node joins that is not selected', undefined, outside, false],
     ['it enters the selection', outside, inPool, true],
     ['it leaves the selection', inPool, outside, true],
-    ['nothing changes: a heartbeat', inPool, { ...inPool }, false],
-    ['its agent says something', inPool, nodeReporting('n', { labels: { pool: 'a' }, status: 'waiting' }), true],
-    ['its agent says something of another Skyhook', inPool, carrying({ [statusKey('other')]: 'complete' }), false],
+    ['nothing but a heartbeat changes', inPool, { ...inPool }, false],
+    ['its agent reports something', inPool, nodeReporting('n', { labels: { pool: 'a' }, status: 'waiting' }), true],
+    ['its agent reports something of another Skyhook', inPool, carrying({ [statusKey('other')]: 'complete' }), false],
     ['another Skyhook cordons it', inPool, carrying({ [cordonKey('other')]: 'true' }), true],
-    ['it is to be ignored', inPool, nodeReporting('n', { labels: { pool: 'a', [ignoreLabel]: 'true' } }), true],
-    ['it is another machine', inPool, { ...inPool, uid: 'other' }, true],
-  ])('%s', (_, before, after, matters) => {
+    [
+      'someone labels it to be ignored',
+      inPool,
+      nodeReporting('n', { labels: { pool: 'a', [ignoreLabel]: 'true' } }),
+      true,
+    ],
+    ['another machine takes its name', inPool, { ...inPool, uid: 'other' }, true],
+  ])('a count is affected or not when %s', (_, before, after, matters) => {
     expect(affectsCount(only, before, after)).toBe(matters)
   })
 })

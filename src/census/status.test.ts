@@ -49,7 +49,7 @@ const failing: NodeReport = {
 }
 
 describe('the fields', () => {
-  test('of a rollout under way', () => {
+  test('the status of a rollout has all counts', () => {
     const status = statusOf(
       nodes('complete', 'in_progress', failing, 'waiting', {
         annotations: { 'skyhook.nvidia.com/cordon_demo': 'true' },
@@ -78,7 +78,7 @@ describe('the fields', () => {
     expect(statusOf([], { skyhook: skyhookWith({ spec: many }) }).packageList).toBe('a:1.0,b:2')
   })
 
-  test('what others keep in the status survives, what only the original operator keeps up does not', () => {
+  test('fields of others survive, except those that only the operator updates', () => {
     const before = {
       configUpdates: { a: ['x'] },
       nodeBootIds: { n1: 'b' },
@@ -109,10 +109,15 @@ describe('Ready, Reconciling and Stalled', () => {
   })
 
   test.each<[string, CensusNode[], Scenario, [ready: string, reconciling: string, stalled: string]]>([
-    ['all complete', nodes('complete', 'complete'), {}, ['True Complete', 'False Complete', 'False NotStalled']],
-    ['no node selected', [], {}, ['True NoNodesSelected', 'False Complete', 'False NotStalled']],
     [
-      'complete, the spec just changed',
+      'complete on all nodes',
+      nodes('complete', 'complete'),
+      {},
+      ['True Complete', 'False Complete', 'False NotStalled'],
+    ],
+    ['without selected nodes', [], {}, ['True NoNodesSelected', 'False Complete', 'False NotStalled']],
+    [
+      'complete and its spec just changed',
       nodes('complete'),
       { isSpecPropagating: true },
       ['False SpecChanged', 'True SpecChanged', 'False NotStalled'],
@@ -127,7 +132,7 @@ describe('Ready, Reconciling and Stalled', () => {
     ['failing', nodes('waiting', failing), {}, ['False NodesErroring', 'False Stalled', 'True NodesErroring']],
     ['blocked', nodes('waiting', 'blocked'), {}, ['False NodesBlocked', 'False Stalled', 'True NodesBlocked']],
     [
-      'silent',
+      'without answering agents',
       nodes('complete', 'in_progress'),
       { agents: allAgents('ready', { n2: 'silent' }) },
       ['Unknown NodesUnknown', 'True NodesUnknown', 'False NotStalled'],
@@ -151,7 +156,7 @@ describe('Ready, Reconciling and Stalled', () => {
       ['True Complete', 'False Complete', 'False NotStalled'],
     ],
     [
-      'contradictory',
+      'invalid',
       nodes('complete'),
       { skyhook: skyhookWith({ spec: broken }) },
       ['False InvalidSpec', 'False Stalled', 'True InvalidSpec'],
@@ -168,14 +173,14 @@ describe('Ready, Reconciling and Stalled', () => {
       { skyhook: deleting, finalizer: waitsFor(['n1'], { blockedBy: 'pause' }) },
       ['False Deleting', 'False Stalled', 'True DeletionBlocked'],
     ],
-  ])('%s', (_, all, scenario, expected) => {
+  ])('Ready, Reconciling and Stalled agree when the Skyhook is %s', (_, all, scenario, expected) => {
     const status = statusOf(all, scenario)
     expect(['Ready', 'Reconciling', 'Stalled'].map((type) => conditionText(status, type))).toEqual(expected)
     for (const type of ['Ready', 'Reconciling', 'Stalled'])
       expect(conditionOf(status, type)?.observedGeneration).toBe(3)
   })
 
-  test('the message names nodes, their reasons, and what failed', () => {
+  test('the message of Ready names nodes, their reasons and what failed', () => {
     const status = statusOf(
       nodes('complete', failing, { status: 'waiting', reason: ['WaitingForSlot', '1 of 1 slots are held'] }),
     )
@@ -184,7 +189,7 @@ describe('Ready, Reconciling and Stalled', () => {
     )
   })
 
-  test('never true while a selected node is anything but complete for this spec', () => {
+  test('Ready is never True while a selected node is not complete for this spec', () => {
     const word = fc.constantFrom('complete', 'in_progress', 'erroring', 'blocked', 'waiting', 'unknown', 'paused', '')
     const reports = fc.record({
       status: word,
@@ -209,10 +214,10 @@ describe('Ready, Reconciling and Stalled', () => {
   })
 })
 
-describe('the original operator’s conditions', () => {
+describe('the conditions of the operator', () => {
   const type = (name: string): string => `skyhook.nvidia.com/${name}`
 
-  test('taints and ignored nodes, in its words', () => {
+  test('taints and ignored nodes are reported in the words of the operator', () => {
     const untoleratedNodes: NodeReport = {
       status: 'blocked',
       reason: ['TaintNotTolerated', 'the node has gpu:NoSchedule'],
@@ -238,7 +243,7 @@ describe('the original operator’s conditions', () => {
     })
   })
 
-  test('name at most twenty nodes', () => {
+  test('conditions name at most twenty nodes', () => {
     const untoleratedNodes: NodeReport = { status: 'blocked', reason: ['TaintNotTolerated', 'x'] }
     const status = statusOf(nodes(...Array.from({ length: 700 }, () => untoleratedNodes)))
     const { message } = conditionOf(status, type('TaintNotTolerable')) as Condition
@@ -248,7 +253,7 @@ describe('the original operator’s conditions', () => {
       expect((condition.message.match(/\bn\d+/g) ?? []).length).toBeLessThanOrEqual(20)
   })
 
-  test('a transition is told from the second status on, and stays until the next one', () => {
+  test('a transition is reported from the second status on and stays until the next one', () => {
     const first = statusOf(nodes('waiting'))
     expect(conditionOf(first, type('Transition'))).toBeUndefined()
     const second = statusOf(nodes('in_progress'), { skyhook: skyhookWith({ status: first }) })
@@ -263,7 +268,7 @@ describe('the original operator’s conditions', () => {
     expect(conditionOf(last, type('Transition'))).toMatchObject({ status: 'True', reason: 'complete' })
   })
 
-  test('the latest launch is named and stays', () => {
+  test('ApplyPackage names the latest start and stays', () => {
     const launching: NodeReport = { status: 'in_progress', entries: [entry({ stage: 'apply', state: 'in_progress' })] }
     const first = statusOf(nodes('waiting', launching))
     expect(conditionOf(first, type('ApplyPackage'))).toMatchObject({
@@ -277,7 +282,7 @@ describe('the original operator’s conditions', () => {
     expect(conditionOf(third, type('ApplyPackage'))).toEqual(conditionOf(second, type('ApplyPackage')))
   })
 
-  test('those of others stay; one about a policy goes with the policy', () => {
+  test('conditions of others stay, and one about a policy goes with the policy', () => {
     const at = { status: 'True', reason: 'X', message: 'x', lastTransitionTime: '2026-01-01T00:00:00Z' } as const
     const before = {
       conditions: [
@@ -297,7 +302,7 @@ describe('time', () => {
   const step = fc.constantFrom<string | NodeReport>('complete', 'in_progress', 'waiting', failing, 'blocked', '')
   const states = fc.array(fc.array(step, { maxLength: 4 }), { minLength: 1, maxLength: 6 })
 
-  test('the same count again changes nothing, however unready', () => {
+  test('the same count changes nothing', () => {
     fc.assert(
       fc.property(states, (history) => {
         let status: SkyhookStatus | undefined
@@ -332,7 +337,7 @@ describe('time', () => {
     )
   })
 
-  test('is urgent when a condition turns or holds for another generation, not when nodes make progress', () => {
+  test('a status is urgent when a condition changes or holds for another generation, not when nodes make progress', () => {
     const working = statusOf(nodes('in_progress', 'waiting'))
     const later = (reports: string[], more: Parameters<typeof skyhookWith>[0] = {}): SkyhookStatus =>
       statusOf(nodes(...reports), { skyhook: skyhookWith({ status: working, ...more }) })
@@ -389,7 +394,7 @@ describe('the size', () => {
     })
   })
 
-  test('a cut map makes no launch out of a node that it did not show', () => {
+  test('a node that a truncated map did not show is not taken for a start', () => {
     const launching = entry({ stage: 'apply', state: 'in_progress' })
     const before = { nodeStateTruncated: true, nodeState: { n1: {} } }
     const status = statusOf([nodeReporting('n2', { status: 'in_progress', entries: [launching] })], {
