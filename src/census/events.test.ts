@@ -27,13 +27,13 @@ describe('transition events', () => {
     transitionEvents(before, after).map(({ type, reason }) => `${type} ${reason}`)
 
   test.each<[string, CensusNode[] | undefined, CensusNode[], string[]]>([
-    ['a Skyhook that becomes complete reports Complete', working, complete, ['Normal Complete']],
-    ['a Skyhook that is complete in its first status reports Complete', undefined, complete, ['Normal Complete']],
-    ['a Skyhook that continues its work reports nothing', working, working, []],
-    ['a complete Skyhook with new work reports Incomplete', complete, working, ['Normal Incomplete']],
-    ['a Skyhook that stalls reports the reason', working, [failing('n1')], ['Warning NodesErroring']],
-    ['a Skyhook that stays stalled reports nothing new', [failing('n1')], [failing('n1'), failing('n2')], []],
-  ])('%s', (_, before, after, expected) => {
+    ['that becomes complete reports Complete', working, complete, ['Normal Complete']],
+    ['that is complete in its first status reports Complete', undefined, complete, ['Normal Complete']],
+    ['that continues its work reports nothing', working, working, []],
+    ['with new work after completion reports Incomplete', complete, working, ['Normal Incomplete']],
+    ['that stalls reports the reason', working, [failing('n1')], ['Warning NodesErroring']],
+    ['that stays stalled reports nothing new', [failing('n1')], [failing('n1'), failing('n2')], []],
+  ])('a Skyhook %s', (_, before, after, expected) => {
     const was = before === undefined ? undefined : statusOf(before)
     expect(reasons(was, statusOf(after, was))).toEqual(expected)
   })
@@ -58,7 +58,7 @@ describe('problem events', () => {
     expect(problemEvents(countsOf(skyhook, [failing('a')]), gone.problems).events).toHaveLength(1)
   })
 
-  test('waits of a healthy rollout and requested pauses are not reported', () => {
+  test('ordinary waits and requested pauses are not reported', () => {
     const nodes = ['WaitingForSlot', 'Preparing', 'Paused', 'Ignored', 'RebootPending'].map((reason, at) =>
       nodeReporting(`n${at}`, { status: 'waiting', reason: [reason, 'x'] }),
     )

@@ -58,47 +58,39 @@ test('the ledger says what was counted, for which Skyhook, spec and selector', (
 describe('the time of a write', () => {
   const other = skyhookWith({ spec: { ...spec, nodeSelectors: { matchLabels: { 'kubernetes.io/hostname': 'n1' } } } })
   test.each<[string, Scenario, number]>([
-    ['a missing ledger is written immediately', {}, -Infinity],
-    ['an unchanged ledger is not written', { currentLedger: base() }, Infinity],
+    ['that is missing is written immediately', {}, -Infinity],
+    ['without changes is not written', { currentLedger: base() }, Infinity],
+    ['is written immediately when a node left', { currentLedger: base(), nodes: 5, lastWriteMs: 99_999 }, -Infinity],
+    ['is not written for a new node before it has stayed', { currentLedger: base(), nodes: 7 }, Infinity],
     [
-      'a ledger is written immediately when a node left',
-      { currentLedger: base(), nodes: 5, lastWriteMs: 99_999 },
-      -Infinity,
-    ],
-    ['a ledger is not written for a new node before it has stayed', { currentLedger: base(), nodes: 7 }, Infinity],
-    [
-      'a ledger of another selector is replaced immediately',
+      'of another selector is replaced immediately',
       { currentLedger: base(), skyhook: other, lastWriteMs: 99_999 },
       -Infinity,
     ],
+    ['of an earlier generation is replaced immediately', { currentLedger: { ...base(), generation: 2 } }, -Infinity],
     [
-      'a ledger of an earlier generation is replaced immediately',
-      { currentLedger: { ...base(), generation: 2 } },
-      -Infinity,
-    ],
-    [
-      'a ledger of a later generation is not replaced: this view is outdated',
+      'of a later generation is not replaced: this view is outdated',
       { currentLedger: { ...base(), generation: 4 }, nodes: 2 },
       Infinity,
     ],
     [
-      'a ledger of an earlier Skyhook of the name is replaced immediately',
+      'of an earlier Skyhook of the name is replaced immediately',
       { currentLedger: { ...base(), skyhookUID: 'x', generation: 9 } },
       -Infinity,
     ],
-    ['a ledger is written when the first node waits', { currentLedger: base(), waiters: 1 }, -Infinity],
+    ['is written when the first node waits', { currentLedger: base(), waiters: 1 }, -Infinity],
     [
-      'a ledger is written at its interval when many nodes wait',
+      'is written at its interval when many nodes wait',
       { currentLedger: { ...base(), waiters: 2 }, waiters: 4, lastWriteMs: 99_999 },
       99_999 + 2_000,
     ],
     [
-      'a ledger is written less often among a thousand agents',
+      'is written less often among a thousand agents',
       { currentLedger: { ...base(), waiters: 2, agents: 1_000 }, waiters: 4, agents: 1_000, lastWriteMs: 99_999 },
       99_999 + 4_000,
     ],
     [
-      'a ledger is not written for a few more of many waiters',
+      'is not written for a few more of many waiters',
       {
         currentLedger: { ...base(), waiters: 30, compartments: { '': { matched: 50, completed: 0 } } },
         nodes: 50,
@@ -107,7 +99,7 @@ describe('the time of a write', () => {
       Infinity,
     ],
     [
-      'a ledger is written when the last node completes',
+      'is written when the last node completes',
       {
         currentLedger: { ...base(), compartments: { '': { matched: 50, completed: 49 } } },
         nodes: 50,
@@ -117,11 +109,11 @@ describe('the time of a write', () => {
       2_000,
     ],
     [
-      'a ledger is not written for one more complete node of many',
+      'is not written for one more complete node of many',
       { currentLedger: { ...base(), compartments: { '': { matched: 50, completed: 40 } } }, nodes: 50, complete: 41 },
       Infinity,
     ],
-  ])('%s', (_, scenario, atMs) => {
+  ])('a ledger %s', (_, scenario, atMs) => {
     expect(plan(scenario).writeAtMs).toBe(atMs)
   })
 

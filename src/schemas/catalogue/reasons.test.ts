@@ -5,7 +5,7 @@ const names = Object.keys(reasons) as ReasonName[]
 const unreportedOn = (object: 'Node' | 'Skyhook'): string[] =>
   names.filter((name) => !isReportedOn(object, name)).sort()
 
-test('waits of every healthy rollout are not reported on the Node', () => {
+test('ordinary waits are not reported on the Node', () => {
   expect(unreportedOn('Node')).toEqual([
     'Preparing',
     'RebootPending',
