@@ -2,8 +2,10 @@ import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { inputsOf } from '../model/package-inputs.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
 import type { StageEvent } from '../model/plan.ts'
-import { adoptPackage } from '../model/transitions.ts'
+import { adoptPackage, startOver } from '../model/transitions.ts'
 import { companionOf, nodeStateOf, parseState, type ReadCompanion } from '../publish/read-annotations.ts'
+import { cancelAll } from '../package/cancel.ts'
+import { isMidChange } from '../package/next-stage.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { packageKey } from '../model/package-key.ts'
 
@@ -55,4 +57,19 @@ function adoptEntries(view: SkyhookView, text: string): Record<string, PackageRe
     )
   }
   return entries
+}
+
+/**
+ * A Skyhook re-created under its name: what is complete stays complete, unfinished work starts over, or is uninstalled.
+ */
+export function recordOfSkyhook(record: SkyhookRecord | undefined, view: SkyhookView): SkyhookRecord | undefined {
+  if (!record) return undefined
+  const { uid } = view.metadata
+  if (record.uid === uid && !record.orphaned) return record
+  const canceled = cancelAll(record)
+  const packages = Object.entries(canceled.packages).flatMap(([key, entry]) => {
+    if (entry.work === undefined) return []
+    return [[key, isMidChange(entry) ? startOver(entry) : entry]]
+  })
+  return { ...canceled, uid, lifecycle: undefined, orphaned: undefined, packages: Object.fromEntries(packages) }
 }

@@ -1,0 +1,73 @@
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import { protectedPodsBlocker, type Disruption } from '../drain/drain.ts'
+import { drainPauseReason } from '../drain/drain-timeout.ts'
+import type { PackageState } from '../model/package-state.ts'
+import type { PlanBuilder } from '../model/plan-builder.ts'
+import type { DrainReason, PodWatch } from '../model/pods.ts'
+
+/** How far taking the node out of service is, for work that has started. */
+export type DrainStatus =
+  /** Nothing asks for it, and the node has no mark of ours. */
+  | { readonly drain: 'none' }
+  /** Nothing asks for it any more; the mark stays until the work is complete. */
+  | { readonly drain: 'marked' }
+  | { readonly drain: 'blocked'; readonly reason: DrainReason | undefined }
+  /** It starts when the gate and the slot allow it. */
+  | { readonly drain: 'waiting' }
+  | { readonly drain: 'draining'; readonly reason: DrainReason | undefined }
+  | { readonly drain: 'drained' }
+
+export function drainStatusOf(
+  builder: PlanBuilder,
+  states: readonly PackageState[],
+  { isMarked, isDrained, reason }: Disruption,
+  mayStart: boolean,
+): DrainStatus {
+  const isDue = isDrainRequested(states) || states.some(({ state }) => state === 'interrupt') // a pending interrupt waits for no image
+  if (!isDue) return { drain: isMarked ? 'marked' : 'none' }
+  const blocker = drainBlocker(builder)
+  const knownBlocker = blocker === 'unknown' ? undefined : blocker
+  if (isMarked && isDrained) return { drain: 'drained' }
+  if (isMarked) return { drain: 'draining', reason: reason ?? knownBlocker }
+  if (blocker !== undefined) return { drain: 'blocked', reason: knownBlocker }
+  return mayStart ? { drain: 'draining', reason } : { drain: 'waiting' }
+}
+
+/** What follows for the Node: our mark on it or as it is, and which of its pods have to be followed. */
+export function cordonOf(
+  { drain }: DrainStatus,
+  { watchPods }: Disruption,
+): { cordon: 'on' | 'as-is'; watchPods: PodWatch } {
+  switch (drain) {
+    case 'none':
+    case 'waiting':
+      return { cordon: 'as-is', watchPods: 'no' }
+    case 'blocked':
+      return { cordon: 'as-is', watchPods: 'any' }
+    case 'marked':
+    case 'draining':
+    case 'drained':
+      return { cordon: 'on', watchPods }
+  }
+}
+
+/**
+ * What keeps the node from being taken out of service: an earlier drain that lasted too long, or protected pods under
+ * `cordon: late`.
+ */
+export function drainBlocker(builder: PlanBuilder): DrainReason | 'unknown' | undefined {
+  const late = protectedPodsBlocker(builder.snapshot, builder.view.spec)
+  return drainPauseReason(builder) ?? (late === 'none' ? undefined : late)
+}
+
+/** Some package waits for the drain, and no other one still waits for its image. */
+export const isDrainRequested = (states: readonly PackageState[]): boolean =>
+  states.some(({ state }) => state === 'drain' || state === 'interrupt') &&
+  !states.some(({ state }) => state === 'preparing')
+
+/** Why packages cannot go on; what failed on the host is worse than what is missing for it. */
+export function blockedReason(states: readonly PackageState[]): Reason | undefined {
+  const blocked = states.filter((state) => state.state === 'blocked')
+  const worst = blocked.find(({ atPreparation }) => !atPreparation) ?? blocked[0]
+  return worst && { reason: worst.reason, message: worst.message }
+}

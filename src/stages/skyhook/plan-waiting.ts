@@ -1,0 +1,47 @@
+import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
+import type { PackageState } from '../model/package-state.ts'
+import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
+import type { OwnSlot } from '../model/snapshot.ts'
+import { drainBlocker } from './drain-status.ts'
+import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
+import { releaseSlot, requestSlot } from './slot.ts'
+
+/**
+ * Nothing has started on the host: the slot is asked for once some package is prepared, and given back when it is of no
+ * use.
+ */
+export function planWaiting(
+  builder: PlanBuilder,
+  slot: OwnSlot | undefined,
+  gate: Reason | undefined,
+  states: readonly PackageState[],
+): SkyhookPlan {
+  const { snapshot, view } = builder
+  const ready = states.filter(
+    (state) => state.state === 'ready' || state.state === 'drain' || state.state === 'interrupt',
+  )
+  const isPreparing = states.some(({ state }) => state === 'preparing')
+  const needsDrain = ready.length > 0 && ready.every((state) => state.state !== 'ready' || state.pendingInterrupt)
+  const blocker = needsDrain ? drainBlocker(builder) : undefined
+  const gateReason = gate ?? (blocker === 'unknown' ? undefined : blocker)
+  if (gateReason === undefined && ready.length > 0 && blocker !== 'unknown') requestSlot(builder, slot, 'working')
+  else if (slot && !isPreparing) releaseSlot(builder, slot)
+  if (builder.record.drain?.state === 'paused')
+    requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
+
+  const reason = gateReason ?? waitingReason(builder, states)
+  const watchPods = needsDrain && view.spec.drain?.cordon === 'late' && gate === undefined ? 'any' : 'no'
+  return { builder, status: statusFor(reason.reason, false), reason, complete: false, cordon: 'off', watchPods }
+}
+
+function waitingReason({ snapshot, view }: PlanBuilder, states: readonly PackageState[]): Reason {
+  const denial = snapshot.slotDenials.get(view.metadata.name)
+  if (states.some(({ state }) => state === 'ready' || state === 'interrupt')) {
+    return {
+      reason: 'WaitingForSlot',
+      message: denial?.message ?? (snapshot.slots.known ? 'requesting a slot' : snapshot.slots.why),
+    }
+  }
+  const firstBlocked = states.find((state) => state.state === 'blocked')
+  return firstBlocked ? { reason: firstBlocked.reason, message: firstBlocked.message } : preparingImages
+}

@@ -1,0 +1,165 @@
+import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
+import type { NodeStatus, SlotPhase } from '../../schemas/skyhook.ts'
+import { cordonState, type Disruption } from '../drain/drain.ts'
+import { drainTimedOut, isDrainOverdue, pauseDrain, trackDrain } from '../drain/drain-timeout.ts'
+import { isOnlyConditionalInterruptPending } from '../interrupt/pending.ts'
+import { advanceInterrupt, type InterruptStatus } from '../interrupt/run.ts'
+import type { PackageState } from '../model/package-state.ts'
+import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
+import type { OwnSlot } from '../model/snapshot.ts'
+import { isMidChange } from '../package/next-stage.ts'
+import { blockedReason, cordonOf, drainStatusOf, type DrainStatus } from './drain-status.ts'
+import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
+import { keepSlot, releaseSlot } from './slot.ts'
+
+/**
+ * Attempts of one stage after which the slot says `failed` (it is kept all the same while the host is half changed).
+ */
+const failedPhaseThreshold = 3
+
+/** What started work does on this node now: the first that applies. */
+type NodePhase =
+  /** Nothing is half changed and nothing can start: the slot goes to another node. */
+  | { readonly phase: 'yielding'; readonly reason: Reason }
+  /** Nothing new starts: paused, ignored, or the host is unusable. */
+  | { readonly phase: 'paused'; readonly reason: Reason }
+  | { readonly phase: 'interrupting'; readonly reason: Reason | undefined }
+  /** No interrupt is possible, the drain lasts, a package failed, or its image is missing. */
+  | { readonly phase: 'waiting'; readonly reason: Reason }
+  | { readonly phase: 'working'; readonly reason: undefined }
+
+export type WorkContext = {
+  readonly slot: OwnSlot | undefined
+  readonly gate: Reason | undefined
+  readonly states: readonly PackageState[]
+  readonly disruption: Disruption
+  /** The interrupt under way. */
+  readonly activeInterrupt: InterruptStatus | undefined
+}
+
+/**
+ * Work has started on the host: it continues to its end under its slot, whatever priorities, taints or selectors say now.
+ */
+export function planWorking(builder: PlanBuilder, context: WorkContext): SkyhookPlan {
+  const { slot, gate, states, disruption, activeInterrupt } = context
+  const isFree = gate === undefined && slot?.confirmed === true
+  const drain = drainStatusOf(builder, states, disruption, isFree)
+  trackDrain(builder, drain.drain === 'draining')
+  const interrupt = activeInterrupt ?? advanceInterrupt(builder, states, isFree && disruption.isDrained)
+  const isRunning = interrupt.state === 'running' || states.some(({ state }) => state === 'running')
+  const node = phaseOf(builder, context, { drain, interrupt, isRunning })
+  if (slot && node.phase === 'yielding') return yieldSlot(builder, slot, node.reason)
+
+  const { cordon, watchPods } = cordonOf(drain, disruption)
+  if (isFree && cordon === 'on') requestEvictions(builder, disruption)
+  const drainPhase = cordon === 'on' && !disruption.isDrained ? disruption.phase : undefined
+  keepSlot(builder, slot, slotPhaseOf(builder, interrupt, drainPhase))
+  const isMoving = isRunning || states.some(({ state }) => state === 'drain')
+  const status = statusOf(node, isMoving, slot !== undefined)
+  return { builder, status, ...(node.reason && { reason: node.reason }), complete: false, cordon, watchPods }
+}
+
+type WorkStatus = {
+  readonly drain: DrainStatus
+  readonly interrupt: InterruptStatus
+  readonly isRunning: boolean
+}
+
+function phaseOf(
+  builder: PlanBuilder,
+  { slot, gate, states, disruption }: WorkContext,
+  { drain, interrupt, isRunning }: WorkStatus,
+): NodePhase {
+  const blocked = blockedReason(states)
+  const mayYield = slot !== undefined && !isRunning && !isHalfChanged(builder)
+  const yieldFor = mayYield ? yieldReason(builder, drain, disruption, blocked) : undefined
+  if (yieldFor) return { phase: 'yielding', reason: yieldFor }
+  if (gate && !isGoingDown(builder, interrupt)) return { phase: 'paused', reason: gate }
+  const isPreparing = states.some(({ state }) => state === 'preparing')
+  const reason =
+    (interrupt.state === 'none' ? undefined : interrupt.reason) ??
+    ('reason' in drain ? drain.reason : undefined) ??
+    blocked ??
+    (isPreparing ? preparingImages : undefined)
+  if (interrupt.state === 'running') return { phase: 'interrupting', reason }
+  return reason ? { phase: 'waiting', reason } : { phase: 'working', reason }
+}
+
+/** `isMoving`: something runs, or the node is being drained, beside what waits. */
+function statusOf(node: NodePhase, isMoving: boolean, hasSlot: boolean): NodeStatus {
+  switch (node.phase) {
+    case 'yielding':
+      return statusFor(node.reason.reason, false)
+    case 'paused':
+      return statusFor(node.reason.reason, true)
+    case 'interrupting':
+    case 'working':
+      return 'in_progress'
+    case 'waiting':
+      return isMoving ? 'in_progress' : statusFor(node.reason.reason, hasSlot)
+  }
+}
+
+/**
+ * The bus ends before the agent does when the host goes down for a reboot of ours: that is no trouble of the host's.
+ */
+const isGoingDown = ({ snapshot }: PlanBuilder, interruptStatus: InterruptStatus): boolean =>
+  snapshot.host.state === 'unusable' &&
+  interruptStatus.state === 'running' &&
+  interruptStatus.run.interrupt.type === 'reboot'
+
+const isHalfChanged = ({ record }: PlanBuilder): boolean =>
+  record.canceling !== undefined ||
+  Object.values(record.packages).some((entry) => isMidChange(entry) && !isOnlyConditionalInterruptPending(entry))
+
+/** Why a node on which nothing is half changed gives its slot back. */
+function yieldReason(
+  builder: PlanBuilder,
+  drain: DrainStatus,
+  { reason }: Disruption,
+  blocked: Reason | undefined,
+): Reason | undefined {
+  switch (drain.drain) {
+    case 'none':
+    case 'marked':
+      return blocked
+    case 'blocked':
+      return drain.reason
+    case 'waiting':
+    case 'drained':
+      return undefined
+    case 'draining': // for too long
+      if (!reason || !drainTimedOut(builder)) return undefined
+      pauseDrain(builder, reason)
+      return reason
+  }
+}
+
+function yieldSlot(builder: PlanBuilder, slot: OwnSlot, why: Reason): SkyhookPlan {
+  builder.record = { ...builder.record, lifecycle: undefined }
+  if (!cordonState(builder.snapshot.node).marks.has(builder.view.metadata.name)) releaseSlot(builder, slot) // uncordon always precedes release
+  return { builder, status: statusFor(why.reason, false), reason: why, complete: false, cordon: 'off', watchPods: 'no' }
+}
+
+function requestEvictions(builder: PlanBuilder, { evict, recheckAtMs }: Disruption): void {
+  const { drain } = builder.view.spec
+  requeueAt(builder, recheckAtMs)
+  if (drain?.singleNode === 'skip' && builder.snapshot.singleNode === undefined) {
+    builder.actions.push({ do: 'countNodes', key: 'countNodes' })
+    return
+  }
+  const isForced = drain?.onTimeout === 'delete' && isDrainOverdue(builder)
+  for (const pod of evict)
+    builder.actions.push({ do: 'evict', key: `evict/${pod.metadata.uid}`, pod, ...(isForced && { delete: true }) })
+}
+
+function slotPhaseOf(
+  builder: PlanBuilder,
+  interruptStatus: InterruptStatus,
+  drainPhase: SlotPhase | undefined,
+): SlotPhase {
+  if (interruptStatus.state === 'running')
+    return interruptStatus.run.interrupt.type === 'reboot' ? 'rebooting' : 'interrupting'
+  if (Object.values(builder.record.packages).some(({ restarts }) => restarts >= failedPhaseThreshold)) return 'failed'
+  return drainPhase ?? 'working'
+}
