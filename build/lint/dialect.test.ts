@@ -31,6 +31,12 @@ const samples: readonly [rule: string, path: string, refused: string, allowed: s
   ['titles', 'some.test.ts', "test('of a package completes', () => {})", "test('a package completes', () => {})"],
   ['titles', 'some.test.ts', "test('is refused: %s', () => {})", "test('a file is refused: %s', () => {})"],
   ['titles', 'some.test.ts', "test.each([1])('is refused: %s', () => {})", "test.each([1])('%s is refused', () => {})"],
+  [
+    'titles',
+    'some.test.ts',
+    "test('after a crash of the agent', () => {})",
+    "test('after a crash, the agent continues', () => {})",
+  ],
   ['titles', 'some.test.ts', 'test(`with ${1} node`, () => {})', 'test(`${1} node is enough`, () => {})'],
 ]
 

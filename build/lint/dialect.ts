@@ -113,14 +113,23 @@ const reexports = {
   },
 }
 
-/** Words with which a sentence goes on, but does not begin. */
+/** Words that continue a sentence and do not start one. */
 const tails = new Set(
-  `of that which whose is are was were be been has have had with without by and or but in on at for from to into as when
-  while after before because since until unless under behind beside can cannot may must does do did never too also gets
-  goes gives takes runs leaves keeps refuses writes waits shows says comes carries tells replaces removes needs fails
-  ends asks starts stops stays stands holds makes becomes finds reads returns follows lies survives uninstalls accepts
-  grows`.split(/\s+/),
+  `of that which whose is are was were be been has have had and or but can cannot may must does do did never too also
+  gets goes gives takes runs leaves keeps refuses shows says comes carries tells replaces removes needs fails asks stays
+  stands holds makes becomes finds follows lies survives uninstalls accepts grows`.split(/\s+/),
 )
+/** Words that may introduce a sentence, with a comma before its subject. */
+const introductions = new Set(
+  `with without by in on for from to into as when while after before because since until unless under behind beside if
+  where`.split(/\s+/),
+)
+
+function isTail(title: string): boolean {
+  const [first = '', ...others] = title.split(/\s+/)
+  if (/^[%$…]/.test(first)) return false // the sentence is in the table
+  return others.length === 0 || tails.has(first) || (introductions.has(first) && !title.includes(', '))
+}
 
 const titles = {
   create(context: Context) {
@@ -131,8 +140,7 @@ const titles = {
         if (!/^(test|it)(\.|$)/.test(callee)) return
         const [title] = node['arguments'] as Node[]
         const text = textOf(title)
-        const [first = ''] = text.split(/\s/)
-        if (title && text !== '' && (tails.has(first) || !text.trim().includes(' ')))
+        if (title && text !== '' && isTail(text))
           context.report({ node: title, message: `a title is a whole sentence and starts with its subject: "${text}"` })
       },
     }
