@@ -86,7 +86,8 @@ async function openShop({ screen, box, history, nodes }: DemoContext): Promise<v
   await history.eventually('three pods are Ready', isOpen, 60_000)
   const busy = new Set(shopPods(history.now).map(({ spec }) => spec?.nodeName))
   screen.line(
-    `three ordinary pods run in the namespace ${shopNamespace}, on ${busy.size} of ${nodes.length} nodes; one must always be available`,
+    `three ordinary pods run in the namespace ${shopNamespace}, on ${busy.size} of ${nodes.length} nodes; ` +
+      'one must always be available',
   )
 }
 

@@ -85,6 +85,7 @@ export function podsOf(view: View): string[] {
     const where = spec?.nodeName ?? 'no node yet'
     const isReady =
       status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
-    return `pod ${metadata.name}  ${metadata.deletionTimestamp !== undefined ? `leaves ${where}` : isReady ? `runs on ${where}` : `starts on ${where}`}`
+    const verb = metadata.deletionTimestamp !== undefined ? 'leaves' : isReady ? 'runs on' : 'starts on'
+    return `pod ${metadata.name}  ${verb} ${where}`
   })
 }

@@ -1,6 +1,6 @@
 /**
- * The samples that the demo plays, one after another: each a Skyhook of test/fixtures/skyhooks with its requirements and
- * its expected effects.
+ * The samples that the demo plays in turn: each is a Skyhook of test/fixtures/skyhooks with its requirements and its
+ * expected effects.
  */
 export type Sample = {
   /** File in test/fixtures/skyhooks. */
@@ -78,7 +78,10 @@ spec:
     spec:
       terminationGracePeriodSeconds: 2
       topologySpreadConstraints:
-      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: cart}}}
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: ScheduleAnyway
+        labelSelector: {matchLabels: {app: cart}}
       containers:
       - {name: cart, image: "sandbox.local/workload:1", imagePullPolicy: Never}
 ---

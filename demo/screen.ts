@@ -1,5 +1,5 @@
 /**
- * The demo's output. A terminal shows a block that is redrawn below the permanent lines; elsewhere there are only lines.
+ * The demo's output. A terminal shows a block that is redrawn below the permanent lines; other outputs get lines only.
  */
 import type { WriteStream } from 'node:tty'
 
@@ -25,7 +25,8 @@ export function createScreen(output: Output | WriteStream, nowMs: () => number):
   const isLive = output.isTTY === true
   let block: readonly string[] = []
 
-  const fit = (text: string): string => (isLive ? text.slice(0, (output.columns ?? 120) - 1) : text) // a wrapped line would count as two lines
+  // a wrapped line would count as two lines
+  const fit = (text: string): string => (isLive ? text.slice(0, (output.columns ?? 120) - 1) : text)
   const renderBlock = (): string => block.map((text) => `${fit(text)}\n`).join('')
   const above = (text: string): void => {
     output.write(isLive ? `${up(block.length)}${clearBelow}${text}\n${renderBlock()}` : `${text}\n`)

@@ -1,5 +1,5 @@
 /**
- * Time as the agent gets it. Nothing in `src` reads the machine's clock or starts a timer beside it (lint holds that), so that
+ * Time as the agent gets it. Nothing in `src` reads the machine's clock or starts a timer beside it (lint), so that
  * whole agents run on virtual time.
  */
 export type Clock = {
@@ -7,7 +7,7 @@ export type Clock = {
   wallMs(): number
   /** Milliseconds since some moment; never goes back. For durations and for waiting. */
   monotonicMs(): number
-  /** Calls back once, `delayMs` from now or as soon after it as possible. Returns what cancels it, which may be called at any time. */
+  /** Calls back once, `delayMs` from now or as soon after it as possible. Returns a function that cancels it. */
   startTimer(delayMs: number, callback: () => void, options?: TimerOptions): () => void
 }
 

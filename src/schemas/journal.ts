@@ -222,7 +222,10 @@ export type PackageWork = {
   readonly digest: string
   /** Generation of the Skyhook at which this package's work began; part of the copy dir's name and the resource id. */
   readonly generation: number
-  /** Hash of what cannot change under a begun package: image, version, digest, env, resources (stages/model/package-inputs.ts). */
+  /**
+   * Hash of what cannot change while a package is at work: image, version, digest, env, resources
+   * (stages/model/package-inputs.ts).
+   */
   readonly inputs: string
   /** Name and version that the package's config.json gives itself: flags, logs and history go by them. */
   readonly packageName: string

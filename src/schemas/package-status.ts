@@ -55,5 +55,6 @@ const invalid = (problem: string): ParsedStatus => ({ outcome: 'invalid', proble
 
 function oneLine(text: string): string {
   const line = text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
-  return (line.length <= maxMessageLength ? line : `${line.slice(0, maxMessageLength - 1)}…`).toWellFormed() // a cut may halve a character
+  const clipped = line.length <= maxMessageLength ? line : `${line.slice(0, maxMessageLength - 1)}…`
+  return clipped.toWellFormed() // a cut may halve a character
 }

@@ -118,7 +118,8 @@ describe('what the operator refuses is refused, with place and value', () => {
   test('an upgrade step with arguments', () => {
     const upgrade = { ...step, upgrade_step: true, arguments: ['x'] }
     expect(problems(parse({ modes: { upgrade: [upgrade], 'upgrade-check': [step] } }))).toEqual([
-      'config.json /modes/upgrade/0/arguments = ["x"]: must be empty with upgrade_step: the two versions are its arguments',
+      'config.json /modes/upgrade/0/arguments = ["x"]: ' +
+        'must be empty with upgrade_step: the two versions are its arguments',
     ])
   })
 })
@@ -164,7 +165,8 @@ describe('what the operator takes and should not', () => {
 
 test('a newer schema version is one clear sentence, whatever else is new about it', () => {
   expect(problems(parse({ schema_version: 'v2', modes: 'by name now' }))).toEqual([
-    'config.json /schema_version = "v2": is newer than v1, the newest that this agent reads: upgrade skyhookd or build the package for v1',
+    'config.json /schema_version = "v2": is newer than v1, the newest that this agent reads: ' +
+      'upgrade skyhookd or build the package for v1',
   ])
 })
 

@@ -45,7 +45,8 @@ const [folder, name] = process.argv.slice(2)
 const registry = process.env['REGISTRY']
 if (folder === undefined || name === undefined || registry === undefined) {
   console.error(
-    'usage: REGISTRY=HOST[:PORT] node test/sandbox/push.ts FOLDER NAME:TAG (login: REGISTRY_USER, REGISTRY_PASSWORD, REGISTRY_CA)',
+    'usage: REGISTRY=HOST[:PORT] node test/sandbox/push.ts FOLDER NAME:TAG ' +
+      '(login: REGISTRY_USER, REGISTRY_PASSWORD, REGISTRY_CA)',
   )
   process.exitCode = 2
 } else {

@@ -103,7 +103,8 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     if (event.type !== 'BOOKMARK' && event.type !== 'ERROR' && !selects(watcher.query, event.object as FakeObject))
       return
     watcher.response.write(
-      `${JSON.stringify(watcher.metadataOnly ? { ...event, object: metadataOf(event.object as FakeObject) } : event)}\n`,
+      JSON.stringify(watcher.metadataOnly ? { ...event, object: metadataOf(event.object as FakeObject) } : event) +
+        '\n',
     )
   }
   const write = (collection: string, object: FakeObject): FakeObject => {
