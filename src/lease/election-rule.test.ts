@@ -9,7 +9,7 @@ const lease = (holder: string, renewTime = '2026-11-20T14:00:00.000000Z', uid = 
 })
 const candidate: Candidate = { identity: 'me', nowMs: 0, leaseDurationMs: 15_000, resignedDelayMs: 0 }
 
-describe('a candidate', () => {
+describe('canAcquire', () => {
   test.each<[string, Lease | undefined, Partial<Candidate>, boolean]>([
     ['takes an absent Lease', undefined, {}, true],
     ['takes a Lease that was given back', lease(''), {}, true],
@@ -22,31 +22,31 @@ describe('a candidate', () => {
     ],
     ['leaves a Lease that was unchanged for almost the duration', lease('other'), { nowMs: 14_999 }, false],
     ['takes a Lease that was unchanged for the duration', lease('other'), { nowMs: 15_000 }, true],
-    ['standing back, leaves a free Lease to others', lease(''), { nowMs: 29_999, resignedDelayMs: 30_000 }, false],
-    ['standing back, takes what nobody wants', lease(''), { nowMs: 30_000, resignedDelayMs: 30_000 }, true],
+    ['that has resigned leaves a free Lease to others', lease(''), { nowMs: 29_999, resignedDelayMs: 30_000 }, false],
+    ['that has resigned takes a Lease that nobody wants', lease(''), { nowMs: 30_000, resignedDelayMs: 30_000 }, true],
     [
-      'standing back, waits longer for a dead leader too',
+      'that has resigned waits longer for a dead leader too',
       lease('other'),
       { nowMs: 44_999, resignedDelayMs: 30_000 },
       false,
     ],
-  ])('%s', (_, found, now, expected) => {
+  ])('a candidate %s', (_, found, now, expected) => {
     expect(canAcquire(observe(undefined, found, 0), { ...candidate, ...now })).toBe(expected)
   })
 
-  test('counts from the last change that it saw itself', () => {
+  test('a candidate counts from the last change that it saw itself', () => {
     const first = observe(undefined, lease('other'), 0)
     const renewed = observe(first, lease('other', '2026-11-20T14:00:05.000000Z'), 9_000)
     expect(canAcquire(renewed, { ...candidate, nowMs: 16_000 })).toBe(false)
     expect(observe(renewed, lease('other', '2026-11-20T14:00:05.000000Z'), 12_000).sinceMs).toBe(9_000)
   })
 
-  test('a Lease that was deleted and created again is another one', () => {
+  test('a Lease that was deleted and created again counts as another one', () => {
     const first = observe(undefined, lease('other'), 0)
     expect(observe(first, lease('other', undefined, 'u2'), 9_000).sinceMs).toBe(9_000)
   })
 
-  test('never takes a Lease that is renewed in time, whatever the wall clocks say', () => {
+  test('a candidate never takes a Lease that is renewed in time, whatever the wall clocks say', () => {
     const polls = fc.array(
       fc.record({ afterMs: fc.integer({ min: 1, max: 14_000 }), clock: fc.integer({ min: 0, max: 2 ** 40 }) }),
     )
@@ -64,7 +64,7 @@ describe('a candidate', () => {
   })
 })
 
-describe('the next look', () => {
+describe('nextPollDelayMs', () => {
   const at = Date.parse('2026-11-20T14:00:00Z')
   const pollContext = { timing: defaultTiming, random: 0.5, nowMs: 0, wallMs: at + 1_000 }
 
@@ -72,25 +72,25 @@ describe('the next look', () => {
     [3, 2_000],
     [1_000, 10_000],
     [100_000, 60_000],
-  ])('of %i candidates is after %i ms while the leader renews', (candidates, ms) => {
+  ])('each of %i candidates polls after %i ms while the leader renews', (candidates, ms) => {
     expect(nextPollDelayMs(observe(undefined, lease('other'), 0), { ...pollContext, candidates })).toBe(ms)
   })
 
-  test('all candidates together ask about a hundred times a second at most', () => {
+  test('all candidates together poll at most about a hundred times a second', () => {
     for (const candidates of [1, 10, 200, 1_000, 5_000]) {
       const everyMs = nextPollDelayMs(observe(undefined, lease('other'), 0), { ...pollContext, candidates })
       expect(candidates / (everyMs / 1000)).toBeLessThanOrEqual(100)
     }
   })
 
-  test('comes when the Lease can be taken if it seems to have been left alone, in a large fleet too', () => {
+  test('a candidate polls a Lease that seems abandoned when it can be taken, in a large fleet too', () => {
     const observation = observe(undefined, lease('other'), 0)
     expect(nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallMs: at + 11_000, nowMs: 4_000 })).toBe(
       11_000,
     )
   })
 
-  test('a clock that is far ahead costs some looks more and no more', () => {
+  test('a clock that is far ahead costs a few more polls and nothing else', () => {
     const observation = observe(undefined, lease('other'), 0)
     expect(
       nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallMs: at + 10 ** 9, nowMs: 14_900 }),

@@ -76,7 +76,7 @@ async function untilLeader(): Promise<Agent> {
   return leadingAgents()[0] as Agent
 }
 
-test('one of many is elected and stays', async () => {
+test('one of many candidates is elected and stays', async () => {
   for (const name of ['a', 'b', 'c', 'd']) campaign(name)
   const first = await untilLeader()
   for (let round = 0; round < 20; round++) {
@@ -112,7 +112,7 @@ test('a leader whose renewal was cut off by its end hands over as well', async (
   expect(currentHolder()).toBe('')
 })
 
-test('a leader that cannot renew stops leading before another one begins', async () => {
+test('a leader that cannot renew stops leading before another one starts', async () => {
   const first = campaign('a')
   await untilLeader()
   const other = campaign('b')
@@ -125,7 +125,7 @@ test('a leader that cannot renew stops leading before another one begins', async
   expect(first.terms[0]?.lostReason).toBe('the Lease was not renewed in time')
 })
 
-test('what a person writes into the Lease costs nobody the lead', async () => {
+test('a write by a person into the Lease does not end the term', async () => {
   const first = campaign('a')
   await untilLeader()
   for (let turn = 0; turn < 5; turn++) {
@@ -137,7 +137,7 @@ test('what a person writes into the Lease costs nobody the lead', async () => {
   expect(first.terms).toHaveLength(1)
 })
 
-test('somebody else in the Lease ends the term', async () => {
+test('another holder in the Lease ends the term', async () => {
   const first = campaign('a')
   await untilLeader()
   const lease = server.get(leasesPath, censusLeaseName) as FakeObject
@@ -146,7 +146,7 @@ test('somebody else in the Lease ends the term', async () => {
   await untilLeader() // who never renews: it is taken again
 })
 
-test('a deleted Lease is made again', async () => {
+test('a deleted Lease is created again', async () => {
   campaign('a')
   await untilLeader()
   server.remove(leasesPath, censusLeaseName)
@@ -154,7 +154,7 @@ test('a deleted Lease is made again', async () => {
   await untilLeader()
 })
 
-test('who stands back leaves the lead to others and takes it when there is nobody', async () => {
+test('a candidate that has resigned leaves the lead to others and takes it when there is nobody', async () => {
   const first = campaign('a')
   await untilLeader()
   const other = campaign('b')
@@ -168,7 +168,7 @@ test('who stands back leaves the lead to others and takes it when there is nobod
   expect(performance.now() - startedMs).toBeGreaterThan(timing.resignedDelayMs * 0.9)
 })
 
-test('a failed request is repeated, a lost answer does not make two leaders', async () => {
+test('a failed request is repeated, and a lost answer does not make two leaders', async () => {
   server.fault(() => true, { kind: 'status', status: 500 }, 2)
   server.fault(({ method }) => method === 'POST', { kind: 'lose-answer' })
   campaign('a')

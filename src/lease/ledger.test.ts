@@ -33,7 +33,7 @@ const leaseWith = (text: string | undefined, name = ledgerName(demo)): Lease => 
 const leaseOf = (change: Partial<Record<keyof Ledger, unknown>> = {}): Lease =>
   leaseWith(JSON.stringify({ ...ledger, ...change }))
 
-describe('what a node learns of a ledger', () => {
+describe('countedScope', () => {
   test.each<[string, readonly Lease[], unknown]>([
     ['how many nodes matched', [leaseOf()], { matched: 50 }],
     ['nothing where there is none', [], { unknown: 'the census has not counted this Skyhook yet' }],
@@ -53,7 +53,7 @@ describe('what a node learns of a ledger', () => {
       { unknown: /since the selector changed.*generation 4/ },
     ],
     ['nothing from a newer version', [leaseOf({ v: 2 })], { unknown: /version 2.*upgrade/ }],
-    ['nothing from a scribble', [leaseWith('{"v":1')], { unknown: /not valid JSON/ }],
+    ['nothing from malformed JSON', [leaseWith('{"v":1')], { unknown: /not valid JSON/ }],
     ['nothing from another document', [leaseWith('[]')], { unknown: /not a ledger/ }],
     [
       'nothing from a negative count',
@@ -61,26 +61,26 @@ describe('what a node learns of a ledger', () => {
       { unknown: /not a ledger/ },
     ],
     ['nothing from a Lease without the annotation', [leaseWith(undefined)], { unknown: /is missing/ }],
-  ])('is %s', (_, ledgers, expected) => {
+  ])('a node learns %s', (_, ledgers, expected) => {
     const unknown = (expected as { unknown?: string | RegExp }).unknown
     expect(countedScope(ledgers, query)).toEqual(
       unknown instanceof RegExp ? { unknown: expect.stringMatching(unknown) as string } : expected,
     )
   })
 
-  test('fields of a later release do not disturb', () => {
+  test('a node ignores fields of a later release', () => {
     const later = { ...ledger, new: true, compartments: { '': { matched: 50, completed: 1, epoch: 7, size: 4 } } }
     expect(countedScope([leaseWith(JSON.stringify(later))], query)).toEqual({ matched: 50 })
   })
 
-  test('is asked for by compartment', () => {
+  test('a node learns the count of its own compartment', () => {
     expect(countedScope([leaseOf()], { ...query, compartment: 'gpu' })).toEqual({ matched: 7 })
     expect(countedScope([leaseOf()], { ...query, compartment: 'arm' })).toEqual({
       unknown: expect.stringContaining('"arm"') as string,
     })
   })
 
-  test('gives a percentage its number, and no number without it', () => {
+  test('a percentage has a number only with a ledger', () => {
     expect(effectiveLimit({ percent: 33 }, undefined, countedScope([leaseOf()], query))).toBe(16)
     expect(effectiveLimit({ percent: 33 }, undefined, countedScope([], query))).toEqual({
       unknown: expect.any(String) as string,
@@ -96,7 +96,7 @@ describe('what a node learns of a ledger', () => {
   })
 })
 
-describe('writing a ledger', () => {
+describe('writeLedger', () => {
   const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
   let server: FakeApiServer
   let transport: KubeTransport
@@ -117,7 +117,7 @@ describe('writing a ledger', () => {
     return answer.lease
   }
 
-  test('creates it where the LIST of an asking node finds it', async () => {
+  test('the LIST of an asking node finds a new ledger', async () => {
     await written(undefined)
     const { ledgers, slots } = await listScope(leases, skyhookScope(demo))
     expect(slots).toEqual([])
@@ -127,7 +127,7 @@ describe('writing a ledger', () => {
     ])
   })
 
-  test('replaces exactly what was read, and keeps what others wrote into it', async () => {
+  test('a write replaces exactly the ledger that was read, and keeps what others wrote into it', async () => {
     const found = await written(undefined)
     const noted = {
       ...found,
@@ -139,7 +139,7 @@ describe('writing a ledger', () => {
     expect(await writeLedger(leases, { skyhook: demo, found }, ledger)).toEqual({ outcome: 'conflict' })
   })
 
-  test('is a conflict when another census was first, or somebody deleted it', async () => {
+  test('a write is a conflict when another census was first, or somebody deleted the ledger', async () => {
     const found = await written(undefined)
     expect(await writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).toEqual({ outcome: 'conflict' })
     server.remove(leasesPath, ledgerName(demo))
@@ -147,7 +147,7 @@ describe('writing a ledger', () => {
     expect(server.get(leasesPath, ledgerName(demo))).toBeUndefined()
   })
 
-  test('a refusal is thrown', async () => {
+  test('a write throws a refusal', async () => {
     server.fault(() => true, { kind: 'status', status: 403, reason: 'Forbidden' })
     await expect(writeLedger(leases, { skyhook: demo, found: undefined }, ledger)).rejects.toMatchObject({
       status: 403,

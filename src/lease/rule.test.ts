@@ -16,7 +16,7 @@ const heldIndicesArbitrary = fc
   .tuple(fc.uniqueArray(fc.nat(10)), fc.nat(3))
   .map(([indices, recoveries]) => [...indices, ...Array.from({ length: recoveries }, () => Infinity)])
 
-describe('a budget that falls while slots are held', () => {
+describe('a falling budget', () => {
   test.each([
     { held: [1], limit: 1, may: [] }, // 0 is free and below the limit, and taking it would make two
     { held: [0, 3], limit: 3, may: [1] },
@@ -26,13 +26,13 @@ describe('a budget that falls while slots are held', () => {
     { held: [Infinity, 0], limit: 3, may: [1] },
     { held: [], limit: 3, may: [0, 1, 2] },
     { held: [], limit: 0, may: [] },
-  ])('held $held, limit $limit: may take $may', ({ held, limit, may }) => {
+  ])('with $held held under a limit of $limit a node may take $may', ({ held, limit, may }) => {
     expect(admissibleIndices(held, limit)).toEqual(may)
   })
 })
 
-describe('whatever is held', () => {
-  test('nobody is admitted to a full scope, and somebody always to one that is not', () => {
+describe('properties', () => {
+  test('a full scope admits nobody, and any other admits somebody', () => {
     fc.assert(
       fc.property(heldIndicesArbitrary, fc.nat(10), (held, limit) => {
         expect(admissibleIndices(held, limit).length > 0).toBe(held.length < limit)
@@ -40,7 +40,7 @@ describe('whatever is held', () => {
     )
   })
 
-  test('the indices are free, ascending, and exactly those that satisfy the rule', () => {
+  test('the admissible indices are free, ascending, and exactly those that satisfy the rule', () => {
     fc.assert(
       fc.property(heldIndicesArbitrary, fc.nat(10), (held, limit) => {
         const expected = Array.from({ length: 20 }, (_, index) => index).filter(
@@ -51,7 +51,7 @@ describe('whatever is held', () => {
     )
   })
 
-  test('everybody who was admitted one after the other stays admissible', () => {
+  test('nodes admitted one after the other all stay admissible', () => {
     fc.assert(
       fc.property(heldIndicesArbitrary, fc.nat(10), fc.array(fc.string()), (before, limit, nodes) => {
         const held = [...before]
@@ -73,13 +73,13 @@ test('an absurd budget costs no more than the largest cluster', () => {
   expect(performance.now() - started).toBeLessThan(500)
 })
 
-describe('the pick', () => {
-  test('is the same again, and none where nothing is free', () => {
+describe('pickIndex', () => {
+  test('a node picks the same index again, and none where nothing is free', () => {
     expect(pickIndex([4, 7, 9], 'node')).toBe(pickIndex([4, 7, 9], 'node'))
     expect(pickIndex([], 'node')).toBeUndefined()
   })
 
-  test('spreads nodes evenly', () => {
+  test('nodes spread evenly over the free indices', () => {
     const free = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     const taken = free.map(() => 0)
     for (let i = 0; i < 5000; i++)
@@ -88,7 +88,7 @@ describe('the pick', () => {
   })
 })
 
-describe('the budget', () => {
+describe('effectiveLimit', () => {
   const none: CountedScope = { unknown: 'no census yet' }
   const counted = (matched: number, batch?: { size: number; failedBefore: number }): CountedScope => ({
     matched,
@@ -124,7 +124,7 @@ describe('the budget', () => {
       is: { unknown: 'the census has not opened a batch yet' },
     },
     { policy: { hasStrategy: false }, counted: counted(50), is: { unknown: 'the policy has no budget' } },
-  ])('spec $spec, policy $policy, counted $counted: $is', ({ spec, policy, counted, is }) => {
+  ])('spec $spec, policy $policy and count $counted give the limit $is', ({ spec, policy, counted, is }) => {
     expect(effectiveLimit(spec, policy, counted)).toEqual(is)
   })
 })

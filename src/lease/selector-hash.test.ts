@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { LabelSelector } from '../schemas/kubernetes.ts'
 import { selectorHash } from './selector-hash.ts'
 
-describe('the hash of a selector', () => {
+describe('selectorHash', () => {
   test.each<[string, LabelSelector | undefined, LabelSelector | undefined]>([
     ['an absent and an empty selector', undefined, {}],
     ['empty parts', {}, { matchLabels: {}, matchExpressions: [] }],
@@ -22,7 +22,7 @@ describe('the hash of a selector', () => {
         ],
       },
     ],
-  ])('is the same for %s', (_, one, other) => {
+  ])('the hash of a selector is the same for %s', (_, one, other) => {
     expect(selectorHash(one)).toBe(selectorHash(other))
     expect(selectorHash(one)).toMatch(/^[0-9a-f]{16}$/)
   })
@@ -35,7 +35,7 @@ describe('the hash of a selector', () => {
       { matchExpressions: [{ key: 'a', operator: 'Exists' }] },
       { matchExpressions: [{ key: 'a', operator: 'DoesNotExist' }] },
     ],
-  ])('differs for %s', (_, one, other) => {
+  ])('the hash of a selector differs for %s', (_, one, other) => {
     expect(selectorHash(one)).not.toBe(selectorHash(other))
   })
 })

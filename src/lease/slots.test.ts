@@ -54,8 +54,8 @@ const isPost = ({ method }: { method: string }): boolean => method === 'POST'
 const writesSince = (from: number): string[] =>
   server.requests.slice(from).map(({ method, path }) => `${method} ${path.slice(leasesPath.length)}`)
 
-describe('requesting a slot', () => {
-  test('costs one LIST and one CREATE, and writes a Lease as documented', async () => {
+describe('acquire', () => {
+  test('a request costs one LIST and one CREATE, and writes a Lease as documented', async () => {
     const slot = await acquireHeld(1, 1)
     expect(writesSince(0)).toEqual(['GET ', 'POST '])
     expect(server.requests[0]?.query.has('resourceVersion')).toBe(false) // consistent, not from a cache
@@ -81,7 +81,7 @@ describe('requesting a slot', () => {
     })
   })
 
-  test('again returns the same slot and writes nothing', async () => {
+  test('a second request returns the same slot and writes nothing', async () => {
     const slot = await acquireHeld(1, 2)
     const from = server.requests.length
     expect(await acquire(leases, request(1, 2))).toMatchObject({
@@ -92,7 +92,7 @@ describe('requesting a slot', () => {
     expect(writesSince(from)).toEqual(['GET '])
   })
 
-  test('a full scope names who holds it', async () => {
+  test('a request to a full scope names the holders', async () => {
     await acquireHeld(1, 2)
     await acquireHeld(2, 2)
     expect(await acquire(leases, request(3, 2))).toEqual({
@@ -105,19 +105,19 @@ describe('requesting a slot', () => {
   test.each<[Limit, string]>([
     [0, 'the budget is 0'],
     [{ unknown: 'no census since noon' }, 'budget unknown: no census since noon'],
-  ])('limit %j waits: %s', async (limit, reason) => {
+  ])('a request under the limit %j waits because %s', async (limit, reason) => {
     expect(await acquire(leases, request(1, limit))).toMatchObject({ outcome: 'waiting', reason })
     expect(server.requests.some(isPost)).toBe(false)
   })
 
-  test('without a limit the slot has no index, and counts above every index once there is one', async () => {
+  test('a slot without a limit has no index, and counts above every index once there is a limit', async () => {
     const slot = await acquireHeld(1, 'unlimited')
     expect(slot).toMatchObject({ kind: 'unlimited', index: Infinity, name: nodeSlotName(scope, node(1).uid) })
     expect(await acquire(leases, request(2, 1))).toMatchObject({ outcome: 'waiting' })
     expect(await acquire(leases, request(2, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
 
-  test('the ledger comes with the same LIST, and its epoch is written into the slot', async () => {
+  test('the ledger comes with the same LIST, and the slot carries its epoch', async () => {
     server.put(leasesPath, {
       metadata: { name: ledgerName(demo), labels: ledgerLabels(demo), annotations: { n: '5' } },
     })
@@ -133,7 +133,7 @@ describe('requesting a slot', () => {
     expect(got).toMatchObject({ outcome: 'held', slot: { epoch: 7 } })
   })
 
-  test('slots of an earlier Skyhook of the same name count until they are gone; other compartments do not', async () => {
+  test('slots of an earlier Skyhook of the same name count until they are gone, those of other compartments do not', async () => {
     const old = { ...request(1, 1), scope: skyhookScope({ ...demo, uid: 'an-earlier-one' }) }
     const other = { ...request(2, 1), scope: skyhookScope(demo, 'gpu') }
     expect(await acquire(leases, old)).toMatchObject({ outcome: 'held' })
@@ -142,7 +142,7 @@ describe('requesting a slot', () => {
     expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
 
-  test('a slot that nobody can read counts', async () => {
+  test('an unreadable slot counts', async () => {
     server.put(leasesPath, {
       metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot'), [labelKeys.slotKind]: 'future' } },
     })
@@ -150,8 +150,8 @@ describe('requesting a slot', () => {
   })
 })
 
-describe('when the answer to the CREATE is not a plain yes', () => {
-  test('another node was faster: lost', async () => {
+describe('unclear answers to a CREATE', () => {
+  test('a request is lost when another node was faster', async () => {
     server.fault(isPost, { kind: 'status', status: 409, reason: 'AlreadyExists' })
     expect(await acquire(leases, request(1, 1))).toEqual({
       outcome: 'lost',
@@ -159,7 +159,7 @@ describe('when the answer to the CREATE is not a plain yes', () => {
     })
   })
 
-  test('answer lost, slot created: looks and holds it', async () => {
+  test('a request whose answer was lost finds the slot and holds it', async () => {
     server.fault(isPost, { kind: 'lose-answer' })
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
@@ -173,7 +173,7 @@ describe('when the answer to the CREATE is not a plain yes', () => {
     },
   )
 
-  test('refused by a policy: waits, with the words of the server', async () => {
+  test('a request that a policy refuses waits with the message of the server', async () => {
     server.fault(isPost, { kind: 'status', status: 403, message: 'not your node' })
     expect(await acquire(leases, request(1, 1))).toMatchObject({
       outcome: 'waiting',
@@ -181,13 +181,13 @@ describe('when the answer to the CREATE is not a plain yes', () => {
     })
   })
 
-  test('a LIST that fails admits nobody', async () => {
+  test('a failed LIST admits nobody', async () => {
     server.fault(({ method }) => method === 'GET', { kind: 'status', status: 403 })
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'unknown', error: { status: 403 } })
     expect(server.requests.some(isPost)).toBe(false)
   })
 
-  test('a CREATE that came through late is given back beside the slot in hand', async () => {
+  test('a slot whose CREATE came through late is given back beside the one in hand', async () => {
     const slot = await acquireHeld(1, 3)
     server.put(leasesPath, {
       ...structuredClone(lease(slot)),
@@ -198,8 +198,8 @@ describe('when the answer to the CREATE is not a plain yes', () => {
   })
 })
 
-describe('reporting progress', () => {
-  test('is one PUT with uid and resourceVersion that keeps what others wrote', async () => {
+describe('renew', () => {
+  test('a renewal is one PUT with uid and resourceVersion that keeps what others wrote', async () => {
     const slot = await acquireHeld(1, 1)
     const from = server.requests.length
     const renewed = await renew(leases, slot, node(1), { ...working, phase: 'rebooting' })
@@ -211,7 +211,7 @@ describe('reporting progress', () => {
     expect(lease(slot)).toMatchObject({ spec: { leaseDurationSeconds: 1800 } })
   })
 
-  test('goes on after somebody else wrote into the Lease, and keeps his words', async () => {
+  test('a renewal succeeds after somebody else wrote into the Lease, and keeps that', async () => {
     const slot = await acquireHeld(1, 1)
     const existing = lease(slot) as FakeObject
     server.put(leasesPath, {
@@ -225,14 +225,14 @@ describe('reporting progress', () => {
     expect(lease(slot)).toMatchObject({ metadata: { annotations: { note: 'mine' } } })
   })
 
-  test('goes on after a PUT whose answer was lost', async () => {
+  test('a renewal succeeds after a PUT whose answer was lost', async () => {
     const slot = await acquireHeld(1, 1)
     server.fault(({ method }) => method === 'PUT', { kind: 'lose-answer' })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'unknown' })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held' })
   })
 
-  test('never creates a slot that was deleted', async () => {
+  test('a renewal never recreates a deleted slot', async () => {
     const slot = await acquireHeld(1, 1)
     server.remove(leasesPath, slot.name)
     expect(await renew(leases, slot, node(1), working)).toMatchObject({
@@ -242,7 +242,7 @@ describe('reporting progress', () => {
     expect(lease(slot)).toBeUndefined()
   })
 
-  test('never writes into the slot of another node, nor into another slot of its own name', async () => {
+  test('a renewal never writes into the slot of another node, nor into another slot of the same name', async () => {
     const slot = await acquireHeld(1, 1)
     server.remove(leasesPath, slot.name)
     const theirs = await acquireHeld(2, 1)
@@ -257,8 +257,8 @@ describe('reporting progress', () => {
   })
 })
 
-describe('right before the first step', () => {
-  test('a slot that would still be granted is held', async () => {
+describe('confirm', () => {
+  test('a slot that would still be granted stays held', async () => {
     const slot = await acquireHeld(1, 2)
     await acquireHeld(2, 2)
     expect(await confirm(leases, slot, request(1, 2))).toMatchObject({ outcome: 'held' })
@@ -279,14 +279,14 @@ describe('right before the first step', () => {
   test.each<[string, ReturnType<SlotRequest['admissionFrom']>]>([
     ['the census fell silent', { limit: { unknown: 'no census' } }],
     ['its batch is over', { limit: 5, epoch: 2 }],
-  ])('yields when %s', async (_, admission) => {
+  ])('a holder yields when %s', async (_, admission) => {
     const slot = await acquireHeld(1, 1)
     expect(await confirm(leases, slot, { ...request(1, 1), admissionFrom: () => admission })).toMatchObject({
       outcome: 'yield',
     })
   })
 
-  test('a slot that a person deleted is lost; a failing LIST leaves it open', async () => {
+  test('a slot that a person deleted is lost, and a failed LIST leaves that unknown', async () => {
     const slot = await acquireHeld(1, 1)
     server.fault(() => true, { kind: 'status', status: 500 })
     expect(await confirm(leases, slot, request(1, 1))).toMatchObject({ outcome: 'unknown' })
@@ -295,8 +295,8 @@ describe('right before the first step', () => {
   })
 })
 
-describe('giving it back', () => {
-  test('deletes exactly this slot', async () => {
+describe('release', () => {
+  test('a release deletes exactly this slot', async () => {
     const slot = await acquireHeld(1, 1)
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
     expect(server.requests.at(-1)?.body).toMatchObject({
@@ -306,14 +306,14 @@ describe('giving it back', () => {
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
   })
 
-  test('a renewal in between is followed', async () => {
+  test('a release follows a renewal in between', async () => {
     const slot = await acquireHeld(1, 1)
     await renew(leases, slot, node(1), working)
     expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
     expect(lease(slot)).toBeUndefined()
   })
 
-  test('the slot that another node has meanwhile stays', async () => {
+  test('a release leaves the slot that another node has meanwhile', async () => {
     const slot = await acquireHeld(1, 1)
     server.remove(leasesPath, slot.name)
     await acquireHeld(2, 1)
@@ -334,7 +334,7 @@ describe('giving it back', () => {
     },
   )
 
-  test('a server that is away leaves it open', async () => {
+  test('a release without a server stays unknown', async () => {
     const slot = await acquireHeld(1, 1)
     await server.stop()
     expect(await release(leases, slot, node(1))).toMatchObject({ outcome: 'unknown' })
@@ -342,8 +342,8 @@ describe('giving it back', () => {
   })
 })
 
-describe('a node that is already disrupted', () => {
-  test('takes a recovery slot without asking for room, and nobody enters until the sum is below the budget', async () => {
+describe('recovery', () => {
+  test('a recovery slot takes room without asking, and nobody enters until the sum is below the budget', async () => {
     await acquireHeld(1, 1)
     expect(await createRecoverySlot(leases, request(2, 1))).toMatchObject({
       outcome: 'held',
@@ -355,7 +355,7 @@ describe('a node that is already disrupted', () => {
     expect(await acquire(leases, request(3, 3))).toMatchObject({ outcome: 'held', slot: { index: 1 } })
   })
 
-  test('finds its slots again at start, those of an earlier registration apart', async () => {
+  test('a starting agent finds its slots, those of an earlier registration apart', async () => {
     const slot = await acquireHeld(1, 3)
     await acquireHeld(2, 3)
     const reregistered = { ...node(1), uid: 'new-uid' }
@@ -368,7 +368,7 @@ describe('a node that is already disrupted', () => {
   })
 })
 
-test('whatever is lost, cut or refused: the budget holds, and who says "held" has a Lease', async () => {
+test('the budget holds whatever is lost, cut or refused, and every held slot has a Lease', async () => {
   const faultArbitrary = fc.constantFrom(
     { kind: 'lose-answer' },
     { kind: 'reset' },

@@ -16,4 +16,4 @@ test.each([
   ['1x', undefined],
   ['-5s', undefined],
   ['5s!', undefined],
-])('%s is %s ms', (text, expected) => expect(durationMs(text)).toBe(expected))
+])('the duration %s has %s ms', (text, expected) => expect(durationMs(text)).toBe(expected))

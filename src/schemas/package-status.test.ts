@@ -11,7 +11,7 @@ const status = {
 }
 const parse = (change: object) => parsePackageStatus(JSON.stringify({ ...status, ...change }), 'os-update')
 
-test('what is understood, whatever else is in it', () => {
+test('a status file is read, whatever else is in it', () => {
   expect(parse({})).toEqual({
     outcome: 'valid',
     status: { bootId: 'boot', message: 'all is well', requests: { run: true, interrupt: false } },
@@ -22,7 +22,7 @@ test.each<[string, string]>([
   ['two\nlines\u2028or\tthree ', 'two lines or three'],
   ['x'.repeat(300), `${'x'.repeat(maxMessageLength - 1)}…`],
   [`${'x'.repeat(maxMessageLength - 2)}😀 and more`, `${'x'.repeat(maxMessageLength - 2)}\ufffd…`],
-])('a message is one line of bounded length: %j', (message, line) => {
+])('the message %j is cut to one line of bounded length', (message, line) => {
   expect(parse({ message })).toMatchObject({ status: { message: line } })
 })
 
@@ -37,7 +37,7 @@ test.each<[string, object, string]>([
     '"requests" must be {"run": true or false, "interrupt": true or false}',
   ],
   ['that requests nothing readable', { requests: null }, '"requests" must be'],
-])('one %s is refused', (_, change, problem) => {
+])('a status file %s is invalid', (_, change, problem) => {
   expect(parse(change)).toEqual({ outcome: 'invalid', problem: expect.stringContaining(problem) as string })
 })
 
@@ -46,6 +46,6 @@ test.each([
   ['{"v":1', 'not valid JSON'],
   ['[]', 'not a JSON object'],
   ['null', 'not a JSON object'],
-])('text that is none is refused: %j', (text, problem) => {
+])('the text %j is not a status file', (text, problem) => {
   expect(parsePackageStatus(text, 'os-update')).toEqual({ outcome: 'invalid', problem })
 })

@@ -30,7 +30,7 @@ function problems(result: ReturnType<typeof parsePackageConfig>): string[] {
   return result.outcome === 'invalid' ? result.problems.map((problem) => problemText('config.json', problem)) : []
 }
 
-describe('what the operator loads, loads', () => {
+describe('valid files', () => {
   test.each([
     ['a key at the top that nobody knows', { root_dir: '/tmp' }],
     ['an empty interrupt mode', { modes: { ...both, interrupt: [] } }],
@@ -42,7 +42,7 @@ describe('what the operator loads, loads', () => {
     ['a pre-release and a build', { package_version: '1.0.0-dev.1+build1' }],
     ['one expected file twice', { expected_config_files: ['a', 'a'] }],
     ['a name with an underscore', { package_name: 'nvidia_setup' }],
-  ])('%s', (_, change) => {
+  ])('a file with %s loads, as in the operator', (_, change) => {
     expect(problems(parse(change))).toEqual([])
   })
 
@@ -51,15 +51,15 @@ describe('what the operator loads, loads', () => {
     ['one return code twice', { returncodes: [0, 0] }],
     ['a nested path', { path: 'sub/run.sh' }],
     ['step environment', { env: { MODE: '' } }],
-  ])('a step with %s', (_, change) => {
+  ])('a step with %s loads, as in the operator', (_, change) => {
     expect(problems(parseStep(change))).toEqual([])
   })
 })
 
-describe('what the operator refuses is refused, with place and value', () => {
+describe('invalid files', () => {
   test.each([
     ['no version of the schema', { schema_version: undefined }, 'config.json /schema_version: is missing'],
-    ['latest', { schema_version: 'latest' }, 'config.json /schema_version = "latest": must be "v1"'],
+    ['latest as schema version', { schema_version: 'latest' }, 'config.json /schema_version = "latest": must be "v1"'],
     ['an unknown mode', { modes: { ...both, install: [] } }, 'config.json /modes/install: is not known'],
     ['no modes', { modes: {} }, 'config.json /modes: has no step in any mode'],
     ['checks only', { modes: { 'apply-check': [step] } }, 'config.json /modes: has none of apply, config'],
@@ -81,7 +81,7 @@ describe('what the operator refuses is refused, with place and value', () => {
       { expected_config_files: 'a' },
       'config.json /expected_config_files = "a": must be a list',
     ],
-  ])('%s', (_, change, message) => {
+  ])('a file with %s is refused with place and value', (_, change, message) => {
     expect(problems(parse(change)).join('\n')).toContain(message)
   })
 
@@ -102,12 +102,12 @@ describe('what the operator refuses is refused, with place and value', () => {
       { upgrade_step: true },
       '/modes/apply/0/upgrade_step: can be true in upgrade and upgrade-check only',
     ],
-  ])('a step with %s', (_, change, message) => {
+  ])('a step with %s is refused with place and value', (_, change, message) => {
     expect(problems(parseStep(change)).join('\n')).toContain(`config.json ${message}`)
   })
 
   test.each(['name', 'path', 'arguments', 'returncodes', 'on_host', 'idempotence', 'upgrade_step'])(
-    'a step without %s',
+    'a step without %s is refused',
     (key) => {
       expect(problems(parse({ modes: { apply: [without(key)], 'apply-check': [step] } }))).toEqual([
         `config.json /modes/apply/0/${key}: is missing`,
@@ -115,7 +115,7 @@ describe('what the operator refuses is refused, with place and value', () => {
     },
   )
 
-  test('an upgrade step with arguments', () => {
+  test('an upgrade step with arguments is refused', () => {
     const upgrade = { ...step, upgrade_step: true, arguments: ['x'] }
     expect(problems(parse({ modes: { upgrade: [upgrade], 'upgrade-check': [step] } }))).toEqual([
       'config.json /modes/upgrade/0/arguments = ["x"]: ' +
@@ -124,27 +124,33 @@ describe('what the operator refuses is refused, with place and value', () => {
   })
 })
 
-describe('what the operator takes and should not', () => {
-  test.each(['../x', '..', '.', '', 'a/b', 'a\n'])('a package named %j would leave its folder', (package_name) => {
-    expect(problems(parse({ package_name })).join()).toContain('/package_name')
-  })
+describe('unsafe files', () => {
+  test.each(['../x', '..', '.', '', 'a/b', 'a\n'])(
+    'a package named %j is refused, because it would leave its folder',
+    (package_name) => {
+      expect(problems(parse({ package_name })).join()).toContain('/package_name')
+    },
+  )
 
   test.each(['START', 'check_results', 'apply-check_ALL_CHECKED'])(
-    'a package named %s would collide with a file',
+    'a package named %s is refused, because it would collide with a file',
     (package_name) => {
       expect(problems(parse({ package_name })).join()).toContain('flags folder')
     },
   )
 
-  test.each(['', '../run.sh', '/bin/sh', 'a/../../b', 'a/..', 'dir/', 'a\nb'])('a step at %j', (path) => {
-    expect(problems(parseStep({ path })).join()).toContain('/modes/apply/0/path')
-  })
+  test.each(['', '../run.sh', '/bin/sh', 'a/../../b', 'a/..', 'dir/', 'a\nb'])(
+    'a step at the path %j is refused',
+    (path) => {
+      expect(problems(parseStep({ path })).join()).toContain('/modes/apply/0/path')
+    },
+  )
 
-  test.each(['../etc/passwd', '/etc/passwd'])('an expected file %j', (name) => {
+  test.each(['../etc/passwd', '/etc/passwd'])('an expected file %j is refused', (name) => {
     expect(problems(parse({ expected_config_files: [name] })).join()).toContain('/expected_config_files/0')
   })
 
-  test('a trailing newline in name or version', () => {
+  test('a trailing newline in name or version is refused', () => {
     expect(problems(parse({ package_version: '1.0.0\n' }))).toHaveLength(1)
     expect(problems(parseStep({ name: 'a\n' }))).toHaveLength(1)
   })
@@ -158,12 +164,12 @@ describe('what the operator takes and should not', () => {
     [{ env: { A: '\ufffe' } }, '/modes/apply/0/env/A: contains a Unicode noncharacter'],
     [{ env: { A: 'x'.repeat(131_072) } }, '/modes/apply/0/env/A: is 131074 bytes long'],
     [{ arguments: ['a', '\0'] }, '/modes/apply/0/arguments/1 = "\\u0000": contains a NUL'],
-  ])('what no process can be given: %#', (change, message) => {
+  ])('a text that no process can be given is refused (%#)', (change, message) => {
     expect(problems(parseStep(change)).join('\n')).toContain(message)
   })
 })
 
-test('a newer schema version is one clear sentence, whatever else is new about it', () => {
+test('a newer schema version gives one clear sentence, whatever else is new', () => {
   expect(problems(parse({ schema_version: 'v2', modes: 'by name now' }))).toEqual([
     'config.json /schema_version = "v2": is newer than v1, the newest that this agent reads: ' +
       'upgrade skyhookd or build the package for v1',
@@ -180,11 +186,11 @@ test('every problem of the rules is reported at once', () => {
   expect(problems(result)).toHaveLength(4)
 })
 
-test.each(['', '{', 'null', '[]', '"v1"', '\ufeff{}'])('%j is an error, not an exception', (text) => {
+test.each(['', '{', 'null', '[]', '"v1"', '\ufeff{}'])('the text %j is an error, not an exception', (text) => {
   expect(parsePackageConfig(text).outcome).toBe('invalid')
 })
 
-test('no text and no value in any place makes the parser throw', () => {
+test('the parser never throws', () => {
   const anywhere = fc
     .tuple(fc.constantFrom(...Object.keys(base), ...Object.keys(step)), fc.jsonValue())
     .map(([key, value]) => {
@@ -201,11 +207,11 @@ test('no text and no value in any place makes the parser throw', () => {
   )
 })
 
-test('a long value is cut', () => {
+test('a problem shows a long value cut', () => {
   expect(problems(parseStep({ name: `${'x'.repeat(500)} ` }))[0]?.length).toBeLessThan(300)
 })
 
-test('the words of the file become those of the code', () => {
+test('the keys of the file become those of the code', () => {
   const result = parseStep({ idempotence: false, on_host: true, env: { A: 'b' } })
   expect(result.outcome === 'valid' && result.config).toEqual({
     packageName: 'probe',
@@ -254,17 +260,17 @@ describe('warnings', () => {
     { path: 'run', check: 'run_check' },
     { path: 'conf.d/run', check: 'conf.d/run_check' }, // the dot of a folder is no extension
     { path: 'conf.d/.run', check: 'conf.d/.run_check' },
-  ])('$path is checked by $check', ({ path, check }) => {
+  ])('a step $path counts as checked by $check', ({ path, check }) => {
     expect(warnings({ apply: [{ ...step, path }], 'apply-check': [{ ...step, path: check }] })).toEqual([])
   })
 
-  test('a step that no check looks after', () => {
+  test('a step without a check is warned about', () => {
     expect(warnings({ apply: [step, { ...step, path: 'b.sh' }], 'apply-check': [step] })).toEqual([
       'config.json /modes/apply/1/path = "b.sh": has no check of its own in apply-check (b_check.sh is the usual name)',
     ])
   })
 
-  test('a repeated step that its own flag will suppress', () => {
+  test('a repeated step that its own flag suppresses is warned about', () => {
     const once = { ...step, idempotence: false }
     expect(warnings({ apply: [once, once], 'apply-check': [step] }).join()).toContain(
       '/modes/apply/1: is the same as an earlier step',
@@ -272,7 +278,7 @@ describe('warnings', () => {
     expect(warnings({ config: [once, once], 'config-check': [step] })).toEqual([])
   })
 
-  test('codes no process has, on_host false, an interrupt mode', () => {
+  test('impossible exit codes, on_host false and an interrupt mode are warned about', () => {
     const text = warnings({
       apply: [{ ...step, returncodes: [0, 256, -1], on_host: false }],
       'apply-check': [step],

@@ -4,7 +4,7 @@ import { isEmptySelector, selects, tolerates } from './selectors.ts'
 
 const labels = { pool: 'gpu', zone: 'a' }
 
-describe('a label selector', () => {
+describe('selects', () => {
   test.each<[string, LabelSelector | undefined, boolean]>([
     ['absent', undefined, true],
     ['empty', {}, true],
@@ -17,15 +17,15 @@ describe('a label selector', () => {
     ['Exists', { matchExpressions: [{ key: 'zone', operator: 'Exists' }] }, true],
     ['DoesNotExist', { matchExpressions: [{ key: 'zone', operator: 'DoesNotExist' }] }, false],
     ['all must hold', { matchLabels: { pool: 'gpu' }, matchExpressions: [{ key: 'rack', operator: 'Exists' }] }, false],
-  ])('%s', (_, selector, expected) => expect(selects(selector, labels)).toBe(expected))
+  ])('a label selector matches or not: %s', (_, selector, expected) => expect(selects(selector, labels)).toBe(expected))
 
-  test('that names nothing is empty', () => {
+  test('a label selector that names nothing is empty', () => {
     expect(isEmptySelector({ matchLabels: {}, matchExpressions: [] })).toBe(true)
     expect(isEmptySelector({ matchLabels: { a: 'b' } })).toBe(false)
   })
 })
 
-describe('a toleration', () => {
+describe('tolerates', () => {
   const taint = { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' }
   test.each<[string, Toleration[], boolean]>([
     ['none', [], false],
@@ -35,5 +35,7 @@ describe('a toleration', () => {
     ['other value', [{ key: 'nvidia.com/gpu', value: 'absent' }], false],
     ['other effect', [{ key: 'nvidia.com/gpu', operator: 'Exists', effect: 'NoExecute' }], false],
     ['no key and Equal tolerates nothing', [{ value: 'present' }], false],
-  ])('%s', (_, tolerations, expected) => expect(tolerates(tolerations, taint)).toBe(expected))
+  ])('a toleration applies or not: %s', (_, tolerations, expected) =>
+    expect(tolerates(tolerations, taint)).toBe(expected),
+  )
 })
