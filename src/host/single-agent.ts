@@ -18,7 +18,7 @@ const recheckDelayMs = 50
 const retryDelayMs = 500
 
 export type SingleAgentClaim = {
-  /** Ends the claim; whoever waits for it gets it at once. */
+  /** Ends the claim; a waiting agent gets it at once. */
   release(): Promise<void>
 }
 
@@ -72,7 +72,7 @@ async function tryClaim({
   const ownPath = `${agentSocketPath}.${random.hex(4)}`
   const waiters = new Set<Socket>()
   const server = createServer((socket) => {
-    waiters.add(socket) // held open: its end tells the other agent of ours
+    waiters.add(socket) // held open: its end shows the other agent that ours ended
     socket.on('error', () => {}) // 'close' follows
     socket.on('close', () => waiters.delete(socket))
     socket.write(`${description}\n`)
@@ -122,7 +122,7 @@ async function waitForHolder(
   signal?: AbortSignal,
 ): Promise<'gone' | 'stale' | 'unclear'> {
   const socketPath = await root.resolve(agentSocketPath, 'keep')
-  signal?.throwIfAborted() // an abort before the listener below would not be heard
+  signal?.throwIfAborted() // the listener below would miss an earlier abort
   const socket = connect(socketPath)
   const outcome = Promise.withResolvers<'gone' | 'stale' | 'unclear'>()
   const onAbort = () => outcome.reject(signal?.reason)

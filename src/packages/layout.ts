@@ -1,4 +1,4 @@
-/** Where things lie on the host; names are the operator's, people and their tools know them. */
+/** Paths on the host. The names are the operator's: people and their tools know them. */
 
 export type HostFolders = {
   /** Default `/var/lib/skyhook`. */
@@ -7,12 +7,12 @@ export type HostFolders = {
   readonly agentLogRoot: string
 }
 
-/** One package of one Skyhook at the generation at which its work began. */
+/** One package of one Skyhook at the generation at which its work started. */
 export type PackageInstance = {
   readonly skyhook: string
   readonly skyhookUid: string
   readonly generation: number
-  /** Name and version in the Skyhook; config.json may call itself otherwise. */
+  /** Name and version in the Skyhook; config.json may have others. */
   readonly name: string
   readonly version: string
 }

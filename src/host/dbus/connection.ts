@@ -49,7 +49,7 @@ export type SystemBus = {
    */
   call(call: BusCall, options?: BusCallOptions): Promise<readonly unknown[]>
   /**
-   * Subscribes; in effect for everything that is called afterwards. Any local user may send any signal to any
+   * Subscribes; takes effect before every later call. Any local user may send any signal to any
    * connection: a listener that believes what a signal says compares its sender.
    */
   onSignal(match: SignalMatch, listener: (signal: BusSignal) => void): () => void
@@ -60,7 +60,9 @@ export type SystemBus = {
 const defaultCallTimeoutMs = 25_000 // what libdbus and sd-bus use
 const defaultConnectTimeoutMs = 5_000
 
-/** Methods that change nothing, or nothing that outlives this connection. Every other one has an effect and a failpoint. */
+/**
+ * Methods that change nothing, or nothing that outlives this connection. Every other one has an effect and a failpoint.
+ */
 const effectFreeMethods =
   /^(?:Hello|AddMatch|RemoveMatch|GetNameOwner|Subscribe|RefUnit|UnrefUnit|Get|GetAll|ListUnitsByNames|ListInhibitors)$/
 
@@ -114,7 +116,8 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
     )
     return () => {
       if (!remove() || endReason) return
-      call({ ...busDriver, member: 'RemoveMatch', signature: 's', body: [rule] }).catch(() => {}) // it ends with the connection anyway
+      // it ends with the connection anyway
+      call({ ...busDriver, member: 'RemoveMatch', signature: 's', body: [rule] }).catch(() => {})
     }
   }
 
@@ -138,7 +141,8 @@ export async function connectSystemBus(options: ConnectOptions): Promise<SystemB
   const onAbort = () => end(new Error('aborted while connecting', { cause: signal?.reason }))
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    await call({ ...busDriver, member: 'Hello' }, { timeoutMs }) // goes out with the authentication: one round trip for both
+    // goes out with the authentication: one round trip for both
+    await call({ ...busDriver, member: 'Hello' }, { timeoutMs })
   } catch (error) {
     signal?.throwIfAborted()
     const reason = endReason ?? (error as Error)

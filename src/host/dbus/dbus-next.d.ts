@@ -1,6 +1,6 @@
 /**
  * The parts of dbus-next that turn messages into bytes and back. The package types only its high-level client, which is
- * not used: it leaves calls pending for ever when the bus goes away.
+ * not used: it leaves calls pending forever when the bus goes away.
  */
 declare module 'dbus-next/lib/marshall-compat.js' {
   import type { DBusMessage } from 'dbus-next/lib/message-type.js'

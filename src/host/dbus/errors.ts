@@ -25,7 +25,7 @@ export class NoReplyError extends Error {
   }
 }
 
-/** There is no connection to the bus: nothing was asked. */
+/** There is no connection to the bus: nothing was requested. */
 export class NotConnectedError extends Error {
   override readonly name = 'NotConnectedError'
 }
@@ -38,12 +38,12 @@ const noReplyErrorNames = new Set([
   'org.freedesktop.DBus.Error.TimedOut',
 ])
 
-/** True when the call may have had its effect all the same: look before asking again. */
+/** True when the call may have had its effect anyway: look before repeating it. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return error instanceof NoReplyError || (error instanceof BusError && noReplyErrorNames.has(error.name))
 }
 
-/** One line for a reason or a log: the bus name of the error, if it has one, and its words. */
+/** One line for a reason or a log: the message of the error, with its bus name if it has one. */
 export function describeError(error: unknown): string {
   if (error instanceof BusError) return error.message === error.name ? error.name : `${error.message} (${error.name})`
   return messageOf(error)

@@ -15,7 +15,7 @@ export type BusConnection = {
     use: (bus: SystemBus) => Promise<T>,
     options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
   ): Promise<T>
-  /** Subscribes on this connection and on every later one. Signals sent in between are lost: see `onState`. */
+  /** Subscribes on this connection and on every later one. Signals sent while disconnected are lost: see `onState`. */
   onSignal(match: SignalMatch, listener: (signal: BusSignal) => void): () => void
   /** Runs on every new connection before `withBus` hands it out; a rejection ends that connection. */
   onConnect(prepare: (bus: SystemBus) => Promise<void>): () => void

@@ -1,4 +1,6 @@
-/** One folder made like another: folders, regular files, links as links. Both paths are this process's, not the host's. */
+/**
+ * One folder made like another: folders, regular files, links as links. Both paths are this process's, not the host's.
+ */
 import { chmod, lstat, mkdir, readdir, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Random } from '../../schemas/clock.ts'

@@ -1,4 +1,4 @@
-/** Waiting for the disk. The only places that do, because each is a crash point, named by what the file is. */
+/** Waiting for the disk. Only these functions do, because each passes a failpoint named by the kind of file. */
 import { closeSync, constants, fsyncSync, openSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { failpoint } from './failpoint.ts'
@@ -12,7 +12,7 @@ export async function syncOpenFile(file: FileHandle, path: string): Promise<void
   failpoint(`fsync:${kindOf(path)}`)
 }
 
-/** The same for a file that was written by other means. */
+/** The same for a file that something else wrote. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, openFileFlags)
   try {

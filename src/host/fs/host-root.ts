@@ -4,7 +4,7 @@
  * Invariant: no path leads out of that root. Symbolic links are followed as the host would follow them: the host's
  * `/var/log -> /data/log` means `/host/data/log` here, and `..` stops at the host's root.
  *
- * Node has no openat2(RESOLVE_IN_ROOT), so paths are resolved by hand and used afterwards. In between somebody could
+ * Node has no openat2(RESOLVE_IN_ROOT), so paths are resolved by hand and used afterwards. Meanwhile someone could
  * put a link where a folder was. All folders used here belong to the host's root, so only root on the host could do
  * that, who has the agent's power already. The last component is opened without following links.
  */
@@ -54,7 +54,7 @@ export type HostRoot = {
   sha256(path: string): Promise<string>
   /** Replaces the file whole or not at all, on disk when it returns. A link in its place is replaced, not followed. */
   writeFileDurable(path: string, data: string | Uint8Array, mode: number): Promise<void>
-  /** Replaces the file whole or not at all, without waiting for the disk: for files that a reboot may take. */
+  /** Replaces the file whole or not at all, without waiting for the disk: for files that a reboot may lose. */
   writeFile(path: string, data: string | Uint8Array, mode: number): Promise<void>
   /** Creates an empty file. False: the name is taken. */
   createFile(path: string, mode: number): Promise<boolean>
@@ -62,7 +62,7 @@ export type HostRoot = {
   copyFileDurable(from: string, to: string, mode: number): Promise<void>
   /** Where a symbolic link points to; undefined for everything else and where nothing is. */
   readLink(path: string): Promise<string | undefined>
-  /** Makes `path` a link to `target`, whatever is there. Does not wait for the disk. */
+  /** Makes `path` a link to `target`, replacing what is there. Does not wait for the disk. */
   replaceLink(path: string, target: string): Promise<void>
   /** Gives a file another name; rejects with EEXIST where the name is taken. */
   link(path: string, newPath: string): Promise<void>
@@ -74,7 +74,7 @@ export type HostRoot = {
   mkdirp(path: string, mode?: number): Promise<void>
   /** Makes the folder and what is missing above it, without waiting for the disk. */
   makeFolder(path: string, mode: number): Promise<void>
-  /** Makes a folder whose name nobody has, and returns its path, which starts with `prefix`. */
+  /** Makes a folder with a new name, and returns its path, which starts with `prefix`. */
   makeUniqueFolder(prefix: string, mode: number): Promise<string>
   /** Removes a file, a link or a whole folder; nothing there is fine. Links inside are removed, not followed. */
   remove(path: string): Promise<void>
@@ -148,7 +148,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
       }
       await rename(temporary, target)
     } catch (error) {
-      await unlink(temporary).catch(() => {}) // gone already when the rename succeeded
+      await unlink(temporary).catch(() => {}) // missing when the rename succeeded
       throw error
     }
     if (durable) await syncFolder(dirname(target))

@@ -79,7 +79,7 @@ export function openJournalFile<T extends Versioned>(
       await root.writeFileDurable(path, content, 0o600)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      await root.mkdirp(dirname(path), 0o700) // a new host, or somebody removed the agent's folder
+      await root.mkdirp(dirname(path), 0o700) // a new host, or someone removed the agent's folder
       await root.writeFileDurable(path, content, 0o600)
     }
   }
@@ -93,7 +93,7 @@ export function openJournalFile<T extends Versioned>(
     const next = { document, done: lastWrite }
     queuedWrite = next
     next.done = lastWrite
-      .catch(() => {}) // its own callers hear of it
+      .catch(() => {}) // reported to its own callers
       .then(() => {
         queuedWrite = undefined
         return replace(`${JSON.stringify(next.document)}\n`)

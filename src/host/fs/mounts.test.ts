@@ -28,7 +28,8 @@ describe('a folder in which nothing can be executed', () => {
     ['on a later mount over another', '/var', [root, line('/var', 'rw'), line('/var', 'rw,noexec')]],
   ])('nothing can be executed in a folder on a noexec mount: %s', async (_, point, lines) => {
     expect(await why(...lines)).toBe(
-      `/var/lib/skyhook is on ${point}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`,
+      `/var/lib/skyhook is on ${point}, which the host mounts noexec: no step can be executed there. ` +
+        "Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run",
     )
   })
 

@@ -6,14 +6,18 @@ const mountInfoPath = '/proc/1/mountinfo'
 
 /**
  * A sentence when files of this folder cannot be executed because of how it is mounted; undefined when they can, or
- * when nobody can tell.
+ * when that is unknown.
  */
 export async function whyMountedNoexec(root: HostRoot, folder: string): Promise<string | undefined> {
-  const text = await root.readFile(mountInfoPath).catch(() => undefined) // whoever may not read it hears of it from the step
+  // if it is unreadable, the step itself reports the failure
+  const text = await root.readFile(mountInfoPath).catch(() => undefined)
   if (text === undefined) return undefined
   const mount = mountOf(text.toString(), await root.realPath(folder))
   if (mount?.options.includes('noexec') !== true) return undefined
-  return `${folder} is on ${mount.point}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`
+  return (
+    `${folder} is on ${mount.point}, which the host mounts noexec: no step can be executed there. ` +
+    "Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run"
+  )
 }
 
 type Mount = { readonly point: string; readonly options: readonly string[] }

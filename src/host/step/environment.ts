@@ -12,7 +12,7 @@ const maxTotalBytes = 1_500_000
 const namePattern = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** One of these makes systemd drop the whole file, and then the step does not start. */
 const refusedCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
-/** What systemd tells the recorder of the result (result-record.ts); the file would win over it. */
+/** systemd passes these to the recorder of the result (result-record.ts); the file would override them. */
 export const recorderVariables: ReadonlySet<string> = new Set([
   'SERVICE_RESULT',
   'EXIT_CODE',
@@ -34,7 +34,8 @@ export function formatEnvironment(variables: Readonly<Record<string, string>>): 
       throw new UnitValueError(`environment: ${name} is set by systemd and cannot be overridden`)
     if (refusedCharacters.test(value))
       throw new UnitValueError(
-        `environment: the value of ${name} has a character that systemd refuses (NUL, a lone surrogate or a noncharacter)`,
+        `environment: the value of ${name} has a character that systemd refuses ` +
+          '(NUL, a lone surrogate or a noncharacter)',
       )
     const bytes = Buffer.byteLength(`${name}=${value}`)
     if (bytes > maxStringBytes)

@@ -5,7 +5,7 @@ import { endOfUnit, stepEndOf } from '../systemd/unit-end.ts'
 import { readResultRecord, type StepRecord } from './result-record.ts'
 import { isLive } from '../systemd/unit-state.ts'
 
-/** What the caller knows about the attempt; a record or a unit that does not fit is not believed. */
+/** What the caller knows about the attempt; a record that does not match it is ignored. */
 export type StepIdentity = {
   readonly id: string
   readonly unit: string
@@ -21,7 +21,7 @@ export type StepObservation =
       readonly state: 'ended'
       readonly result: StepEnd
       readonly source: 'file' | 'unit'
-      /** The host was shutting down at the end: whatever the result, the step may have been stopped for that. */
+      /** The host was shutting down at the end: regardless of the result, the step may have been stopped for that. */
       readonly isHostStopping?: true
     }
 
@@ -36,7 +36,8 @@ export async function observeStepUnit(host: StepHost, step: StepIdentity): Promi
     await host.units.ref(step.unit) // at once when it is ours already
     return { state: 'running' }
   }
-  const record = earlyRecord ?? (await readResultRecord(host.root, resultsFolder, step.id)) // it may have come between the two answers
+  // it may have come between the two answers
+  const record = earlyRecord ?? (await readResultRecord(host.root, resultsFolder, step.id))
   if (record && isOfAttempt(record, step, state.invocationId)) {
     const end = { state: 'ended', result: stepEndOf(record), source: 'file' } as const
     return record.isHostStopping ? { ...end, isHostStopping: true } : end

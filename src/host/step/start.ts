@@ -46,7 +46,7 @@ export type StepUnitRequest = {
   readonly timeoutMs?: number
   /** From TERM to KILL. At least 2 s are given. */
   readonly stopTimeoutMs: number
-  /** For whoever observes the attempt later (`readStepNote`); kept as secret as the environment, and as long. */
+  /** For the agent that observes the attempt later (`readStepNote`); kept as secret as the environment, and as long. */
   readonly note?: string
   readonly limits?: {
     readonly memoryMaxBytes?: number
@@ -101,7 +101,8 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
   ])
   const failedPreparation = preparations.find((one) => one.status === 'rejected')
   if (failedPreparation) {
-    await removeSecrets().catch(() => {}) // where nothing can be written, it may be that nothing can be removed; the sweep tries again
+    // where nothing can be written, it may be that nothing can be removed; the sweep tries again
+    await removeSecrets().catch(() => {})
     return startFailure('host', failedPreparation.reason)
   }
   let start: StartOutcome

@@ -1,4 +1,4 @@
-/** Reboot of the host through logind, which stops what runs in order. */
+/** Reboot of the host through logind, which stops services in order. */
 import type { BusCallOptions } from '../dbus/connection.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import { BusError, describeError, isOutcomeUnknown, NotConnectedError } from '../dbus/errors.ts'
@@ -28,7 +28,7 @@ export type RebootOutcome =
   /** No answer, as when the bus went down first: compare boot ids, never ask again blindly. */
   | { readonly outcome: 'unknown'; readonly detail: string }
 
-/** Who asked the host to wait, or not to go down at all. */
+/** What delays or blocks a shutdown of the host. */
 export async function listInhibitors(
   connection: BusConnection,
   options?: BusCallOptions,
@@ -41,11 +41,11 @@ export async function listInhibitors(
 
 /** Ask root's inhibitors too. logind up to 256 knows no flag that matters to root, later ones honour `block` anyway. */
 const checkInhibitorsFlag = 1n
-/** A delay inhibitor holds the answer back for at most 5 s; a busy logind takes its time too. */
+/** A delay inhibitor holds the answer back for at most 5 s, and logind may be busy. */
 const rebootTimeoutMs = 30_000
 
 /**
- * Asks for a reboot unless somebody blocks it. The caller has written down the present boot id and that it is going to
+ * Requests a reboot unless an inhibitor blocks it. The caller has recorded the current boot id and that it is about to
  * ask. Up to systemd 256 root overrides every inhibitor, so they are read first: what blocks a person blocks the agent.
  */
 export async function reboot(connection: BusConnection, options: BusCallOptions = {}): Promise<RebootOutcome> {
@@ -53,7 +53,8 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
   try {
     inhibitors = await listInhibitors(connection, options)
   } catch (error) {
-    return { outcome: 'refused', reason: `cannot read the inhibitors: ${describeError(error)}` } // nothing was asked yet
+    // nothing was asked yet
+    return { outcome: 'refused', reason: `cannot read the inhibitors: ${describeError(error)}` }
   }
   const blockers = inhibitors.filter(({ what, mode }) => what.includes('shutdown') && mode !== 'delay')
   if (blockers.length > 0) {
@@ -68,7 +69,7 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
   } catch (error) {
     if (isOutcomeUnknown(error)) return { outcome: 'unknown', detail: describeError(error) }
     if (error instanceof BusError && error.name === 'org.freedesktop.login1.OperationInProgress')
-      return { outcome: 'accepted' } // somebody was quicker
+      return { outcome: 'accepted' } // someone else was first
     if (error instanceof BusError || error instanceof NotConnectedError)
       return { outcome: 'refused', reason: describeError(error) }
     throw error
@@ -88,7 +89,7 @@ async function requestReboot(connection: BusConnection, options: BusCallOptions)
   }
 }
 
-/** Before systemd 246 there is no such method; other flags than its own are invalid to each version. */
+/** systemd before 246 lacks the method, and each version rejects flags it does not know. */
 function isUnsupported(error: unknown): boolean {
   if (!(error instanceof BusError)) return false
   return (

@@ -2,9 +2,9 @@
  * Restarts of the host's own services.
  *
  * systemd's word `done` is not enough: a simple service that dies at once, one that is restarted over and over, and one
- * whose condition does not hold are all done. Restarted means: the job is done, the unit runs as another invocation than
- * before, and still does after a short while; or it is a unit that ends (Type=oneshot) and has succeeded. A service that
- * did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
+ * whose condition does not hold are all done. Restarted means: the job is done, the unit runs as another invocation
+ * than before, and still does after a short while; or it is a unit that ends (Type=oneshot) and has succeeded. A
+ * service that did not run before, because a Condition of its unit does not hold on this host, need not be restarted.
  */
 import { type Clock, sleep } from '../../schemas/clock.ts'
 import { BusError, describeError, isOutcomeUnknown, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
@@ -15,9 +15,9 @@ import type { Units } from './units.ts'
 export type RestartOutcome =
   | { readonly outcome: 'restarted'; readonly invocationId: string }
   | { readonly outcome: 'not-needed'; readonly detail: string }
-  /** It was asked for and did not come up, or cannot be asked for; `detail` says which. */
+  /** It was requested and did not come up, or cannot be requested; `detail` says which. */
   | { readonly outcome: 'failed'; readonly reason: RestartFailure; readonly detail: string }
-  /** Nothing was asked. */
+  /** Nothing was requested. */
   | { readonly outcome: 'not-requested'; readonly detail: string }
   /** The connection or the answer was lost: see `confirmRestart`, with the same `previousInvocation`. */
   | { readonly outcome: 'unknown'; readonly detail: string }
@@ -52,7 +52,7 @@ export type RestartRequest = {
 const defaultSettleMs = 300
 /** Above systemd's 90 s to stop and 90 s to start. */
 const defaultTimeoutMs = 200_000
-/** `confirmRestart` polls: with the old connection gone nobody tells. */
+/** `confirmRestart` polls: the signals of the old connection are lost. */
 const confirmPollMs = 50
 
 const timedOutResult = 'overdue' // not a result of systemd's
@@ -80,7 +80,7 @@ export function serviceUnit(name: string): string {
  */
 export async function restartService(request: RestartRequest): Promise<RestartOutcome> {
   const { units, clock, unit, timeoutMs = defaultTimeoutMs, signal } = request
-  const jobs = watchJobs(units, clock) // before asking: the end of the job may overtake the answer
+  const jobs = watchJobs(units, clock) // before the request: the end of the job may overtake the answer
   try {
     // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the
     // second a service that ended is unloaded, and with it why it ended. systemd takes the three in this order.

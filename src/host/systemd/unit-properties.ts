@@ -15,7 +15,7 @@ export type UnitProperty = {
   readonly optional?: true
 }
 
-/** A value that systemd would not keep as it is; `message` names it. */
+/** A value that systemd would not keep unchanged; `message` names it. */
 export class UnitValueError extends Error {
   override readonly name = 'UnitValueError'
 }

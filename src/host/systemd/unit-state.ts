@@ -13,7 +13,7 @@ export type Invocation = { readonly invocationId?: string }
 
 export type UnitSnapshot = UnitState &
   Invocation & {
-    /** Of services, else `unknown`. Means nothing unless the unit ran: a unit that is gone answers `success`. */
+    /** Of services, else `unknown`. Means nothing unless the unit ran: a missing unit answers `success`. */
     readonly result: string
     /** 0 not ended, 1 exited, 2 killed, 3 dumped core. */
     readonly execMainCode: number

@@ -65,7 +65,7 @@ export type Units = {
    * itself, ExecStopPost included.
    */
   onJobEnd(listener: (job: EndedJob) => void): () => void
-  /** Calls back when ends of jobs may be missed from here on: the connection ended, or systemd executes itself again. */
+  /** Calls back when ends of jobs may be missed from here on: the connection ended, or systemd re-executes itself. */
   onInterrupted(listener: (why: string) => void): () => void
 }
 
@@ -184,7 +184,7 @@ function followJobs(connection: BusConnection): Pick<Units, 'onJobEnd' | 'onInte
       for (const listener of jobListeners) listener({ unit, job, result })
     },
   )
-  // systemd takes a new name on the bus when it executes itself again; its subscriptions and our references survive that.
+  // systemd takes a new bus name when it executes itself again; its subscriptions and our references survive that.
   connection.onSignal(
     { sender: busDriver.destination, interface: busDriver.interface, member: 'NameOwnerChanged', arg0: systemdBusName },
     ({ sender, body }) => {
@@ -221,11 +221,12 @@ function startOutcomeOfError(error: unknown): StartOutcome {
   if (isOutcomeUnknown(error)) return { outcome: 'unknown', message: describeError(error) }
   if (!(error instanceof BusError)) throw error
   if (error.name === `${systemdBusName}.UnitExists`) return { outcome: 'exists' }
-  const isUnitNameTaken = error.name === `${systemdBusName}.BadUnitSetting` // the half-made unit stays loaded, held by our reference
+  // the half-made unit stays loaded, held by our reference
+  const isUnitNameTaken = error.name === `${systemdBusName}.BadUnitSetting`
   return { outcome: 'refused', error: error.name, message: error.message, isUnitNameTaken }
 }
 
-/** systemd's word for "I do not know this property", which leaves nothing behind: the same name may be used again. */
+/** systemd's error for an unknown property leaves nothing behind: the same unit name may be used again. */
 function unsupportedProperty(error: unknown): string | undefined {
   if (!(error instanceof BusError) || error.name !== 'org.freedesktop.DBus.Error.PropertyReadOnly') return undefined
   return /^Cannot set property (\w+)/.exec(error.message)?.[1]

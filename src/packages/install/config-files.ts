@@ -14,7 +14,7 @@ export function configProblems(configMap: Readonly<Record<string, string>>): str
 }
 
 /**
- * Makes the keys the files of `folder` (host path), 0644; keys that were there before and are no more vanish. Files
+ * Makes the keys the files of `folder` (host path), 0644; keys that were removed vanish. Files
  * that a step wrote beside them stay. A key changed by a step gets its content back.
  */
 export async function ensureConfigFiles(
@@ -24,7 +24,8 @@ export async function ensureConfigFiles(
   nowMs: number,
 ): Promise<void> {
   const keys = Object.keys(configMap)
-  if (keys.length === 0 && (await host.lstat(`${folder}/${dataLink}`)) === undefined) return // nothing of ours, maybe the image's own
+  // nothing of ours, maybe the image's own
+  if (keys.length === 0 && (await host.lstat(`${folder}/${dataLink}`)) === undefined) return
 
   await host.mkdirp(folder)
   if (keys.length > 0) {
@@ -66,7 +67,7 @@ async function hasExactFiles(
   return true
 }
 
-/** Links of keys that are gone, and the folders of earlier contents. */
+/** Links of removed keys, and the folders of earlier contents. */
 async function removeStale(host: HostRoot, folder: string, keys: ReadonlySet<string>): Promise<void> {
   const current = keys.size === 0 ? undefined : await host.readLink(`${folder}/${dataLink}`)
   for (const name of await host.readdir(folder)) {

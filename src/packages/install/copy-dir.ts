@@ -83,7 +83,7 @@ async function copyPackage(
   await host.copyTree(store, copyDir, {
     trustTimes,
     executables: new Set([...stepPaths].map((path) => join('skyhook_dir', path))),
-    // For the operator these are mounts that hide whatever the image has there.
+    // For the operator these are mounts that hide the content of the image.
     excludedPaths: new Set(['node-metadata', ...(hasConfig ? ['configmaps'] : [])]),
   })
 }

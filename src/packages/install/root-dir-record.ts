@@ -6,7 +6,7 @@ import type { HostRoot } from '../../host/fs/host-root.ts'
 /** `path` on the host, links resolved. A file has `sha256`, a link `target`. */
 export type RecordedFile = {
   readonly path: string
-  /** The host had something there before this package came: an uninstall cannot give it back, and leaves the file. */
+  /** The host had a file there before this package: an uninstall cannot restore it, and leaves the file. */
   readonly wasThere: boolean
   readonly sha256?: string
   readonly target?: string
@@ -14,16 +14,16 @@ export type RecordedFile = {
 
 export type RootDirRecord = {
   readonly v: 1
-  /** Of the content that was last begun to be copied. */
+  /** Of the content whose copy started last. */
   readonly hash: string
-  /** False: that copy was begun and perhaps not ended. */
+  /** False: that copy may be incomplete. */
   readonly isComplete: boolean
   readonly files: readonly RecordedFile[]
   /** Folders that the package made. */
   readonly folders: readonly string[]
 }
 
-/** The record of a copy that is about to begin; what earlier versions put there stays on it. */
+/** The record of a copy that is about to start; it keeps the files of earlier versions. */
 export function newRootDirRecord(
   hash: string,
   { files, folders }: Pick<RootDirRecord, 'files' | 'folders'>,
@@ -39,7 +39,7 @@ export function newRootDirRecord(
   }
 }
 
-/** Undefined when there is none. The file is written whole or not at all, so one that cannot be read is an error. */
+/** Undefined when there is none. The file is written whole or not at all, so an unreadable one is an error. */
 export async function readRootDirRecord(host: HostRoot, path: string): Promise<RootDirRecord | undefined> {
   const text = await host.readText(path)
   if (text === undefined) return undefined

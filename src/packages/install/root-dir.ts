@@ -107,7 +107,7 @@ async function planCopy(
   }
   for (const entry of entries) {
     if (blockedPath !== '' && entry.path.startsWith(`${blockedPath}/`)) continue
-    // A link at the end is followed for folders and files, so that /etc/resolv.conf goes on being one; never out of the
+    // A link at the end is followed for folders and files, so that /etc/resolv.conf stays one; never out of the
     // host.
     const path = entry.kind === 'link' ? entry.path : await host.realPath(entry.path)
     const existing = await host.lstat(path)

@@ -1,6 +1,6 @@
 /**
- * Why an image could not be had or written. The set is closed: callers branch on `code`, people read `message`, which
- * carries the registry's own words where it gave any. A failing disk is not in it: those errors keep their errno
+ * Why an image could not be read or written. The set is closed: callers branch on `code`, people read `message`, which
+ * carries the registry's own message if it gave one. A failing disk is not in it: those errors keep their errno
  * (`ENOSPC`, …).
  */
 export type ImageErrorCode =
@@ -36,7 +36,7 @@ export class ImageError extends Error {
   }
 }
 
-/** The code of an error of ours; undefined for everything else. */
+/** The code of an ImageError; undefined for everything else. */
 export function imageErrorCode(error: unknown): ImageErrorCode | undefined {
   return error instanceof ImageError ? error.code : undefined
 }

@@ -81,7 +81,8 @@ export function selectPlatform({ manifests }: ImageIndex, architecture: string):
   const candidates = manifests.filter(
     ({ platform }) => platform?.os === 'linux' && platform.architecture === architecture,
   )
-  const baselineVariants = architecture === 'arm64' ? ['v8', ''] : [''] // the variant every such machine has, written or not
+  // the variant every such machine has, written or not
+  const baselineVariants = architecture === 'arm64' ? ['v8', ''] : ['']
   const found = candidates.find(({ platform }) => baselineVariants.includes(platform?.variant ?? '')) ?? candidates[0]
   if (found !== undefined) return found
   const offeredPlatforms = manifests.map(({ platform }) =>

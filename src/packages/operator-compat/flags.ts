@@ -1,5 +1,5 @@
 /**
- * Flag files in the operator's layout. They are a published copy: what ran and what must not run again stands in the
+ * Flag files in the operator's layout. They are a published copy: what ran and what must not run again is in the
  * journal, and nothing here is read to decide anything, except when a node of the operator is adopted. Writing them
  * again gives the same state, so a crash in between needs no care.
  */
@@ -24,7 +24,7 @@ const maxPathBytes = 3_000
 
 /**
  * A step's flag below `flags/<package>/<version>/`. Base64 may contain `/`, which makes folders, as there. A name that
- * no file system takes (about 170 bytes of arguments) makes the operator fail for ever after the step; here the marker
+ * no file system takes (about 170 bytes of arguments) makes the operator fail forever after the step; here the marker
  * is then its hash. No flag of the operator can be missed by that: it never managed to write one.
  */
 export function flagName(step: FlaggedStep): string {
@@ -58,7 +58,8 @@ export async function publishStepFlag(
   step: Step,
   nowMs: number,
 ): Promise<void> {
-  const time = new Date(nowMs).toISOString().replace('Z', '000') // there: local time without a zone; the agent's zone is UTC
+  // there: local time without a zone; the agent's zone is UTC
+  const time = new Date(nowMs).toISOString().replace('Z', '000')
   const content = `last_run: ${time}\nstep_always_runs: ${step.idempotence === 'step' ? 'True' : 'False'}`
   await publish(host, `${flagsDir(stateDir, config)}/${flagName(step)}`, content)
 }
@@ -114,7 +115,7 @@ export function interruptFlagNames(interrupt: Interrupt): string[] {
   return Array.from({ length: commands }, (_, index) => `${type}_${index}.complete`)
 }
 
-/** After an interrupt happened (not before it, as there: a crash in between would lose it). */
+/** After an interrupt happened (the operator does it before, and a crash would lose the interrupt). */
 export async function publishInterruptFlags(
   host: HostRoot,
   stateDir: string,
@@ -127,7 +128,7 @@ export async function publishInterruptFlags(
   }
 }
 
-/** All of them are there, whenever they were written. */
+/** True when all of them exist, regardless of their age. */
 export async function hasInterruptFlags(
   host: HostRoot,
   stateDir: string,

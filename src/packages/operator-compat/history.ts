@@ -16,7 +16,7 @@ export type History =
   /** Not JSON, or JSON of another shape. */
   | { readonly state: 'corrupt' }
 
-/** The operator's grows by one entry per run for ever; its readers look at `current-version` only. */
+/** The operator's history grows by an entry per run forever; its readers look at `current-version` only. */
 const maxHistoryEntries = 100
 
 const historyFile = (stateDir: string, packageName: string): string => `${stateDir}/history/${packageName}.json`
@@ -29,7 +29,7 @@ export async function readHistory(host: HostRoot, stateDir: string, packageName:
 
 /**
  * Puts `version` on top, after a passed apply, upgrade or uninstall check. Whole or not at all, and on disk when it
- * returns. A corrupt file is kept as `….json.backup` and a new one begun. Doing it again for the same moment changes
+ * returns. A corrupt file is kept as `….json.backup` and a new one started. Repeating it for the same moment changes
  * nothing.
  */
 export async function recordVersion(

@@ -3,7 +3,7 @@
  * operator, so that published packages find what they look for (tuning reads SKYHOOK_RESOURCE_ID, nvidia-setup
  * NVIDIA_*):
  *
- *   PATH, HOME  <  the Skyhook's env  <  SKYHOOK_* and COPY_RESOLV  <  the step's env  <  STEP_ROOT, SKYHOOK_DIR, versions
+ *   PATH, HOME < the Skyhook's env < SKYHOOK_* and COPY_RESOLV < the step's env < STEP_ROOT, SKYHOOK_DIR, versions
  *
  * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole.
  */
@@ -30,7 +30,7 @@ export type ComposedStep =
       readonly environment: Readonly<Record<string, string>>
       readonly arguments: readonly string[]
     }
-  /** Variables that `env:` arguments name and nobody set: the Skyhook's `env` lacks them. */
+  /** Variables that `env:` arguments name and the Skyhook's `env` lacks. */
   | { readonly outcome: 'missing'; readonly variables: readonly string[] }
 
 /** Pure. Names and values were checked where they came from (package-config-rules.ts, references.ts). */
@@ -79,7 +79,7 @@ type Substitution =
 
 /**
  * An argument `env:NAME` becomes the value of NAME in the layers before the step's own env. Only whole arguments that
- * begin so; the rest of the argument is the name, blanks included.
+ * start with it; the rest of the argument is the name, blanks included.
  */
 export function substituteArguments(
   configuredArguments: readonly string[],

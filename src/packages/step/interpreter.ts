@@ -19,7 +19,8 @@ export function executableKind(head: Buffer): ExecutableKind {
   if (!text.startsWith('#!')) {
     const byteOrderMark = text.startsWith('\u00ef\u00bb\u00bf#!') ? ' (after a byte order mark)' : ''
     return notExecutable(
-      `begins with neither #! nor an ELF header${byteOrderMark}; a script's first line names its interpreter, for example #!/bin/bash`,
+      `begins with neither #! nor an ELF header${byteOrderMark}; ` +
+        "a script's first line names its interpreter, for example #!/bin/bash",
     )
   }
   const end = text.indexOf('\n')

@@ -60,7 +60,7 @@ export function stepPaths(config: PackageConfig): Map<string, string> {
 }
 
 /**
- * Why a step's file cannot be executed on this host, as a sentence that begins with its path; undefined when it can.
+ * Why a step's file cannot be executed on this host, as a sentence that starts with its path; undefined when it can.
  * Checked right before a unit starts: an earlier step may have installed the interpreter.
  */
 export async function whyNotExecutable(
@@ -79,7 +79,7 @@ export async function whyNotExecutable(
 
 /**
  * Expected configuration files that are not in the copy dir. Checked before each stage but uninstall; a package
- * may ship files of its own in `configmaps/`, and its steps may write there.
+ * may ship its own files in `configmaps/`, and its steps may write there.
  */
 export async function missingConfigFiles(
   host: HostRoot,

@@ -1,6 +1,6 @@
 /**
  * Log files of steps, by the operator's names: `<step path>-<UTC time>.log` for standard output, `….log.err` for
- * standard error. systemd appends what the step writes, as it is: there are no `[out]` prefixes and no times inside,
+ * standard error. systemd appends the output of the step unchanged: there are no `[out]` prefixes and no times inside,
  * which the operator glued to every chunk.
  */
 import type { HostRoot } from '../../host/fs/host-root.ts'
@@ -29,7 +29,7 @@ export async function claimLogFiles(host: HostRoot, dir: string, stepPath: strin
     const stdout = `${stem}${suffix === 0 ? '' : `-${suffix}`}.log`
     if (!(await host.createFile(stdout, 0o644))) continue
     const stderr = `${stdout}.err`
-    await host.createFile(stderr, 0o644) // an orphan of that name is appended to: its log is gone anyway
+    await host.createFile(stderr, 0o644) // an orphan of that name is appended to: its log no longer exists
     return { stdout, stderr }
   }
 }
@@ -50,7 +50,7 @@ export async function ensureTemporaryLogFolder(host: HostRoot, folders: HostFold
 
 /**
  * Removes what is older than the newest five logs of a step path, each with its `.err`, and `.err` files whose log is
- * gone (the operator leaves them). Call it after a step ended. Files that vanish meanwhile are fine.
+ * missing (the operator leaves them). Call it after a step ended. Files may vanish meanwhile.
  */
 export async function pruneLogs(host: HostRoot, dir: string, stepPath: string): Promise<void> {
   const slash = stepPath.lastIndexOf('/')

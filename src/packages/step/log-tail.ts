@@ -8,7 +8,7 @@ export type TailLimits = { readonly lines: number; readonly characters: number }
 /** An Event's message holds 1 KiB; this leaves room for what surrounds it. */
 const messageTailLimits: TailLimits = { lines: 5, characters: 600 }
 
-/** Secrets shorter than this are not masked: `1` or `on` would turn every log into stars and is no secret. */
+/** Secrets shorter than this are not masked: `1` or `on` would turn every log into stars and is not a secret. */
 const minMaskedSecretChars = 4
 
 /**

@@ -1,6 +1,6 @@
 /**
  * A package's `env` as the Skyhook has it, turned into values the way the kubelet does it for a pod: in order,
- * `$(NAME)` and `$$` expanded in literal values, references read. What the values are stands nowhere but in the
+ * `$(NAME)` and `$$` expanded in literal values, references read. The values are nowhere but in the
  * environment file of a running step; secret ones are named for masking.
  */
 import { environmentNameProblem, environmentTextProblem } from '../../schemas/environment-variable.ts'
@@ -22,7 +22,7 @@ export type Variable = { readonly name: string; readonly value: string }
 
 export type ResolvedEnv =
   | { readonly outcome: 'resolved'; readonly variables: readonly Variable[]; readonly secrets: readonly string[] }
-  /** A sentence for each reference to what is not there, naming variable, object and key; it may come. */
+  /** A sentence for each missing object or key, naming variable, object and key; it may still appear. */
   | { readonly outcome: 'missing'; readonly references: readonly string[] }
   /** Sentences naming the variable: only an edit of the Skyhook helps. */
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
@@ -164,7 +164,8 @@ function readResource({ resource, divisor }: ResourceReference, resources: Packa
   const quantity = known[resource]
   if (quantity === undefined)
     return { read: 'invalid', why: `asks for ${resource}, which the package's resources do not set` }
-  const unit = divisor === undefined || divisor === '' || divisor === '0' ? '1' : divisor // the API server stores an absent divisor as 0
+  // the API server stores an absent divisor as 0
+  const unit = divisor === undefined || divisor === '' || divisor === '0' ? '1' : divisor
   const count = countIn(quantity, unit)
   return count === undefined
     ? { read: 'invalid', why: `asks for ${resource} = ${quantity} in ${unit}, which is not a number` }

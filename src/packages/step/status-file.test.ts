@@ -69,7 +69,8 @@ test.each<[string, () => Promise<void>, string]>([
 test('a status file is read only inside the status folder of the host', async () => {
   await writeFile(join(folder, 'outside.json'), JSON.stringify(status))
   await symlink(join(folder, 'outside.json'), file)
-  expect(await read()).toMatchObject({ why: expect.stringContaining('is missing') as string }) // as the host would follow it
+  // as the host would follow it
+  expect(await read()).toMatchObject({ why: expect.stringContaining('is missing') as string })
   expect(await read('../../../../../outside')).toMatchObject({
     why: expect.stringContaining('cannot be a file name') as string,
   })

@@ -44,7 +44,7 @@ export async function readPackageStatus(
   }
 }
 
-/** Names of the packages that have written something; none where there is no such folder. */
+/** Names of the packages that have a status file. */
 export async function packagesWithStatus(
   root: HostRoot,
   folders: HostFolders,
@@ -52,6 +52,7 @@ export async function packagesWithStatus(
 ): Promise<readonly string[]> {
   const folder = statusFolder(folders, skyhook)
   if ((await root.stat(folder)) === undefined) return []
-  const names = await root.readdir(folder) // a file in its place is an error, and not the news that no package has a status
+  // a file in its place is an error: it does not mean that no package has a status
+  const names = await root.readdir(folder)
   return names.flatMap((name) => /^(.+)\.json$/.exec(name)?.[1] ?? [])
 }

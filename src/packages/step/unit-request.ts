@@ -74,7 +74,7 @@ export type ResourceLimits =
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] }
 
 /**
- * The package's `resources` as limits of its steps' units; what is absent or zero is no limit. Limits bound, requests
+ * The package's `resources` as limits of its steps' units; absent or zero means unlimited. Limits bound, requests
  * give a share (CPU) or protection (memory) against the rest of the host, by the kubelet's formulas.
  */
 export function limitsOf(resources: PackageResources = {}): ResourceLimits {

@@ -20,7 +20,7 @@ import type { UnpackSummary } from './unpack.ts'
 export type ImageStore = {
   /**
    * The package of an image, fetched if it is not here. A digest that is here costs no request; a tag always costs one,
-   * since it may have moved, and no answer is no answer: the image it named yesterday is not taken for it. Callers that
+   * since it may have moved; without an answer the image it named before is not used instead. Callers that
    * want the same image share a download.
    * @throws ImageError; errors of the disk with their errno; the signal's reason
    */
@@ -50,7 +50,8 @@ export type StorePorts = {
   readonly timeoutMs?: number
 }
 
-const defaultTimeoutMs = 15 * 60_000 // beyond it something is wrong that a new attempt, with its reason shown, serves better
+// beyond it something is wrong that a new attempt, with its reason shown, serves better
+const defaultTimeoutMs = 15 * 60_000
 const workPrefix = '.work-'
 
 /** @param directory of the host, for this process alone; made when first needed */

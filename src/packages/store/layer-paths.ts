@@ -56,8 +56,8 @@ export function readHardLink(path: string, target: string | null | undefined): s
 
 /**
  * Whether a symbolic link may be kept. A relative one must stay inside the package by its text. An absolute one names a
- * file of the host and is kept as it is (`root_dir` masks a unit with a link to /dev/null). This finds mistakes, it is
- * no fence: a chain of links can still lead out, so nobody may follow a link of a package without looking.
+ * file of the host and is kept as it is (`root_dir` masks a unit with a link to /dev/null). This finds mistakes and is
+ * not a fence: a chain of links can still lead out, so no code may follow a link of a package unchecked.
  * @throws ImageError bad-image
  */
 export function checkSymbolicLink(path: string, target: string | null | undefined): string {

@@ -1,6 +1,6 @@
-/** Work that several ask for is done once. A caller that leaves does not take it from the others. */
+/** Work that several callers request is done once. A caller that leaves does not take it from the others. */
 export type SingleFlight<K, T> = {
-  /** Joins the work under way for the key or begins it. It is aborted when the last who waits for it is. */
+  /** Joins the running work for the key or starts it. It is aborted when its last caller is. */
   join(key: K, start: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T>
   has(key: K): boolean
 }
@@ -27,7 +27,7 @@ export function createSingleFlight<K, T>(): SingleFlight<K, T> {
         const abandon = () => {
           flight.waiters--
           if (flight.waiters === 0) {
-            forget() // who comes now begins anew instead of sharing an abort
+            forget() // a new caller starts again instead of sharing an abort
             controller.abort(signal.reason)
           }
           reject(signal.reason)

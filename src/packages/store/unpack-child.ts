@@ -8,12 +8,12 @@ import type { UnpackJob } from './unpack-job.ts'
 import { messageOf } from '../../schemas/json.ts'
 
 /**
- * Fetching and unpacking in a process of its own: memory that Node takes for it is never given back (10 MB for a
+ * Fetching and unpacking in its own process: memory that Node takes for it is never given back (10 MB for a
  * download, 100 for an archive), so the agent must not be the one to take it; and what breaks on a broken archive is
  * not the agent.
  *
  * One line of JSON each way, through pipes: logins are in it. The job's pipe stays open: when it closes, the agent is
- * gone, and the child goes too.
+ * dead, and the child exits too.
  */
 type Reply =
   | { readonly outcome: 'unpacked'; readonly unpacked: UnpackSummary }
@@ -25,7 +25,7 @@ type Reply =
     }
   | { readonly outcome: 'failed'; readonly errno: string | undefined; readonly message: string }
 
-const oomScoreAdj = '900' // out of memory, the kernel shall take the child and leave the agent
+const oomScoreAdj = '900' // out of memory, the kernel kills the child and spares the agent
 const orphanedExitCode = 75
 
 /** Entry point of the child. Ends the process. */
@@ -34,14 +34,15 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
   try {
     writeFileSync('/proc/self/oom_score_adj', oomScoreAdj)
   } catch {
-    // a wish, not a condition: containers without /proc unpack too
+    // best effort: containers without /proc unpack too
   }
   const lines = createInterface({ input: process.stdin })
   lines.on('close', () => process.exit(orphanedExitCode))
   const job = await new Promise<UnpackJob>((resolve) =>
     lines.once('line', (line) => resolve(JSON.parse(line) as UnpackJob)),
   )
-  const { runUnpackJob } = await import('./unpack-job.ts') // archives and compression are the child's alone: no agent loads them
+  // archives and compression are the child's alone: no agent loads them
+  const { runUnpackJob } = await import('./unpack-job.ts')
   const reply = await runUnpackJob(job, ports, new AbortController().signal).then(
     (unpacked): Reply => ({ outcome: 'unpacked', unpacked }),
     failureReply,
@@ -78,14 +79,14 @@ export async function unpackInChild(
   child.stderr
     .setEncoding('utf8')
     .on('data', (text: string) => (stderrTail = `${stderrTail}${text}`.slice(-maxStderrChars)))
-  child.stdin.on('error', () => undefined) // it may be dead before it listens; its exit says so
+  child.stdin.on('error', () => undefined) // it may die before it reads; its exit shows that
   child.stdin.write(`${JSON.stringify(job)}\n`)
 
   const kill = () => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
     } catch {
-      // gone in the meantime
+      // ended meanwhile
     }
   }
   signal.addEventListener('abort', kill, { once: true })

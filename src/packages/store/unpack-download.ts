@@ -44,7 +44,7 @@ export async function downloadLayers(
   return files
 }
 
-/** A broken connection goes on where it broke, at whichever address answers; anything else begins anew. */
+/** A broken connection continues where it broke off, at any address that answers; any other failure starts again. */
 async function downloadBlob(
   client: RegistryClient,
   reference: ImageReference,
@@ -69,7 +69,7 @@ async function downloadBlob(
         try {
           await saveBody(response, handle, progress, descriptor, signal)
         } catch (error) {
-          if (imageErrorCode(error) !== 'unreachable') progress = emptyProgress() // those bytes are not to be built upon
+          if (imageErrorCode(error) !== 'unreachable') progress = emptyProgress() // those bytes cannot be continued
           throw error
         }
         const digest = `sha256:${progress.hash.digest('hex')}`

@@ -21,7 +21,7 @@ import { messageOf } from '../../schemas/json.ts'
 
 /**
  * Writes the package folder of one layer over what lower layers left. Invariant: nothing outside `root` is created,
- * changed or removed, whatever the archive says. It rests on three things: names are checked (layer-paths.ts), every
+ * changed or removed, regardless of the archive. It rests on three things: names are checked (layer-paths.ts), every
  * parent on the way is looked at and must be a real directory, and files are opened so that an existing name fails.
  * `root` must be ours alone meanwhile.
  *
@@ -46,14 +46,15 @@ export type UnpackLimits = {
 /** @throws ImageError bad-image, too-large; errors of the disk with their errno */
 export async function unpackLayer(archive: Readable, tree: PackageTree): Promise<void> {
   const tar = extract()
-  const written = new Set<string>() // paths of this layer and their parents: whiteouts hide lower layers only, in whatever order they come
+  // paths of this layer and their parents: whiteouts hide lower layers only, in any order
+  const written = new Set<string>()
   archive.on('error', (error) => tar.destroy(error))
   archive.pipe(tar)
   try {
     for await (const entry of tar) {
       const content = entry as unknown as Content
       await applyEntry(entry.header, content, tree, written)
-      content.resume() // what nobody wanted must flow by
+      content.resume() // unread content must flow by
     }
   } catch (error) {
     throw archiveError(error)
@@ -88,8 +89,9 @@ async function applyEntry(header: Header, content: Content, tree: PackageTree, w
 
 async function writeEntry(header: Header, path: string, content: Content, root: string): Promise<void> {
   const target = join(root, path)
-  const isFolder = header.type === 'directory' || (header.type === 'file' && header.name.endsWith('/')) // the second is how old archives say it
-  if (path === '' && !isFolder) throw new ImageError('bad-image', `/${header.name} is no folder`)
+  // the second is the form of old archives
+  const isFolder = header.type === 'directory' || (header.type === 'file' && header.name.endsWith('/'))
+  if (path === '' && !isFolder) throw new ImageError('bad-image', `/${header.name} is not a folder`)
   ensureParents(path, root, true)
   const existing = lstatIfPresent(target)
 
@@ -98,7 +100,8 @@ async function writeEntry(header: Header, path: string, content: Content, root: 
       remove(target, existing)
       mkdirSync(target)
     }
-    chmodSync(target, permissions(header) | 0o700) // a folder that its owner cannot write could not be filled or removed
+    // a folder that its owner cannot write could not be filled or removed
+    chmodSync(target, permissions(header) | 0o700)
     return
   }
   switch (header.type) {
@@ -202,7 +205,7 @@ function permissions({ mode }: Header): number {
 
 const diskErrorPattern = /^(?:ENOSPC|EDQUOT|EROFS|EIO|EFBIG|EMFILE|ENFILE|ENOMEM|EACCES|EPERM)$/
 
-/** What the disk did is told as it is; all else is the archive's fault: cut short, packed wrongly, names too long. */
+/** Errors of the disk pass unchanged; all others are the archive's fault: cut short, packed wrongly, names too long. */
 function archiveError(error: unknown): unknown {
   if (error instanceof ImageError || diskErrorPattern.test(systemCode(error) ?? '')) return error
   return new ImageError('bad-image', `a layer cannot be read: ${messageOf(error)}`, { cause: error })

@@ -219,8 +219,12 @@ describe('an archive that is refused', () => {
     ['shares itself', [file('h'), hardLink('h', p('h'))], /not a file/],
     ['has a device', [{ name: p('null'), type: 'character-device', devmajor: 1, devminor: 3 }], /character-device/],
     ['has a fifo', [{ name: p('pipe'), type: 'fifo' }], /fifo/],
-    ['has a file for its folder', [{ name: 'skyhook-package', content: 'x' }], /no folder/],
-    ['has a link for its folder', [{ name: 'skyhook-package', type: 'symlink', linkname: 'opt/package' }], /no folder/],
+    ['has a file for its folder', [{ name: 'skyhook-package', content: 'x' }], /not a folder/],
+    [
+      'has a link for its folder',
+      [{ name: 'skyhook-package', type: 'symlink', linkname: 'opt/package' }],
+      /not a folder/,
+    ],
     ['has sparse files', [{ ...file('s'), pax: { 'GNU.sparse.major': '1' } }], /sparse/],
     ['has a name too long for any disk', [file('n'.repeat(300))], /cannot be read: ENAMETOOLONG/],
   ])('an archive is refused that %s', async (_name, entries, message) => {

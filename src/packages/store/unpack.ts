@@ -35,7 +35,7 @@ export async function unpackPackage({ layers, target, limits = defaultLimits }: 
 }
 
 /**
- * The archive inside a layer. How it is packed is told by its first bytes: media types of old builders are not always
+ * The archive inside a layer. Its first bytes decide how it is compressed: media types of old builders are not always
  * true.
  */
 function openLayer(path: string): Readable {

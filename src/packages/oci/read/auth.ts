@@ -36,7 +36,7 @@ export type LoginContext = {
 /**
  * The value of `Authorization` that answers a 401: a token of the registry's token server (asked for with the login, or
  * anonymously: public images need one too), else Basic. Undefined where there is nothing to answer with.
- * @throws ImageError with the token server's words
+ * @throws ImageError with the token server's message
  */
 export async function authorize(
   challenges: readonly Challenge[],

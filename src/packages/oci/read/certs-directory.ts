@@ -5,7 +5,7 @@ import { parseToml, type TomlTable, type TomlValue } from './hosts-toml.ts'
 import { messageOf } from '../../../schemas/json.ts'
 
 /**
- * Reading files of the host, wherever its root is mounted; links resolve inside it. Undefined: there is no such file.
+ * Reads files of the host; links resolve inside its root. Undefined: there is no such file.
  */
 export type HostFiles = Pick<HostRoot, 'readText' | 'list'>
 
@@ -27,7 +27,7 @@ export const allCapabilities: readonly Capability[] = ['pull', 'resolve', 'push'
 
 /**
  * What containerd on this host knows about a registry: mirrors in order, the registry itself last. Undefined where
- * neither a directory of its own nor `_default` says anything. Directory names and meaning as in containerd's
+ * neither its own directory nor `_default` exists. Directory names and meaning as in containerd's
  * documentation of registry hosts.
  * @throws ImageError misconfigured, naming file and line
  */
@@ -41,7 +41,8 @@ export async function readCertsDirectory(
     const text = await files.readText(join(directory, 'hosts.toml'))
     if (text !== undefined && text.trim() !== '') return await readHostsFile(text, directory, files)
     const names = await files.list(directory)
-    if (names !== undefined) return [await readLooseCertificates(names, directory, files)] // the first directory decides, full or empty
+    // the first directory decides, full or empty
+    if (names !== undefined) return [await readLooseCertificates(names, directory, files)]
   }
   return undefined
 }

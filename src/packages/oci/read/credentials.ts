@@ -12,7 +12,8 @@ export type Credential = {
 
 export type Login =
   | { readonly kind: 'password'; readonly username: string; readonly password: string }
-  | { readonly kind: 'identity-token'; readonly token: string } // an OAuth2 refresh token, as `docker login` stores for some registries
+  // an OAuth2 refresh token, as `docker login` stores for some registries
+  | { readonly kind: 'identity-token'; readonly token: string }
 
 /**
  * Reads the value of a `kubernetes.io/dockerconfigjson` Secret. Entries without any login are left out (credential

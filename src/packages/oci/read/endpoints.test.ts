@@ -25,7 +25,8 @@ describe('the addresses of a registry', () => {
       ['http://m:1/v2', 'https://n/path/v2', 'https://registry-1.docker.io/v2'],
     ],
     ['[host."https://m/v2/hub"]\noverride_path = true', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']],
-    ['[host."https://m/v2/hub/"]', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']], // what people write for project caches
+    // what people write for project caches
+    ['[host."https://m/v2/hub/"]', ['https://m/v2/hub', 'https://registry-1.docker.io/v2']],
     ['[host."https://m/api"]\noverride_path = true', ['https://m/api', 'https://registry-1.docker.io/v2']],
     ['[host."https://registry-1.docker.io"]', ['https://registry-1.docker.io/v2']], // once is enough
   ])('the addresses of hosts.toml %j are taken in order', async (text, expected) => {

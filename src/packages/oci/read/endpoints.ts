@@ -35,7 +35,7 @@ export type Endpoint = {
   readonly base: string
   /** `host[:port]` to which connections and logins belong. */
   readonly host: string
-  /** The registry that a mirror stands for: told to it as `ns`, as containerd does; some mirrors serve several. */
+  /** The registry that a mirror serves, sent to it as `ns`, as containerd does; some mirrors serve several. */
   readonly namespace: string | undefined
   readonly trust: Trust
   readonly headers: Readonly<Record<string, readonly string[]>>
@@ -53,9 +53,9 @@ const trustBundlePaths = [
 ]
 
 /**
- * The addresses to try for a registry host, in order: mirrors that containerd on this host is told of, mirrors of the
- * chart, the registry itself. Every one is trusted by the host's own bundle (Node's roots where there is none) and by
- * the authorities set for it.
+ * The addresses to try for a registry host, in order: mirrors in containerd's configuration on this host, mirrors of
+ * the chart, the registry itself. Every one is trusted by the host's own bundle (Node's roots where there is none) and
+ * by the authorities set for it.
  * @throws ImageError misconfigured
  */
 export async function readEndpoints(host: string, sources: EndpointSources): Promise<Endpoint[]> {
@@ -122,7 +122,8 @@ function addressOf(
 
 function authorities(bundle: string | undefined, ownAuthorities: ReadonlySet<string>): string[] {
   if (ownAuthorities.size === 0) return bundle === undefined ? [] : [bundle]
-  return [...(bundle === undefined ? rootCertificates : [bundle]), ...ownAuthorities] // given authorities replace Node's, so ours come along
+  // given authorities replace Node's, so ours come along
+  return [...(bundle === undefined ? rootCertificates : [bundle]), ...ownAuthorities]
 }
 
 async function readBundle(files: HostFiles): Promise<string | undefined> {

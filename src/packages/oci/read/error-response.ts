@@ -23,20 +23,21 @@ export async function readBody(response: RegistryResponse, limitBytes: number, s
   return Buffer.concat(chunks)
 }
 
-/** The error that a status of 400 or more stands for, in the registry's own words. Consumes the body. */
+/** The error for a status of 400 or more, with the registry's own message. Consumes the body. */
 export async function errorFromResponse(
   response: RegistryResponse,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<ImageError> {
-  const bodyText = await readBody(response, maxErrorBytes, signal).then(parseErrorBody, () => undefined) // the status alone still tells
+  // the status remains
+  const bodyText = await readBody(response, maxErrorBytes, signal).then(parseErrorBody, () => undefined)
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], clock.wallMs())
   const errorText = bodyText ?? `${response.status} ${response.body.statusMessage ?? ''}`.trim()
   return new ImageError(codeOfStatus(response.status), `${response.url.host}: ${errorText}`, { retryAfterMs })
 }
 
 /**
- * The distribution specification's error list (`{errors: [{code, message, detail}]}`), or the beginning of whatever
+ * The distribution specification's error list (`{errors: [{code, message, detail}]}`), or the start of any
  * text there is.
  */
 function parseErrorBody(body: Buffer): string | undefined {

@@ -166,7 +166,7 @@ function redirectTarget(
 }
 
 /**
- * What was meant for one host must not reach another: the login and whatever an administrator configured for the
+ * Headers for one host must not reach another: the login and what an administrator configured for the
  * mirror.
  */
 function stripCredentials(headers: RegistryRequest['headers']): RegistryRequest['headers'] {

@@ -313,7 +313,7 @@ describe('mirrors', () => {
     expect(layers).toEqual([layerBytes.toString()])
   })
 
-  test('the answer of a mirror is the reason when the registry is unreachable, and all addresses are named', async () => {
+  test('a mirror’s answer is the reason when the registry is unreachable, and all addresses are named', async () => {
     const [mirror, dead] = [await registry(), await closedPort()]
     const attempt = resolveImage(
       client([{ host: dead, plainHTTP: true, mirrors: [`http://${mirror.host}`] }]),

@@ -44,7 +44,8 @@ export async function resolveImage(
   const tagOrDigest = reference.digest ?? reference.tag
   if (tagOrDigest === undefined)
     throw new ImageError('bad-reference', `${formatReference(reference)}: neither tag nor digest`)
-  const capability = reference.digest === undefined ? 'resolve' : 'pull' // containerd's meaning: a mirror may hold bytes without being asked about tags
+  // containerd's meaning: a mirror may hold bytes without being asked about tags
+  const capability = reference.digest === undefined ? 'resolve' : 'pull'
   const fetchManifest = async (
     endpoint: Parameters<Parameters<RegistryClient['attempt']>[2]>[0],
   ): Promise<ResolvedImage> => {

@@ -32,7 +32,7 @@ export type RegistryCall = {
 
 /**
  * Registries as this host sees them: mirrors, authorities, logins. Made for one pull or push or a few; logins and
- * connections are kept until it is closed, and so is the knowledge which mirror did not answer.
+ * connections are kept until it is closed, and so is which mirrors did not answer.
  */
 export type RegistryClient = {
   /** The addresses of a host, in the order in which they are tried. @throws ImageError misconfigured */
@@ -124,7 +124,8 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
             return result
           } catch (error) {
             if (!(error instanceof ImageError)) throw error
-            if (error.code === 'unreachable') unreachableEndpoints.add(endpoint) // the next blob must not wait for it again
+            // the next blob must not wait for it again
+            if (error.code === 'unreachable') unreachableEndpoints.add(endpoint)
             failures.push(error)
           }
         }
@@ -177,7 +178,7 @@ function withHint(error: unknown, hasLogin: boolean, endpoint: Endpoint, reposit
 }
 
 /**
- * The registry's own failure tells most, unless it could not be reached and a mirror did answer. Every address is
+ * The registry's own failure is the most specific, unless only a mirror could be reached. Every address is
  * named.
  */
 function combineErrors(failures: readonly ImageError[]): ImageError {

@@ -29,7 +29,7 @@ export function secureContextOf({ ca, client = [] }: Trust): SecureContext {
       ...(client.length > 0 && { cert: client.map(({ cert }) => cert), key: client.map((pair) => pair.key) }),
     })
   contexts.delete(key)
-  contexts.set(key, context) // the last used stands last
+  contexts.set(key, context) // the most recently used is last
   const [oldest] = contexts.keys()
   if (contexts.size > maxContexts && oldest !== undefined) contexts.delete(oldest)
   return context

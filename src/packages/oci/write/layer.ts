@@ -51,7 +51,7 @@ export async function readFolder(folder: string, prefix: string): Promise<LayerE
 }
 
 /**
- * Writes a layer. The same entries give the same bytes whatever their order, machine or time; gzip's output may differ
+ * Writes a layer. The same entries give the same bytes regardless of order, machine or time; gzip's output may differ
  * between versions of Node. Folders that are only implied are added.
  */
 export async function writeLayer(entries: readonly LayerEntry[], file: string): Promise<BuiltLayer> {
@@ -94,7 +94,7 @@ async function fill(archive: Pack, entries: readonly LayerEntry[]): Promise<void
   archive.finalize()
 }
 
-/** Sorted by path, so that a folder stands before what it holds; every parent is there once. */
+/** Sorted by path, so that a folder comes before its content; every parent is there once. */
 function withFolders(entries: readonly LayerEntry[]): LayerEntry[] {
   const all = new Map<string, LayerEntry>()
   for (const { path } of entries) {

@@ -42,7 +42,7 @@ export async function pushImages(
 }
 
 /**
- * One POST for a place, one PUT with everything: blobs of ours are small enough for that, and every registry takes it.
+ * One POST for a place, one PUT with everything: our blobs are small enough for that, and every registry accepts it.
  */
 async function pushBlob(
   client: RegistryClient,
