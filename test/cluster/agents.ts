@@ -111,13 +111,19 @@ async function token(cluster: ChartCluster, spec: Json): Promise<string> {
 
 /** Policies take effect some tenths of a second after they are written: waits until each one refuses its case. */
 async function awaitPolicies(unbound: Send): Promise<void> {
-  const says = (policy: string) => (answer: Answer) => answer.message.includes(`'skyhookd-${policy}'`)
+  const isRefusedBy = (policy: string) => (answer: Answer) => answer.message.includes(`'skyhookd-${policy}'`)
   const dry = '?dryRun=All'
   const label = { metadata: { labels: { x: 'y' } } }
   const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'none' } }
-  await until(() => unbound('PATCH', `${nodes}/node-a${dry}`, label, merge), says('own-node'))
-  await until(() => unbound('POST', `${leases}${dry}`, { metadata: { name: 'none' } }), says('own-slot'))
-  await until(() => unbound('PATCH', `${skyhooks}/demo${dry}`, label, merge), says('skyhooks-by-agents'))
-  await until(() => unbound('DELETE', `/api/v1/namespaces/${namespace}/pods/agent-of-node-a${dry}`), says('own-pods'))
-  await until(() => unbound('POST', '/api/v1/namespaces/default/pods/none/eviction', eviction), says('evictions'))
+  await until(() => unbound('PATCH', `${nodes}/node-a${dry}`, label, merge), isRefusedBy('own-node'))
+  await until(() => unbound('POST', `${leases}${dry}`, { metadata: { name: 'none' } }), isRefusedBy('own-slot'))
+  await until(() => unbound('PATCH', `${skyhooks}/demo${dry}`, label, merge), isRefusedBy('skyhooks-by-agents'))
+  await until(
+    () => unbound('DELETE', `/api/v1/namespaces/${namespace}/pods/agent-of-node-a${dry}`),
+    isRefusedBy('own-pods'),
+  )
+  await until(
+    () => unbound('POST', '/api/v1/namespaces/default/pods/none/eviction', eviction),
+    isRefusedBy('evictions'),
+  )
 }

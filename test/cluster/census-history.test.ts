@@ -214,19 +214,18 @@ test('the Ready condition of a Skyhook is true only while every selected node is
     const left = unfinished(shown, nodes)
     if (event.kind === 'Skyhook') {
       readyTimes++
-      // What a node has said is known to the census within a moment of the store; what it has not said yet is known to
-      // nobody else.
+      // The census learns within a moment what a node has published; nothing can know what it has not published yet.
       const older = left.filter(({ atMs }) => event.atMs - atMs > 250)
       lies.push(
         ...older.map(
           ({ name }) =>
-            `Ready at ${event.version} though ${name} had said ${Math.round(event.atMs)} that it is not done`,
+            `Ready at ${event.version} although ${name} had published at ${Math.round(event.atMs)} ms that it is not complete`,
         ),
       )
       for (const [name, { busy }] of agents) {
-        const unsaid = busy.filter(({ fromMs, toMs }) => fromMs < event.atMs - 30 && toMs > event.atMs + 5)
+        const unpublished = busy.filter(({ fromMs, toMs }) => fromMs < event.atMs - 30 && toMs > event.atMs + 5)
         const isSelected = nodes.get(name)?.object?.metadata.labels?.['pool'] === 'all'
-        if (isSelected) lies.push(...unsaid.map(() => `Ready at ${event.version} while ${name} was at work`))
+        if (isSelected) lies.push(...unpublished.map(() => `Ready at ${event.version} while ${name} was working`))
       }
     } else
       slow.push(

@@ -102,7 +102,7 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a cens
       nodeUID: node.metadata.uid,
       applied: hash,
     })
-    const said = names.map((name) => [
+    const published = names.map((name) => [
       [`skyhook.nvidia.com/nodeState_${name}`, text],
       [`skyhook.nvidia.com/status_${name}`, 'complete'],
       [`skyhook.nvidia.com/version_${name}`, 'v0.15.0'],
@@ -115,7 +115,7 @@ test('5,000 nodes with 60 labels and 5 Skyhooks each fit into the heap of a cens
       ]),
     )
     const annotations = {
-      ...Object.fromEntries(said.flat()),
+      ...Object.fromEntries(published.flat()),
       'example.com/others': 'x'.repeat(2_000),
       'csi.volume.example.com/nodeid': randomUUID(),
     }

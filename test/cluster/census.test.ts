@@ -150,12 +150,12 @@ describe('a rollout', () => {
         'json',
         `--field-selector=involvedObject.name=${name}`,
       )
-      const told = (JSON.parse(events) as { items: { reason: string; type: string; message: string }[] }).items
-      expect(told.map(({ reason, type }) => `${type} ${reason}`).toSorted()).toEqual([
+      const reported = (JSON.parse(events) as { items: { reason: string; type: string; message: string }[] }).items
+      expect(reported.map(({ reason, type }) => `${type} ${reason}`).toSorted()).toEqual([
         'Warning NodesErroring',
         'Warning StepFailed',
       ])
-      expect(told.find(({ reason }) => reason === 'StepFailed')?.message).toMatch(
+      expect(reported.find(({ reason }) => reason === 'StepFailed')?.message).toMatch(
         /^n1(, n2)?: package tuning 1.0.0: apply.sh ended with 7$/,
       )
     })

@@ -125,8 +125,8 @@ describe('garbage collection', () => {
     const node = await createNode('n-again')
     slotOf(await acquire(leases, request(scope, node, 1)))
     await cluster.kubectl('delete', 'node', 'n-again')
-    const reborn = await createNode('n-again')
-    expect(await createRecoverySlot(leases, request(scope, reborn, 1))).toMatchObject({
+    const recreated = await createNode('n-again')
+    expect(await createRecoverySlot(leases, request(scope, recreated, 1))).toMatchObject({
       outcome: 'held',
       slot: { kind: 'recovery' },
     })

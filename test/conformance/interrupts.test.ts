@@ -139,7 +139,7 @@ test(row('C09'), async () => {
     'dexter post-interrupt-check',
   ])
   expect(await host.bootId()).toBe(bootThen)
-  await cluster.history.never('in trouble', failureOf(node, name))
+  await cluster.history.never('blocked or erroring', failureOf(node, name))
 })
 
 test(row('C10'), async () => {
@@ -195,7 +195,7 @@ test(row('C10'), async () => {
       isRunning(moment, important) &&
       !isUntouched(moment, ordinary) &&
       isThere(moment, ordinary) &&
-      'the ordinary pod was told to go',
+      'the ordinary pod is terminating',
   )
   await cluster.history.before(
     ['cordoned', (view) => isCordoned(view, name)],
@@ -206,7 +206,7 @@ test(row('C10'), async () => {
     ['dexter begins', (view) => entryOf(view, node, name, 'dexter|1.2.3') !== 'absent'],
   )
   expect(await host.bootId()).not.toBe(boot)
-  await cluster.history.never('in trouble', failureOf(node, name))
+  await cluster.history.never('blocked or erroring', failureOf(node, name))
   const lines = await cluster.lines(node, name)
   expect(startsOf(lines)).toEqual(['rsyslog']) // john's is covered by the reboot, baxter's comes after it
   expect((await interruptFlags(name)).filter((flag) => flag.startsWith('dexter'))).toEqual([

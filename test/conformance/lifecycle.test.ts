@@ -131,7 +131,7 @@ test(row('C04'), async () => {
     },
     reason: { reason: 'StepFailed', message: expect.stringContaining('exited 2') as string },
   })
-  await cluster.history.eventually('the Skyhook tells it', (view) => statusOf(view, name).status === 'erroring')
+  await cluster.history.eventually('the Skyhook reports it', (view) => statusOf(view, name).status === 'erroring')
   expect(statusOf(cluster.history.now, name)).toMatchObject({
     completeNodes: '0/1',
     packageList: 'dexter:1.2.3,failure:1.2.3',
@@ -179,7 +179,7 @@ test(row('C06'), async () => {
     ...withChecks('apply', 'config').map((mode) => `aa ${mode}`),
     'bb apply',
   ])
-  await cluster.history.eventually('the Skyhook tells it', (view) => {
+  await cluster.history.eventually('the Skyhook reports it', (view) => {
     const { status, nodeStatus } = statusOf(view, name)
     return status === 'erroring' && nodes.every((one) => nodeStatus?.[one] === 'erroring')
   })
@@ -195,8 +195,8 @@ test(row('C06'), async () => {
   await sleep(300) // its trap is set
   await cluster.edit(slow, { packages: { slow: { env: [] } } })
   await expectComplete(cluster, slow, { 'slow|1.2.3': 'config' }, ['node-3'])
-  const [, told, again] = ofPackage(await cluster.lines('node-3', slow), 'slow')
-  expect([told?.args, again?.mode]).toEqual(['SIGTERM', 'apply'])
-  expect((again?.atMs ?? 0) - (told?.atMs ?? 0)).toBeGreaterThan(1_900)
-  expect((again?.atMs ?? 0) - (told?.atMs ?? 0)).toBeLessThan(10_000)
+  const [, stopped, again] = ofPackage(await cluster.lines('node-3', slow), 'slow')
+  expect([stopped?.args, again?.mode]).toEqual(['SIGTERM', 'apply'])
+  expect((again?.atMs ?? 0) - (stopped?.atMs ?? 0)).toBeGreaterThan(1_900)
+  expect((again?.atMs ?? 0) - (stopped?.atMs ?? 0)).toBeLessThan(10_000)
 })

@@ -84,7 +84,7 @@ test(row('C18'), async () => {
   await cluster.apply(manifest(name, { packages: { spencer: cluster.pack('3.2.3') } }), node)
   await cluster.history.eventually('the node is blocked', (view) => nodeOf(view, node, name).status === 'blocked')
   await cluster.history.eventually(
-    'the Skyhook tells it',
+    'the Skyhook reports it',
     (view) => statusOf(view, name).status === 'blocked' && tolerable(view) === 'True',
   )
   expect(nodeOf(cluster.history.now, node, name)).toMatchObject({ label: 'blocked', state: {} })

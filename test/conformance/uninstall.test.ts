@@ -100,12 +100,12 @@ async function deleteHeld(
 test(row('N07'), async () => {
   const name = uniqueName('paused')
   await deleteHeld(name, pauseKey, async () => {
-    const isTold = ({ events }: View): boolean =>
+    const isReported = ({ events }: View): boolean =>
       [...events.values()].some(
         ({ involvedObject, type, reason }) =>
           involvedObject?.name === name && type === 'Warning' && reason === 'DeletionBlocked',
       )
-    await cluster.history.eventually('a Warning reports it', isTold, 120_000) // Events are rate-limited, and all earlier rows sent some
+    await cluster.history.eventually('a Warning reports it', isReported, 120_000) // Events are rate-limited, and all earlier rows sent some
   })
   expect(isGone(cluster.history.now, name)).toBe(true)
 })

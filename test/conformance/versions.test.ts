@@ -73,7 +73,7 @@ test(row('C12'), async () => {
   expect(nodeOf(cluster.history.now, node, name).stateText).toBe('{}')
   const last = (await cluster.lines(node, name)).slice(before + lines.length)
   for (const of of ['dogs', 'nullptr']) expect(modesOf(last, of)).toEqual(withChecks('uninstall'))
-  await cluster.history.never('in trouble', failureOf(node, name))
+  await cluster.history.never('blocked or erroring', failureOf(node, name))
   await cluster.history.never('a cordon after everything was removed', ({ nodes, skyhooks }) => {
     const isEmpty = Object.keys(skyhooks.get(name)?.spec.packages ?? { some: 1 }).length === 0
     return isEmpty && nodes.get(node)?.spec?.unschedulable === true && `${node} is cordoned`

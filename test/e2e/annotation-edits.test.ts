@@ -72,7 +72,7 @@ async function completed(onTestFinished: OnTestFinished, node: NodeName) {
       )
       expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
     },
-    told: async (reason: string, ...fragments: readonly string[]): Promise<void> =>
+    reported: async (reason: string, ...fragments: readonly string[]): Promise<void> =>
       void (await cluster.history.eventually(`the Event ${reason}`, (view) =>
         hasEvent(view, node, reason, name, ...fragments),
       )),
@@ -84,17 +84,17 @@ const without = (state: State, key: string): State =>
 
 describe.concurrent('edits under a running agent', () => {
   test('removing the annotation reruns everything, including the interrupt', async ({ onTestFinished }) => {
-    const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-1')
+    const { journals, edit, completeAgain, reported } = await completed(onTestFinished, 'node-1')
     await edit(null)
-    await told('SkyhookReset')
+    await reported('SkyhookReset')
     await completeAgain()
     expect(await journals()).toEqual({ first: [...withInterrupt, ...withInterrupt], second: [...once, ...once] })
   })
 
   test('removing one entry reruns that package alone', async ({ onTestFinished }) => {
-    const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-2')
+    const { journals, edit, completeAgain, reported } = await completed(onTestFinished, 'node-2')
     await edit((state) => without(state, 'second|1.1.0'))
-    await told('PackageRerun', 'second')
+    await reported('PackageRerun', 'second')
     await completeAgain()
     expect(await journals()).toEqual({ first: withInterrupt, second: [...once, ...once] })
   })
@@ -102,7 +102,7 @@ describe.concurrent('edits under a running agent', () => {
   test('setting a stage reruns the package from there, and an invalid edit is reverted and reported', async ({
     onTestFinished,
   }) => {
-    const { journals, edit, completeAgain, told } = await completed(onTestFinished, 'node-3')
+    const { journals, edit, completeAgain, reported } = await completed(onTestFinished, 'node-3')
     await edit((state) => {
       const [first, second] = [state['first|1.1.0'], state['second|1.1.0']]
       if (!first || !second) throw new Error('an entry is missing')
@@ -111,8 +111,8 @@ describe.concurrent('edits under a running agent', () => {
         'second|1.1.0': { ...second, stage: 'lunch' },
       }
     })
-    await told('PackageRerun', 'first')
-    await told('EditIgnored', 'lunch')
+    await reported('PackageRerun', 'first')
+    await reported('EditIgnored', 'lunch')
     await completeAgain()
     expect(await journals()).toEqual({ first: [...withInterrupt, ...onceEach('post_interrupt')], second: once })
   })
@@ -155,7 +155,7 @@ test('an agent acts on edits that were made while it was away', async ({ onTestF
     await one.edit(null)
     await other.edit((state) => without(state, 'second|1.1.0'))
   })
-  await Promise.all([one.told('SkyhookReset'), other.told('PackageRerun', 'second')])
+  await Promise.all([one.reported('SkyhookReset'), other.reported('PackageRerun', 'second')])
   await Promise.all([one.completeAgain(), other.completeAgain()])
   expect(await one.journals()).toEqual({ first: [...withInterrupt, ...withInterrupt], second: [...once, ...once] })
   expect(await other.journals()).toEqual({ first: withInterrupt, second: [...once, ...once] })

@@ -175,15 +175,15 @@ describe.concurrent('a package', () => {
     )
     onTestFinished(async () => await cluster.remove(name))
     await cluster.apply(
-      manifest(name, { packages: { work: shellscript(cluster.registry, { apply: 'echo said; pwd -P' }) } }),
+      manifest(name, { packages: { work: shellscript(cluster.registry, { apply: 'echo output; pwd -P' }) } }),
       node,
     )
     await completes(node, name)
     const folder = `${moved}/log/shellscript/1.1.0`
     const logs = (await host.list(folder)).filter((file) => file.endsWith('.log'))
-    const said = (await Promise.all(logs.map(async (file) => await host.lines(`${folder}/${file}`)))).flat()
-    expect(said).toContain('said')
-    expect(said).toContainEqual(expect.stringMatching(new RegExp(`^${moved}/state/work-1\\.1\\.0-`)) as string)
+    const lines = (await Promise.all(logs.map(async (file) => await host.lines(`${folder}/${file}`)))).flat()
+    expect(lines).toContain('output')
+    expect(lines).toContainEqual(expect.stringMatching(new RegExp(`^${moved}/state/work-1\\.1\\.0-`)) as string)
     expect(await host.list(`${moved}/state`)).toEqual(expect.arrayContaining(['flags', 'history']))
   })
 })
@@ -210,14 +210,14 @@ describe.concurrent('a step', () => {
     const at = (version: string): PackageSpec => ({ version, image: `${cluster.registry}/${image}`, env, resources })
     const name = await start(node, { work: at('1.0.0') }, onTestFinished)
     await completes(node, name)
-    const said = async (mode: string): Promise<Record<string, string>> =>
+    const inputOf = async (mode: string): Promise<Record<string, string>> =>
       Object.fromEntries(
         (await host.lines(`${out}.${mode}`)).map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string]),
       )
     const uid = (await ignoreNotFound<{ metadata: { uid: string } }>(cluster.api, 'GET', `${paths.skyhooks}/${name}`))
       ?.metadata.uid
     const dir = `${state}/${name}/work-1.0.0-${uid}-1`
-    const apply = await said('apply')
+    const apply = await inputOf('apply')
     expect(apply).toMatchObject({
       arguments: `[apply][on ${node}][not env:WHERE][]`,
       cwd: dir,
@@ -237,7 +237,7 @@ describe.concurrent('a step', () => {
     expect(Object.keys(apply).filter((key) => /KUBERNETES|POD_|NODE_NAME/.test(key))).toEqual([]) // nothing of the agent's own
 
     await change(node, name, { work: at('2.0.0') })
-    expect(await said('upgrade')).toMatchObject({
+    expect(await inputOf('upgrade')).toMatchObject({
       arguments: '[1.0.0][2.0.0]',
       PREVIOUS_VERSION: '1.0.0',
       CURRENT_VERSION: '2.0.0',
@@ -257,9 +257,9 @@ describe.concurrent('a step', () => {
       { stageTimeout: '2s', gracefulShutdown: '1s' },
     )
     const name = await start(node, { work }, onTestFinished)
-    const told = (): string => publishedState(cluster.history.now.nodes.get(node), name).reason?.message ?? ''
+    const reasonMessage = (): string => publishedState(cluster.history.now.nodes.get(node), name).reason?.message ?? ''
     await cluster.history.eventually('the reason names it', () =>
-      told().includes("ran longer than the package's stageTimeout"),
+      reasonMessage().includes("ran longer than the package's stageTimeout"),
     )
     expect(await host.exec('sh', '-c', `pgrep -fc 'sleep ${mark}' || true`)).toMatch(/^[01]\n$/) // pgrep's own shell
     await cluster.edit(name, { packages: { work: { configMap: { 'apply.sh': 'true' }, stageTimeout: '1m' } } })

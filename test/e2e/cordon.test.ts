@@ -22,7 +22,7 @@ async function asAdministrator(node: NodeName, body: object, fieldManager: strin
   })
 }
 
-/** A Skyhook that holds the node drained until `leave` is called; returns once it is drained. */
+/** A Skyhook that holds the node drained until `release` is called; returns once it is drained. */
 async function nodeWithSlot(node: NodeName, onTestFinished: OnTestFinished) {
   const name = uniqueName('cordon')
   onTestFinished(async () => {
@@ -40,7 +40,7 @@ async function nodeWithSlot(node: NodeName, onTestFinished: OnTestFinished) {
   return {
     name,
     now: (): KubernetesNode | undefined => cluster.history.now.nodes.get(node),
-    leave: async (): Promise<void> => {
+    release: async (): Promise<void> => {
       await cluster.host(node).write(releaseFileOf(name), '')
       await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
       await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
@@ -57,9 +57,9 @@ describe.concurrent('a node', () => {
   }) => {
     const node = 'node-1'
     await asAdministrator(node, { spec: { unschedulable: true } }, 'kubectl')
-    const { name, now, leave } = await nodeWithSlot(node, onTestFinished)
+    const { name, now, release } = await nodeWithSlot(node, onTestFinished)
     expect([annotation(now(), cordonedBeforeKey), annotation(now(), cordonKey(name))]).toEqual(['true', 'true'])
-    await leave()
+    await release()
     expect([isCordoned(now()), annotation(now(), cordonedBeforeKey), annotation(now(), cordonKey(name))]).toEqual([
       true,
       undefined,
@@ -72,15 +72,15 @@ describe.concurrent('a node', () => {
   }) => {
     const node = 'node-2'
     await asAdministrator(node, { spec: { unschedulable: true } }, 'kubectl')
-    const { name, now, leave } = await nodeWithSlot(node, onTestFinished)
+    const { name, now, release } = await nodeWithSlot(node, onTestFinished)
     await asAdministrator(node, { spec: { unschedulable: false } }, 'fleet-console')
     await cluster.history.eventually(
       'it is cordoned again',
       () => isCordoned(now()) && annotation(now(), cordonedBeforeKey) === 'false',
     )
-    const told = `someone uncordoned the node while Skyhook ${name} holds it` // Kubernetes does not record who
-    await cluster.history.eventually('an Event reports it', (view) => hasEvent(view, node, 'CordonChanged', told))
-    await leave()
+    const message = `someone uncordoned the node while Skyhook ${name} holds it` // Kubernetes does not record who
+    await cluster.history.eventually('an Event reports it', (view) => hasEvent(view, node, 'CordonChanged', message))
+    await release()
     expect(isCordoned(now())).toBe(false)
     const changes = [...cluster.history.now.events.values()].filter(
       ({ reason, message }) => reason === 'CordonChanged' && message?.includes(name),
@@ -93,11 +93,11 @@ describe.concurrent('a node', () => {
   }) => {
     const node = 'node-3'
     await asAdministrator(node, { metadata: { annotations: { 'karpenter.sh/do-not-disrupt': 'false' } } }, 'kubectl')
-    const { now, leave } = await nodeWithSlot(node, onTestFinished)
+    const { now, release } = await nodeWithSlot(node, onTestFinished)
     expect(annotation(now(), cordonedBeforeKey)).toBe('false')
     expect(keepOff.map((key) => annotation(now(), key))).toEqual(['true', 'true']) // autoscalers ignore it during the work, too
     await asAdministrator(node, { metadata: { annotations: { [keepCordonedKey]: 'true' } } }, 'kubectl')
-    await leave()
+    await release()
     expect(isCordoned(now())).toBe(true)
     expect(keepOff.map((key) => annotation(now(), key))).toEqual([undefined, 'false']) // as they were
     await asAdministrator(node, { metadata: { annotations: { 'karpenter.sh/do-not-disrupt': null } } }, 'kubectl')

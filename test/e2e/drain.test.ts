@@ -21,7 +21,7 @@ type Scene = {
   /** A package that restarts a service, on the scene's node or these. */
   readonly apply: (spec?: SkyhookSpec, ...nodes: readonly NodeName[]) => Promise<void>
   readonly reason: (view?: View) => PublishedReason | undefined
-  readonly says: (...fragments: readonly string[]) => (view: View) => boolean
+  readonly reasonHas: (...fragments: readonly string[]) => (view: View) => boolean
   readonly isComplete: (view: View) => boolean
   readonly uidOf: (app: string) => string | undefined
 }
@@ -48,7 +48,7 @@ async function scene(onTestFinished: OnTestFinished, node: NodeName, ...others: 
       )
     },
     reason,
-    says:
+    reasonHas:
       (...fragments) =>
       (view) => {
         const given = reason(view)
@@ -65,7 +65,7 @@ describe.concurrent('a pod that does not go', () => {
   test('a blocked eviction is reported with pod, budget and numbers, other packages continue, and the pod leaves once it may', async ({
     onTestFinished,
   }) => {
-    const { name, node, shop, apply, says, isComplete, uidOf } = await scene(onTestFinished, 'node-1')
+    const { name, node, shop, apply, reasonHas, isComplete, uidOf } = await scene(onTestFinished, 'node-1')
     const { history } = cluster
     await shop.pod('cart', node)
     await shop.budget('at-least-one', 'cart', 1)
@@ -73,7 +73,7 @@ describe.concurrent('a pod that does not go', () => {
     await apply({ packages: { work: interrupting(), quiet: shellscript(cluster.registry, {}) } })
     await history.eventually(
       'the reason names it',
-      says(`pod ${name}/cart`, `PDB ${name}/at-least-one`, 'needs 1', 'has 1'),
+      reasonHas(`pod ${name}/cart`, `PDB ${name}/at-least-one`, 'needs 1', 'has 1'),
       maxReactionMs,
     )
     await history.eventually(
@@ -98,12 +98,12 @@ describe.concurrent('a pod that does not go', () => {
   test('an eviction blocked by two overlapping budgets is reported with what has to change', async ({
     onTestFinished,
   }) => {
-    const { name, node, shop, apply, says, isComplete } = await scene(onTestFinished, 'node-2')
+    const { name, node, shop, apply, reasonHas, isComplete } = await scene(onTestFinished, 'node-2')
     await shop.pod('cart', node)
     await shop.budget('one', 'cart', 0)
     await shop.budget('other', 'cart', 0)
     await apply()
-    const both = says(`pod ${name}/cart`, 'several PodDisruptionBudgets', `${name}/one, ${name}/other`)
+    const both = reasonHas(`pod ${name}/cart`, 'several PodDisruptionBudgets', `${name}/one, ${name}/other`)
     await cluster.history.eventually('the reason names both', both, maxReactionMs)
     await shop.dropBudget('other')
     await cluster.history.eventually('the node is complete', isComplete, 15_000)
@@ -112,16 +112,16 @@ describe.concurrent('a pod that does not go', () => {
   test('the drain waits for a terminating pod as long as it runs, and ignores one that tolerates the cordon', async ({
     onTestFinished,
   }) => {
-    const { name, node, shop, apply, says, isComplete, uidOf } = await scene(onTestFinished, 'node-3')
+    const { name, node, shop, apply, reasonHas, isComplete, uidOf } = await scene(onTestFinished, 'node-3')
     await shop.pod('slow', node, { arguments: ['stubborn'], graceSeconds: 4 })
     await shop.pod('tolerant', node, { tolerations: [{ operator: 'Exists' }] })
     const tolerant = uidOf('tolerant')
     await apply()
-    await cluster.history.eventually('the reason names it', says(`waiting for ${name}/slow to end`), maxReactionMs)
+    await cluster.history.eventually('the reason names it', reasonHas(`waiting for ${name}/slow to end`), maxReactionMs)
     await cluster.history.eventually('the node is complete', isComplete, 15_000)
     await cluster.history.never('work beside a pod that ends', (view) => {
       const runs = shop.pods(view, 'slow').some(({ status }) => status?.phase === 'Running')
-      return runs && Object.keys(publishedState(view.nodes.get(node), name).state).length > 0 && 'work began'
+      return runs && Object.keys(publishedState(view.nodes.get(node), name).state).length > 0 && 'work started'
     })
     expect(uidOf('tolerant')).toBe(tolerant)
     expect(shop.pods(cluster.history.now, 'tolerant')[0]?.metadata.deletionTimestamp).toBeUndefined()
@@ -155,7 +155,7 @@ describe.concurrent('a node that cannot be drained', () => {
   test('a node that cannot be drained returns to service after timeoutSeconds if onTimeout is release', async ({
     onTestFinished,
   }) => {
-    const { name, node, shop, apply, says } = await scene(onTestFinished, 'node-2')
+    const { name, node, shop, apply, reasonHas } = await scene(onTestFinished, 'node-2')
     const { history } = cluster
     await shop.pod('cart', node)
     await shop.budget('at-least-one', 'cart', 1)
@@ -163,7 +163,7 @@ describe.concurrent('a node that cannot be drained', () => {
     await history.eventually('it is cordoned', ({ nodes }) => isCordoned(nodes.get(node)))
     await history.eventually(
       'it is schedulable and waits',
-      (view) => !isCordoned(view.nodes.get(node)) && says(`${name}/cart`)(view),
+      (view) => !isCordoned(view.nodes.get(node)) && reasonHas(`${name}/cart`)(view),
       maxReactionMs,
     )
     await history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0, 2_000)
@@ -181,12 +181,12 @@ describe.concurrent('a node that cannot be drained', () => {
   test('a drain past its deadline deletes no pod without the permission to, and names the permission', async ({
     onTestFinished,
   }) => {
-    const { name, node, shop, apply, says, uidOf } = await scene(onTestFinished, 'node-2')
+    const { name, node, shop, apply, reasonHas, uidOf } = await scene(onTestFinished, 'node-2')
     await shop.pod('cart', node)
     await shop.budget('at-least-one', 'cart', 1)
     const cart = uidOf('cart')
     await apply({ drain: { timeoutSeconds: 1, onTimeout: 'delete' } })
-    await cluster.history.eventually('the reason names it', says(`pod ${name}/cart`, 'drain.allowDelete'), 15_000)
+    await cluster.history.eventually('the reason names it', reasonHas(`pod ${name}/cart`, 'drain.allowDelete'), 15_000)
     expect(uidOf('cart')).toBe(cart)
   })
 })

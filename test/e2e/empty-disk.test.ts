@@ -25,7 +25,7 @@ test('a host that returns with an empty disk reinstalls everything without anoth
 
   await cluster.history.eventually('an Event reports it', (view) => hasEvent(view, node, 'HostStateLost', name), 60_000)
   await cluster.history.eventually(
-    'an Event tells that the reboot is not repeated',
+    'an Event reports that the reboot is not repeated',
     (view) => hasEvent(view, node, 'RebootSkipped', name),
     60_000,
   )

@@ -35,7 +35,7 @@ async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting
     before,
     begins: async (mode: keyof Scripts): Promise<void> =>
       await host.awaitLine(journalOf(name), `${mode} begins`, bootsWithinMs),
-    mayGoOn: async (): Promise<void> => await host.write(releaseFileOf(name), ''),
+    release: async (): Promise<void> => await host.write(releaseFileOf(name), ''),
     complete: async (): Promise<void> => {
       await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), bootsWithinMs)
       await cluster.history.eventually('the slot is released', (view) => slotsOf(view, name).length === 0)
@@ -65,7 +65,7 @@ describe.concurrent('a reboot happens once, and every step once', () => {
       const work = await rebooting(onTestFinished, node, waiting)
       await work.begins(waiting)
       await disturb(node)
-      await work.mayGoOn()
+      await work.release()
       await work.complete()
       expect(await work.journal()).toEqual(allSteps)
       expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
@@ -100,7 +100,7 @@ test('a host whose power fails during its drain boots, repeats the step, reboots
   const slot = slotsOf(cluster.history.now, work.name)[0]?.uid
   await cluster.sandbox.must(['crash', node])
   await cluster.sandbox.must(['start', node])
-  await work.mayGoOn()
+  await work.release()
   await work.complete()
   expect(await work.journal()).toEqual([
     ...onceEach('apply', 'apply_check'),
@@ -134,13 +134,13 @@ test('only the node that needs a reboot leaves service, even if its agent dies b
   const before = await Promise.all(nodeNames.map((node) => cluster.host(node).bootId()))
   const seen = await Promise.all(nodeNames.map(async (node) => (await serviceStates(cluster.history, node)).length))
   const scripts = journaled(name, 'config_check')
-  const says = [
+  const reportLines = [
     'if [ "$(hostname)" = node-2 ]; then needs=true; else needs=false; fi',
     'mkdir -p "$SKYHOOK_ROOT_DIR/status"',
     'printf \'{"v":1,"package":"work","bootId":"%s","message":"","requests":{"run":false,"interrupt":%s}}\' "$(cat /proc/sys/kernel/random/boot_id)" $needs >"$SKYHOOK_ROOT_DIR/status/work.json"',
   ].join('\n')
   const interrupt = { type: 'reboot', when: 'required' } as const
-  const work = shellscript(cluster.registry, { ...scripts, config: `${scripts.config}\n${says}` }, { interrupt })
+  const work = shellscript(cluster.registry, { ...scripts, config: `${scripts.config}\n${reportLines}` }, { interrupt })
   await cluster.apply(manifest(name, { interruptionBudget: { count: 3 }, packages: { work } }), ...nodeNames)
   for (const node of nodeNames)
     await cluster.host(node).awaitLine(journalOf(name), 'config_check begins', bootsWithinMs)
@@ -165,7 +165,7 @@ test('an agent continues on a host that booted while no agent ran', async ({ onT
   const work = await rebooting(onTestFinished, node, 'config_check')
   await work.begins('config_check')
   await withoutAgents(cluster, async () => {
-    await work.mayGoOn()
+    await work.release()
     await cluster.sandbox.must(['reboot', node])
   })
   await work.complete()

@@ -38,8 +38,8 @@ async function expectReported(
 ): Promise<PublishedState> {
   const now = (): PublishedState => publishedState(cluster.history.now.nodes.get(node), name)
   await cluster.history.eventually(`the reason of ${name} is ${reason} with ${fragments.join(', ')}`, () => {
-    const told = now().reason
-    return told?.reason === reason && fragments.every((word) => told.message.includes(word))
+    const published = now().reason
+    return published?.reason === reason && fragments.every((word) => published.message.includes(word))
   })
   return now()
 }

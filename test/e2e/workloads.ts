@@ -115,11 +115,11 @@ export function tooFewReady(
   app: string,
   minAvailable: number,
 ): (moment: Moment) => string | undefined {
-  let began = false
+  let wasReady = false
   return (moment) => {
     const ready = workloads.pods(moment, app).filter(isReady).length
-    began ||= ready >= minAvailable
-    return began && ready < minAvailable ? `${ready} pods of ${app} are Ready, not ${minAvailable}` : undefined
+    wasReady ||= ready >= minAvailable
+    return wasReady && ready < minAvailable ? `${ready} pods of ${app} are Ready, not ${minAvailable}` : undefined
   }
 }
 

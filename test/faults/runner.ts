@@ -182,12 +182,12 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
     },
     async waitForPoint() {
       let wasComplete = false
-      let lookedAtMs = 0
+      let polledAtMs = 0
       const isOver = async (): Promise<boolean> => {
         if (agent.hasHitPoint || wasComplete) return true
-        if (Date.now() - lookedAtMs < pollIntervalMs) return false // polling must not slow the agent down
+        if (Date.now() - polledAtMs < pollIntervalMs) return false // polling must not slow the agent down
         wasComplete = await isComplete()
-        lookedAtMs = Date.now()
+        polledAtMs = Date.now()
         return wasComplete
       }
       if (!(await waitUntil(completionTimeoutMs, isOver)))

@@ -201,10 +201,10 @@ describe('with apt', () => {
     [{ scope: 'all security' }, 'the key scope must have one word, not 2'],
     [{ manager: 'pacman' }, 'the key manager must be auto, apt or dnf, not "pacman"'],
     [{ check_every: 'often' }, 'the key check_every must be never or a time such as 6h or 1d, not "often"'],
-  ])('os-update refuses the unknown value in %o', async (configMap, said) => {
+  ])('os-update refuses the unknown value in %o', async (configMap, message) => {
     expect(await (await osUpdate(configMap)).mode('config')).toMatchObject({
       ok: false,
-      output: expect.stringContaining(said) as string,
+      output: expect.stringContaining(message) as string,
     })
   })
 

@@ -48,9 +48,9 @@ describe('sysctl.conf', () => {
     const steps = await tuning('word', { 'sysctl.conf': 'net.ipv4.tcp_wmem = 4096 16384 4194304\n' })
     await steps.modes('config', 'config-check')
     await host.exec('sysctl', '-w', 'net.ipv4.tcp_wmem=4096 16384 4194305')
-    const said = 'net.ipv4.tcp_wmem is "4096 16384 4194305", not "4096 16384 4194304"'
+    const message = 'net.ipv4.tcp_wmem is "4096 16384 4194305", not "4096 16384 4194304"'
     for (const mode of ['config-check', 'post-interrupt-check'] as const)
-      expect(await steps.mode(mode)).toMatchObject({ ok: false, output: expect.stringContaining(said) as string })
+      expect(await steps.mode(mode)).toMatchObject({ ok: false, output: expect.stringContaining(message) as string })
     await steps.modes('uninstall', 'uninstall-check')
   })
 
@@ -72,9 +72,9 @@ describe('sysctl.conf', () => {
     ['an unknown setting', 'net.ipv4.no_such = 1', 'no setting net.ipv4.no_such'],
     ['a line without =', 'net.ipv4.tcp_fin_timeout 3', 'has no ='],
     ['a path outside /proc/sys', '../../etc/passwd = x', 'has no setting before the ='],
-  ])('sysctl.conf with %s fails and is not written', async (_, line, said) => {
+  ])('sysctl.conf with %s fails and is not written', async (_, line, message) => {
     const steps = await tuning('refused', { 'sysctl.conf': `${line}\n` })
-    expect(await steps.mode('config')).toMatchObject({ ok: false, output: expect.stringContaining(said) as string })
+    expect(await steps.mode('config')).toMatchObject({ ok: false, output: expect.stringContaining(message) as string })
     expect(await hostFile(host, '/etc/sysctl.d/999-refused-tuning.conf')).toBeUndefined()
   })
 })

@@ -301,7 +301,7 @@ describe('a step that is started again', () => {
 })
 
 describe('a step without a record', () => {
-  test('the unit tells the end of a step that could not record it on a full disk', async () => {
+  test('the unit reports the end of a step that could not record it on a full disk', async () => {
     const results = '/var/lib/skyhook/.agent/results'
     await host.exec('mount', '-t', 'tmpfs', '-o', 'size=4k', 'full', results)
     await host.exec('sh', '-c', `head -c 4096 /dev/zero >${results}/ballast`)
@@ -358,9 +358,9 @@ test('an empty step costs a few milliseconds', async () => {
   const times: number[] = []
   for (let turn = 0; turn < 40; turn++) {
     const step = stepRequest(['/bin/true'])
-    const beganMs = performance.now()
+    const startedMs = performance.now()
     const end = await agent.run(step)
-    times.push(performance.now() - beganMs)
+    times.push(performance.now() - startedMs)
     expect(end).toMatchObject({ source: 'file', result: { outcome: 'exited', code: 0 } })
     await forgetStepUnit(agent.stepHost, step)
   }

@@ -23,14 +23,14 @@ afterEach(() => agent.kill())
 
 /** A step that reports its start and exits on request, with code 3. */
 function steered(script = '') {
-  const step = shell(`${script} echo began; until [ -e /run/go-$0 ]; do sleep 0.02; done; exit 3`)
+  const step = shell(`${script} echo started; until [ -e /run/go-$0 ]; do sleep 0.02; done; exit 3`)
   const request = { ...step, command: [...step.command, step.id] as unknown as typeof step.command }
   return {
     ...request,
-    began: async () =>
+    started: async () =>
       await expect
         .poll(async () => (await host.root.readFile(step.stdoutFile).catch(() => '')).toString())
-        .toBe('began\n'),
+        .toBe('started\n'),
     go: async () => await host.root.writeFile(`/run/go-${step.id}`, '', 0o644),
   }
 }
@@ -41,7 +41,7 @@ describe('a dead agent', () => {
   test('a step outlives its agent, and the next agent continues where the first stopped', async () => {
     const step = steered()
     await agent.start(step)
-    await step.began()
+    await step.started()
     agent.kill()
     const next = startAgent(host)
     expect(await observeStepUnit(next.stepHost, step)).toEqual({ state: 'running' })
@@ -75,7 +75,7 @@ describe('a disturbed host', () => {
   test('a step outlives a daemon-reload, with its record and arguments', async () => {
     const step = steered("x='$;';")
     await agent.start(step)
-    await step.began()
+    await step.started()
     await agent.units.reload()
     await agent.units.reload() // each one would add backslashes
     await step.go()
@@ -86,7 +86,7 @@ describe('a disturbed host', () => {
   test('a step outlives a re-execution of systemd', async () => {
     const step = steered()
     await agent.start(step)
-    await step.began()
+    await step.started()
     const interrupted = new Promise((resolve) => agent.units.onInterrupted(resolve))
     await host.exec('systemctl', 'daemon-reexec')
     await interrupted
@@ -100,7 +100,7 @@ describe('a disturbed host', () => {
   ])('a step outlives a bus that is %s', async (_, disturbance) => {
     const step = steered()
     await agent.start(step)
-    await step.began()
+    await step.started()
     const end = agent.awaitEnd({ ...step, bootId })
     await host.exec(...disturbance)
     await expect.poll(() => agent.connection.state().state).toBe('connected')
@@ -170,7 +170,7 @@ describe('a reboot', () => {
     const [step, deaf] = [steered(), steered('trap "" TERM;')]
     await agent.start(step)
     await agent.start({ ...deaf, stopTimeoutMs: 100 })
-    await Promise.all([step.began(), deaf.began()])
+    await Promise.all([step.started(), deaf.started()])
     const outcome = await reboot(agent.connection)
     expect(['accepted', 'unknown']).toContain(outcome.outcome) // the bus may end before the answer
     await host.awaitBoot(bootId)
@@ -196,7 +196,7 @@ describe('a reboot', () => {
   test('a power cut leaves no trace of a step, which does not count as success', async () => {
     const step = steered()
     await agent.start(step)
-    await step.began()
+    await step.started()
     await host.crash()
     const next = startAgent(host)
     expect(await observeStepUnit(next.stepHost, { ...step, bootId })).toEqual({ state: 'absent' })

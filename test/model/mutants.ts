@@ -133,18 +133,18 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         } as PackageRecord
       }),
     })),
-    expectedViolation: /complete is said|never complete|differs?/,
+    expectedViolation: /complete is published|never complete|differs?/,
   },
   'forgets a pending interrupt': {
     mutant: mutatePlan((plan) => ({
       ...plan,
       journal: mapPackages(plan.journal, (entry) => ({ ...entry, pendingInterrupt: undefined })),
     })),
-    expectedViolation: /complete is said|differs?/,
+    expectedViolation: /complete is published|differs?/,
   },
   'reads from every package that it requires no interrupt': {
     mutant: mutateSnapshot((snapshot) => withAllAnswers(snapshot, false)),
-    expectedViolation: /complete is said|is complete$|is complete\n/,
+    expectedViolation: /complete is published|is complete$|is complete\n/,
   },
   'reads from every package that it requires an interrupt': {
     mutant: mutateSnapshot((snapshot) => withAllAnswers(snapshot, true)),
@@ -159,7 +159,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
           : entry,
       ),
     })),
-    expectedViolation: /runs after config|complete is said|differs?/,
+    expectedViolation: /runs after config|complete is published|differs?/,
   },
   'runs steps and interrupts at the same time': {
     mutant: mutateSnapshot((snapshot) => ({
@@ -238,7 +238,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         }
       }),
     })),
-    expectedViolation: /complete is said|before completion|does not settle/,
+    expectedViolation: /complete is published|before completion|does not settle/,
   },
   'occasionally runs a complete package again': {
     mutant: mutateSnapshot((snapshot) => ({

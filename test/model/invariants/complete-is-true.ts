@@ -18,12 +18,12 @@ export const completeIsTrue: Invariant = (evidence) => ({
 
 export function assertComplete({ node, host, isDone }: HostEvidence, skyhook: string, spec: SkyhookSpec): void {
   const unit = node.running().find(({ view }) => view.metadata.name === skyhook)
-  if (unit) violate(`complete is said while ${unit.record.name} ${unit.attempt.mode} runs`)
+  if (unit) violate(`complete is published while ${unit.record.name} ${unit.attempt.mode} runs`)
   for (const [name, wanted] of Object.entries(spec.packages ?? {})) {
     const key = `${skyhook}/${name}`
     if (!isDone(key, wanted))
       violate(
-        `complete is said, but of ${name} the host has ${JSON.stringify(host.get(key))}, not ${JSON.stringify(wanted)}`,
+        `complete is published, but of ${name} the host has ${JSON.stringify(host.get(key))}, not ${JSON.stringify(wanted)}`,
       )
   }
 }
