@@ -3,7 +3,7 @@ import { NodeSimulator, guardedStep, plainStep, simplePackage } from '../../test
 import { install, installedNode, pkg } from '../../test/support/node-simulator-dsl.ts'
 
 describe('a first install', () => {
-  test('runs apply and config with their checks, publishes completion and gives the slot back', () => {
+  test('a first install runs apply and config with their checks, publishes completion and releases the slot', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settleFor(5_000)
@@ -20,14 +20,14 @@ describe('a first install', () => {
     ])
   })
 
-  test('writes the Node twice: when it begins and when it is complete', () => {
+  test('a first install writes the Node twice: when it starts and when it is complete', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     node.settle()
     expect(node.patches).toBe(2)
   })
 
-  test('starts nothing before the slot is granted and confirmed', () => {
+  test('a first install starts nothing before the slot is granted and confirmed', () => {
     const node = new NodeSimulator()
     node.areSlotsGranted = false
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -45,7 +45,7 @@ describe('a first install', () => {
     expect(node.annotation('reason_s')).toBeUndefined()
   })
 
-  test('asks for a slot only once a package is prepared', () => {
+  test('a first install requests a slot only once a package is prepared', () => {
     const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', 'manifest unknown')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -58,14 +58,14 @@ describe('a first install', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('respects dependencies', () => {
+  test('a first install respects dependencies', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0', { dependsOn: { b: '1.0.0' } }), b: pkg('1.0.0') } })
     node.settleFor(5_000)
     expect(node.executedSteps.map((line) => line.split(' ')[0])).toEqual(['b', 'b', 'b', 'b', 'a', 'a', 'a', 'a'])
   })
 
-  test('runs independent packages side by side, and one after another when serial', () => {
+  test('a first install runs independent packages concurrently, and one after another when serial', () => {
     for (const serial of [false, true]) {
       const node = new NodeSimulator()
       node.hangingPackages.add('a').add('b')
@@ -75,7 +75,7 @@ describe('a first install', () => {
     }
   })
 
-  test('of a package without steps completes', () => {
+  test('a package without steps completes', () => {
     const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', simplePackage({ apply: [], 'apply-check': [] }))
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -84,7 +84,7 @@ describe('a first install', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('of a Skyhook without packages is complete and takes no slot', () => {
+  test('a Skyhook without packages is complete and takes no slot', () => {
     const node = new NodeSimulator()
     node.areSlotsGranted = false
     node.apply('s', {})
@@ -93,8 +93,8 @@ describe('a first install', () => {
   })
 })
 
-describe('holds', () => {
-  test('pause before the start: nothing is fetched and nothing runs', () => {
+describe('gates', () => {
+  test('a pause before the start lets nothing be fetched or run', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } }, { 'skyhook.nvidia.com/pause': 'true' })
     node.settleFor(1_000)
@@ -106,7 +106,7 @@ describe('holds', () => {
     ])
   })
 
-  test('pause during a step: it ends and is recorded, nothing new starts, the slot stays', () => {
+  test('a pause during a step lets it end and be recorded, starts nothing new and keeps the slot', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -121,7 +121,7 @@ describe('holds', () => {
     expect(node.executedSteps).toEqual(install)
   })
 
-  test('an intolerable taint blocks the beginning with its name', () => {
+  test('an untolerated taint blocks the start and is named', () => {
     const node = new NodeSimulator()
     node.node = { ...node.node, spec: { taints: [{ key: 'gpu', value: 'x', effect: 'NoSchedule' }] } }
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -172,7 +172,7 @@ describe('changes', () => {
     expect([node.executedSteps, node.patches]).toEqual([[], patches])
   })
 
-  test('A to B to A while B is being configured configures A again', () => {
+  test('a change from A to B and back during config of B configures A again', () => {
     const node = installedNode({ configMap: { x: 'A' } })
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'B' } }) } })
@@ -205,7 +205,7 @@ describe('changes', () => {
     expect(node.state()).toEqual(['a|0.9.0: config/complete'])
   })
 
-  test('a removed package is uninstalled and its entry goes', () => {
+  test('a removed package is uninstalled and its entry disappears', () => {
     const node = installedNode()
     node.apply('s', { packages: {} })
     node.settleFor(3_000)
@@ -228,7 +228,7 @@ describe('changes', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('an image changed under a running step stops it and starts over from the new one', () => {
+  test('an image that changes during a step stops it and restarts from the new image', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -257,7 +257,7 @@ describe('OVERLAY_ALWAYS_RUN_STEP', () => {
   test.each([
     ['true', 2],
     ['false', 1],
-  ])('%s: a guarded step runs %i times', (value, times) => {
+  ])('OVERLAY_ALWAYS_RUN_STEP=%s runs a guarded step %i times', (value, times) => {
     const node = new NodeSimulator()
     node.images.set(
       'r/pkg:1.0.0',

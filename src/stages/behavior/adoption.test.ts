@@ -4,7 +4,7 @@ import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('a host without a journal', () => {
-  test('that was imaged anew starts over, and says so', () => {
+  test('a reinstalled host runs all packages again and reports it', () => {
     const node = installedNode()
     node.journal = emptyJournal('node-uid')
     node.settleFor(5_000)
@@ -12,7 +12,7 @@ describe('a host without a journal', () => {
     expect(node.events.some(({ type }) => type === 'startedOver')).toBe(true)
   })
 
-  test('is not rebooted again for a spec that it was rebooted for', () => {
+  test('a reinstalled host is not rebooted again for the same spec', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }) } })
     node.settleFor(30_000)
@@ -23,7 +23,7 @@ describe('a host without a journal', () => {
     expect([node.executedInterrupts, node.status(), node.executedSteps.length]).toEqual([['reboot'], 'complete', 6])
   })
 
-  test('is rebooted again after a reset by a person', () => {
+  test('a reinstalled host is rebooted again after a reset', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }) } })
     node.settleFor(30_000)
@@ -32,7 +32,7 @@ describe('a host without a journal', () => {
     expect(node.executedInterrupts).toEqual(['reboot', 'reboot'])
   })
 
-  test('on which the original operator finished its work goes on from there', () => {
+  test('a host on which the operator finished its work continues from there', () => {
     const node = new NodeSimulator()
     node.hostFolders = new Set(['s'])
     node.edit((annotations) => {
@@ -49,9 +49,9 @@ describe('a host without a journal', () => {
   })
 
   test.each([
-    ['beside the present one', '{"a":ENTRY,"a|1.0.0":ENTRY}'],
+    ['beside the current one', '{"a":ENTRY,"a|1.0.0":ENTRY}'],
     ['alone', '{"a":ENTRY}'],
-  ])('reads the form of before v0.5, %s', (_, written) => {
+  ])('the agent reads the form from before v0.5, %s', (_, written) => {
     const node = new NodeSimulator()
     node.hostFolders = new Set(['s'])
     node.edit((annotations) => {

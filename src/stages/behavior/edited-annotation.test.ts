@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
-describe('what people do to the annotation', () => {
-  test('removing it starts over', () => {
+describe('edits of the annotation', () => {
+  test('removing the annotation runs all packages again', () => {
     const node = installedNode()
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
     node.settleFor(5_000)
@@ -11,7 +11,7 @@ describe('what people do to the annotation', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('removing one entry restarts that package only', () => {
+  test('removing an entry restarts that package only', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0'), b: pkg('1.0.0') } })
     node.settleFor(3_000)
@@ -25,7 +25,7 @@ describe('what people do to the annotation', () => {
     expect(node.executedSteps).toEqual(install)
   })
 
-  test('setting a stage restarts there', () => {
+  test('setting a stage restarts the package there', () => {
     const node = installedNode()
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/nodeState_s'] = (annotations['skyhook.nvidia.com/nodeState_s'] ?? '').replace(
@@ -37,19 +37,22 @@ describe('what people do to the annotation', () => {
     expect(node.executedSteps).toEqual(['a config run.sh', 'a config-check run_check.sh'])
   })
 
-  test.each(['no json', '[]', '{"a|1.0.0":{"stage":"dance"}}'])('%s is ignored, said and published again', (text) => {
-    const node = installedNode()
-    const published = node.annotation('nodeState_s')
-    node.edit((annotations) => {
-      annotations['skyhook.nvidia.com/nodeState_s'] = text
-    })
-    node.settleFor(5_000)
-    expect(node.executedSteps).toEqual([])
-    expect(node.annotation('nodeState_s')).toBe(published)
-    expect(node.events.some(({ type }) => type === 'editIgnored')).toBe(true)
-  })
+  test.each(['no json', '[]', '{"a|1.0.0":{"stage":"dance"}}'])(
+    'the edit %s is ignored, reported and reverted',
+    (text) => {
+      const node = installedNode()
+      const published = node.annotation('nodeState_s')
+      node.edit((annotations) => {
+        annotations['skyhook.nvidia.com/nodeState_s'] = text
+      })
+      node.settleFor(5_000)
+      expect(node.executedSteps).toEqual([])
+      expect(node.annotation('nodeState_s')).toBe(published)
+      expect(node.events.some(({ type }) => type === 'editIgnored')).toBe(true)
+    },
+  )
 
-  test('a lost annotation and companion are published again from the journal', () => {
+  test('a lost annotation and its companion are restored from the journal', () => {
     const node = installedNode()
     const published = node.annotation('nodeState_s')
     node.edit((annotations) => {

@@ -4,7 +4,7 @@ import { NodeSimulator, plainStep, simplePackage } from '../../../test/support/n
 import { pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('failures', () => {
-  test('a failing action stops the attempt, is published and tried again after a wait', () => {
+  test('a failing action stops the attempt, is published and retried after a pause', () => {
     const node = new NodeSimulator()
     node.exitCodes.set('a apply', 3)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -19,7 +19,7 @@ describe('failures', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('all checks run before the stage fails, and the stage starts over from its first step', () => {
+  test('all checks run before the stage fails, and the stage restarts from its first step', () => {
     const node = new NodeSimulator()
     node.images.set(
       'r/pkg:1.0.0',
@@ -41,7 +41,7 @@ describe('failures', () => {
     ])
   })
 
-  test('a configuration mended in the spec is tried at once', () => {
+  test('a corrected configuration is tried immediately', () => {
     const node = new NodeSimulator()
     node.exitCodes.set('a apply-check', 1)
     node.apply('s', { packages: { a: pkg('1.0.0', { configMap: { x: 'bad' } }) } })
@@ -52,7 +52,7 @@ describe('failures', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('after three failed attempts the slot says so', () => {
+  test('a slot has the phase failed after three failed attempts', () => {
     const node = new NodeSimulator()
     node.exitCodes.set('a apply', 1)
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -72,7 +72,7 @@ describe('failures', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('an image that cannot be pulled gives the slot back when nothing on the host is half changed', () => {
+  test('an image that cannot be pulled releases the slot when nothing on the host is half changed', () => {
     const node = new NodeSimulator()
     node.images.set('r/other:1.0.0', 'denied')
     node.apply('s', { packages: { a: pkg('1.0.0'), b: { version: '1.0.0', image: 'r/other' } } })
@@ -83,13 +83,13 @@ describe('failures', () => {
   })
 })
 
-describe('a reference of env that leads nowhere', () => {
+describe('a missing reference of env', () => {
   const valueFrom = { secretKeyRef: { name: 's', key: 'k' } }
   const packages = (more: Partial<PackageSpec> = {}): Readonly<Record<string, PackageSpec>> => ({
     a: pkg('1.0.0', { env: [{ name: 'A', valueFrom }], interrupt: { type: 'reboot' }, ...more }),
   })
 
-  test('is told before a slot is asked for, and tried again until it leads somewhere', () => {
+  test('a missing reference is reported before a slot is requested, and retried until it exists', () => {
     const node = new NodeSimulator()
     node.missingReferences.add('A')
     node.apply('s', { packages: packages() })
@@ -107,7 +107,7 @@ describe('a reference of env that leads nowhere', () => {
     expect([node.status(), node.executedInterrupts]).toEqual(['complete', ['reboot']])
   })
 
-  test('of a change leaves a complete node in service, and nothing is looked for when nothing is to begin', () => {
+  test('a missing reference of a change leaves a complete node in service, and is not read before work starts', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: packages() })
     node.settleFor(60_000)

@@ -3,7 +3,7 @@ import { NodeSimulator, guardedStep, plainStep, simplePackage } from '../../../t
 import { install, installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('interrupted work', () => {
-  test('a step that runs while the agent starts anew is found again and not run twice', () => {
+  test('a step that runs during a restart of the agent is found again and not run twice', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -15,7 +15,7 @@ describe('interrupted work', () => {
     expect(node.executedSteps).toEqual(install)
   })
 
-  test('a step lost with its host is said to be unknown and repeated, the finished ones before it are not', () => {
+  test('a step lost with its host is reported as unknown and repeated, but not the finished steps before it', () => {
     const node = new NodeSimulator()
     node.images.set(
       'r/pkg:1.0.0',
@@ -41,7 +41,7 @@ describe('interrupted work', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('a step that the host cannot start now says why and is waited for; the steps before it do not run again', () => {
+  test('a step that the host cannot start reports why and waits, and the steps before it do not run again', () => {
     const node = new NodeSimulator()
     node.images.set(
       'r/pkg:1.0.0',
@@ -78,7 +78,7 @@ describe('interrupted work', () => {
     expect(node.events.some(({ type }) => type === 'stageFailed')).toBe(false)
   })
 
-  test('a deleted slot of begun work is taken again', () => {
+  test('a deleted slot of work in progress is taken again', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -105,15 +105,15 @@ describe('interrupted work', () => {
   })
 })
 
-describe('a boot that nobody of ours asked for', () => {
-  test('changes nothing by default', () => {
+describe('an unrequested boot', () => {
+  test('an unrequested boot changes nothing by default', () => {
     const node = installedNode()
     node.reboot()
     node.settleFor(5_000)
     expect(node.executedSteps).toEqual([])
   })
 
-  test('applies every package again where the chart says so, under a slot', () => {
+  test('an unrequested boot applies every package again under a slot, if the chart says so', () => {
     const node = installedNode()
     node.reapplyOnReboot = true
     node.areSlotsGranted = false
@@ -125,7 +125,7 @@ describe('a boot that nobody of ours asked for', () => {
     expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
   })
 
-  test('is told from a reboot of our own', () => {
+  test('an unrequested boot is distinguished from our own reboot', () => {
     const node = new NodeSimulator()
     node.reapplyOnReboot = true
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: { type: 'reboot' } }), b: pkg('1.0.0') } })

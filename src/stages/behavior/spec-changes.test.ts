@@ -18,27 +18,27 @@ function afterSpecs(...specs: readonly Readonly<Record<string, PackageSpec>>[]):
 describe('the uninstall policy', () => {
   test.each<[string, readonly Readonly<Record<string, PackageSpec>>[], readonly string[]]>([
     [
-      'that is dropped again counts as dropped when the package goes',
+      'that was removed from the spec does not count when the package is removed',
       [{ a: pkg('1.0.0', { uninstall: { enabled: false } }) }, { a: pkg('1.0.0') }, {}],
       uninstall,
     ],
     [
-      'of now decides about the version before',
+      'of the current spec decides about the previous version',
       [{ a: pkg('2.0.0', { uninstall: { enabled: false } }) }, { a: pkg('1.0.0') }],
       [...uninstall, ...install],
     ],
     [
-      'apply uninstalls what is there, of whatever version',
+      'with apply uninstalls the installed version, whichever it is',
       [{ a: pkg('1.0.0') }, { a: pkg('2.0.0', { uninstall: { enabled: true, apply: true } }) }],
       uninstall,
     ],
     [
-      'apply of what was never there does nothing',
+      'with apply does nothing to a package that was never installed',
       [{ a: pkg('1.0.0', { uninstall: { enabled: true, apply: true } }) }],
       [],
     ],
     [
-      'kept the higher version in its place: going back to it is an upgrade',
+      'that kept the higher version makes the return to it an upgrade',
       [
         { a: pkg('2.0.0', { uninstall: { enabled: false } }) },
         { a: pkg('1.0.0', { uninstall: { enabled: false } }) },
@@ -46,11 +46,11 @@ describe('the uninstall policy', () => {
       ],
       upgrade,
     ],
-  ])('%s', (_, specs, executedSteps) => {
+  ])('the uninstall policy %s', (_, specs, executedSteps) => {
     expect(afterSpecs(...specs).executedSteps).toEqual(executedSteps)
   })
 
-  test('shows the kept entry beside the new one', () => {
+  test('a kept entry appears beside the new one', () => {
     const kept = { uninstall: { enabled: false } }
     const node = afterSpecs({ a: pkg('2.0.0', kept) }, { a: pkg('1.0.0', kept) })
     expect(node.state()).toEqual(['a|1.0.0: config/complete', 'a|2.0.0: config/complete'])
@@ -62,7 +62,7 @@ describe('a package that its policy kept half changed', () => {
   const spec = { packages: { a: pkg('1.0.0', { uninstall: { enabled: false }, interrupt: cron }) } }
 
   test.each(['apply', 'apply-check', 'config', 'config-check', 'post-interrupt'])(
-    'goes through every stage when it comes back: %s',
+    'a package kept half changed in %s runs every stage when it returns',
     (held) => {
       const node = new NodeSimulator()
       node.exitCodes.set(`a ${held}`, 1)
@@ -80,7 +80,7 @@ describe('a package that its policy kept half changed', () => {
   )
 })
 
-test('an uninstall is complete once nothing is left of it, whichever agent sees to that', () => {
+test('an uninstall is complete once nothing is left of it, whichever agent removes it', () => {
   const node = afterSpecs({ a: pkg('1.0.0') })
   node.cleanUpError = 'EPERM: /etc/x'
   node.executedSteps.length = 0
@@ -101,7 +101,7 @@ test('an uninstall is complete once nothing is left of it, whichever agent sees 
   expect([node.executedSteps, node.state(), node.status(), node.slots]).toEqual([uninstall, [], 'complete', []])
 })
 
-describe('versions that follow one another', () => {
+describe('successive versions', () => {
   /** Versions that upgrade steps were told to come from, while the node goes to its end. */
   function upgradesFrom(node: NodeSimulator): string[] {
     const events: string[] = []
@@ -117,7 +117,7 @@ describe('versions that follow one another', () => {
   test.each([
     ['upgrade', '3.0.0 from 1.0.0'],
     ['config', '3.0.0 from 2.0.0'],
-  ])('one that comes while %s of the one before fails goes on from what the host has', (failing, from) => {
+  ])('a version that arrives while %s of the previous one fails continues from what the host has', (failing, from) => {
     const node = new NodeSimulator()
     for (const version of ['1.0.0', '2.0.0', '3.0.0'])
       node.images.set(`r/pkg:${version}`, { ...simplePackage(), packageVersion: version })
@@ -137,14 +137,14 @@ describe('versions that follow one another', () => {
     ])
   })
 
-  test('several in a row leave the last alone', () => {
+  test('only the last of several successive versions remains', () => {
     const node = afterSpecs({ a: pkg('1.0.0') }, { a: pkg('1.1.0') }, { a: pkg('1.2.0') }, { a: pkg('2.0.0') })
     expect([node.executedSteps, node.state()]).toEqual([upgrade, ['a|2.0.0: config/complete']])
   })
 })
 
 describe('configInterrupts', () => {
-  test('follow all keys that changed since the last completion, also over a failed attempt', () => {
+  test('configInterrupts cover all keys that changed since the last completion, also across a failed attempt', () => {
     const configInterrupts = { y: cron }
     const node = afterSpecs({ a: pkg('1.0.0', { configInterrupts, configMap: { x: '1', y: '1' } }) })
     node.exitCodes.set('a config', 1)
@@ -156,7 +156,7 @@ describe('configInterrupts', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([['service cron'], 'complete'])
   })
 
-  describe('of a configuration that changes during the first installation', () => {
+  describe('a configuration that changes during the first installation', () => {
     const configInterrupts = { y: cron }
     const changeDuring = (held: 'apply' | 'config', y: string): NodeSimulator => {
       const node = new NodeSimulator()
@@ -170,15 +170,15 @@ describe('configInterrupts', () => {
       return node
     }
 
-    test('are owed for the changed keys once config had begun with the old ones', () => {
+    test('configInterrupts are pending for the changed keys once config had started with the old ones', () => {
       expect(changeDuring('config', '2').executedInterrupts).toEqual(['service cron'])
       expect(changeDuring('config', '1').executedInterrupts).toEqual([])
     })
 
-    test('are not owed while nothing ran with them', () =>
+    test('configInterrupts are not pending while nothing ran with the keys', () =>
       expect(changeDuring('apply', '2').executedInterrupts).toEqual([]))
 
-    test('while its own interrupt is under way: that one is not repeated, config and its interrupts follow', () => {
+    test('a configuration that changes during the interrupt does not repeat it; config and its interrupts follow', () => {
       const node = new NodeSimulator()
       node.interruptAnswers.set('reboot', { state: 'unknown', message: 'accepted' })
       node.apply('s', {
@@ -195,7 +195,7 @@ describe('configInterrupts', () => {
     })
   })
 
-  test('of a key that goes together with its pattern are owed', () => {
+  test('configInterrupts of a key that is removed together with its pattern are pending', () => {
     const node = afterSpecs(
       { a: pkg('1.0.0', { configInterrupts: { y: cron }, configMap: { y: '1' } }) },
       { a: pkg('1.0.0') },
@@ -219,11 +219,11 @@ describe('the interrupt of a package', () => {
   }
 
   test.each<[string, string, Interrupt | undefined, Interrupt | undefined, string[]]>([
-    ['added while its apply runs is made', 'apply', undefined, cron, ['service cron']],
-    ['added while its config runs is made', 'config', undefined, cron, ['service cron']],
-    ['taken away before it was made is not', 'config', cron, undefined, []],
-    ['changed before it was made is made as it is now', 'apply', { type: 'reboot' }, cron, ['service cron']],
-  ])('%s', (_, stage, before, after, executedInterrupts) => {
+    ['added while its apply runs is executed', 'apply', undefined, cron, ['service cron']],
+    ['added while its config runs is executed', 'config', undefined, cron, ['service cron']],
+    ['removed before it started is not executed', 'config', cron, undefined, []],
+    ['changed before it started is executed as it is now', 'apply', { type: 'reboot' }, cron, ['service cron']],
+  ])('an interrupt %s', (_, stage, before, after, executedInterrupts) => {
     const node = changedDuring(stage, before, after)
     expect([node.executedInterrupts, node.status(), node.node.spec?.unschedulable ?? false, node.slots]).toEqual([
       executedInterrupts,
@@ -234,7 +234,7 @@ describe('the interrupt of a package', () => {
     expect(node.executedSteps.includes('a post-interrupt run.sh')).toBe(executedInterrupts.length > 0)
   })
 
-  test('added while its post-interrupt runs waits for the next version', () => {
+  test('an interrupt added while its post-interrupt runs waits for the next version', () => {
     expect(changedDuring('post-interrupt', cron, { type: 'reboot' }).executedInterrupts).toEqual(['service cron'])
   })
 })
@@ -243,7 +243,7 @@ describe('a serial Skyhook', () => {
   test.each<[string, Record<string, PackageSpec>]>([
     ['a repeated attempt', { a: pkg('1.0.0'), b: pkg('1.0.0') }],
     ['an uninstall', { b: pkg('1.0.0') }],
-  ])('%s waits for the package at work', (_, packages) => {
+  ])('%s waits for the package in progress', (_, packages) => {
     const node = new NodeSimulator()
     node.apply('s', { serial: true, packages: { a: pkg('1.0.0') } })
     if ('a' in packages) node.exitCodes.set('a apply', 1)
@@ -263,7 +263,7 @@ describe('a serial Skyhook', () => {
 })
 
 describe('the count of reboots', () => {
-  test('begins anew with each completion: going back and forth between two specs is no loop', () => {
+  test('the count of reboots starts at zero with each completion, so alternating between two specs is not a loop', () => {
     const node = new NodeSimulator()
     for (let round = 0; round < 5; round++)
       for (const version of ['1.0.0', '2.0.0']) {
@@ -275,8 +275,8 @@ describe('the count of reboots', () => {
   })
 })
 
-describe('begun work', () => {
-  test('whose spec becomes invalid says so, keeps its slot and goes on once it is mended', () => {
+describe('work in progress', () => {
+  test('work whose spec becomes invalid reports it, keeps its slot and continues once it is corrected', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -295,7 +295,7 @@ describe('begun work', () => {
     expect([node.executedSteps, node.status()]).toEqual([install, 'complete'])
   })
 
-  test('of a dependent starts in the decision that completes what it waits for', () => {
+  test('a dependent package starts in the decision that completes its dependency', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0', { dependsOn: { b: '1.0.0' } }), b: pkg('1.0.0') } })
     while (node.executedSteps.at(-1) !== 'b config-check run_check.sh') node.step()
@@ -304,7 +304,7 @@ describe('begun work', () => {
   })
 })
 
-test('two packages made from one image share no flags: what ran once for the one runs once for the other', () => {
+test('two packages from one image share no flags, so a guarded step runs once for each', () => {
   const node = new NodeSimulator()
   node.images.set(
     'r/pkg:1.0.0',

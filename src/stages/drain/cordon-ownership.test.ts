@@ -10,7 +10,7 @@ describe('the runtime-required taint', () => {
     return node
   }
 
-  test('goes when every required Skyhook that selects the node is complete, and other taints stay', () => {
+  test('the taint is removed when every required Skyhook that selects the node is complete, and other taints stay', () => {
     const node = taintedNode()
     node.hangingPackages.add('b')
     node.apply('one', { runtimeRequired: true, packages: { a: packageWith() } })
@@ -22,14 +22,14 @@ describe('the runtime-required taint', () => {
     expect(node.node.spec?.taints).toEqual([{ key: 'x', effect: 'PreferNoSchedule' }])
   })
 
-  test('stays when no required Skyhook selects the node', () => {
+  test('the taint stays when no required Skyhook selects the node', () => {
     const node = taintedNode()
     node.apply('s', { packages: { a: packageWith() } })
     node.settleFor(3_000)
     expect([node.status(), node.node.spec?.taints?.length]).toEqual(['complete', 2])
   })
 
-  test('is put on a node that was never seen, where a Skyhook asks for it', () => {
+  test('the taint is added to a new node if a Skyhook requests it', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { runtimeRequired: true, autoTaintNewNodes: true, packages: { a: packageWith() } })
@@ -42,7 +42,7 @@ describe('the runtime-required taint', () => {
 })
 
 describe('a cordon that must not be left behind', () => {
-  test('goes with a Skyhook that is gone', () => {
+  test('a cordon is removed with a deleted Skyhook', () => {
     const node = new NodeSimulator()
     node.pods = [pod('cart')]
     node.refusingPods.add('cart')
@@ -54,7 +54,7 @@ describe('a cordon that must not be left behind', () => {
     expect([isCordoned(node), cordonMarks(node), node.slots]).toEqual([false, [], []])
   })
 
-  test('goes, before the slot, with a node that leaves the selector', () => {
+  test('a cordon is removed before the slot when a node leaves the selector', () => {
     const node = new NodeSimulator({ pool: 'x' })
     node.pods = [pod('cart')]
     node.refusingPods.add('cart')
@@ -65,7 +65,7 @@ describe('a cordon that must not be left behind', () => {
     expect([isCordoned(node), cordonMarks(node), node.slots]).toEqual([false, [], []])
   })
 
-  test('survives a reset of the annotation only as long as the work needs it', () => {
+  test('a cordon survives a reset of the annotation only as long as the work needs it', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: packageWith(cron) } })
@@ -76,7 +76,7 @@ describe('a cordon that must not be left behind', () => {
     expect([node.status(), isCordoned(node)]).toEqual(['complete', false])
   })
 
-  test('a package image without post-interrupt steps completes as well', () => {
+  test('a package without post-interrupt steps completes as well', () => {
     const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', simplePackage({ apply: [], 'apply-check': [] }))
     node.apply('s', { packages: { a: packageWith(cron) } })

@@ -13,7 +13,7 @@ import {
 import type { Pod } from '../model/pods.ts'
 
 describe('a package with an interrupt', () => {
-  test('cordons, drains, applies, interrupts, checks and goes back to service', () => {
+  test('a package with an interrupt cordons, drains, applies, interrupts, checks and returns the node to service', () => {
     const node = new NodeSimulator()
     node.pods = [pod('web')]
     node.apply('s', { packages: { a: packageWith(cron) } })
@@ -25,7 +25,7 @@ describe('a package with an interrupt', () => {
     expect(linesOfMode(node, 'post-interrupt')).toHaveLength(1)
   })
 
-  test('shows its conditions beside the cordon, in changes of their own', () => {
+  test('conditions are written in changes of their own, beside the cordon', () => {
     const node = new NodeSimulator()
     const conditions = (): string[] =>
       (node.node.status?.conditions ?? []).map(({ type, status }) => `${type.split('/').at(-1)} ${status}`)
@@ -44,7 +44,7 @@ describe('a package with an interrupt', () => {
     ])
   })
 
-  test('runs nothing before the node is empty, names the pod that holds it up, and goes on when it may', () => {
+  test('nothing runs before the node is empty, and the reason names the pod that blocks the drain', () => {
     const node = new NodeSimulator()
     node.pods = [pod('cart')]
     node.refusingPods.add('cart')
@@ -61,7 +61,7 @@ describe('a package with an interrupt', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('waits for protected pods without evicting anything', () => {
+  test('a drain waits for protected pods without evicting anything', () => {
     const node = new NodeSimulator()
     node.pods = [pod('training', { workload: 'never' }), pod('web')]
     node.apply('s', {
@@ -80,7 +80,7 @@ describe('a package with an interrupt', () => {
     expect([node.evictedPods, node.status()]).toEqual([['web'], 'complete'])
   })
 
-  test('does not hold back packages without one', () => {
+  test('a package with an interrupt does not delay packages without one', () => {
     const node = new NodeSimulator()
     node.pods = [pod('cart')]
     node.refusingPods.add('cart')
@@ -89,7 +89,7 @@ describe('a package with an interrupt', () => {
     expect(node.state()).toEqual(['b|1.0.0: config/complete'])
   })
 
-  test('is not cordoned for before its image is there', () => {
+  test('a node is not cordoned before the image is fetched', () => {
     const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', 'no such image')
     node.apply('s', { packages: { a: packageWith(cron) } })
@@ -123,7 +123,7 @@ describe('a package with an interrupt', () => {
     expect([node.status(), isCordoned(node), cordonMarks(node)]).toEqual(['complete', true, []])
   })
 
-  test('uncordoned by somebody during the hold: cordoned again, and schedulable in the end', () => {
+  test('a node that someone uncordons meanwhile is cordoned again, and schedulable in the end', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.node = { ...node.node, spec: { unschedulable: true } }
@@ -137,7 +137,7 @@ describe('a package with an interrupt', () => {
     expect([node.status(), isCordoned(node)]).toEqual(['complete', false])
   })
 
-  test('uncordoned by somebody is one fact, however often it is decided before our cordon is there', () => {
+  test('an uncordon by someone else is reported once, regardless of how often it is decided before our cordon', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: packageWith(cron) } })
@@ -157,7 +157,7 @@ describe('a package with an interrupt', () => {
     expect([node.status(), isCordoned(node)]).toEqual(['complete', false])
   })
 
-  test('uncordoned again and again: after the third time in five minutes at most once a minute', () => {
+  test('repeated uncordons are answered at most once a minute after the third one in five minutes', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: packageWith(cron) } })
@@ -173,7 +173,7 @@ describe('a package with an interrupt', () => {
     expect(isCordoned(node)).toBe(true)
   })
 
-  test('keeps autoscalers off meanwhile and gives their annotations back as they were', () => {
+  test('a drain keeps autoscalers away and restores their annotations', () => {
     const node = new NodeSimulator()
     node.edit((annotations) => {
       annotations['karpenter.sh/do-not-disrupt'] = 'false'
@@ -199,7 +199,7 @@ describe('spec.drain', () => {
     return node
   }
 
-  test('gives the slot to others after ten minutes by default, keeps the reason, and tries again', () => {
+  test('a drain releases the slot after ten minutes by default, keeps the reason, and tries again', () => {
     const node = blockedNode(undefined)
     node.settleFor(595_000)
     expect([isCordoned(node), node.slots.length]).toEqual([true, 1])
@@ -218,13 +218,13 @@ describe('spec.drain', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('yieldAfterSeconds 0 never gives it up', () => {
+  test('yieldAfterSeconds 0 never releases the slot', () => {
     const node = blockedNode({ yieldAfterSeconds: 0 })
     node.settleFor(3_600_000)
     expect([isCordoned(node), node.slots.length]).toEqual([true, 1])
   })
 
-  test('is not given up once something on the host is half changed', () => {
+  test('a slot is not released once something on the host is half changed', () => {
     const node = blockedNode({ yieldAfterSeconds: 30 })
     node.pods = []
     node.hangingPackages.add('a')
@@ -235,13 +235,13 @@ describe('spec.drain', () => {
     expect([isCordoned(node), node.slots.length, node.reason()]).toEqual([true, 1, 'DrainBlocked'])
   })
 
-  test('onTimeout release gives up after timeoutSeconds', () => {
+  test('onTimeout release releases the slot after timeoutSeconds', () => {
     const node = blockedNode({ timeoutSeconds: 20, onTimeout: 'release' })
     node.settleFor(22_000)
     expect([isCordoned(node), node.slots.length]).toEqual([false, 0])
   })
 
-  test('onTimeout delete asks no budget after timeoutSeconds, but never for protected pods', () => {
+  test('onTimeout delete ignores disruption budgets after timeoutSeconds, but never deletes protected pods', () => {
     const node = blockedNode({ timeoutSeconds: 20, onTimeout: 'delete' })
     node.settleFor(15_000)
     expect(node.evictedPods).toEqual([])
@@ -249,7 +249,7 @@ describe('spec.drain', () => {
     expect([node.evictedPods, node.status()]).toEqual([['cart'], 'complete'])
   })
 
-  test('cordon late: no slot and no cordon until no protected pod runs', () => {
+  test('cordon late takes no slot and no cordon while a protected pod runs', () => {
     const node = new NodeSimulator()
     node.pods = [pod('training', { workload: 'never' })]
     node.apply('s', {
@@ -269,7 +269,7 @@ describe('spec.drain', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('singleNode skip evicts nothing where pods have nowhere to go', () => {
+  test('singleNode skip evicts nothing where pods cannot run elsewhere', () => {
     const node = new NodeSimulator()
     node.pods = [pod('cart')]
     node.apply('s', { drain: { singleNode: 'skip' }, packages: { a: packageWith(cron) } })
@@ -284,11 +284,11 @@ describe('the last look at the pods before an interrupt', () => {
   const singleNodeSpec: SkyhookSpec = { ...podNonInterrupt, drain: { singleNode: 'skip' } }
 
   test.each<[string, SkyhookSpec, boolean | undefined, Pod | undefined]>([
-    ['a pod that came', podNonInterrupt, false, web],
+    ['a new pod', podNonInterrupt, false, web],
     ['nothing on the only node, where drains are skipped there', singleNodeSpec, true, undefined],
-    ['a pod that came where there are other nodes', singleNodeSpec, false, web],
-    ['a pod that came while that is not known', singleNodeSpec, undefined, web],
-  ])('finds %s', (_, spec, singleNode, found) => {
+    ['a new pod where there are other nodes', singleNodeSpec, false, web],
+    ['a new pod while the number of nodes is unknown', singleNodeSpec, undefined, web],
+  ])('the last look before an interrupt finds %s', (_, spec, singleNode, found) => {
     const cluster = { skipNamespaces: [], singleNode }
     expect(blockingPod([web], spec, cluster)).toBe(found)
     expect(blockingPod([web, training], spec, cluster)).toBe(training) // protected everywhere

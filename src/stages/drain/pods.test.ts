@@ -34,7 +34,7 @@ describe('draining a node', () => {
       pod({}, { spec: { tolerations: [{ key: 'gpu', operator: 'Exists' }] } }),
       'drained',
     ],
-  ])('%s is %s', (_, given, expected) => {
+  ])('a drain evicts or leaves %s as expected', (_, given, expected) => {
     expect(groupPods([given], undefined, ['kube-system']).toDrain).toHaveLength(expected === 'drained' ? 1 : 0)
   })
 

@@ -15,4 +15,4 @@ test.each([
   ['\\*', 'x', false],
   ['[', '[', false],
   ['a\\', 'a', false],
-])('%s on %s: %s', (pattern, name, expected) => expect(matchesGlob(pattern, name)).toBe(expected))
+])('the pattern %s on %s matches: %s', (pattern, name, expected) => expect(matchesGlob(pattern, name)).toBe(expected))

@@ -32,8 +32,8 @@ const isCordoned = (node: NodeSimulator): boolean => node.node.spec?.unschedulab
 const executedSteps = (node: NodeSimulator, mode: string): number =>
   node.executedSteps.filter((line) => line.split(' ')[1] === mode).length
 
-describe('an interrupt that is left to the package', () => {
-  test('is not made when the package does not need it: the node is never out of service', () => {
+describe('a conditional interrupt', () => {
+  test('a conditional interrupt that is not required leaves the node in service', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: false })
     let cordons = 0
     for (let round = 0; round < 60; round++) {
@@ -51,7 +51,7 @@ describe('an interrupt that is left to the package', () => {
     expect(node.journal.skyhooks['s']?.packages['a|1.0.0']?.pendingInterrupt).toBeUndefined()
   })
 
-  test('is made when it does: config runs among the pods, then the node is drained', () => {
+  test('a conditional interrupt that is required drains the node after config', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
     node.refusingPods.add('web')
     node.settleFor(2_000)
@@ -75,7 +75,7 @@ describe('an interrupt that is left to the package', () => {
     ])
   })
 
-  test('is made under the slot that is held already', () => {
+  test('a conditional interrupt runs under the slot that is held already', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
     node.hangingPackages.add('a')
     node.settle()
@@ -86,7 +86,7 @@ describe('an interrupt that is left to the package', () => {
     expect([leases, node.executedInterrupts, node.status()]).toEqual([['s-uid.slot-0'], ['reboot'], 'complete'])
   })
 
-  test('is neither made nor forgotten where the package does not say', () => {
+  test('a conditional interrupt is neither executed nor forgotten where the package does not report', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
     node.settleFor(3_000)
     expect([node.status(), node.reason(), node.executedInterrupts, node.slots.length]).toEqual([
@@ -103,7 +103,7 @@ describe('an interrupt that is left to the package', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
-  test('stands once the package has said so, whatever it says later', () => {
+  test('a conditional interrupt stays pending once the package has reported it', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
     node.refusingPods.add('web')
     node.settleFor(2_000)
@@ -114,9 +114,9 @@ describe('an interrupt that is left to the package', () => {
   })
 
   test.each<[string, string]>([
-    ['after it was asked for', 'boot-1'],
-    ['before it was asked for', 'boot-0'],
-  ])('counts as done when the host booted %s', (_, reportedIn) => {
+    ['after the package reported it', 'boot-1'],
+    ['before the package reported it', 'boot-0'],
+  ])('a conditional interrupt counts as done when the host booted %s', (_, reportedIn) => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
     node.statusFiles.set('s/a', statusWith(true, reportedIn))
     node.refusingPods.add('web')
@@ -137,7 +137,7 @@ describe('an interrupt that is left to the package', () => {
     })
   })
 
-  test('is merged with those of its siblings', () => {
+  test('a conditional interrupt is merged with those of its siblings', () => {
     const node = nodeWith(
       { a: pkg({ interrupt: rebootIfRequired }), b: pkg({ interrupt: { type: 'service', services: ['cron'] } }) },
       { a: true },
@@ -146,7 +146,7 @@ describe('an interrupt that is left to the package', () => {
     expect([node.executedInterrupts, executedSteps(node, 'post-interrupt')]).toEqual([['reboot'], 2])
   })
 
-  test('gives the turn to others while pods hold up the drain: the host is whole', () => {
+  test('a conditional interrupt releases the slot while pods block the drain, because the host is not half changed', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: true })
     node.refusingPods.add('web')
     node.settleFor(605_000)
@@ -161,7 +161,7 @@ describe('an interrupt that is left to the package', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
-  test('is asked about after each config, and not for what does not run one', () => {
+  test('the package is asked after each config, and not after other stages', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired, configMap: { x: '1' } }) }, { a: false })
     node.settleFor(5_000)
     node.statusFiles.set('s/a', statusWith(true))
@@ -172,7 +172,7 @@ describe('an interrupt that is left to the package', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
-  test('can be tied to keys of the configuration', () => {
+  test('a conditional interrupt can depend on keys of the configuration', () => {
     const spec = (configMap: Record<string, string>): PackageSpec =>
       pkg({ configMap, configInterrupts: { x: rebootIfRequired, y: { type: 'service', services: ['cron'] } } })
     const node = nodeWith({ a: spec({ x: '1', y: '1', z: '1' }) }, { a: true })
@@ -190,7 +190,7 @@ describe('an interrupt that is left to the package', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([['service cron', 'reboot'], 'complete'])
   })
 
-  test('is made unasked when a person sets the stage', () => {
+  test('a conditional interrupt runs without the package when a person sets the stage', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, { a: false })
     node.settleFor(5_000)
     node.edit((annotations) => {
@@ -203,7 +203,7 @@ describe('an interrupt that is left to the package', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
   })
 
-  test('that is required for ever meets the limit on reboots', () => {
+  test('a conditional interrupt that stays required reaches the limit on reboots', () => {
     const node = nodeWith({ a: pkg({ interrupt: rebootIfRequired }) }, {})
     node.exitCodes.set('a post-interrupt-check', 1)
     for (let round = 1; round <= 4; round++) {

@@ -4,7 +4,7 @@ import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 import { isCordoned, cron, linesOfMode, packageWith, pod, reboot } from '../../../test/support/node-simulator-dsl.ts'
 
 describe('interrupts', () => {
-  test('are merged: a reboot covers everything', () => {
+  test('a reboot covers all other interrupts', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: packageWith(cron), b: packageWith(reboot), c: packageWith({ type: 'noop' }) } })
     node.settleFor(30_000)
@@ -13,7 +13,7 @@ describe('interrupts', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('are merged: services are united', () => {
+  test('service interrupts are merged', () => {
     const node = new NodeSimulator()
     node.apply('s', {
       packages: { a: packageWith(cron), b: packageWith({ type: 'service', services: ['cron', 'rsyslog'] }) },
@@ -22,7 +22,7 @@ describe('interrupts', () => {
     expect(node.executedInterrupts).toEqual(['service cron rsyslog'])
   })
 
-  test('wait for siblings at work', () => {
+  test('interrupts wait for siblings in progress', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('b')
     node.apply('s', { packages: { a: packageWith(cron), b: packageWith() } })
@@ -33,7 +33,7 @@ describe('interrupts', () => {
     expect(node.executedInterrupts).toHaveLength(1)
   })
 
-  test('do not wait for a sibling that keeps failing', () => {
+  test('interrupts do not wait for a sibling that keeps failing', () => {
     const node = new NodeSimulator()
     node.exitCodes.set('b apply', 1)
     node.apply('s', { packages: { a: packageWith(cron), b: packageWith() } })
@@ -44,7 +44,7 @@ describe('interrupts', () => {
     expect(node.status()).toBe('erroring')
   })
 
-  test('chained by dependsOn come one after another', () => {
+  test('interrupts chained by dependsOn run one after another', () => {
     const node = new NodeSimulator()
     node.apply('s', {
       packages: {
@@ -83,7 +83,7 @@ describe('interrupts', () => {
     )
   })
 
-  test('that fail are tried again, and fail only the packages that named the service', () => {
+  test('interrupts that fail are retried, and fail only the packages that named the service', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('service', { state: 'failed', message: 'foo.service: NoSuchUnit', services: ['foo'] })
     node.apply('s', { packages: { a: packageWith(cron), b: packageWith({ type: 'service', services: ['foo'] }) } })
@@ -95,7 +95,7 @@ describe('interrupts', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('that fail are corrected by an edit of the spec, or given up by it', () => {
+  test('interrupts that fail are corrected or canceled by an edit of the spec', () => {
     for (const [corrected, executedInterrupts] of [
       [cron, ['service cron']],
       [undefined, []],
@@ -118,7 +118,7 @@ describe('interrupts', () => {
     }
   })
 
-  test('asked for again by setting the stage in the annotation are done again under a slot, on a drained node', () => {
+  test('interrupts requested by setting the stage in the annotation run again under a slot, on a drained node', () => {
     for (const [interrupt, expected] of [
       [cron, ['service cron', 'service cron']],
       [undefined, []],
@@ -144,7 +144,7 @@ describe('interrupts', () => {
     }
   })
 
-  test('whose last conditions fail did nothing and are decided anew', () => {
+  test('interrupts that are aborted at the last check did nothing and are decided again', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('service', { state: 'aborted', why: 'a pod came' })
     node.apply('s', { packages: { a: packageWith(cron) } })
@@ -155,7 +155,7 @@ describe('interrupts', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([['service cron'], 'complete'])
   })
 
-  test('follow a config change only where configInterrupts match the changed keys', () => {
+  test('interrupts follow a config change only where configInterrupts match the changed keys', () => {
     for (const [key, expected] of [
       ['vars.sh', ['service cron']],
       ['other', []],
@@ -172,7 +172,7 @@ describe('interrupts', () => {
     }
   })
 
-  test('added to or removed from a complete package run nothing', () => {
+  test('interrupts added to or removed from a complete package run nothing', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: packageWith() } })
     node.settleFor(3_000)
@@ -181,7 +181,7 @@ describe('interrupts', () => {
     expect([node.executedInterrupts, node.status()]).toEqual([[], 'complete'])
   })
 
-  test('are not owed after an uninstall', () => {
+  test('interrupts are not pending after an uninstall', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: packageWith(cron) } })
     node.settleFor(5_000)
@@ -192,7 +192,7 @@ describe('interrupts', () => {
 })
 
 describe('a reboot', () => {
-  test('is done when the boot id changed, also if the answer was lost', () => {
+  test('a reboot is done when the boot id changed, also if the answer was lost', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('reboot', { state: 'unknown', message: 'the connection ended' })
     node.apply('s', { packages: { a: packageWith(reboot) } })
@@ -203,7 +203,7 @@ describe('a reboot', () => {
     expect([node.executedInterrupts.length, node.status()]).toEqual([1, 'complete'])
   })
 
-  test('that never comes is a failure after five minutes, and asked for again', () => {
+  test('a reboot that does not happen fails after five minutes and is requested again', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('reboot', { state: 'unknown', message: 'no reply' })
     node.apply('s', { packages: { a: packageWith(reboot) } })
@@ -213,7 +213,7 @@ describe('a reboot', () => {
     expect(node.executedInterrupts).toHaveLength(2)
   })
 
-  test('takes the bus away with it, which is no reason to call the node blocked', () => {
+  test('a reboot ends the bus, which does not make the node blocked', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('reboot', { state: 'running' })
     node.apply('s', { packages: { a: packageWith(reboot) } })
@@ -226,7 +226,7 @@ describe('a reboot', () => {
   test.each([
     ['a later', 'WaitingForPriority'],
     ['an earlier', 'RebootPending'],
-  ])('takes the bus away, which is no trouble of %s Skyhook that waits', (order, reason) => {
+  ])('a reboot ends the bus, which does not block %s waiting Skyhook', (order, reason) => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('reboot', { state: 'unknown', message: 'accepted' })
     node.apply('s', { priority: 200, packages: { a: packageWith(reboot) } })
@@ -241,7 +241,7 @@ describe('a reboot', () => {
     expect([node.status('s'), node.status('other')]).toEqual(['complete', 'complete'])
   })
 
-  test('refused says so with its reason and keeps the slot', () => {
+  test('a refused reboot reports its reason and keeps the slot', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('reboot', { state: 'refused', message: 'blocked by backup (nightly)' })
     node.apply('s', { packages: { a: packageWith(reboot) } })
@@ -249,7 +249,7 @@ describe('a reboot', () => {
     expect([node.status(), node.reason(), node.slots.length]).toEqual(['erroring', 'RebootRefused', 1])
   })
 
-  test('of the same spec happens at most three times', () => {
+  test('a reboot for the same spec happens at most three times', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('reboot', { state: 'refused', message: 'no' })
     node.apply('s', { packages: { a: packageWith(reboot) } })
@@ -262,7 +262,7 @@ describe('a reboot', () => {
     ])
   })
 
-  test('is followed by service only when the node reports Ready from the new boot', () => {
+  test('a reboot is followed by service only when the node reports Ready from the new boot', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('reboot', { state: 'unknown', message: '' })
     node.apply('s', { packages: { a: packageWith(reboot) } })
@@ -278,7 +278,7 @@ describe('a reboot', () => {
     expect([node.status(), isCordoned(node)]).toEqual(['complete', false])
   })
 
-  test('is not followed by service when the node is lost again before the patch arrives', () => {
+  test('a reboot is not followed by service when the node is lost again before the patch arrives', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: packageWith(cron) } })
@@ -301,7 +301,7 @@ describe('a reboot', () => {
     expect([node.status(), isCordoned(node), node.slots]).toEqual(['complete', false, []])
   })
 
-  test('of the container runtime: Ready has to hold for ten seconds', () => {
+  test('a restart of the container runtime requires ten seconds of Ready', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('service', { state: 'done', restartedRuntime: true })
     node.apply('s', { packages: { a: packageWith({ type: 'service', services: ['containerd'] }) } })

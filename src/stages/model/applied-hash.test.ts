@@ -8,7 +8,7 @@ const base: SkyhookSpec = {
 const withA = (change: object): SkyhookSpec => ({ packages: { a: { ...base.packages!['a']!, ...change } } })
 
 describe('the applied hash', () => {
-  test('is 16 hex digits', () => expect(appliedHash(base)).toMatch(/^[0-9a-f]{16}$/))
+  test('the applied hash has 16 hex digits', () => expect(appliedHash(base)).toMatch(/^[0-9a-f]{16}$/))
 
   test.each([
     ['image', { image: 'other/a' }],
@@ -18,7 +18,9 @@ describe('the applied hash', () => {
     ['gracefulShutdown', { gracefulShutdown: '10s' }],
     ['the order of keys', { configMap: { y: '2', x: '1' } }],
     ['an empty uninstall', { uninstall: {} }],
-  ])('does not change with %s', (_, change) => expect(appliedHash(withA(change))).toBe(appliedHash(base)))
+  ])('the applied hash does not change with %s', (_, change) =>
+    expect(appliedHash(withA(change))).toBe(appliedHash(base)),
+  )
 
   test.each([
     ['version', { version: '1.0' }],
@@ -28,7 +30,7 @@ describe('the applied hash', () => {
     ['env', { env: [{ name: 'A', value: '2' }] }],
     ['the order of env', { env: [{ name: 'B' }, { name: 'A', value: '1' }] }],
     ['uninstall', { uninstall: { enabled: true } }],
-  ])('changes with %s', (_, change) => expect(appliedHash(withA(change))).not.toBe(appliedHash(base)))
+  ])('the applied hash changes with %s', (_, change) => expect(appliedHash(withA(change))).not.toBe(appliedHash(base)))
 
-  test('of no packages is stable', () => expect(appliedHash({})).toBe(appliedHash({ packages: {} })))
+  test('the applied hash of no packages is stable', () => expect(appliedHash({})).toBe(appliedHash({ packages: {} })))
 })

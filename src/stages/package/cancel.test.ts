@@ -28,7 +28,7 @@ function maxConcurrentSteps(node: NodeSimulator): number {
   return maxRunning
 }
 
-describe('a step whose work is not wanted any more is stopped before anything of its package starts', () => {
+describe('superseded steps', () => {
   test.each<{
     when: string
     before?: SkyhookSpec
@@ -80,18 +80,21 @@ describe('a step whose work is not wanted any more is stopped before anything of
       after: { packages: {} },
       executedSteps: [],
     },
-  ])('$when', ({ before, spec, after, executedSteps }) => {
-    const node = nodeAtWork(before, spec)
-    const first = node.executedSteps.splice(0)
-    node.apply('s', after)
-    expect(maxConcurrentSteps(node)).toBeLessThanOrEqual(1)
-    node.settleFor(5_000)
-    expect(first).toHaveLength(1)
-    expect(node.executedSteps).toEqual(executedSteps)
-    expect([node.status(), node.slots, node.attempts.size]).toEqual(['complete', [], 0])
-  })
+  ])(
+    'a superseded step is stopped before its package continues when $when',
+    ({ before, spec, after, executedSteps }) => {
+      const node = nodeAtWork(before, spec)
+      const first = node.executedSteps.splice(0)
+      node.apply('s', after)
+      expect(maxConcurrentSteps(node)).toBeLessThanOrEqual(1)
+      node.settleFor(5_000)
+      expect(first).toHaveLength(1)
+      expect(node.executedSteps).toEqual(executedSteps)
+      expect([node.status(), node.slots, node.attempts.size]).toEqual(['complete', [], 0])
+    },
+  )
 
-  test('of a Skyhook that became serial meanwhile: then one after the other', () => {
+  test('a Skyhook that becomes serial meanwhile runs its packages one after the other', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a').add('b')
     node.apply('s', { packages: { a: pkg('1.0.0'), b: pkg('1.0.0') } })
@@ -105,7 +108,7 @@ describe('a step whose work is not wanted any more is stopped before anything of
     ])
   })
 
-  test('of a serial Skyhook, whose next version has to be drained for', () => {
+  test('a superseded step of a serial Skyhook is stopped before the drain for its next version', () => {
     const node = nodeAtWork(undefined, { serial: true, packages: { a: pkg('1.0.0') } })
     node.apply('s', { serial: true, packages: { a: pkg('1.0.0') } }, { 'skyhook.nvidia.com/pause': 'true' })
     for (const id of node.attempts.keys())
@@ -116,14 +119,14 @@ describe('a step whose work is not wanted any more is stopped before anything of
     expect([node.status(), node.executedInterrupts]).toEqual(['complete', ['service cron']])
   })
 
-  test('not while the Skyhook is paused: there a running step ends', () => {
+  test('a running step of a paused Skyhook is not stopped', () => {
     const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
     node.apply('s', { packages: {} }, { 'skyhook.nvidia.com/pause': 'true' })
     node.settleFor(2_000)
     expect([...node.attempts.values()].map(({ state }) => state)).toEqual(['running'])
   })
 
-  test('a reset makes everything new, also what was complete', () => {
+  test('a reset runs everything again, also complete packages', () => {
     const node = nodeAtWork({ packages: { b: pkg('1.0.0') } }, { packages: { a: pkg('1.0.0'), b: pkg('1.0.0') } })
     node.edit((annotations) => delete annotations[nodeState])
     expect(maxConcurrentSteps(node)).toBeLessThanOrEqual(1)
@@ -134,9 +137,9 @@ describe('a step whose work is not wanted any more is stopped before anything of
   })
 
   test.each([
-    ['reset', (annotations: Record<string, string>) => delete annotations[nodeState]],
-    ['edit', (annotations: Record<string, string>) => (annotations[nodeState] = '{}')],
-  ])('a %s counts once, however long our answer to it takes', (_, change) => {
+    ['a reset', (annotations: Record<string, string>) => delete annotations[nodeState]],
+    ['an edit', (annotations: Record<string, string>) => (annotations[nodeState] = '{}')],
+  ])('%s counts once, regardless of how long our answer takes', (_, change) => {
     const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
     node.settleFor(2_000)
     node.arePatchesDelayed = true
@@ -148,7 +151,7 @@ describe('a step whose work is not wanted any more is stopped before anything of
     expect(node.status()).toBe('complete')
   })
 
-  test('an entry taken out of the annotation', () => {
+  test('an entry removed from the annotation stops its step', () => {
     const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
     node.settleFor(2_000)
     node.edit((annotations) => (annotations[nodeState] = '{}'))
@@ -157,7 +160,7 @@ describe('a step whose work is not wanted any more is stopped before anything of
     expect(node.executedSteps.slice(1)).toEqual(install)
   })
 
-  test('another Skyhook of the same name takes over; the slot of the first goes', () => {
+  test('another Skyhook of the same name takes over, and the slot of the first is released', () => {
     const node = nodeAtWork(undefined, { packages: { a: pkg('1.0.0') } })
     const view = node.views.get('s')
     if (view) node.views.set('s', { ...view, metadata: { ...view.metadata, uid: 'another-uid' } })
@@ -166,7 +169,7 @@ describe('a step whose work is not wanted any more is stopped before anything of
     expect([node.executedSteps.slice(1), node.status(), node.slots]).toEqual([install, 'complete', []])
   })
 
-  test('a step that was decided and has not begun is not begun', () => {
+  test('a step that was decided and has not started does not start', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: { a: pkg('1.0.0') } })
     while (
@@ -181,7 +184,7 @@ describe('a step whose work is not wanted any more is stopped before anything of
   })
 })
 
-describe('steps and interrupts keep apart', () => {
+describe('steps and interrupts', () => {
   /** An interrupt that does not end by itself. */
   const interruptingNode = (spec: SkyhookSpec): NodeSimulator => {
     const node = new NodeSimulator()
@@ -207,7 +210,7 @@ describe('steps and interrupts keep apart', () => {
       'the next version of the package',
       (node) => node.apply('s', { packages: { a: pkg('1.1.0', { interrupt: cron }) } }),
     ],
-    ['what a reset begins', (node) => node.edit((annotations) => delete annotations[nodeState])],
+    ['work that a reset starts', (node) => node.edit((annotations) => delete annotations[nodeState])],
     ['a package of another Skyhook', (node) => node.apply('t', { priority: 1, packages: { b: pkg('1.0.0') } })],
   ])('%s waits for the end of the interrupt', (_, change) => {
     const node = interruptingNode({ packages: { a: pkg('1.0.0', { interrupt: cron }) } })
@@ -219,7 +222,7 @@ describe('steps and interrupts keep apart', () => {
     expect(node.status()).toBe('complete')
   })
 
-  test('an interrupt waits for a step although nothing comes of it: its successor cannot be pulled', () => {
+  test('an interrupt waits for a running step even if its successor cannot be pulled', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('b')
     node.apply('s', { packages: { a: pkg('1.0.0', { interrupt: cron }), b: pkg('1.0.0') } })
@@ -244,7 +247,7 @@ describe('steps and interrupts keep apart', () => {
     expect(node.executedSteps.filter((line) => line === 'b apply run.sh')).toHaveLength(1)
   })
 
-  test('after the agent started anew, an interrupt is not asked for while the Skyhook is paused', () => {
+  test('an interrupt is not requested after a restart of the agent while the Skyhook is paused', () => {
     const spec = { packages: { a: pkg('1.0.0', { interrupt: cron }) } }
     const node = interruptingNode(spec)
     node.interrupts.clear()
@@ -258,9 +261,9 @@ describe('steps and interrupts keep apart', () => {
   })
 })
 
-describe('the slot goes only when the cordon has gone', () => {
+describe('slot and cordon', () => {
   test.each<[string, (node: NodeSimulator) => void]>([
-    ['a Skyhook that is gone', (node) => node.views.delete('s')],
+    ['a deleted Skyhook', (node) => node.views.delete('s')],
     [
       'a node that leaves the selector',
       (node) => {
@@ -268,7 +271,7 @@ describe('the slot goes only when the cordon has gone', () => {
       },
     ],
     [
-      'a reset while nothing may begin',
+      'a reset while nothing may start',
       (node) => {
         node.node = {
           ...node.node,
@@ -277,7 +280,7 @@ describe('the slot goes only when the cordon has gone', () => {
         node.edit((annotations) => delete annotations[nodeState])
       },
     ],
-  ])('%s', (_, change) => {
+  ])('%s releases the slot only after the cordon', (_, change) => {
     const node = new NodeSimulator({ pool: 'x' })
     node.pods = [
       { metadata: { name: 'cart', namespace: 'shop', uid: 'u', resourceVersion: '1' }, status: { phase: 'Running' } },
@@ -314,15 +317,15 @@ describe('a Skyhook re-created in the middle of its work', () => {
   }
 
   test.each<[string, Record<string, PackageSpec>, readonly string[]]>([
-    ['starts over', { a: pkg('1.0.0') }, install],
-    ['upgrades what is half there', { a: pkg('1.1.0') }, upgrade],
-    ['uninstalls what it has not got any more', {}, uninstall],
-  ])('%s', (_, packages, executedSteps) => {
+    ['installs again what was half installed', { a: pkg('1.0.0') }, install],
+    ['upgrades what was half installed', { a: pkg('1.1.0') }, upgrade],
+    ['uninstalls what it no longer has', {}, uninstall],
+  ])('a Skyhook re-created during its work %s', (_, packages, executedSteps) => {
     expect(recreatedNode(packages).executedSteps).toEqual(executedSteps)
   })
 })
 
-test('a Skyhook re-created in the middle of an upgrade upgrades anew, and the older version goes', () => {
+test('a Skyhook re-created during an upgrade upgrades again, and the older version is removed', () => {
   const node = nodeAtWork({ packages: { a: pkg('1.0.0') } }, { packages: { a: pkg('1.1.0') } })
   node.views.delete('s')
   node.settleFor(2_000)
@@ -334,7 +337,7 @@ test('a Skyhook re-created in the middle of an upgrade upgrades anew, and the ol
   expect([node.executedSteps, node.state(), node.status()]).toEqual([upgrade, ['a|1.1.0: config/complete'], 'complete'])
 })
 
-test('a Skyhook that was replaced as the node left its selector gives its slot back only once its step was stopped', () => {
+test('a Skyhook that was replaced while the node left its selector releases its slot only once its step was stopped', () => {
   const node = new NodeSimulator({ pool: 'x' })
   const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } }
   node.hangingPackages.add('a')
@@ -352,7 +355,7 @@ test('a Skyhook that was replaced as the node left its selector gives its slot b
   expect([isRunning(), node.slots]).toEqual([false, []])
 })
 
-test('the end of a step that a node saw after it left the selector is not forgotten', () => {
+test('the end of a step is not forgotten when the node left the selector before', () => {
   const node = new NodeSimulator({ pool: 'x' })
   node.hangingPackages.add('a')
   node.apply('s', { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } })

@@ -9,7 +9,7 @@ const pkg = (version: string, dependsOn?: Record<string, string>): PackageSpec =
 })
 
 describe('a dependency graph', () => {
-  test('without problems has none', () => {
+  test('a dependency graph without problems has none', () => {
     expect(
       dependencyProblems({
         a: pkg('1.0.0'),
@@ -21,7 +21,11 @@ describe('a dependency graph', () => {
   test.each<[string, Record<string, PackageSpec>, string]>([
     ['an unknown name', { a: pkg('1.0.0', { z: '1.0.0' }) }, 'packages.a.dependsOn.z: this Skyhook has no package z'],
     ['itself', { a: pkg('1.0.0', { a: '1.0.0' }) }, 'cannot depend on itself'],
-    ['a version nobody has', { a: pkg('1.0.0'), b: pkg('1.0.0', { a: '2.0.0' }) }, 'requires 2.0.0, but a is at 1.0.0'],
+    [
+      'a version that no package has',
+      { a: pkg('1.0.0'), b: pkg('1.0.0', { a: '2.0.0' }) },
+      'requires 2.0.0, but a is at 1.0.0',
+    ],
     [
       'no version at all',
       { a: pkg('1.0.0'), b: pkg('1.0.0', { a: 'newest' }) },
@@ -32,10 +36,10 @@ describe('a dependency graph', () => {
       { a: pkg('1.0.0', { b: '1.0.0' }), b: pkg('1.0.0', { c: '1.0.0' }), c: pkg('1.0.0', { a: '1.0.0' }) },
       'cycle a -> b -> c -> a',
     ],
-  ])('names %s', (_, packages, expected) => {
+  ])('a dependency problem names %s', (_, packages, expected) => {
     expect(dependencyProblems(packages).join('\n')).toContain(expected)
   })
-  test('a diamond is no cycle', () => {
+  test('a diamond is not a cycle', () => {
     expect(
       dependencyProblems({
         a: pkg('1'),

@@ -42,33 +42,38 @@ function write(node: NodeSimulator, status: StatusReadResult): void {
 const countConfigs = (node: NodeSimulator): number =>
   node.executedSteps.filter((line) => line === 'a config run.sh').length
 
-describe('a run that the host asks for', () => {
+describe('requested runs', () => {
   test.each<[string, PackageSpec, StatusReadResult | undefined, number]>([
     ['runs config once', specWithRunRequests, statusRequesting(run, 1), 1],
-    ['is not listened to where the spec does not say so', pkg(), statusRequesting(run, 1), 0],
+    ['is ignored where the spec does not allow it', pkg(), statusRequesting(run, 1), 0],
     [
-      'comes of updates, not of an interrupt that no run would make',
+      'follows updates, but not an interrupt that no run would execute',
       specWithRunRequests,
       statusRequesting(interrupt, 1),
       0,
     ],
     [
-      'comes of a required interrupt as well',
+      'follows a required interrupt as well',
       { ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } },
       statusRequesting(interrupt, 1),
       1,
     ],
-    ['does not come of an earlier boot', specWithRunRequests, statusRequesting(run, 1, { bootId: 'boot-0' }), 0],
-    ['does not come of what was written before the last run', specWithRunRequests, statusRequesting(run, 999_999), 0],
-    ['does not come of a file that cannot be read', specWithRunRequests, { state: 'unusable', why: '' }, 0],
-    ['does not come of nothing', specWithRunRequests, statusRequesting(nothing, 1), 0],
-  ])('%s', (_, spec, status, times) => {
+    [
+      'does not follow a status of an earlier boot',
+      specWithRunRequests,
+      statusRequesting(run, 1, { bootId: 'boot-0' }),
+      0,
+    ],
+    ['does not follow a status from before the last run', specWithRunRequests, statusRequesting(run, 999_999), 0],
+    ['does not follow an unreadable file', specWithRunRequests, { state: 'unusable', why: '' }, 0],
+    ['does not follow a status without requests', specWithRunRequests, statusRequesting(nothing, 1), 0],
+  ])('a requested run %s', (_, spec, status, times) => {
     const node = completeNode(spec, status)
     node.settleFor(10_000)
     expect([countConfigs(node), node.status(), node.slots]).toEqual([times, 'complete', []])
   })
 
-  test('interrupts only what is found to need it, on a node that was in service until then', () => {
+  test('a requested run interrupts only if required, on a node that was in service until then', () => {
     const node = completeNode(
       { ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } },
       statusRequesting(interrupt, 1),
@@ -77,7 +82,7 @@ describe('a run that the host asks for', () => {
     expect([countConfigs(node), node.executedInterrupts, node.status()]).toEqual([1, ['reboot'], 'complete'])
   })
 
-  test('interrupts a host that was imaged anew and had its reboots before, but needed none since', () => {
+  test('a requested run interrupts a reinstalled host that needed no reboot since', () => {
     const node = new NodeSimulator()
     const spec = {
       packages: { a: { ...specWithRunRequests, interrupt: { type: 'reboot', when: 'required' } as const } },
@@ -96,7 +101,7 @@ describe('a run that the host asks for', () => {
     expect(node.executedInterrupts).toEqual(['reboot', 'reboot'])
   })
 
-  test('comes at most as often as the spec says, however often it is asked for', () => {
+  test('a requested run happens at most as often as the spec allows', () => {
     const node = completeNode(specWithRunRequests)
     for (let hour = 0; hour < 49; hour++) {
       write(node, statusRequesting(run, 1))
@@ -105,7 +110,7 @@ describe('a run that the host asks for', () => {
     expect(countConfigs(node)).toBe(3)
   })
 
-  test('comes when its time has come, though nothing else happens then', () => {
+  test('a requested run starts when its interval has passed, without any other event', () => {
     const node = completeNode(specWithRunRequests, statusRequesting(run, 1))
     node.settleFor(10_000)
     node.nowMs += 1
@@ -116,7 +121,7 @@ describe('a run that the host asks for', () => {
     expect(countConfigs(node)).toBe(2)
   })
 
-  test('is not silenced by a clock that was set back', () => {
+  test('a requested run is not prevented by a clock that was set back', () => {
     const node = completeNode(specWithRunRequests, statusRequesting(run, 1))
     node.settleFor(10_000)
     node.nowMs -= 3_000_000
@@ -125,7 +130,7 @@ describe('a run that the host asks for', () => {
     expect(countConfigs(node)).toBe(2)
   })
 
-  test('waits for a slot like any other work, says so, and is over when the wish is', () => {
+  test('a requested run waits for a slot like other work, and ends when the request does', () => {
     const node = completeNode(specWithRunRequests)
     node.areSlotsGranted = false
     write(node, statusRequesting(run, 1))
@@ -136,7 +141,7 @@ describe('a run that the host asks for', () => {
     expect([countConfigs(node), node.status(), node.reason()]).toEqual([0, 'complete', undefined])
   })
 
-  test('waits while the Skyhook is paused', () => {
+  test('a requested run waits while the Skyhook is paused', () => {
     const node = completeNode(specWithRunRequests)
     node.apply('s', { packages: { a: specWithRunRequests } }, { 'skyhook.nvidia.com/pause': 'true' })
     write(node, statusRequesting(run, 1))
@@ -144,7 +149,7 @@ describe('a run that the host asks for', () => {
     expect([countConfigs(node), node.status()]).toEqual([0, 'paused'])
   })
 
-  test('that fails is tried again like any config, and keeps its slot', () => {
+  test('a requested run that fails is retried like any config, and keeps its slot', () => {
     const node = completeNode(specWithRunRequests)
     node.exitCodes.set('a config', 1)
     write(node, statusRequesting(run, 1))
@@ -156,7 +161,7 @@ describe('a run that the host asks for', () => {
   })
 })
 
-describe('what a package says about itself', () => {
+describe('package conditions', () => {
   const shown = (node: NodeSimulator): NodeCondition | undefined =>
     node.node.status?.conditions?.find(({ type }) => type === 'skyhook.nvidia.com/s/a')
 
@@ -175,13 +180,13 @@ describe('what a package says about itself', () => {
       { state: 'unusable', why: 'the file is empty' },
       { status: 'Unknown', reason: 'StatusInvalid', message: 'the file is empty' },
     ],
-  ])('stands on the Node: %j', (status, condition) => {
+  ])('the Node shows the status file %j as a condition', (status, condition) => {
     const node = completeNode(pkg(), status)
     node.settle()
     expect(shown(node)).toMatchObject(condition)
   })
 
-  test('is written at once when what it wants changes, and its words alone at most once an hour', () => {
+  test('a condition is written immediately when its requests change, and at most once an hour when only its message does', () => {
     const node = completeNode(pkg(), statusRequesting(nothing, 1))
     node.settle()
     const { patches } = node
@@ -202,7 +207,7 @@ describe('what a package says about itself', () => {
     expect(shown(node)?.lastTransitionTime).not.toBe(first?.lastTransitionTime)
   })
 
-  test('goes with the file, the package and the Skyhook, and not before anybody looked', () => {
+  test('a condition disappears with the file, the package and the Skyhook, and not before the first look', () => {
     const node = completeNode(pkg(), statusRequesting(run, 1))
     node.settle()
     node.readsStatuses = false

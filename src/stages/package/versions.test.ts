@@ -2,16 +2,19 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compareVersions, satisfiesConstraint, isVersionOrRange, parseVersion } from './versions.ts'
 
-describe('what is a version', () => {
+describe('versions', () => {
   test.each(['1', '1.2', '1.2.3', 'v1.2.3', '2024.05.10', '1.02.0', '1.2.3-rc.1', '1.2.3+b', '1-rc1', '2024.7.7-test'])(
-    '%s is one',
+    '%s is a version',
     (text) => {
       expect(parseVersion(text)).toBeDefined()
     },
   )
-  test.each(['', 'a', '1.2.3.4', '2024/07/06', '1.2.', '1..2', '1.2.3-', '>=1', ' 1.0'])('%j is none', (text) => {
-    expect(parseVersion(text)).toBeUndefined()
-  })
+  test.each(['', 'a', '1.2.3.4', '2024/07/06', '1.2.', '1..2', '1.2.3-', '>=1', ' 1.0'])(
+    '%j is not a version',
+    (text) => {
+      expect(parseVersion(text)).toBeUndefined()
+    },
+  )
 })
 
 describe('order', () => {
@@ -36,7 +39,7 @@ describe('order', () => {
   ])('%s and %s are of equal precedence', (a, b) => {
     expect(compareVersions(a, b)).toBe(0)
   })
-  test('is a total order', () => {
+  test('the order of versions is total', () => {
     const version = fc
       .tuple(fc.nat(3), fc.nat(3), fc.nat(3), fc.constantFrom('', '-a', '-1', '-a.1'))
       .map(([a, b, c, pre]) => `${a}.${b}.${c}${pre}`)
@@ -60,10 +63,10 @@ describe('dependsOn', () => {
     ['1.9.1', '^1.2', true],
     ['2024.05.10', '>=2024.1', true],
     ['1.2.3', 'nonsense', false],
-  ])('%s for %s: %s', (version, desired, expected) => {
+  ])('version %s satisfies %s: %s', (version, desired, expected) => {
     expect(satisfiesConstraint(version, desired)).toBe(expected)
   })
-  test('text that is neither version nor range is told apart', () => {
+  test('text that is neither version nor range is recognized', () => {
     expect(isVersionOrRange('^1.2')).toBe(true)
     expect(isVersionOrRange('latest please')).toBe(false)
     expect(isVersionOrRange('')).toBe(false)

@@ -26,7 +26,7 @@ function shownDuring(node: NodeSimulator, ms: number): [number, string | undefin
 }
 
 describe('what the Node shows', () => {
-  test('of a failure comes with its reason, of a repeated one, too', () => {
+  test('a failure is published with its reason, and so is a repeated one', () => {
     const node = new NodeSimulator()
     node.exitCodes.set('a apply', 1)
     node.apply('s', { packages: singlePackage })
@@ -39,7 +39,7 @@ describe('what the Node shows', () => {
     ])
   })
 
-  test('of a wait that has only just begun is nothing yet', () => {
+  test('a wait that has only just started is not published yet', () => {
     const node = new NodeSimulator()
     node.areSlotsGranted = false
     node.apply('s', { packages: singlePackage })
@@ -51,8 +51,8 @@ describe('what the Node shows', () => {
 
   test.each<[string, (annotations: Record<string, string>) => void]>([
     ['a reset', (annotations) => delete annotations['skyhook.nvidia.com/nodeState_s']],
-    ['one package that is to run again', (annotations) => (annotations['skyhook.nvidia.com/nodeState_s'] = '{}')],
-  ])('is not complete any more with the answer to %s', (_, edit) => {
+    ['one package that should run again', (annotations) => (annotations['skyhook.nvidia.com/nodeState_s'] = '{}')],
+  ])('the Node no longer shows complete after the answer to %s', (_, edit) => {
     const node = new NodeSimulator()
     node.apply('s', { packages: singlePackage })
     node.settleFor(5_000)
@@ -62,7 +62,7 @@ describe('what the Node shows', () => {
     expect(shownDuring(node, 5_000)[0]).toEqual([0, 'waiting', 'WaitingForSlot'])
   })
 
-  test('stays complete for the spec before while new work only just waits', () => {
+  test('the Node shows complete for the previous spec while new work has only just started to wait', () => {
     const node = new NodeSimulator()
     node.apply('s', { packages: singlePackage })
     node.settleFor(5_000)

@@ -35,8 +35,8 @@ function withDelayedPatches(node: NodeSimulator): void {
   node.settleFor(5_000)
 }
 
-describe("a person's edit is one, however often it is decided before the answer to it is there", () => {
-  test('an entry that is gone', () => {
+describe('edits before the answer arrives', () => {
+  test('a removed entry counts as one edit', () => {
     const node = completedNode()
     removeEntry(node, 'b|1.0.0')
     withDelayedPatches(node)
@@ -51,7 +51,7 @@ describe("a person's edit is one, however often it is decided before the answer 
     expect([countApplies(node, 'b'), countEvents(node, 'edited')]).toEqual([3, 2]) // the same edit later is another one
   })
 
-  test('the whole annotation', () => {
+  test('a removed annotation counts as one edit', () => {
     const node = completedNode()
     node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
     withDelayedPatches(node)
@@ -67,7 +67,7 @@ describe("a person's edit is one, however often it is decided before the answer 
   })
 })
 
-test('a reset stops the running step, starts nothing more of the old, and then begins anew', () => {
+test('a reset stops the running step, starts nothing else of the old work, and then starts again', () => {
   const node = new NodeSimulator()
   node.hangingPackages.add('a')
   node.apply('s', spec)
@@ -84,12 +84,12 @@ test('a reset stops the running step, starts nothing more of the old, and then b
   ])
 })
 
-describe('a companion that is none of ours', () => {
+describe('foreign companions', () => {
   test.each([
-    ['of an earlier life, before anything is published', '{"v":1,"rev":7,"sha256":"x","nodeUID":"node-uid"}'],
-    ['with a revision that is no number', '{"rev":1e309,"sha256":"x"}'],
-    ['with reboots that are no counts', '{"rev":1,"sha256":"x","reboots":{"x/a":"many"}}'],
-  ])('%s changes nothing', (_, companion) => {
+    ['of an earlier registration, before anything is published', '{"v":1,"rev":7,"sha256":"x","nodeUID":"node-uid"}'],
+    ['with a revision that is not a number', '{"rev":1e309,"sha256":"x"}'],
+    ['with reboots that are not counts', '{"rev":1,"sha256":"x","reboots":{"x/a":"many"}}'],
+  ])('a companion %s changes nothing', (_, companion) => {
     const node = new NodeSimulator()
     node.edit((annotations) => {
       annotations['skyhook.nvidia.com/journal_s'] = companion

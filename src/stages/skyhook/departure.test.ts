@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 import { installedNode, pkg } from '../../../test/support/node-simulator-dsl.ts'
 
-describe('a Skyhook that is being deleted', () => {
+describe('a Skyhook being deleted', () => {
   const markDeleted = (node: NodeSimulator): void => {
     const view = node.views.get('s')
     if (view)
       node.views.set('s', { ...view, metadata: { ...view.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } })
   }
 
-  test('uninstalls, under a slot, what asks for it', () => {
+  test('a Skyhook being deleted uninstalls packages that request it, under a slot', () => {
     const node = installedNode({ uninstall: { enabled: true } })
     markDeleted(node)
     node.settleFor(5_000)
@@ -20,16 +20,19 @@ describe('a Skyhook that is being deleted', () => {
     ])
   })
 
-  test.each([[undefined], [{ enabled: false }]])('leaves what does not: %j', (uninstall) => {
-    const node = installedNode(uninstall && { uninstall })
-    markDeleted(node)
-    node.settleFor(5_000)
-    expect([node.executedSteps, node.state()]).toEqual([[], ['a|1.0.0: config/complete']])
-  })
+  test.each([[undefined], [{ enabled: false }]])(
+    'a Skyhook being deleted leaves packages with uninstall %j',
+    (uninstall) => {
+      const node = installedNode(uninstall && { uninstall })
+      markDeleted(node)
+      node.settleFor(5_000)
+      expect([node.executedSteps, node.state()]).toEqual([[], ['a|1.0.0: config/complete']])
+    },
+  )
 })
 
 describe('departures', () => {
-  test('a Skyhook that is gone takes its annotations, label, conditions and slot with it, and runs nothing', () => {
+  test('a deleted Skyhook loses its annotations, label, conditions and slot, and runs nothing', () => {
     const node = installedNode()
     node.views.delete('s')
     node.settleFor(2_000)
@@ -42,7 +45,7 @@ describe('departures', () => {
     expect(node.journal.skyhooks['s']?.orphaned).toBe(true)
   })
 
-  test('gone during a step: the step is stopped, then the slot goes', () => {
+  test('a Skyhook that disappears during a step stops the step and then releases the slot', () => {
     const node = new NodeSimulator()
     node.hangingPackages.add('a')
     node.apply('s', { packages: { a: pkg('1.0.0') } })
@@ -62,7 +65,7 @@ describe('departures', () => {
     expect([node.executedSteps, node.status()]).toEqual([[], 'complete'])
   })
 
-  test('a node that leaves the selector gives the slot back after the running step', () => {
+  test('a node that leaves the selector releases the slot after the running step', () => {
     const node = new NodeSimulator({ pool: 'x' })
     node.hangingPackages.add('a')
     const spec = { nodeSelectors: { matchLabels: { pool: 'x' } }, packages: { a: pkg('1.0.0') } }
@@ -76,7 +79,7 @@ describe('departures', () => {
     expect([node.slots, node.executedSteps]).toEqual([[], ['a apply run.sh']])
   })
 
-  test('nothing is known of Skyhooks: nothing changes', () => {
+  test('nothing changes while the Skyhooks are unknown', () => {
     const node = installedNode()
     const snapshot = { ...node.snapshot(), skyhooks: { known: false as const, why: '503' } }
     node.snapshot = () => snapshot
