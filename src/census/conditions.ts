@@ -2,22 +2,21 @@
 import { disableKey, pauseKey } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import type { SkyhookConditionReason, SkyhookConditionType } from '../schemas/catalogue/conditions.ts'
-import type { NodeStatus } from '../schemas/skyhook.ts'
+import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
 import type { Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
+import type { NodeFact } from './node-facts.ts'
 import { formatNodeNames, formatIncompleteNodes } from './summary-text.ts'
-import { conditionOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
+import { conditionOf, statusOf, type Condition, type SkyhookStatus } from './skyhook-status.ts'
 
 export type ConditionsInput = {
-  readonly generation: number
+  /** With the status before, if there was one. */
+  readonly skyhook: Skyhook
   readonly counts: Counts
   readonly status: NodeStatus
   readonly finalizer: FinalizerPlan
-  readonly isDeleting: boolean
   /** The spec has just changed what the nodes have to do: complete nodes may not have seen it, and prove nothing. */
   readonly isSpecPropagating: boolean
-  readonly hasPolicy: boolean
-  readonly previous: SkyhookStatus | undefined
   /** RFC 3339, for conditions that change. */
   readonly now: string
 }
@@ -29,15 +28,17 @@ type ConditionContent<Type extends SkyhookConditionType = SkyhookConditionType> 
 
 /** All conditions. A transition time changes only with the status of its condition. Conditions of others stay. */
 export function nextConditions(input: ConditionsInput): readonly Condition[] {
-  const { generation, previous, now } = input
-  const contents = [...kstatusConditions(input), ...operatorConditions(input)]
+  const { skyhook, counts, status, now } = input
+  const previous = statusOf(skyhook)
+  const contents = [...kstatusConditions(input), ...operatorConditions(counts, status, previous)]
   const types = new Set<string>(contents.map(({ type }) => type))
-  if (!input.hasPolicy) types.add(`${apiGroup}/DeploymentPolicyNotFound`) // goes with the policy's name
+  if (!skyhook.spec.deploymentPolicy) types.add(`${apiGroup}/DeploymentPolicyNotFound`) // goes with the policy's name
   const others = (previous?.conditions ?? []).filter(({ type }) => !types.has(type))
   const ours = contents.map(({ type, status, reason, message }): Condition => {
     const before = conditionOf(previous, type)
     const lastTransitionTime = before?.status === status ? before.lastTransitionTime : now
-    return { type, status, observedGeneration: generation, lastTransitionTime, reason, message }
+    const observedGeneration = skyhook.metadata.generation ?? 0
+    return { type, status, observedGeneration, lastTransitionTime, reason, message }
   })
   return [...ours, ...others]
 }
@@ -61,16 +62,13 @@ function kstatusConditions(input: ConditionsInput): ConditionContent[] {
   ]
 }
 
-function readyOf({
-  counts,
-  status,
-  finalizer,
-  isDeleting,
-  isSpecPropagating,
-}: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'> {
+const isDeleting = ({ metadata }: Skyhook): boolean => metadata.deletionTimestamp !== undefined
+
+function readyOf(input: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'> {
+  const { skyhook, counts, status, finalizer, isSpecPropagating } = input
   const { nodes, complete, specProblem } = counts
   const nodesMessage = `${complete} of ${nodes.length} nodes complete${formatIncompleteNodes(nodes)}`
-  if (isDeleting) {
+  if (isDeleting(skyhook)) {
     const remaining =
       finalizer.action === 'wait' && finalizer.nodes.length > 0
         ? `; still uninstalling: ${formatNodeNames(finalizer.nodes)}`
@@ -98,15 +96,12 @@ const readyReason = {
   disabled: 'Disabled',
 } as const satisfies Record<NodeStatus, SkyhookConditionReason<'Ready'>>
 
-function stalledOf({
-  counts,
-  status,
-  finalizer,
-  isDeleting,
-}: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
-  if (isDeleting && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
+function stalledOf(input: ConditionsInput): Pick<ConditionContent<'Stalled'>, 'reason' | 'message'> | undefined {
+  const { skyhook, counts, status, finalizer } = input
+  if (isDeleting(skyhook) && finalizer.action === 'wait' && finalizer.blockedBy !== undefined) {
     const annotation = finalizer.blockedBy === 'pause' ? pauseKey : disableKey
-    const message = `remove the annotation ${annotation}; packages must be uninstalled from ${formatNodeNames(finalizer.nodes)}`
+    const nodes = formatNodeNames(finalizer.nodes)
+    const message = `remove the annotation ${annotation}; packages must be uninstalled from ${nodes}`
     return { reason: 'DeletionBlocked', message }
   }
   if (counts.specProblem !== undefined) return { reason: 'InvalidSpec', message: counts.specProblem }
@@ -118,32 +113,32 @@ function stalledOf({
   }
 }
 
-/** The original operator's conditions, in its words; its names are cut at twenty. */
-function operatorConditions({ counts, status, previous }: ConditionsInput): ConditionContent[] {
-  const untoleratedNodes = counts.nodes
-    .filter(({ reason }) => reason?.reason === 'TaintNotTolerated')
-    .map(({ name }) => name)
-  const ignoredNodes = counts.nodes.filter(({ isIgnored }) => isIgnored).map(({ name }) => name)
+/** The operator's conditions, in its words, with at most twenty names. */
+function operatorConditions(
+  counts: Counts,
+  status: NodeStatus,
+  previous: SkyhookStatus | undefined,
+): ConditionContent[] {
+  const namesOf = (test: (node: NodeFact) => boolean): string =>
+    formatNodeNames(counts.nodes.filter(test).map(({ name }) => name))
+  const untolerated = namesOf(({ reason }) => reason?.reason === 'TaintNotTolerated')
+  const ignored = namesOf(({ isIgnored }) => isIgnored)
   return [
     ...transitionCondition(status, previous),
     ...applyPackageCondition(counts, previous),
     {
       type: `${apiGroup}/TaintNotTolerable`,
-      status: untoleratedNodes.length > 0 ? 'True' : 'False',
       reason: 'TaintNotTolerable',
-      message:
-        untoleratedNodes.length > 0
-          ? `Node [${formatNodeNames(untoleratedNodes)}] has taints that are not tolerable. Skipping.`
-          : 'All nodes have tolerable taints.',
+      ...(untolerated === ''
+        ? { status: 'False', message: 'All nodes have tolerable taints.' }
+        : { status: 'True', message: `Node [${untolerated}] has taints that are not tolerable. Skipping.` }),
     },
     {
       type: `${apiGroup}/NodesIgnored`,
-      status: ignoredNodes.length > 0 ? 'True' : 'False',
       reason: 'NodesIgnored',
-      message:
-        ignoredNodes.length > 0
-          ? `Node [${formatNodeNames(ignoredNodes)}] has ignore label set. Skipping.`
-          : 'No nodes have ignore label set.',
+      ...(ignored === ''
+        ? { status: 'False', message: 'No nodes have ignore label set.' }
+        : { status: 'True', message: `Node [${ignored}] has ignore label set. Skipping.` }),
     },
   ]
 }
@@ -152,17 +147,17 @@ function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undef
   const type = `${apiGroup}/Transition` as const
   const before = previous?.status
   const last = conditionOf(previous, type)
-  if (before === undefined || (before === status && last === undefined)) return [] // the original does not tell the first one
+  if (before === undefined || (before === status && last === undefined)) return [] // the operator leaves out the first one
   const message = before === status && last !== undefined ? last.message : `Transitioned [${before}] -> [${status}]`
   return [{ type, status: status === 'complete' ? 'True' : 'False', reason: status, message }]
 }
 
-/** The latest package that a node began; where many began since the last write, the last by name. */
+/** The latest package that a node started; of many since the last write, the last by name. */
 function applyPackageCondition({ nodes }: Counts, previous: SkyhookStatus | undefined): ConditionContent[] {
   const type = `${apiGroup}/ApplyPackage` as const
   const messages = nodes.flatMap(({ name, entries }) => {
     const before = previous?.nodeState?.[name]
-    if (before === undefined && previous?.nodeStateTruncated === true) return [] // whether it is new, nobody knows
+    if (before === undefined && previous?.nodeStateTruncated === true) return [] // it may be an old one
     return Object.entries(entries)
       .filter(
         ([key, { stage, state }]) =>

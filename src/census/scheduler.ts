@@ -25,9 +25,9 @@ export type SchedulerOptions = {
 export type Scheduler = {
   skyhooksChanged(changes: readonly Change<Skyhook & KubeObject>[]): void
   ledgersChanged(changes: readonly Change<Lease>[]): void
-  /** `before` and `after` are undefined for a node that was not, or is no more. */
+  /** `before` and `after` are undefined for a node that did not exist, or no longer does. */
   nodeChanged(before: CensusNode | undefined, after: CensusNode | undefined): void
-  /** Something that concerns all of them: agents fell silent, or what could not be believed can be again. */
+  /** Something that concerns every Skyhook: agents fell silent, or the view can be trusted again. */
   enqueueAll(): void
 }
 
@@ -64,12 +64,8 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
       observe() {
         const present = skyhooks.get(name)
         if (!view.isTrusted() || present?.metadata.uid !== uid) return undefined
-        return {
-          nodes: view.nodes,
-          agents: view.agents(),
-          skyhook: present,
-          ledger: view.ledgers.get(ledgerName({ name, uid })),
-        }
+        const ledger = view.ledgers.get(ledgerName({ name, uid }))
+        return { nodes: view.nodes, agents: view.agents(), skyhook: present, ledger }
       },
       report: options.report,
       onFailed: (error) => options.onFailed(name, error),
@@ -81,12 +77,12 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
     return item
   }
 
-  const scheduleAt = (item: QueueItem, atMs: number): void => {
-    if (atMs >= item.dueMs) return
-    item.dueMs = atMs
+  const enqueue = (item: QueueItem): void => {
+    const dueMs = clock.monotonicMs() + debounceMs
+    if (dueMs >= item.dueMs) return
+    item.dueMs = dueMs
     armTimer()
   }
-  const enqueue = (item: QueueItem): void => scheduleAt(item, clock.monotonicMs() + debounceMs)
 
   const armTimer = (): void => {
     cancelTimer()
@@ -96,7 +92,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
     cancelTimer = clock.startTimer(Math.min(maxTimerMs, delayMs), runNext)
   }
 
-  /** One turn at a time begins; its requests overlap with those of others. */
+  /** Starts one turn at a time; its requests overlap with those of others. */
   const runNext = (): void => {
     const startedMs = clock.monotonicMs()
     const [item] = [...queue.values()]
@@ -113,30 +109,29 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
 
   const reconcile = async (item: QueueItem): Promise<void> => {
     const requeueAtMs = await item.reconciler.reconcile()
-    item.dueMs = Math.min(item.dueMs, requeueAtMs) // news may have come meanwhile
+    item.dueMs = Math.min(item.dueMs, requeueAtMs) // it may have been enqueued meanwhile
     item.isBusy = false
     armTimer()
+  }
+
+  const observed = (skyhook: Skyhook, what: 'skyhook' | 'ledger', resourceVersion: string): void => {
+    const item = queueItemOf(skyhook)
+    item.reconciler.observed(what, resourceVersion)
+    enqueue(item)
   }
 
   return {
     skyhooksChanged(changes) {
       for (const { type, object } of changes) {
-        if (type === 'deleted') {
-          queue.delete(object.metadata.uid)
-          continue
-        }
-        const item = queueItemOf(object)
-        item.reconciler.observed('skyhook', object.metadata.resourceVersion)
-        enqueue(item)
+        if (type === 'deleted') queue.delete(object.metadata.uid)
+        else observed(object, 'skyhook', object.metadata.resourceVersion)
       }
     },
     ledgersChanged(changes) {
       for (const { object } of changes) {
+        const { name, resourceVersion } = object.metadata
         for (const skyhook of skyhooks.values()) {
-          if (ledgerName(skyhook.metadata) !== object.metadata.name) continue
-          const item = queueItemOf(skyhook)
-          item.reconciler.observed('ledger', object.metadata.resourceVersion)
-          enqueue(item)
+          if (ledgerName(skyhook.metadata) === name) observed(skyhook, 'ledger', resourceVersion)
         }
       }
     },

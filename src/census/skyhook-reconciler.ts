@@ -21,7 +21,7 @@ import { planFinalizer } from './finalizer.ts'
 import { planLedger, type LedgerPlan } from './ledger-plan.ts'
 import type { CensusNode } from './node-facts.ts'
 import { createOwnWrites } from './own-writes.ts'
-import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
+import { conditionOf, statusOf, type SkyhookStatus } from './skyhook-status.ts'
 import { metadataPatchFor, patchSkyhookMetadata, writeStatus, type MetadataPatch } from './skyhook-writer.ts'
 import { isUrgent, nextStatus } from './status.ts'
 import { writeAtMs } from './write-throttle.ts'
@@ -60,7 +60,6 @@ type Memory = {
   lastCounted?: { readonly generation: number; readonly applied: string }
   specPropagatedAtMs: number
   deletionObservedAtMs?: number
-  /** Of the last ledger that was written, or is there. */
   matched?: DampedCount
   statusWrittenAtMs?: number
   ledgerWrittenAtMs?: number
@@ -145,7 +144,7 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const skyhook = own.skyhook.latest() ?? observed.skyhook
       const snapshot = { ...observed, skyhook, ledger: own.ledger.latest() ?? observed.ledger }
       const { metadata, spec } = skyhook
-      if (metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0) return Infinity // gone; the watch is about to say so
+      if (metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0) return Infinity // gone
       const counts = countSelectedNodes({ metadata, spec, stale: false }, observed.nodes.values(), observed.agents)
       const nowMs = clock.monotonicMs()
       noteSpecChange(memory, skyhook, counts.applied, nowMs)
@@ -177,7 +176,8 @@ function planTurn(
     nowMs,
     wallMs,
   })
-  if (currentLedger?.compartments['']?.matched === plan.matched.published) memory.matched = plan.matched // else when it is written
+  // One that differs from the ledger counts once it is written.
+  if (currentLedger?.compartments['']?.matched === plan.matched.published) memory.matched = plan.matched
   const ledgerAtMs = Math.max(plan.writeAtMs, backoffUntilMs('ledger'))
   if (ledgerAtMs <= nowMs) return { write: { target: 'ledger', found: lease, plan } }
 
@@ -233,8 +233,6 @@ function isReadyFor(skyhook: Skyhook, generation: number): boolean {
   const ready = conditionOf(statusOf(skyhook), 'Ready')
   return ready?.status === 'True' && ready.observedGeneration === generation
 }
-
-const statusOf = (skyhook: Skyhook): SkyhookStatus | undefined => skyhook.status as SkyhookStatus | undefined
 
 function ledgerIn(lease: Lease | undefined): Ledger | undefined {
   const read = lease === undefined ? undefined : readLedger(lease)

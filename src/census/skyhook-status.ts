@@ -1,5 +1,5 @@
 import type { NodeStateEntry } from '../schemas/annotations.ts'
-import type { NodeStatus } from '../schemas/skyhook.ts'
+import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
 
 /** The `.status` of a Skyhook as the resource definition has it. `conditions` are metav1.Conditions. */
 export type SkyhookStatus = {
@@ -33,6 +33,20 @@ export type Condition = {
   readonly reason: string
   readonly message: string
 }
+
+export const statusOf = (skyhook: Skyhook): SkyhookStatus | undefined => skyhook.status as SkyhookStatus | undefined
+
+/** Those that a person has to look at come first. */
+export const statusesByUrgency: readonly NodeStatus[] = [
+  'erroring',
+  'blocked',
+  'in_progress',
+  'unknown',
+  'waiting',
+  'paused',
+  'disabled',
+  'complete',
+]
 
 /** The condition of a type, if there is one. */
 export const conditionOf = (status: SkyhookStatus | undefined, type: string): Condition | undefined =>

@@ -1,6 +1,6 @@
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import type { NodeFact } from './node-facts.ts'
-import type { NodeState } from './skyhook-status.ts'
+import { statusesByUrgency, type NodeState } from './skyhook-status.ts'
 
 export type NodeMaps = {
   readonly nodeState: Readonly<Record<string, NodeState>>
@@ -12,17 +12,7 @@ export type NodeMaps = {
 const maxMapsBytes = 96 * 1024
 const maxNodesWhenTruncated = 100
 
-/** When not all fit, those that a person has to look at come first. */
-const urgency: Record<NodeStatus, number> = {
-  erroring: 0,
-  blocked: 1,
-  in_progress: 2,
-  unknown: 3,
-  waiting: 4,
-  paused: 5,
-  disabled: 6,
-  complete: 7,
-}
+const urgencyOf = ({ status }: NodeFact): number => statusesByUrgency.indexOf(status)
 
 /** State and status of every node, or, where that is too large, of at most 100 incomplete ones within that size. */
 export function nodeMaps(nodes: readonly NodeFact[], limitBytes = maxMapsBytes): NodeMaps {
@@ -30,7 +20,7 @@ export function nodeMaps(nodes: readonly NodeFact[], limitBytes = maxMapsBytes):
   if (whole !== undefined) return { ...whole, nodeStateTruncated: false }
   const incomplete = nodes
     .filter(({ status }) => status !== 'complete')
-    .toSorted((a, b) => urgency[a.status] - urgency[b.status] || (a.name < b.name ? -1 : 1))
+    .toSorted((a, b) => urgencyOf(a) - urgencyOf(b) || (a.name < b.name ? -1 : 1))
     .slice(0, maxNodesWhenTruncated)
   for (let nodeCount = incomplete.length; ; nodeCount = Math.floor(nodeCount / 2)) {
     const part = fill(incomplete.slice(0, nodeCount), limitBytes)

@@ -5,7 +5,7 @@ import { rollUp, type Counts } from './count.ts'
 import type { FinalizerPlan } from './finalizer.ts'
 import type { NodeFact } from './node-facts.ts'
 import { nodeMaps } from './status-maps.ts'
-import { conditionOf, type SkyhookStatus } from './skyhook-status.ts'
+import { conditionOf, statusOf, type SkyhookStatus } from './skyhook-status.ts'
 
 export type StatusInput = {
   readonly skyhook: Skyhook
@@ -16,31 +16,19 @@ export type StatusInput = {
 }
 
 /**
- * The status that follows from what was counted and from the status before, which gives times of transition and what
- * others keep there. The same counts twice give the same status, so that nothing is written when nothing changed.
+ * The status that follows from the counts and from the status before, which has transition times and fields of others.
+ * The same counts give the same status again, so that nothing is written when nothing changed.
  */
 export function nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowMs }: StatusInput): SkyhookStatus {
-  const previous = skyhook.status as SkyhookStatus | undefined
   const { nodes, complete } = counts
-  const generation = skyhook.metadata.generation ?? 0
   const status = rollUp(counts)
-  const conditions = nextConditions({
-    generation,
-    counts,
-    status,
-    finalizer,
-    isDeleting: skyhook.metadata.deletionTimestamp !== undefined,
-    isSpecPropagating,
-    hasPolicy: skyhook.spec.deploymentPolicy !== undefined && skyhook.spec.deploymentPolicy !== '',
-    previous,
-    now: formatTime(nowMs),
-  })
+  const now = formatTime(nowMs)
   const count = (test: (node: NodeFact) => boolean): number => nodes.filter(test).length
   return {
-    ...preservedFields(previous),
-    observedGeneration: generation,
+    ...preservedFields(statusOf(skyhook)),
+    observedGeneration: skyhook.metadata.generation ?? 0,
     status,
-    conditions,
+    conditions: nextConditions({ skyhook, counts, status, finalizer, isSpecPropagating, now }),
     ...nodeMaps(nodes),
     nodesInProgress: count(isInProgress),
     completeNodes: `${complete}/${nodes.length}`,

@@ -1,5 +1,5 @@
-import type { NodeStatus } from '../schemas/skyhook.ts'
 import type { NodeFact } from './node-facts.ts'
+import { statusesByUrgency } from './skyhook-status.ts'
 
 /** More names help nobody, and 700 long ones make the API server refuse the whole status. */
 const maxNames = 20
@@ -14,8 +14,9 @@ export function formatNodeNames(names: readonly string[], maxCount = maxNames): 
 /** The incomplete nodes, the worst first: `; erroring: n1 (StepFailed: …); waiting: n2, n3 (WaitingForSlot)`. */
 export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
   let namesLeft = maxNames
-  return reportedStatuses
+  return statusesByUrgency
     .flatMap((status) => {
+      if (status === 'complete') return []
       const group = nodes.filter((node) => node.status === status)
       if (group.length === 0) return []
       const names = formatNodeNames(
@@ -29,16 +30,6 @@ export function formatIncompleteNodes(nodes: readonly NodeFact[]): string {
     })
     .join('')
 }
-
-const reportedStatuses: readonly NodeStatus[] = [
-  'erroring',
-  'blocked',
-  'in_progress',
-  'unknown',
-  'waiting',
-  'paused',
-  'disabled',
-]
 
 /** The reasons of a group; of one that a person has to act on also the first message. */
 function formatReasons(group: readonly NodeFact[]): string {
