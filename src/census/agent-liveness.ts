@@ -1,30 +1,30 @@
 import type { AgentState } from './node-facts.ts'
 
-/** A pod of an agent, as far as the census looks at it. */
+/** What the census needs of an agent's pod. */
 export type AgentPod = { readonly node: string; readonly isReady: boolean }
 
 export type Agents = {
   /** Ready agents; undefined while the pods cannot be listed. */
   readonly ready: number | undefined
   readonly of: (node: string) => AgentState
-  /** Silent for the whole time before the eyes of this census: the node is taken for dead. */
+  /** Silent during the whole time that this census watched: the node counts as dead. */
   readonly isDead: (node: string) => boolean
 }
 
 export type AgentLiveness = {
-  /** What is known now. Without pods (they cannot be listed) everything stays. Nodes that are gone are forgotten. */
+  /** The current state. Without pods (they cannot be listed) nothing changes. Nodes that no longer exist are forgotten. */
   observe(nodes: Iterable<string>, pods: Iterable<AgentPod> | undefined, nowMs: number): Agents
-  /** Earliest moment at which a node becomes silent by the passing of time alone. */
+  /** Earliest time at which a node becomes silent without any change. */
   nextChangeAtMs(): number
 }
 
-/** Longer than any agent takes to be replaced, image pull on a slow link included. */
+/** Longer than the replacement of an agent takes, including an image pull over a slow link. */
 const silentAfterMs = 10 * 60_000
 
 /**
- * Tells which agents are silent: no pod, or none that is Ready, for ten minutes of this census's own watching. Clocks
- * of others are not asked. `initiallySilent` are nodes that the census before called so: until their agent is Ready
- * they stay it, but they are not dead yet.
+ * Finds silent agents: those without a Ready pod for ten minutes, measured by this census and not by clocks of others.
+ * `initiallySilent` nodes were silent for the previous census: they stay silent until their agent is Ready, but are not
+ * dead yet.
  */
 export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterMs = silentAfterMs): AgentLiveness {
   const missingSince = new Map<string, number>()
@@ -45,7 +45,7 @@ export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterM
         return last
       }
       if (podsUnknownSinceMs !== undefined) {
-        for (const [node, sinceMs] of missingSince) missingSince.set(node, sinceMs + nowMs - podsUnknownSinceMs) // nobody watched meanwhile
+        for (const [node, sinceMs] of missingSince) missingSince.set(node, sinceMs + nowMs - podsUnknownSinceMs) // not observed meanwhile
         podsUnknownSinceMs = undefined
       }
       const readyNodes = new Set<string>()

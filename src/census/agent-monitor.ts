@@ -5,9 +5,9 @@ export type AgentMonitor = {
   /** Unknown before `start`. */
   readonly agents: () => Agents
   isStarted(): boolean
-  /** Time counts from here. `initiallySilent` are nodes that the census before found silent. */
+  /** Time counts from here. `initiallySilent` nodes were silent for the previous census. */
   start(initiallySilent: ReadonlySet<string>): void
-  /** Looks again: nodes or pods have changed. */
+  /** Observes nodes and pods after a change. */
   refresh(): void
   readonly stop: () => void
 }
@@ -17,11 +17,11 @@ export type AgentMonitorOptions = {
   readonly nodes: ReadonlyMap<string, unknown>
   /** The agents' pods; undefined while they cannot be listed. */
   readonly pods: () => readonly AgentPod[] | undefined
-  /** Another agent is ready, or it turned for some node. */
+  /** The number of ready agents changed, or the state of an agent. */
   readonly onChange: () => void
 }
 
-/** Follows which agents answer, also as time alone passes. */
+/** Observes which agents answer, also while only time passes. */
 export function createAgentMonitor({ clock, nodes, pods, onChange }: AgentMonitorOptions): AgentMonitor {
   let agents: Agents = { ready: undefined, of: () => 'unknown', isDead: () => false }
   let liveness: AgentLiveness | undefined

@@ -9,20 +9,20 @@ import { startClusterView } from './cluster-view.ts'
 import type { CensusLine, CensusSettings } from './messages.ts'
 import { startScheduler } from './scheduler.ts'
 
-/** What a census takes from outside. */
+/** What a census gets from outside. */
 export type CensusContext = {
   readonly clock: Clock
   readonly random: Random
-  /** The API server. `onRequest` hears of every finished exchange. */
+  /** The API server. `onRequest` gets every finished request. */
   readonly connectApi: (onRequest: (request: CompletedRequest) => void) => KubeTransport
-  /** Speaks to the agent. */
+  /** Sends a line to the agent. */
   readonly emit: (line: CensusLine) => void
-  /** Memory that the census takes. */
+  /** Memory that the census uses. */
   readonly rssBytes: () => number
 }
 
 const heartbeatMs = 10_000
-/** One census reports on all Skyhooks: more than an agent on its node, and still nothing that an API server would feel. */
+/** One census reports on all Skyhooks: more than an agent on its node, and still no load for an API server. */
 const eventRateLimit = { perSecond: 1, burst: 50 }
 
 /** Counts until the signal aborts. Rejects when the cluster cannot be read for another reason. */
@@ -95,7 +95,7 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
   } finally {
     stopHeartbeat()
     view.close()
-    heartbeat() // the last requests count too
+    heartbeat() // reports the last requests
     transport.close()
   }
 }

@@ -1,4 +1,4 @@
-/** What the census watches, and whether it can be believed. */
+/** What the census watches, and whether it can be trusted. */
 import type { KubeObject } from '../kube/objects.ts'
 import { startReflector, type ReflectorFact, type ReflectorOptions, type ReflectorUpdate } from '../kube/reflector.ts'
 import type { Change } from '../kube/store.ts'
@@ -47,12 +47,12 @@ export type ClusterViewOptions = {
   readonly onLedgers: (changes: readonly Change<Lease>[]) => void
   /** Something changed that concerns every Skyhook. */
   readonly onRecount: () => void
-  /** The view was trusted, and now lacks the own Node. */
+  /** The view was trusted and no longer contains the own Node. */
   readonly onOwnNodeMissing: () => void
   readonly onFact: (kind: string, fact: ReflectorFact) => void
 }
 
-/** Without the pods nodes that say nothing are unknown; they get this long to be there for the first count. */
+/** Without pods, nodes that report nothing are unknown; the first count waits this long for them. */
 const podsTimeoutMs = 2_000
 
 export function startClusterView(transport: KubeTransport, options: ClusterViewOptions): ClusterView {

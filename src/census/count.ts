@@ -21,7 +21,7 @@ export type Counts = {
   readonly specProblem: string | undefined
 }
 
-/** Counts the nodes that the Skyhook selects. What other nodes say of it does not matter. */
+/** Counts the nodes that the Skyhook selects. Reports of other nodes do not matter. */
 export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode>, agents: Agents): Counts {
   const applied = appliedHash(view.spec)
   const paused = isPaused(view)
@@ -61,5 +61,5 @@ export function rollUp({
   return rollUpOrder.find((status) => present.has(status)) ?? 'unknown'
 }
 
-/** `paused` and `disabled` are here for a node that has not seen yet that its Skyhook goes on. */
+/** `paused` and `disabled` are for nodes that have not yet observed that their Skyhook continues. */
 const rollUpOrder: readonly NodeStatus[] = ['in_progress', 'erroring', 'blocked', 'waiting', 'paused', 'disabled']

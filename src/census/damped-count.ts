@@ -1,4 +1,4 @@
-/** A node count that falls at once and rises after a delay: autoscalers that come and go must not widen the budget. */
+/** A node count that falls immediately and rises after a delay: nodes of an autoscaler must not widen the budget briefly. */
 export type PendingRise = { readonly sinceMs: number; readonly lowest: number }
 export type DampedCount = { readonly published: number; readonly pendingRise?: PendingRise }
 
@@ -6,7 +6,7 @@ export const riseDelayMs = 30_000
 
 /**
  * The next published count. `before` undefined = the first count for this selector: published as it is. A rise is
- * published as the lowest count seen while it was held.
+ * published as the lowest count during its delay.
  */
 export function nextDampedCount(before: DampedCount | undefined, counted: number, nowMs: number): DampedCount {
   if (before === undefined || counted <= before.published) return { published: counted }
@@ -20,6 +20,6 @@ export function nextDampedCount(before: DampedCount | undefined, counted: number
     : { published: pendingRise.lowest, pendingRise: { sinceMs: nowMs, lowest: counted } }
 }
 
-/** When the count has to be looked at again though nothing changes. */
+/** When the count is due again without any change. */
 export const dampedCountDueAtMs = ({ pendingRise }: DampedCount): number =>
   pendingRise === undefined ? Infinity : pendingRise.sinceMs + riseDelayMs

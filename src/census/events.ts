@@ -15,13 +15,13 @@ const skyhookEvent = (reason: SkyhookEventReason, message: string): SkyhookEvent
   message,
 })
 
-/** What was told of a Skyhook already: keys of problems that have not gone away since. */
+/** Problems of a Skyhook that are reported already and still exist, by key. */
 export type ReportedProblems = ReadonlySet<string>
 
 const maxNewProblems = 5
 const agentNotReady: SkyhookEventReason = 'AgentNotReady'
 
-/** Events for what turned between two statuses that were written one after the other. */
+/** Events for the conditions that changed between two successive statuses. */
 export function transitionEvents(before: SkyhookStatus | undefined, after: SkyhookStatus): SkyhookEvent[] {
   const events: SkyhookEvent[] = []
   const [was, is] = [conditionOf(before, 'Ready'), conditionOf(after, 'Ready')]
@@ -37,8 +37,8 @@ export function transitionEvents(before: SkyhookStatus | undefined, after: Skyho
 }
 
 /**
- * What the nodes report that a person should hear of, once for each reason and message, however many nodes say it.
- * `known` are the problems told before; what is gone from the result may be told again when it comes back.
+ * Events for problems of nodes, once for each reason and message, regardless of how many nodes report it. `known` are
+ * the problems reported before; one that is missing from the result is reported again when it returns.
  */
 export function problemEvents(
   { nodes }: Counts,
@@ -65,7 +65,7 @@ export function problemEvents(
   return { events, problems: new Set([...rest, ...newProblems.map(([key]) => key)]) }
 }
 
-/** Nodes that keep packages of a Skyhook that goes, because they are dead. */
+/** Events for dead nodes, which keep the packages of a deleted Skyhook. */
 export function skippedNodeEvents(plan: FinalizerPlan): SkyhookEvent[] {
   if (plan.action !== 'remove' || plan.skipped.length === 0) return []
   const message = `deleted without uninstalling from ${formatNodeNames(plan.skipped)}: they had no Ready agent for ten minutes`

@@ -1,6 +1,6 @@
 /**
- * The finalizer of a Skyhook, which keeps it while nodes still have to uninstall. It is there only where some package
- * asks for that, and goes when no live node has anything of it left.
+ * The finalizer keeps a Skyhook while nodes still have to uninstall. It exists only if a package requests an uninstall,
+ * and is removed when no live node has such a package left.
  */
 import { apiGroup } from '../schemas/api.ts'
 import type { PackageSpec, Skyhook } from '../schemas/skyhook.ts'
@@ -23,7 +23,7 @@ export type FinalizerPlan =
   | { readonly action: 'add' }
   /** `skipped` are dead nodes on which packages stay installed. */
   | { readonly action: 'remove'; readonly skipped: readonly string[] }
-  /** Being deleted; `nodes` are live and not done. `blockedBy`: why they do not go on. */
+  /** Being deleted; `nodes` are live and not finished. `blockedBy`: why they do not continue. */
   | {
       readonly action: 'wait'
       readonly nodes: readonly string[]
@@ -32,10 +32,10 @@ export type FinalizerPlan =
       readonly recheckAtMs: number
     }
 
-/** A step that began just before the deletion was seen has published its entry by then. */
+/** A step that started just before the deletion was observed has published its entry by then. */
 const settleMs = 2_000
 
-/** What to do about the finalizer now. */
+/** What to do with the finalizer now. */
 export function planFinalizer({ skyhook, counts, isDead, deletionObservedAtMs, nowMs }: DeletionInput): FinalizerPlan {
   const { metadata, spec } = skyhook
   const has = metadata.finalizers?.includes(finalizerName) === true

@@ -11,7 +11,7 @@ export type LedgerInput = {
   readonly counts: Counts
   /** Ready agents, if the pods can be listed. */
   readonly agents: number | undefined
-  /** What the ledger says now; undefined = there is none that can be read. */
+  /** The current ledger; undefined if there is none or it cannot be read. */
   readonly currentLedger: Ledger | undefined
   /** What this census remembers of the count for this selector. */
   readonly matched: DampedCount | undefined
@@ -24,8 +24,8 @@ export type LedgerInput = {
 export type LedgerPlan = { readonly ledger: Ledger; readonly matched: DampedCount; readonly writeAtMs: number }
 
 /**
- * What the ledger should say, and when to write it. What decides a budget goes out at once. Counters that only spread
- * requests go out at a pace, and when they have moved enough to matter: every write is news to every node that waits.
+ * The desired ledger, and when to write it. What decides a budget is written immediately. Counters that only spread
+ * requests are throttled, and written when they changed enough: every write wakes every node that waits.
  */
 export function planLedger({
   skyhook,
@@ -64,7 +64,7 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
     currentLedger.skyhookUID === next.skyhookUID &&
     currentLedger.generation > next.generation
   )
-    return Infinity // we see an old spec
+    return Infinity // our spec is outdated
   if (currentLedger === undefined || budgetInputs(currentLedger) !== budgetInputs(next)) return -Infinity
   const completed = (ledger: Ledger): number => ledger.compartments['']?.completed ?? 0
   const isFinal = completed(next) === next.compartments['']?.matched

@@ -1,13 +1,12 @@
 /**
- * What an agent and the census that it runs as a child say to each other: JSON lines. The agent sends its settings as
- * the first line of the child's stdin and then holds that stdin open: when it closes, for whatever reason, the child
- * ends.
+ * The protocol between an agent and the census, its child process: JSON lines. The agent sends the settings as the first
+ * line of the child's stdin and keeps stdin open. When stdin closes, for any reason, the child ends.
  */
 export type CensusSettings = {
   readonly v: 1
   readonly version: string
   readonly nodeName: string
-  /** A list of pods that does not contain this one is not believed. */
+  /** A list of pods without this one is not trusted. */
   readonly podName: string
   readonly namespace: string
   /** Label selector of the agents' pods. */
@@ -28,7 +27,7 @@ export type CensusLine =
       readonly kind: 'requests'
       readonly counts: readonly { readonly verb: string; readonly code: number; readonly count: number }[]
     }
-  /** What is known of the fleet; also the sign of life. Fleet metrics come here. */
+  /** State of the fleet, and a sign of life. */
   | {
       readonly kind: 'heartbeat'
       readonly nodes: number
@@ -37,7 +36,7 @@ export type CensusLine =
       readonly rssBytes: number
     }
 
-/** Settings from the agent's first line. Throws a sentence when it is none. */
+/** Settings from the agent's first line. Throws if it has none. */
 export function readCensusSettings(line: string): CensusSettings {
   let value: unknown
   try {
@@ -53,7 +52,7 @@ export function readCensusSettings(line: string): CensusSettings {
   return settings as CensusSettings
 }
 
-/** One line of the child's stdout; undefined for what is none, such as a warning of the runtime. */
+/** A line of the child's stdout; undefined for anything else, such as a warning of the runtime. */
 export function readCensusLine(line: string): CensusLine | undefined {
   try {
     const value = JSON.parse(line) as { kind?: unknown } | null

@@ -1,4 +1,4 @@
-/** What one Node's annotations say about one Skyhook. A person may have edited them: nothing in them is trusted. */
+/** What a Node's annotations say about a Skyhook. People may have edited them: nothing in them is trusted. */
 import * as keys from '../schemas/annotations.ts'
 import type { Companion, NodeStateEntry, PublishedReason } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
@@ -20,14 +20,14 @@ export type AgentState = 'ready' | 'unready' | 'silent' | 'unknown'
 
 export type NodeFact = {
   readonly name: string
-  /** What the node counts as; `complete` means for the spec of now. */
+  /** The status that the node counts with; `complete` refers to the current spec. */
   readonly status: NodeStatus
   readonly agent: AgentState
-  /** Why it is not complete, in the agent's words. */
+  /** Why it is not complete, as its agent reports it. */
   readonly reason?: Pick<PublishedReason, 'reason' | 'message'>
-  /** Package entries that make sense. */
+  /** Valid package entries. */
   readonly entries: NodeState
-  /** The state annotation is there and nobody can read it. */
+  /** The state annotation exists and cannot be read. */
   readonly isMalformed: boolean
   /** The Skyhook holds a cordon on it. */
   readonly isCordoned: boolean
@@ -38,9 +38,9 @@ export type NodeFact = {
 
 export type NodeFactContext = {
   readonly skyhook: string
-  /** Hash of the packages of the spec of now. */
+  /** Hash of the packages of the current spec. */
   readonly applied: string
-  /** What a node counts as that has not begun: waiting, or paused or disabled with the Skyhook. */
+  /** Status of a node that has not started: waiting, or paused or disabled with the Skyhook. */
   readonly idle: NodeStatus
   readonly readState: StateReader
 }
@@ -48,7 +48,7 @@ export type NodeFactContext = {
 export type ParsedState = { readonly entries: NodeState | undefined; readonly sha256: string }
 export type StateReader = (text: string) => ParsedState
 
-/** Reads state annotations, each text once: in a fleet most nodes say the same. For one count. */
+/** Reads state annotations for one count, each text once: most nodes of a fleet have the same. */
 export function createStateReader(): StateReader {
   const known = new Map<string, ParsedState>()
   return (text) => {
@@ -59,9 +59,9 @@ export function createStateReader(): StateReader {
 }
 
 /**
- * A node is complete for the spec of now only if it says so, says it of this spec, is the very Node that said it, and
- * nobody has touched its state since: an agent that finds its state edited goes to work again. A silent agent's node is
- * unknown, whatever it said last.
+ * A node is complete for the current spec only if it reports complete for this spec, is the same Node object that
+ * reported it, and its state was not edited since: an agent that finds an edit starts working again. The node of a silent
+ * agent is unknown, regardless of its last report.
  */
 export function nodeFact(
   node: CensusNode,
@@ -99,7 +99,7 @@ export function nodeFact(
   }
 }
 
-/** Name of the Skyhook that an annotation or label of a Node belongs to; undefined for those that are of none. */
+/** Name of the Skyhook that an annotation or label of a Node belongs to; undefined for other keys. */
 export function skyhookOfKey(key: string): string | undefined {
   const at = key.startsWith(ownPrefix) ? key.indexOf('_', ownPrefix.length) : -1
   return at < 0 ? undefined : key.slice(at + 1)
@@ -157,7 +157,7 @@ function parse(text: string | undefined): unknown {
   try {
     return text === undefined ? undefined : JSON.parse(text)
   } catch {
-    return undefined // a person's scribble
+    return undefined // malformed (edited by hand)
   }
 }
 

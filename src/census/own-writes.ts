@@ -1,9 +1,9 @@
 /**
- * What we wrote to one object and the watch has not shown yet. A write succeeds only over the version that was seen
- * last, so until the watch shows our last write, or anything after it, our own copy is newer than the watch's.
+ * Our writes to an object that the watch has not shown yet. A write succeeds only over the last version that was
+ * observed, so our own copy is newer than the watch's until the watch shows our last write or a later one.
  */
 export type OwnWrites<T> = {
-  /** Call before a write, and what it returns with what was written. The watch may be faster than the answer. */
+  /** Call it before a write, and its result with the written object. The watch may be faster than the response. */
   begin(): (written: T) => void
   /** The watch showed the object in this version. */
   observed(resourceVersion: string): void
@@ -18,14 +18,14 @@ export function createOwnWrites<T extends { readonly metadata: { readonly resour
     begin() {
       const observedBefore = observedCount
       return (written) => {
-        if (observedCount !== observedBefore) return // the watch has shown this write, or what somebody wrote over it, already
+        if (observedCount !== observedBefore) return // the watch has already shown this write or a later one
         latest = written
         versions.push(written.metadata.resourceVersion)
       }
     },
     observed(resourceVersion) {
       const at = versions.indexOf(resourceVersion)
-      if (at >= 0 && at < versions.length - 1) return // of an earlier write of ours: later ones are still under way
+      if (at >= 0 && at < versions.length - 1) return // of an earlier write of ours; later ones are still in progress
       if (at < 0) observedCount++
       latest = undefined
       versions = []

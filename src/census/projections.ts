@@ -1,4 +1,4 @@
-/** What the census keeps of the objects it watches: as little as it counts from, because it keeps it for every node. */
+/** What the census keeps of watched objects: only what it counts from, because it keeps it for every node. */
 import type { KubeObject } from '../kube/objects.ts'
 import type { Reflector } from '../kube/reflector.ts'
 import { statusKey, versionKey } from '../schemas/annotations.ts'
@@ -8,13 +8,13 @@ import type { CensusNode } from './node-facts.ts'
 import type { AgentPod } from './agent-liveness.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 
-/** Listed, and its watch is not broken: what it shows is at most a moment old. */
+/** Listed, and its watch is not broken, so it is at most a moment old. */
 export function isHealthy(reflector: Reflector<KubeObject>): boolean {
   const state = reflector.state()
   return state.state === 'synced' && state.lastError === undefined
 }
 
-/** The agents' pods; undefined when they cannot be believed: a list without our own pod is not that of the agents. */
+/** The agents' pods; undefined if they cannot be trusted: a list without our own pod is not that of the agents. */
 export function agentPodsIn(reflector: Reflector<PodObject>, ownPod: string): AgentPod[] | undefined {
   if (!isHealthy(reflector) || !reflector.store.has(ownPod)) return undefined
   return [...reflector.store.values()].map(({ spec, status }) => ({
@@ -23,7 +23,7 @@ export function agentPodsIn(reflector: Reflector<PodObject>, ownPod: string): Ag
   }))
 }
 
-/** Nodes that the census before found silent: they say something and counted as unknown all the same. */
+/** Nodes that were silent for the previous census: they report a status and counted as unknown all the same. */
 export function previouslySilentNodes(
   skyhooks: Iterable<Skyhook>,
   nodes: ReadonlyMap<string, CensusNode>,

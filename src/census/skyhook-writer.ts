@@ -8,14 +8,14 @@ import { finalizersAfter, type FinalizerPlan } from './finalizer.ts'
 import type { SkyhookStatus } from './skyhook-status.ts'
 
 export type SkyhookWriteResult =
-  /** As it is now, as far as we know it. */
+  /** The current version as far as we know it. */
   | { readonly outcome: 'written'; readonly skyhook: Skyhook }
-  /** Somebody wrote since it was read, or it is gone: the watch will tell. */
+  /** Someone wrote since it was read, or it no longer exists: the watch will show it. */
   | { readonly outcome: 'conflict' }
 
 /**
- * Replaces the status of exactly the version that was read: what is said holds for that spec or is not said. Whole,
- * because a merge would leave nodes in the maps that are no more.
+ * Replaces the status of exactly the version that was read, so that it describes that spec. Replaces it as a whole,
+ * because a merge would keep nodes in the maps that no longer exist.
  */
 export async function writeStatus(
   transport: KubeTransport,
@@ -42,7 +42,7 @@ export async function writeStatus(
 
 export type MetadataPatch = { readonly finalizer?: 'add' | 'remove'; readonly version?: string }
 
-/** What the Skyhook's metadata lacks: our finalizer, and the API level where the operator's tools expect its version. */
+/** Missing metadata of the Skyhook: our finalizer, and the API level where the operator's tools expect its version. */
 export function metadataPatchFor(skyhook: Skyhook, plan: FinalizerPlan): MetadataPatch | undefined {
   const finalizer = plan.action === 'add' || plan.action === 'remove' ? plan.action : undefined
   const isVersionStale =
@@ -51,7 +51,7 @@ export function metadataPatchFor(skyhook: Skyhook, plan: FinalizerPlan): Metadat
   return { ...(finalizer && { finalizer }), ...(isVersionStale && { version: apiLevel }) }
 }
 
-/** Writes it over exactly the version that was read. */
+/** Writes the patch over exactly the version that was read. */
 export async function patchSkyhookMetadata(
   transport: KubeTransport,
   skyhook: Skyhook,
