@@ -232,64 +232,63 @@ export class Scenario {
     this.node.apply('s', spec)
   }
 
-  play(scenarioEvent: ScenarioEvent): void {
+  play(event: ScenarioEvent): void {
     const { node } = this
-    switch (scenarioEvent.kind) {
+    switch (event.kind) {
       case 'rounds':
-        for (let round = 0; round < scenarioEvent.times; round++) node.reconcile(scenarioEvent)
+        for (let round = 0; round < event.times; round++) node.reconcile(event)
         return
       case 'crash':
-        node.reconcile({ crashAfterActions: scenarioEvent.afterActions })
-        if (scenarioEvent.of === 'agent') node.restartAgent()
-        else node.reboot(scenarioEvent.losesWrites)
+        node.reconcile({ crashAfterActions: event.afterActions })
+        if (event.of === 'agent') node.restartAgent()
+        else node.reboot(event.losesWrites)
         return
       case 'finish':
         node.finish()
         return
       case 'steps fail':
-        node.exitCodes.set(scenarioEvent.of, 1)
+        node.exitCodes.set(event.of, 1)
         node.finish()
         node.exitCodes.clear()
         return
       case 'interrupt required':
-        if (scenarioEvent.required) node.requiringPackages.add(scenarioEvent.of)
-        else node.requiringPackages.delete(scenarioEvent.of)
+        if (event.required) node.requiringPackages.add(event.of)
+        else node.requiringPackages.delete(event.of)
         return
       case 'run requested':
-        if (this.#spec.packages?.[scenarioEvent.of]?.rerunOnRequest)
-          node.evidence.requestedRuns.add(`s/${scenarioEvent.of}`)
-        node.requestRun('s', scenarioEvent.of)
+        if (this.#spec.packages?.[event.of]?.rerunOnRequest) node.evidence.requestedRuns.add(`s/${event.of}`)
+        node.requestRun('s', event.of)
         return
       case 'time passes':
-        node.nowMs += scenarioEvent.seconds * 1_000
+        node.nowMs += event.seconds * 1_000
         return
       case 'spec changed':
-        this.#spec = scenarioEvent.spec
+        this.#spec = event.spec
         this.#publishSpec()
         return
       case 'other Skyhook changed':
-        this.#otherSpec = scenarioEvent.spec ?? undefined
-        if (scenarioEvent.spec) node.apply('t', { ...scenarioEvent.spec, priority: scenarioEvent.priority })
+        this.#otherSpec = event.spec ?? undefined
+        if (event.spec) node.apply('t', { ...event.spec, priority: event.priority })
         else node.remove('t')
         return
       case 'annotated':
         this.#annotations = {
           ...this.#annotations,
-          [`skyhook.nvidia.com/${scenarioEvent.key}`]: String(scenarioEvent.on),
+          [`skyhook.nvidia.com/${event.key}`]: String(event.on),
         }
         this.#publishSpec()
         return
       case 'labelled':
-        node.label(scenarioEvent.key, scenarioEvent.value ?? undefined)
+        node.label(event.key, event.value ?? undefined)
         return
       case 'slot lost':
         node.slots = []
         return
       case 'slots granted':
-        node.areSlotsGranted = scenarioEvent.granted
+        node.areSlotsGranted = event.granted
         return
       case 'pod created':
-        this.#addPod(scenarioEvent.name, scenarioEvent.refuses, scenarioEvent.isProtected)
+        this.#addPod(event.name, event.refuses, event.isProtected)
         return
       case 'pods allow eviction':
         node.refusingPods.clear()
@@ -298,9 +297,9 @@ export class Scenario {
         node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
         return
       case 'administrator sets unschedulable':
-        if ((node.node.spec?.unschedulable === true) === scenarioEvent.to) return // a write without a change is invisible
-        this.#shouldBeUnschedulable = scenarioEvent.to
-        node.setUnschedulable(scenarioEvent.to)
+        if ((node.node.spec?.unschedulable === true) === event.to) return // a write without a change is invisible
+        this.#shouldBeUnschedulable = event.to
+        node.setUnschedulable(event.to)
         node.reconcile() // two writes of which nobody saw the first would cancel out
         return
       case 'reset':
@@ -309,7 +308,7 @@ export class Scenario {
         node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
         return
       case 'rerun':
-        this.#rerun(scenarioEvent.of)
+        this.#rerun(event.of)
         return
       case 'deleted':
         node.remove('s')
@@ -431,9 +430,9 @@ export class Scenario {
 }
 
 /** Throws the first violated invariant, or what keeps the node from completing. */
-export function runScenario(decide: Decide, spec: SkyhookSpec, scenarioEvents: readonly ScenarioEvent[]): Scenario {
+export function runScenario(decide: Decide, spec: SkyhookSpec, events: readonly ScenarioEvent[]): Scenario {
   const scenario = new Scenario(decide, spec)
-  for (const scenarioEvent of scenarioEvents) scenario.play(scenarioEvent)
+  for (const event of events) scenario.play(event)
   scenario.end()
   return scenario
 }
