@@ -1,0 +1,186 @@
+import { describe, expect, test } from 'vitest'
+import { controlPlaneScope, type Scope, skyhookScope, slotLabels } from '../../lease/names.ts'
+import { readSlot, type Slot } from '../../lease/slot.ts'
+import {
+  confirmSlot,
+  denySlot,
+  emptySlotBook,
+  grantSlot,
+  type HeldSlot,
+  loadSlots,
+  ownSlot,
+  removeSlot,
+  renewSlot,
+  requestNow,
+  setControlPlaneSlot,
+  slotOf,
+  unusedControlPlaneSlot,
+  waitedMs,
+} from './slot-book.ts'
+
+const a = { name: 'a', uid: 'a-uid' }
+const b = { name: 'b', uid: 'b-uid' }
+
+function slotIn(scope: Scope, name: string, kind: 'slot' | 'recovery' | 'control-plane' = 'slot'): Slot {
+  const labels = slotLabels(scope, kind)
+  const slot = readSlot({ metadata: { name, uid: `${name}-uid`, resourceVersion: '1', labels } })
+  if (!slot) throw new Error('not a slot')
+  return slot
+}
+const slotOfA = slotIn(skyhookScope(a), 'lease-a')
+const slotOfB = slotIn(skyhookScope(b), 'lease-b')
+const controlPlane = slotIn(controlPlaneScope, 'lease-cp', 'control-plane')
+const holding = grantSlot(emptySlotBook, slotOfA, a, false, 1_000)
+const entryOf = (book: typeof holding, lease = 'lease-a'): HeldSlot => {
+  const entry = book.held.get(lease)
+  if (!entry) throw new Error(`${lease} is not held`)
+  return entry
+}
+
+describe('loading', () => {
+  test('a slot belongs to the Skyhook whose uid hashes to its scope', () => {
+    const book = loadSlots(emptySlotBook, [slotOfA, slotOfB], [a, b], 5)
+    expect([...book.held.values()].map(({ skyhook, skyhookUid }) => [skyhook, skyhookUid])).toEqual([
+      ['a', 'a-uid'],
+      ['b', 'b-uid'],
+    ])
+  })
+
+  test('a slot of a Skyhook that nobody knows has the name of its label and no uid', () => {
+    const book = loadSlots(emptySlotBook, [slotOfA], [{ name: 'a', uid: 'another' }], 5)
+    expect(entryOf(book)).toMatchObject({ skyhook: 'a', skyhookUid: undefined })
+  })
+
+  test.each([
+    ['slot', false],
+    ['recovery', true],
+  ] as const)('a slot of kind %s loads with isConfirmed %s and is due for renewal', (kind, isConfirmed) => {
+    const book = loadSlots(emptySlotBook, [slotIn(skyhookScope(a), 'lease-a', kind)], [a], 5)
+    expect(entryOf(book)).toMatchObject({ isConfirmed, renewedAtMs: 0, grantedAtMs: 5 })
+  })
+
+  test("the control plane's slot is apart from those of Skyhooks", () => {
+    const book = loadSlots(emptySlotBook, [controlPlane, slotOfA], [a], 5)
+    expect([book.controlPlane?.name, [...book.held.keys()]]).toEqual(['lease-cp', ['lease-a']])
+  })
+
+  test('loading keeps the denials and forgets what was held before', () => {
+    const waiting = denySlot(grantSlot(emptySlotBook, slotOfB, b, true, 1), 'a', { message: 'm', retryInMs: 1 }, 1)
+    const book = loadSlots(waiting, [slotOfA], [a], 5)
+    expect([[...book.held.keys()], [...book.denials.keys()]]).toEqual([['lease-a'], ['a']])
+  })
+})
+
+describe('holding', () => {
+  test('a granted slot counts from now and ends the wait of its Skyhook alone', () => {
+    const waiting = ['a', 'b'].reduce(
+      (book, name) => denySlot(book, name, { message: 'm', retryInMs: 1 }, 10),
+      emptySlotBook,
+    )
+    const book = grantSlot(waiting, slotOfA, a, false, 1_000)
+    expect(entryOf(book)).toEqual({
+      slot: slotOfA,
+      skyhook: 'a',
+      skyhookUid: 'a-uid',
+      isConfirmed: false,
+      renewedAtMs: 1_000,
+      grantedAtMs: 1_000,
+    })
+    expect([...book.denials.keys()]).toEqual(['b'])
+  })
+
+  test('a recovery slot is granted as confirmed', () => {
+    expect(entryOf(grantSlot(emptySlotBook, slotOfA, a, true, 1)).isConfirmed).toBe(true)
+  })
+
+  test('a confirmation counts as a renewal and keeps the moment of the grant', () => {
+    const seen = { ...slotOfA, resourceVersion: '2' }
+    expect(entryOf(confirmSlot(holding, entryOf(holding), seen, 3_000))).toMatchObject({
+      slot: { resourceVersion: '2' },
+      isConfirmed: true,
+      renewedAtMs: 3_000,
+      grantedAtMs: 1_000,
+    })
+  })
+
+  test('a renewal confirms nothing', () => {
+    const seen = { ...slotOfA, resourceVersion: '2' }
+    expect(entryOf(renewSlot(holding, entryOf(holding), seen, 3_000))).toMatchObject({
+      slot: { resourceVersion: '2' },
+      isConfirmed: false,
+      renewedAtMs: 3_000,
+      grantedAtMs: 1_000,
+    })
+  })
+
+  test('a removed slot leaves the others', () => {
+    const both = grantSlot(holding, slotOfB, b, false, 2_000)
+    expect([...removeSlot(both, 'lease-a').held.keys()]).toEqual(['lease-b'])
+  })
+
+  test('a slot is found by the uid of its Skyhook', () => {
+    expect([slotOf(holding, 'a-uid')?.slot.name, slotOf(holding, 'b-uid')]).toEqual(['lease-a', undefined])
+  })
+
+  test('a decision sees a held slot without the Lease itself', () => {
+    expect(ownSlot(entryOf(holding))).toEqual({
+      skyhook: 'a',
+      skyhookUid: 'a-uid',
+      lease: 'lease-a',
+      phase: slotOfA.phase,
+      confirmed: false,
+      renewedAtMs: 1_000,
+    })
+  })
+
+  test('no operation changes the book it is given', () => {
+    grantSlot(holding, slotOfB, b, false, 1)
+    removeSlot(holding, 'lease-a')
+    denySlot(holding, 'a', { message: 'm', retryInMs: 1 }, 1)
+    expect([[...holding.held.keys()], holding.denials.size]).toEqual([['lease-a'], 0])
+  })
+})
+
+describe('waiting', () => {
+  const denied = denySlot(emptySlotBook, 'a', { message: 'full', retryInMs: 30_000 }, 1_000)
+
+  test('a denial names the reason and the next request', () => {
+    expect(denied.denials.get('a')).toEqual({ message: 'full', nextRequestAtMs: 31_000, sinceMs: 1_000 })
+  })
+
+  test('a second denial counts from the first', () => {
+    const again = denySlot(denied, 'a', { message: 'still full', retryInMs: 200 }, 5_000)
+    expect(again.denials.get('a')).toEqual({ message: 'still full', nextRequestAtMs: 5_200, sinceMs: 1_000 })
+  })
+
+  test('a slot that may be free makes the next request due at once', () => {
+    expect(requestNow(denied, 'a').denials.get('a')).toEqual({ message: 'full', nextRequestAtMs: 0, sinceMs: 1_000 })
+  })
+
+  test('a slot that nobody waits for changes nothing', () => {
+    expect(requestNow(denied, 'b')).toBe(denied)
+  })
+
+  test('a wait lasts from the first denial and is zero without one', () => {
+    expect([waitedMs(denied, 'a', 4_000), waitedMs(denied, 'b', 4_000)]).toEqual([3_000, 0])
+  })
+})
+
+describe('the control plane', () => {
+  const guarded = setControlPlaneSlot(holding, controlPlane)
+
+  test('its slot stays while a Skyhook holds one', () => {
+    expect(unusedControlPlaneSlot(guarded)).toBeUndefined()
+  })
+
+  test('its slot goes with the last slot that leaves', () => {
+    expect(unusedControlPlaneSlot(guarded, 'lease-a')).toBe(controlPlane)
+    const both = grantSlot(guarded, slotOfB, b, false, 1)
+    expect(unusedControlPlaneSlot(both, 'lease-a')).toBeUndefined()
+  })
+
+  test('its slot goes where nothing is held', () => {
+    expect(unusedControlPlaneSlot(setControlPlaneSlot(emptySlotBook, controlPlane))).toBe(controlPlane)
+    expect(unusedControlPlaneSlot(emptySlotBook)).toBeUndefined()
+  })
+})
