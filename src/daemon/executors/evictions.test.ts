@@ -1,10 +1,133 @@
-import { expect, test } from 'vitest'
-import { evictionRetryMs } from './evictions.ts'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import type { Pod } from '../../stages/model/pods.ts'
+import { createLog } from '../telemetry/log.ts'
+import { createEvictor, evictionRetryMs, type Evictor } from './evictions.ts'
 
-test('a refused eviction is tried again soon, then less and less often', () => {
+const podsPath = '/api/v1/namespaces/default/pods'
+
+let api: FakeApiServer
+let transport: KubeTransport
+let clock: VirtualClock
+let pod: Pod
+
+beforeEach(async () => {
+  api = await startFakeApiServer([podsPath])
+  transport = api.connect()
+  clock = createVirtualClock()
+  const { metadata } = api.put(podsPath, { metadata: { name: 'p', namespace: 'default' } })
+  pod = { metadata: { ...metadata, namespace: 'default' }, spec: {}, status: {} } as unknown as Pod
+})
+afterEach(async () => {
+  transport.close()
+  await api.stop()
+})
+
+const evictorThat = ({ mayDelete }: { mayDelete: boolean }): Evictor =>
+  createEvictor({
+    transport,
+    clock,
+    random: { number: () => 0.5, hex: () => '' },
+    log: createLog('silent', {}),
+    signal: new AbortController().signal,
+    mayDelete,
+  })
+const refuse = (retryAfterSeconds?: number): void =>
+  api.fault(({ path }) => path.endsWith('/eviction'), {
+    kind: 'status',
+    status: 429,
+    reason: 'TooManyRequests',
+    message: "Cannot evict pod as it would violate the pod's disruption budget.",
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  })
+const methods = (): string[] => api.requests.map(({ method, path }) => `${method} ${path.slice(podsPath.length)}`)
+
+test('a refused eviction is retried soon at first and then less and less often', () => {
   let atMs = 0
   const attemptTimesMs: number[] = []
   for (let refusal = 0; refusal < 6; refusal++) attemptTimesMs.push((atMs += evictionRetryMs(atMs, 0.5)))
   expect(attemptTimesMs).toEqual([1_000, 2_000, 4_000, 8_000, 13_000, 18_000])
   expect([evictionRetryMs(60_000, 0), evictionRetryMs(60_000, 1)]).toEqual([3_750, 6_250])
+})
+
+test('an accepted eviction is on record until its pod is gone', async () => {
+  const evictor = evictorThat({ mayDelete: false })
+  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 201 })
+  await evictor.evict(pod, false)
+  expect(evictor.current().get(pod.metadata.uid)).toEqual({ state: 'requested' })
+  evictor.retain(new Set([pod.metadata.uid]))
+  expect(evictor.current().size).toBe(1)
+  evictor.retain(new Set())
+  expect(evictor.current().size).toBe(0)
+})
+
+test('a pod that is gone already counts as evicted', async () => {
+  api.remove(podsPath, 'p')
+  const evictor = evictorThat({ mayDelete: false })
+  await evictor.evict(pod, false)
+  expect(evictor.current().get(pod.metadata.uid)).toEqual({ state: 'requested' })
+})
+
+test('a refusal counts from the first one and backs off by how long it lasts', async () => {
+  const evictor = evictorThat({ mayDelete: false })
+  const startMs = clock.wallMs()
+  refuse()
+  await evictor.evict(pod, false)
+  expect(evictor.current().get(pod.metadata.uid)).toMatchObject({
+    state: 'blocked',
+    sinceMs: startMs,
+    retryAtMs: startMs + 1_000,
+  })
+  await clock.advance(4_000)
+  refuse()
+  await evictor.evict(pod, false)
+  expect(evictor.current().get(pod.metadata.uid)).toMatchObject({ sinceMs: startMs, retryAtMs: startMs + 8_000 })
+})
+
+test('a refusal that names a time is retried then', async () => {
+  const evictor = evictorThat({ mayDelete: false })
+  refuse(10)
+  await evictor.evict(pod, false)
+  expect(evictor.current().get(pod.metadata.uid)).toMatchObject({ retryAtMs: clock.wallMs() + 10_000 })
+})
+
+test('an eviction without an answer is retried after two seconds', async () => {
+  const evictor = evictorThat({ mayDelete: false })
+  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'reset' }, 5)
+  await evictor.evict(pod, false)
+  expect(evictor.current().get(pod.metadata.uid)).toMatchObject({
+    state: 'blocked',
+    retryAtMs: clock.wallMs() + 2_000,
+    message: expect.stringContaining('did not answer') as string,
+  })
+})
+
+test('a forced eviction deletes the pod where the chart allows it', async () => {
+  const evictor = evictorThat({ mayDelete: true })
+  await evictor.evict(pod, true)
+  expect([methods(), api.get(podsPath, 'p')]).toEqual([['DELETE /p'], undefined])
+  expect(evictor.current().get(pod.metadata.uid)).toEqual({ state: 'requested' })
+})
+
+test('a forced eviction respects the budgets and names the chart value where the chart forbids it', async () => {
+  const evictor = evictorThat({ mayDelete: false })
+  refuse()
+  await evictor.evict(pod, true)
+  expect(methods()).not.toContain('DELETE /p')
+  expect(evictor.current().get(pod.metadata.uid)).toMatchObject({
+    message: expect.stringContaining('drain.allowDelete') as string,
+  })
+})
+
+test('an ordinary eviction deletes nothing even where the chart allows it', async () => {
+  await evictorThat({ mayDelete: true }).evict(pod, false)
+  expect(methods()).toEqual(['GET /p', 'POST /p/eviction'])
+})
+
+test('a pod of another uid is not deleted', async () => {
+  const other = { ...pod, metadata: { ...pod.metadata, uid: 'another' } }
+  await expect(evictorThat({ mayDelete: true }).evict(other, true)).rejects.toThrow()
+  expect(api.get(podsPath, 'p')).toBeDefined()
 })

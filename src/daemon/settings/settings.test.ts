@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { parseTaint, readSettings, type Settings } from './settings.ts'
+
+const env = { NODE_NAME: 'n', POD_NAME: 'p', POD_NAMESPACE: 'ns' }
+
+let folder: string
+let path: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'settings-'))
+  path = join(folder, 'settings.json')
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+function read(file: unknown = {}, change: NodeJS.ProcessEnv = {}): Settings {
+  writeFileSync(path, JSON.stringify(file))
+  return readSettings({ ...env, ...change }, path)
+}
+
+test('an empty file gives the defaults', () => {
+  expect(read()).toEqual({
+    nodeName: 'n',
+    podName: 'p',
+    namespace: 'ns',
+    fieldValues: { nodeName: 'n', namespace: 'ns', hostIp: '127.0.0.1' },
+    hostRoot: '/host',
+    busSocket: '/run/dbus/system_bus_socket',
+    copyDirRoot: '/var/lib/skyhook',
+    agentLogRoot: '/var/log/skyhook',
+    runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
+    logLevel: 'info',
+    metrics: { enabled: true, port: 9475 },
+    registries: [],
+    imagePullSecrets: [],
+    proxy: {},
+    drain: { skipNamespaces: ['kube-system'], allowDelete: false },
+    reapplyOnReboot: false,
+    estimatedNodeCount: 0,
+  })
+})
+
+test('the file and the environment override the defaults', () => {
+  const file = {
+    copyDirRoot: '/data/skyhook/',
+    runtimeRequiredTaint: 'k:NoExecute',
+    metrics: { enabled: false, port: 1 },
+    proxy: { httpsProxy: 'http://proxy', noProxy: '' },
+    drain: { skipNamespaces: [], allowDelete: true },
+    reapplyOnReboot: true,
+    estimatedNodeCount: 1_000,
+  }
+  expect(read(file, { HOST_IP: '10.0.0.1', SKYHOOKD_HOST_ROOT: '/' })).toMatchObject({
+    fieldValues: { hostIp: '10.0.0.1' },
+    hostRoot: '/',
+    copyDirRoot: '/data/skyhook',
+    runtimeRequiredTaint: { key: 'k', effect: 'NoExecute' },
+    metrics: { enabled: false, port: 1 },
+    proxy: { httpsProxy: 'http://proxy' },
+    drain: { skipNamespaces: [], allowDelete: true },
+    reapplyOnReboot: true,
+    estimatedNodeCount: 1_000,
+  })
+})
+
+test.each(['NODE_NAME', 'POD_NAME', 'POD_NAMESPACE'])('a missing %s is named', (name) => {
+  expect(() => read({}, { [name]: undefined })).toThrow(`the environment variable ${name} is not set`)
+})
+
+test.each([
+  [{ copyDirRoot: 5 }, 'copyDirRoot must be a string'],
+  [{ copyDirRoot: 'var' }, 'copyDirRoot must be an absolute path'],
+  [{ agentLogRoot: './log' }, 'agentLogRoot must be an absolute path'],
+  [{ runtimeRequiredTaint: 'k=v' }, 'not of the form key=value:effect'],
+  [[], 'is not a JSON object'],
+])('%j is refused with the name of the setting', (file, message) => {
+  expect(() => read(file)).toThrow(message)
+})
+
+test('a file that is missing is named with its origin', () => {
+  expect(() => readSettings(env, join(folder, 'none'))).toThrow('the chart mounts it from the ConfigMap')
+})
+
+describe('a taint', () => {
+  test.each([
+    ['key=value:NoSchedule', { key: 'key', value: 'value', effect: 'NoSchedule' }],
+    ['key:NoExecute', { key: 'key', effect: 'NoExecute' }],
+    ['key=:PreferNoSchedule', { key: 'key', effect: 'PreferNoSchedule' }],
+  ])('%s is read', (text, taint) => {
+    expect(parseTaint(text)).toEqual(taint)
+  })
+
+  test.each(['key', 'key=value', ':NoSchedule', 'key=value:Never'])('%s is refused', (text) => {
+    expect(() => parseTaint(text)).toThrow(text)
+  })
+})
