@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { systemClock, systemRandom } from '../platform/system-clock.ts'
+import { createPodSource, type PodSource } from './pods.ts'
+
+const podsPath = '/api/v1/pods'
+
+let api: FakeApiServer
+let transport: KubeTransport
+let stopping: AbortController
+let uidsSeen: string[][]
+let wakes: number
+let source: PodSource
+
+beforeEach(async () => {
+  api = await startFakeApiServer([podsPath])
+  transport = api.connect()
+  stopping = new AbortController()
+  uidsSeen = []
+  wakes = 0
+  source = createPodSource({
+    transport,
+    clock: systemClock,
+    random: systemRandom,
+    nodeName: 'n',
+    onUids: (uids) => void uidsSeen.push([...uids]),
+    wake: () => void wakes++,
+    signal: stopping.signal,
+  })
+})
+afterEach(async () => {
+  stopping.abort()
+  transport.close()
+  await api.stop()
+})
+
+const putPod = (name: string): string =>
+  api.put(podsPath, { metadata: { name, namespace: 'd' }, spec: { nodeName: 'n', containers: ['large'] }, status: {} })
+    .metadata.uid
+const podNames = (): string[] | string => {
+  const current = source.current()
+  return current.known ? current.value.pods.map(({ metadata }) => metadata.name) : current.why
+}
+
+test('the pods are unknown until somebody follows them', () => {
+  expect(podNames()).toBe('the pods of this node are not watched')
+  expect(api.requests).toEqual([])
+})
+
+test('followed pods are those of the own node, without what nobody reads', async () => {
+  const uid = putPod('a')
+  source.follow('any')
+  await vi.waitFor(() => expect(podNames()).toEqual(['a']))
+  expect(api.requests[0]?.query.get('fieldSelector')).toBe('spec.nodeName=n')
+  expect(source.current()).toMatchObject({ value: { since: 'any', pods: [{ spec: { nodeName: 'n' } }] } })
+  expect(JSON.stringify(source.current())).not.toContain('large')
+  expect([uidsSeen.at(-1), wakes > 0]).toEqual([[uid], true])
+})
+
+test('pods that come and go are seen', async () => {
+  source.follow('any')
+  await vi.waitFor(() => expect(podNames()).toEqual([]))
+  putPod('a')
+  await vi.waitFor(() => expect(podNames()).toEqual(['a']))
+  api.remove(podsPath, 'a')
+  await vi.waitFor(() => expect(podNames()).toEqual([]))
+})
+
+test('the cordon starts a LIST of its own, and nothing is known until it came', async () => {
+  putPod('a')
+  source.follow('any')
+  await vi.waitFor(() => expect(podNames()).toEqual(['a']))
+  source.follow('cordoned')
+  expect(podNames()).toBe('the pods of this node are not watched')
+  await vi.waitFor(() => expect(source.current()).toMatchObject({ value: { since: 'cordoned' } }))
+  const lists = api.requests.filter(({ query }) => query.get('watch') === null)
+  expect(lists).toHaveLength(2)
+})
+
+test('following again what is followed changes nothing', async () => {
+  source.follow('any')
+  await vi.waitFor(() => expect(podNames()).toEqual([]))
+  source.follow('any')
+  expect(podNames()).toEqual([])
+})
+
+test('an end of following forgets the pods and their evictions', async () => {
+  putPod('a')
+  source.follow('any')
+  await vi.waitFor(() => expect(podNames()).toEqual(['a']))
+  source.follow('no')
+  expect([podNames(), uidsSeen.at(-1)]).toEqual(['the pods of this node are not watched', []])
+  await vi.waitFor(() => expect(api.openWatches()).toBe(0))
+})
+
+test('a LIST of this moment becomes current while the pods are followed', async () => {
+  source.follow('cordoned')
+  await vi.waitFor(() => expect(podNames()).toEqual([]))
+  api.endWatches('destroy')
+  putPod('a')
+  expect((await source.listNow(stopping.signal)).map(({ metadata }) => metadata.name)).toEqual(['a'])
+  expect(podNames()).toEqual(['a'])
+})
+
+test('a LIST of this moment is no observation while nobody follows', async () => {
+  putPod('a')
+  expect(await source.listNow(stopping.signal)).toHaveLength(1)
+  expect(source.current().known).toBe(false)
+})

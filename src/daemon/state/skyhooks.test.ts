@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { skyhooksPath } from '../../schemas/api.ts'
+import { followSkyhooks, type SkyhookSource } from './skyhooks.ts'
+
+let api: FakeApiServer
+let transport: KubeTransport
+let clock: VirtualClock
+let stopping: AbortController
+let delayMs: number
+let failed: string[]
+let wakes: number
+
+beforeEach(async () => {
+  api = await startFakeApiServer([skyhooksPath])
+  transport = api.connect()
+  clock = createVirtualClock()
+  stopping = new AbortController()
+  delayMs = 0
+  failed = []
+  wakes = 0
+})
+afterEach(async () => {
+  stopping.abort()
+  transport.close()
+  await api.stop()
+})
+
+const follow = (): SkyhookSource =>
+  followSkyhooks(transport, {
+    clock,
+    random: { number: () => 0, hex: () => '' },
+    readDelayMs: () => delayMs,
+    wake: () => void wakes++,
+    onFact: () => undefined,
+    onReadFailed: (name) => void failed.push(name),
+    signal: stopping.signal,
+  })
+const putSkyhook = (name: string, generation: number, priority: number, extra: object = {}): void =>
+  void api.put(skyhooksPath, { metadata: { name, generation, ...extra }, spec: { priority }, status: { large: 'x' } })
+const reads = (): number => api.requests.filter(({ path }) => path.startsWith(`${skyhooksPath}/`)).length
+function prioritiesOf(source: SkyhookSource): Record<string, unknown> | string {
+  const current = source.current()
+  if (!current.known) return current.why
+  return Object.fromEntries(
+    current.value.map(({ metadata, spec, stale }) => [metadata.name, stale ? 'stale' : spec.priority]),
+  )
+}
+const until = async (check: () => void): Promise<void> =>
+  await vi.waitFor(async () => {
+    await clock.advance(0)
+    check()
+  })
+
+test('nothing is known until every Skyhook was read', async () => {
+  putSkyhook('a', 1, 10)
+  putSkyhook('b', 1, 20)
+  api.fault(({ path }) => path.endsWith('/b'), { kind: 'status', status: 500 })
+  const source = follow()
+  expect(prioritiesOf(source)).toContain('not')
+  await until(() => expect(failed).toContain('b'))
+  expect(prioritiesOf(source)).toContain('Skyhook b')
+  await clock.advance(800)
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10, b: 20 }))
+})
+
+test('a Skyhook is read in full once per generation', async () => {
+  putSkyhook('a', 1, 10)
+  const source = follow()
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
+  putSkyhook('a', 1, 10, { annotations: { note: 'x' } })
+  await until(() => expect(source.current()).toMatchObject({ value: [{ metadata: { annotations: { note: 'x' } } }] }))
+  expect(reads()).toBe(1)
+  putSkyhook('a', 2, 30)
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
+  expect([reads(), wakes > 3]).toEqual([2, true])
+})
+
+test('the status of a Skyhook is not kept', async () => {
+  putSkyhook('a', 1, 10)
+  const source = follow()
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
+  expect(JSON.stringify(source.current())).not.toContain('large')
+})
+
+test('a Skyhook whose newer generation is not read yet is stale', async () => {
+  putSkyhook('a', 1, 10)
+  const source = follow()
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
+  delayMs = 5_000
+  putSkyhook('a', 2, 30)
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 'stale' }))
+  await clock.advance(5_000)
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
+})
+
+test('a Skyhook that was created again under its name is read again', async () => {
+  putSkyhook('a', 1, 10)
+  const source = follow()
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
+  api.remove(skyhooksPath, 'a')
+  putSkyhook('a', 1, 40)
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
+})
+
+test('a deleted Skyhook is gone', async () => {
+  putSkyhook('a', 1, 10)
+  const source = follow()
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
+  api.remove(skyhooksPath, 'a')
+  await until(() => expect(prioritiesOf(source)).toEqual({}))
+})
+
+test('a read that fails is repeated after a pause and asks for no older version', async () => {
+  putSkyhook('a', 1, 10)
+  api.fault(({ path }) => path.endsWith('/a'), { kind: 'status', status: 500 })
+  const source = follow()
+  await until(() => expect(failed).toEqual(['a']))
+  expect(reads()).toBe(1)
+  await clock.advance(800)
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
+  const { metadata } = api.get(skyhooksPath, 'a') ?? { metadata: { resourceVersion: 'none' } }
+  expect(api.requests.at(-1)?.query.get('resourceVersion')).toBe(metadata.resourceVersion)
+})
