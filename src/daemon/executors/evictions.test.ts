@@ -128,6 +128,6 @@ test('an ordinary eviction deletes nothing even where the chart allows it', asyn
 
 test('a pod of another uid is not deleted', async () => {
   const other = { ...pod, metadata: { ...pod.metadata, uid: 'another' } }
-  await expect(evictorThat({ mayDelete: true }).evict(other, true)).rejects.toThrow()
+  await expect(evictorThat({ mayDelete: true }).evict(other, true)).rejects.toThrow('precondition')
   expect(api.get(podsPath, 'p')).toBeDefined()
 })

@@ -109,7 +109,7 @@ test('the held slots are unknown until the Leases are listed', async () => {
 test('a load that fails leaves the held slots unknown', async () => {
   const fresh = managerOf('n1')
   api.fault(({ path }) => path === leasesPath, { kind: 'status', status: 500 }, 10)
-  await expect(fresh.load(new AbortController().signal)).rejects.toThrow()
+  await expect(fresh.load(new AbortController().signal)).rejects.toThrow('injected')
   expect(fresh.held().known).toBe(false)
 })
 

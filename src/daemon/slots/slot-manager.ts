@@ -38,7 +38,7 @@ export type SlotManager = {
   confirm(slot: OwnSlot, view: SkyhookView): Promise<void>
   renew(slot: OwnSlot, phase: SlotPhase): Promise<void>
   /** One successful PUT of the Skyhook's slot right now; false = it is not ours any more. */
-  report(skyhookUid: string, phase: SlotPhase): Promise<boolean>
+  readonly report: (skyhookUid: string, phase: SlotPhase) => Promise<boolean>
   release(slot: OwnSlot): Promise<void>
   /** A slot of the Skyhook may be free: its next request is due at once. False when nobody waits for one. */
   requestNow(skyhook: string): boolean
