@@ -12,7 +12,7 @@ export type Agents = {
 }
 
 export type AgentLiveness = {
-  /** The current state. Without pods (they cannot be listed) nothing changes. Nodes that no longer exist are forgotten. */
+  /** The current state. Nothing changes while the pods cannot be listed. Nodes that no longer exist are forgotten. */
   observe(nodes: Iterable<string>, pods: Iterable<AgentPod> | undefined, nowMs: number): Agents
   /** Earliest time at which a node becomes silent without any change. */
   nextChangeAtMs(): number
@@ -45,7 +45,8 @@ export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterM
         return last
       }
       if (podsUnknownSinceMs !== undefined) {
-        for (const [node, sinceMs] of missingSince) missingSince.set(node, sinceMs + nowMs - podsUnknownSinceMs) // not observed meanwhile
+        // not observed meanwhile
+        for (const [node, sinceMs] of missingSince) missingSince.set(node, sinceMs + nowMs - podsUnknownSinceMs)
         podsUnknownSinceMs = undefined
       }
       const readyNodes = new Set<string>()

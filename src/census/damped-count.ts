@@ -1,4 +1,4 @@
-/** A node count that falls immediately and rises after a delay: nodes of an autoscaler must not widen the budget briefly. */
+/** A node count that falls immediately and rises after a delay, so that short-lived nodes do not widen the budget. */
 export type PendingRise = { readonly sinceMs: number; readonly lowest: number }
 export type DampedCount = { readonly published: number; readonly pendingRise?: PendingRise }
 

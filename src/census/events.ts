@@ -68,6 +68,7 @@ export function problemEvents(
 /** Events for dead nodes, which keep the packages of a deleted Skyhook. */
 export function skippedNodeEvents(plan: FinalizerPlan): SkyhookEvent[] {
   if (plan.action !== 'remove' || plan.skipped.length === 0) return []
-  const message = `deleted without uninstalling from ${formatNodeNames(plan.skipped)}: they had no Ready agent for ten minutes`
+  const names = formatNodeNames(plan.skipped)
+  const message = `deleted without uninstalling from ${names}: they had no Ready agent for ten minutes`
   return [skyhookEvent('UninstallSkipped', message)]
 }

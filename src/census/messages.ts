@@ -1,6 +1,6 @@
 /**
- * The protocol between an agent and the census, its child process: JSON lines. The agent sends the settings as the first
- * line of the child's stdin and keeps stdin open. When stdin closes, for any reason, the child ends.
+ * The protocol between an agent and the census, its child process: JSON lines. The agent sends the settings as the
+ * first line of the child's stdin and keeps stdin open. When stdin closes, for any reason, the child ends.
  */
 export type CensusSettings = {
   readonly v: 1

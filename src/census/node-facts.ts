@@ -60,8 +60,8 @@ export function createStateReader(): StateReader {
 
 /**
  * A node is complete for the current spec only if it reports complete for this spec, is the same Node object that
- * reported it, and its state was not edited since: an agent that finds an edit starts working again. The node of a silent
- * agent is unknown, regardless of its last report.
+ * reported it, and its state was not edited since: an agent that finds an edit starts working again. The node of a
+ * silent agent is unknown, regardless of its last report.
  */
 export function nodeFact(
   node: CensusNode,

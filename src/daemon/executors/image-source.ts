@@ -114,7 +114,7 @@ function hintFor(
       ? 'Check that containerSHA is the digest of an image of this repository'
       : 'Check that the version is a tag of this repository'
   if (code === 'digest-mismatch')
-    return 'The registry, or a mirror of it, serves content that does not match the digest: fix it there, or push the image again'
+    return 'The registry or a mirror serves content that does not match the digest: fix it there, or push again'
   if ((code === 'unauthorized' || code === 'denied') && logins.length > 0)
     return `The chart's imagePullSecrets name ${logins.join(', ')}: missing, or not of type kubernetes.io/dockerconfigjson`
   if (code === 'tls' && authorities.length > 0)
