@@ -30,6 +30,7 @@ const reconnectBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.5 }
 /** A connection that ended sooner counts as a failure: a bus that accepts and hangs up is not asked in a tight loop. */
 const stableAfterMs = 1_000
 const defaultConnectionWaitMs = 10_000
+const closedMessage = 'the connection to the system bus is closed'
 
 /** Connects at the first use, and stays connected from then on until `close`. */
 export function createBusConnection(options: {
@@ -39,8 +40,7 @@ export function createBusConnection(options: {
 }): BusConnection {
   const { clock, random, socketPath } = options
   const closeController = new AbortController()
-  const subscriptions = new Set<{ match: SignalMatch; listener: (signal: BusSignal) => void; cancel?: () => void }>()
-  const preparations = new Set<(bus: SystemBus) => Promise<void>>()
+  const attachments = createAttachments()
   const listeners = new Set<(state: BusState) => void>()
   let state: BusState = { state: 'disconnected', why: 'not connected yet' }
   let connectedBus = Promise.withResolvers<SystemBus>()
@@ -53,21 +53,15 @@ export function createBusConnection(options: {
     for (const listener of listeners) listener(next)
   }
 
-  /** Lives through one connection; returns why it ended or never came about. */
+  /** Runs for as long as one connection; returns why it ended or was not established. */
   async function runConnection(): Promise<Error> {
+    let bus: SystemBus | undefined
     try {
-      openBus = await connectSystemBus({ clock, socketPath, signal: closeController.signal })
-    } catch (error) {
-      return error as Error
-    }
-    const bus = openBus
-    try {
-      for (const subscription of subscriptions)
-        subscription.cancel = bus.onSignal(subscription.match, subscription.listener)
-      await Promise.all([...preparations].map((prepare) => prepare(bus)))
+      openBus = bus = await connectSystemBus({ clock, socketPath, signal: closeController.signal })
+      await attachments.attach(bus)
     } catch (error) {
       openBus = undefined
-      bus.close()
+      bus?.close()
       return error as Error
     }
     preparedBus = bus
@@ -94,14 +88,14 @@ export function createBusConnection(options: {
 
   async function waitForBus(timeoutMs: number, signal: AbortSignal | undefined): Promise<SystemBus> {
     signal?.throwIfAborted()
-    if (closeController.signal.aborted) throw new NotConnectedError('the connection to the system bus is closed')
+    if (closeController.signal.aborted) throw new NotConnectedError(closedMessage)
     reconnectLoop ??= runReconnectLoop()
     if (preparedBus) return preparedBus
     const cancellation = Promise.withResolvers<never>()
-    const why = () => (state.state === 'disconnected' ? state.why : 'it ended')
-    const cancelTimer = clock.startTimer(timeoutMs, () =>
-      cancellation.reject(new NotConnectedError(`no system bus for ${timeoutMs} ms: ${why()}`)),
-    )
+    const cancelTimer = clock.startTimer(timeoutMs, () => {
+      const why = state.state === 'disconnected' ? state.why : 'it ended'
+      cancellation.reject(new NotConnectedError(`no system bus for ${timeoutMs} ms: ${why}`))
+    })
     const cancelSignal = AbortSignal.any(signal ? [closeController.signal, signal] : [closeController.signal])
     const onAbort = () => cancellation.reject(cancelSignal.reason)
     cancelSignal.addEventListener('abort', onAbort, { once: true })
@@ -117,8 +111,34 @@ export function createBusConnection(options: {
     async withBus(use, { timeoutMs = defaultConnectionWaitMs, signal } = {}) {
       return await use(await waitForBus(timeoutMs, signal))
     },
-    onSignal(match, listener) {
-      const subscription: { match: SignalMatch; listener: typeof listener; cancel?: () => void } = { match, listener }
+    onSignal: (match, listener) => attachments.onSignal(match, listener, openBus),
+    onConnect: (prepare) => attachments.onConnect(prepare),
+    onState(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    state: () => state,
+    close() {
+      closeController.abort(new NotConnectedError(closedMessage))
+      openBus?.close()
+    },
+  }
+}
+
+/** What every new connection gets: subscriptions, and preparations before its first use. */
+function createAttachments() {
+  type Subscription = { match: SignalMatch; listener: (signal: BusSignal) => void; cancel?: () => void }
+  const subscriptions = new Set<Subscription>()
+  const preparations = new Set<(bus: SystemBus) => Promise<void>>()
+  return {
+    /** Rejects when a preparation does; the connection must then be closed. */
+    async attach(bus: SystemBus): Promise<void> {
+      for (const subscription of subscriptions)
+        subscription.cancel = bus.onSignal(subscription.match, subscription.listener)
+      await Promise.all([...preparations].map((prepare) => prepare(bus)))
+    },
+    onSignal(match: SignalMatch, listener: (signal: BusSignal) => void, openBus: SystemBus | undefined): () => void {
+      const subscription: Subscription = { match, listener }
       subscriptions.add(subscription)
       if (openBus) subscription.cancel = openBus.onSignal(match, listener)
       return () => {
@@ -126,18 +146,9 @@ export function createBusConnection(options: {
         subscription.cancel?.()
       }
     },
-    onConnect(prepare) {
+    onConnect(prepare: (bus: SystemBus) => Promise<void>): () => void {
       preparations.add(prepare)
       return () => preparations.delete(prepare)
-    },
-    onState(listener) {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    state: () => state,
-    close() {
-      closeController.abort(new NotConnectedError('the connection to the system bus is closed'))
-      openBus?.close()
     },
   }
 }

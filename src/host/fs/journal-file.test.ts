@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock, systemRandom } from '../../daemon/platform/system-clock.ts'
-import { defaultJournalPath, openJournalFile } from './journal-file.ts'
+import { journalPath, openJournalFile } from './journal-file.ts'
 import { createHostRoot, type HostRoot } from './host-root.ts'
 
 type Document = { readonly v: 1; readonly n: number }
@@ -14,7 +14,7 @@ let file: string
 beforeEach(() => {
   mount = mkdtempSync(join(tmpdir(), 'journal-'))
   root = createHostRoot(mount, systemRandom)
-  file = join(mount, defaultJournalPath)
+  file = join(mount, journalPath)
   folder = join(file, '..')
   mkdirSync(folder, { recursive: true })
 })
@@ -45,7 +45,7 @@ describe('the journal', () => {
       const journal = open()
       expect(await journal.read()).toMatchObject({
         state: 'unreadable',
-        movedTo: `${defaultJournalPath}.unreadable-1234`,
+        movedTo: `${journalPath}.unreadable-1234`,
       })
       expect(readFileSync(`${file}.unreadable-1234`, 'utf8')).toBe(content)
       await journal.write({ v: 1, n: 1 })

@@ -33,7 +33,7 @@ export type JournalFile<T extends Versioned> = {
   write(document: T): Promise<void>
 }
 
-export const defaultJournalPath = '/var/lib/skyhook/.agent/journal.json'
+export const journalPath = '/var/lib/skyhook/.agent/journal.json'
 
 /** `version` is the newest `v` that this agent understands; `upgrade` reads a document of an older one. */
 export function openJournalFile<T extends Versioned>(
@@ -42,32 +42,32 @@ export function openJournalFile<T extends Versioned>(
     readonly version: T['v']
     readonly clock: Clock
     readonly upgrade?: (older: Versioned) => T
-    readonly path?: string
   },
 ): JournalFile<T> {
-  const { version, clock, upgrade, path = defaultJournalPath } = options
+  const { version, clock, upgrade } = options
   let refusalReason: string | undefined
   let queuedWrite: { document: T; done: Promise<void> } | undefined
   let lastWrite: Promise<void> = Promise.resolve()
 
   async function read(): Promise<JournalRead<T>> {
-    await removeTemporaryFiles(root, path)
+    await removeTemporaryFiles(root)
     let content: string
     try {
-      content = (await root.readFile(path)).toString()
+      content = (await root.readFile(journalPath)).toString()
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: 'absent' }
-      refusalReason = `cannot read ${path}: ${messageOf(error)}`
+      refusalReason = `cannot read ${journalPath}: ${messageOf(error)}`
       return { state: 'unreadable', why: refusalReason }
     }
     const parsed = parse(content)
     if ('problem' in parsed) {
-      const movedTo = `${path}.unreadable-${clock.wallMs()}`
-      await root.rename(path, movedTo)
-      return { state: 'unreadable', why: `${path}: ${parsed.problem}`, movedTo }
+      const movedTo = `${journalPath}.unreadable-${clock.wallMs()}`
+      await root.rename(journalPath, movedTo)
+      return { state: 'unreadable', why: `${journalPath}: ${parsed.problem}`, movedTo }
     }
     if (parsed.document.v > version) {
-      refusalReason = `${path} was written by a newer agent (version ${parsed.document.v}, this agent reads ${version})`
+      const versions = `version ${parsed.document.v}, this agent reads ${version}`
+      refusalReason = `${journalPath} was written by a newer agent (${versions})`
       return { state: 'unreadable', why: refusalReason }
     }
     const isOlder = parsed.document.v < version
@@ -76,11 +76,11 @@ export function openJournalFile<T extends Versioned>(
 
   async function replace(content: string): Promise<void> {
     try {
-      await root.writeFileDurable(path, content, 0o600)
+      await root.writeFileDurable(journalPath, content, 0o600)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      await root.mkdirp(dirname(path), 0o700) // a new host, or someone removed the agent's folder
-      await root.writeFileDurable(path, content, 0o600)
+      await root.mkdirp(dirname(journalPath), 0o700) // a new host, or someone removed the agent's folder
+      await root.writeFileDurable(journalPath, content, 0o600)
     }
   }
 
@@ -118,9 +118,10 @@ function parse(content: string): { document: Versioned } | { problem: string } {
 }
 
 /** What a crash during a write left beside the file. Where the folder cannot be read, reading the file says why. */
-async function removeTemporaryFiles(root: HostRoot, path: string): Promise<void> {
-  const folder = dirname(path)
+async function removeTemporaryFiles(root: HostRoot): Promise<void> {
+  const folder = dirname(journalPath)
   for (const name of await root.readdir(folder).catch(() => [])) {
-    if (name.startsWith(`${basename(path)}.`) && name.endsWith(temporarySuffix)) await root.remove(`${folder}/${name}`)
+    if (name.startsWith(`${basename(journalPath)}.`) && name.endsWith(temporarySuffix))
+      await root.remove(`${folder}/${name}`)
   }
 }
