@@ -15,7 +15,7 @@ export type Journal = {
   readonly v: typeof journalVersion
   /** `spec.unschedulable` of the Node as we saw or wrote it last while it carried a mark of ours. */
   readonly lastSeenUnschedulable?: boolean
-  /** That value is our own and was not seen on the Node yet: until it is, the other one is no news. */
+  /** We wrote that value and have not seen it on the Node yet: until then a different one is nobody's change. */
   readonly cordonPending?: true
   /** When we cordoned again after somebody uncordoned while we held the node, in ms; the last few. */
   readonly cordonRetriesAtMs?: readonly number[]
@@ -269,7 +269,7 @@ export type InterruptRun = {
   readonly interrupt: MergedInterrupt
   /** Keys of the packages whose interrupt this is. */
   readonly owners: readonly string[]
-  /** Nobody wants its outcome any more: it is not begun, but what has begun is waited for. */
+  /** Its outcome no longer matters: it does not start, but what has started is waited for. */
   readonly abandoned?: boolean
   /** Boot in which it was decided; a reboot is done when the host's boot is another one. */
   readonly bootId: string

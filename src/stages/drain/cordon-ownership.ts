@@ -13,7 +13,8 @@ export type CordonState = {
   /** `cordoned-before` of the Node; undefined when absent. */
   readonly before: boolean | undefined
   /**
-   * `keep-cordoned`: a person wants the node kept, whatever was before. A plain cordon of a held node writes nothing.
+   * `keep-cordoned`: a person wants the node to stay cordoned, regardless of what was before. A plain cordon of a node
+   * that we cordoned writes nothing.
    */
   readonly keep: boolean
 }
@@ -64,8 +65,8 @@ export function uncordonFor(
 }
 
 /**
- * A change of `unschedulable` by somebody else, seen while marks exist: whoever cordons a node that we hold wants it so
- * afterwards, whoever uncordons it does not. `seen` is what we saw or wrote last.
+ * A change of `unschedulable` by somebody else, seen while marks exist: if someone cordons a node that we work on, we
+ * assume they want it cordoned afterwards; if they uncordon it, they do not. `lastSeen` is what we saw or wrote last.
  */
 export function cordonAfterExternalChange(
   lastSeen: boolean,

@@ -3,7 +3,7 @@ import { isEmptySelector, selects, tolerates } from '../../schemas/selectors.ts'
 import type { Pod } from '../model/pods.ts'
 
 export type PodGroups = {
-  /** Must end by themselves: podNonInterruptLabels of the Skyhook. Counted whoever owns them, and never evicted. */
+  /** Must end by themselves (podNonInterruptLabels): they count regardless of their owner and are never evicted. */
   readonly protected: readonly Pod[]
   /** Have to go before the node is empty; those already terminating among them are only waited for. */
   readonly toDrain: readonly Pod[]

@@ -15,7 +15,7 @@ export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedI
   return { ...mergedWithoutCondition(interrupts), ...(interrupts.every(isConditional) && { when: 'required' }) }
 }
 
-/** The same for an interrupt that is to run now, whatever it was conditional on. */
+/** The same for an interrupt that is to run now, regardless of its condition. */
 export const mergeForRun = (interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined =>
   interrupts.length === 0 ? undefined : mergedWithoutCondition(interrupts)
 

@@ -30,8 +30,8 @@ export function pendingForStage(
 }
 
 /**
- * What a config that starts with this spec makes pending: for the keys that it touches, by the patterns of now and of
- * before, both may have taken effect.
+ * What a config that starts with this spec makes pending: for the keys that it touches, by the current patterns and
+ * those before: both may have taken effect.
  */
 export function pendingForConfigChange(entry: PackageRecord, spec: PackageSpec): PendingInterrupt | undefined {
   const keyed = interruptsOfKeys(entry, spec, keysOfConfigChange(entry, spec)).filter(
@@ -43,7 +43,7 @@ export function pendingForConfigChange(entry: PackageRecord, spec: PackageSpec):
 
 /**
  * What is pending for a package that was never complete: its own interrupt, and those of the keys that changed after a
- * config had started with them, because something may run with the old content. What it said to be required stays so.
+ * config had started with them, because something may run with the old content. What it required stays required.
  */
 export function pendingForInstall(entry: PackageRecord, spec: PackageSpec): PendingInterrupt | undefined {
   return pendingOf(entry, [...ownInterrupt(spec), ...interruptsOfKeys(entry, spec, entry.config?.changedKeys ?? [])])

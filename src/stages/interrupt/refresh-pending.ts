@@ -37,7 +37,8 @@ export function refreshPending(builder: PlanBuilder, entry: PackageRecord, spec:
     const isSame = canonicalJson(renewed?.interrupt) === canonicalJson(mergeInterrupts([pendingInterrupt.interrupt]))
     if (progress.state !== 'retrying' || isSame) return false
   }
-  const isAnswer = pendingInterrupt === undefined && renewed && isConditional(renewed.interrupt) // the person says that it is required
+  // a person who sets the stage says that it is required
+  const isAnswer = pendingInterrupt === undefined && renewed && isConditional(renewed.interrupt)
   const requirement = isAnswer ? { ...renewed, requiredInBoot: builder.snapshot.bootId } : renewed
   setEntry(builder, returnToConfig(entry, { restarts: 0, pendingInterrupt: requirement }))
   return true

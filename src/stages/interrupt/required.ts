@@ -4,7 +4,7 @@ import { isBeingInterrupted, isSatisfiedByBoot } from './pending.ts'
 import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import { completeInterrupt } from '../model/transitions.ts'
 
-/** Names the attempt of an entry: what was answered for an earlier one is no answer to this one. */
+/** Names the attempt of an entry: an answer for an earlier one does not count. */
 export function requestIdOf(builder: PlanBuilder, { name, version, work, progress }: RunningPackage): string {
   const { startedAtMs, number } = progress.attempt
   const requestId = [builder.view.metadata.uid, name, version, work.generation, startedAtMs, number].join('/')

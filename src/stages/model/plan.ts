@@ -35,7 +35,7 @@ export type Action =
   | { readonly do: 'renewSlot'; readonly key: string; readonly slot: OwnSlot; readonly phase: SlotPhase }
   | { readonly do: 'releaseSlot'; readonly key: string; readonly slot: OwnSlot }
   | StartStep
-  /** After it the step has ended, also one that had not begun yet. */
+  /** After it the step has ended, even one that had not started yet. */
   | { readonly do: 'stopStep'; readonly key: string; readonly step: StepAttempt }
   /** A step that was not wanted any more has ended: its traces on the host go. */
   | { readonly do: 'forgetStep'; readonly key: string; readonly step: StepAttempt }

@@ -7,7 +7,7 @@ export type Pod = {
   readonly status?: { readonly phase?: string }
 }
 
-/** Which pods matter: none, those of now, or those listed after our cordon became visible. */
+/** Which pods matter: none, the current ones, or those listed after our cordon became visible. */
 export type PodWatch = 'no' | 'any' | 'cordoned'
 
 export type DrainReason = { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }

@@ -125,7 +125,7 @@ export function completeStage(entry: RunningPackage, nowMs: number): PackageReco
       return { ...complete, installedBy: stage }
     case 'config':
       return { ...complete, config, passedAtMs: nowMs }
-    case 'post-interrupt': // complete for what it was configured with, whatever the spec says by now
+    case 'post-interrupt': // complete for what it was configured with, even if the spec changed
       return { ...complete, config: finished(config), passedAtMs: nowMs }
   }
 }

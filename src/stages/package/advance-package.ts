@@ -124,7 +124,8 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   })
   if (prepared.state === 'failed') return blockedBy(name, prepared)
   const isReady = prepared.state === 'ready'
-  const superseded = entryWithOpenStep(builder, name) // of another version or stage; stopped only now that its successor is prepared
+  // of another version or stage; stopped only now that its successor is prepared
+  const superseded = entryWithOpenStep(builder, name)
   if (superseded && !(isReady && permission.mayStart && cancel(builder, superseded))) return { state: 'running' }
   if (stage !== 'uninstall' && spec && !areDependenciesComplete(builder, spec)) return { state: 'dependency' }
   if (isLocked(builder, name)) return { state: 'dependency' }

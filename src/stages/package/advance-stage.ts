@@ -52,7 +52,7 @@ export function advanceStage(
   }
 }
 
-/** All steps passed: the stage is complete once the package has said what it still has to say. */
+/** All steps passed: the stage is complete once nothing is missing, such as the package's answer about its interrupt. */
 function endStage(
   builder: PlanBuilder,
   entry: RunningPackage,

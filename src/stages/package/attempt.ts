@@ -7,7 +7,7 @@ import type { AttemptObservation } from '../model/snapshot.ts'
 /**
  * One attempt of one stage: its steps one after another, then its checks. An action that fails ends the attempt; checks
  * run to the end and fail it together. A step whose outcome nobody knows (its host died before the result was durable)
- * is repeated, and that is said.
+ * is repeated, and that is reported.
  */
 export type AttemptContext = {
   readonly nowMs: number

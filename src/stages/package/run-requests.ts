@@ -8,8 +8,8 @@ import { isConditional } from '../interrupt/merge.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /**
- * What packages find out on their hosts between their stages: a wish for a run of config, which is granted like a
- * change by a person, and a line for people, which stands on the Node as a condition.
+ * What packages report from their hosts between their stages: a request to run config, which is treated like a change
+ * of the spec, and a line for people, which the Node shows as a condition.
  * /
  */
 export const packageStatusKey = (skyhook: string, name: string): string => `${skyhook}/${name}`

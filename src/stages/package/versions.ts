@@ -21,7 +21,7 @@ export function parseVersion(text: string): Version | undefined {
   }
 }
 
-/** Semver precedence: negative, zero or positive. Text that is no version sorts before every version. */
+/** Semver precedence: negative, zero or positive. Text that is not a version sorts before every version. */
 export function compareVersions(left: string, right: string): number {
   const a = parseVersion(left)
   const b = parseVersion(right)

@@ -50,7 +50,7 @@ function withoutTag(image: string): string {
 
 /**
  * What should be published now and when to look again: unchanged while mere progress is younger than its pace, or while
- * a wait has only just begun (most are over before the write would arrive), unless the Node `isContradicted`: then at
+ * a wait has just started (most are over before the write would arrive), unless the Node `isContradicted`: then at
  * once.
  * /
  */
@@ -171,7 +171,7 @@ function parseReason(text: string | undefined): { reason?: unknown; message?: un
   try {
     return text === undefined ? undefined : (JSON.parse(text) as { reason?: unknown; message?: unknown })
   } catch {
-    return undefined // a person's scribble: written anew
+    return undefined // hand-edited: written again
   }
 }
 

@@ -14,7 +14,7 @@ export type Reconciled = { readonly journal: Journal; readonly events: readonly 
 
 /**
  * Journal against annotation, the same at start and at run time. The annotation is the published copy and a control:
- * the companion's hash tells our own writing from a person's. Where the Node itself is another one (registered anew,
+ * the companion's hash tells our own writing from a person's. Where the Node itself is another one (registered again,
  * restored from a backup), the journal wins.
  * /
  */
@@ -60,7 +60,7 @@ function reconcileOne(
   return { ...applyEdit(name, record, text, events), edit }
 }
 
-/** What stands there as we publish for the first time (in this life) is no edit of what we publish. */
+/** A text that was there before we first published, in this life of the host, is not an edit of ours. */
 export function existingEdit(node: KubernetesNode, name: string): { readonly edit?: string } {
   const companion = companionOf(node, name)
   return companion ? { edit: editOf(companion, nodeStateOf(node, name)) } : {}

@@ -12,8 +12,8 @@ import { packageKey } from '../model/package-key.ts'
 export type BootstrapResult = { readonly record: SkyhookRecord; readonly event?: StageEvent }
 
 /**
- * What a host without a journal for this Skyhook goes on from, by what the Node still shows: the operator's work is
- * adopted where its files are; a host that was imaged anew starts over, but what was rebooted for stays rebooted for.
+ * Where a host without a journal for this Skyhook starts, by what the Node still shows. The operator's work is adopted
+ * where its files are. A host that was reinstalled starts over, but does not repeat its reboots.
  */
 export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): BootstrapResult {
   const { name, uid } = view.metadata
@@ -33,7 +33,7 @@ const priorRebootsOf = ({
   reboots === undefined ? {} : { reboots, priorReboots: reboots }
 
 /**
- * Entries that the operator completed at the spec's version count as complete with the spec of now; the others start
+ * Entries that the operator completed at the spec's version count as complete with the current spec; the others start
  * over. Before v0.5 it wrote `name` as the key instead of `name|version`, and left that beside the new one.
  * /
  */
@@ -44,7 +44,7 @@ function adoptEntries(view: SkyhookView, text: string): Record<string, PackageRe
     const [name = '', version = entry.version] = annotationKey.split('|')
     if (typeof version !== 'string' || version === '') continue
     const key = packageKey(name, version)
-    if (key !== annotationKey && key in annotationEntries) continue // said a second time, in the form of before v0.5
+    if (key !== annotationKey && key in annotationEntries) continue // there twice, once in the form of before v0.5
     const spec = view.spec.packages?.[name]
     const isFinal = entry.state === 'complete' && (entry.stage === 'config' || entry.stage === 'post-interrupt')
     if (!isFinal) continue

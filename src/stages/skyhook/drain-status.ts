@@ -23,7 +23,8 @@ export function drainStatusOf(
   { isMarked, isDrained, reason }: Disruption,
   mayStart: boolean,
 ): DrainStatus {
-  const isDue = isDrainRequested(states) || states.some(({ state }) => state === 'interrupt') // a pending interrupt waits for no image
+  // a pending interrupt does not wait for the image of another package
+  const isDue = isDrainRequested(states) || states.some(({ state }) => state === 'interrupt')
   if (!isDue) return { drain: isMarked ? 'marked' : 'none' }
   const blocker = drainBlocker(builder)
   const knownBlocker = blocker === 'unknown' ? undefined : blocker
@@ -33,7 +34,7 @@ export function drainStatusOf(
   return mayStart ? { drain: 'draining', reason } : { drain: 'waiting' }
 }
 
-/** What follows for the Node: our mark on it or as it is, and which of its pods have to be followed. */
+/** What follows for the Node: whether our mark goes on it, and which of its pods have to be followed. */
 export function cordonOf(
   { drain }: DrainStatus,
   { watchPods }: Disruption,

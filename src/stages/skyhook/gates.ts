@@ -67,7 +67,7 @@ function otherRebootReason({ journal, bootId }: Snapshot): Reason | undefined {
   return rebooting && { reason: 'RebootPending', message: `the host is about to reboot for Skyhook ${rebooting[0]}` }
 }
 
-/** Why a begun Skyhook starts nothing new for now; what runs ends and is recorded, slot and cordon stay. */
+/** Why a started Skyhook starts nothing new for now; what runs ends and is recorded, slot and cordon stay. */
 export function pauseReason(view: SkyhookView, snapshot: Snapshot): Reason | undefined {
   if (isIgnored(snapshot))
     return { reason: 'Ignored', message: `the node has the label ${ignoreLabel}=true; work is suspended` }

@@ -90,7 +90,7 @@ function serialOrder(
   )
 }
 
-/** What a person's reset or another Skyhook of this name left behind has to end before anything is decided anew. */
+/** Work that a reset or another Skyhook of this name left behind has to end before anything new is decided. */
 function awaitCanceledWork(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookPlan {
   if (slot) keepSlot(builder, slot, 'working')
   const reason: Reason = { reason: 'Preparing', message: 'waiting for earlier work to finish' }
@@ -110,7 +110,7 @@ const isAnotherInterrupting = (snapshot: Snapshot, view: SkyhookView): boolean =
     ([name, { interrupt }]) => name !== view.metadata.name && isInterrupting(snapshot, interrupt),
   )
 
-/** What the spec says last about uninstalling has to be known when the package is no longer in it. */
+/** The uninstall policy has to be known when the package is no longer in the spec. */
 function recordUninstallPolicies(builder: PlanBuilder): void {
   for (const entry of Object.values(builder.record.packages)) {
     const spec = builder.view.spec.packages?.[entry.name]
@@ -152,7 +152,7 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
 const compactedReboots = (reboots: SkyhookRecord['reboots'], applied: string): SkyhookRecord['reboots'] =>
   Object.fromEntries(Object.keys(reboots).flatMap((key) => (key.startsWith(`${applied}/`) ? [[key, 1]] : [])))
 
-/** The slot goes only after the Node shows completion: whoever takes it next must not find us half done. */
+/** The slot goes only after the Node shows completion: its next holder must not find us half done. */
 function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
   const { published } = record
   const { name } = view.metadata

@@ -38,7 +38,7 @@ export type WorkContext = {
 }
 
 /**
- * Work has started on the host: it continues to its end under its slot, whatever priorities, taints or selectors say now.
+ * Work has started on the host: it continues to its end under its slot, regardless of priorities, taints and selectors.
  */
 export function planWorking(builder: PlanBuilder, context: WorkContext): SkyhookPlan {
   const { slot, gate, states, disruption, activeInterrupt } = context
@@ -101,7 +101,7 @@ function statusOf(node: NodePhase, isMoving: boolean, hasSlot: boolean): NodeSta
 }
 
 /**
- * The bus ends before the agent does when the host goes down for a reboot of ours: that is no trouble of the host's.
+ * The bus ends before the agent does when the host goes down for a reboot of ours: the host is not unusable then.
  */
 const isGoingDown = ({ snapshot }: PlanBuilder, interruptStatus: InterruptStatus): boolean =>
   snapshot.host.state === 'unusable' &&

@@ -25,13 +25,13 @@ export function requestSlot(builder: PlanBuilder, slot: OwnSlot | undefined, pha
   else builder.actions.push({ do: 'acquireSlot', key: `slot/${name}`, view, phase })
 }
 
-/** Uncordon always precedes release: whoever takes the slot next must not find this node cordoned under it. */
+/** Uncordon always precedes release: the next holder must not find this node cordoned under the slot. */
 export function releaseSlot(builder: PlanBuilder, slot: OwnSlot): void {
   if (cordonState(builder.snapshot.node).marks.has(builder.view.metadata.name)) return
   builder.actions.push({ do: 'releaseSlot', key: `slot/${builder.view.metadata.name}`, slot })
 }
 
-/** The slot of begun work: taken again without asking if a person deleted it, and kept fresh with its phase. */
+/** The slot of started work: created again without a request if a person deleted it, and renewed with its phase. */
 export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase: SlotPhase): void {
   const { snapshot, view } = builder
   const name = view.metadata.name
