@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { builderOf, preparedPackage } from '../../../test/support/plan-builder.ts'
+import type { RunningPackage, StepResult } from '../../schemas/journal.ts'
+import type { Stage } from '../../schemas/package-config.ts'
+import type { PackageSpec } from '../../schemas/skyhook.ts'
+import { advanceStage } from './advance-stage.ts'
+
+const spec: PackageSpec = { version: '1.0.0', image: 'r/p' }
+const permission = { mayStart: true, isDrained: false }
+const inputs = { config: { x: '1' }, env: [] }
+
+/** A package in the middle of a stage whose only step ended like this. */
+const running = (stage: Stage, result: StepResult): RunningPackage => ({
+  name: 'a',
+  version: '1.0.0',
+  image: 'r/p',
+  restarts: 0,
+  work: { digest: 'sha256:1', generation: 1, inputs: '', packageName: 'p', packageVersion: '1.0.0' },
+  config: { started: inputs, changedKeys: [] },
+  progress: {
+    state: 'running',
+    stage,
+    attempt: {
+      number: 1,
+      startedAtMs: 0,
+      inputs: '',
+      steps: [
+        { id: '1', unit: 'u', mode: 'apply', index: 0, path: 'run.sh', bootId: 'boot-1', startedAtMs: 0, result },
+      ],
+    },
+  },
+})
+
+const ok = { result: 'ok', endedAtMs: 1 } as const
+
+test('a stage whose steps passed completes and records the version that the host has now', () => {
+  const entry = running('apply', ok)
+  const builder = builderOf({ packages: { a: spec } }, [entry])
+  expect(advanceStage(builder, entry, spec, preparedPackage, permission)).toBe('again')
+  expect(builder.record.packages['a|1.0.0']?.progress).toEqual({ state: 'complete', stage: 'apply' })
+  expect(builder.record.installedVersions).toEqual({ a: '1.0.0' })
+  expect(builder.actions.map((action) => action.do)).toEqual(['recordHistory'])
+  expect(builder.events.map(({ type }) => type)).toEqual(['stageCompleted'])
+})
+
+test('an uninstall completes only once its files are removed', () => {
+  const entry = running('uninstall', ok)
+  const builder = builderOf({}, [entry])
+  expect(advanceStage(builder, entry, undefined, preparedPackage, permission)).toEqual({ state: 'running' })
+  const [action] = builder.actions
+  const requestId = action?.do === 'cleanUp' ? action.requestId : 'none'
+  const cleanUps = new Map([[requestId, { state: 'done' } as const]])
+  const cleaned = builderOf({}, [entry], { cleanUps })
+  expect(advanceStage(cleaned, entry, undefined, preparedPackage, permission)).toBe('again')
+  expect(cleaned.record.packages['a|1.0.0']?.progress).toEqual({ state: 'complete', stage: 'uninstall' })
+})
+
+test('a config asks the package before it completes if its interrupt is conditional', () => {
+  const conditional: PackageSpec = { ...spec, interrupt: { type: 'reboot', when: 'required' } }
+  const entry = running('config', ok)
+  const builder = builderOf({ packages: { a: conditional } }, [entry])
+  expect(advanceStage(builder, entry, conditional, preparedPackage, permission)).toEqual({ state: 'running' })
+  expect(builder.actions.map((action) => action.do)).toEqual(['readStatus'])
+})

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest'
+import type { PackageProgress, PackageRecord } from '../../schemas/journal.ts'
+import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
+import { dueOf, isMidChange } from './next-stage.ts'
+
+const work = { digest: 'sha256:1', generation: 1, inputs: '', packageName: 'p', packageVersion: '1.0.0' }
+const inputs = { config: {}, env: [] }
+const config = { started: inputs, finished: inputs, changedKeys: [] }
+const complete = (stage: StageName): PackageProgress => ({ state: 'complete', stage })
+const due = (stage: StageName): PackageProgress => ({ state: 'due', stage })
+const retained: PackageProgress = { state: 'retained', stage: 'config', shownAs: 'complete' }
+const installed = (version: string, progress: PackageProgress, change: Partial<PackageRecord> = {}): PackageRecord =>
+  ({ name: 'a', version, image: 'r/p', restarts: 0, work, config, progress, ...change }) as PackageRecord
+const unstarted = (version: string): PackageRecord => ({
+  name: 'a',
+  version,
+  image: 'r/p',
+  restarts: 0,
+  progress: { state: 'due', stage: 'apply' },
+})
+const spec = (version: string, change: Partial<PackageSpec> = {}): PackageSpec => ({ version, image: 'r/p', ...change })
+const reboot = { pendingInterrupt: { interrupt: { type: 'reboot' } } } as const
+const keep = { uninstall: { enabled: false } }
+const uninstallNow = { uninstall: { enabled: true, apply: true } }
+
+/** What is due, in short: `begin upgrade 1.1.0`. */
+function dueText(desired: PackageSpec | undefined, entries: readonly PackageRecord[], isDeleted = false): string {
+  const found = dueOf('a', desired, entries, isDeleted)
+  if (found.due === 'nothing') return 'nothing'
+  return [found.due, ...(found.due === 'begin' ? [found.stage] : []), found.entry.version].join(' ')
+}
+
+describe('what is due', () => {
+  test.each<[string, string, PackageSpec | undefined, readonly PackageRecord[]]>([
+    ['a new host', 'begin apply 1.0.0', spec('1.0.0'), []],
+    ['an older version', 'begin upgrade 1.1.0', spec('1.1.0'), [installed('1.0.0', complete('config'))]],
+    ['a higher version', 'begin uninstall 2.0.0', spec('1.0.0'), [installed('2.0.0', complete('config'))]],
+    [
+      'a higher version that is kept',
+      'begin apply 1.0.0',
+      spec('1.0.0', keep),
+      [installed('2.0.0', complete('config'))],
+    ],
+    ['a retained version', 'begin apply 1.0.0', spec('1.0.0'), [installed('2.0.0', retained)]],
+    ['a version that never started', 'forget 1.0.0', spec('1.1.0'), [unstarted('1.0.0')]],
+    ['an unfinished uninstall', 'continue 1.0.0', spec('1.0.0'), [installed('1.0.0', due('uninstall'))]],
+    ['a stage under way', 'continue 1.0.0', spec('1.0.0'), [installed('1.0.0', due('config'))]],
+    ['a passed uninstall', 'begin apply 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('uninstall'))]],
+    ['a passed apply', 'begin config 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('apply'))]],
+    ['a passed upgrade', 'begin config 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('upgrade'))]],
+    ['a passed config', 'nothing', spec('1.0.0'), [installed('1.0.0', complete('config'))]],
+    ['a pending interrupt', 'begin interrupt 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('config'), reboot)]],
+    ['a passed interrupt', 'begin post-interrupt 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('interrupt'))]],
+    ['a passed post-interrupt', 'nothing', spec('1.0.0'), [installed('1.0.0', complete('post-interrupt'))]],
+    [
+      'a changed configuration',
+      'begin config 1.0.0',
+      spec('1.0.0', { configMap: { x: '1' } }),
+      [installed('1.0.0', complete('config'))],
+    ],
+    [
+      'an uninstall in the spec',
+      'begin uninstall 1.0.0',
+      spec('1.0.0', uninstallNow),
+      [installed('1.0.0', complete('config'))],
+    ],
+    ['a package that left the spec', 'begin uninstall 1.0.0', undefined, [installed('1.0.0', complete('config'))]],
+    ['a kept package that left the spec', 'nothing', undefined, [installed('1.0.0', complete('config'), keep)]],
+  ])('after %s the next is: %s', (_, expected, desired, entries) => expect(dueText(desired, entries)).toBe(expected))
+
+  test('a package of a deleted Skyhook is uninstalled only if its policy says so', () => {
+    const entry = installed('1.0.0', complete('config'))
+    expect(dueText(undefined, [entry], true)).toBe('nothing')
+    expect(dueText(undefined, [{ ...entry, uninstall: { enabled: true } }], true)).toBe('begin uninstall 1.0.0')
+  })
+})
+
+test.each<[string, boolean, PackageRecord]>([
+  ['one that never started', false, unstarted('1.0.0')],
+  ['one with a stage under way', true, installed('1.0.0', due('config'))],
+  ['one that passed apply', true, installed('1.0.0', complete('apply'))],
+  ['one that passed config', false, installed('1.0.0', complete('config'))],
+  ['one with a pending interrupt', true, installed('1.0.0', complete('config'), reboot)],
+  ['one that passed post-interrupt', false, installed('1.0.0', complete('post-interrupt'))],
+  ['a retained one', false, installed('1.0.0', retained)],
+])('of all packages %s is mid-change: %s', (_, expected, entry) => expect(isMidChange(entry)).toBe(expected))

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { builderOf, idleSnapshot, viewOf } from '../../../test/support/plan-builder.ts'
+import { disableKey, pauseKey } from '../../schemas/annotations.ts'
+import { known, type OwnSlot, type SkyhookView } from '../model/snapshot.ts'
+import { planSkyhook } from './plan-skyhook.ts'
+import type { SkyhookPlan } from './skyhook-plan.ts'
+
+const spec = { packages: { a: { version: '1.0.0', image: 'r/p' } } }
+const { preparations } = builderOf(spec).snapshot
+const annotated = (key: string): SkyhookView => {
+  const view = viewOf(spec)
+  return { ...view, metadata: { ...view.metadata, annotations: { [key]: 'true' } } }
+}
+const slot: OwnSlot = {
+  skyhook: 's',
+  skyhookUid: 's-uid',
+  lease: 's.slot-0',
+  phase: 'working',
+  confirmed: true,
+  renewedAtMs: 1_000,
+}
+const summary = ({ status, reason, cordon, builder }: SkyhookPlan): unknown[] => [
+  status,
+  reason?.reason,
+  cordon,
+  builder.actions.map((action) => action.do),
+]
+
+test('a Skyhook with prepared packages requests a slot', () => {
+  const planned = planSkyhook(idleSnapshot({ preparations }), viewOf(spec), undefined, undefined)
+  expect(summary(planned)).toEqual(['waiting', 'WaitingForSlot', 'off', ['acquireSlot']])
+})
+
+test('a Skyhook with a confirmed slot starts to work', () => {
+  const snapshot = idleSnapshot({ preparations, slots: known([slot]) })
+  const planned = planSkyhook(snapshot, viewOf(spec), undefined, undefined)
+  expect(summary(planned)).toEqual(['in_progress', undefined, 'as-is', ['startStep']])
+  expect(planned.builder.record.lifecycle).toEqual({ startedAtMs: 1_000, generation: 1 })
+})
+
+test('a Skyhook without packages is complete', () => {
+  const planned = planSkyhook(idleSnapshot(), viewOf({}), undefined, undefined)
+  expect([planned.complete, ...summary(planned)]).toEqual([true, 'complete', undefined, 'off', []])
+})
+
+test('a Skyhook whose spec is being fetched keeps what is published', () => {
+  const planned = planSkyhook(idleSnapshot(), { ...viewOf(spec), stale: true }, undefined, undefined)
+  expect(summary(planned)).toEqual(['waiting', undefined, 'as-is', []])
+})
+
+test.each([
+  ['Paused', 'paused', annotated(pauseKey), undefined],
+  ['Disabled', 'disabled', annotated(disableKey), undefined],
+  ['WaitingForPriority', 'waiting', viewOf(spec), 'first'],
+])('a Skyhook that waits for the reason %s is %s and fetches nothing', (reason, status, view, preceding) => {
+  const planned = planSkyhook(idleSnapshot(), view, undefined, preceding)
+  expect(summary(planned)).toEqual([status, reason, 'off', []])
+})
