@@ -1,7 +1,10 @@
 /**
  * Agents of two nodes as the API server sees them: tokens of pods on these nodes, under the chart's roles and policies.
  */
-import { expect } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
+import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
+import { staticCredentials } from '../support/static-credentials.ts'
 import {
   installChart,
   namespace,
@@ -36,14 +39,27 @@ export type Agents = {
   /** Requests with a token of the same ServiceAccount that is bound to no pod. */
   readonly unbound: Send
   readonly uids: Readonly<Record<NodeName, string>>
-  readonly tokens: Readonly<Record<NodeName, string>>
+  /** A client with the token of a node's agent; the caller closes it. */
+  readonly transportOf: (node: NodeName) => Promise<KubeTransport>
+}
+
+/** The agents of a server for one test file: their fields are set once the file's tests run. */
+export function useAgents(): Agents {
+  const agents = {} as Agents
+  let stop = async (): Promise<void> => undefined
+  beforeAll(async () => {
+    Object.assign(agents, await startAgents())
+    stop = async () => await agents.cluster.stop()
+  })
+  afterAll(async () => await stop())
+  return agents
 }
 
 /**
  * Installs the chart, registers node-a and node-b, and creates the Skyhook `demo`; returns once all policies are in
  * effect.
  */
-export async function startAgents(): Promise<Agents> {
+async function startAgents(): Promise<Agents> {
   const cluster = await startChartCluster()
   await installChart(cluster)
   const a = await agentOf(cluster, 'node-a')
@@ -57,7 +73,17 @@ export async function startAgents(): Promise<Agents> {
     b: cluster.as(b.token),
     unbound,
     uids: { 'node-a': a.uid, 'node-b': b.uid },
-    tokens: { 'node-a': a.token, 'node-b': b.token },
+    async transportOf(node) {
+      const { url: server, credentials } = cluster.server
+      const { ca = '' } = await credentials.current()
+      const token = node === 'node-a' ? a.token : b.token
+      return createKubeTransport({
+        credentials: staticCredentials({ server, ca, token }),
+        version: 'test',
+        clock: systemClock,
+        rate: false,
+      })
+    },
   }
 }
 

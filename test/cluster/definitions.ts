@@ -1,4 +1,5 @@
 /** A real API server with the chart installed, to check what its resource definitions accept. */
+import { afterAll, beforeAll } from 'vitest'
 import { installChart, startChartCluster, until, type Answer, type ChartCluster, type Json } from './chart-cluster.ts'
 
 const base = '/apis/skyhook.nvidia.com/v1alpha1'
@@ -9,7 +10,19 @@ export type Definitions = {
   create(plural: 'skyhooks' | 'deploymentpolicies', spec: Json, name?: string): Promise<Answer>
 }
 
-export async function startDefinitions(): Promise<Definitions> {
+/** The definitions on a server for one test file: its fields are set once the file's tests run. */
+export function useDefinitions(): Definitions {
+  const definitions = {} as Definitions
+  let stop = async (): Promise<void> => undefined
+  beforeAll(async () => {
+    Object.assign(definitions, await startDefinitions())
+    stop = async () => await definitions.cluster.stop()
+  })
+  afterAll(async () => await stop())
+  return definitions
+}
+
+async function startDefinitions(): Promise<Definitions> {
   const cluster = await startChartCluster()
   await installChart(cluster)
   const create: Definitions['create'] = (plural, spec, name = 'candidate') =>

@@ -1,13 +1,9 @@
 /** Which DeploymentPolicies a real API server accepts, and its answers to the others. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startDefinitions, type Definitions } from './definitions.ts'
+import { describe, expect, test } from 'vitest'
+import { useDefinitions } from './definitions.ts'
 import type { Json } from './chart-cluster.ts'
 
-let definitions: Definitions
-beforeAll(async () => {
-  definitions = await startDefinitions()
-})
-afterAll(async () => await definitions?.cluster.stop())
+const definitions = useDefinitions()
 
 describe('a DeploymentPolicy', () => {
   const pace = { budget: { count: 1 }, strategy: { fixed: {} } }

@@ -1,18 +1,11 @@
 /** What an agent's token may change on Nodes, on a real API server with the chart's roles and policies. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../support/static-credentials.ts'
+import { describe, expect, test } from 'vitest'
 import { patchNode } from '../../src/kube/node-writer.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import type { Taint } from '../../src/schemas/kubernetes.ts'
-import { createKubeTransport } from '../../src/kube/transport.ts'
-import { allowed, merge, nodes, refused, startAgents, strategic, type Agents } from './agents.ts'
+import { allowed, merge, nodes, refused, strategic, useAgents } from './agents.ts'
 
-let agents: Agents
-beforeAll(async () => {
-  agents = await startAgents()
-})
-afterAll(async () => await agents?.cluster.stop())
+const agents = useAgents()
 
 describe('an agent on its own Node', () => {
   const own = `${nodes}/node-a`
@@ -203,13 +196,7 @@ describe("another node's Node", () => {
 })
 
 test("the policies allow the agents' own patch of annotations, label, cordon, taint and conditions", async () => {
-  const { ca } = await agents.cluster.server.credentials.current()
-  const credentials = staticCredentials({
-    server: agents.cluster.server.url,
-    ca: ca ?? '',
-    token: agents.tokens['node-b'],
-  })
-  const transport = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
+  const transport = await agents.transportOf('node-b')
   try {
     const node = await transport.json<KubeObject & { spec: { taints: Taint[] } }>('GET', `${nodes}/node-b`)
     const spec = await patchNode(transport, 'node-b', {

@@ -1,15 +1,11 @@
 /** Which Skyhooks a real API server accepts, and how it treats their status. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { manyKeys, manyPackages, startDefinitions, tuning, withPackage, type Definitions } from './definitions.ts'
+import { describe, expect, test } from 'vitest'
+import { manyKeys, manyPackages, tuning, useDefinitions, withPackage } from './definitions.ts'
 import type { Json } from './chart-cluster.ts'
 
 const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 
-let definitions: Definitions
-beforeAll(async () => {
-  definitions = await startDefinitions()
-})
-afterAll(async () => await definitions?.cluster.stop())
+const definitions = useDefinitions()
 
 describe('an accepted Skyhook', () => {
   test.each<[string, Json]>([

@@ -1,13 +1,9 @@
 /** What an agent's token may change on Skyhooks and policies, and who may delete a policy, on a real API server. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { allowed, merge, policies, refused, skyhook, skyhooks, startAgents, type Agents } from './agents.ts'
+import { describe, expect, test } from 'vitest'
+import { allowed, merge, policies, refused, skyhook, skyhooks, useAgents } from './agents.ts'
 import { namespace, until } from './chart-cluster.ts'
 
-let agents: Agents
-beforeAll(async () => {
-  agents = await startAgents()
-})
-afterAll(async () => await agents?.cluster.stop())
+const agents = useAgents()
 
 describe('a Skyhook', () => {
   const demo = `${skyhooks}/demo`

@@ -1,13 +1,9 @@
 /** A real API server's answers to invalid Skyhooks, which should not reach a node. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { manyKeys, manyPackages, startDefinitions, tuning, withPackage, type Definitions } from './definitions.ts'
+import { describe, expect, test } from 'vitest'
+import { manyKeys, manyPackages, tuning, useDefinitions, withPackage } from './definitions.ts'
 import type { Json } from './chart-cluster.ts'
 
-let definitions: Definitions
-beforeAll(async () => {
-  definitions = await startDefinitions()
-})
-afterAll(async () => await definitions?.cluster.stop())
+const definitions = useDefinitions()
 
 describe('a refused Skyhook', () => {
   test.each<[string, Json, string]>([

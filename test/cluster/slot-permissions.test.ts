@@ -1,8 +1,6 @@
 /** Which Leases an agent's token may write, on a real API server with the chart's roles and policies. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
-import { staticCredentials } from '../support/static-credentials.ts'
-import { createKubeTransport } from '../../src/kube/transport.ts'
 import {
   bootstrapScope,
   controlPlaneScope,
@@ -19,14 +17,10 @@ import {
   type AcquireOutcome,
   type SlotRequest,
 } from '../../src/lease/slots.ts'
-import { allowed, leases, merge, refused, startAgents, type Agents, type NodeName } from './agents.ts'
+import { allowed, leases, merge, refused, useAgents, type NodeName } from './agents.ts'
 import { namespace, type Json } from './chart-cluster.ts'
 
-let agents: Agents
-beforeAll(async () => {
-  agents = await startAgents()
-})
-afterAll(async () => await agents?.cluster.stop())
+const agents = useAgents()
 
 describe('slots', () => {
   const scope = '0a1b2c3d'
@@ -208,13 +202,7 @@ describe("the agents' own requests", () => {
   const skyhook = { name: 'another', uid: '886eeb6f-b77f-45fe-b73e-b3dbbbd1780b' }
 
   async function takeAndReturn(scope: Scope, take: 'acquire' | 'adopt'): Promise<void> {
-    const { ca } = await agents.cluster.server.credentials.current()
-    const credentials = staticCredentials({
-      server: agents.cluster.server.url,
-      ca: ca ?? '',
-      token: agents.tokens['node-a'],
-    })
-    const transport = createKubeTransport({ credentials, version: 'test', clock: systemClock, rate: false })
+    const transport = await agents.transportOf('node-a')
     const port = { transport, namespace, clock: systemClock }
     const node = { name: 'node-a', uid: agents.uids['node-a'], bootId: 'boot' }
     const progress = { phase: 'working', generation: 1, packages: ['tuning:1.0.0'] } as const

@@ -1,24 +1,9 @@
 /** The limits of a token outside its pod, and with more rights than intended, on a real API server. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  allowed,
-  createPod,
-  leases,
-  merge,
-  nodes,
-  refused,
-  skyhook,
-  skyhooks,
-  startAgents,
-  type Agents,
-} from './agents.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { allowed, createPod, leases, merge, nodes, refused, skyhook, skyhooks, useAgents } from './agents.ts'
 import { namespace, until } from './chart-cluster.ts'
 
-let agents: Agents
-beforeAll(async () => {
-  agents = await startAgents()
-})
-afterAll(async () => await agents?.cluster.stop())
+const agents = useAgents()
 
 describe('pods', () => {
   const ours = { 'skyhook.nvidia.com/name': 'demo' }
