@@ -26,7 +26,7 @@ export type BusCall = {
   readonly body?: readonly unknown[]
 }
 
-export type BusCallOptions = { readonly timeoutMs?: number; readonly signal?: AbortSignal }
+export type BusCallOptions = { readonly timeoutMs?: number; readonly signal?: AbortSignal | undefined }
 
 /** Which signals to ask the bus for. `sender` may be a well-known name; the signals carry its unique one. */
 export type SignalMatch = {

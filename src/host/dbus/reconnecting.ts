@@ -13,7 +13,7 @@ export type BusConnection = {
    */
   withBus<T>(
     use: (bus: SystemBus) => Promise<T>,
-    options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
+    options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal | undefined },
   ): Promise<T>
   /** Subscribes on this connection and on every later one. Signals sent while disconnected are lost: see `onState`. */
   onSignal(match: SignalMatch, listener: (signal: BusSignal) => void): () => void

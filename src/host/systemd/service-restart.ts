@@ -84,11 +84,7 @@ export async function restartService(request: RestartRequest): Promise<RestartOu
   try {
     // Without the first a service that failed too often is refused in a millisecond, with its old result. Without the
     // second a service that ended is unloaded, and with it why it ended. systemd takes the three in this order.
-    const [, , job] = await Promise.all([
-      units.resetFailed(unit),
-      units.ref(unit),
-      units.restart(unit, signal ? { signal } : {}),
-    ])
+    const [, , job] = await Promise.all([units.resetFailed(unit), units.ref(unit), units.restart(unit, { signal })])
     const result = await jobs.result(job, timeoutMs, signal)
     if (result === timedOutResult) return timedOut(request)
     if (result === 'done') return await settledOutcome(request)
@@ -111,7 +107,7 @@ export async function confirmRestart(request: RestartRequest): Promise<RestartOu
   for (;;) {
     let outcome: RestartOutcome
     try {
-      const state = await units.readState(unit, signal ? { signal } : {})
+      const state = await units.readState(unit, { signal })
       const isSettling =
         state.isJobPending || state.activeState === 'activating' || state.activeState === 'deactivating'
       if (isSettling) outcome = timedOut(request)

@@ -80,10 +80,9 @@ export function createUnits(connection: BusConnection): Units {
     body: readonly unknown[] = [],
     options?: BusCallOptions,
   ): Promise<readonly unknown[]> {
-    return await connection.withBus(
-      (bus) => bus.call(managerCall(member, signature, body), options),
-      withSignal(options),
-    )
+    return await connection.withBus((bus) => bus.call(managerCall(member, signature, body), options), {
+      signal: options?.signal,
+    })
   }
 
   return {
@@ -107,18 +106,21 @@ export function createUnits(connection: BusConnection): Units {
 
     async readSnapshot(unit, options) {
       const call = propertiesCall(unit, 'GetAll', 's', ['']) // '': all interfaces
-      const [values] = await connection.withBus((bus) => bus.call(call, options), withSignal(options))
+      const [values] = await connection.withBus((bus) => bus.call(call, options), { signal: options?.signal })
       return snapshotOf(values as Record<string, Variant>)
     },
 
     async readState(unit, options) {
       const list = managerCall('ListUnitsByNames', 'as', [[unit]])
       const get = propertiesCall(unit, 'Get', 'ss', [`${systemdBusName}.Unit`, 'InvocationID'])
-      return await connection.withBus(async (bus) => {
-        const [[units], [invocation]] = await Promise.all([bus.call(list, options), bus.call(get, options)])
-        const [row] = units as ListedRow[]
-        return { ...(row ? stateOf(row) : notFoundState), ...invocationOf((invocation as Variant).value) }
-      }, withSignal(options))
+      return await connection.withBus(
+        async (bus) => {
+          const [[units], [invocation]] = await Promise.all([bus.call(list, options), bus.call(get, options)])
+          const [row] = units as ListedRow[]
+          return { ...(row ? stateOf(row) : notFoundState), ...invocationOf((invocation as Variant).value) }
+        },
+        { signal: options?.signal },
+      )
     },
 
     async restart(unit, options) {
@@ -211,10 +213,6 @@ function managerCall(member: string, signature = '', body: readonly unknown[] = 
 
 function propertiesCall(unit: string, member: string, signature: string, body: readonly unknown[]): BusCall {
   return { destination: systemdBusName, path: unitPath(unit), interface: propertiesInterface, member, signature, body }
-}
-
-function withSignal(options: BusCallOptions | undefined): { signal?: AbortSignal } {
-  return options?.signal ? { signal: options.signal } : {}
 }
 
 function startOutcomeOfError(error: unknown): StartOutcome {

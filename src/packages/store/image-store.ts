@@ -158,15 +158,9 @@ async function createUnpackJob(
   { layers }: SelectedImage,
   workFolder: string,
 ): Promise<UnpackJob> {
-  const { credentials, proxy, retryForMs } = registry
   const resolvedEndpoints = await client.endpointsOf(reference.host)
   return {
-    registry: {
-      credentials,
-      sources: { resolvedEndpoints },
-      ...(proxy && { proxy }),
-      ...(retryForMs !== undefined && { retryForMs }),
-    },
+    registry: { ...registry, sources: { resolvedEndpoints } },
     reference,
     layers,
     workFolder,

@@ -1,10 +1,8 @@
-import type { Credential } from '../oci/read/credentials.ts'
 import type { Endpoint } from '../oci/read/endpoints.ts'
-import type { ProxyEnvironment } from '../oci/read/http.ts'
 import type { Descriptor } from '../oci/manifest.ts'
 import { downloadLayers } from './unpack-download.ts'
 import type { ImageReference } from '../oci/reference.ts'
-import { createRegistryClient, type RegistryPorts } from '../oci/read/registry.ts'
+import { createRegistryClient, type RegistryPorts, type RegistrySettings } from '../oci/read/registry.ts'
 import { type UnpackSummary, unpackPackage } from './unpack.ts'
 
 /**
@@ -12,12 +10,7 @@ import { type UnpackSummary, unpackPackage } from './unpack.ts'
  * Fetching is part of it because a download leaves as much memory behind in the process that does it as unpacking.
  */
 export type UnpackJob = {
-  readonly registry: {
-    readonly credentials: readonly Credential[]
-    readonly sources: { readonly resolvedEndpoints: readonly Endpoint[] }
-    readonly proxy?: ProxyEnvironment
-    readonly retryForMs?: number
-  }
+  readonly registry: RegistrySettings & { readonly sources: { readonly resolvedEndpoints: readonly Endpoint[] } }
   readonly reference: ImageReference
   /** Lowest first. */
   readonly layers: readonly Descriptor[]

@@ -23,7 +23,18 @@ export type HostEntry = {
   readonly headers: Readonly<Record<string, readonly string[]>>
 }
 
-export const allCapabilities: readonly Capability[] = ['pull', 'resolve', 'push']
+const allCapabilities: readonly Capability[] = ['pull', 'resolve', 'push']
+
+/** The registry's own address, without settings. */
+export const defaultHostEntry: HostEntry = {
+  address: undefined,
+  capabilities: allCapabilities,
+  ca: [],
+  client: [],
+  skipVerify: false,
+  overridePath: false,
+  headers: {},
+}
 
 /**
  * What containerd on this host knows about a registry: mirrors in order, the registry itself last. Undefined where
@@ -111,15 +122,11 @@ async function readLooseCertificates(
   const sorted = [...names].sort()
   const clients = sorted.filter((name) => name.endsWith('.cert') && names.includes(name.replace(/cert$/, 'key')))
   return {
-    address: undefined,
-    capabilities: allCapabilities,
+    ...defaultHostEntry,
     ca: await Promise.all(sorted.filter((name) => name.endsWith('.crt')).map(read)),
     client: await Promise.all(
       clients.map(async (name) => ({ cert: await read(name), key: await read(name.replace(/cert$/, 'key')) })),
     ),
-    skipVerify: false,
-    overridePath: false,
-    headers: {},
   }
 }
 

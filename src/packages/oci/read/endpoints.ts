@@ -1,7 +1,7 @@
 import { rootCertificates } from 'node:tls'
 import {
   type Capability,
-  allCapabilities,
+  defaultHostEntry,
   type HostEntry,
   type HostFiles,
   readCertsDirectory,
@@ -62,8 +62,8 @@ export async function readEndpoints(host: string, sources: EndpointSources): Pro
   const { files, certsDirectory, rules } = sources
   const ruleOf = (name: string) => rules.find((rule) => rule.host === name)
   const entries = certsDirectory === undefined ? undefined : await readCertsDirectory(certsDirectory, host, files)
-  const upstream = entries?.at(-1) ?? defaultEntry(undefined)
-  const chartMirrors = (ruleOf(host)?.mirrors ?? []).map(defaultEntry)
+  const upstream = entries?.at(-1) ?? defaultHostEntry
+  const chartMirrors = (ruleOf(host)?.mirrors ?? []).map((address): HostEntry => ({ ...defaultHostEntry, address }))
   const bundle = await readBundle(files)
 
   const endpoints = [...(entries?.slice(0, -1) ?? []), ...chartMirrors, upstream].map((entry): Endpoint => {
@@ -87,18 +87,6 @@ export async function readEndpoints(host: string, sources: EndpointSources): Pro
 /** Docker's hub answers under another name than its images carry. */
 function registryAddress(host: string): string {
   return host === 'docker.io' ? 'registry-1.docker.io' : host
-}
-
-function defaultEntry(address: string | undefined): HostEntry {
-  return {
-    address,
-    capabilities: allCapabilities,
-    ca: [],
-    client: [],
-    skipVerify: false,
-    overridePath: false,
-    headers: {},
-  }
 }
 
 function addressOf(

@@ -45,15 +45,14 @@ const defaultNoProgressMs = 20_000 // connecting, or between two bytes
  * HTTP/1.1 over Node's own client with kept connections. Close it when the pull is over: nothing else ends idle
  * connections.
  */
-export function createRegistryTransport(
-  options: { proxy?: ProxyEnvironment; noProgressMs?: number } = {},
-): RegistryTransport {
-  const noProgressMs = options.noProgressMs ?? defaultNoProgressMs
-  const shared = {
-    keepAlive: true,
-    maxSockets: maxSocketsPerHost,
-    ...(options.proxy && { proxyEnv: { ...options.proxy } }),
-  }
+export function createRegistryTransport({
+  proxy,
+  noProgressMs = defaultNoProgressMs,
+}: {
+  readonly proxy?: ProxyEnvironment
+  readonly noProgressMs?: number
+}): RegistryTransport {
+  const shared = { keepAlive: true, maxSockets: maxSocketsPerHost, ...(proxy && { proxyEnv: { ...proxy } }) }
   const plainAgent = new HttpAgent(shared)
   const secureAgents = new Map<Trust, HttpsAgent>()
 

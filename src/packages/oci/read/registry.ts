@@ -61,10 +61,7 @@ const defaultRetryForMs = 60_000
 export type RegistryPorts = { readonly clock: Clock; readonly random: Random }
 
 export function createRegistryClient(settings: RegistrySettings, { clock, random }: RegistryPorts): RegistryClient {
-  const transport = createRegistryTransport({
-    ...(settings.proxy && { proxy: settings.proxy }),
-    ...(settings.noProgressMs !== undefined && { noProgressMs: settings.noProgressMs }),
-  })
+  const transport = createRegistryTransport(settings)
   const endpoints = new Map<string, Promise<readonly Endpoint[]>>()
   const unreachableEndpoints = new Set<Endpoint>()
   const logins = new Map<string, string>()

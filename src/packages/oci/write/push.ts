@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs'
 import type { Digest } from '../digest.ts'
-import type { Endpoint } from '../read/endpoints.ts'
+import type { RegistryResponse } from '../read/http.ts'
 import { ImageError } from '../errors.ts'
 import { type Blob, type BuiltImage, rootBlob } from './layout.ts'
 import { formatReference, type ImageReference } from '../reference.ts'
-import type { RegistryClient } from '../read/registry.ts'
+import type { RegistryCall, RegistryClient } from '../read/registry.ts'
 
 /**
  * Pushes images under a tag: several architectures become an index. Blobs that the repository has are not sent again.
@@ -21,78 +21,61 @@ export async function pushImages(
   const { host, repository, tag } = reference
   if (tag === undefined) throw new ImageError('bad-reference', `${formatReference(reference)}: pushing needs a tag`)
   const root = rootBlob(images)
-  const withEndpoint = async (use: (endpoint: Endpoint) => Promise<void>) =>
-    await client.attempt(host, 'push', use, signal)
-
-  const sentDigests = new Set<Digest>()
-  for (const blob of images.flatMap(({ blobs }) => blobs)) {
-    if (!sentDigests.has(blob.descriptor.digest))
-      await withEndpoint((endpoint) => pushBlob(client, endpoint, repository, blob, signal))
-    sentDigests.add(blob.descriptor.digest)
-  }
-  const children = images
-    .map(({ manifest }) => manifest)
-    .filter((manifest) => manifest.descriptor.digest !== root.descriptor.digest)
-  for (const manifest of children)
-    await withEndpoint((endpoint) =>
-      pushManifest(client, endpoint, repository, manifest.descriptor.digest, manifest, signal),
+  const push = async (use: (to: Destination) => Promise<void>): Promise<void> =>
+    await client.attempt(
+      host,
+      'push',
+      async (endpoint) => await use((call) => client.call(endpoint, repository, call, signal)),
+      signal,
     )
-  await withEndpoint((endpoint) => pushManifest(client, endpoint, repository, tag, root, signal))
+
+  const blobs = new Map(images.flatMap((image) => image.blobs.map((blob) => [blob.descriptor.digest, blob])))
+  for (const blob of blobs.values()) await push((to) => pushBlob(to, blob))
+  for (const { manifest } of images) {
+    const { digest } = manifest.descriptor
+    if (digest !== root.descriptor.digest) await push((to) => pushManifest(to, digest, manifest))
+  }
+  await push((to) => pushManifest(to, tag, root))
   return root.descriptor.digest
 }
+
+/** One request at the repository of one address. */
+type Destination = (call: RegistryCall) => Promise<RegistryResponse>
 
 /**
  * One POST for a place, one PUT with everything: our blobs are small enough for that, and every registry accepts it.
  */
-async function pushBlob(
-  client: RegistryClient,
-  endpoint: Endpoint,
-  repository: string,
-  { descriptor, content }: Blob,
-  signal: AbortSignal,
-): Promise<void> {
+async function pushBlob(send: Destination, { descriptor, content }: Blob): Promise<void> {
   const { digest, size } = descriptor
-  const existing = await client.call(
-    endpoint,
-    repository,
-    { method: 'HEAD', path: `/blobs/${digest}`, expected: 404 },
-    signal,
-  )
+  const existing = await send({ method: 'HEAD', path: `/blobs/${digest}`, expected: 404 })
   existing.body.resume()
   if (existing.status === 200) return
 
-  const uploadStart = await client.call(
-    endpoint,
-    repository,
-    { method: 'POST', path: '/blobs/uploads/', headers: { 'content-length': '0' } },
-    signal,
-  )
-  uploadStart.body.resume()
-  const uploadUrl = URL.parse(uploadStart.headers.location ?? '', uploadStart.url.href)
-  if (uploadStart.headers.location === undefined || uploadUrl === null)
-    throw new ImageError('bad-response', `${endpoint.host}: accepts an upload without a Location`)
+  const {
+    url,
+    headers,
+    body: answer,
+  } = await send({
+    method: 'POST',
+    path: '/blobs/uploads/',
+    headers: { 'content-length': '0' },
+  })
+  answer.resume()
+  const uploadUrl = headers.location === undefined ? null : URL.parse(headers.location, url.href)
+  if (uploadUrl === null) throw new ImageError('bad-response', `${url.host}: accepts an upload but does not say where`)
   uploadUrl.searchParams.set('digest', digest)
-  const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
-  const body = Buffer.isBuffer(content) ? content : () => createReadStream(content.file)
-  const stored = await client.call(endpoint, repository, { method: 'PUT', path: uploadUrl, headers, body }, signal)
+  const stored = await send({
+    method: 'PUT',
+    path: uploadUrl,
+    headers: { 'content-type': 'application/octet-stream', 'content-length': String(size) },
+    body: Buffer.isBuffer(content) ? content : () => createReadStream(content.file),
+  })
   stored.body.resume()
 }
 
-async function pushManifest(
-  client: RegistryClient,
-  endpoint: Endpoint,
-  repository: string,
-  name: string,
-  { descriptor, content }: Blob,
-  signal: AbortSignal,
-): Promise<void> {
+async function pushManifest(send: Destination, name: string, { descriptor, content }: Blob): Promise<void> {
   if (!Buffer.isBuffer(content)) throw new Error('a manifest is a document')
   const headers = { 'content-type': descriptor.mediaType, 'content-length': String(descriptor.size) }
-  const response = await client.call(
-    endpoint,
-    repository,
-    { method: 'PUT', path: `/manifests/${name}`, headers, body: content },
-    signal,
-  )
+  const response = await send({ method: 'PUT', path: `/manifests/${name}`, headers, body: content })
   response.body.resume()
 }
