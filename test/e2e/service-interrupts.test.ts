@@ -41,7 +41,7 @@ describe.concurrent('a service that the agent depends on', () => {
     ['containerd.service', 'node-2', 10_000],
     ['kubelet.service', 'node-3', 10_000],
   ])(
-    'an interrupt restarts %s, on which the agent depends, once and knows that it did',
+    'an interrupt restarts %s once, and the agent, which depends on it, confirms the restart',
     async ([unit, node, readyForMs], { onTestFinished }) => {
       await lockNodes(onTestFinished, node)
       const before = await startsOf(node, unit)
