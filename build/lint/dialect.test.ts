@@ -28,6 +28,8 @@ const samples: readonly [rule: string, path: string, refused: string, allowed: s
   ['reexports', 'some.ts', "export { a } from './other.ts'", "export { a } from './other.ts'\nexport const b = 1"],
   ['line-length', 'some.ts', `// ${long}`, `// https://example.com/${long}`],
   ['line-length', 'some.ts', `export const a = '${long}'`, "export const a = 'short'"],
+  ['line-length', 'some.ts', `export const a = \`${long}\``, `export const a = \`\n${long}\``],
+  ['line-length', 'some.test.ts', `// ${long}`, `test('a ${long}', () => {})`],
   ['titles', 'some.test.ts', "test('of a package completes', () => {})", "test('a package completes', () => {})"],
   ['titles', 'some.test.ts', "test('is refused: %s', () => {})", "test('a file is refused: %s', () => {})"],
   ['titles', 'some.test.ts', "test.each([1])('is refused: %s', () => {})", "test.each([1])('%s is refused', () => {})"],

@@ -147,7 +147,8 @@ function transitionCondition(status: NodeStatus, previous: SkyhookStatus | undef
   const type = `${apiGroup}/Transition` as const
   const before = previous?.status
   const last = conditionOf(previous, type)
-  if (before === undefined || (before === status && last === undefined)) return [] // the operator leaves out the first one
+  // the operator leaves out the first one
+  if (before === undefined || (before === status && last === undefined)) return []
   const message = before === status && last !== undefined ? last.message : `Transitioned [${before}] -> [${status}]`
   return [{ type, status: status === 'complete' ? 'True' : 'False', reason: status, message }]
 }

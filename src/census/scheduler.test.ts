@@ -87,14 +87,16 @@ test('a change during a write is not lost', async () => {
   put()
   await eventually(() => expect(statusWrites()).toBe(1))
   setNode('n1', nodeReporting('n1', { status: 'erroring' }))
-  await eventually(() => expect(statusesWritten()).toEqual(['in_progress', 'erroring']), 600) // well before it would be counted again anyway
+  // well before it would be counted again anyway
+  await eventually(() => expect(statusesWritten()).toEqual(['in_progress', 'erroring']), 600)
 })
 
 test('an own write counts before the watch shows it, so it is neither a conflict nor written twice', async () => {
   setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
   put()
   await eventually(() => expect(status()?.status).toBe('in_progress'))
-  setNode('n1', nodeReporting('n1', { status: 'erroring' })) // a condition turns: written at once, over our own unseen write
+  // a condition turns: written at once, over our own unseen write
+  setNode('n1', nodeReporting('n1', { status: 'erroring' }))
   await eventually(() => expect(status()?.status).toBe('erroring'))
   expect(failed).toEqual([])
   expect(statusWrites()).toBe(2)
@@ -134,7 +136,8 @@ test('a concurrent change of the Skyhook is not overwritten, and the new spec is
   setNode('n1', nodeReporting('n1'))
   put()
   const stored = server.get(skyhooksPath, 'demo') as FakeObject
-  const newer = server.put(skyhooksPath, { ...stored, metadata: { ...stored.metadata, generation: 4 } }) // not seen by the census yet
+  // not seen by the census yet
+  const newer = server.put(skyhooksPath, { ...stored, metadata: { ...stored.metadata, generation: 4 } })
   await eventually(() => expect(statusWrites()).toBe(1))
   expect(status()).toBeUndefined()
   deliver(newer)

@@ -33,7 +33,8 @@ function fill(nodes: readonly NodeFact[], limitBytes: number): Omit<NodeMaps, 'n
   const nodeStatus: Record<string, NodeStatus> = {}
   let bytes = 0
   for (const { name, entries, status } of nodes) {
-    bytes += 2 * name.length + status.length + Buffer.byteLength(JSON.stringify(entries)) + 10 // quotes, colons and commas
+    // quotes, colons and commas
+    bytes += 2 * name.length + status.length + Buffer.byteLength(JSON.stringify(entries)) + 10
     if (bytes > limitBytes) return undefined
     nodeState[name] = entries
     nodeStatus[name] = status

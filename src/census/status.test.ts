@@ -185,7 +185,8 @@ describe('Ready, Reconciling and Stalled', () => {
       nodes('complete', failing, { status: 'waiting', reason: ['WaitingForSlot', '1 of 1 slots are held'] }),
     )
     expect(conditionOf(status, 'Ready')?.message).toBe(
-      '1 of 3 nodes complete; erroring: n2 (StepFailed: package tuning 1.1.0: apply.sh ended with 1); waiting: n3 (WaitingForSlot)',
+      '1 of 3 nodes complete; erroring: n2 (StepFailed: package tuning 1.1.0: apply.sh ended with 1); waiting: ' +
+        'n3 (WaitingForSlot)',
     )
   })
 

@@ -105,7 +105,8 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
     onDecided: ({ events, reasons, watchPods }) => {
       reporter.report(events, reasons)
       slotWatch.update()
-      if (events.some(({ type }) => type === 'stageCompleted')) void statuses.refresh() // what it left for the Node to show
+      // what it left for the Node to show
+      if (events.some(({ type }) => type === 'stageCompleted')) void statuses.refresh()
       pods.follow(watchPods)
       if (events.some(({ type }) => type === 'completed'))
         clock.startTimer(collectAfterMs, () => void collect(), { isBackground: true })

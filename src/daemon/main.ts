@@ -54,7 +54,8 @@ async function runAgentOfThisMachine(): Promise<number> {
 main(process.argv.slice(2)).then(
   (code) => {
     process.exitCode = code
-    if (process.argv[2] === 'agent' || process.argv[2] === 'census') process.exit(code) // sockets that linger must not keep a stopped agent alive
+    // sockets that linger must not keep a stopped agent alive
+    if (process.argv[2] === 'agent' || process.argv[2] === 'census') process.exit(code)
   },
   (error: unknown) => {
     process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)

@@ -27,7 +27,8 @@ async function projectFiles(files: Record<string, string>): Promise<void> {
   for (const [file, text] of Object.entries(files)) await writeFile(join(dir, name, file), text)
   await symlink(name, join(dir, '..data_tmp'))
   await rename(join(dir, '..data_tmp'), join(dir, '..data'))
-  for (const file of Object.keys(files)) await symlink(`..data/${file}`, join(dir, file)).catch(() => {}) // there since the first time
+  // there since the first time
+  for (const file of Object.keys(files)) await symlink(`..data/${file}`, join(dir, file)).catch(() => {})
 }
 
 test('the token is read again after a minute, or at once when asked', async () => {

@@ -15,7 +15,9 @@ export type Credentials = {
   readonly server: string
   /** The current identity, from memory if it was read within the last minute; `forceRefresh` reads it again at once. */
   current(options?: { readonly forceRefresh?: boolean }): Promise<Identity>
-  /** Whether reading again can give another token, that is, whether a request refused with 401 deserves a second try. */
+  /**
+   * Whether reading again can give another token, that is, whether a request refused with 401 deserves a second try.
+   */
   readonly isRenewable: boolean
 }
 

@@ -128,7 +128,8 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
         return
       } catch (error) {
         if (!isNotFound(error)) throw error
-        Object.assign(series, { name: eventName(series.input), isSent: false }) // the server has forgotten the first one
+        // the server has forgotten the first one
+        Object.assign(series, { name: eventName(series.input), isSent: false })
       }
     }
     try {

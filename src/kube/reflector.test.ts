@@ -305,7 +305,8 @@ describe('unknown states', () => {
     )
     server.put(nodesPath, { metadata: { name: 'd' } })
     await eventually(() => expect(names()).toContain('d'))
-    await eventually(() => expect(watchCount()).toBeGreaterThan(1)) // the list that brought it may have come before the second
+    // the list that brought it may have come before the second
+    await eventually(() => expect(watchCount()).toBeGreaterThan(1))
   })
 })
 

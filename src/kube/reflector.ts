@@ -1,5 +1,6 @@
 /**
- * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, without end.
+ * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, without
+ * end.
  *
  * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events,
  * or when the server has said twice that it does not serve the kind at all.

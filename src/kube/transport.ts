@@ -108,7 +108,8 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
       const code = response.statusCode ?? 0
       reportCode(code)
       if (code < 300) return response
-      const text = await readText(response, limitsOf(call)).catch(() => '') // a body that breaks off does not change the refusal
+      // a body that breaks off does not change the refusal
+      const text = await readText(response, limitsOf(call)).catch(() => '')
       throw apiErrorFrom(code, response.headers['retry-after'], text)
     } catch (error) {
       if (error instanceof NoResponseError) reportCode(0)

@@ -30,7 +30,8 @@ export class SilentWatchError extends Error {
 
 /**
  * One watch, from opening to its end. Ends normally only when the server ended it between two events; everything else
- * throws: a refusal (`ApiError`), a lost connection, silence, a broken event. The socket pauses while the consumer works.
+ * throws: a refusal (`ApiError`), a lost connection, silence, a broken event. The socket pauses while the consumer
+ * works.
  */
 export async function* watchEvents<T extends KubeObject>(
   transport: KubeTransport,

@@ -56,7 +56,8 @@ describe('canAcquire', () => {
         let observation = observe(undefined, lease('other', 'at first'), nowMs)
         for (const [round, { afterMs, clock }] of polls.entries()) {
           nowMs += afterMs
-          observation = observe(observation, lease('other', `${new Date(clock).toISOString()} ${round}`), nowMs) // renewed between two looks
+          // renewed between two looks
+          observation = observe(observation, lease('other', `${new Date(clock).toISOString()} ${round}`), nowMs)
           expect(canAcquire(observation, { ...candidate, nowMs })).toBe(false)
         }
       }),

@@ -219,7 +219,8 @@ test('the Ready condition of a Skyhook is true only while every selected node is
       lies.push(
         ...older.map(
           ({ name }) =>
-            `Ready at ${event.version} although ${name} had published at ${Math.round(event.atMs)} ms that it is not complete`,
+            `Ready at ${event.version} although ${name} had published at ${Math.round(event.atMs)} ms that it is ` +
+            `not complete`,
         ),
       )
       for (const [name, { busy }] of agents) {
@@ -234,7 +235,8 @@ test('the Ready condition of a Skyhook is true only while every selected node is
   }
   const ledger = readLedger(await cluster.admin.json<Lease>('GET', `${leasesPath}/${ledgerName(skyhook.metadata)}`))
   console.log(
-    `recorded ${seen.length} versions, ${readyTimes} of them Ready, over ${kills} kills; last node done → Ready: ${Math.round(waitedMs - lastDoneMs)} ms`,
+    `recorded ${seen.length} versions, ${readyTimes} of them Ready, over ${kills} kills; last node done → Ready: ` +
+      `${Math.round(waitedMs - lastDoneMs)} ms`,
   )
   expect(lies).toEqual([])
   expect(slow).toEqual([])

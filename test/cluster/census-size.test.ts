@@ -67,7 +67,8 @@ test('the status of 250 nodes stays small, is written at its pace, and shows com
     .reduce((sum, { count }) => sum + count, 0)
   const seconds = (doneMs - begunMs) / 1000
   console.log(
-    `250 nodes in ${seconds.toFixed(1)} s: object ${kb} KiB, ${writes} PUTs, last → Ready ${Math.round(readyMs)} ms; census MB`,
+    `250 nodes in ${seconds.toFixed(1)} s: object ${kb} KiB, ${writes} PUTs, last → Ready ${Math.round(readyMs)} ` +
+      `ms; census MB`,
     memory,
   )
   expect(kb).toBeLessThan(128)

@@ -38,7 +38,8 @@ export async function startChartCluster(options: { readonly controllerManager?: 
     admin: sender(server.url, certified),
     as: (token) => sender(server.url, anonymous, token),
     helm: async (...args) => {
-      const standard = ['--kubeconfig', server.kubeconfig, '--namespace', namespace] // first, so that a test can override it
+      // first, so that a test can override it
+      const standard = ['--kubeconfig', server.kubeconfig, '--namespace', namespace]
       const { stdout } = await run(join(bin, 'helm'), [...standard, ...args], { maxBuffer: 2 ** 24 })
       return stdout
     },

@@ -19,7 +19,8 @@ export type DockerRegistry = {
 const tls = join(import.meta.dirname, '../fixtures/tls')
 const username = 'tester'
 const password = 'a password: with "odd" characters'
-const hash = '$2y$04$RSXnMGGiIrAsWv9DCCBVTegGdf6ZxdCWRm1A9VBxvWQK/L6/i3/3C' // its bcrypt hash, the only kind that the registry accepts
+// its bcrypt hash, the only kind that the registry accepts
+const hash = '$2y$04$RSXnMGGiIrAsWv9DCCBVTegGdf6ZxdCWRm1A9VBxvWQK/L6/i3/3C'
 
 export async function startDockerRegistry(): Promise<DockerRegistry> {
   const folder = mkdtempSync(join(tmpdir(), 'registry-'))

@@ -17,7 +17,8 @@ describe('a refused Skyhook', () => {
     [
       'a policy and a budget',
       { deploymentPolicy: 'p', interruptionBudget: { count: 1 } },
-      'spec.deploymentPolicy: Invalid value: deploymentPolicy and interruptionBudget.percent or .count exclude each other',
+      'spec.deploymentPolicy: Invalid value: deploymentPolicy and interruptionBudget.percent or .count exclude ' +
+        'each other',
     ],
     [
       'maxCount beside count',
@@ -56,13 +57,15 @@ describe('a refused Skyhook', () => {
     [
       'a digest in the image',
       withPackage({ image: 'i@sha256:00' }),
-      'spec.packages[tuning].image: Invalid value: "i@sha256:00": an image takes no digest; put sha256:<64 hex digits> into containerSHA',
+      'spec.packages[tuning].image: Invalid value: "i@sha256:00": an image takes no digest; put sha256:<64 hex ' +
+        'digits> into containerSHA',
     ],
     ['a blank in the image', withPackage({ image: 'my image' }), 'spec.packages[tuning].image'],
     [
       'a short digest',
       withPackage({ containerSHA: 'sha256:12' }),
-      'spec.packages[tuning].containerSHA: Invalid value: "sha256:12": not a digest; write sha256: and 64 lower-case hex digits',
+      'spec.packages[tuning].containerSHA: Invalid value: "sha256:12": not a digest; write sha256: and 64 ' +
+        'lower-case hex digits',
     ],
     [
       'an unknown interrupt',
@@ -97,7 +100,8 @@ describe('a refused Skyhook', () => {
     [
       'a dependency on a package that it lacks',
       withPackage({ dependsOn: { other: '1' } }),
-      'spec.packages: Invalid value: dependsOn of packages ["tuning"] names [["other"]]; it may name only packages of this Skyhook',
+      'spec.packages: Invalid value: dependsOn of packages ["tuning"] names [["other"]]; it may name only ' +
+        'packages of this Skyhook',
     ],
     [
       'a package that depends on itself',
@@ -160,7 +164,8 @@ describe('a refused Skyhook', () => {
     [
       'incomplete resources',
       withPackage({ resources: { cpuRequest: '1', cpuLimit: '1' } }),
-      'spec.packages.tuning.resources: give all of cpuRequest, cpuLimit, memoryRequest and memoryLimit, or none of them',
+      'spec.packages.tuning.resources: give all of cpuRequest, cpuLimit, memoryRequest and memoryLimit, or none ' +
+        'of them',
     ],
     [
       'a limit below its request',
@@ -182,7 +187,8 @@ describe('a refused Skyhook', () => {
     [
       'uninstall.apply without uninstall.enabled',
       withPackage({ uninstall: { apply: true } }),
-      'spec.packages[tuning].uninstall.enabled: Invalid value: apply: true uninstalls the package, which needs enabled: true',
+      'spec.packages[tuning].uninstall.enabled: Invalid value: apply: true uninstalls the package, which needs ' +
+        'enabled: true',
     ],
     [
       'the operator In without values',

@@ -161,7 +161,8 @@ export async function expectComplete(
     expect({ name, state: publishedState(node, skyhook).state }).toEqual({ name, state })
     const { annotations = {} } = node?.metadata ?? {}
     expect(annotations).not.toHaveProperty([cordonKey(skyhook)])
-    if (Object.keys(annotations).some((key) => key.startsWith(cordonKey('')))) continue // another Skyhook cordoned the node in the meantime
+    // another Skyhook cordoned the node in the meantime
+    if (Object.keys(annotations).some((key) => key.startsWith(cordonKey('')))) continue
     expect({ name, isCordoned: node?.spec?.unschedulable ?? false }).toEqual({ name, isCordoned: false })
     expect(annotations).not.toHaveProperty([cordonedBeforeKey])
   }

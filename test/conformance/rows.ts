@@ -25,7 +25,8 @@ export type Row = {
 const policies = 'DeploymentPolicies are not evaluated yet'
 const plugin = 'there is no kubectl plugin yet'
 const chart =
-  'about the Deployment of a central process; test/cluster/chart.test.ts tests the chart, the takeover of a running original does not exist yet'
+  'about the Deployment of a central process; test/cluster/chart.test.ts tests the chart, the takeover of a ' +
+  'running original does not exist yet'
 const metrics = 'fleet metrics are not served yet'
 const configMaps = 'package files are in the copy dir, there are no ConfigMaps for them'
 
@@ -93,14 +94,16 @@ export const rows: readonly Row[] = [
     claim: 'the changed keys decide which interrupt runs, if any',
     status: 'tested',
     apart:
-      'a change during the first installation is absorbed without an interrupt until config starts, and has one afterwards',
+      'a change during the first installation is absorbed without an interrupt until config starts, and has one ' +
+      'afterwards',
   },
   {
     id: 'C10',
     name: 'skyhook/interrupt',
     class: 'MIX',
     claim:
-      'a node is cordoned, waits for protected pods and only then drains others, while packages without interrupt proceed',
+      'a node is cordoned, waits for protected pods and only then drains others, while packages without ' +
+      'interrupt proceed',
     status: 'tested',
     apart:
       'work starts when the containers of the ordinary pod have ended; agentImageOverride is accepted without effect',
@@ -253,7 +256,9 @@ export const rows: readonly Row[] = [
     class: 'DEPLOY',
     claim: 'refusals at admission',
     status: {
-      pending: `${policies}, and half of it is about them; the definition refuses without a webhook: test/cluster/skyhook-refusals.test.ts`,
+      pending:
+        `${policies}, and half of it is about them; the definition refuses without a webhook: ` +
+        `test/cluster/skyhook-refusals.test.ts`,
     },
   },
   {

@@ -105,7 +105,8 @@ test(row('N07'), async () => {
         ({ involvedObject, type, reason }) =>
           involvedObject?.name === name && type === 'Warning' && reason === 'DeletionBlocked',
       )
-    await cluster.history.eventually('a Warning reports it', isReported, 120_000) // Events are rate-limited, and all earlier rows sent some
+    // Events are rate-limited, and all earlier rows sent some
+    await cluster.history.eventually('a Warning reports it', isReported, 120_000)
   })
   expect(isGone(cluster.history.now, name)).toBe(true)
 })

@@ -104,7 +104,8 @@ describe('a step that ends while there is no agent', () => {
 describe('an interrupt of two services', () => {
   /** A unit that writes its name to the Skyhook's journal when it is started. */
   const unitFile = (unit: string, journal: string, wait: string): string =>
-    `printf '[Service]\\nType=oneshot\\nRemainAfterExit=yes\\nExecStart=/bin/sh -c "echo ${unit} >>${journal}; ${wait}"\\n' >/etc/systemd/system/${unit}.service`
+    `printf '[Service]\\nType=oneshot\\nRemainAfterExit=yes\\nExecStart=/bin/sh -c "echo ${unit} >>${journal}; ` +
+    `${wait}"\\n' >/etc/systemd/system/${unit}.service`
 
   test('an agent that restarts between two services of an interrupt restarts the second only if no protected pod has arrived', async () => {
     const node = 'node-1'

@@ -68,7 +68,8 @@ describe('three nodes with pods that have to move and one that must not be inter
       (view) => hasEvent(view, busy, 'ProtectedPods', name, `${name}/training`),
       10_000,
     )
-    expect(shop.pods(cluster.history.now, 'cart').some(({ spec }) => spec?.nodeName === busy)).toBe(true) // no pod is evicted in vain
+    // no pod is evicted in vain
+    expect(shop.pods(cluster.history.now, 'cart').some(({ spec }) => spec?.nodeName === busy)).toBe(true)
   })
 
   test('all three nodes complete soon after the protected pod has ended', async () => {

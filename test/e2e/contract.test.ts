@@ -234,7 +234,8 @@ describe.concurrent('a step', () => {
       user: '0',
     })
     expect(apply).not.toHaveProperty('PREVIOUS_VERSION')
-    expect(Object.keys(apply).filter((key) => /KUBERNETES|POD_|NODE_NAME/.test(key))).toEqual([]) // nothing of the agent's own
+    // nothing of the agent's own
+    expect(Object.keys(apply).filter((key) => /KUBERNETES|POD_|NODE_NAME/.test(key))).toEqual([])
 
     await change(node, name, { work: at('2.0.0') })
     expect(await inputOf('upgrade')).toMatchObject({

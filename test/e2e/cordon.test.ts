@@ -95,7 +95,8 @@ describe.concurrent('a node', () => {
     await asAdministrator(node, { metadata: { annotations: { 'karpenter.sh/do-not-disrupt': 'false' } } }, 'kubectl')
     const { now, release } = await nodeWithSlot(node, onTestFinished)
     expect(annotation(now(), cordonedBeforeKey)).toBe('false')
-    expect(keepOff.map((key) => annotation(now(), key))).toEqual(['true', 'true']) // autoscalers ignore it during the work, too
+    // autoscalers ignore it during the work, too
+    expect(keepOff.map((key) => annotation(now(), key))).toEqual(['true', 'true'])
     await asAdministrator(node, { metadata: { annotations: { [keepCordonedKey]: 'true' } } }, 'kubectl')
     await release()
     expect(isCordoned(now())).toBe(true)

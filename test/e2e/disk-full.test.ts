@@ -51,7 +51,8 @@ async function completes(): Promise<void> {
 // Moves the agent's files to a separate file system of a chosen size, and back.
 beforeAll(async () => {
   await onHost(
-    `mkdir -p ${smallDisk}; mount -t tmpfs -o size=8m tmpfs ${smallDisk}; cp -a ${folder}/. ${smallDisk}; mount --bind ${smallDisk} ${folder}`,
+    `mkdir -p ${smallDisk}; mount -t tmpfs -o size=8m tmpfs ${smallDisk}; cp -a ${folder}/. ${smallDisk}; mount ` +
+      `--bind ${smallDisk} ${folder}`,
   )
 })
 beforeEach(() => (name = uniqueName('full')))
@@ -62,7 +63,8 @@ afterEach(async () => {
 afterAll(
   async () =>
     await onHost(
-      `umount --lazy ${folder}; cp ${smallDisk}/.agent/journal.json ${folder}/.agent/journal.json; umount --lazy ${smallDisk}`,
+      `umount --lazy ${folder}; cp ${smallDisk}/.agent/journal.json ${folder}/.agent/journal.json; ` +
+        `umount --lazy ${smallDisk}`,
     ),
 )
 

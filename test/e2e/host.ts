@@ -48,7 +48,8 @@ export function hostOf(sandbox: Sandbox, name: string): Host {
         if (lines.some((line) => line.includes(text))) return
         if (Date.now() > end)
           throw new Error(
-            `no line with ${JSON.stringify(text)} in ${path} of ${name} within ${withinMs} ms: ${JSON.stringify(lines)}`,
+            `no line with ${JSON.stringify(text)} in ${path} of ${name} within ${withinMs} ms: ` +
+              JSON.stringify(lines),
           )
       }
     },

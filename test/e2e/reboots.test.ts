@@ -83,7 +83,8 @@ describe.concurrent('a reboot happens once, and every step once', () => {
       'the reboot is announced',
       (view) => slotsOf(view, work.name)[0]?.phase === 'rebooting',
     )
-    await cluster.sandbox.run(['exec', node, '--', 'pkill', '-KILL', '-f', 'skyhookd.cjs agent']) // the host may already be down
+    // the host may already be down
+    await cluster.sandbox.run(['exec', node, '--', 'pkill', '-KILL', '-f', 'skyhookd.cjs agent'])
     await work.complete()
     expect(await work.journal()).toEqual(allSteps)
     expect(await work.boots()).toEqual([work.before, await work.host.bootId()])
@@ -137,7 +138,8 @@ test('only the node that needs a reboot leaves service, even if its agent dies b
   const reportLines = [
     'if [ "$(hostname)" = node-2 ]; then needs=true; else needs=false; fi',
     'mkdir -p "$SKYHOOK_ROOT_DIR/status"',
-    'printf \'{"v":1,"package":"work","bootId":"%s","message":"","requests":{"run":false,"interrupt":%s}}\' "$(cat /proc/sys/kernel/random/boot_id)" $needs >"$SKYHOOK_ROOT_DIR/status/work.json"',
+    'printf \'{"v":1,"package":"work","bootId":"%s","message":"","requests":{"run":false,"interrupt":%s}}\' ' +
+      '"$(cat /proc/sys/kernel/random/boot_id)" $needs >"$SKYHOOK_ROOT_DIR/status/work.json"',
   ].join('\n')
   const interrupt = { type: 'reboot', when: 'required' } as const
   const work = shellscript(cluster.registry, { ...scripts, config: `${scripts.config}\n${reportLines}` }, { interrupt })

@@ -121,7 +121,8 @@ describe('a Skyhook for three nodes with budget 1', () => {
     const logs = await host.list(`/var/log/skyhook/${demo}/shellscript/1.1.0`)
     expect(logs.filter((log) => log.endsWith('.log'))).toHaveLength(4)
     const written = await Promise.all(logs.map((log) => host.read(`/var/log/skyhook/${demo}/shellscript/1.1.0/${log}`)))
-    expect(written.filter((text) => text !== '')).toEqual(['greetings are polite\n']) // config_check is the one that prints
+    // config_check is the one that prints
+    expect(written.filter((text) => text !== '')).toEqual(['greetings are polite\n'])
   })
 
   test.each(nodeNames)('%s keeps no unit, no environment file and no result', async (name) => {

@@ -143,7 +143,8 @@ describe('runtime-required.yaml', () => {
       expect([...new Set(states.map(({ bootId }) => bootId))]).toEqual([before, now])
       expect(now).not.toBe(before)
       expect(uncordonedStates(states).at(-1)).toEqual({ cordoned: false, ready: true, bootId: now })
-      expect(await cluster.host(node).read('/var/tmp/baseline-applied-in')).toBe(`${before}\n`) // applied before the boot, not again after it
+      // applied before the boot, not again after it
+      expect(await cluster.host(node).read('/var/tmp/baseline-applied-in')).toBe(`${before}\n`)
       expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual(
         [1],
       )

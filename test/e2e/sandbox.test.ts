@@ -117,7 +117,8 @@ describe('a node', () => {
     )
     const startedMs = Date.now()
     await secondSandbox.must(['reboot', 'node-1'])
-    expect(Date.now() - startedMs).toBeLessThan(20_000) // 5 s of it: systemd waits that long for a process that is not its child
+    // 5 s of it: systemd waits that long for a process that is not its child
+    expect(Date.now() - startedMs).toBeLessThan(20_000)
     expect((await command).status).not.toBe(0)
   })
 

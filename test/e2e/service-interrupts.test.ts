@@ -64,7 +64,8 @@ describe.concurrent('a service that the agent depends on', () => {
       const uncordoned = await cluster.history.first(({ nodes }) =>
         isCompleteOn({ ...cluster.history.now, nodes }, name, [node]),
       )
-      expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000) // Ready must hold after these restarts
+      // Ready must hold after these restarts
+      expect((uncordoned?.atMs ?? 0) - Number(atMs)).toBeGreaterThan(readyForMs - 1_000)
       expect(startedAgents(cluster.history.now).get(node)).toBe(agent)
     },
   )

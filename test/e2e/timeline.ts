@@ -27,8 +27,10 @@ function describe(change: Version, before: Version['object'] | undefined): strin
       const differences = nodeDifferences(before as KubernetesNode | undefined, change.object)
       return differences.length === 0 && gone === '' ? '' : `node ${name}${gone} ${differences.join(' | ')}`
     }
-    case 'leases':
-      return `lease ${name}${gone || ` ${change.object.metadata.annotations?.['skyhook.nvidia.com/phase']}`} by ${change.object.spec?.holderIdentity}`
+    case 'leases': {
+      const phase = change.object.metadata.annotations?.['skyhook.nvidia.com/phase']
+      return `lease ${name}${gone || ` ${phase}`} by ${change.object.spec?.holderIdentity}`
+    }
     case 'skyhooks':
       return `skyhook ${name}${gone} generation ${change.object.metadata.generation}`
     case 'pods': {

@@ -69,7 +69,9 @@ describe.concurrent('a value', () => {
     expect(await expectReported(node, name, 'ReferenceMissing')).toMatchObject({
       status: 'waiting',
       reason: {
-        message: `package work: env WORD needs Secret skyhook/${secret}, which does not exist: create what is missing, or mark the reference optional in the package's env`,
+        message:
+          `package work: env WORD needs Secret skyhook/${secret}, which does not exist: create what is ` +
+          `missing, or mark the reference optional in the package's env`,
       },
     })
     await cluster.history.never('a slot without work', (view) =>
@@ -116,12 +118,14 @@ describe.concurrent('a package', () => {
     const name = await apply({ work: wanting({}) }, node, onTestFinished)
     const { reason } = await expectReported(node, name, 'StepFailed')
     expect(reason?.message).toBe(
-      "package work 1.0.0: apply apply.sh could not start: the step's arguments refer to SITE: set it in the package's env",
+      "package work 1.0.0: apply apply.sh could not start: the step's arguments refer to SITE: set it in the " +
+        "package's env",
     )
     await cluster.edit(name, { packages: { work: { env: [{ name: 'SITE', value: 'north' }] } } })
     const then = await expectReported(node, name, 'StepFailed', 'settings.conf')
     expect(then.reason?.message).toBe(
-      'package work 1.0.0: apply apply.sh could not start: the package expects settings.conf in the configMap of the Skyhook',
+      'package work 1.0.0: apply apply.sh could not start: the package expects settings.conf in the configMap of ' +
+        'the Skyhook',
     )
     await cluster.edit(name, { packages: { work: { configMap: { 'settings.conf': 'yes' } } } })
     await completes(node, name)
@@ -174,7 +178,8 @@ describe('a host', () => {
     const { status, reason } = await expectReported(node, name, 'HostUnusable')
     expect(status).toBe('blocked')
     expect(reason?.message).toBe(
-      `${folder} is on ${folder}, which the host mounts noexec: no step can be executed there. Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run`,
+      `${folder} is on ${folder}, which the host mounts noexec: no step can be executed there. Mount it with ` +
+        `exec, or set the chart's copyDirRoot to a folder where programs may run`,
     )
     await cluster.history.never('a slot without work', (view) =>
       slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,

@@ -1,6 +1,6 @@
 /**
- * `make faults`: whatever fails at any failpoint of the agent, a node ends as if nothing had happened. The failpoints are
- * those that an undisturbed run passes; each is combined with each fault. Ends with `N passed, N failed`.
+ * `make faults`: whatever fails at any failpoint of the agent, a node ends as if nothing had happened. The failpoints
+ * are those that an undisturbed run passes; each is combined with each fault. Ends with `N passed, N failed`.
  */
 import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -83,7 +83,8 @@ async function isNoFsyncDetected(
       const one: Case = { workload, fault: 'power cut', point }
       const { verdict, why, durationMs } = await trials.single(cluster.runners[0] as Runner, one, expected)
       log(
-        `${verdict === 'failed' ? 'caught' : 'not caught'}: ${workload}, power cut at ${point} (${(durationMs / 1000).toFixed(1)} s)`,
+        `${verdict === 'failed' ? 'caught' : 'not caught'}: ${workload}, power cut at ${point} ` +
+          `(${(durationMs / 1000).toFixed(1)} s)`,
       )
       for (const reason of why) log(`      ${reason}`)
       if (verdict === 'failed') return true
@@ -147,7 +148,8 @@ async function main(): Promise<number> {
       if (result.verdict === 'passed') perFault.set(one.fault, (perFault.get(one.fault) ?? 0) + 1)
       const done = count.passed + count.failed + count['not reached']
       log(
-        `${done}/${cases.length} ${result.verdict}: ${one.workload}, ${one.fault} at ${one.point} (${(result.durationMs / 1000).toFixed(1)} s)`,
+        `${done}/${cases.length} ${result.verdict}: ${one.workload}, ${one.fault} at ${one.point} ` +
+          `(${(result.durationMs / 1000).toFixed(1)} s)`,
       )
       for (const reason of result.why) log(`      ${reason}`)
     }

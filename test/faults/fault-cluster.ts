@@ -1,6 +1,6 @@
 /**
- * The sandbox of the fault campaign: hosts whose power cuts lose what was not synced, agents that follow orders at their
- * failpoints.
+ * The sandbox of the fault campaign: hosts whose power cuts lose what was not synced, agents that follow orders at
+ * their failpoints.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -6,12 +6,15 @@ export type Case = { readonly workload: WorkloadName; readonly point: string; re
 
 /** Cases in which the agent once failed; every sample contains them. */
 const regressions: readonly Case[] = [
-  { workload: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' }, // waited for a restart that nothing had requested
+  // waited for a restart that nothing had requested
+  { workload: 'service', fault: 'agent killed', point: 'fsync:interrupts#1' },
   { workload: 'service', fault: 'host rebooted', point: 'api:PATCH-nodes#2' }, // the same across a boot
-  { workload: 'reboot', fault: 'host rebooted', point: 'fsync:journal#2' }, // a start refused by the shutdown counted as failed
+  // a start refused by the shutdown counted as failed
+  { workload: 'reboot', fault: 'host rebooted', point: 'fsync:journal#2' },
   { workload: 'service', fault: 'disk full', point: 'fsync:agent/#4' }, // the journal was not written again
   { workload: 'service', fault: 'power cut', point: 'api:PATCH-nodes/status#2' }, // a complete package with empty files
-  { workload: 'reboot', fault: 'power cut', point: 'bus:StartTransientUnit#4' }, // no summary of the checks before the interrupt
+  // no summary of the checks before the interrupt
+  { workload: 'reboot', fault: 'power cut', point: 'bus:StartTransientUnit#4' },
   { workload: 'change', fault: 'power cut', point: 'fsync:flags/#2' }, // the same for the stage before the current one
 ]
 

@@ -63,7 +63,8 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
     '/etc/systemd/system/recorded@.service',
     `[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c '${line}'\n`,
   )
-  await host.exec('sh', '-c', 'systemctl mask --now tuned; systemctl daemon-reload; sync') // it costs a second of CPU time in each of many boots
+  // it costs a second of CPU time in each of many boots
+  await host.exec('sh', '-c', 'systemctl mask --now tuned; systemctl daemon-reload; sync')
 
   let workload: WorkloadName = 'service'
   let skyhook = ''
@@ -107,7 +108,9 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
     throw new Error(`not complete within ${completionTimeoutMs} ms: ${JSON.stringify(at && nodeOutcome(at, skyhook))}`)
   }
 
-  /** What an agent repairs when it starts belongs to the outcome, and the Node may be complete before it has started. */
+  /**
+   * What an agent repairs when it starts belongs to the outcome, and the Node may be complete before it has started.
+   */
   async function awaitAgentReady(): Promise<void> {
     const isSynced = async (): Promise<boolean> => (await box.run(['logs', node])).stdout.includes('"synced"')
     if (!(await waitUntil(60_000, isSynced, 300))) throw new Error(`agent on ${node} did not sync within 60 s`)
@@ -135,7 +138,9 @@ export async function openRunner({ box, api, node, pack }: RunnerOptions): Promi
   })
 
   async function filesOf(folder: string): Promise<Record<string, string>> {
-    const script = `cd ${folder} 2>/dev/null && find . -type f -not -path '*/copies/*' | sort | while read -r f; do echo "=== $f"; cat "$f"; echo; done`
+    const script =
+      `cd ${folder} 2>/dev/null && find . -type f -not -path '*/copies/*' | sort | while read -r f; ` +
+      `do echo "=== $f"; cat "$f"; echo; done`
     const text = await host.exec('sh', '-c', script)
     const run = names()
     return Object.fromEntries(
@@ -282,7 +287,8 @@ function withoutOldCopyDirs(
 function comparable(path: string, content: string): string {
   if (path.includes('/node-metadata/')) return '' // a snapshot of the Node at some moment
   if (!path.includes('/history/')) return content
-  const { history } = JSON.parse(content) as { history: { version: string }[] } // of all packages with the name `journal` in config.json
+  // of all packages with the name `journal` in config.json
+  const { history } = JSON.parse(content) as { history: { version: string }[] }
   return history
     .map(({ version }) => version)
     .toSorted()

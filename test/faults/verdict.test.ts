@@ -113,6 +113,7 @@ describe('deviations', () => {
 
 test('normalize replaces what differs from run to run by words', () => {
   const text =
-    'reboot-17 at 2026-11-20T17:16:20.299Z (1795194977.246157) for f772682c-134f-4559-be8d-0e6965c1e5f2 in ..2026_11_20_17_15_22.ZXcOue'
+    'reboot-17 at 2026-11-20T17:16:20.299Z (1795194977.246157) for f772682c-134f-4559-be8d-0e6965c1e5f2 in ' +
+    '..2026_11_20_17_15_22.ZXcOue'
   expect(normalize(text, { 'reboot-17': 'SKYHOOK' })).toBe('SKYHOOK at TIME (TIME) for UID in ..DATA')
 })

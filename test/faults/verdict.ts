@@ -70,8 +70,8 @@ function differences(
 }
 
 /**
- * No step is missing, and none runs again after it has completed. The one exception: when the host ends during a step or
- * its outcome cannot be written, its progress is unknown. That is reported, and the step is repeated.
+ * No step is missing, and none runs again after it has completed. The one exception: when the host ends during a step
+ * or its outcome cannot be written, its progress is unknown. That is reported, and the step is repeated.
  */
 function stepDeviations({ lines, unknown }: Outcome, expected: Outcome, hasHostEnded: boolean): string[] {
   const count = (of: readonly Line[]): Map<string, number> => {

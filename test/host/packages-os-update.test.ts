@@ -51,7 +51,8 @@ describe('with apt', () => {
   })
   async function oldHost(): Promise<PackageRunner> {
     await sh(
-      'rm -f /run/reboot-required* /etc/apt/preferences; dpkg --purge new plain keep both hole >/dev/null 2>&1; dpkg -i /srv/old/*.deb',
+      'rm -f /run/reboot-required* /etc/apt/preferences; dpkg --purge new plain keep both hole >/dev/null 2>&1; ' +
+        'dpkg -i /srv/old/*.deb',
     )
     await useSuites(host, Object.keys(offered))
     return await osUpdate()
@@ -166,7 +167,8 @@ describe('with apt', () => {
   test('a repository that does not answer fails the stage of os-update', async () => {
     const steps = await oldHost()
     await useSuites(host, ['stable', 'gone'])
-    await sh('sed -i "s/try in 1 2 3 4 5/try in 5/" /var/lib/skyhook/.agent/test-store/os-update/skyhook_dir/apt.sh') // to fail fast
+    // to fail fast
+    await sh('sed -i "s/try in 1 2 3 4 5/try in 5/" /var/lib/skyhook/.agent/test-store/os-update/skyhook_dir/apt.sh')
     expect(await steps.mode('config')).toMatchObject({
       ok: false,
       output: expect.stringContaining('apt-get update failed') as string,

@@ -45,7 +45,8 @@ describe('an uninstall', () => {
   const configMap = {
     'apply.sh': 'echo installed >/opt/thing',
     'uninstall.sh':
-      'rm "$(dirname "${BASH_SOURCE[0]}")/../nothing" 2>/dev/null; rm /opt/thing; cat "$(dirname "${BASH_SOURCE[0]}")/words.txt"',
+      'rm "$(dirname "${BASH_SOURCE[0]}")/../nothing" 2>/dev/null; rm /opt/thing; cat "$(dirname ' +
+      '"${BASH_SOURCE[0]}")/words.txt"',
     'uninstall_check.sh': 'test ! -e /opt/thing',
     'words.txt': 'goodbye\n',
   }

@@ -106,7 +106,8 @@ describe('a step that cannot start', () => {
   test('a step cannot start when its environment file is gone', async () => {
     const elsewhere = mkdtempSync(join(tmpdir(), 'elsewhere-'))
     const step = shell('true')
-    await startStepUnit({ units: agent.units, root: createHostRoot(elsewhere, systemRandom) }, step) // writes its files where the host does not see them
+    // writes its files where the host does not see them
+    await startStepUnit({ units: agent.units, root: createHostRoot(elsewhere, systemRandom) }, step)
     rmSync(elsewhere, { recursive: true })
     expect(await agent.awaitEnd(step)).toMatchObject({
       result: { outcome: 'failed-to-start', detail: expect.stringMatching('^resources') as string },
@@ -310,7 +311,8 @@ describe('a step without a record', () => {
     expect(await agent.run(bad)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 4 } })
     await host.exec('umount', results)
     await forgetStepUnit(agent.stepHost, good)
-    expect(await observeStepUnit(agent.stepHost, good)).toEqual({ state: 'absent' }) // which is not the success that a missing unit reports
+    // which is not the success that a missing unit reports
+    expect(await observeStepUnit(agent.stepHost, good)).toEqual({ state: 'absent' })
   })
 })
 

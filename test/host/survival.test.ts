@@ -116,7 +116,8 @@ describe('a disturbed host', () => {
     await host.exec('mount', '-t', 'tmpfs', '-o', 'size=4k,mode=500', 'full', '/var/lib/skyhook/.agent/results')
     await host.exec('sh', '-c', 'head -c 4096 /dev/zero >/var/lib/skyhook/.agent/results/ballast')
     await host.root.writeFile('/run/go-on', '', 0o644)
-    expect(await agent.awaitEnd(step)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 0 } }) // otherwise it would be gone with its success
+    // otherwise it would be gone with its success
+    expect(await agent.awaitEnd(step)).toMatchObject({ source: 'unit', result: { outcome: 'exited', code: 0 } })
     await host.exec('umount', '/var/lib/skyhook/.agent/results')
   })
 })

@@ -123,7 +123,8 @@ export function startAgent(host: SystemdHost): TestAgent {
           const observation = await observeStepUnit(stepHost, step)
           if (observation.state !== 'running') return observation
           const outcome = await Promise.race([signaled, delay(20_000, 'nothing', { ref: false })])
-          if (outcome === 'nothing') throw new Error(`no signal about ${step.unit} for 20 s`) // this must work without polling
+          // this must work without polling
+          if (outcome === 'nothing') throw new Error(`no signal about ${step.unit} for 20 s`)
         }
       } finally {
         for (const stop of stops) stop()

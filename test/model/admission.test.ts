@@ -1,7 +1,7 @@
 /**
- * Visits every interleaving of nodes that LIST, CREATE and release slots while the budget changes and half-changed hosts
- * take recovery slots, under the agent's rule. The same search must find a counterexample to each rule that looks right
- * and is not: a search that never finds anything proves nothing.
+ * Visits every interleaving of nodes that LIST, CREATE and release slots while the budget changes and half-changed
+ * hosts take recovery slots, under the agent's rule. The same search must find a counterexample to each rule that looks
+ * right and is not: a search that never finds anything proves nothing.
  */
 import { describe, expect, test } from 'vitest'
 import { admissibleIndices, type HeldIndices } from '../../src/lease/rule.ts'

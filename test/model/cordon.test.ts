@@ -9,8 +9,8 @@ import {
 
 /**
  * Two Skyhooks and an administrator on one node: every interleaving of their writes, breadth first over all states. The
- * oracle is what the administrator last asked for. Each agent writes under a resourceVersion, so a step sees the current
- * state.
+ * oracle is what the administrator last asked for. Each agent writes under a resourceVersion, so a step sees the
+ * current state.
  */
 type Model = {
   readonly unschedulable: boolean

@@ -8,10 +8,11 @@ import type { Decide } from '../support/node-simulator.ts'
 /**
  * Random lives of one node: specs change, agent and host crash at any point, slots are lost, pods appear and refuse
  * eviction, people edit, reset, cordon, delete and create again. The invariants judge every effect as it happens, and
- * once nothing disturbs the node any longer, it must end as the last spec asks. The same search must catch every mutant,
- * or its silence would prove nothing.
+ * once nothing disturbs the node any longer, it must end as the last spec asks. The same search must catch every
+ * mutant, or its silence would prove nothing.
  */
-const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102) // the same lives each time; other seeds and more runs search further
+// the same lives each time; other seeds and more runs search further
+const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102)
 const runs = Number(process.env['SEARCH_RUNS'] ?? 600)
 
 function search(

@@ -359,7 +359,9 @@ export class Scenario {
   #assertEndedWell(): void {
     const { node } = this
     const reason = node.lastReasons.get('s')
-    const details = `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ${JSON.stringify(node.slots)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
+    const details =
+      `status ${node.annotation('status_s')}, reason ${JSON.stringify(reason)}, slots ` +
+      `${JSON.stringify(node.slots)}, journal ${JSON.stringify(node.journal.skyhooks['s'])}`
     if (!this.#isOver()) throw new Error(`never complete: ${details}`)
     node.assertComplete('s', this.#spec)
     if (this.#otherSpec) node.assertComplete('t', this.#otherSpec)

@@ -7,8 +7,8 @@ import type { Decide } from '../support/node-simulator.ts'
 import { mutants } from './mutants.ts'
 
 /**
- * The spec changes at every point of a rollout, and soon after changes back: whatever was under way, the invariants hold
- * and the node ends complete for the last spec.
+ * The spec changes at every point of a rollout, and soon after changes back: whatever was under way, the invariants
+ * hold and the node ends complete for the last spec.
  */
 const cron = { type: 'service', services: ['cron'] } as const
 
@@ -55,7 +55,9 @@ function runToCompletion(decideUnderTest: Decide, changes: readonly Change[]): n
   throw new Error(`never complete after ${JSON.stringify(changes)}`)
 }
 
-/** The first violation when the spec changes to one of these at any round and, if `isReverted`, back two rounds later. */
+/**
+ * The first violation when the spec changes to one of these at any round and, if `isReverted`, back two rounds later.
+ */
 function firstViolation(
   decideUnderTest: Decide,
   specs: readonly SkyhookSpec[],

@@ -16,7 +16,10 @@ const settings: CensusSettings = {
 }
 const heartbeat = (nodes: number): string => JSON.stringify({ kind: 'heartbeat', nodes, skyhooks: 0, rssBytes: 1 })
 /** Says how many nodes after it has read its settings, then runs until its stdin ends. */
-const wellBehaved = `process.stdin.once('data', (d) => console.log(${JSON.stringify(heartbeat(7))} + '\\nno line of ours\\n' + JSON.stringify({kind:'log',level:'info',message:JSON.parse(d).nodeName,fields:{}}))).on('end', () => process.exit(0))`
+const wellBehaved =
+  `process.stdin.once('data', (d) => console.log(${JSON.stringify(heartbeat(7))} + '\\nno line ` +
+  `of ours\\n' + JSON.stringify({kind:'log',level:'info',message:JSON.parse(d).nodeName,fields:{}})))` +
+  `.on('end', () => process.exit(0))`
 
 let term: AbortController
 let lines: CensusLine[]

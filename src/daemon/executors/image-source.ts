@@ -116,7 +116,10 @@ function hintFor(
   if (code === 'digest-mismatch')
     return 'The registry or a mirror serves content that does not match the digest: fix it there, or push again'
   if ((code === 'unauthorized' || code === 'denied') && logins.length > 0)
-    return `The chart's imagePullSecrets name ${logins.join(', ')}: missing, or not of type kubernetes.io/dockerconfigjson`
+    return (
+      `The chart's imagePullSecrets name ${logins.join(', ')}: missing, or not of type ` +
+      `kubernetes.io/dockerconfigjson`
+    )
   if (code === 'tls' && authorities.length > 0)
     return `The chart's registries name the caSecret ${authorities.join(', ')}: missing, or without ca.crt`
   return undefined

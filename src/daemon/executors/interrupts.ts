@@ -124,7 +124,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     const failedServices: string[] = []
     let latest = progress
     let isVerified = wasVerified
-    if (Object.keys(latest.before).length === 0) await units.reload() // unit files that packages changed count from here
+    // unit files that packages changed count from here
+    if (Object.keys(latest.before).length === 0) await units.reload()
     for (const unit of unitNames) {
       let before = latest.before[unit]
       let outcome: RestartOutcome = { outcome: 'not-requested', detail: unit }
@@ -149,7 +150,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (outcome.outcome === 'not-needed')
         log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service not restarted')
       if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
-      if (outcome.outcome === 'not-requested') throw new Error(`${unit}: ${outcome.detail}`) // the bus is away: the same interrupt goes on later
+      // the bus is away: the same interrupt goes on later
+      if (outcome.outcome === 'not-requested') throw new Error(`${unit}: ${outcome.detail}`)
       const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
       failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
       const service = serviceByUnit.get(unit)

@@ -1,7 +1,10 @@
 import { failpoint } from '../../host/fs/failpoint.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 
-/** Passes a failpoint after each acknowledged write, named by verb and resource. Events have none: nothing waits for them. */
+/**
+ * Passes a failpoint after each acknowledged write, named by verb and resource. Events have none: nothing waits for
+ * them.
+ */
 export function withFailpoints(transport: KubeTransport): KubeTransport {
   return {
     ...transport,

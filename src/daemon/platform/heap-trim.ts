@@ -37,7 +37,8 @@ type CollectGarbage = (options: { type: 'major'; execution: 'sync'; flavor: 'las
 
 /** As V8 collects before it would give up for want of memory: what is free goes back to the system. */
 function runFullGc(): void {
-  setFlagsFromString('--expose-gc') // as a flag of the command line it would make V8 refuse the compiled code that Node ships
+  // as a flag of the command line it would make V8 refuse the compiled code that Node ships
+  setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as CollectGarbage
   setFlagsFromString('--no-expose-gc')
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })

@@ -93,7 +93,8 @@ export function followSkyhooks(
     const views: SkyhookView[] = []
     for (const [name, { metadata }] of reflector.store) {
       const object = objects.get(name)
-      if (!object) return unknown(`Skyhook ${name} has not been read yet`) // its priority is unknown, and with it the order of all
+      // its priority is unknown, and with it the order of all
+      if (!object) return unknown(`Skyhook ${name} has not been read yet`)
       views.push({ metadata, spec: object.spec ?? {}, stale: !isCurrent(object, metadata) })
     }
     return known(views)

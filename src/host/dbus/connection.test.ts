@@ -206,7 +206,8 @@ describe('signals', () => {
     await delay(20)
     expect(received).toHaveLength(1)
     expect(setup.server.calls.find(({ member }) => member === 'RemoveMatch')?.body).toEqual([
-      "type='signal',sender='org.freedesktop.systemd1',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'",
+      "type='signal',sender='org.freedesktop.systemd1'," +
+        "interface='org.freedesktop.systemd1.Manager',member='JobRemoved'",
     ])
   })
 

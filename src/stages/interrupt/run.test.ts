@@ -286,7 +286,8 @@ describe('a reboot', () => {
     node.finishHanging('a')
     node.arePatchesDelayed = true
     for (let round = 0; round < 50; round++) node.step()
-    expect([node.journal.skyhooks['s']?.lifecycle, isCordoned(node)]).toEqual([undefined, true]) // complete, and nobody knows yet
+    // complete, and nobody knows yet
+    expect([node.journal.skyhooks['s']?.lifecycle, isCordoned(node)]).toEqual([undefined, true])
     node.reportReady('False')
     node.arePatchesDelayed = false
     node.settleFor(2_000)

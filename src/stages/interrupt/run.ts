@@ -122,7 +122,8 @@ const pendingReason = ({ interrupt }: InterruptRun): { reason?: Reason } =>
 function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boolean): InterruptStatus | undefined {
   const { snapshot } = builder
   const isReboot = run.interrupt.type === 'reboot'
-  if (isReboot && snapshot.bootId !== run.bootId) return recordCompletedRun(builder, run, false) // the boot id in its nodeInfo says that the kubelet is new
+  // the boot id in its nodeInfo says that the kubelet is new
+  if (isReboot && snapshot.bootId !== run.bootId) return recordCompletedRun(builder, run, false)
   const observed = snapshot.interrupts.get(run.id)
   switch (observed?.state) {
     case undefined:
@@ -235,5 +236,6 @@ function recordFailedRun(
 
 export function describeInterrupt({ interrupt }: InterruptRun): string {
   if (interrupt.type !== 'service') return interrupt.type
-  return `service ${(interrupt.services ?? []).join(', ')}${interrupt.alsoRestartAllServices ? ' and restartAllServices' : ''}`
+  const more = interrupt.alsoRestartAllServices ? ' and restartAllServices' : ''
+  return `service ${(interrupt.services ?? []).join(', ')}${more}`
 }

@@ -38,8 +38,8 @@ export type Snapshot = {
   /** Names of the folders below copyDirRoot when the agent started: what somebody left on this host. */
   readonly hostFolders: ReadonlySet<string>
   /**
-   * What packages say about themselves, by `packageStatusKey` (run-requests.ts); unknown until the first look. Without a file
-   * they are not in it.
+   * What packages say about themselves, by `packageStatusKey` (run-requests.ts); unknown until the first look. Without
+   * a file they are not in it.
    */
   readonly statuses: Known<ReadonlyMap<string, StatusReadResult>>
   /** Status files that stages asked for, by request id. */

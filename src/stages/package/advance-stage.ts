@@ -52,7 +52,9 @@ export function advanceStage(
   }
 }
 
-/** All steps passed: the stage is complete once nothing is missing, such as the package's answer about its interrupt. */
+/**
+ * All steps passed: the stage is complete once nothing is missing, such as the package's answer about its interrupt.
+ */
 function endStage(
   builder: PlanBuilder,
   entry: RunningPackage,

@@ -31,7 +31,8 @@ function findCycle(packages: Packages): string[] | undefined {
   const done = new Set<string>()
   const visit = (name: string, path: readonly string[]): string[] | undefined => {
     const at = path.indexOf(name)
-    if (at >= 0) return path.length - at > 1 ? [...path.slice(at), name] : undefined // a self-dependency has its own message
+    // a self-dependency has its own message
+    if (at >= 0) return path.length - at > 1 ? [...path.slice(at), name] : undefined
     if (done.has(name)) return undefined
     for (const next of Object.keys(packages[name]?.dependsOn ?? {}).sort()) {
       const cycle = visit(next, [...path, name])

@@ -34,7 +34,8 @@ export function compareVersions(left: string, right: string): number {
 }
 
 function comparePrerelease(a: readonly string[], b: readonly string[]): number {
-  if (a.length === 0 || b.length === 0) return Number(b.length > 0) - Number(a.length > 0) // a release comes after its pre-releases
+  // a release comes after its pre-releases
+  if (a.length === 0 || b.length === 0) return Number(b.length > 0) - Number(a.length > 0)
   for (let index = 0; index < Math.max(a.length, b.length); index++) {
     const left = a[index]
     const right = b[index]

@@ -17,7 +17,8 @@ function shownDuring(node: NodeSimulator, ms: number): [number, string | undefin
     if (shown.at(-1)?.slice(1).join() !== now.join()) shown.push([node.nowMs - startMs, ...now])
   }
   for (;;) {
-    for (let idle = 0; idle < 2; observe()) idle = node.step() ? 0 : idle + 1 // a refused slot is known in the next decision
+    // a refused slot is known in the next decision
+    for (let idle = 0; idle < 2; observe()) idle = node.step() ? 0 : idle + 1
     const next = node.lastPlan?.requeueAtMs ?? Infinity
     if (next > startMs + ms) break
     node.nowMs = Math.max(node.nowMs + 1, next)

@@ -29,7 +29,8 @@ export function packageConditions(
 ): ConditionChanges {
   const conditions: NodeCondition[] = []
   let recheckAtMs = Infinity
-  if (!snapshot.statuses.known) return { conditions, removed: [], recheckAtMs } // not looked at yet: what stands there stays
+  // not looked at yet: what stands there stays
+  if (!snapshot.statuses.known) return { conditions, removed: [], recheckAtMs }
   const currentConditions = new Map(
     (snapshot.node.status?.conditions ?? []).map((condition) => [condition.type, condition]),
   )

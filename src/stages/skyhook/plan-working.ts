@@ -137,7 +137,8 @@ function yieldReason(
 
 function yieldSlot(builder: PlanBuilder, slot: OwnSlot, why: Reason): SkyhookPlan {
   builder.record = { ...builder.record, lifecycle: undefined }
-  if (!cordonState(builder.snapshot.node).marks.has(builder.view.metadata.name)) releaseSlot(builder, slot) // uncordon always precedes release
+  // uncordon always precedes release
+  if (!cordonState(builder.snapshot.node).marks.has(builder.view.metadata.name)) releaseSlot(builder, slot)
   return { builder, status: statusFor(why.reason, false), reason: why, complete: false, cordon: 'off', watchPods: 'no' }
 }
 

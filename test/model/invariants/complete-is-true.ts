@@ -23,7 +23,8 @@ export function assertComplete({ node, host, isDone }: HostEvidence, skyhook: st
     const key = `${skyhook}/${name}`
     if (!isDone(key, wanted))
       violate(
-        `complete is published, but of ${name} the host has ${JSON.stringify(host.get(key))}, not ${JSON.stringify(wanted)}`,
+        `complete is published, but of ${name} the host has ${JSON.stringify(host.get(key))}, ` +
+          `not ${JSON.stringify(wanted)}`,
       )
   }
 }

@@ -20,7 +20,8 @@ export const stagesRunInOrder: Invariant = ({ host, keyOf }) => ({
     }
     const allowedStages = allowedPredecessors[stage]
     if (!allowedStages || isUnderWay) return
-    const isRestarted = done === stage && hostState?.generation !== record.work?.generation // changed before its end was known
+    // changed before its end was known
+    const isRestarted = done === stage && hostState?.generation !== record.work?.generation
     if (!isRestarted && !allowedStages.includes(done ?? 'nothing'))
       violate(`${describeStep(action)} runs after ${done ?? 'nothing'}`)
   },

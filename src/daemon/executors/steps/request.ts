@@ -60,7 +60,9 @@ export async function buildStepRequest(
   } catch (error) {
     if (!(error instanceof Error) || !diskErrors.has((error as NodeJS.ErrnoException).code ?? '')) throw error
     const { copyDirRoot, agentLogRoot } = ports.folders
-    const why = `its files cannot be written (${error.message}): check the free space below ${copyDirRoot} and ${agentLogRoot}`
+    const why =
+      `its files cannot be written (${error.message}): ` +
+      `check the free space below ${copyDirRoot} and ${agentLogRoot}`
     return { outcome: 'blocked', why }
   }
 }

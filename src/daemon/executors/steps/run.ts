@@ -105,7 +105,8 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       if (attempts.stateOf(attempt.id) !== 'absent') return // stopped meanwhile
       const started = await startStepUnit(host, built.request)
       if (started.started) {
-        if (attempts.stateOf(attempt.id) === 'absent') attempts.running(attempt.id) // its end may have been seen already
+        // its end may have been seen already
+        if (attempts.stateOf(attempt.id) === 'absent') attempts.running(attempt.id)
         if (started.found) await observer.observe(attempt)
         if (action.needsCopyDir) await publishStart(root, stateDir(folders, skyhook))
         return
@@ -123,7 +124,8 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     async stop(step) {
       await host.units.stop(step.unit)
       await observer.observe(step)
-      if (attempts.stateOf(step.id) === 'absent') attempts.ended(step.id, { outcome: 'killed', signal: 'TERM' }) // and `start` does not begin it any more
+      // and `start` does not begin it any more
+      if (attempts.stateOf(step.id) === 'absent') attempts.ended(step.id, { outcome: 'killed', signal: 'TERM' })
     },
   }
 }
