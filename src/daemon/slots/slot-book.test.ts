@@ -95,7 +95,7 @@ describe('holding', () => {
 
   test('a confirmation counts as a renewal and keeps the moment of the grant', () => {
     const seen = { ...slotOfA, resourceVersion: '2' }
-    expect(entryOf(confirmSlot(holding, entryOf(holding), seen, 3_000))).toMatchObject({
+    expect(entryOf(confirmSlot(holding, seen, 3_000))).toMatchObject({
       slot: { resourceVersion: '2' },
       isConfirmed: true,
       renewedAtMs: 3_000,
@@ -105,12 +105,23 @@ describe('holding', () => {
 
   test('a renewal confirms nothing', () => {
     const seen = { ...slotOfA, resourceVersion: '2' }
-    expect(entryOf(renewSlot(holding, entryOf(holding), seen, 3_000))).toMatchObject({
+    expect(entryOf(renewSlot(holding, seen, 3_000))).toMatchObject({
       slot: { resourceVersion: '2' },
       isConfirmed: false,
       renewedAtMs: 3_000,
       grantedAtMs: 1_000,
     })
+  })
+
+  test('an answer that comes after the slot was given up brings nothing back', () => {
+    const without = removeSlot(holding, 'lease-a')
+    expect([renewSlot(without, slotOfA, 3_000).held.size, confirmSlot(without, slotOfA, 3_000).held.size]).toEqual([
+      0, 0,
+    ])
+  })
+
+  test('a renewal takes no confirmation back', () => {
+    expect(entryOf(renewSlot(confirmSlot(holding, slotOfA, 2_000), slotOfA, 3_000)).isConfirmed).toBe(true)
   })
 
   test('a removed slot leaves the others', () => {

@@ -62,11 +62,13 @@ export function grantSlot(
   return { ...withHeld(book, entry), denials: without(book.denials, name) }
 }
 
-export const confirmSlot = (book: SlotBook, entry: HeldSlot, slot: Slot, nowMs: number): SlotBook =>
-  withHeld(book, { ...entry, slot, isConfirmed: true, renewedAtMs: nowMs })
+/** The scope was read again after the grant: work may start. The same book when the slot was given up meanwhile. */
+export const confirmSlot = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =>
+  update(book, slot.name, { slot, isConfirmed: true, renewedAtMs: nowMs })
 
-export const renewSlot = (book: SlotBook, entry: HeldSlot, slot: Slot, nowMs: number): SlotBook =>
-  withHeld(book, { ...entry, slot, renewedAtMs: nowMs })
+/** The same book when the slot was given up meanwhile: an answer that comes late brings nothing back. */
+export const renewSlot = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =>
+  update(book, slot.name, { slot, renewedAtMs: nowMs })
 
 export const removeSlot = (book: SlotBook, lease: string): SlotBook => ({ ...book, held: without(book.held, lease) })
 
@@ -121,6 +123,11 @@ const withHeld = (book: SlotBook, entry: HeldSlot): SlotBook => ({
   ...book,
   held: new Map(book.held).set(entry.slot.name, entry),
 })
+
+function update(book: SlotBook, lease: string, changes: Partial<HeldSlot>): SlotBook {
+  const entry = book.held.get(lease)
+  return entry ? withHeld(book, { ...entry, ...changes }) : book
+}
 
 function without<T>(map: ReadonlyMap<string, T>, key: string): ReadonlyMap<string, T> {
   const copy = new Map(map)

@@ -145,7 +145,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     const result = await renew(leases, slot, identity(), progress(phase, slot.generation, skyhook), signal)
     switch (result.outcome) {
       case 'held':
-        book = slotBook.renewSlot(book, entry, result.slot, clock.wallMs())
+        book = slotBook.renewSlot(book, result.slot, clock.wallMs())
         return
       case 'lost':
         log.warn({ skyhook, lease, detail: result.reason }, 'slot lost')
@@ -211,7 +211,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const result = await confirm(leases, entry.slot, request({ ...view, spec: spec ?? {} }, phase), signal)
       switch (result.outcome) {
         case 'held':
-          book = slotBook.confirmSlot(book, entry, result.slot, clock.wallMs())
+          book = slotBook.confirmSlot(book, result.slot, clock.wallMs())
           return
         case 'yield':
           log.info({ skyhook, lease, detail: result.reason }, 'slot released before work started')
