@@ -1,0 +1,172 @@
+/**
+ * Deliberate bugs in `src/daemon`, one at a time, in a copy of the tree: the unit tests beside the file must catch each.
+ * `node build/daemon-mutants.ts [--only NAME]` prints which were caught and fails when one survives.
+ */
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export type Mutant = {
+  readonly name: string
+  /** Below src/daemon, as `test`. */
+  readonly file: string
+  readonly search: string
+  readonly replace: string
+  readonly test: string
+}
+
+export const repository = fileURLToPath(new URL('..', import.meta.url))
+/** Copied for the tests to run in; dependencies are linked. */
+const copied = ['src', 'test/support', 'package.json', 'tsconfig.json', 'vitest.config.ts']
+
+const inFile =
+  (file: string, test: string) =>
+  (name: string, search: string, replace: string): Mutant => ({ name, file, search, replace, test })
+
+const book = inFile('slots/slot-book.ts', 'slots/slot-book.test.ts')
+const manager = inFile('slots/slot-manager.ts', 'slots/slot-manager.test.ts')
+const watch = inFile('slots/slot-watch.ts', 'slots/slot-watch.test.ts')
+const interrupts = inFile('executors/interrupts.ts', 'executors/interrupts.test.ts')
+const evictions = inFile('executors/evictions.ts', 'executors/evictions.test.ts')
+const skyhooks = inFile('state/skyhooks.ts', 'state/skyhooks.test.ts')
+const pods = inFile('state/pods.ts', 'state/pods.test.ts')
+const statuses = inFile('state/package-statuses.ts', 'state/package-statuses.test.ts')
+const reporter = inFile('telemetry/reporter.ts', 'telemetry/reporter.test.ts')
+const loop = inFile('loop.ts', 'loop.test.ts')
+
+export const mutants: readonly Mutant[] = [
+  book('loaded slots are confirmed', "isConfirmed: slot.kind === 'recovery'", 'isConfirmed: true'),
+  book('loaded slots are not due for renewal', 'renewedAtMs: 0,', 'renewedAtMs: nowMs,'),
+  book('a grant does not end the wait', 'denials: without(book.denials, name) }', 'denials: book.denials }'),
+  book(
+    'a renewal confirms',
+    '{ ...entry, slot, renewedAtMs: nowMs })',
+    '{ ...entry, slot, isConfirmed: true, renewedAtMs: nowMs })',
+  ),
+  book('each denial starts the wait over', 'book.denials.get(skyhook)?.sinceMs ?? nowMs', 'nowMs'),
+  book(
+    "the control plane's slot goes first",
+    '.every((lease) => lease === leaving)',
+    '.some((lease) => lease === leaving)',
+  ),
+  book('a wait is measured from now', 'nowMs - denial.sinceMs', '0'),
+  manager(
+    'a release without an answer forgets the slot',
+    "if (result.outcome === 'unknown') throw",
+    'if (false) throw',
+  ),
+  manager('a paused Skyhook is confirmed', "metadata.annotations?.[pauseKey] === 'true' ||", ''),
+  manager('another generation is confirmed', '|| (metadata.generation ?? 0) !== generation', ''),
+  manager('the budget of the watch counts', 'spec: spec ?? {}', 'spec: view.spec'),
+  manager('a yielded slot stays at the API server', 'await release(leases, result.slot, identity(), signal)', ''),
+  manager('a report believes a lost slot', 'return book.held.has(entry.slot.name)', 'return true'),
+  manager('slots are known before they are listed', 'isLoaded ? known', 'true ? known'),
+  manager(
+    'a recovery slot needs a confirmation',
+    'recordGranted(result.slot, view, true)',
+    'recordGranted(result.slot, view, false)',
+  ),
+  manager("the control plane's slot is kept for ever", 'await releaseUnusedControlPlane(lease) // before', '// before'),
+  watch('a free slot is requested at once', 'clock.startTimer(spreadMs,', 'clock.startTimer(0,'),
+  watch('a taken slot cancels nothing', 'if (freeCount === 0) return cancel()', 'if (freeCount === 0) return'),
+  watch('a wait that is over is watched on', '        watchController.abort()\n', ''),
+  watch('the loop is not woken', 'if (slots.requestNow(name)) wake()', 'slots.requestNow(name)'),
+  interrupts('a canceled interrupt starts', 'if (run.abandoned)', 'if (false)'),
+  interrupts('a pod on the node stops nothing', 'if (pod) return', 'if (false) return'),
+  interrupts('a lost slot stops nothing', 'return isSlotHeld ? undefined', 'return true ? undefined'),
+  interrupts('a reboot is requested twice', 'if (progress.asked)', 'if (false)'),
+  interrupts(
+    'a reboot is requested before it is written down',
+    'await writeProgress(run, { ...progress, asked: true })',
+    '',
+  ),
+  interrupts(
+    'another agent is believed',
+    "outcome.outcome === 'not-requested' && !isVerified",
+    "false && outcome.outcome === 'not-requested'",
+  ),
+  interrupts('an outcome is forgotten', "if (latest && latest.state !== 'running') return", ''),
+  interrupts('all services fail with one', 'failedServices.push(service)', 'failedServices.push(...services)'),
+  evictions('a forced eviction needs no permission', 'if (isForced && mayDelete)', 'if (isForced)'),
+  evictions('every eviction deletes', 'if (isForced && mayDelete)', 'if (mayDelete)'),
+  evictions('each refusal starts over', "previous?.state === 'blocked' ? previous.sinceMs : nowMs", 'nowMs'),
+  evictions('another pod of the name is deleted', ', preconditions: { uid } }', ' }'),
+  skyhooks(
+    'a half-read list counts as known',
+    'if (!object) return unknown(',
+    'if (!object) continue\n      if (false) return unknown(',
+  ),
+  skyhooks('an old spec counts as current', 'stale: !isCurrent(object, metadata)', 'stale: false'),
+  skyhooks('another object of the name is not read', 'object.metadata.uid === metadata.uid &&', ''),
+  skyhooks('a deleted Skyhook stays', "if (type === 'deleted') objects.delete(key)", ''),
+  pods('evictions outlive their pods', '    onUids(new Set(pods.map', '    void (new Set(pods.map'),
+  pods(
+    'the old pods count after a change of watch',
+    "      current = unknown('the pods of this node are not watched')\n",
+    '',
+  ),
+  pods('a look counts while nobody watches', "if (currentWatch !== 'no') setPods", 'setPods'),
+  statuses('the statuses of deleted Skyhooks are read', 'if (orphaned) continue', ''),
+  statuses('each look wakes the loop', 'if (isSame) return', ''),
+  reporter('a reason that passes by is reported', 'clock.wallMs() - sinceMs < reasonReportDelayMs', 'false'),
+  reporter('a reason is reported with each decision', 'reportedReasons.set(skyhook, text)', ''),
+  reporter('a reason that came back is not reported', 'if (!reasons.has(name)) reportedReasons.delete(name)', ''),
+  reporter('the youngest reason counts', 'Math.max(ages.get(reason) ?? 0,', 'Math.min(ages.get(reason) ?? Infinity,'),
+  loop('an action that is under way starts again', 'if (running.has(action.key)) return', ''),
+  loop(
+    'an unwritten journal counts',
+    '&& !(await journal.write(plan.journal))',
+    '&& !(await journal.write(plan.journal)) && false',
+  ),
+  loop('a failed record is not repeated', 'if (isPlannedOnce(action))', 'if (false)'),
+]
+
+/** Where the mutant's text is; throws when it is not there exactly once. */
+export function mutate({ name, file, search, replace }: Mutant, source = sourceOf(file)): string {
+  const count = source.split(search).length - 1
+  if (count !== 1) throw new Error(`mutant "${name}": src/daemon/${file} contains its text ${count} times, not once`)
+  return source.replace(search, () => replace)
+}
+
+const sourceOf = (file: string): string => readFileSync(join(repository, 'src/daemon', file), 'utf8')
+
+/** Runs the tests of each mutant in a copy of the tree; returns the names of those that passed them. */
+export function survivors(
+  selected: readonly Mutant[],
+  onResult: (mutant: Mutant, isCaught: boolean) => void = () => undefined,
+): string[] {
+  const copy = mkdtempSync(join(tmpdir(), 'daemon-mutants-'))
+  const isPassed = (tests: Iterable<string>): boolean => {
+    const files = [...tests].map((file) => `src/daemon/${file}`)
+    const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', '--bail=1', '--maxWorkers=1', ...files]
+    return spawnSync(process.execPath, args, { cwd: copy, stdio: 'ignore', timeout: 120_000 }).status === 0
+  }
+  try {
+    for (const path of copied) cpSync(join(repository, path), join(copy, path), { recursive: true })
+    symlinkSync(join(repository, 'node_modules'), join(copy, 'node_modules'))
+    if (!isPassed(new Set(selected.map(({ test }) => test)))) throw new Error('the tests fail without a mutant')
+    const survived = selected.filter((mutant) => {
+      const path = join(copy, 'src/daemon', mutant.file)
+      writeFileSync(path, mutate(mutant))
+      const isCaught = !isPassed([mutant.test])
+      writeFileSync(path, sourceOf(mutant.file))
+      onResult(mutant, isCaught)
+      return !isCaught
+    })
+    return survived.map(({ name }) => name)
+  } finally {
+    rmSync(copy, { recursive: true, force: true })
+  }
+}
+
+if (import.meta.main) {
+  const [flag, only] = process.argv.slice(2)
+  const selected = flag === '--only' ? mutants.filter(({ name }) => name === only) : mutants
+  const survived = survivors(selected, ({ name, file }, isCaught) =>
+    process.stdout.write(`${isCaught ? 'caught  ' : 'SURVIVED'} ${file}: ${name}\n`),
+  )
+  process.stdout.write(`${selected.length - survived.length} of ${selected.length} caught\n`)
+  process.exitCode = survived.length > 0 || selected.length === 0 ? 1 : 0
+}

@@ -1,0 +1,190 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { settingsOf } from '../../../test/support/fake-platform.ts'
+import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { createHostRoot } from '../../host/fs/host-root.ts'
+import { emptyJournal, type InterruptRun } from '../../schemas/journal.ts'
+import type { Pod } from '../../stages/model/pods.ts'
+import type { InterruptObservation, SkyhookView } from '../../stages/model/snapshot.ts'
+import { systemClock, systemRandom } from '../platform/system-clock.ts'
+import { createLog } from '../telemetry/log.ts'
+import { createInterrupter, type Interrupter } from './interrupts.ts'
+
+const before = 'a'.repeat(32)
+const after = 'b'.repeat(32)
+const view: SkyhookView = { metadata: { name: 's', uid: 's-uid', resourceVersion: '1' }, spec: {}, stale: false }
+
+let folder: string
+let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
+let pods: Pod[]
+let isSlotHeld: boolean
+let reports: string[]
+let interrupter: Interrupter
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'interrupts-'))
+  systemd = await startFakeSystemd()
+  systemd.bus.answers('ListInhibitors', { signature: 'a(ssssuu)', body: [[]] })
+  systemd.bus.answers('RebootWithFlags', {})
+  systemd.bus.answers('RestartUnit', ({ message, client }) => {
+    const [unit] = message.body as [string]
+    if (!systemd.hostUnits.has(unit))
+      return { error: 'org.freedesktop.systemd1.NoSuchUnit', text: `Unit ${unit} not found.` }
+    systemd.hostUnits.set(unit, { ...systemd.hostUnits.get(unit), invocationId: after })
+    client.send({ type: 2, replySerial: message.serial, signature: 'o', body: ['/job/5'] })
+    systemd.jobRemoved(unit, 'done', '/job/5')
+    return 'silent'
+  })
+  for (const name of ['a.service', 'kubelet.service', 'systemd-sysctl.service'])
+    systemd.hostUnits.set(name, { activeState: 'active', invocationId: before })
+  pods = []
+  isSlotHeld = true
+  reports = []
+  interrupter = start()
+})
+afterEach(async () => {
+  await systemd[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+function start(): Interrupter {
+  return createInterrupter({
+    root: createHostRoot(folder, systemRandom),
+    units: systemd.units,
+    connection: systemd.connection,
+    settings: settingsOf('n', folder),
+    journal: () => emptyJournal('n-uid'),
+    isSingleNode: () => undefined,
+    pods: { listNow: async () => pods },
+    slots: {
+      report: async (skyhookUid, phase) => {
+        reports.push(`${skyhookUid} ${phase}`)
+        return isSlotHeld
+      },
+    },
+    clock: systemClock,
+    log: createLog('silent', {}),
+    signal: new AbortController().signal,
+  })
+}
+
+const progressPath = (): string => join(folder, '/var/lib/skyhook/.agent/interrupts/x.json')
+const progress = (): unknown => JSON.parse(readFileSync(progressPath(), 'utf8'))
+function putProgress(value: object): void {
+  mkdirSync(dirname(progressPath()), { recursive: true })
+  writeFileSync(progressPath(), JSON.stringify({ v: 1, bootId: 'boot', before: {}, ...value }))
+}
+const runOf = (interrupt: InterruptRun['interrupt'], change: Partial<InterruptRun> = {}): InterruptRun => ({
+  id: 'x',
+  interrupt,
+  owners: ['p|1.0.0'],
+  bootId: 'boot',
+  startedAtMs: 0,
+  ...change,
+})
+async function interrupt(run: InterruptRun): Promise<InterruptObservation | undefined> {
+  await interrupter.interrupt({ do: 'interrupt', key: 'k', run, view })
+  return interrupter.current().get(run.id)
+}
+const restarts = (): unknown[] =>
+  systemd.bus.calls.filter(({ member }) => member === 'RestartUnit').map(({ body }) => body[0])
+const reboots = (): number => systemd.bus.calls.filter(({ member }) => member === 'RebootWithFlags').length
+
+test('an interrupt that needs nothing is done and leaves no progress', async () => {
+  expect(await interrupt(runOf({ type: 'noop' }))).toEqual({ state: 'done' })
+  expect([existsSync(progressPath()), reports]).toEqual([false, ['s-uid interrupting']])
+})
+
+test('a service is restarted after its invocation is on the disk', async () => {
+  expect(await interrupt(runOf({ type: 'service', services: ['a'] }))).toEqual({ state: 'done' })
+  expect([restarts(), progress()]).toEqual([['a.service'], { v: 1, bootId: 'boot', before: { 'a.service': before } }])
+  expect(systemd.bus.calledMembers()).toContain('Reload')
+})
+
+test('a restart of the container runtime is part of the outcome', async () => {
+  expect(await interrupt(runOf({ type: 'service', services: ['kubelet'] }))).toEqual({
+    state: 'done',
+    restartedRuntime: true,
+  })
+})
+
+test('a restart of all services reads the kernel settings again and nothing else', async () => {
+  expect(await interrupt(runOf({ type: 'restartAllServices' }))).toEqual({ state: 'done' })
+  expect(restarts()).toEqual(['systemd-sysctl.service'])
+})
+
+test('a service that another agent restarted already is not restarted again', async () => {
+  systemd.hostUnits.set('a.service', { activeState: 'active', invocationId: after })
+  putProgress({ before: { 'a.service': before } })
+  expect(await interrupt(runOf({ type: 'service', services: ['a'] }))).toEqual({ state: 'done' })
+  expect([restarts(), reports]).toEqual([[], []])
+})
+
+test('a restart that another agent left out is preceded by a look at the pods and the slot', async () => {
+  putProgress({ before: { 'a.service': before } })
+  isSlotHeld = false
+  expect(await interrupt(runOf({ type: 'service', services: ['a'] }))).toMatchObject({ state: 'aborted' })
+  expect(restarts()).toEqual([])
+})
+
+test('a service that is not on the host fails with the remedy, and the others are restarted', async () => {
+  expect(await interrupt(runOf({ type: 'service', services: ['none', 'a'] }))).toEqual({
+    state: 'failed',
+    message: expect.stringMatching(/^none\.service: .*correct the services/) as string,
+    services: ['none'],
+  })
+  expect(restarts()).toContain('a.service')
+})
+
+test('a pod on the node postpones the interrupt', async () => {
+  pods = [{ metadata: { namespace: 'd', name: 'p', uid: 'p-uid' }, spec: {}, status: { phase: 'Running' } }] as never
+  expect(await interrupt(runOf({ type: 'reboot' }))).toEqual({ state: 'aborted', why: 'pod d/p is on the node' })
+  expect([reboots(), reports, existsSync(progressPath())]).toEqual([0, [], false])
+})
+
+test('a lost slot postpones the interrupt', async () => {
+  isSlotHeld = false
+  expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'aborted' })
+  expect([reboots(), reports]).toEqual([0, ['s-uid rebooting']])
+})
+
+test('a canceled interrupt does not start', async () => {
+  expect(await interrupt(runOf({ type: 'reboot' }, { abandoned: true }))).toMatchObject({ state: 'aborted' })
+  expect(reboots()).toBe(0)
+})
+
+test('a reboot is on the disk before it is requested, and its outcome is unknown', async () => {
+  let progressAtRequest: unknown
+  systemd.bus.answers('RebootWithFlags', () => {
+    progressAtRequest = progress()
+    return {}
+  })
+  expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'unknown' })
+  expect([reboots(), progressAtRequest]).toEqual([1, { v: 1, bootId: 'boot', asked: true, before: {} }])
+})
+
+test('a reboot that was requested before is not requested again', async () => {
+  putProgress({ asked: true })
+  expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'unknown' })
+  expect(reboots()).toBe(0)
+})
+
+test('a reboot that somebody blocks is refused', async () => {
+  systemd.bus.answers('ListInhibitors', {
+    signature: 'a(ssssuu)',
+    body: [[['shutdown', 'apt', 'upgrade runs', 'block', 0, 321]]],
+  })
+  expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'refused' })
+  expect(reboots()).toBe(0)
+})
+
+test('an outcome stands until it is on record', async () => {
+  const run = runOf({ type: 'service', services: ['a'] })
+  await interrupt(run)
+  await interrupt(run)
+  expect(restarts()).toHaveLength(1)
+  await interrupter.record({ do: 'recordInterrupt', key: 'k', skyhook: 's', run, records: [] })
+  expect([interrupter.current().size, existsSync(progressPath())]).toEqual([0, false])
+})

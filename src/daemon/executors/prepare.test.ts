@@ -1,0 +1,94 @@
+import { existsSync } from 'node:fs'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type FakePlatform, startFakePlatform } from '../../../test/support/fake-platform.ts'
+import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { ImageError } from '../../packages/oci/errors.ts'
+import { emptyJournal } from '../../schemas/journal.ts'
+import { type PackageImage, preparationKey } from '../../stages/model/plan.ts'
+import type { Platform } from '../platform/platform.ts'
+import { createPreparer, type Preparer } from './prepare.ts'
+
+const image: PackageImage = { image: 'registry.test/fake', version: '1.0.0' }
+
+let clock: VirtualClock
+let host: FakePlatform
+let pullError: Error | undefined
+let collected: string[][]
+let preparer: Preparer
+
+beforeEach(async () => {
+  clock = createVirtualClock()
+  const random = { number: () => 0, hex: (bytes: number) => '00'.repeat(bytes) }
+  host = await startFakePlatform({ nodeName: 'n', apiUrl: 'http://127.0.0.1:1', clock, random })
+  pullError = undefined
+  collected = []
+  const openImageStore: Platform['openImageStore'] = (folder) => {
+    const store = host.platform.openImageStore(folder)
+    return {
+      async ensureImage(reference, options) {
+        if (pullError) throw pullError
+        return await store.ensureImage(reference, options)
+      },
+      async collect(keep) {
+        collected.push([...keep])
+        return []
+      },
+    }
+  }
+  preparer = createPreparer({
+    platform: { ...host.platform, openImageStore },
+    settings: host.settings,
+    references: { secret: async () => undefined, configMap: async () => undefined },
+    signal: new AbortController().signal,
+  })
+})
+afterEach(async () => await host[Symbol.asyncDispose]())
+
+const found = (wanted = image): unknown => preparer.current().get(preparationKey(wanted))
+
+test('a prepared package is known by its tag and by its digest', async () => {
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ state: 'ready', config: { packageName: 'fake' } })
+  const { digest } = found() as { digest: string }
+  expect(found({ ...image, digest })).toEqual(found())
+  expect(existsSync(`${host.folder}${preparer.contentOf(digest)}/config.json`)).toBe(true)
+})
+
+test('a failed pull is retried after 5 s, doubled with each failure', async () => {
+  pullError = new ImageError('not-found', 'no such tag')
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ state: 'failed', reason: 'ImagePull', retryAtMs: clock.wallMs() + 5_000 })
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ retryAtMs: clock.wallMs() + 10_000 })
+  pullError = undefined
+  await preparer.prepare(image)
+  pullError = new ImageError('not-found', 'no such tag')
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ retryAtMs: clock.wallMs() + 5_000 })
+})
+
+test('an image that is no package is invalid, and a full disk is the trouble of the host', async () => {
+  pullError = new ImageError('bad-image', 'no layers')
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ reason: 'InvalidPackage' })
+  pullError = Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' })
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ reason: 'HostUnusable' })
+})
+
+test('a reference that is missing fails the preparation and not the content', async () => {
+  const env = [{ name: 'A', valueFrom: { secretKeyRef: { name: 'none', key: 'k' } } }]
+  const wanted = { ...image, references: { env } } as PackageImage
+  await preparer.prepare(wanted)
+  expect(found(wanted)).toMatchObject({ state: 'failed', reason: 'ReferenceMissing' })
+  expect([...preparer.current().values()].map(({ state }) => state)).toEqual(['ready', 'failed'])
+})
+
+test('a collection keeps what is prepared and needed', async () => {
+  await preparer.prepare(image)
+  await preparer.collect(emptyJournal('n'))
+  expect(collected.at(-1)).toHaveLength(1)
+  preparer.retain(new Set())
+  await preparer.collect(emptyJournal('n'))
+  expect(collected.at(-1)).toEqual([])
+})

@@ -1,0 +1,109 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { startFakeSystemd } from '../../../../test/support/fake-systemd.ts'
+import { createVirtualClock, type VirtualClock } from '../../../../test/support/virtual-clock.ts'
+import { createHostRoot } from '../../../host/fs/host-root.ts'
+import { emptyJournal, type Journal, type StepAttempt } from '../../../schemas/journal.ts'
+import { systemRandom } from '../../platform/system-clock.ts'
+import { type Attempts, createAttempts } from './attempts.ts'
+import { startStepObserver, type StepObserver } from './observe.ts'
+
+const step: StepAttempt & { readonly package: string } = {
+  package: 'p',
+  id: 'x',
+  unit: 'x.service',
+  mode: 'apply',
+  index: 0,
+  path: 'run.sh',
+  bootId: 'boot-1',
+  startedAtMs: 0,
+}
+
+let folder: string
+let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
+let clock: VirtualClock
+let attempts: Attempts
+let bootReads: number
+let wakes: number
+let observer: StepObserver
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'observe-'))
+  mkdirSync(join(folder, 'run/skyhook'), { recursive: true })
+  systemd = await startFakeSystemd()
+  clock = createVirtualClock()
+  attempts = createAttempts()
+  bootReads = 0
+  wakes = 0
+  const record = { uid: 'u', rev: 1, packages: {}, reboots: {}, flags: {}, installedVersions: {}, canceling: [step] }
+  const journal: Journal = { ...emptyJournal('n'), skyhooks: { s: record } }
+  observer = startStepObserver({
+    host: { root: createHostRoot(folder, systemRandom), units: systemd.units },
+    connection: systemd.connection,
+    hostSource: { bootId: () => 'boot-1', refreshBootId: async () => void bootReads++ },
+    journal: () => journal,
+    attempts,
+    clock,
+    wake: () => void wakes++,
+  })
+})
+afterEach(async () => {
+  observer.close()
+  await systemd[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+const running = { activeState: 'active', subState: 'running' }
+const failed = { activeState: 'failed', subState: 'failed', result: 'exit-code', execMainCode: 1, execMainStatus: 3 }
+
+test('an attempt without a unit is absent and keeps what blocks its start', async () => {
+  await observer.observe(step)
+  expect(attempts.stateOf('x')).toBe('absent')
+  attempts.blocked('x', 'the disk is full')
+  await observer.observe(step)
+  expect([attempts.current().get('x'), wakes]).toEqual([{ state: 'absent', startBlocker: 'the disk is full' }, 1])
+})
+
+test('the open attempts are looked at together with the boot id', async () => {
+  systemd.hostUnits.set('x.service', running)
+  await observer.observeOpen()
+  expect([attempts.stateOf('x'), bootReads > 0, wakes > 0]).toEqual(['running', true, true])
+})
+
+test('an end is final', async () => {
+  systemd.hostUnits.set('x.service', failed)
+  await observer.observe(step)
+  expect(attempts.current().get('x')).toMatchObject({ state: 'ended', end: { outcome: 'failed-to-start' } })
+  systemd.hostUnits.set('x.service', running)
+  await observer.observe(step)
+  expect([attempts.stateOf('x'), wakes]).toEqual(['ended', 1])
+})
+
+test('a failed attempt shows the end of its log', async () => {
+  writeFileSync(join(folder, 'err.log'), 'it broke\n')
+  writeFileSync(join(folder, 'out.log'), '')
+  const files = { stdout: '/out.log', stderr: '/err.log' }
+  writeFileSync(join(folder, 'run/skyhook/x.note'), JSON.stringify({ files, secrets: [] }))
+  systemd.hostUnits.set('x.service', failed)
+  await observer.observe(step)
+  expect(attempts.current().get('x')).toMatchObject({ logTail: expect.stringContaining('it broke') as string })
+})
+
+test('a signal of systemd leads to a look at its attempt alone', async () => {
+  systemd.hostUnits.set('x.service', running)
+  await observer.observeOpen()
+  systemd.hostUnits.set('x.service', failed)
+  systemd.jobRemoved('other.service')
+  systemd.jobRemoved('x.service')
+  await vi.waitFor(() => expect(attempts.stateOf('x')).toBe('ended'))
+})
+
+test('running attempts are polled every ten seconds until the observer is closed', async () => {
+  systemd.hostUnits.set('x.service', running)
+  await clock.advance(10_000)
+  await vi.waitFor(() => expect(attempts.stateOf('x')).toBe('running'))
+  observer.close()
+  expect(clock.pendingTimers).toBe(0)
+})
