@@ -52,6 +52,10 @@ demo: deps ## a rollout on three real hosts, from nothing to complete; needs roo
 test: deps ## run all checks and tests, on real parts; needs root
 	@node build/test.ts
 
+.PHONY: mutants
+mutants: deps ## put deliberate bugs into src/daemon, which its unit tests must catch
+	@node build/daemon-mutants.ts
+
 .PHONY: conformance
 conformance: deps ## run the operator's own scenarios, row by row, on the sandbox; needs root
 	@mkdir -p dist; rm -f dist/conformance.json; vitest run --project conformance --reporter=default --reporter=json --outputFile.json=dist/conformance.json; \

@@ -1,5 +1,6 @@
 /**
- * Deliberate bugs in `src/daemon`, one at a time, in a copy of the tree: the unit tests beside the file must catch each.
+ * Deliberate bugs in `src/daemon`, one at a time, in a copy of the tree: the unit tests beside the file must catch
+ * each.
  * `node build/daemon-mutants.ts [--only NAME]` prints which were caught and fails when one survives.
  */
 import { spawnSync } from 'node:child_process'

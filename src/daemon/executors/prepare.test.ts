@@ -44,7 +44,7 @@ beforeEach(async () => {
 })
 afterEach(async () => await host[Symbol.asyncDispose]())
 
-const found = (wanted = image): unknown => preparer.current().get(preparationKey(wanted))
+const found = (requested = image): unknown => preparer.current().get(preparationKey(requested))
 
 test('a prepared package is known by its tag and by its digest', async () => {
   await preparer.prepare(image)
@@ -78,9 +78,9 @@ test('an image that is no package is invalid, and a full disk is the trouble of 
 
 test('a reference that is missing fails the preparation and not the content', async () => {
   const env = [{ name: 'A', valueFrom: { secretKeyRef: { name: 'none', key: 'k' } } }]
-  const wanted = { ...image, references: { env } } as PackageImage
-  await preparer.prepare(wanted)
-  expect(found(wanted)).toMatchObject({ state: 'failed', reason: 'ReferenceMissing' })
+  const requested = { ...image, references: { env } } as PackageImage
+  await preparer.prepare(requested)
+  expect(found(requested)).toMatchObject({ state: 'failed', reason: 'ReferenceMissing' })
   expect([...preparer.current().values()].map(({ state }) => state)).toEqual(['ready', 'failed'])
 })
 
