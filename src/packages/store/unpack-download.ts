@@ -5,7 +5,7 @@ import { hexOf } from '../oci/digest.ts'
 import { ImageError, imageErrorCode } from '../oci/errors.ts'
 import type { Descriptor } from '../oci/manifest.ts'
 import { connectionError, type RegistryResponse } from '../oci/read/http.ts'
-import type { RegistryClient } from '../oci/read/registry.ts'
+import type { RegistryClient, RegistrySend } from '../oci/read/registry.ts'
 import { formatReference, type ImageReference } from '../oci/reference.ts'
 
 /** A layer on disk, verified. */
@@ -54,31 +54,22 @@ async function downloadBlob(
   const handle = await open(path, 'wx', 0o600)
   try {
     let progress = emptyProgress()
-    await client.attempt(
-      reference.host,
-      'pull',
-      async (endpoint) => {
-        const headers: Record<string, string> = progress.bytes === 0 ? {} : { range: `bytes=${progress.bytes}-` }
-        const response = await client.call(
-          endpoint,
-          reference.repository,
-          { method: 'GET', path: `/blobs/${descriptor.digest}`, headers },
-          signal,
-        )
-        if (!continuesAt(response, progress.bytes)) progress = emptyProgress()
-        try {
-          await saveBody(response, handle, progress, descriptor, signal)
-        } catch (error) {
-          if (imageErrorCode(error) !== 'unreachable') progress = emptyProgress() // those bytes cannot be continued
-          throw error
-        }
-        const digest = `sha256:${progress.hash.digest('hex')}`
-        if (digest === descriptor.digest) return
-        progress = emptyProgress()
-        throw new ImageError('digest-mismatch', `${endpoint.host}: the layer is ${digest}, not ${descriptor.digest}`)
-      },
-      signal,
-    )
+    const download = async (send: RegistrySend, host: string): Promise<void> => {
+      const headers: Record<string, string> = progress.bytes === 0 ? {} : { range: `bytes=${progress.bytes}-` }
+      const response = await send({ method: 'GET', path: `/blobs/${descriptor.digest}`, headers })
+      if (!continuesAt(response, progress.bytes)) progress = emptyProgress()
+      try {
+        await saveBody(response, handle, progress, descriptor, signal)
+      } catch (error) {
+        if (imageErrorCode(error) !== 'unreachable') progress = emptyProgress() // those bytes cannot be continued
+        throw error
+      }
+      const digest = `sha256:${progress.hash.digest('hex')}`
+      if (digest === descriptor.digest) return
+      progress = emptyProgress()
+      throw new ImageError('digest-mismatch', `${host}: the layer is ${digest}, not ${descriptor.digest}`)
+    }
+    await client.attempt(reference, 'pull', download, signal)
   } finally {
     await handle.close()
   }

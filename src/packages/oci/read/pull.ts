@@ -10,7 +10,7 @@ import {
   selectPlatform,
 } from '../manifest.ts'
 import { formatReference, type ImageReference } from '../reference.ts'
-import type { RegistryClient } from './registry.ts'
+import type { RegistryClient, RegistrySend } from './registry.ts'
 import { readBody } from './error-response.ts'
 
 /**
@@ -46,24 +46,18 @@ export async function resolveImage(
     throw new ImageError('bad-reference', `${formatReference(reference)}: neither tag nor digest`)
   // containerd's meaning: a mirror may hold bytes without being asked about tags
   const capability = reference.digest === undefined ? 'resolve' : 'pull'
-  const fetchManifest = async (
-    endpoint: Parameters<Parameters<RegistryClient['attempt']>[2]>[0],
-  ): Promise<ResolvedImage> => {
-    const response = await client.call(
-      endpoint,
-      reference.repository,
-      { method: 'GET', path: `/manifests/${tagOrDigest}`, headers: { accept: acceptedManifestTypes } },
-      signal,
-    )
+  const fetchManifest = async (send: RegistrySend, host: string): Promise<ResolvedImage> => {
+    const headers = { accept: acceptedManifestTypes }
+    const response = await send({ method: 'GET', path: `/manifests/${tagOrDigest}`, headers })
     const bytes = await readBody(response, maxManifestBytes, signal)
     const digest = digestOf(bytes)
     const claimedDigest = reference.digest ?? claimedSha256(response)
     if (claimedDigest !== undefined && claimedDigest !== digest) {
-      throw new ImageError('digest-mismatch', `${endpoint.host}: the manifest is ${digest}, not ${claimedDigest}`)
+      throw new ImageError('digest-mismatch', `${host}: the manifest is ${digest}, not ${claimedDigest}`)
     }
     return { reference, digest, manifest: parseManifest(bytes, response.headers['content-type']) }
   }
-  return await client.attempt(reference.host, capability, fetchManifest, signal)
+  return await client.attempt(reference, capability, fetchManifest, signal)
 }
 
 /**

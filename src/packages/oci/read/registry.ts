@@ -6,6 +6,7 @@ import { type Endpoint, type EndpointSources, readEndpoints } from './endpoints.
 import { ImageError } from '../errors.ts'
 import { type RegistryResponse, createRegistryTransport, type RegistryRequest, type ProxyEnvironment } from './http.ts'
 import { retryTransient } from './retry.ts'
+import type { ImageReference } from '../reference.ts'
 import type { Clock, Random } from '../../../schemas/clock.ts'
 import { errorFromResponse } from './error-response.ts'
 
@@ -30,6 +31,8 @@ export type RegistryCall = {
   readonly expected?: number
 }
 
+export type RegistrySend = (call: RegistryCall) => Promise<RegistryResponse>
+
 /**
  * Registries as this host sees them: mirrors, authorities, logins. Made for one pull or push or a few; logins and
  * connections are kept until it is closed, and so is which mirrors did not answer.
@@ -38,21 +41,17 @@ export type RegistryClient = {
   /** The addresses of a host, in the order in which they are tried. @throws ImageError misconfigured */
   endpointsOf(host: string): Promise<readonly Endpoint[]>
   /**
-   * Does something at the first address of the host that can; failures in passing are retried over the whole list.
+   * Runs `use` at the first address of the repository's host that can; transient failures are retried over the whole
+   * list. `send` makes one authorised request there; a status of 400 or more is an ImageError.
    * @throws ImageError of the registry itself, or of a mirror that answered where the registry did not; its message
-   * holds all
+   * has all
    */
   attempt<T>(
-    host: string,
+    repository: Pick<ImageReference, 'host' | 'repository'>,
     capability: Capability,
-    use: (endpoint: Endpoint) => Promise<T>,
+    use: (send: RegistrySend, host: string) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T>
-  /**
-   * One authorised request at one address.
-   * @throws ImageError for any status of 400 and more
-   */
-  call(endpoint: Endpoint, repository: string, call: RegistryCall, signal: AbortSignal): Promise<RegistryResponse>
   close(): void
 }
 
@@ -98,10 +97,46 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
     }
   }
 
+  const call = async (
+    endpoint: Endpoint,
+    repository: string,
+    { method, path, headers, body, expected }: RegistryCall,
+    signal: AbortSignal,
+  ): Promise<RegistryResponse> => {
+    const repositoryUrl = new URL(`${endpoint.base}/${repository}`)
+    const url = path instanceof URL ? path : new URL(`${repositoryUrl.href}${path}`)
+    if (repositoryUrl.protocol === 'https:' && url.protocol !== 'https:')
+      throw new ImageError('bad-response', `${endpoint.host}: redirects the upload from https to ${url.origin}`)
+    if (endpoint.namespace !== undefined) url.searchParams.set('ns', endpoint.namespace)
+    const isSameHost = url.host === repositoryUrl.host // uploads may be taken elsewhere; the login stays here
+    const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
+    const key = `${endpoint.base} ${repository} ${actions}`
+    const send = (authorization: string | undefined): Promise<RegistryResponse> => {
+      const ownHeaders = isSameHost
+        ? { ...endpoint.headers, ...(authorization !== undefined && { authorization }) }
+        : {}
+      const all = { 'user-agent': 'skyhookd', ...ownHeaders, ...headers }
+      return transport.send({ method, url, headers: all, trust: endpoint.trust, ...(body && { body }) }, signal)
+    }
+
+    let response = await send(logins.get(key))
+    if (response.status === 401 && isSameHost && response.url.host === url.host) {
+      const authorization = await logIn(endpoint, repository, actions, response, signal)
+      if (authorization !== undefined) {
+        response.body.resume()
+        response = await send(authorization)
+        if (response.status !== 401) logins.set(key, authorization)
+      }
+    }
+    if (response.status < 400 || response.status === expected) return response
+    const isLoggedIn = findLogin(settings.credentials, endpoint.host, repository) !== undefined
+    throw withHint(await errorFromResponse(response, clock, signal), isLoggedIn, endpoint, repository)
+  }
+
   return {
     endpointsOf,
 
-    async attempt(host, capability, use, signal) {
+    async attempt({ host, repository }, capability, use, signal) {
       const all = await endpointsOf(host)
       const capableEndpoints = (capability === 'push' ? all.slice(-1) : all).filter(({ capabilities }) =>
         capabilities.includes(capability),
@@ -116,7 +151,7 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
           ...capableEndpoints.filter((one) => unreachableEndpoints.has(one)),
         ]) {
           try {
-            const result = await use(endpoint)
+            const result = await use((request) => call(endpoint, repository, request, signal), endpoint.host)
             unreachableEndpoints.delete(endpoint)
             return result
           } catch (error) {
@@ -130,37 +165,6 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
       }
       const deadlineMs = clock.monotonicMs() + (settings.retryForMs ?? defaultRetryForMs)
       return await retryTransient(tryAll, { clock, random, deadlineMs, signal })
-    },
-
-    async call(endpoint, repository, { method, path, headers, body, expected }, signal) {
-      const repositoryUrl = new URL(`${endpoint.base}/${repository}`)
-      const url = path instanceof URL ? path : new URL(`${repositoryUrl.href}${path}`)
-      if (repositoryUrl.protocol === 'https:' && url.protocol !== 'https:')
-        throw new ImageError('bad-response', `${endpoint.host}: redirects the upload from https to ${url.origin}`)
-      if (endpoint.namespace !== undefined) url.searchParams.set('ns', endpoint.namespace)
-      const isSameHost = url.host === repositoryUrl.host // uploads may be taken elsewhere; the login stays here
-      const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
-      const key = `${endpoint.base} ${repository} ${actions}`
-      const send = (authorization: string | undefined): Promise<RegistryResponse> => {
-        const ownHeaders = isSameHost
-          ? { ...endpoint.headers, ...(authorization !== undefined && { authorization }) }
-          : {}
-        const all = { 'user-agent': 'skyhookd', ...ownHeaders, ...headers }
-        return transport.send({ method, url, headers: all, trust: endpoint.trust, ...(body && { body }) }, signal)
-      }
-
-      let response = await send(logins.get(key))
-      if (response.status === 401 && isSameHost && response.url.host === url.host) {
-        const authorization = await logIn(endpoint, repository, actions, response, signal)
-        if (authorization !== undefined) {
-          response.body.resume()
-          response = await send(authorization)
-          if (response.status !== 401) logins.set(key, authorization)
-        }
-      }
-      if (response.status < 400 || response.status === expected) return response
-      const isLoggedIn = findLogin(settings.credentials, endpoint.host, repository) !== undefined
-      throw withHint(await errorFromResponse(response, clock, signal), isLoggedIn, endpoint, repository)
     },
 
     close: () => transport.close(),

@@ -1,10 +1,9 @@
 import { createReadStream } from 'node:fs'
 import type { Digest } from '../digest.ts'
-import type { RegistryResponse } from '../read/http.ts'
 import { ImageError } from '../errors.ts'
 import { type Blob, type BuiltImage, rootBlob } from './layout.ts'
 import { formatReference, type ImageReference } from '../reference.ts'
-import type { RegistryCall, RegistryClient } from '../read/registry.ts'
+import type { RegistryClient, RegistrySend } from '../read/registry.ts'
 
 /**
  * Pushes images under a tag: several architectures become an index. Blobs that the repository has are not sent again.
@@ -18,34 +17,26 @@ export async function pushImages(
   images: readonly BuiltImage[],
   signal: AbortSignal,
 ): Promise<Digest> {
-  const { host, repository, tag } = reference
+  const { tag } = reference
   if (tag === undefined) throw new ImageError('bad-reference', `${formatReference(reference)}: pushing needs a tag`)
   const root = rootBlob(images)
-  const push = async (use: (to: Destination) => Promise<void>): Promise<void> =>
-    await client.attempt(
-      host,
-      'push',
-      async (endpoint) => await use((call) => client.call(endpoint, repository, call, signal)),
-      signal,
-    )
+  const push = async (use: (send: RegistrySend) => Promise<void>): Promise<void> =>
+    await client.attempt(reference, 'push', use, signal)
 
   const blobs = new Map(images.flatMap((image) => image.blobs.map((blob) => [blob.descriptor.digest, blob])))
-  for (const blob of blobs.values()) await push((to) => pushBlob(to, blob))
+  for (const blob of blobs.values()) await push((send) => pushBlob(send, blob))
   for (const { manifest } of images) {
     const { digest } = manifest.descriptor
-    if (digest !== root.descriptor.digest) await push((to) => pushManifest(to, digest, manifest))
+    if (digest !== root.descriptor.digest) await push((send) => pushManifest(send, digest, manifest))
   }
-  await push((to) => pushManifest(to, tag, root))
+  await push((send) => pushManifest(send, tag, root))
   return root.descriptor.digest
 }
-
-/** One request at the repository of one address. */
-type Destination = (call: RegistryCall) => Promise<RegistryResponse>
 
 /**
  * One POST for a place, one PUT with everything: our blobs are small enough for that, and every registry accepts it.
  */
-async function pushBlob(send: Destination, { descriptor, content }: Blob): Promise<void> {
+async function pushBlob(send: RegistrySend, { descriptor, content }: Blob): Promise<void> {
   const { digest, size } = descriptor
   const existing = await send({ method: 'HEAD', path: `/blobs/${digest}`, expected: 404 })
   existing.body.resume()
@@ -73,7 +64,7 @@ async function pushBlob(send: Destination, { descriptor, content }: Blob): Promi
   stored.body.resume()
 }
 
-async function pushManifest(send: Destination, name: string, { descriptor, content }: Blob): Promise<void> {
+async function pushManifest(send: RegistrySend, name: string, { descriptor, content }: Blob): Promise<void> {
   if (!Buffer.isBuffer(content)) throw new Error('a manifest is a document')
   const headers = { 'content-type': descriptor.mediaType, 'content-length': String(descriptor.size) }
   const response = await send({ method: 'PUT', path: `/manifests/${name}`, headers, body: content })
