@@ -70,10 +70,6 @@ export function requestPreparation(builder: PlanBuilder, image: PackageImage): P
   return found ?? { state: 'pending' }
 }
 
-/** Forgets the flags of one package, so that its guarded steps run again. */
-export function clearFlags(builder: PlanBuilder, packageName: string): void {
-  const flags = Object.fromEntries(
-    Object.entries(builder.record.flags).filter(([key]) => !key.startsWith(`${packageName}/`)),
-  )
-  builder.record = { ...builder.record, flags }
-}
+/** Flags without those of one package: its guarded steps run again. */
+export const withoutFlags = (flags: SkyhookRecord['flags'], packageName: string): SkyhookRecord['flags'] =>
+  Object.fromEntries(Object.entries(flags).filter(([key]) => !key.startsWith(`${packageName}/`)))

@@ -1,7 +1,7 @@
 import type { RunningPackage } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import { keyOf } from '../model/package-key.ts'
-import { type PlanBuilder, clearFlags, entriesOf, removeEntry, setEntry } from '../model/plan-builder.ts'
+import { type PlanBuilder, entriesOf, removeEntry, setEntry, withoutFlags } from '../model/plan-builder.ts'
 import { completeStage } from '../model/transitions.ts'
 
 /** A stage whose steps and checks passed: what the package is now, and what the host has. */
@@ -12,7 +12,7 @@ export function recordCompletedStage(builder: PlanBuilder, entry: RunningPackage
   builder.events.push({ type: 'stageCompleted', skyhook, package: name, stage })
   setEntry(builder, completeStage(entry, builder.snapshot.nowMs))
   if (stage === 'uninstall') {
-    clearFlags(builder, name)
+    builder.record = { ...builder.record, flags: withoutFlags(builder.record.flags, name) }
     setInstalledVersion(builder, name, 'uninstalled')
   }
   if (stage === 'apply' || stage === 'upgrade') {

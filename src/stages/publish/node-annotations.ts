@@ -8,9 +8,10 @@ import { appliedHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { TimedReason } from '../model/plan.ts'
 import { publishedState } from '../model/package-state.ts'
+import { formatTime } from '../../schemas/time.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
-import { companionOf } from './read-annotations.ts'
+import { companionOf, parseObject } from './read-annotations.ts'
 import { isConditionOfSkyhook, packageConditions } from './package-conditions.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
@@ -92,26 +93,17 @@ export function skyhookPatch(
   const patch = emptyPatch()
   if (!published) return { ...patch, recheckAtMs: Infinity }
 
-  const companion: Companion = {
-    v: 1,
-    rev: published.rev,
-    sha256: sha256Hex(published.state),
-    nodeUID: snapshot.node.metadata.uid,
-    ...(record.applied && { applied: record.applied }),
-    ...(Object.keys(record.reboots).length > 0 && { reboots: record.reboots }),
-  }
   const desired: Record<string, string | null> = {
     [keys.nodeStateKey(name)]: published.state,
     [keys.statusKey(name)]: published.status,
     [keys.versionKey(name)]: keys.apiLevel,
-    [keys.journalKey(name)]: JSON.stringify(companion),
+    [keys.journalKey(name)]: JSON.stringify(newCompanion(snapshot, record, published)),
   }
-  // the news that nothing goes on brings its reason along; a wait in the middle of work may pass before anybody has
-  // read of it
+  // a status that says that work waits brings its reason along; a wait during the work may pass before anybody reads it
   const isStatusChange = current[keys.statusKey(name)] !== published.status && published.status !== 'in_progress'
   const { text, recheckAtMs } = reasonText(snapshot, current[keys.reasonKey(name)], reason, isStatusChange)
   desired[keys.reasonKey(name)] = text
-  // nodeState and its companion always travel together: the one tells whose the other is
+  // nodeState and its companion always travel together: the companion says who wrote nodeState
   const isStale = [keys.nodeStateKey(name), keys.journalKey(name)].some((key) => current[key] !== desired[key])
   for (const [key, value] of Object.entries(desired)) {
     const isPair = isStale && (key === keys.nodeStateKey(name) || key === keys.journalKey(name))
@@ -127,20 +119,22 @@ export function skyhookPatch(
   return { ...patch, recheckAtMs: Math.min(recheckAtMs, packageChanges.recheckAtMs) }
 }
 
+const newCompanion = (snapshot: Snapshot, { applied, reboots }: SkyhookRecord, published: Published): Companion => ({
+  v: 1,
+  rev: published.rev,
+  sha256: sha256Hex(published.state),
+  nodeUID: snapshot.node.metadata.uid,
+  ...(applied && { applied }),
+  ...(Object.keys(reboots).length > 0 && { reboots }),
+})
+
 /** Takes everything of a Skyhook off the Node. */
 export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   const patch = emptyPatch()
   const { annotations = {}, labels = {} } = snapshot.node.metadata
-  for (const key of [
-    keys.nodeStateKey,
-    keys.statusKey,
-    keys.versionKey,
-    keys.journalKey,
-    keys.reasonKey,
-    keys.cordonKey,
-  ].map((keyOf) => keyOf(name))) {
-    if (key in annotations) patch.annotations[key] = null
-  }
+  const { nodeStateKey, statusKey, versionKey, journalKey, reasonKey, cordonKey } = keys
+  for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, cordonKey])
+    if (keyOf(name) in annotations) patch.annotations[keyOf(name)] = null
   if (keys.statusKey(name) in labels) patch.labels[keys.statusKey(name)] = null
   const types = (snapshot.node.status?.conditions ?? []).map(({ type }) => type)
   const own = [keys.notReadyCondition(name), keys.erroringCondition(name)]
@@ -158,8 +152,8 @@ function reasonText(
   isStatusChange: boolean,
 ): { readonly text: string | null; readonly recheckAtMs: number } {
   if (!reason) return { text: null, recheckAtMs: Infinity }
-  const current = parseReason(currentText)
-  if (currentText !== undefined && current?.reason === reason.reason && current.message === reason.message)
+  const current = parseObject(currentText)
+  if (currentText !== undefined && current?.['reason'] === reason.reason && current['message'] === reason.message)
     return { text: currentText, recheckAtMs: Infinity }
   const settledAtMs = reason.sinceMs + reasonSettleMs
   if (settledAtMs > snapshot.nowMs && !isStatusChange) return { text: currentText ?? null, recheckAtMs: settledAtMs }
@@ -167,16 +161,8 @@ function reasonText(
   return { text: JSON.stringify({ reason: reason.reason, message: reason.message, since }), recheckAtMs: Infinity }
 }
 
-function parseReason(text: string | undefined): { reason?: unknown; message?: unknown } | undefined {
-  try {
-    return text === undefined ? undefined : (JSON.parse(text) as { reason?: unknown; message?: unknown })
-  } catch {
-    return undefined // hand-edited: written again
-  }
-}
-
 function conditions(name: string, status: NodeStatus, nowMs: number): NodeCondition[] {
-  const at = new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z')
+  const at = formatTime(nowMs)
   const condition = (type: string, isTrue: boolean, reason: NodeConditionReason, message: string): NodeCondition => ({
     type,
     status: isTrue ? 'True' : 'False',

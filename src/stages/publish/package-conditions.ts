@@ -3,6 +3,7 @@ import type { SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
 import type { NodeCondition } from '../../schemas/kubernetes.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
+import { formatTime } from '../../schemas/time.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { statusOf } from '../package/run-requests.ts'
 
@@ -49,7 +50,7 @@ export function packageConditions(
       recheckAtMs = Math.min(recheckAtMs, dueMs)
       continue
     }
-    const at = new Date(snapshot.nowMs).toISOString().replace(/\.\d+Z$/, 'Z')
+    const at = formatTime(snapshot.nowMs)
     const since = currentCondition?.status === desired.status ? (currentCondition.lastTransitionTime ?? at) : at
     conditions.push({ type, ...desired, lastHeartbeatTime: at, lastTransitionTime: since })
   }

@@ -36,7 +36,8 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 const isCounts = (value: unknown): value is Readonly<Record<string, number>> =>
   isObject(value) && Object.values(value).every(isCount)
 
-function parseObject(text: string | undefined): JsonObject | undefined {
+/** The JSON object in an annotation; undefined for anything else that is written there. */
+export function parseObject(text: string | undefined): JsonObject | undefined {
   try {
     const value: unknown = text === undefined ? undefined : JSON.parse(text)
     return isObject(value) ? value : undefined

@@ -4,10 +4,10 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { stagesWithSteps } from '../../schemas/package-config.ts'
 import type { StageName } from '../../schemas/skyhook.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
-import { newSkyhookRecord } from '../model/plan-builder.ts'
+import { newSkyhookRecord, withoutFlags } from '../model/plan-builder.ts'
 import { editStage } from '../model/transitions.ts'
 import { abandonInterrupt, cancelAll, cancelPackage } from '../package/cancel.ts'
-import { companionOf, nodeStateOf, parseState } from './read-annotations.ts'
+import { companionOf, nodeStateOf, parseState, type AnnotationEntry } from './read-annotations.ts'
 import type { StageEvent } from '../model/plan.ts'
 
 export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }
@@ -85,58 +85,47 @@ const isStageName = (value: unknown): value is StageName =>
 /**
  * A person's edit, entry by entry against what was published: gone restarts the package, another stage restarts there.
  */
-function applyEdit(name: string, record: SkyhookRecord, text: string, events: StageEvent[]): SkyhookRecord {
+function applyEdit(skyhook: string, record: SkyhookRecord, text: string, events: StageEvent[]): SkyhookRecord {
+  const ignore = (message: string): void => void events.push({ type: 'editIgnored', skyhook, message })
+  const republished = { ...record, published: undefined } // the next publication is a new revision
   const editedEntries = parseState(text)
-  const publishedEntries = parseState(record.published?.state ?? '{}') ?? {}
   if (!editedEntries) {
-    events.push({
-      type: 'editIgnored',
-      skyhook: name,
-      message: 'the annotation is not a JSON object; it was restored',
-    })
-    return republish(record)
+    ignore('the annotation is not a JSON object; it was restored')
+    return republished
   }
+  const publishedEntries = parseState(record.published?.state ?? '{}') ?? {}
   const packages: Record<string, PackageRecord> = {}
-  let { flags } = record
-  let canceled = record
+  let next: SkyhookRecord = republished
   for (const [key, entry] of Object.entries(record.packages)) {
-    const publishedEntry = publishedEntries[key]
-    const editedEntry = editedEntries[key]
-    if (publishedEntry !== undefined && editedEntry === undefined) {
-      flags = withoutFlags(flags, entry.name)
-      canceled = cancelOwner(canceled, key, entry)
-      events.push({ type: 'edited', skyhook: name, package: entry.name })
-      continue
+    const edit = entryEdit(publishedEntries[key], editedEntries[key])
+    if (edit.edit === 'unknown-stage')
+      ignore(`${key}: unknown stage ${JSON.stringify(edit.stage)}; the entry was restored`)
+    if (edit.edit === 'none' || edit.edit === 'unknown-stage') packages[key] = entry
+    else {
+      if (edit.edit === 'stage') packages[key] = editStage(entry, edit.stage, edit.isComplete)
+      next = { ...cancelOwner(next, key, entry), flags: withoutFlags(next.flags, entry.name) }
+      events.push({ type: 'edited', skyhook, package: entry.name })
     }
-    if (
-      editedEntry !== undefined &&
-      publishedEntry !== undefined &&
-      (editedEntry.stage !== publishedEntry.stage || editedEntry.state !== publishedEntry.state)
-    ) {
-      if (isStageName(editedEntry.stage)) {
-        packages[key] = editStage(entry, editedEntry.stage, editedEntry.state === 'complete')
-        flags = withoutFlags(flags, entry.name)
-        canceled = cancelOwner(canceled, key, entry)
-        events.push({ type: 'edited', skyhook: name, package: entry.name })
-        continue
-      }
-      events.push({
-        type: 'editIgnored',
-        skyhook: name,
-        message: `${key}: unknown stage ${JSON.stringify(editedEntry.stage)}; the entry was restored`,
-      })
-    }
-    packages[key] = entry
   }
-  for (const key of Object.keys(editedEntries)) {
+  for (const key of Object.keys(editedEntries))
     if (!(key in record.packages))
-      events.push({
-        type: 'editIgnored',
-        skyhook: name,
-        message: `${key}: this Skyhook has not installed such a package; the entry was removed`,
-      })
-  }
-  return republish({ ...canceled, packages, flags })
+      ignore(`${key}: this Skyhook has not installed such a package; the entry was removed`)
+  return { ...next, packages }
+}
+
+type EntryEdit =
+  | { readonly edit: 'none' | 'removed' }
+  | { readonly edit: 'stage'; readonly stage: StageName; readonly isComplete: boolean }
+  | { readonly edit: 'unknown-stage'; readonly stage: unknown }
+
+function entryEdit(published: AnnotationEntry | undefined, edited: AnnotationEntry | undefined): EntryEdit {
+  if (!published) return { edit: 'none' }
+  if (!edited) return { edit: 'removed' }
+  const { stage, state } = edited
+  if (stage === published.stage && state === published.state) return { edit: 'none' }
+  return isStageName(stage)
+    ? { edit: 'stage', stage, isComplete: state === 'complete' }
+    : { edit: 'unknown-stage', stage }
 }
 
 /** What is under way for an entry that a person restarts ends first: its step is stopped, its interrupt waited for. */
@@ -145,9 +134,3 @@ function cancelOwner(record: SkyhookRecord, key: string, entry: PackageRecord): 
   const { interrupt } = canceled
   return interrupt?.owners.includes(key) ? abandonInterrupt(canceled) : canceled
 }
-
-const withoutFlags = (flags: Readonly<Record<string, number>>, packageName: string): Record<string, number> =>
-  Object.fromEntries(Object.entries(flags).filter(([key]) => !key.startsWith(`${packageName}/`)))
-
-/** Forgets what was published under the person's text, so that the next publication is a new revision. */
-const republish = (record: SkyhookRecord): SkyhookRecord => ({ ...record, published: undefined })
