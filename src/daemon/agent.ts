@@ -9,15 +9,15 @@ import { version } from './settings/version.ts'
 import { errorField } from './telemetry/log.ts'
 import { wire, type AgentComponents } from './wire.ts'
 
-/** A watch that is silent for longer than its watchdog allows twice over is not worth calling ready. */
+/** The agent is not ready when a watch is silent for more than twice the time of its watchdog. */
 const staleAfterMs = 400_000
 
-/** What a completed Skyhook needs no more goes this long after it: the slot and the next node come first. */
+/** What a completed Skyhook no longer needs is removed this much later: the slot and the next node come first. */
 const collectAfterMs = 2_000
 
 const syncRetryMs = 1_000
 
-/** The agent of one node, until it is told to stop. Returns the exit code. */
+/** Runs the agent of one node until it is stopped. Returns the exit code. */
 export async function runAgent(settings: Settings, platform: Platform): Promise<number> {
   const { clock, log } = platform
   const shutdown = new AbortController()
@@ -54,8 +54,8 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
 }
 
 /**
- * Nothing is decided before everything is known: the cluster's objects, the slots of this node, the steps that run on
- * its host.
+ * Nothing is decided before everything is known: the objects of the cluster, the slots of this node and the steps that
+ * run on its host.
  */
 async function sync(
   { clock, log, root }: Platform,
@@ -88,7 +88,7 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
   const { wakeup, journal, pods, slotWatch, executors, reporter, census } = components
   const { steps, preparer, statuses } = executors
   await steps
-    .repair(journal.current()) // as another agent may have left it; before anything adds to it
+    .repair(journal.current()) // as a previous agent may have left it; before anything adds to it
     .catch((error: unknown) =>
       log.warn(errorField(error), 'published flags, history and check results could not be repaired'),
     )
@@ -105,7 +105,7 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
     onDecided: ({ events, reasons, watchPods }) => {
       reporter.report(events, reasons)
       slotWatch.update()
-      // what it left for the Node to show
+      // a stage may have written status files
       if (events.some(({ type }) => type === 'stageCompleted')) void statuses.refresh()
       pods.follow(watchPods)
       if (events.some(({ type }) => type === 'completed'))
@@ -129,7 +129,7 @@ function serve(
   isSynced: () => boolean,
 ): () => void {
   const closeHealth = platform.serveHealth({
-    live: () => undefined, // answering is living: the loop shares this thread
+    live: () => undefined, // an answer proves it: the loop shares this thread
     ready: () => {
       if (!isSynced()) return 'not synced with the API server'
       if (connection.state().state !== 'connected') return 'no connection to the system bus of the host'
@@ -149,7 +149,7 @@ function serve(
   }
 }
 
-/** Undefined when the agent was told to stop meanwhile. */
+/** Undefined when the agent was stopped meanwhile. */
 async function unlessStopped<T>(signal: AbortSignal, task: () => Promise<T>): Promise<T | undefined> {
   try {
     const result = await task()

@@ -24,9 +24,9 @@ export type LoopPorts = {
   readonly signal: AbortSignal
 }
 
-/** An action that failed is asked for again at the earliest after this; a quick fault must not become a storm. */
+/** A failed action is retried at the earliest after this, so that a quick failure does not become a storm. */
 const failureDelayMs = 1_000
-/** However quiet it is: facts that no event announces (a clock, a file) are looked at this often. */
+/** Even without changes the loop decides this often, for facts that no event announces (a clock, a file). */
 const maxSleepMs = 60_000
 
 /**
@@ -107,7 +107,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
   }
 }
 
-/** What follows from an entry of the journal in the moment in which it is made: no later plan asks for it again. */
+/** Actions that belong to one journal entry: no later plan contains them again. */
 const isPlannedOnce = ({ do: what }: Action): boolean => what.startsWith('record') || what === 'forgetStep'
 
 const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record<string, string | null> =>

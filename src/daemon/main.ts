@@ -54,7 +54,7 @@ async function runAgentOfThisMachine(): Promise<number> {
 main(process.argv.slice(2)).then(
   (code) => {
     process.exitCode = code
-    // sockets that linger must not keep a stopped agent alive
+    // open sockets must not keep a stopped agent alive
     if (process.argv[2] === 'agent' || process.argv[2] === 'census') process.exit(code)
   },
   (error: unknown) => {

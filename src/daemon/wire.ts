@@ -34,7 +34,7 @@ import { errorField } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 import { createEventReporter, type EventReporter } from './telemetry/reporter.ts'
 
-/** Up to this many nodes one edit may be read by all agents at once. */
+/** In clusters of up to this many nodes all agents may read an edit at once. */
 const maxNodesWithoutReadDelay = 100
 const maxReadDelayMs = 5_000
 
@@ -55,7 +55,7 @@ export type AgentComponents = {
   readonly census: CensusCampaign
   /** Undefined while the own Node is not known. */
   readonly takeSnapshot: (nowMs: number) => Snapshot | undefined
-  /** Everybody forgets the answers that no plan needs. */
+  /** All parts forget results that no plan needs. */
   readonly retain: (needed: ReadonlySet<string>) => void
   close(): void
 }
@@ -66,7 +66,7 @@ export type WireOptions = {
   readonly signal: AbortSignal
 }
 
-/** Connects the parts of an agent, which then read and watch; nothing is written. */
+/** Connects the parts of an agent. They start to read and watch, and write nothing. */
 export async function wire({ settings, platform, signal }: WireOptions): Promise<AgentComponents> {
   const { clock, random, log, root } = platform
   const { nodeName, namespace } = settings

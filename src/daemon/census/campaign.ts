@@ -9,12 +9,12 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createCensusSupervisor } from './supervisor.ts'
 
 /**
- * The agent's candidacy for the census: while it is elected, a child process counts for the whole cluster. It grants
- * nothing.
+ * The agent's campaign for the census. While it is elected, a child process counts for the whole cluster, without
+ * granting anything.
  */
 export type CensusCampaign = {
   isLeader(): boolean
-  /** Stands for election until the signal aborts, and gives the Lease back so that another agent takes it at once. */
+  /** Campaigns until the signal aborts, then releases the Lease so that another agent takes it immediately. */
   run(): Promise<void>
 }
 

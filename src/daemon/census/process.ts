@@ -1,4 +1,4 @@
-/** The census as a process of its own: reads its settings from stdin, and writes lines to stdout. */
+/** The census as its own process: reads its settings from stdin and writes lines to stdout. */
 import { runCensus, type CensusContext } from '../../census/census.ts'
 import { readCensusSettings } from '../../census/messages.ts'
 import type { Credentials } from '../../kube/credentials.ts'
@@ -7,7 +7,7 @@ import { podCredentials } from '../platform/service-account.ts'
 import { systemClock, systemRandom } from '../platform/system-clock.ts'
 
 export type CensusStreams = {
-  /** One line of settings, then nothing. Its end means stop, and comes also when the agent is killed. */
+  /** One line of settings, then nothing. Its end means stop; it also ends when the agent is killed. */
   readonly stdin: NodeJS.ReadableStream
   readonly stdout: NodeJS.WritableStream
 }

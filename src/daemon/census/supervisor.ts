@@ -12,26 +12,26 @@ export type CensusSupervisorOptions = {
   readonly start: () => CensusProcess
   readonly clock: Clock
   readonly onLine: (line: CensusLine) => void
-  /** The census died by itself. */
+  /** The census exited by itself. */
   readonly onExit: (exitReason: string) => void
-  /** It died too often here: others should lead for so long. */
+  /** It exited too often here: others should lead for this long. */
   readonly onCrashLoop: (resignForMs: number, why: string) => void
 }
 
 export type CensusSupervisor = {
   /** Keeps a census running until `term` is aborted. Never throws. */
   supervise(term: AbortSignal): Promise<void>
-  /** Process id while one runs. */
+  /** Process id while it runs. */
   pid(): number | undefined
 }
 
 const restartDelayMs = 1_000
-/** Time for an end in good order before it is killed; nothing it does has to be finished. */
+/** Time for a graceful exit before it is killed; nothing has to be finished. */
 const gracePeriodMs = 2_000
 const deathWindowMs = 10 * 60_000
 const resignMs = 30 * 60_000
 
-/** Remembers deaths over terms: what kills a census here will do so in the next term as well. */
+/** Remembers exits across terms: what kills a census here does so in the next term as well. */
 export function createCensusSupervisor(options: CensusSupervisorOptions): CensusSupervisor {
   const { clock, settings, onLine } = options
   let deathsMs: number[] = []
@@ -82,7 +82,7 @@ export function createCensusSupervisor(options: CensusSupervisorOptions): Census
             `the census exited twice within ten minutes, the last time because ${exitReason}`,
           )
         }
-        await sleep(clock, restartDelayMs, term).catch(() => {}) // the term ends: so does this loop
+        await sleep(clock, restartDelayMs, term).catch(() => {}) // the loop ends with the term
       }
     },
   }

@@ -13,7 +13,7 @@ export function createNodeCounter(transport: KubeTransport, signal: AbortSignal)
   return {
     async count() {
       const { items = [] } = await transport.json<ObjectList<KubeObject>>('GET', '/api/v1/nodes', {
-        query: { limit: 2 }, // two are enough to know
+        query: { limit: 2 }, // two are enough
         accept: metadataOnlyListAccept,
         signal,
       })

@@ -16,8 +16,8 @@ const maxRetryMs = 5_000
 const unknownRetryMs = 2_000
 
 /**
- * How long to wait after a refusal where the server does not say: as long as refused already, from 1 s to 5 s, give or
- * take a quarter by `random` (0 to 1).
+ * The pause after a refusal without a Retry-After: as long as refused already, from 1 s to 5 s, plus or minus a quarter
+ * by `random` (0 to 1).
  */
 export const evictionRetryMs = (refusedForMs: number, random: number): number =>
   Math.min(maxRetryMs, Math.max(initialRetryMs, refusedForMs)) * (0.75 + random / 2)
@@ -25,12 +25,12 @@ export const evictionRetryMs = (refusedForMs: number, random: number): number =>
 export type Evictor = {
   /**
    * Requests one eviction and keeps the answer for the next decision. Forced (spec.drain.onTimeout: delete, past its
-   * deadline) the pod is deleted without a look at disruption budgets, in its own grace period.
+   * timeout) the pod is deleted regardless of disruption budgets, with its own grace period.
    */
   evict(pod: Pod, isForced: boolean): Promise<void>
   /** By uid of the pod. */
   readonly current: () => ReadonlyMap<string, Eviction>
-  /** Forgets the pods that are gone. */
+  /** Forgets pods that no longer exist. */
   retain(uids: ReadonlySet<string>): void
 }
 
@@ -40,7 +40,7 @@ export function createEvictor(options: {
   readonly random: Random
   readonly log: Log
   readonly signal: AbortSignal
-  /** The chart gave the agents the right to delete pods of their own node (value drain.allowDelete). */
+  /** Agents may delete pods of their own node (chart value drain.allowDelete). */
   readonly mayDelete: boolean
 }): Evictor {
   const { transport, clock, random, log, signal, mayDelete } = options

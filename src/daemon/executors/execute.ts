@@ -8,7 +8,7 @@ import type { PackageStatuses } from '../state/package-statuses.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
 import type { NodePatch } from '../../schemas/kubernetes.ts'
 
-/** Who carries out which actions. */
+/** The executors of actions. */
 export type Executors = {
   readonly preparer: Preparer
   readonly slots: SlotManager

@@ -43,7 +43,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
   const { root, log } = platform
   const folder = `${settings.copyDirRoot}/.agent/images`
   const store = root.mkdirp(folder, 0o700).then(() => platform.openImageStore(folder))
-  store.catch(() => undefined) // whoever asks for an image hears of it
+  store.catch(() => undefined) // every use of the store reports it
 
   const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`
 
@@ -76,7 +76,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
   }
 }
 
-/** Secrets named in the chart's values that give nothing. */
+/** Secrets named in the chart's values that are missing or invalid. */
 type MissingSecrets = { readonly logins: string[]; readonly authorities: string[] }
 
 function fetchFailure(
@@ -103,7 +103,7 @@ function fetchFailure(
   }
 }
 
-/** What to do, where the registry's words leave that open. */
+/** What to do, where the registry's message does not say it. */
 function hintFor(
   code: ImageErrorCode,
   isByDigest: boolean,
@@ -125,7 +125,7 @@ function hintFor(
   return undefined
 }
 
-/** Read again for each image: Secrets are rotated while agents run, and are kept nowhere. */
+/** Read again for each image: Secrets are rotated while agents run, and the agent does not keep them. */
 async function registrySettings(
   settings: ImageSourcePorts['settings'],
   references: ReferencePort,

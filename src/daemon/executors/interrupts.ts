@@ -22,9 +22,8 @@ import type { Settings } from '../settings/settings.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
 
 /**
- * Carries out a merged interrupt that the journal has. What it is about to do to the host is written down first, so
- * that an agent that was killed in the middle asks what became of it instead of doing it again.
- * /
+ * Runs a merged interrupt that is in the journal. It records what it is about to do to the host first, so that an agent
+ * that was killed meanwhile checks the outcome instead of repeating it.
  */
 export type Interrupter = {
   interrupt(action: Extract<Action, { do: 'interrupt' }>): Promise<void>
@@ -33,17 +32,17 @@ export type Interrupter = {
   readonly current: () => ReadonlyMap<string, InterruptObservation>
 }
 
-/** Durable, beside the journal: one file per interrupt under way. */
+/** Durable, beside the journal: one file per running interrupt. */
 type InterruptProgress = {
   readonly v: 1
   readonly bootId: string
-  /** The reboot was asked for. */
+  /** The reboot was requested. */
   readonly asked?: boolean
-  /** Invocation of each unit before its restart was asked for. */
+  /** Invocation of each unit before its restart was requested. */
   readonly before: Readonly<Record<string, string>>
 }
 
-/** After their restart the kubelet says Ready before it is. */
+/** After these restarts the kubelet reports Ready too early. */
 const runtimeUnits = new Set([
   'kubelet.service',
   'containerd.service',
@@ -51,12 +50,12 @@ const runtimeUnits = new Set([
   'docker.service',
   'cri-dockerd.service',
 ])
-/** What the operator's restartAllServices really does: the kernel settings are read again, no service is restarted. */
+/** The effect of the operator's restartAllServices: it reloads kernel settings and restarts no service. */
 const sysctlUnit = 'systemd-sysctl.service'
 
 type InterruptAction = Extract<Action, { do: 'interrupt' }>
 
-/** What to do where systemd's words do not say it. */
+/** What to do, where systemd's message does not say it. */
 const remedies: Partial<Record<RestartFailure, string>> = {
   'no-such-unit': "correct the services of the package's interrupt, or let one of its steps install the unit",
   masked: "unmask it on the host, or take it out of the package's interrupt",
@@ -91,7 +90,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     await root.writeFileDurable(progressFile(run), JSON.stringify(progress), 0o600)
   }
 
-  /** The last look before the host is disturbed: the pods of this moment, and the slot, which must still be ours. */
+  /** The last check before the host is disturbed: no pods at this moment, and the slot is still ours. */
   async function findBlocker({ run, view }: InterruptAction): Promise<string | undefined> {
     if (run.abandoned) return 'the interrupt was canceled'
     const { skipNamespaces } = settings.drain
@@ -105,8 +104,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   }
 
   /**
-   * `wasVerified`: just now, by this agent. One that goes on with what another began, or after the bus was away, looks
-   * before it asks.
+   * `wasVerified`: just now, by this agent. Otherwise (a previous agent started it, or the bus was away) the state is
+   * checked before the request.
    */
   async function restartServices(
     action: InterruptAction,
@@ -124,7 +123,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     const failedServices: string[] = []
     let latest = progress
     let isVerified = wasVerified
-    // unit files that packages changed count from here
+    // applies unit files that packages changed
     if (Object.keys(latest.before).length === 0) await units.reload()
     for (const unit of unitNames) {
       let before = latest.before[unit]
@@ -150,7 +149,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       if (outcome.outcome === 'not-needed')
         log.info({ skyhook: action.view.metadata.name, detail: outcome.detail }, 'service not restarted')
       if (outcome.outcome === 'restarted' || outcome.outcome === 'not-needed') continue
-      // the bus is away: the same interrupt goes on later
+      // the bus is away: the same interrupt continues later
       if (outcome.outcome === 'not-requested') throw new Error(`${unit}: ${outcome.detail}`)
       const remedy = outcome.outcome === 'failed' ? remedies[outcome.reason] : undefined
       failures.push(`${unit}: ${outcome.detail}${remedy === undefined ? '' : `: ${remedy}`}`)
@@ -213,7 +212,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       const skyhookUid = ports.journal().skyhooks[skyhook]?.uid
       if (skyhookUid !== undefined && (outcome?.state === 'done' || run.interrupt.type === 'reboot')) {
         for (const { name, version, work, pendingInterrupt } of records) {
-          if (!work || pendingInterrupt) continue // still owed: it failed for this one
+          if (!work || pendingInterrupt) continue // still pending: it failed for this one
           const instance = { skyhook, skyhookUid, generation: work.generation, name, version }
           await publishInterruptFlags(
             root,

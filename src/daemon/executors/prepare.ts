@@ -9,13 +9,13 @@ import { createImageSource, type ImageSourcePorts } from './image-source.ts'
 import { errorField } from '../telemetry/log.ts'
 import { retain } from '../state/retain.ts'
 
-/** After a failed pull: every node asks the same registry. */
+/** The retry delay after a failed pull: every node uses the same registry. */
 const retryBackoff: Backoff = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
 
 type FailureReason = Extract<Preparation, { state: 'failed' }>['reason']
 
 export type Preparer = {
-  /** Fetches, unpacks and reads a package, and looks for what its env refers to; `current` shows the outcome. */
+  /** Fetches, unpacks and reads a package and resolves its env references; `current` has the outcome. */
   prepare(image: PackageImage): Promise<void>
   /** Folder on the host with the content of an image that was prepared before. */
   readonly contentOf: (digest: string) => string
@@ -63,7 +63,7 @@ export function createPreparer(ports: ImageSourcePorts): Preparer {
       contentHashes: loaded.contentHashes,
     }
     const { references, ...content } = image
-    preparations.set(preparationKey({ ...content, digest: fetched.digest }), ready) // begun work asks by digest
+    preparations.set(preparationKey({ ...content, digest: fetched.digest }), ready) // work in progress uses the digest
     const missing = references && (await findMissing(references))
     if (missing) recordFailure(key, missing.reason, missing.message)
     else {
@@ -103,7 +103,7 @@ export function createPreparer(ports: ImageSourcePorts): Preparer {
     retain: (needed) => retain(preparations, needed),
 
     async collect(journal) {
-      if (activePreparations > 0) return // what was just fetched is not known to be needed yet
+      if (activePreparations > 0) return // a newly fetched image may not be referenced yet
       const usedDigests = new Set(
         Object.values(journal.skyhooks).flatMap(({ packages }) =>
           Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : [])),

@@ -4,18 +4,17 @@ import type { NodePatch } from '../../schemas/kubernetes.ts'
 import type { NodeSource } from '../state/node.ts'
 
 /**
- * Long enough for a watch under load; the next decision then goes by what is known, and a stale version costs one 409.
+ * Long enough for a watch under load. Later, the next decision uses what is known; a stale version costs one 409.
  */
 const watchTimeoutMs = 2_000
-/** The node controller answers a cordon within some 20 ms. Without it, the conditions come so much later. */
+/** The node controller answers a cordon within about 20 ms. Without it, the conditions are this much later. */
 const taintTimeoutMs = 200
 
 /**
- * Writes the Node's differences to the version they were computed from. Where the watch shows a newer Node by now (it
- * changes while the journal is written), nothing is sent: the differences are not to that one, and the next decision
- * computes them again. Returns once the watch shows the result, so that the next decision sees its own write, and after
- * a cordon also the taint that follows: what is written before that is a conflict. A conflict is ordinary (the kubelet
- * writes too) and no error.
+ * Writes the patch over the version of the Node that it was computed from. If the watch shows a newer Node (it changes
+ * while the journal is written), nothing is sent, and the next decision computes the patch again. Returns once the
+ * watch shows the result, so that the next decision sees its own write, and after a cordon also the taint that follows:
+ * an earlier write would be a conflict. A conflict is ordinary (the kubelet writes too) and not an error.
  */
 export async function publish(
   transport: KubeTransport,

@@ -1,10 +1,7 @@
 import { failpoint } from '../../host/fs/failpoint.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 
-/**
- * Passes a failpoint after each acknowledged write, named by verb and resource. Events have none: nothing waits for
- * them.
- */
+/** Passes a failpoint, named by verb and resource, after each acknowledged write except Events. */
 export function withFailpoints(transport: KubeTransport): KubeTransport {
   return {
     ...transport,

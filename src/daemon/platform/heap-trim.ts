@@ -10,7 +10,6 @@ const minSpareBytes = 2 ** 20
  * Gives memory back to the host that the heap keeps without need. V8 does so by itself only when memory is short, and a
  * heap that grew in minutes of work would stay as large for the weeks without any. Until the signal aborts; does not
  * keep the process alive.
- * /
  */
 export function startHeapTrim(signal: AbortSignal, intervalMs = trimIntervalMs): void {
   let sizeAfterTrimBytes = 0
@@ -27,7 +26,6 @@ export function startHeapTrim(signal: AbortSignal, intervalMs = trimIntervalMs):
  * From here on V8 does without its best compiler, which is for programs that compute: its pages of the program's file
  * and its working memory are some MiB. The next one, which is quick and small, stays: without that one, too, work takes
  * a third longer. Called once what Node ships is loaded: with other flags V8 refuses its compiled form.
- * /
  */
 export function disableTurboFan(): void {
   setFlagsFromString('--no-opt')
@@ -37,7 +35,7 @@ type CollectGarbage = (options: { type: 'major'; execution: 'sync'; flavor: 'las
 
 /** As V8 collects before it would give up for want of memory: what is free goes back to the system. */
 function runFullGc(): void {
-  // as a flag of the command line it would make V8 refuse the compiled code that Node ships
+  // as a command-line flag it would make V8 refuse the compiled code that Node ships
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as CollectGarbage
   setFlagsFromString('--no-expose-gc')

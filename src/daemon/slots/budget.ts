@@ -5,8 +5,8 @@ import type { Lease } from '../../lease/slot.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
 /**
- * How many nodes may be out for this Skyhook at once: by its own spec of this moment and, for percentages, by what the
- * census counted.
+ * How many nodes may be out for this Skyhook at once: by its current spec and, for percentages, by the count of the
+ * census.
  */
 export function limitOf({ metadata, spec }: SkyhookView, ledgers: readonly Lease[]): Limit {
   if (spec.deploymentPolicy) return { unknown: 'this version does not evaluate deployment policies' }
@@ -24,8 +24,8 @@ export function limitOf({ metadata, spec }: SkyhookView, ledgers: readonly Lease
 }
 
 /**
- * About how many nodes wait for a slot of this Skyhook, for spreading them; few while nobody has counted, so that small
- * clusters are quick.
+ * About how many nodes wait for a slot of this Skyhook, to spread their requests; few before the first count, so that
+ * small clusters are quick.
  */
 export function waitersOf({ metadata }: SkyhookView, ledgers: readonly Lease[]): number {
   return ledgers.length === 0 ? defaultWaiters : Math.max(1, fleetOf(ledgers, metadata).waiters)

@@ -7,9 +7,8 @@ import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
 /**
- * One control-plane node of the whole cluster may be disturbed at a time, whatever Skyhooks and budgets say: a second
- * slot, taken first and given back last.
- * /
+ * Only one control-plane node of the cluster may be disturbed at a time, regardless of Skyhooks and budgets: it takes a
+ * second slot, acquired first and released last.
  */
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
@@ -22,7 +21,7 @@ export function needsControlPlaneSlot(node: KubernetesNode | undefined, { spec }
 }
 
 /**
- * The control plane's slot, asked for only where the Skyhook's own scope has room as well: nobody holds the one in
+ * Acquires the control plane's slot, but only if the Skyhook's own scope has room as well, so that nobody holds it in
  * vain.
  */
 export async function acquireControlPlaneSlot(
@@ -52,7 +51,7 @@ export async function acquireControlPlaneSlot(
 }
 
 /**
- * Given back only once the API server of this cluster answers: the next control-plane node must not take it down for
+ * Releases it only once the API server of this cluster answers: the next control-plane node must not take it down for
  * good.
  */
 export async function releaseControlPlaneSlot(

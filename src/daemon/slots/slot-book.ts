@@ -1,4 +1,4 @@
-/** What this node knows of its slots, as plain data, and how it changes. Pure; the requests are in slot-manager.ts. */
+/** What this node knows about its slots, as plain data with transitions. Pure; slot-manager.ts sends the requests. */
 import { labelKeys, type SkyhookIdentity, skyhookScope } from '../../lease/names.ts'
 import type { Slot } from '../../lease/slot.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
@@ -25,7 +25,7 @@ export type HeldSlot = {
 
 export const emptySlotBook: SlotBook = { held: new Map(), denials: new Map(), controlPlane: undefined }
 
-/** What a starting agent goes on from: nothing is confirmed but recovery slots, and everything is due for renewal. */
+/** The book of a starting agent: only recovery slots are confirmed, and all slots are due for renewal. */
 export function loadSlots(
   book: SlotBook,
   own: readonly Slot[],
@@ -84,7 +84,7 @@ export function denySlot(
   return { ...book, denials: new Map(book.denials).set(skyhook, entry) }
 }
 
-/** A slot may be free: the next request is due at once. The same book when nobody waits. */
+/** A slot may be free: the next request is due immediately. Returns the same book if no Skyhook waits. */
 export function requestNow(book: SlotBook, skyhook: string): SlotBook {
   const denial = book.denials.get(skyhook)
   if (!denial) return book
@@ -96,7 +96,7 @@ export const setControlPlaneSlot = (book: SlotBook, controlPlane: Slot | undefin
   controlPlane,
 })
 
-/** The control plane's slot to give back: with the last slot that needed it. `leaving` is on its way out. */
+/** The control plane's slot if no slot but `leaving` needs it any more. */
 export const unusedControlPlaneSlot = ({ held, controlPlane }: SlotBook, leaving?: string): Slot | undefined =>
   [...held.keys()].every((lease) => lease === leaving) ? controlPlane : undefined
 

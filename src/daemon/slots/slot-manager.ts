@@ -29,18 +29,18 @@ import { limitOf } from './budget.ts'
 import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
 import * as slotBook from './slot-book.ts'
 
-/** Carries out requests for slots and keeps the book of what came of them. */
+/** Sends the requests for slots and keeps the book of their results. */
 export type SlotManager = {
-  /** What a starting agent goes on from; must succeed once before anything is requested. */
+  /** Reads the slots of a starting agent; must succeed once before anything is requested. */
   load(signal: AbortSignal): Promise<void>
   acquire(view: SkyhookView, phase: SlotPhase): Promise<void>
   createRecovery(view: SkyhookView, phase: SlotPhase): Promise<void>
   confirm(slot: OwnSlot, view: SkyhookView): Promise<void>
   renew(slot: OwnSlot, phase: SlotPhase): Promise<void>
-  /** One successful PUT of the Skyhook's slot right now; false = it is not ours any more. */
+  /** Writes the Skyhook's slot now; false = it is no longer ours. */
   readonly report: (skyhookUid: string, phase: SlotPhase) => Promise<boolean>
   release(slot: OwnSlot): Promise<void>
-  /** A slot of the Skyhook may be free: its next request is due at once. False when nobody waits for one. */
+  /** A slot of the Skyhook may be free: its next request is due immediately. False if it does not wait for one. */
   requestNow(skyhook: string): boolean
   /** Unknown until `load` succeeded. */
   held(): Known<readonly OwnSlot[]>
@@ -53,7 +53,7 @@ export type SlotManager = {
 const maxRetryDelayMs = 30_000
 const unknownRetryDelayMs = 2_000
 const lostRetryDelayMs = 200
-/** A denial names so many of the nodes that hold the slots. */
+/** A denial names at most this many of the nodes that hold the slots. */
 const maxHoldersInMessage = 5
 
 export type SlotManagerOptions = {
@@ -74,7 +74,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   let book = slotBook.emptySlotBook
   let isLoaded = false
 
-  /** Throws while the own Node is not known: nobody may hold a slot for it then. */
+  /** Throws while the own Node is unknown: no slot may be held for it. */
   function identity(): NodeIdentity {
     const node = options.node()
     if (!node) throw new Error('no request about slots is possible: the API server has no Node of this name')
@@ -163,7 +163,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         ...Object.entries(options.journal().skyhooks).map(([name, { uid }]) => ({ name, uid })),
       ]
       book = slotBook.loadSlots(book, own, knownSkyhooks, clock.wallMs())
-      await releaseUnusedControlPlane() // of an agent that was killed between its two slots
+      await releaseUnusedControlPlane() // left by an agent that was killed between its two slots
       isLoaded = true
     },
 
@@ -202,11 +202,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     async confirm({ lease, skyhook, phase }, view) {
       const entry = book.held.get(lease)
       if (!entry) return
-      // the budget and the pause of this moment count, not those of the watch
+      // the current budget and pause count, not those of the watch
       const path = `${skyhooksPath}/${view.metadata.name}`
       const { metadata, spec } = await leases.transport.json<Skyhook>('GET', path, { signal })
       const { uid, generation = 0 } = view.metadata
-      if (metadata.uid !== uid || (metadata.generation ?? 0) !== generation) return // the watch brings the news
+      if (metadata.uid !== uid || (metadata.generation ?? 0) !== generation) return // the watch will show the change
       if (metadata.annotations?.[pauseKey] === 'true' || metadata.annotations?.[disableKey] === 'true') return
       const result = await confirm(leases, entry.slot, request({ ...view, spec: spec ?? {} }, phase), signal)
       switch (result.outcome) {
@@ -241,7 +241,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       if (!entry) return
       const result = await release(leases, entry.slot, identity(), signal)
       if (result.outcome === 'unknown') throw new Error(`slot ${lease} was not released`, { cause: result.error })
-      await releaseUnusedControlPlane(lease) // before this one is forgotten: a failure is tried again with it
+      await releaseUnusedControlPlane(lease) // before this one is forgotten, because a failure is retried with it
       recordReleased(lease)
     },
 
@@ -264,7 +264,7 @@ function waitingMessage({ reason, holders }: Extract<AcquireOutcome, { outcome: 
   return `${reason}: ${named}${holders.length > maxHoldersInMessage ? ', …' : ''}`
 }
 
-/** `name:version` of what is not complete, for people who read the Lease. */
+/** `name:version` of the incomplete packages, for people who read the Lease. */
 function incompletePackages(skyhooks: readonly SkyhookView[], journal: Journal, skyhook: string): string[] {
   const { packages = {} } = skyhooks.find(({ metadata }) => metadata.name === skyhook)?.spec ?? {}
   const record = journal.skyhooks[skyhook]

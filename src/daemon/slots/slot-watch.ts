@@ -9,15 +9,15 @@ import { limitOf, waitersOf } from './budget.ts'
 import type { SlotManager } from './slot-manager.ts'
 
 /**
- * While this node waits for a slot of a Skyhook it watches the slots of that scope, so that the next node begins when
- * one is given back and not at the next request. The watch grants nothing: it only says when a request is worth while.
+ * While this node waits for a slot of a Skyhook it watches the slots of that scope, so that the next node starts when
+ * one is released and not at the next retry. The watch grants nothing: it only says when a request is worthwhile.
  */
 export type SlotWatch = {
-  /** Watches what is newly waited for and nothing else; called after every decision. */
+  /** Watches exactly the scopes that this node waits for; called after every decision. */
   update(): void
 }
 
-/** Spread of the waiters after a slot came free, per waiter and free slot (design: simulated for 1,000 nodes). */
+/** Spread of the requests after a slot was released, per waiter and free slot (simulated for 1,000 nodes). */
 const spreadMsPerWaiter = 15
 
 export function createSlotWatch(options: {

@@ -3,10 +3,10 @@ import type { HostRoot } from '../../host/fs/host-root.ts'
 import { readBootId } from '../../host/identity.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
 
-/** The host itself: which boot it is in, what lay on it, and whether it can be reached. */
+/** The host: its boot id, its folders, and whether it can be reached. */
 export type HostSource = {
   readonly bootId: () => string
-  /** Reads the boot id again: an agent may live through a reboot of its host. */
+  /** Reads the boot id again: an agent may survive a reboot of its host. */
   refreshBootId(): Promise<void>
   /** Names of the folders below `copyDirRoot` when `loadFolders` was called. */
   folders(): ReadonlySet<string>
@@ -15,7 +15,7 @@ export type HostSource = {
   reachability(): Snapshot['host']
 }
 
-/** Connects to the bus; reachability says how that went. */
+/** Connects to the bus; reachability has the result. */
 export async function openHost(options: {
   readonly root: HostRoot
   readonly connection: BusConnection

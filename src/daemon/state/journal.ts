@@ -3,14 +3,14 @@ import { emptyJournal, type Journal } from '../../schemas/journal.ts'
 import { messageOf } from '../../schemas/json.ts'
 import { errorField, type Log } from '../telemetry/log.ts'
 
-/** The agent's memory and its file: nothing counts that is not on the disk. */
+/** The agent's memory and its file: only what is on the disk counts. */
 export type JournalStore = {
   readonly current: () => Journal
-  /** Why it cannot be written; nothing starts meanwhile. */
+  /** Why it cannot be written; nothing starts until it can. */
   readonly error: () => string | undefined
-  /** Reads the file, once at start. What cannot be read counts as empty: the Node shows a copy. */
+  /** Reads the file, once at start. An unreadable file counts as empty: the Node shows a copy. */
   load(): Promise<void>
-  /** False where it could not be written; the one before stays current. */
+  /** False if it could not be written; then the previous one stays current. */
   write(journal: Journal): Promise<boolean>
 }
 

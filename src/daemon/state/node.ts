@@ -8,7 +8,7 @@ type NodeObject = KubernetesNode & KubeObject
 
 export type NodeSource = {
   readonly synced: Promise<void>
-  /** Undefined until it was read, and while no Node has its name. */
+  /** Undefined until it was read, and while no Node has this name. */
   readonly current: () => KubernetesNode | undefined
   ageMs(): number
   /** Resolves when the own Node is seen in a version other than `resourceVersion`, or after `timeoutMs`. */
@@ -16,13 +16,13 @@ export type NodeSource = {
   /** Resolves when the own Node is seen in this version or a later one, or after `timeoutMs`. */
   untilReached(resourceVersion: string, timeoutMs: number): Promise<void>
   /**
-   * Resolves when the node controller's taint of unschedulable nodes says what the Node's spec says, or after
+   * Resolves when the node controller's taint of unschedulable nodes agrees with the Node's spec, or after
    * `timeoutMs`.
    */
   untilTaintMatches(timeoutMs: number): Promise<void>
 }
 
-/** Follows the own Node, and nothing of any other. Images, volumes and other bulk of its status are not kept. */
+/** Follows the own Node and no other. Images, volumes and other large parts of its status are dropped. */
 export function followNode(
   transport: KubeTransport,
   name: string,

@@ -11,19 +11,19 @@ import { errorField, type Log } from '../telemetry/log.ts'
 import { retain } from './retain.ts'
 
 /**
- * A look costs a folder per Skyhook and a stat per package with a status; what a package requests is never urgent.
+ * A poll reads a folder per Skyhook and stats a file per package; requests of packages are never urgent.
  */
 const refreshIntervalMs = 10_000
 
-/** What the packages on this host say about themselves: read when a stage asks, and polled between stages. */
+/** The status files of the packages on this host: read when a stage asks, and polled between stages. */
 export type PackageStatuses = {
-  /** Reads the file now, as the answer to one question. */
+  /** Reads the file now, as the answer to one request. */
   readForStage(action: Extract<Action, { do: 'readStatus' }>): Promise<void>
   /** Looks for changes; only what changed is read. */
   refresh(): Promise<void>
   /** By package status key; unknown until the first look. */
   readonly current: () => Known<ReadonlyMap<string, StatusReadResult>>
-  /** By id of the question. */
+  /** By request id. */
   requested(): ReadonlyMap<string, StatusReadResult>
   retain(needed: ReadonlySet<string>): void
   close(): void
@@ -31,7 +31,7 @@ export type PackageStatuses = {
 
 type CachedStatus = { readonly signature: string; readonly read: StatusReadResult }
 
-/** Looks every few seconds until it is closed. */
+/** Polls every few seconds until it is closed. */
 export function followPackageStatuses(options: {
   readonly root: HostRoot
   readonly folders: HostFolders
@@ -74,7 +74,7 @@ export function followPackageStatuses(options: {
     wake()
   }
 
-  /** One after another: a later look never yields to what an earlier one found. */
+  /** One after another, so that an earlier poll never overwrites a later one. */
   function refresh(): Promise<void> {
     refreshing = refreshing.then(refreshNow).then(
       () => {

@@ -8,9 +8,9 @@ import { type Known, known, unknown, type WatchedPods } from '../../stages/model
 
 type PodObject = Pod & KubeObject
 
-/** Follows the pods of this node while somebody needs them. */
+/** Follows the pods of this node while they are needed. */
 export type PodSource = {
-  /** `cordoned` starts with a LIST of its own, taken after the cordon became visible. */
+  /** `cordoned` starts with its own LIST, after the cordon became visible. */
   follow(podWatch: PodWatch): void
   /** One consistent LIST of this moment, which also becomes current. */
   listNow(signal: AbortSignal): Promise<readonly Pod[]>
@@ -22,7 +22,7 @@ export function createPodSource(options: {
   readonly clock: Clock
   readonly random: Random
   readonly nodeName: string
-  /** Hears the uids of every LIST and change; none while nobody follows. */
+  /** Gets the uids of every LIST and change; none while the pods are not followed. */
   readonly onUids: (uids: ReadonlySet<string>) => void
   readonly wake: () => void
   readonly signal: AbortSignal
@@ -47,7 +47,7 @@ export function createPodSource(options: {
       transform: stripPod,
       onChange: ({ state }) => {
         if (watchSignal.aborted) return
-        // a broken watch may miss a pod that comes; what it showed last is not the present
+        // a broken watch may miss a new pod, so its last state is not current
         if (state.state === 'synced') setPods([...reflector.store.values()], since)
         else current = unknown('the pods of this node cannot be listed')
         wake()

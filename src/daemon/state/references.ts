@@ -4,7 +4,7 @@ import type { ReferencePort } from '../../packages/step/references.ts'
 
 type Data = { readonly data?: Readonly<Record<string, string>> }
 
-/** Secrets and ConfigMaps of the agent's namespace, read one by one by name when they are needed, and kept nowhere. */
+/** Secrets and ConfigMaps of the agent's namespace, read by name when they are needed, and not kept. */
 export function createReferences(transport: KubeTransport, namespace: string): ReferencePort {
   const read = async (plural: string, name: string): Promise<Readonly<Record<string, string>> | undefined> => {
     try {

@@ -1,4 +1,4 @@
-/** Forgets every entry whose key is not needed any more. */
+/** Forgets every entry whose key is no longer needed. */
 export function retain(entries: Map<string, unknown>, needed: ReadonlySet<string>): void {
   for (const key of entries.keys()) if (!needed.has(key)) entries.delete(key)
 }

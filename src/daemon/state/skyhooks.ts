@@ -12,16 +12,15 @@ import { type Known, type SkyhookView, known, unknown } from '../../stages/model
 export type SkyhookSource = {
   readonly synced: Promise<void>
   ageMs(): number
-  /** Unknown until every Skyhook was read: the order of all hangs on the priority of each. */
+  /** Unknown until every Skyhook was read: the order depends on every priority. */
   readonly current: () => Known<readonly SkyhookView[]>
 }
 
 type SkyhookObject = Pick<Skyhook, 'metadata' | 'spec'>
 
 /**
- * Follows all Skyhooks by their metadata alone, and reads an object when its generation or annotations change: the
- * status of a large rollout, which changes every second, then never travels to the nodes.
- * /
+ * Follows only the metadata of all Skyhooks, and reads an object when its generation or annotations change, so that the
+ * status of a large rollout, which changes every second, never travels to the nodes.
  */
 export function followSkyhooks(
   transport: KubeTransport,
@@ -54,7 +53,7 @@ export function followSkyhooks(
     signal,
   })
 
-  /** Reads what is missing or old, then tells what is known. */
+  /** Reads missing and outdated objects, then reports what is known. */
   function refresh(): void {
     for (const [name, { metadata }] of reflector.store) {
       if (isCurrent(objects.get(name), metadata) || readsInFlight.has(name)) continue
@@ -74,14 +73,14 @@ export function followSkyhooks(
       const metadata = reflector.store.get(name)?.metadata
       if (!metadata || isCurrent(objects.get(name), metadata)) return
       try {
-        // not older than what the watch showed: an API server that lags behind the one we watch waits until it has it
+        // at least as new as the watch: an API server that lags behind waits until it has that version
         const query = { resourceVersion: metadata.resourceVersion }
         const path = `${skyhooksPath}/${name}`
         const { metadata: readMetadata, spec } = await transport.json<Skyhook>('GET', path, { query, signal })
-        objects.set(name, { metadata: readMetadata, spec }) // its status is large, and nothing of ours
+        objects.set(name, { metadata: readMetadata, spec }) // the status is large and not needed
         return
       } catch (error) {
-        if (signal.aborted || isNotFound(error)) return // the watch will say that it is gone
+        if (signal.aborted || isNotFound(error)) return // the watch will show the deletion
         options.onReadFailed(name, error)
         await sleep(clock, backoffMs(failures, requestBackoff, random.number()), signal).catch(() => undefined)
       }
@@ -93,7 +92,7 @@ export function followSkyhooks(
     const views: SkyhookView[] = []
     for (const [name, { metadata }] of reflector.store) {
       const object = objects.get(name)
-      // its priority is unknown, and with it the order of all
+      // without its priority the order of all is unknown
       if (!object) return unknown(`Skyhook ${name} has not been read yet`)
       views.push({ metadata, spec: object.spec ?? {}, stale: !isCurrent(object, metadata) })
     }
@@ -103,7 +102,7 @@ export function followSkyhooks(
   return { synced: reflector.synced, ageMs: () => reflector.ageMs(), current: () => current }
 }
 
-/** What was read is the same object at the generation of the metadata seen. Annotations are taken from the metadata. */
+/** True if the object was read at the generation of the metadata. Annotations are taken from the metadata. */
 const isCurrent = (object: SkyhookObject | undefined, metadata: KubeObject['metadata']): boolean =>
   object !== undefined &&
   object.metadata.uid === metadata.uid &&

@@ -1,4 +1,4 @@
-/** How everybody tells the loop that something changed; made first and given to all. */
+/** Tells the loop that something changed; created first and passed to all parts. */
 export type Wakeup = {
   /** Something changed: decide again. */
   readonly wake: () => void

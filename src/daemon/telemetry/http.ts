@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import { dirname } from 'node:path'
 import { healthSocket } from './probe.ts'
 
-/** What the metrics are read from. */
+/** The source of the metrics. */
 export type MetricsRegistry = { readonly contentType: string; metrics(): Promise<string> }
 
 export type HealthChecks = { readonly live: () => string | undefined; readonly ready: () => string | undefined }
@@ -22,7 +22,7 @@ export function serveHealth(health: HealthChecks, socket = healthSocket): Server
   return server
 }
 
-/** Prometheus' text format on the node's own address. */
+/** Serves the text format of Prometheus on the node's own address. */
 export function serveMetrics(
   registry: MetricsRegistry,
   host: string,

@@ -7,7 +7,7 @@ export type Log = {
   error(fields: object, message: string): void
 }
 
-/** JSON lines on stdout, written at once: a worker thread would cost 17 MB of memory in every agent. */
+/** JSON lines on stdout, written synchronously: a worker thread would cost 17 MB of memory in every agent. */
 export function createLog(level: string, base: Readonly<Record<string, string>>): Log {
   return pino(
     { level, base, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'message' },
@@ -15,7 +15,7 @@ export function createLog(level: string, base: Readonly<Record<string, string>>)
   )
 }
 
-/** An error as a log field: its words and those of its causes, without stack unless it is a bug of ours. */
+/** An error as a log field: its message and those of its causes. */
 export function errorField(error: unknown): { readonly error: string } {
   const messages: string[] = []
   for (

@@ -1,12 +1,11 @@
 import { request, type IncomingMessage } from 'node:http'
 
 /**
- * Health is asked for by the agent's own binary over this socket in its container: no port on the host's network for
- * it.
+ * The agent's own binary asks for its health over this socket in its container, without a port on the host's network.
  */
 export const healthSocket = '/tmp/skyhookd-health.sock'
 
-/** The probe: asks the running agent and returns the exit code; what is wrong goes to stderr. */
+/** The probe: asks the running agent and returns the exit code; problems go to stderr. */
 export async function probe(check: 'live' | 'ready', socket = healthSocket): Promise<number> {
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -72,7 +72,8 @@ export function createEventReporter(options: {
       case 'cordonChangedExternally':
         log.warn(line, 'someone else changed the cordon of a node that we hold')
         if (!event.unschedulable)
-          return record('CordonChanged', `someone uncordoned the node while ${subject} holds it`) // nobody records who
+          // the API does not record who
+          return record('CordonChanged', `someone uncordoned the node while ${subject} holds it`)
         return void findCordoner().then((manager = 'someone else') =>
           record('CordonChanged', `the node was cordoned by ${manager} while ${subject} holds it`),
         )
@@ -117,7 +118,7 @@ export function createEventReporter(options: {
       if (!isReportedOn('Node', reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
       else {
         log.info({ skyhook, reason, detail: message }, 'not complete')
-        const isReported = reason === 'StepFailed' || reason === 'CheckFailed' // when the stage failed
+        const isReported = reason === 'StepFailed' || reason === 'CheckFailed' // by the failed stage
         if (!isReported) record(reason, `Skyhook ${skyhook}: ${message}`)
       }
     }

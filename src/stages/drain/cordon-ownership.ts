@@ -4,7 +4,6 @@
  * unschedulable exactly when an administrator wants it so (or asked us to keep it).
  *
  * What is remembered on the Node: one mark per Skyhook, and `before`: whether the node was cordoned without us.
- * /
  */
 export type CordonState = {
   readonly unschedulable: boolean
@@ -34,7 +33,6 @@ export type CordonChange = {
 /**
  * What this Skyhook needs written to have the node cordoned under its mark; undefined when it is so already. Also the
  * way back after somebody uncordoned during our hold: a node found schedulable was wanted schedulable.
- * /
  */
 export function cordonFor(skyhook: string, { unschedulable, marks, before }: CordonState): CordonChange | undefined {
   const isMarked = marks.has(skyhook)

@@ -2,7 +2,6 @@
  * Shell-style match of one name, as the keys of configInterrupts use it: `*` any run of characters but `/`, `?` one of
  * them, `[…]` a class (`[^…]` its opposite), `\` takes the next character literally. A malformed pattern matches
  * nothing.
- * /
  */
 export function matchesGlob(pattern: string, name: string): boolean {
   const expression = toExpression(pattern)

@@ -10,7 +10,6 @@ const minReadyMs = 10_000
  * Why a node may not go back to service after an interrupt: it has to report Ready, and from this boot. That holds
  * until the Node shows it back in service: the patch that takes our cordon away may be late, and the node lost
  * meanwhile.
- * /
  */
 export function notReadyReason(builder: PlanBuilder): Reason | undefined {
   const { lifecycle } = builder.record

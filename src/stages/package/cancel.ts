@@ -8,7 +8,6 @@ import { dropAttempt } from '../model/transitions.ts'
  * Work that is not wanted any more (another version, a reset, an edit, a Skyhook that is gone) may still be under way
  * on the host. Its attempt is forgotten at once, its step is not: it is stopped, and nothing of its package starts
  * before it ended.
- * /
  */
 export function cancelAll(record: SkyhookRecord): SkyhookRecord {
   const canceled = Object.values(record.packages).reduce(cancelPackage, record)

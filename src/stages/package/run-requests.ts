@@ -10,7 +10,6 @@ import type { Snapshot } from '../model/snapshot.ts'
 /**
  * What packages report from their hosts between their stages: a request to run config, which is treated like a change
  * of the spec, and a line for people, which the Node shows as a condition.
- * /
  */
 export const packageStatusKey = (skyhook: string, name: string): string => `${skyhook}/${name}`
 

@@ -53,7 +53,6 @@ function withoutTag(image: string): string {
  * What should be published now and when to look again: unchanged while mere progress is younger than its pace, or while
  * a wait has just started (most are over before the write would arrive), unless the Node `isContradicted`: then at
  * once.
- * /
  */
 export function nextPublished(
   record: SkyhookRecord,

@@ -16,7 +16,6 @@ export type Reconciled = { readonly journal: Journal; readonly events: readonly 
  * Journal against annotation, the same at start and at run time. The annotation is the published copy and a control:
  * the companion's hash tells our own writing from a person's. Where the Node itself is another one (registered again,
  * restored from a backup), the journal wins.
- * /
  */
 export function reconcileAnnotations(journal: Journal, node: KubernetesNode): Reconciled {
   const events: StageEvent[] = []

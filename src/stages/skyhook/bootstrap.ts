@@ -35,7 +35,6 @@ const priorRebootsOf = ({
 /**
  * Entries that the operator completed at the spec's version count as complete with the current spec; the others start
  * over. Before v0.5 it wrote `name` as the key instead of `name|version`, and left that beside the new one.
- * /
  */
 function adoptEntries(view: SkyhookView, text: string): Record<string, PackageRecord> {
   const entries: Record<string, PackageRecord> = {}

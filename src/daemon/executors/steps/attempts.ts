@@ -1,10 +1,10 @@
 import type { StepEnd } from '../../../schemas/step-end.ts'
 import type { AttemptObservation } from '../../../stages/model/snapshot.ts'
 
-/** What is known of the step attempts that the journal has open, by attempt id. */
+/** What is known of the open step attempts of the journal, by attempt id. */
 export type Attempts = {
   current(): ReadonlyMap<string, AttemptObservation>
-  /** Undefined for an attempt that nobody has looked at. */
+  /** Undefined for an attempt that was not observed yet. */
   stateOf(id: string): AttemptObservation['state'] | undefined
   /** No unit and no result. */
   absent(id: string): void
@@ -12,7 +12,7 @@ export type Attempts = {
   blocked(id: string, startBlocker: string): void
   running(id: string): void
   ended(id: string, end: StepEnd, logTail?: string): void
-  /** Its end is on record. */
+  /** Its end is recorded. */
   forget(id: string): void
 }
 

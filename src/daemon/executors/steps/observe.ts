@@ -10,18 +10,18 @@ import type { Attempts } from './attempts.ts'
 
 /** Signals can be lost with a bus, so running steps are also polled this often. */
 const observeIntervalMs = 10_000
-/** A host that has not gone down within this was not going to. */
+/** A host that has not shut down within this time will not. */
 const maxShutdownMs = 300_000
 
 /**
- * Where an attempt writes, and what must not be quoted from there; kept on the host for whichever agent sees its end.
+ * Where an attempt writes, and its secrets, which must not be quoted; kept on the host for the agent that sees its end.
  */
 export type StepLogNote = { readonly files: LogFiles; readonly secrets: readonly string[] }
 
-/** Watches the step attempts that the journal has open, until it is closed. */
+/** Watches the open step attempts of the journal until it is closed. */
 export type StepObserver = {
   observe(step: StepAttempt): Promise<void>
-  /** Looks at every open attempt; before the first decision, and whenever signals may have been missed. */
+  /** Observes every open attempt: before the first decision, and after signals may have been lost. */
   observeOpen(): Promise<void>
   close(): void
 }
@@ -59,7 +59,7 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
     ports.wake()
   }
 
-  /** The end of its log, without secrets: also of an attempt that an agent before this one started. */
+  /** The tail of its log without secrets, also for an attempt that a previous agent started. */
   async function tailOfAttempt({ id }: StepAttempt): Promise<string | undefined> {
     const text = await readStepNote(host, id)
     if (text === undefined) return undefined
@@ -68,8 +68,8 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
   }
 
   /**
-   * Whatever the shutdown of the host ended is judged in the next boot; a shutdown that was called off counts after a
-   * while.
+   * A step that ended during the shutdown of the host is judged after the next boot, or after a while if the shutdown
+   * was canceled.
    */
   function isGoingDown(step: StepAttempt): boolean {
     if (step.bootId !== hostSource.bootId()) return false
@@ -83,7 +83,7 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
     await Promise.all(openSteps(ports.journal()).map(observe))
   }
 
-  const ignoreError = (): void => undefined // the bus is away: the look after reconnecting finds what ended
+  const ignoreError = (): void => undefined // the bus is away: the observation after reconnecting finds what ended
   const unsubscribeJobs = host.units.onJobEnd(({ unit }) => {
     const step = openSteps(ports.journal()).find((open) => open.unit === unit)
     if (step) observe(step).catch(ignoreError)

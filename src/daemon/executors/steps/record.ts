@@ -20,24 +20,23 @@ import type { Attempts } from './attempts.ts'
 import { repairRecords } from './repair.ts'
 import type { StepLogNote } from './observe.ts'
 
-/** Printed of each stream of a step. A log is for reading; the whole is in the file. */
+/** How much of each stream of a step is logged; the file has all of it. */
 const logTailLimits: TailLimits = { lines: 1_000, characters: 64 * 1024 }
 
 /**
- * What is on the host for people and for the way back to the operator: published copies of the journal, which stays the
- * truth.
+ * Published records on the host, for people and for a return to the operator. The journal is authoritative.
  */
 export type StepRecords = {
   recordStep(action: Extract<Action, { do: 'recordStep' }>): Promise<void>
-  /** Removes a step's unit, its record, its secrets and what was not to be kept of its output. */
+  /** Removes a step's unit, its record, its secrets and the output beyond the limit. */
   forgetStep(step: StepAttempt): Promise<void>
   recordChecks(action: Extract<Action, { do: 'recordChecks' }>): Promise<void>
   recordHistory(action: Extract<Action, { do: 'recordHistory' }>): Promise<void>
-  /** Takes the last traces of an uninstalled package off the host. Doing it again does no harm. */
+  /** Removes the last traces of an uninstalled package from the host. Repeatable. */
   cleanUp(action: Extract<Action, { do: 'cleanUp' }>): Promise<void>
-  /** Writes what an agent before this one left out; before anything is collected. */
+  /** Writes records that a previous agent did not write; before anything is collected. */
   repair(journal: Journal): Promise<void>
-  /** Removes the copy dirs that no package of the journal works from any more. */
+  /** Removes the copy dirs that no package of the journal uses. */
   collect(): Promise<void>
   /** How clean-ups ended, by id of the request. */
   cleanUps(): ReadonlyMap<string, CleanUpResult>
@@ -72,7 +71,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     attempts.forget(step.id)
   }
 
-  /** Its end, without secrets: an attempt may have been started by the agent before this one. */
+  /** Its end, without secrets; a previous agent may have started the attempt. */
   async function printOutput(id: string, of: object): Promise<void> {
     const note = await readStepNote(host, id)
     if (note === undefined) return

@@ -29,9 +29,8 @@ export type RepairPorts = {
 }
 
 /**
- * Writes what an agent that died right after its journal left unwritten of the copies for people: flags, the checks'
- * summary and history of the last that each package did. What is there stays as it is.
- * /
+ * Writes the published records that an agent did not write because it died right after its journal: flags, the summary
+ * of checks and the history of the last work of each package. Existing records stay as they are.
  */
 export async function repairRecords(ports: RepairPorts, { skyhooks }: Journal): Promise<void> {
   for (const [skyhook, record] of Object.entries(skyhooks)) {
@@ -41,7 +40,7 @@ export async function repairRecords(ports: RepairPorts, { skyhooks }: Journal): 
   }
 }
 
-/** What a write left that was cut off: whole files under names that nobody looks for. */
+/** Temporary files of interrupted writes. */
 async function removeTemporaries(root: HostRoot, folder: string): Promise<void> {
   if ((await root.stat(folder)) === undefined) return
   for (const path of await root.readTree(folder)) if (isTemporary(path)) await root.remove(`${folder}/${path}`)
@@ -57,13 +56,13 @@ async function repairEntry(
   const content = contentOf(digest)
   if ((await root.stat(content)) === undefined) return
   const loaded = await loadPackage(root, content)
-  if (loaded.outcome === 'invalid') return // it ran once: somebody changed the store, and the next preparation says so
+  if (loaded.outcome === 'invalid') return // it ran before, so the store was changed; the next preparation reports it
   const { config } = loaded
   const state = stateDir(folders, skyhook)
   for (const step of completedSteps(entry, config))
     if (!(await hasStepFlag(root, state, config, step))) await publishStepFlag(root, state, config, step, nowMs)
 
-  let isMissing = false // from the first that lacks it on: the last of them is what check_results has to show
+  let isMissing = false // from the first missing one on: check_results has to show the last
   for (const completedStage of completedStages(entry)) {
     const check = checkOf(completedStage)
     const results = check === undefined ? [] : (config.modes[check] ?? []).map(({ path }) => ({ path, failed: false }))
@@ -76,8 +75,7 @@ async function repairEntry(
   if (lastInterrupt && wasInterrupted(entry) && !(await hasInterruptFlags(root, state, id, lastInterrupt)))
     await publishInterruptFlags(root, state, id, lastInterrupt, nowMs)
   if (installedVersions[entry.name] !== packageVersion) return
-  // packages of one image share a history: another's version may be on top, or that another was, or is being,
-  // uninstalled
+  // packages of one image share a history: the latest entry may be another package's version or uninstall
   const isUninstalling = Object.values(packages).some(
     ({ progress }) => progress.stage === 'uninstall' && publishedState(progress) !== 'skipped',
   )
@@ -90,11 +88,11 @@ async function repairEntry(
   if (!isRecorded) await recordVersion(root, state, packageName, packageVersion, nowMs)
 }
 
-/** For what it runs from now, not for an earlier configuration or version. */
+/** For its current inputs, not for an earlier configuration or version. */
 const wasInterrupted = ({ progress }: PackageRecord): boolean =>
   progress.stage === 'post-interrupt' || (progress.stage === 'interrupt' && publishedState(progress) === 'complete')
 
-/** What led to where it stands, each with its traces; an interrupt has none and follows config. */
+/** The stages before the current one, each with its records; an interrupt has none and follows config. */
 function completedStages({ progress, installedBy }: PackageRecord): readonly Stage[] {
   const { stage } = progress
   const isComplete = publishedState(progress) === 'complete'
@@ -114,7 +112,7 @@ function completedStages({ progress, installedBy }: PackageRecord): readonly Sta
   }
 }
 
-/** Of the stages that it passed, and of the one that it is in the middle of. */
+/** Of the stages that it passed and of the current one. */
 function completedSteps(entry: PackageRecord, config: PackageConfig): readonly Step[] {
   const completedStage = completedStages(entry).flatMap((stage) => config.modes[stage] ?? [])
   const steps = entry.progress.stage === 'uninstall' ? [] : (attemptOf(entry.progress)?.steps ?? [])

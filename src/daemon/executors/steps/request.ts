@@ -21,14 +21,14 @@ import { limitsOf, stepUnitRequest } from '../../../packages/step/unit-request.t
 import type { StartStep } from '../../../stages/model/plan.ts'
 import type { StepLogNote } from './observe.ts'
 
-/** What stops a step that was asked to end: TERM, and KILL after this, unless the package says otherwise. */
+/** Time between TERM and KILL of a stopped step, unless the package sets it. */
 const defaultGracefulShutdownMs = 30_000
 
 export type BuildOutcome =
   | { readonly outcome: 'built'; readonly request: StepUnitRequest & { readonly note: string } }
   /** The attempt cannot run at all; `why` goes into its failure. */
   | { readonly outcome: 'refused'; readonly why: string }
-  /** The host is in no state for it now. */
+  /** The host cannot run it at the moment. */
   | { readonly outcome: 'blocked'; readonly why: string }
 
 export type RequestPorts = {
@@ -36,19 +36,18 @@ export type RequestPorts = {
   readonly folders: HostFolders
   readonly references: ReferencePort
   readonly fields: FieldValues
-  /** Runs once the package's files are needed; the answer of stage-files.ts. */
+  /** Called once the package's files are needed; see stage-files.ts. */
   readonly prepareFiles: () => Promise<
     { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
   >
 }
 
-/** What a disk says that is full or failing: it is not the step's fault, and passes. */
+/** Errors of a full or failing disk: not the fault of the step, and temporary. */
 const diskErrors = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
 
 /**
- * From a step to the unit that runs it: references resolved, environment composed, files in place, logs claimed.
- * Rejects when the API server does not answer.
- * /
+ * Builds the unit of a step: resolves references, composes the environment, installs files and creates logs. Rejects
+ * when the API server does not answer.
  */
 export async function buildStepRequest(
   ports: RequestPorts,
@@ -129,7 +128,7 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
 
 const refused = (why: string): BuildOutcome => ({ outcome: 'refused', why })
 
-/** What is left of the stage's time; each unit of an attempt gets the rest. */
+/** The rest of the stage's time; each unit of an attempt gets what is left. */
 function remainingMs({ spec, stageStartedAtMs }: StartStep): number | undefined {
   const total = spec.stageTimeout === undefined ? undefined : durationMs(spec.stageTimeout)
   return total === undefined ? undefined : stageStartedAtMs + total - Date.now()

@@ -21,7 +21,7 @@ import { createStepRecords, type StepRecords } from './record.ts'
 import { buildStepRequest } from './request.ts'
 import { ensureStageFiles } from './stage-files.ts'
 
-/** Steps of packages on the host: started once, found again, stopped, put on record. */
+/** Steps of packages on the host: started once, found again, stopped and recorded. */
 export type StepRunner = StepRecords & {
   start(action: StartStep): Promise<void>
   stop(step: StepAttempt): Promise<void>
@@ -59,7 +59,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     attempts.ended(id, { outcome: 'failed-to-start', detail })
   }
 
-  /** It has not begun and is tried again; meanwhile the node says why. */
+  /** It has not started and is retried; meanwhile the node reports why. */
   function blockStart(id: string, startBlocker: string): never {
     attempts.blocked(id, startBlocker)
     throw new Error(startBlocker)
@@ -71,7 +71,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     observeOpen: () => observer.observeOpen(),
     close: () => observer.close(),
 
-    /** The journal has the intent. A unit that is there already is found again, never started twice. */
+    /** The journal has the intent. An existing unit is found again and never started twice. */
     async start(action) {
       const { attempt, record, view } = action
       await observer.observe(attempt)
@@ -105,7 +105,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       if (attempts.stateOf(attempt.id) !== 'absent') return // stopped meanwhile
       const started = await startStepUnit(host, built.request)
       if (started.started) {
-        // its end may have been seen already
+        // its end may have been observed already
         if (attempts.stateOf(attempt.id) === 'absent') attempts.running(attempt.id)
         if (started.found) await observer.observe(attempt)
         if (action.needsCopyDir) await publishStart(root, stateDir(folders, skyhook))
@@ -117,14 +117,14 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       else {
         // Not the step's fault: the steps before it must not run again for it.
         if (kind === 'host' || kind === 'stopping') return blockStart(attempt.id, message)
-        throw new Error(message) // asked again; the look before it tells what became of this
+        throw new Error(message) // requested again, after an observation of its state
       }
     },
 
     async stop(step) {
       await host.units.stop(step.unit)
       await observer.observe(step)
-      // and `start` does not begin it any more
+      // so that `start` does not start it any more
       if (attempts.stateOf(step.id) === 'absent') attempts.ended(step.id, { outcome: 'killed', signal: 'TERM' })
     },
   }

@@ -18,9 +18,8 @@ export type StageSource = {
 }
 
 /**
- * Puts on the host what a stage finds there: the copy dir with its configuration and the node's facts, and the
- * package's root_dir over the host's root. Once per stage: steps may change what they find. Rejects when the disk does.
- * /
+ * Installs the files of a stage on the host: the copy dir with configuration and facts of the node, and the package's
+ * root_dir over the host's root. Once per stage, because steps may change them. Rejects for errors of the disk.
  */
 export async function ensureStageFiles(
   root: HostRoot,
