@@ -1,16 +1,13 @@
 import {
   journalVersion,
   type CanceledStep,
-  type InterruptRun,
   type Journal,
-  type Lifecycle,
   type MergedInterrupt,
   type PackageFacts,
   type PackageInputs,
   type PackageProgress,
   type PackageRecord,
   type PackageWork,
-  type Published,
   type SkyhookRecord,
   type StageAttempt,
   type StageFailure,
@@ -18,31 +15,18 @@ import {
 import type { EntryState, Interrupt, StageName } from './skyhook.ts'
 
 /** The journal of agents before 0.2, as far as it differs. Nothing else in the code knows its names. */
-type JournalV1 = {
+type JournalV1 = Omit<Journal, 'v' | 'lastSeenUnschedulable' | 'cordonRetriesAtMs' | 'skyhooks'> & {
   readonly v: 1
   readonly cordonSeen?: boolean
-  readonly cordonPending?: true
   readonly cordonedAgainMs?: readonly number[]
-  readonly nodeUid: string
-  readonly bootId?: string
   readonly skyhooks: Readonly<Record<string, SkyhookV1>>
 }
 
-type SkyhookV1 = {
-  readonly uid: string
-  readonly rev: number
+type SkyhookV1 = Omit<SkyhookRecord, 'packages' | 'priorReboots' | 'canceling' | 'drain' | 'installedVersions'> & {
   readonly packages: Readonly<Record<string, PackageV1>>
-  readonly applied?: string
-  readonly lifecycle?: Lifecycle
-  readonly orphaned?: boolean
-  readonly reboots: Readonly<Record<string, number>>
   readonly inheritedReboots?: Readonly<Record<string, number>>
-  readonly flags: Readonly<Record<string, number>>
   readonly stopping?: readonly CanceledStep[]
-  readonly interrupt?: InterruptRun
   readonly drain?: DrainV1
-  readonly edit?: string
-  readonly published?: Published
   readonly installed: Readonly<Record<string, string>>
 }
 
