@@ -56,16 +56,18 @@ export function createAgentLiveness(initiallySilent: ReadonlySet<string>, afterM
       for (const node of silentNodes) if (!present.has(node) || readyNodes.has(node)) silentNodes.delete(node)
       nextChangeAtMs = Infinity
       const states = new Map<string, AgentState>()
+      const dead = new Set<string>()
       for (const node of present) {
         if (readyNodes.has(node)) continue
         const sinceMs = missingSince.get(node) ?? nowMs
         missingSince.set(node, sinceMs)
         const isDead = nowMs - sinceMs >= afterMs
-        if (!isDead) nextChangeAtMs = Math.min(nextChangeAtMs, sinceMs + afterMs)
-        if (isDead) silentNodes.add(node)
+        if (isDead) {
+          dead.add(node)
+          silentNodes.add(node)
+        } else nextChangeAtMs = Math.min(nextChangeAtMs, sinceMs + afterMs)
         states.set(node, silentNodes.has(node) ? 'silent' : 'unready')
       }
-      const dead = new Set([...states.keys()].filter((node) => nowMs - (missingSince.get(node) ?? nowMs) >= afterMs))
       last = { ready: readyNodes.size, of: (node) => states.get(node) ?? 'ready', isDead: (node) => dead.has(node) }
       return last
     },

@@ -46,18 +46,12 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
 const waitingReasons: ReadonlySet<string> = new Set(['WaitingForSlot', 'WaitingForBatch'])
 
 /** The Skyhook's status: the most urgent one of its incomplete nodes. `unknown` only if every one is unknown. */
-export function rollUp({
-  nodes,
-  complete,
-  isPaused: paused,
-  isDisabled: disabled,
-  specProblem: problem,
-}: Counts): NodeStatus {
-  if (problem !== undefined) return 'blocked'
-  if (complete === nodes.length) return 'complete'
-  if (paused) return 'paused'
-  if (disabled) return 'disabled'
-  const present = new Set(nodes.map(({ status }) => status))
+export function rollUp(counts: Counts): NodeStatus {
+  if (counts.specProblem !== undefined) return 'blocked'
+  if (counts.complete === counts.nodes.length) return 'complete'
+  if (counts.isPaused) return 'paused'
+  if (counts.isDisabled) return 'disabled'
+  const present = new Set(counts.nodes.map(({ status }) => status))
   return rollUpOrder.find((status) => present.has(status)) ?? 'unknown'
 }
 

@@ -27,16 +27,8 @@ export type LedgerPlan = { readonly ledger: Ledger; readonly matched: DampedCoun
  * The desired ledger, and when to write it. What decides a budget is written immediately. Counters that only spread
  * requests are throttled, and written when they changed enough: every write wakes every node that waits.
  */
-export function planLedger({
-  skyhook,
-  counts,
-  agents,
-  currentLedger,
-  matched,
-  lastWriteMs,
-  nowMs,
-  wallMs,
-}: LedgerInput): LedgerPlan {
+export function planLedger(input: LedgerInput): LedgerPlan {
+  const { skyhook, counts, agents, currentLedger, matched, lastWriteMs, nowMs, wallMs } = input
   const { uid, generation = 0 } = skyhook.metadata
   const hash = selectorHash(skyhook.spec.nodeSelectors)
   const isSameCount =
@@ -59,13 +51,10 @@ export function planLedger({
 }
 
 function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWriteMs: number | undefined): number {
-  if (
-    currentLedger !== undefined &&
-    currentLedger.skyhookUID === next.skyhookUID &&
-    currentLedger.generation > next.generation
-  )
-    return Infinity // our spec is outdated
-  if (currentLedger === undefined || budgetInputs(currentLedger) !== budgetInputs(next)) return -Infinity
+  if (currentLedger === undefined) return -Infinity
+  const isOutdated = currentLedger.skyhookUID === next.skyhookUID && currentLedger.generation > next.generation
+  if (isOutdated) return Infinity // the watch does not show the current spec yet
+  if (budgetInputs(currentLedger) !== budgetInputs(next)) return -Infinity
   const completed = (ledger: Ledger): number => ledger.compartments['']?.completed ?? 0
   const isFinal = completed(next) === next.compartments['']?.matched
   const hasMoved =
@@ -77,14 +66,8 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
   return lastWriteMs === undefined ? -Infinity : lastWriteMs + 2 * progressIntervalMs(next.agents ?? 0)
 }
 
-const budgetInputs = (ledger: Ledger): string =>
-  JSON.stringify([
-    ledger.skyhookUID,
-    ledger.generation,
-    ledger.applied,
-    ledger.selectorHash,
-    ledger.compartments['']?.matched,
-  ])
+const budgetInputs = ({ skyhookUID, generation, applied, selectorHash, compartments }: Ledger): string =>
+  JSON.stringify([skyhookUID, generation, applied, selectorHash, compartments['']?.matched])
 
 /** By a fifth, or to or from nothing. */
 const differsSignificantly = (before: number, after: number): boolean =>

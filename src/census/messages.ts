@@ -2,6 +2,8 @@
  * The protocol between an agent and the census, its child process: JSON lines. The agent sends the settings as the
  * first line of the child's stdin and keeps stdin open. When stdin closes, for any reason, the child ends.
  */
+import { isObject, parseJson, type JsonObject } from '../schemas/json.ts'
+
 export type CensusSettings = {
   readonly v: 1
   readonly version: string
@@ -38,28 +40,17 @@ export type CensusLine =
 
 /** Settings from the agent's first line. Throws if it has none. */
 export function readCensusSettings(line: string): CensusSettings {
-  let value: unknown
-  try {
-    value = JSON.parse(line)
-  } catch (error) {
-    throw new Error('the settings of the census are not valid JSON', { cause: error })
-  }
-  const settings = value as Partial<Record<keyof CensusSettings, unknown>> | null
-  if (settings?.v !== 1) throw new Error('the census was started by an agent of another version')
+  const settings = parseJson(line)
+  if (!isObject(settings)) throw new Error('the settings of the census are not valid JSON')
+  if (settings['v'] !== 1) throw new Error('the census was started by an agent of another version')
   for (const key of ['version', 'nodeName', 'podName', 'namespace', 'agentPodSelector'] as const) {
     if (typeof settings[key] !== 'string') throw new Error(`the settings of the census lack ${key}`)
   }
-  return settings as CensusSettings
+  return settings as CensusSettings & JsonObject
 }
 
 /** A line of the child's stdout; undefined for anything else, such as a warning of the runtime. */
 export function readCensusLine(line: string): CensusLine | undefined {
-  try {
-    const value = JSON.parse(line) as { kind?: unknown } | null
-    return value?.kind === 'log' || value?.kind === 'requests' || value?.kind === 'heartbeat'
-      ? (value as CensusLine)
-      : undefined
-  } catch {
-    return undefined
-  }
+  const value = parseJson(line) as CensusLine | null | undefined
+  return value?.kind === 'log' || value?.kind === 'requests' || value?.kind === 'heartbeat' ? value : undefined
 }

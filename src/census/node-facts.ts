@@ -1,8 +1,7 @@
 /** What a Node's annotations say about a Skyhook. People may have edited them: nothing in them is trusted. */
 import * as keys from '../schemas/annotations.ts'
-import type { Companion, NodeStateEntry, PublishedReason } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
-import { isObject } from '../schemas/json.ts'
+import { isObject, parseJson } from '../schemas/json.ts'
 import { entryStates, nodeStatuses, stageNames, type NodeStatus } from '../schemas/skyhook.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
 import type { NodeState } from './skyhook-status.ts'
@@ -24,7 +23,7 @@ export type NodeFact = {
   readonly status: NodeStatus
   readonly agent: AgentState
   /** Why it is not complete, as its agent reports it. */
-  readonly reason?: Pick<PublishedReason, 'reason' | 'message'>
+  readonly reason?: Pick<keys.PublishedReason, 'reason' | 'message'>
   /** Valid package entries. */
   readonly entries: NodeState
   /** The state annotation exists and cannot be read. */
@@ -71,21 +70,16 @@ export function nodeFact(
   const { annotations, labels } = node
   const stateText = annotations[keys.nodeStateKey(skyhook)]
   const state = stateText === undefined ? undefined : readState(stateText)
+  const expected = { sha256: state?.sha256, applied, nodeUid: node.uid }
   const status = ((): NodeStatus => {
     if (agent === 'silent') return 'unknown'
     const published = annotations[keys.statusKey(skyhook)]
     if (published === undefined) return agent === 'ready' ? idle : 'unknown'
     if (!isNodeStatus(published)) return 'unknown'
     if (published !== 'complete') return published
-    return isCompletionCurrent(annotations[keys.journalKey(skyhook)], {
-      sha256: state?.sha256,
-      applied,
-      nodeUid: node.uid,
-    })
-      ? 'complete'
-      : idle
+    return isCompletionCurrent(annotations[keys.journalKey(skyhook)] ?? '', expected) ? 'complete' : idle
   })()
-  const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)])
+  const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)] ?? '')
   return {
     name: node.name,
     status,
@@ -114,20 +108,20 @@ const ownPrefix = `${apiGroup}/`
 const cordonPrefix = keys.cordonKey('')
 
 function isCompletionCurrent(
-  companionText: string | undefined,
+  companionText: string,
   expected: { readonly sha256: string | undefined; readonly applied: string; readonly nodeUid: string },
 ): boolean {
-  const companion = parse(companionText)
+  const companion = parseJson(companionText)
   if (!isObject(companion) || expected.sha256 === undefined) return false
-  const { v, applied, nodeUID, sha256 } = companion as Partial<Companion>
+  const { v, applied, nodeUID, sha256 } = companion as Partial<keys.Companion>
   return v === 1 && applied === expected.applied && nodeUID === expected.nodeUid && sha256 === expected.sha256
 }
 
 /** The entries that fit the CRD; the server would refuse the whole status for any other. undefined = not JSON. */
 function entriesOf(text: string): NodeState | undefined {
-  const value = parse(text)
+  const value = parseJson(text)
   if (!isObject(value)) return undefined
-  const entries: Record<string, NodeStateEntry> = {}
+  const entries: Record<string, keys.NodeStateEntry> = {}
   for (const [key, entry] of Object.entries(value)) {
     if (!isObject(entry)) continue
     const { name, version, image, containerSHA, stage, state, restarts } = entry
@@ -139,28 +133,20 @@ function entriesOf(text: string): NodeState | undefined {
       ...(typeof containerSHA === 'string' && { containerSHA }),
       stage,
       ...(isOneOf(entryStates, state) && { state }),
-      ...(Number.isInteger(restarts) &&
-        (restarts as number) > 0 &&
-        (restarts as number) < 2 ** 31 && { restarts: restarts as number }),
+      ...(isRestartCount(restarts) && { restarts }),
     }
   }
   return entries
 }
 
-function reasonOf(text: string | undefined): NodeFact['reason'] {
-  const value = parse(text)
+function reasonOf(text: string): NodeFact['reason'] {
+  const value = parseJson(text)
   if (!isObject(value) || typeof value['reason'] !== 'string' || typeof value['message'] !== 'string') return undefined
   return { reason: value['reason'], message: value['message'] }
 }
 
-function parse(text: string | undefined): unknown {
-  try {
-    return text === undefined ? undefined : JSON.parse(text)
-  } catch {
-    return undefined // malformed (edited by hand)
-  }
-}
-
 const isOneOf = (known: readonly string[], value: unknown): value is string =>
   typeof value === 'string' && known.includes(value)
+const isRestartCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 2 ** 31
 const isNodeStatus = (text: string): text is NodeStatus => isOneOf(nodeStatuses, text)

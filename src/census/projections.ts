@@ -6,7 +6,7 @@ import { apiGroup } from '../schemas/api.ts'
 import type { Skyhook } from '../schemas/skyhook.ts'
 import type { CensusNode } from './node-facts.ts'
 import type { AgentPod } from './agent-liveness.ts'
-import type { SkyhookStatus } from './skyhook-status.ts'
+import { statusOf } from './skyhook-status.ts'
 
 /** Listed, and its watch is not broken, so it is at most a moment old. */
 export function isHealthy(reflector: Reflector<KubeObject>): boolean {
@@ -29,9 +29,9 @@ export function previouslySilentNodes(
   nodes: ReadonlyMap<string, CensusNode>,
 ): Set<string> {
   const silent = new Set<string>()
-  for (const { metadata, status } of skyhooks) {
-    for (const [name, countedStatus] of Object.entries((status as SkyhookStatus | undefined)?.nodeStatus ?? {})) {
-      const published = nodes.get(name)?.annotations[statusKey(metadata.name)]
+  for (const skyhook of skyhooks) {
+    for (const [name, countedStatus] of Object.entries(statusOf(skyhook)?.nodeStatus ?? {})) {
+      const published = nodes.get(name)?.annotations[statusKey(skyhook.metadata.name)]
       if (countedStatus === 'unknown' && published !== undefined && published !== 'unknown') silent.add(name)
     }
   }
@@ -47,15 +47,8 @@ const isOwnAnnotation = (key: string): boolean => key.startsWith(`${apiGroup}/`)
 
 export function slimNode({ metadata }: KubeObject): KubeObject {
   const { name, uid, resourceVersion, labels = {}, annotations = {} } = metadata
-  return {
-    metadata: {
-      name,
-      uid,
-      resourceVersion,
-      labels,
-      annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => isOwnAnnotation(key))),
-    },
-  }
+  const ownAnnotations = Object.fromEntries(Object.entries(annotations).filter(([key]) => isOwnAnnotation(key)))
+  return { metadata: { name, uid, resourceVersion, labels, annotations: ownAnnotations } }
 }
 
 export function censusNode({ metadata: { name, uid, labels = {}, annotations = {} } }: KubeObject): CensusNode {
@@ -63,7 +56,8 @@ export function censusNode({ metadata: { name, uid, labels = {}, annotations = {
 }
 
 export function slimSkyhook(skyhook: Skyhook & KubeObject): Skyhook & KubeObject {
-  const { 'kubectl.kubernetes.io/last-applied-configuration': _, ...annotations } = skyhook.metadata.annotations ?? {}
+  const annotations = { ...skyhook.metadata.annotations }
+  delete annotations['kubectl.kubernetes.io/last-applied-configuration']
   return { ...skyhook, spec: skyhook.spec ?? {}, metadata: { ...skyhook.metadata, annotations } }
 }
 

@@ -24,18 +24,10 @@ export async function writeStatus(
   signal: AbortSignal,
 ): Promise<SkyhookWriteResult> {
   const { name, uid, resourceVersion } = skyhook.metadata
-  const body = {
-    ...skyhookTypeMeta,
-    metadata: { name, uid, resourceVersion },
-    spec: skyhook.spec,
-    status,
-  }
+  const body = { ...skyhookTypeMeta, metadata: { name, uid, resourceVersion }, spec: skyhook.spec, status }
   return await send(signal, async () => {
-    const { metadata } = await transport.json<KubeObject>('PUT', `${skyhooksPath}/${name}/status`, {
-      body,
-      accept: metadataOnlyAccept,
-      signal,
-    })
+    const request = { body, accept: metadataOnlyAccept, signal }
+    const { metadata } = await transport.json<KubeObject>('PUT', `${skyhooksPath}/${name}/status`, request)
     return { ...skyhook, metadata: { ...skyhook.metadata, resourceVersion: metadata.resourceVersion }, status }
   })
 }

@@ -2,7 +2,7 @@
  * How a request to the API server can fail: it was refused (`ApiError`), or not answered (`NoResponseError`). Callers
  * branch on the predicates below, never on message text. A canceled request throws the reason of its AbortSignal.
  */
-import { isObject } from '../schemas/json.ts'
+import { isObject, parseJson } from '../schemas/json.ts'
 
 /** A Kubernetes Status, as far as we read it. */
 type Status = {
@@ -59,7 +59,8 @@ export class NoResponseError extends Error {
 export function apiErrorFrom(code: number, retryAfterHeader: string | undefined, body: string): ApiError {
   const text = `HTTP ${code}${body === '' ? '' : `: ${body.slice(0, 200).trim()}`}`
   const header = /^\d+$/.test(retryAfterHeader ?? '') ? Number(retryAfterHeader) : undefined
-  return errorOf({ ...parseStatus(body), code }, text, header)
+  const status = parseJson(body)
+  return errorOf({ ...(isObject(status) && status), code }, text, header)
 }
 
 /** The error in an ERROR event of a watch; its object is a Status, its code what a request would have answered. */
@@ -74,15 +75,6 @@ function errorOf(
 ): ApiError {
   const retryAfterMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000
   return new ApiError({ status: code, reason, message: message ?? defaultMessage, retryAfterMs, details })
-}
-
-function parseStatus(body: string): Status | undefined {
-  if (!body.startsWith('{')) return undefined
-  try {
-    return JSON.parse(body) as Status
-  } catch {
-    return undefined // cut short or not JSON: the text itself is kept
-  }
 }
 
 const hasStatus = (error: unknown, status: number): boolean => error instanceof ApiError && error.status === status

@@ -5,7 +5,7 @@
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
 import { apiGroup, leaseTypeMeta, skyhookTypeMeta } from '../schemas/api.ts'
-import { isObject } from '../schemas/json.ts'
+import { isObject, parseJson } from '../schemas/json.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
 import type { CountedScope } from './rule.ts'
@@ -50,12 +50,8 @@ export function readLedger({ metadata }: Lease): LedgerRead {
   const refused = (reason: string): LedgerRead => ({ outcome: 'refused', reason: `Lease ${metadata.name}: ${reason}` })
   const text = metadata.annotations?.[ledgerAnnotation]
   if (text === undefined) return refused(`the annotation ${ledgerAnnotation} is missing`)
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return refused(`the annotation ${ledgerAnnotation} is not valid JSON`)
-  }
+  const value = parseJson(text)
+  if (value === undefined) return refused(`the annotation ${ledgerAnnotation} is not valid JSON`)
   if (isObject(value) && typeof value['v'] === 'number' && value['v'] > 1)
     return refused(`the ledger has version ${value['v']}, this agent reads version 1: upgrade the agent`)
   if (!isLedger(value)) return refused(`the annotation ${ledgerAnnotation} is not a ledger`)

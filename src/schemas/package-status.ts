@@ -1,4 +1,4 @@
-import { isObject } from './json.ts'
+import { isObject, parseJson } from './json.ts'
 
 /**
  * What a package says about itself between and after its stages: the file `status/<package>.json` in the Skyhook's
@@ -31,12 +31,8 @@ export const maxMessageLength = 256
 
 /** Reads the text of a status file of the package of this name. */
 export function parsePackageStatus(text: string, name: string): ParsedStatus {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return invalid('not valid JSON')
-  }
+  const value = parseJson(text)
+  if (value === undefined) return invalid('not valid JSON')
   if (!isObject(value)) return invalid('not a JSON object')
   const { v, package: packageName, bootId, message, requests } = value
   if (v !== formatVersion) return invalid(`"v" is ${JSON.stringify(v)}, this agent reads ${formatVersion}`)

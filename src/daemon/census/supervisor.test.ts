@@ -141,7 +141,7 @@ test('a term that is over before it begins starts nothing', async () => {
 describe('the lines between them', () => {
   test.each([
     ['{', /not valid JSON/],
-    ['null', /another version/],
+    ['null', /not valid JSON/],
     ['{"v":2}', /another version/],
     ['{"v":1,"version":"1","nodeName":"n"}', /lack podName/],
   ])('settings %s are refused', (line, message) => {
