@@ -1,5 +1,4 @@
 /** The rules of config.json that a schema cannot express: those between steps and modes. */
-import { posix } from 'node:path'
 import { environmentNameProblem, environmentTextProblem } from './environment-variable.ts'
 import { checkOf, stagesWithSteps, type PackageConfigFile, type StepFile } from './package-config.ts'
 import { pointerSegment, type Problem } from './validation.ts'
@@ -88,8 +87,9 @@ function uncheckedSteps(file: PackageConfigFile): Problem[] {
 
 /** `dir.d/run.sh` → `dir.d/run_check.sh`; without an extension `_check` is appended. */
 function checkSibling(path: string): string {
-  const { dir, name, ext } = posix.parse(path)
-  return posix.format({ dir, name: `${name}_check`, ext })
+  const dot = path.lastIndexOf('.')
+  const hasExtension = dot > path.lastIndexOf('/') + 1
+  return hasExtension ? `${path.slice(0, dot)}_check${path.slice(dot)}` : `${path}_check`
 }
 
 /** Of two equal steps with idempotence false, the second finds the flag of the first and never runs. */
