@@ -100,8 +100,12 @@ export const mutants: readonly Mutant[] = [
     'if (!object) continue\n      if (false) return unknown(',
   ),
   skyhooks('an old spec counts as current', 'stale: !isCurrent(object, metadata)', 'stale: false'),
-  skyhooks('another object of the name is not read', 'object.metadata.uid === metadata.uid &&', ''),
-  skyhooks('a deleted Skyhook stays', "if (type === 'deleted') objects.delete(key)", ''),
+  skyhooks(
+    'a read may be older than the watch',
+    'const query = { resourceVersion: metadata.resourceVersion }',
+    'const query = {}',
+  ),
+  skyhooks('a change wakes nobody', '    options.wake()', ''),
   pods('evictions outlive their pods', '    onUids(new Set(pods.map', '    void (new Set(pods.map'),
   pods(
     'the old pods count after a change of watch',

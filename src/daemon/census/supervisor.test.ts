@@ -54,7 +54,7 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-test('it gets its settings, its lines come through, and it ends with its term', async () => {
+test('a census gets its settings, is heard line by line, and ends with its term', async () => {
   const supervisor = supervisorOf(wellBehaved)
   const kept = supervisor.supervise(term.signal)
   await vi.waitFor(() => expect(lines).toHaveLength(2), { timeout: 5_000 })
@@ -70,7 +70,7 @@ test('it gets its settings, its lines come through, and it ends with its term', 
   expect(exits).toEqual([])
 })
 
-test('one that does not end is killed', async () => {
+test('a census that does not end is killed', async () => {
   const supervisor = supervisorOf(`console.log(${JSON.stringify(heartbeat(1))}); setInterval(() => {}, 1000)`)
   const kept = supervisor.supervise(term.signal)
   await vi.waitFor(() => expect(lines).toHaveLength(1), { timeout: 5_000 })
@@ -80,7 +80,7 @@ test('one that does not end is killed', async () => {
   expect(isRunning(pid)).toBe(false)
 })
 
-test('one that dies is started again, and the second death within ten minutes is told', async () => {
+test('a census that dies is started again, and its second death within ten minutes is a crash loop', async () => {
   const kept = supervisorOf(`console.log(${JSON.stringify(heartbeat(1))}); process.exit(3)`).supervise(term.signal)
   await vi.waitFor(() => expect(exits).toHaveLength(1), { timeout: 5_000 })
   expect([exits, crashLoops]).toEqual([['it ended with code 3'], []])
@@ -96,7 +96,7 @@ test('one that dies is started again, and the second death within ten minutes is
   await kept
 })
 
-test('deaths far apart are no reason to stand back; those of an earlier term count', async () => {
+test('deaths far apart are no crash loop, and those of an earlier term count', async () => {
   const supervisor = supervisorOf('process.kill(process.pid, "SIGKILL")')
   const once = async (): Promise<void> => {
     const one = new AbortController()

@@ -41,14 +41,14 @@ const patchCount = (): number => server.requests.filter(({ method }) => method =
 const isCordoned = (): boolean =>
   (server.get(nodes, 'n')?.['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
 
-test('what was computed from the Node of now is written, and seen before it returns', async () => {
+test('a patch that was computed from the current Node is written and seen before publish returns', async () => {
   const before = observedVersion()
   await publish(transport, source, { ...emptyPatch(), labels: { l: 'v' } }, before, shutdown.signal)
   expect([patchCount(), source.current()?.metadata.labels]).toEqual([1, { l: 'v' }])
   expect(observedVersion()).not.toBe(before)
 })
 
-test('what was computed before somebody cordoned the Node is not written over that', async () => {
+test('a patch that was computed before somebody cordoned the Node is not written', async () => {
   const before = observedVersion()
   server.put(nodes, { metadata: { name: 'n' }, spec: { unschedulable: true } })
   await source.untilChanged(before, 5_000)

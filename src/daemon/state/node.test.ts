@@ -59,7 +59,7 @@ test('a cordon given back is settled once its taint is gone', async () => {
   expect(await settledBeforeAndAfter(() => putNode(false, []))).toEqual([false, true])
 })
 
-test('where no controller sets the taint, the wait ends by itself', async () => {
+test('a wait for a taint that no controller sets ends by itself', async () => {
   putNode(true, [])
   source = followNode(transport, 'n', {
     clock: systemClock,

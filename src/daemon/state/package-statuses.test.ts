@@ -76,6 +76,8 @@ test('a status that is new, changed or gone wakes the agent, and one that stays 
   await write('a', 'one')
   await write('idle', 'not begun') // and no package of that name ever wrote anything
   await write('stranger', 'of no package')
+  await mkdir(join(folder, 'gone/status'), { recursive: true })
+  await writeFile(join(folder, 'gone/status/a.json'), '{}') // the Skyhook was deleted
   await statuses.refresh()
   expect([messages(), wakeCount]).toEqual([{ 's/a': 'one' }, 1])
   await statuses.refresh()

@@ -95,7 +95,7 @@ const flags = (): string[] => {
 }
 
 describe('what an agent left unwritten when it died', () => {
-  test('of a stage that the journal has as complete: flags, the summary of its checks, history', async () => {
+  test('a complete stage of the journal gets its flags, the summary of its checks and its history', async () => {
     await repair(entry({}), { work: '1.0.0' })
     expect(flags()).toEqual([
       'apply-check_ALL_CHECKED',
@@ -108,7 +108,7 @@ describe('what an agent left unwritten when it died', () => {
     })
   })
 
-  test('of steps that ended in a stage that goes on: their flags alone', async () => {
+  test('steps that ended in a running stage get their flags alone', async () => {
     const attemptFields = { mode: 'apply' as const, bootId: 'b', unit: 'u', startedAtMs: 0 }
     const steps = [
       { ...attemptFields, id: '1', index: 0, path: 'one.sh', result: { result: 'ok', endedAtMs: 1 } as const },
@@ -137,7 +137,7 @@ describe('what an agent left unwritten when it died', () => {
     expect(flags()).toEqual(['apply-check_ALL_CHECKED', 'check_results', ...config, ...applyFlags])
   })
 
-  test('is added once, and what is there keeps its time', async () => {
+  test('a record is added once, and one that is there keeps its time', async () => {
     writeHostFile(`${state}/flags/probe/1.0.0/two.sh_W11fWzBd`, 'before')
     await repair(entry({ progress: complete('config') }), { work: '1.0.0' })
     const history = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
@@ -157,7 +157,7 @@ describe('what an agent left unwritten when it died', () => {
     },
   )
 
-  test('is not added where another package of the same image is being uninstalled, and that is on record already', async () => {
+  test('a history is not added while another package of the image is uninstalled and recorded so', async () => {
     const history = ['uninstalled', '1.0.0', '3.0.0'].map((version) => ({ version, time: '' }))
     writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': 'uninstalled', history }))
     const before = readFileSync(join(mount, state, 'history/probe.json'), 'utf8')
@@ -168,7 +168,7 @@ describe('what an agent left unwritten when it died', () => {
     expect(readFileSync(join(mount, state, 'history/probe.json'), 'utf8')).toBe(before)
   })
 
-  test('of an interrupt that was made: its flags, and none for a configuration that came after it', async () => {
+  test('an interrupt that was made gets its flags, and a later configuration gets none', async () => {
     const lastInterrupt = { type: 'service', services: ['cron'] } as const
     const folder = join(mount, state, 'interrupts/flags')
     await repair(entry({ progress: complete('config'), lastInterrupt }), {})
@@ -181,7 +181,7 @@ describe('what an agent left unwritten when it died', () => {
     expect([Number(written) > 0, readFileSync(flag, 'utf8')]).toEqual([true, 'before'])
   })
 
-  test('under a name of its own goes', async () => {
+  test('a temporary file of a write that was cut off is removed', async () => {
     writeHostFile(`${state}/flags/check_results.0123456789ab.tmp`, '')
     writeHostFile(`${state}/work-1.0.0-u-1/skyhook_dir/run.sh.0123456789ab.tmp`, '')
     writeHostFile(`${state}/work-1.0.0-u-1/skyhook_dir/theirs.tmp`, '')
@@ -191,7 +191,7 @@ describe('what an agent left unwritten when it died', () => {
     ).toEqual(['work-1.0.0-u-1/skyhook_dir/theirs.tmp'])
   })
 
-  test('cannot be told without the content of its image, and is left', async () => {
+  test('a package without the content of its image is left as it is', async () => {
     rmSync(join(mount, 'store'), { recursive: true })
     await repair(entry({}), { work: '1.0.0' })
     expect(flags()).toEqual([])
