@@ -1,13 +1,5 @@
 /** Lint rules: one way to write what can be written in several. */
-import { relative } from 'node:path'
 import { type Context, type Node, nameOf, type Position, productPath } from './syntax.ts'
-
-/** Not converted yet. */
-const later = {
-  discards: /^(src\/census|test\/(cluster|host|model))\//,
-  titles: /^src\/(census|daemon|host|kube|lease|packages|schemas|stages)\//,
-}
-const isLater = (rule: keyof typeof later, file: string): boolean => later[rule].test(relative(process.cwd(), file))
 
 const maxColumns = 120
 
@@ -62,7 +54,7 @@ const infinity = {
 
 const discards = {
   create(context: Context) {
-    if (isLater('discards', context.filename)) return {}
+    if (!productPath(context.filename)) return {}
     return {
       ObjectPattern(node: Node) {
         for (const property of node['properties'] as Node[])
@@ -137,7 +129,7 @@ function isTail(title: string): boolean {
 
 const titles = {
   create(context: Context) {
-    if (!context.filename.endsWith('.test.ts') || isLater('titles', context.filename)) return {}
+    if (!context.filename.endsWith('.test.ts')) return {}
     return {
       CallExpression(node: Node) {
         const callee = sourceOf(node['callee'] as Node)

@@ -15,13 +15,13 @@ const homes = [
   'src/packages/oci/write/', // at build time, not in the agent
 ]
 
-type Seam = { readonly what: string; readonly homes: readonly string[]; readonly notYet?: readonly string[] }
+type Seam = { readonly what: string; readonly homes: readonly string[] }
 
 /** Where else each of them may be used: files, or folders that end in a slash. */
 const seams: Readonly<Record<string, Seam>> = {
-  clock: { what: 'the clock', homes: [], notYet: ['src/daemon/executors/steps/request.ts', 'src/packages/install/'] },
+  clock: { what: 'the clock', homes: [] },
   timer: { what: 'a timer', homes: [] },
-  chance: { what: 'chance', homes: [], notYet: ['src/packages/install/'] },
+  chance: { what: 'chance', homes: [] },
   files: {
     what: 'the file system',
     homes: [
@@ -31,13 +31,15 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/packages/store/',
       'src/packages/oci/read/pull.ts',
       'src/daemon/telemetry/http.ts', // the folder of the unix socket
+      'src/daemon/settings/settings.ts', // read before there is a platform
     ],
-    notYet: ['src/daemon/settings/settings.ts'],
   },
   process: {
     what: 'the process',
-    homes: [],
-    notYet: ['src/daemon/settings/settings.ts', 'src/packages/oci/manifest.ts', 'src/host/dbus/connection.ts'],
+    homes: [
+      'src/packages/oci/manifest.ts', // the architecture
+      'src/host/dbus/connection.ts', // the uid, with which it authenticates
+    ],
   },
   child: { what: 'another process', homes: [] },
   network: {
@@ -82,8 +84,8 @@ const used = {
     const file = productPath(context.filename)
     if (!file) return {}
     const refuse = (node: Node, name: string, seam: string): void => {
-      const { what, homes: own, notYet = [] } = seams[seam] as Seam
-      if ([...homes, ...own, ...notYet].some((home) => file.startsWith(home))) return
+      const { what, homes: own } = seams[seam] as Seam
+      if ([...homes, ...own].some((home) => file.startsWith(home))) return
       context.report({ node, message: `${name} reaches for ${what}: take it as a parameter (build/lint/seams.ts)` })
     }
     return {

@@ -47,7 +47,7 @@ async function runAgentOfThisMachine(): Promise<number> {
     import('./platform/platform.ts'),
     import('./settings/settings.ts'),
   ])
-  const settings = readSettings()
+  const settings = readSettings(process.env)
   return await runAgent(settings, systemPlatform(settings))
 }
 

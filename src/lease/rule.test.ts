@@ -26,7 +26,7 @@ describe('a falling budget', () => {
     { held: [Infinity, 0], limit: 3, may: [1] },
     { held: [], limit: 3, may: [0, 1, 2] },
     { held: [], limit: 0, may: [] },
-  ])('with $held held under a limit of $limit a node may take $may', ({ held, limit, may }) => {
+  ])('with $held held under a limit of $limit, a node may take $may', ({ held, limit, may }) => {
     expect(admissibleIndices(held, limit)).toEqual(may)
   })
 })

@@ -264,7 +264,7 @@ describe('confirm', () => {
     expect(await confirm(leases, slot, request(1, 2))).toMatchObject({ outcome: 'held' })
   })
 
-  test('of two holders the upper one yields when the budget falls to 1', async () => {
+  test('the upper of two holders yields when the budget falls to 1', async () => {
     const [one, two] = [await acquireHeld(1, 2), await acquireHeld(2, 2)]
     const [lower, upper] = one.index < two.index ? [1, 2] : [2, 1]
     const slotOf = (number: number): Slot => (number === 1 ? one : two)

@@ -37,10 +37,7 @@ export type RegistrySetting = {
 export const settingsPath = '/etc/skyhookd/settings.json'
 
 /** Reads and checks the settings; throws one sentence that names the setting. */
-export function readSettings(
-  env: NodeJS.ProcessEnv = process.env,
-  path = env['SKYHOOKD_SETTINGS'] ?? settingsPath,
-): Settings {
+export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTINGS'] ?? settingsPath): Settings {
   const file = parse(path)
   const record = (key: string): Record<string, unknown> => (isRecord(file[key]) ? file[key] : {})
   const text = (value: unknown, name: string, fallback: string): string => {

@@ -66,5 +66,5 @@ describe('how a step ended', () => {
       { result: 'resources', execMainCode: 0, execMainStatus: 0 },
       { result: 'resources', code: '', status: '0' },
     ],
-  ])("from a unit's properties %j", (unit, end) => expect(endOfUnit(unit)).toEqual(end))
+  ])('the properties %j of a unit become its end', (unit, end) => expect(endOfUnit(unit)).toEqual(end))
 })

@@ -66,7 +66,9 @@ describe('what is due', () => {
     ],
     ['a package that left the spec', 'begin uninstall 1.0.0', undefined, [installed('1.0.0', complete('config'))]],
     ['a kept package that left the spec', 'nothing', undefined, [installed('1.0.0', complete('config'), keep)]],
-  ])('after %s the next is: %s', (_, expected, desired, entries) => expect(dueText(desired, entries)).toBe(expected))
+  ])('after %s, the next stage is: %s', (_, expected, desired, entries) =>
+    expect(dueText(desired, entries)).toBe(expected),
+  )
 
   test('a package of a deleted Skyhook is uninstalled only if its policy says so', () => {
     const entry = installed('1.0.0', complete('config'))
@@ -83,4 +85,4 @@ test.each<[string, boolean, PackageRecord]>([
   ['one with a pending interrupt', true, installed('1.0.0', complete('config'), reboot)],
   ['one that passed post-interrupt', false, installed('1.0.0', complete('post-interrupt'))],
   ['a retained one', false, installed('1.0.0', retained)],
-])('of all packages %s is mid-change: %s', (_, expected, entry) => expect(isMidChange(entry)).toBe(expected))
+])('a package is or is not mid-change, here %s: %s', (_, expected, entry) => expect(isMidChange(entry)).toBe(expected))

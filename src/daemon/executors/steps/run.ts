@@ -88,6 +88,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       }
       const built = await buildStepRequest(
         {
+          clock: ports.clock,
           root,
           folders,
           references: ports.references,

@@ -141,7 +141,7 @@ describe('logging in', () => {
     { kind: 'basic' as const, expected: /UNAUTHORIZED: authentication required/ },
     { kind: 'bearer' as const, expected: /incorrect username or password/ },
   ])(
-    "that fails ($kind) says so in the registry's words, and whether there was a secret",
+    "a pull that fails ($kind) reports the registry's answer and whether there was a secret",
     async ({ kind, expected }) => {
       const r = await registry({ login: { ...fakeLogin, kind } })
       const attempt = (credentials: Credential[]) =>
