@@ -17,6 +17,7 @@ import {
   formatMissing,
   resolveReferences,
 } from '../../../packages/step/references.ts'
+import type { Clock } from '../../../schemas/clock.ts'
 import { limitsOf, stepUnitRequest } from '../../../packages/step/unit-request.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import type { StepLogNote } from './observe.ts'
@@ -32,6 +33,7 @@ export type BuildOutcome =
   | { readonly outcome: 'blocked'; readonly why: string }
 
 export type RequestPorts = {
+  readonly clock: Clock
   readonly root: HostRoot
   readonly folders: HostFolders
   readonly references: ReferencePort
@@ -92,7 +94,7 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
   }
   const limits = limitsOf(spec.resources)
   if (limits.outcome === 'invalid') return refused(limits.problems.join('; '))
-  const timeoutMs = remainingMs(action)
+  const timeoutMs = remainingMs(action, ports.clock.wallMs())
   if (timeoutMs !== undefined && timeoutMs <= 0)
     return refused(`the package's stageTimeout ${spec.stageTimeout} is used up`)
 
@@ -129,9 +131,9 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
 const refused = (why: string): BuildOutcome => ({ outcome: 'refused', why })
 
 /** The rest of the stage's time; each unit of an attempt gets what is left. */
-function remainingMs({ spec, stageStartedAtMs }: StartStep): number | undefined {
+function remainingMs({ spec, stageStartedAtMs }: StartStep, nowMs: number): number | undefined {
   const total = spec.stageTimeout === undefined ? undefined : durationMs(spec.stageTimeout)
-  return total === undefined ? undefined : stageStartedAtMs + total - Date.now()
+  return total === undefined ? undefined : stageStartedAtMs + total - nowMs
 }
 
 async function enforcesSelinux(root: HostRoot): Promise<boolean> {
