@@ -147,7 +147,7 @@ describe('what an agent left unwritten when it died', () => {
   })
 
   test.each(['2.0.0', 'uninstalled'])(
-    'is not added where another package of the same image was the last to write: %s',
+    'no history entry is added where another package of the same image wrote last: %s',
     async (last) => {
       const history = [last, '1.0.0'].map((version) => ({ version, time: '' }))
       writeHostFile(`${state}/history/probe.json`, JSON.stringify({ 'current-version': last, history }))
