@@ -240,7 +240,7 @@ describe('broken watches', () => {
 
 describe('unknown states', () => {
   test.each([403, 500, 503])(
-    'a first list answered with %i leaves the state unknown, with the reason, and nothing is told as deleted',
+    'a first list answered with %i leaves the state unknown, with the reason, and reports nothing as deleted',
     async (status) => {
       server.fault(isList, { kind: 'status', status, message: 'no' }, 3)
       startTestReflector()

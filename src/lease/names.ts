@@ -61,7 +61,7 @@ function scopeOf(kind: 'slot' | 'bootstrap', skyhook: SkyhookIdentity, compartme
   }
 }
 
-/** `<stem>.slot-<i>` or `<stem>.bootstrap-<i>`: whoever creates it has the slot. */
+/** `<stem>.slot-<i>` or `<stem>.bootstrap-<i>`: the node that creates it holds the slot. */
 export function indexedName(scope: Scope, index: number): string {
   return `${scope.namePrefix}.${scope.kind === 'bootstrap' ? 'bootstrap' : 'slot'}-${index}`
 }

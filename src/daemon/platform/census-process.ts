@@ -19,7 +19,7 @@ export type CensusProcess = {
  */
 export const censusFlags = ['--max-old-space-size=128', '--max-semi-space-size=2'] as const
 
-/** `command`: program and arguments that run `runCensus`; by default this very program with the argument `census`. */
+/** `command`: what runs `runCensusProcess`; by default this very program with the argument `census`. */
 export function startCensusProcess(command: readonly [string, ...string[]] = ownCommand()): CensusProcess {
   const [program, ...args] = command
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
