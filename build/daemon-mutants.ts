@@ -1,7 +1,7 @@
 /**
  * Deliberate bugs in `src/daemon`, one at a time, in a copy of the tree: the unit tests beside the file must catch
  * each.
- * `node build/daemon-mutants.ts [--only NAME]` prints which were caught and fails when one survives.
+ * `node build/daemon-mutants.ts [--only NAME | --every N]` prints which were caught and fails when one survives.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ export type Mutant = {
   readonly test: string
 }
 
-export const repository = fileURLToPath(new URL('..', import.meta.url))
+const repository = fileURLToPath(new URL('..', import.meta.url))
 /** Copied for the tests to run in; dependencies are linked. */
 const copied = ['src', 'test/support', 'package.json', 'tsconfig.json', 'vitest.config.ts']
 
@@ -138,10 +138,7 @@ export function mutate({ name, file, search, replace }: Mutant, source = sourceO
 const sourceOf = (file: string): string => readFileSync(join(repository, 'src/daemon', file), 'utf8')
 
 /** Runs the tests of each mutant in a copy of the tree; returns the names of those that passed them. */
-export function survivors(
-  selected: readonly Mutant[],
-  onResult: (mutant: Mutant, isCaught: boolean) => void = () => undefined,
-): string[] {
+function survivors(selected: readonly Mutant[], onResult: (mutant: Mutant, isCaught: boolean) => void): string[] {
   const copy = mkdtempSync(join(tmpdir(), 'daemon-mutants-'))
   const isPassed = (tests: Iterable<string>): boolean => {
     const files = [...tests].map((file) => `src/daemon/${file}`)
@@ -167,8 +164,13 @@ export function survivors(
 }
 
 if (import.meta.main) {
-  const [flag, only] = process.argv.slice(2)
-  const selected = flag === '--only' ? mutants.filter(({ name }) => name === only) : mutants
+  const [flag, value] = process.argv.slice(2)
+  const selected = mutants.filter(
+    ({ name }, index) =>
+      flag === undefined ||
+      (flag === '--only' && name === value) ||
+      (flag === '--every' && index % Number(value) === 0),
+  )
   const survived = survivors(selected, ({ name, file }, isCaught) =>
     process.stdout.write(`${isCaught ? 'caught  ' : 'SURVIVED'} ${file}: ${name}\n`),
   )
