@@ -72,6 +72,8 @@ check('unused code', ['knip', '--no-progress'])
 check('unused code of the product', ['knip', '--no-progress', '--production'])
 check('docs and comments', [process.execPath, 'build/checks/main.ts'])
 tests('unit')
+// `make mutants` has them all.
+check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/daemon-mutants.ts', '--every', '12'])
 if (process.getuid?.() === 0) {
   tests('real')
   tests('conformance')

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { FieldValues } from '../../packages/step/references.ts'
+import { isObject, type JsonObject } from '../../schemas/json.ts'
 import type { Taint } from '../../schemas/kubernetes.ts'
 
 /** What the chart gives the agent: a file for the cluster's settings, the downward API for the pod's own facts. */
@@ -39,7 +40,7 @@ export const settingsPath = '/etc/skyhookd/settings.json'
 /** Reads and checks the settings; throws one sentence that names the setting. */
 export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTINGS'] ?? settingsPath): Settings {
   const file = parse(path)
-  const record = (key: string): Record<string, unknown> => (isRecord(file[key]) ? file[key] : {})
+  const record = (key: string): JsonObject => (isObject(file[key]) ? file[key] : {})
   const text = (value: unknown, name: string, fallback: string): string => {
     if (value === undefined || value === '') return fallback
     if (typeof value !== 'string') throw new Error(`${path}: ${name} must be a string, not ${JSON.stringify(value)}`)
@@ -94,12 +95,9 @@ function parse(path: string): Record<string, unknown> {
     throw new Error(`${path} cannot be read: the chart mounts it from the ConfigMap of the release`, { cause: error })
   }
   const value: unknown = JSON.parse(text)
-  if (!isRecord(value)) throw new Error(`${path} is not a JSON object`)
+  if (!isObject(value)) throw new Error(`${path} is not a JSON object`)
   return value
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function requiredEnv(env: NodeJS.ProcessEnv, name: string): string {
   const value = env[name]
