@@ -26,10 +26,9 @@ const seams: Readonly<Record<string, Seam>> = {
     what: 'the file system',
     homes: [
       'src/host/fs/',
-      'src/packages/install/', // below the HostRoot that they are given, as all of packages
-      'src/packages/step/',
-      'src/packages/store/',
-      'src/packages/oci/read/pull.ts',
+      'src/packages/store/unpack.ts', // in a process of their own, below a folder that they are given
+      'src/packages/store/unpack-layer.ts',
+      'src/packages/store/unpack-download.ts',
       'src/daemon/telemetry/http.ts', // the folder of the unix socket
       'src/daemon/settings/settings.ts', // read before there is a platform
     ],
