@@ -19,8 +19,7 @@ const buildScript = `set -eu
 build() { # build FOLDER NAME VERSION DEPENDS POSTINST
   work=$(mktemp -d)
   mkdir "$work/DEBIAN" && chmod 755 "$work"
-  printf 'Package: %s\\nVersion: %s\\nArchitecture: all\\nMaintainer: Nobody <nobody@example.com>\\nDescription: ' +
-'dummy\\n' "$2" "$3" >"$work/DEBIAN/control"
+  printf 'Package: %s\\nVersion: %s\\nArchitecture: all\\nMaintainer: Nobody <nobody@example.com>\\nDescription: dummy\\n' "$2" "$3" >"$work/DEBIAN/control"
   [ -z "$4" ] || printf 'Depends: %s\\n' "$4" >>"$work/DEBIAN/control"
   [ -z "$5" ] || { printf '#!/bin/sh\\n%s\\n' "$5" >"$work/DEBIAN/postinst" && chmod 755 "$work/DEBIAN/postinst"; }
   mkdir -p "$1"
@@ -37,8 +36,7 @@ index() { # index REPOSITORY SUITE
     printf 'Filename: %s\\nSize: %s\\nSHA256: %s\\n\\n' "$file" "$(stat -c %s "$file")" "$(sha256sum "$file" | cut -d' ' -f1)"
   done >"$list"
   {
-    printf 'Label: Test\\nSuite: %s\\nVersion: 12.1\\nArchitectures: %s all\\nComponents: main\\nDate: ' +
-'%s\\nSHA256:\\n' "$2" "$(dpkg --print-architecture)" "$(date -Ru)"
+    printf 'Label: Test\\nSuite: %s\\nVersion: 12.1\\nArchitectures: %s all\\nComponents: main\\nDate: %s\\nSHA256:\\n' "$2" "$(dpkg --print-architecture)" "$(date -Ru)"
     echo " $(sha256sum "$list" | cut -d' ' -f1) $(stat -c %s "$list") \${list#dists/*/}"
   } >"dists/$2/Release"
 }

@@ -36,7 +36,7 @@ describe('the outcome of a stage', () => {
   test('a stage without a script has nothing to do', async () => {
     const steps = await shellscript('empty', {})
     expect(await steps.modes('apply', 'apply-check', 'config', 'config-check')).toContain(
-      'the configMap has no config.sh: nothing to do',
+      'the configMap has no config.sh, nothing to do',
     )
   })
 })

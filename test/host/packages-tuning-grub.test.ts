@@ -40,7 +40,7 @@ test.each(["x=it's", 'x=a\\b', 'dyndbg="file a.c'])(
     const steps = await tuning([argument])
     expect(await steps.mode('config')).toMatchObject({
       ok: false,
-      output: expect.stringContaining(`grub.conf: "${argument}" has a `) as string,
+      output: expect.stringContaining(`grub.conf: "${argument}" has a`) as string,
     })
     expect(await sh('ls /etc/default/grub.d')).not.toContain('tuning')
   },
