@@ -139,7 +139,9 @@ function survivors(selected: readonly Mutant[], onResult: (mutant: Mutant, isCau
   const isPassed = (tests: Iterable<string>): boolean => {
     const files = [...tests].map((file) => `src/daemon/${file}`)
     const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', '--bail=1', '--maxWorkers=1', ...files]
-    return spawnSync(process.execPath, args, { cwd: copy, stdio: 'ignore', timeout: 120_000 }).status === 0
+    // A bug can make a test spin for ever. timeout(1) kills the whole process group, workers included; that is a catch.
+    const command = ['--signal=KILL', '60', process.execPath, ...args]
+    return spawnSync('timeout', command, { cwd: copy, stdio: 'ignore' }).status === 0
   }
   try {
     for (const path of copied) cpSync(join(repository, path), join(copy, path), { recursive: true })

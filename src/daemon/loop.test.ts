@@ -120,25 +120,23 @@ test('a record that cannot be written is retried, although no plan names it twic
 test('an action that is under way is not started again', async () => {
   await loadCanceledStep()
   const started: string[] = []
-  const ended = Promise.withResolvers<void>()
   const execute = async ({ do: what }: Action): Promise<void> => {
     started.push(what)
-    await ended.promise
+    await new Promise(() => undefined)
   }
-  void startLoop({ execute }, { attempts: endedStep })
+  void startLoop({ execute }) // the step still runs, so every plan asks for its stop
   await clock.advance(0)
-  const startedOnce = started.length
-  expect(startedOnce).toBeGreaterThan(0)
+  expect(started).toEqual(['stopStep'])
   wakeup.wake()
   await clock.advance(60_000)
-  expect(started).toHaveLength(startedOnce)
-  ended.resolve()
+  expect(started).toEqual(['stopStep'])
 })
 
 test('a journal that cannot be written holds everything back, says why, and is retried until it can', async () => {
+  await loadCanceledStep()
   isDiskFull = true
   const actions: string[] = []
-  void startLoop({ execute: async ({ do: what }) => void actions.push(what) })
+  void startLoop({ execute: async ({ do: what }) => void actions.push(what) }, { attempts: endedStep })
   await clock.advance(50)
   expect(takeSnapshot(observe(), 0, settings)?.host).toEqual({
     state: 'unusable',
