@@ -5,12 +5,11 @@
  */
 import { type Context, eachImport, importedName, type Node, nameOf, productPath } from './syntax.ts'
 
-/** The real surroundings, and the programs that make them: the agent, its census, its probe, what unpacks an image. */
+/** The real surroundings, and the programs that make them: the agent, its census, what unpacks an image. */
 const homes = [
   'src/daemon/platform/',
   'src/daemon/main.ts',
   'src/daemon/census/process.ts',
-  'src/daemon/telemetry/probe.ts',
   'src/packages/store/unpack-child.ts',
   'src/packages/oci/write/', // at build time, not in the agent
 ]
@@ -29,7 +28,6 @@ const seams: Readonly<Record<string, Seam>> = {
       'src/packages/store/unpack.ts', // in a process of their own, below a folder that they are given
       'src/packages/store/unpack-layer.ts',
       'src/packages/store/unpack-download.ts',
-      'src/daemon/telemetry/http.ts', // the folder of the unix socket
       'src/daemon/settings/settings.ts', // read before there is a platform
     ],
   },

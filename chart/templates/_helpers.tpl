@@ -56,6 +56,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "drain" (dict "skipNamespaces" .Values.drain.skipNamespaces "allowDelete" .Values.drain.allowDelete)
   "logLevel" .Values.logLevel
   "metrics" (dict "enabled" .Values.metrics.enabled "port" .Values.metrics.port)
+  "health" (dict "port" .Values.health.port)
   "registries" .Values.registries
   "imagePullSecrets" (include "skyhookd.pullSecretNames" . | fromJsonArray)
   "takeover" (dict "namespace" (include "skyhookd.takeoverNamespace" .))

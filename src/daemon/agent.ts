@@ -128,20 +128,22 @@ function serve(
   { connection, nodes, skyhooks, metrics }: AgentComponents,
   isSynced: () => boolean,
 ): () => void {
-  const closeHealth = platform.serveHealth({
-    live: () => undefined, // an answer proves it: the loop shares this thread
-    ready: () => {
-      if (!isSynced()) return 'not synced with the API server'
-      if (connection.state().state !== 'connected') return 'no connection to the system bus of the host'
-      if (nodes.ageMs() > staleAfterMs || skyhooks.ageMs() > staleAfterMs)
-        return 'the API server has been silent for too long'
-      return undefined
+  const { log } = platform
+  const closeHealth = platform.serveHealth(
+    {
+      live: () => undefined, // an answer proves it: the loop shares this thread
+      ready: () => {
+        if (!isSynced()) return 'not synced with the API server'
+        if (connection.state().state !== 'connected') return 'no connection to the system bus of the host'
+        if (nodes.ageMs() > staleAfterMs || skyhooks.ageMs() > staleAfterMs)
+          return 'the API server has been silent for too long'
+        return undefined
+      },
     },
-  })
+    (error) => log.error(errorField(error), 'health cannot be served, the kubelet will restart this agent'),
+  )
   const closeMetrics = settings.metrics.enabled
-    ? platform.serveMetrics(metrics.registry, (error) =>
-        platform.log.warn(errorField(error), 'metrics cannot be served'),
-      )
+    ? platform.serveMetrics(metrics.registry, (error) => log.warn(errorField(error), 'metrics cannot be served'))
     : undefined
   return () => {
     closeHealth()

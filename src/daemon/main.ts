@@ -1,16 +1,14 @@
 import { version } from './settings/version.ts'
 
-// Each command loads only what it needs: a probe must not cost what an agent costs.
+// Each command loads only what it needs: a child must not cost what an agent costs.
 
-const usage = `usage: skyhookd agent          run the agent of this node
-       skyhookd health live   ask the running agent whether it lives (exit 0 or 1)
-       skyhookd health ready  ask it whether it is ready
-       skyhookd unpack        unpack an image (started by the agent itself)
-       skyhookd census        count for the cluster (started by the elected agent itself)
+const usage = `usage: skyhookd agent    run the agent of this node
+       skyhookd unpack   unpack an image (started by the agent itself)
+       skyhookd census   count for the cluster (started by the elected agent itself)
        skyhookd version
 `
 
-async function main([command = '', argument]: readonly string[]): Promise<number> {
+async function main([command = '']: readonly string[]): Promise<number> {
   switch (command) {
     case 'agent':
       return await runAgentOfThisMachine()
@@ -20,10 +18,6 @@ async function main([command = '', argument]: readonly string[]): Promise<number
     case 'census':
       await (await import('./census/process.ts')).runCensusProcess(process)
       return 0
-    case 'health':
-      if (argument === 'live' || argument === 'ready')
-        return await (await import('./telemetry/probe.ts')).probe(argument)
-      break
     case 'version':
       process.stdout.write(`${version}\n`)
       return 0

@@ -10,7 +10,7 @@ const isAgent = ({ metadata }: Pod): boolean =>
   metadata.namespace === namespace &&
   metadata.labels?.['app.kubernetes.io/name'] === 'skyhookd' &&
   metadata.deletionTimestamp === undefined
-/** Its startup probe has passed. It is Ready up to twenty seconds later, at the kubelet's next probe. */
+/** Its startup probe has passed. It is Ready up to ten seconds later, at the kubelet's next probe. */
 const isStarted = ({ status }: Pod): boolean =>
   (status as { containerStatuses?: { started?: boolean }[] } | undefined)?.containerStatuses?.[0]?.started === true
 

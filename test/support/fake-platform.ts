@@ -134,6 +134,7 @@ export function settingsOf(nodeName: string, hostRoot: string): Settings {
     runtimeRequiredTaint: parseTaint('skyhook.nvidia.com=runtime-required:NoSchedule'),
     logLevel: 'debug',
     metrics: { enabled: true, port: 0 },
+    health: { port: 0 },
     registries: [],
     imagePullSecrets: [],
     proxy: {},

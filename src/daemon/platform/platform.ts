@@ -42,7 +42,7 @@ export type Platform = {
     readonly signal: AbortSignal
   }): Promise<SingleAgentClaim>
   /** Answers the kubelet's probes. Returns what closes it. */
-  serveHealth(checks: HealthChecks): () => void
+  serveHealth(checks: HealthChecks, onError: (error: Error) => void): () => void
   /** Answers Prometheus. Returns what closes it. */
   serveMetrics(registry: MetricsRegistry, onError: (error: Error) => void): () => void
   /** Calls back when the process is asked to end, with the signal's name. */
@@ -72,14 +72,14 @@ export function systemPlatform(settings: Settings): Platform {
       }),
     startCensus: () => startCensusProcess(),
     claimHost: (options) => claimSingleAgent({ root, clock: systemClock, random: systemRandom, ...options }),
-    serveHealth(checks) {
-      const server = serveHealth(checks)
-      return () => server.close()
-    },
-    serveMetrics(registry, onError) {
-      const server = serveMetrics(registry, settings.fieldValues.hostIp, settings.metrics.port, onError)
-      return () => server.close()
-    },
+    serveHealth: (checks, onError) => serveHealth(checks, { ...settings.health, clock: systemClock, onError }).close,
+    serveMetrics: (registry, onError) =>
+      serveMetrics(registry, {
+        host: settings.fieldValues.hostIp,
+        port: settings.metrics.port,
+        clock: systemClock,
+        onError,
+      }).close,
     onTermination(stop) {
       for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop(name))
     },

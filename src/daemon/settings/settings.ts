@@ -18,6 +18,8 @@ export type Settings = {
   readonly runtimeRequiredTaint: Taint
   readonly logLevel: string
   readonly metrics: { readonly enabled: boolean; readonly port: number }
+  /** The kubelet's probes, on loopback. */
+  readonly health: { readonly port: number }
   readonly registries: readonly RegistrySetting[]
   /** Names of Secrets of type kubernetes.io/dockerconfigjson in the agent's namespace. */
   readonly imagePullSecrets: readonly string[]
@@ -66,6 +68,7 @@ export function readSettings(env: NodeJS.ProcessEnv, path = env['SKYHOOKD_SETTIN
     ),
     logLevel: text(file['logLevel'], 'logLevel', 'info'),
     metrics: { enabled: metrics['enabled'] !== false, port: Number(metrics['port'] ?? 9475) },
+    health: { port: Number(record('health')['port'] ?? 9476) },
     registries: (Array.isArray(file['registries']) ? file['registries'] : []) as RegistrySetting[],
     imagePullSecrets: (Array.isArray(file['imagePullSecrets']) ? file['imagePullSecrets'] : []) as string[],
     proxy: { ...(httpsProxy && { httpsProxy }), ...(noProxy && { noProxy }) },

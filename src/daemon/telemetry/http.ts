@@ -1,35 +1,54 @@
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import { dirname } from 'node:path'
-import { healthSocket } from './probe.ts'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Clock } from '../../schemas/clock.ts'
 
 /** The source of the metrics. */
 export type MetricsRegistry = { readonly contentType: string; metrics(): Promise<string> }
 
+/** Each returns what is wrong, or undefined. */
 export type HealthChecks = { readonly live: () => string | undefined; readonly ready: () => string | undefined }
 
-/** Answers `/live` and `/ready` on a unix socket; a check that returns a sentence is a 503 with it. */
-export function serveHealth(health: HealthChecks, socket = healthSocket): Server {
-  mkdirSync(dirname(socket), { recursive: true })
-  rmSync(socket, { force: true })
-  const server = createServer((request, response) => {
-    const check = request.url === '/live' ? health.live : request.url === '/ready' ? health.ready : undefined
+export type LocalServer = {
+  /** Undefined until the server listens. */
+  readonly port: () => number | undefined
+  readonly close: () => void
+}
+
+export type ListenOptions = {
+  readonly port: number
+  readonly clock: Clock
+  /** The server cannot listen, most likely because the port is taken. It tries again. */
+  readonly onError: (error: Error) => void
+}
+
+/**
+ * Connections of one server. The kubelet and a scraper need one each; all that anyone else on the host can do is fill
+ * the rest.
+ */
+export const maxConnections = 16
+/** From the connection to the last byte of the response. */
+export const requestTimeoutMs = 5_000
+export const retryListenMs = 5_000
+
+/**
+ * Answers `/livez` and `/readyz` on loopback: the kubelet is on the same host, and nobody else needs it. A check that
+ * returns a sentence is a 503 with it.
+ */
+export function serveHealth(checks: HealthChecks, options: ListenOptions): LocalServer {
+  return serve({ ...options, host: '127.0.0.1' }, (request, response) => {
+    const check = request.url === '/livez' ? checks.live : request.url === '/readyz' ? checks.ready : undefined
     if (!check) return reply(response, 404, 'no such check')
     const problem = check()
     return reply(response, problem === undefined ? 200 : 503, problem ?? 'ok')
   })
-  server.listen(socket, () => chmodSync(socket, 0o600))
-  return server
 }
 
 /** Serves the text format of Prometheus on the node's own address. */
 export function serveMetrics(
   registry: MetricsRegistry,
-  host: string,
-  port: number,
-  onError: (error: Error) => void,
-): Server {
-  const server = createServer((request, response) => {
+  options: ListenOptions & { readonly host: string },
+): LocalServer {
+  return serve(options, (request, response) => {
     if (request.url !== '/metrics') return reply(response, 404, 'metrics are at /metrics')
     registry.metrics().then(
       (text) => {
@@ -39,9 +58,55 @@ export function serveMetrics(
       (error: unknown) => reply(response, 500, String(error)),
     )
   })
-  server.on('error', onError)
-  server.listen(port, host)
-  return server
+}
+
+/**
+ * One request per connection, in bounded time, on a bounded number of connections. Beyond the bound the oldest
+ * connection is closed, not the new one: whoever keeps connections open must not lock out the kubelet.
+ */
+function serve(
+  { host, port, clock, onError }: ListenOptions & { readonly host: string },
+  answer: RequestListener,
+): LocalServer {
+  const open = new Set<Socket>() // oldest first
+  let cancelRetry = (): void => {}
+  let isClosed = false
+  const server = createServer(
+    // the timer per connection does the work of these
+    { headersTimeout: 0, requestTimeout: 0, connectionsCheckingInterval: 3_600_000 },
+    answer,
+  )
+  server.maxRequestsPerSocket = 1
+  server.on('connection', (socket: Socket) => {
+    const cancel = clock.startTimer(requestTimeoutMs, () => socket.destroy(), { isBackground: true })
+    open.add(socket)
+    socket.on('close', () => {
+      cancel()
+      open.delete(socket)
+    })
+    const [oldest] = open
+    if (open.size <= maxConnections || oldest === undefined) return
+    open.delete(oldest)
+    oldest.destroy()
+  })
+  const listen = (): void => void server.listen(port, host)
+  server.on('error', (error) => {
+    onError(error)
+    if (!isClosed) cancelRetry = clock.startTimer(retryListenMs, listen, { isBackground: true })
+  })
+  listen()
+  return {
+    port: () => {
+      const address = server.address()
+      return typeof address === 'object' ? address?.port : undefined
+    },
+    close() {
+      isClosed = true
+      cancelRetry()
+      server.close()
+      for (const socket of open) socket.destroy()
+    },
+  }
 }
 
 function reply(response: ServerResponse, status: number, text: string): void {
