@@ -8,6 +8,7 @@ export type PodOptions = {
   readonly tolerations?: readonly object[]
   readonly arguments?: readonly string[]
   readonly graceSeconds?: number
+  readonly nodeSelector?: Readonly<Record<string, string>>
 }
 
 export type Workloads = {
@@ -123,11 +124,12 @@ export function tooFewReady(
   }
 }
 
-function podSpec({ tolerations, arguments: args = [], graceSeconds = 1 }: PodOptions = {}): object {
+function podSpec({ tolerations, arguments: args = [], graceSeconds = 1, nodeSelector }: PodOptions = {}): object {
   return {
     terminationGracePeriodSeconds: graceSeconds,
     automountServiceAccountToken: false,
     ...(tolerations && { tolerations }),
+    ...(nodeSelector && { nodeSelector }),
     containers: [{ name: 'workload', image: 'sandbox.local/workload:1', imagePullPolicy: 'Never', args }],
   }
 }

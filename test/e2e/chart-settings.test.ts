@@ -1,0 +1,100 @@
+/** Values of the chart that change what agents do on a host. */
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { setChartValues } from './chart-values.ts'
+import { uniqueName, useCluster } from './cluster.ts'
+import type { View } from './moments.ts'
+import { isCompleteOn, isCordoned } from './node-availability.ts'
+import { lockNodes } from './node-locks.ts'
+import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from './skyhooks.ts'
+import { createWorkloads } from './workloads.ts'
+
+const cluster = useCluster()
+const bootsWithinMs = 90_000
+
+beforeAll(async () => await setChartValues(cluster, 'reapplyOnReboot=true', 'drain.allowDelete=true'))
+afterAll(async () => await setChartValues(cluster, 'reapplyOnReboot=false', 'drain.allowDelete=false'))
+
+const installation = onceEach('apply', 'apply_check', 'config', 'config_check')
+
+describe.concurrent('with reapplyOnReboot', () => {
+  test('with reapplyOnReboot, a boot that no agent asked for applies every package again', async ({
+    onTestFinished,
+    expect,
+  }) => {
+    const node = 'node-1'
+    await lockNodes(onTestFinished, node)
+    const { history } = cluster
+    const name = uniqueName('reapply')
+    onTestFinished(async () => await cluster.remove(name))
+    const work = shellscript(cluster.registry, journaled(name))
+    await cluster.apply(manifest(name, { packages: { work } }), node)
+    await history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
+    const before = await cluster.host(node).bootId()
+    await cluster.sandbox.must(['reboot', node])
+    const isNewBoot = ({ nodes }: View): boolean => nodes.get(node)?.status?.nodeInfo?.bootID !== before
+    await history.eventually(
+      'it is at work in the new boot',
+      ({ nodes }) => publishedState(nodes.get(node), name).status === 'in_progress',
+      bootsWithinMs,
+    )
+    await history.eventually('it is complete', (view) => isNewBoot(view) && isCompleteOn(view, name, [node]))
+    expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual([...installation, ...installation])
+  })
+
+  test('with reapplyOnReboot, the reboot of a package applies nothing again', async ({ onTestFinished, expect }) => {
+    const node = 'node-2'
+    await lockNodes(onTestFinished, node)
+    const name = uniqueName('own-reboot')
+    onTestFinished(async () => await cluster.remove(name))
+    const before = await cluster.host(node).bootId()
+    const work = shellscript(cluster.registry, journaled(name), { interrupt: { type: 'reboot' } })
+    await cluster.apply(manifest(name, { packages: { work } }), node)
+    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), bootsWithinMs)
+    expect(await cluster.host(node).bootId()).not.toBe(before)
+    expect(withoutTimes(await cluster.host(node).lines(journalOf(name)))).toEqual([
+      ...installation,
+      ...onceEach('post_interrupt'),
+    ])
+  })
+})
+
+describe.concurrent('with drain.allowDelete', () => {
+  test('with drain.allowDelete and onTimeout: delete, a pod that its budget keeps is deleted after the deadline, a protected one never', async ({
+    onTestFinished,
+    expect,
+  }) => {
+    const node = 'node-3'
+    await lockNodes(onTestFinished, node)
+    const { history } = cluster
+    const name = uniqueName('delete')
+    const shop = await createWorkloads(cluster, name)
+    onTestFinished(async () => {
+      await cluster.remove(name)
+      await shop.remove()
+    })
+    await shop.pod('training', node, { labels: { keep: name } })
+    await shop.pod('cart', node)
+    await shop.budget('at-least-one', 'cart', 1)
+    const work = shellscript(cluster.registry, {}, { interrupt: { type: 'noop' } })
+    const drain = { timeoutSeconds: 3, onTimeout: 'delete' } as const
+    const podNonInterruptLabels = { matchLabels: { keep: name } }
+    await cluster.apply(manifest(name, { podNonInterruptLabels, drain, packages: { work } }), node)
+    const reasonIs = (reason: string) => (view: View) =>
+      publishedState(view.nodes.get(node), name).reason?.reason === reason
+    const protectedSince = await history.eventually('it waits for the protected pod', reasonIs('ProtectedPods'))
+    await expect.poll(() => Date.now() - protectedSince.atMs, { timeout: 10_000 }).toBeGreaterThan(4_000)
+    const untouched = ['training', 'cart'].flatMap((app) => shop.pods(history.now, app))
+    expect(untouched.map(({ metadata }) => metadata.deletionTimestamp)).toEqual([undefined, undefined])
+
+    await shop.endPod('training')
+    await history.eventually('the node is complete and in service', (view) => {
+      return isCompleteOn(view, name, [node]) && !isCordoned(view.nodes.get(node))
+    })
+    await history.eventually('the pod is gone', (view) => shop.pods(view, 'cart').length === 0)
+    const cordoned = await history.first(({ nodes }) => isCordoned(nodes.get(node)))
+    const deleted = await history.first((view) =>
+      shop.pods(view, 'cart').some(({ metadata }) => metadata.deletionTimestamp !== undefined),
+    )
+    expect((deleted?.atMs ?? 0) - (cordoned?.atMs ?? 0)).toBeGreaterThan(2_900)
+  })
+})

@@ -1,0 +1,160 @@
+/** Fields of the spec whose effect shows only on a real host or with a real scheduler. */
+import { describe, test } from 'vitest'
+import { uniqueName, useCluster } from './cluster.ts'
+import { patch, paths } from './kube.ts'
+import type { View } from './moments.ts'
+import { isCompleteOn, isCordoned } from './node-availability.ts'
+import { lockNodes } from './node-locks.ts'
+import { journaled, journalOf, manifest, publishedState, releaseFileOf, shellscript, withoutTimes } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+import { createWorkloads } from './workloads.ts'
+
+const cluster = useCluster()
+const runtimeRequiredTaint = 'skyhook.nvidia.com'
+
+describe.concurrent('a field of the spec', () => {
+  test('with serial, no package begins before the one before it is complete, drain and interrupt included', async ({
+    onTestFinished,
+    expect,
+  }) => {
+    const node = 'node-1'
+    await lockNodes(onTestFinished, node)
+    const name = uniqueName('serial')
+    onTestFinished(async () => await cluster.remove(name))
+    const mode = (words: string): string => `sleep 0.2; echo "0 ${words}" >>${journalOf(name)}`
+    const pack = (own: string, more = {}) =>
+      shellscript(
+        cluster.registry,
+        { apply: mode(`${own} apply`), config: mode(`${own} config`), post_interrupt: mode(`${own} post-interrupt`) },
+        more,
+      )
+    const packages = { one: pack('one'), two: pack('two', { interrupt: { type: 'noop' } }), three: pack('three') }
+    await cluster.apply(manifest(name, { serial: true, packages }), node)
+    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
+    const lines = withoutTimes(await cluster.host(node).lines(journalOf(name)))
+    const order = lines.map((line) => line.split(' ')[0]).filter((own, index, all) => own !== all[index - 1])
+    expect(lines).toHaveLength(7)
+    expect(order).toHaveLength(3)
+    await cluster.history.never('two packages at work', ({ nodes }) => {
+      const { state } = publishedState(nodes.get(node), name)
+      const working = Object.values(state).filter((entry) => entry.state === 'in_progress')
+      return working.length > 1 && working.map((entry) => entry.name).join(' and ')
+    })
+  })
+
+  test('with autoTaintNewNodes, a node never seen before takes no ordinary pod until it is complete, and is not tainted again', async ({
+    onTestFinished,
+    expect,
+  }) => {
+    const node = 'node-2'
+    await lockNodes(onTestFinished, node)
+    const { history } = cluster
+    const name = uniqueName('taint')
+    const shop = await createWorkloads(cluster, name)
+    onTestFinished(async () => {
+      await cluster.remove(name)
+      await shop.remove()
+    })
+    const isTainted = ({ nodes }: View): boolean =>
+      nodes.get(node)?.spec?.taints?.some(({ key }) => key === runtimeRequiredTaint) === true
+    await forget(node)
+    const work = shellscript(cluster.registry, journaled(name, 'apply'))
+    const spec = { runtimeRequired: true, autoTaintNewNodes: true, packages: { work } }
+    await cluster.apply(manifest(name, spec), node)
+    await history.eventually('the node is tainted', isTainted)
+    const deployed = shop.deploy('early', 1, { nodeSelector: { 'kubernetes.io/hostname': node } })
+    await history.eventually('a pod wants the node', (view) => shop.pods(view, 'early').length === 1)
+    await cluster.host(node).write(releaseFileOf(name), '')
+    await history.eventually(
+      'it is complete and without the taint',
+      (view) => isCompleteOn(view, name, [node]) && !isTainted(view),
+    )
+    await deployed
+    const complete = await history.first((view) => isCompleteOn(view, name, [node]))
+    const scheduled = await history.first((view) => shop.pods(view, 'early')[0]?.spec?.nodeName === node)
+    expect(complete?.resourceVersion).toBeLessThanOrEqual(scheduled?.resourceVersion ?? 0)
+
+    await cluster.edit(name, { packages: { work: { configMap: { 'config.sh': 'true' } } } })
+    await history.eventually('it is complete again', ({ nodes }) => {
+      const { status, state } = publishedState(nodes.get(node), name)
+      return status === 'complete' && Object.keys(state).length > 0
+    })
+    const tainted = (await history.values(isTainted)).filter(Boolean)
+    expect(tainted).toEqual([true])
+  })
+
+  test('restartAllServices applies changed kernel settings after config and restarts no other service', async ({
+    onTestFinished,
+    expect,
+  }) => {
+    const node = 'node-3'
+    await lockNodes(onTestFinished, node)
+    const name = uniqueName('sysctl')
+    const file = `/etc/sysctl.d/99-${name}.conf`
+    const host = cluster.host(node)
+    const current = async (): Promise<string> => (await host.exec('sysctl', '-n', 'vm.swappiness')).trim()
+    const before = await current()
+    onTestFinished(async () => {
+      await cluster.remove(name)
+      await host.exec('rm', '-f', file)
+      await host.exec('sysctl', '-w', `vm.swappiness=${before}`)
+    })
+    const invocations = async (): Promise<string> =>
+      await host.exec('systemctl', 'show', '-p', 'InvocationID', 'foobar', 'cron', 'containerd', 'kubelet')
+    const running = await invocations()
+    const scripts = {
+      config: `echo 'vm.swappiness = 37' >${file}`,
+      config_check: `test "$(sysctl -n vm.swappiness)" = ${before}`,
+      post_interrupt_check: 'test "$(sysctl -n vm.swappiness)" = 37',
+    }
+    const work = shellscript(cluster.registry, scripts, { interrupt: { type: 'restartAllServices' } })
+    await cluster.apply(manifest(name, { packages: { work } }), node)
+    await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
+    expect(await current()).toBe('37')
+    expect(await invocations()).toBe(running)
+  })
+
+  test('with cordon late, a node stays in service and takes no slot while a protected pod runs', async ({
+    onTestFinished,
+  }) => {
+    const node = 'node-3'
+    await lockNodes(onTestFinished, node)
+    const { history } = cluster
+    const name = uniqueName('late')
+    const shop = await createWorkloads(cluster, name)
+    onTestFinished(async () => {
+      await cluster.remove(name)
+      await shop.remove()
+    })
+    await shop.pod('training', node, { labels: { keep: name } })
+    await shop.pod('ordinary', node)
+    const work = shellscript(cluster.registry, {}, { interrupt: { type: 'noop' } })
+    const podNonInterruptLabels = { matchLabels: { keep: name } }
+    await cluster.apply(manifest(name, { podNonInterruptLabels, drain: { cordon: 'late' }, packages: { work } }), node)
+    await history.eventually('the reason names the pod', ({ nodes }) => {
+      const { reason, status } = publishedState(nodes.get(node), name)
+      return status === 'waiting' && reason?.reason === 'ProtectedPods' && reason.message.includes(`${name}/training`)
+    })
+    await shop.endPod('training')
+    await history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
+    await history.eventually('the node is in service', ({ nodes }) => !isCordoned(nodes.get(node)))
+    const isRunning = (view: View): boolean =>
+      shop.pods(view, 'training').some(({ status }) => status?.phase === 'Running')
+    await history.never('out of service beside the protected pod', (view) => {
+      const isOut = isCordoned(view.nodes.get(node)) || slotsOf(view, name).length > 0
+      return isRunning(view) && isOut && 'a cordon or a slot'
+    })
+    await history.never('an eviction beside the protected pod', (view) => {
+      const isLeaving = shop.pods(view, 'ordinary').some(({ metadata }) => metadata.deletionTimestamp !== undefined)
+      return isRunning(view) && isLeaving && 'the ordinary pod was evicted'
+    })
+  })
+})
+
+/** Removes what agents wrote to the Node, as a Node has that has just registered. */
+async function forget(node: string): Promise<void> {
+  const { annotations = {} } = cluster.history.now.nodes.get(node as 'node-1')?.metadata ?? {}
+  const own = Object.keys(annotations).filter((key) => key.startsWith('skyhook.nvidia.com/'))
+  const none = Object.fromEntries(own.map((key) => [key, null]))
+  await patch(cluster.api, `${paths.nodes}/${node}`, { metadata: { annotations: none } })
+}
