@@ -8,6 +8,7 @@ import { copyFile, haveSameContent } from './file-content.ts'
 import { syncFile, syncFolder } from './fsync.ts'
 import { replaceLink } from './links.ts'
 import { ignoreNotFound } from './missing.ts'
+import { newTemporaryToken } from './temporary.ts'
 
 export type TreeCopy = {
   /** Take a file of the same size and time for the same; else contents are compared. */
@@ -41,7 +42,7 @@ export async function copyTree(from: string, to: string, copy: TreeCopy, random:
         await ensureFolder(source, target)
         await copyFolder(path)
       } else if (entry.isFile()) await ensureFile(source, target, copy.executables.has(path))
-      else if (entry.isSymbolicLink()) await replaceLink(target, await readlink(source))
+      else if (entry.isSymbolicLink()) await ensureLink(source, target)
     }
   }
   const ensureFile = async (source: string, target: string, isExecutable: boolean): Promise<void> => {
@@ -56,7 +57,12 @@ export async function copyTree(from: string, to: string, copy: TreeCopy, random:
         if (hasSameTime) return
       }
     }
-    await copyFile(source, target, { mode, durable: false, mtime: stats.mtime }, random)
+    await copyFile(source, target, { mode, durable: false, mtime: stats.mtime }, newTemporaryToken(random))
+  }
+  const ensureLink = async (source: string, target: string): Promise<void> => {
+    const existing = await lstat(target).catch(ignoreNotFound)
+    if (existing?.isDirectory()) await rm(target, { recursive: true })
+    await replaceLink(target, await readlink(source), newTemporaryToken(random))
   }
   await copyFolder('')
 }

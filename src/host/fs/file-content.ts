@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chmod, copyFile as copyContent, lstat, open, rename, unlink, utimes } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Random } from '../../schemas/clock.ts'
 import { syncFile, syncFolder } from './fsync.ts'
 import { temporaryName } from './temporary.ts'
 
@@ -49,9 +48,9 @@ export async function copyFile(
   from: string,
   to: string,
   { mode, durable, mtime }: CopyOptions,
-  random: Random,
+  token: string,
 ): Promise<void> {
-  const temporary = temporaryName(to, random)
+  const temporary = temporaryName(to, token)
   try {
     await copyContent(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
     await chmod(temporary, mode)
@@ -59,7 +58,8 @@ export async function copyFile(
     if (durable) await syncFile(temporary)
     await rename(temporary, to)
   } catch (error) {
-    await unlink(temporary).catch(() => {}) // not made, or renamed already
+    const isOurs = (error as NodeJS.ErrnoException).code !== 'EEXIST'
+    if (isOurs) await unlink(temporary).catch(() => {}) // not made, or renamed already
     throw error
   }
   if (durable) await syncFolder(dirname(to))

@@ -30,7 +30,7 @@ import { copyFile, readPart, sha256OfFile } from './file-content.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
 import { readLink, replaceLink } from './links.ts'
 import { ignoreNotFound } from './missing.ts'
-import { temporaryName } from './temporary.ts'
+import { newTemporaryToken, temporaryName } from './temporary.ts'
 import { describeTree, type TreeEntry } from './tree.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
@@ -52,18 +52,26 @@ export type HostRoot = {
   readPart(path: string, part: 'start' | 'end', bytes: number): Promise<Buffer>
   /** Hash of a file's content, in hex. */
   sha256(path: string): Promise<string>
+  /** A new token for temporary names (temporary.ts): of several copies that are swept together after a crash. */
+  newTemporaryToken(): string
   /** Replaces the file whole or not at all, on disk when it returns. A link in its place is replaced, not followed. */
   writeFileDurable(path: string, data: string | Uint8Array, mode: number): Promise<void>
   /** Replaces the file whole or not at all, without waiting for the disk: for files that a reboot may lose. */
   writeFile(path: string, data: string | Uint8Array, mode: number): Promise<void>
   /** Creates an empty file. False: the name is taken. */
   createFile(path: string, mode: number): Promise<boolean>
-  /** Replaces `to` by a copy of `from`, whole or not at all, on disk when it returns. */
-  copyFileDurable(from: string, to: string, mode: number): Promise<void>
+  /**
+   * Replaces `to` by a copy of `from`, whole or not at all, on disk when it returns. With `temporaryToken` the caller
+   * knows the temporary name.
+   */
+  copyFileDurable(from: string, to: string, mode: number, temporaryToken?: string): Promise<void>
   /** Where a symbolic link points to; undefined for everything else and where nothing is. */
   readLink(path: string): Promise<string | undefined>
-  /** Makes `path` a link to `target`, replacing what is there. Does not wait for the disk. */
-  replaceLink(path: string, target: string): Promise<void>
+  /**
+   * Makes `path` a link to `target`, replacing a file or link; rejects with EISDIR where a folder is. Does not wait for
+   * the disk.
+   */
+  replaceLink(path: string, target: string, temporaryToken?: string): Promise<void>
   /** Gives a file another name; rejects with EEXIST where the name is taken. */
   link(path: string, newPath: string): Promise<void>
   rename(from: string, to: string): Promise<void>
@@ -132,7 +140,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
 
   async function replace(path: string, data: string | Uint8Array, mode: number, durable: boolean): Promise<void> {
     const target = await resolve(path, 'keep')
-    const temporary = temporaryName(target, random)
+    const temporary = temporaryName(target, newTemporaryToken(random))
     const file = await open(
       temporary,
       constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
@@ -178,6 +186,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
     readText: async (path) => (await readFile(path).catch(ignoreNotFound))?.toString(),
     readPart: async (path, part, bytes) => await readPart(await resolve(path), part, bytes),
     sha256: async (path) => await sha256OfFile(await resolve(path)),
+    newTemporaryToken: () => newTemporaryToken(random),
     writeFileDurable: (path, data, mode) => replace(path, data, mode, true),
     writeFile: (path, data, mode) => replace(path, data, mode, false),
     async createFile(path, mode) {
@@ -190,11 +199,13 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
         throw error
       }
     },
-    async copyFileDurable(from, to, mode) {
-      await copyFile(await resolve(from), await entryOf(to), { mode, durable: true }, random)
+    async copyFileDurable(from, to, mode, temporaryToken = newTemporaryToken(random)) {
+      await copyFile(await resolve(from), await entryOf(to), { mode, durable: true }, temporaryToken)
     },
     readLink: async (path) => await readLink(await entryOf(path)),
-    replaceLink: async (path, target) => await replaceLink(await entryOf(path), target),
+    async replaceLink(path, target, temporaryToken = newTemporaryToken(random)) {
+      await replaceLink(await entryOf(path), target, temporaryToken)
+    },
     link: async (path, newPath) => await link(await entryOf(path), await entryOf(newPath)),
     rename: async (from, to) => await rename(await entryOf(from), await entryOf(to)),
     async mkdirp(path, mode = 0o755) {

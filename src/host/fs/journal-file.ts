@@ -4,9 +4,9 @@
  * Invariant: what cannot be read is never overwritten. A damaged file is moved aside, a document of a newer agent stays
  * where it is and writing is refused.
  */
-import { basename, dirname } from 'node:path'
+import { dirname } from 'node:path'
 import type { HostRoot } from './host-root.ts'
-import { temporarySuffix } from './temporary.ts'
+import { isTemporary } from './temporary.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import { messageOf } from '../../schemas/json.ts'
 
@@ -117,11 +117,13 @@ function parse(content: string): { document: Versioned } | { problem: string } {
   return { document: value as Versioned }
 }
 
-/** What a crash during a write left beside the file. Where the folder cannot be read, reading the file says why. */
+/**
+ * What a crash during a write left in the agent's folder, of the journal and of other files. Where the folder cannot be
+ * read, reading the journal says why.
+ */
 async function removeTemporaryFiles(root: HostRoot): Promise<void> {
   const folder = dirname(journalPath)
   for (const name of await root.readdir(folder).catch(() => [])) {
-    if (name.startsWith(`${basename(journalPath)}.`) && name.endsWith(temporarySuffix))
-      await root.remove(`${folder}/${name}`)
+    if (isTemporary(name)) await root.remove(`${folder}/${name}`)
   }
 }

@@ -1,9 +1,10 @@
 import type { Random } from '../../schemas/clock.ts'
 
-/** The end of the names of files that are not whole yet. After a crash they may be removed. */
-export const temporarySuffix = '.tmp'
+/** Part of a temporary name that nobody can guess. A file that carries it was made by whoever drew it. */
+export const newTemporaryToken = (random: Random): string => random.hex(6)
 
-export const temporaryName = (path: string, random: Random): string => `${path}.${random.hex(6)}${temporarySuffix}`
+/** Of a file that is not whole yet. */
+export const temporaryName = (path: string, token: string): string => `${path}.${token}.tmp`
 
 /** True for a `temporaryName`; a package's own files may end in .tmp, too. */
 export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.test(path)

@@ -30,7 +30,7 @@ export async function ensureConfigFiles(
   await host.mkdirp(folder)
   if (keys.length > 0) {
     if (!(await hasExactFiles(host, `${folder}/${dataLink}`, configMap))) await swapData(host, folder, configMap, nowMs)
-    for (const key of keys) await host.replaceLink(`${folder}/${key}`, `${dataLink}/${key}`)
+    for (const key of keys) await ensureLink(host, `${folder}/${key}`, `${dataLink}/${key}`)
   }
   await removeStale(host, folder, new Set(keys))
 }
@@ -44,7 +44,13 @@ async function swapData(
   const stamp = new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-T:]/g, '_')
   const version = await host.makeUniqueFolder(`${folder}/..${stamp}.`, 0o755)
   for (const [key, content] of Object.entries(configMap)) await host.writeFile(`${version}/${key}`, content, 0o644)
-  await host.replaceLink(`${folder}/${dataLink}`, version.slice(version.lastIndexOf('/') + 1))
+  await ensureLink(host, `${folder}/${dataLink}`, version.slice(version.lastIndexOf('/') + 1))
+}
+
+/** The copy dir is ours: a folder that a step made in place of the link goes. */
+async function ensureLink(host: HostRoot, path: string, target: string): Promise<void> {
+  if ((await host.lstat(path))?.isDirectory()) await host.remove(path)
+  await host.replaceLink(path, target)
 }
 
 /**

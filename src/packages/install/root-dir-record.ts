@@ -18,6 +18,8 @@ export type RootDirRecord = {
   readonly hash: string
   /** False: that copy may be incomplete. */
   readonly isComplete: boolean
+  /** Of the names of that copy's temporary files, which are beside `files` (host/fs/temporary.ts). */
+  readonly temporaryToken?: string
   readonly files: readonly RecordedFile[]
   /** Folders that the package made. */
   readonly folders: readonly string[]
@@ -28,12 +30,14 @@ export function newRootDirRecord(
   hash: string,
   { files, folders }: Pick<RootDirRecord, 'files' | 'folders'>,
   previous: RootDirRecord | undefined,
+  temporaryToken: string,
 ): RootDirRecord {
   const merged = new Map([...(previous?.files ?? []), ...files].map((file) => [file.path, file]))
   return {
     v: 1,
     hash,
     isComplete: false,
+    temporaryToken,
     files: [...merged.values()],
     folders: [...new Set([...(previous?.folders ?? []), ...folders])],
   }

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
+import { isTemporary, temporaryName } from '../../host/fs/temporary.ts'
 import type { TreeEntry } from '../../host/fs/tree.ts'
 import { withLock } from './keyed-mutex.ts'
 import type { HostFolders } from '../layout.ts'
@@ -26,9 +27,11 @@ export type InstalledRootDir =
   /** Sentences: the host has a folder where the package has a file, or the reverse. Nothing was written. */
   | { readonly outcome: 'conflict'; readonly problems: readonly string[] }
 
+const recordsFolder = ({ copyDirRoot }: HostFolders): string => `${copyDirRoot}/.agent/root-files`
+
 /** Where the record of one package of one Skyhook lies on the host. */
 export function rootDirRecordFile(folders: HostFolders, skyhook: string, packageName: string): string {
-  return `${folders.copyDirRoot}/.agent/root-files/${skyhook}/${packageName}.json`
+  return `${recordsFolder(folders)}/${skyhook}/${packageName}.json`
 }
 
 /**
@@ -52,12 +55,14 @@ async function install(host: HostRoot, packageDir: string, recordFile: string): 
   const hash = createHash('sha256').update(JSON.stringify(entries)).digest('hex')
   if (previous?.isComplete === true && previous.hash === hash) return { outcome: 'unchanged' }
 
+  await removeTemporaries(host, previous)
   const plan = await planCopy(host, entries, previous)
   if (plan.problems.length > 0) return { outcome: 'conflict', problems: plan.problems }
 
-  const record = newRootDirRecord(hash, plan, previous)
+  const token = host.newTemporaryToken()
+  const record = newRootDirRecord(hash, plan, previous, token)
   await writeRootDirRecord(host, recordFile, record)
-  for (const { entry, path } of plan.steps) await write(host, source, entry, path)
+  for (const { entry, path } of plan.steps) await write(host, source, entry, path, token)
   await writeRootDirRecord(host, recordFile, { ...record, isComplete: true })
   return { outcome: 'copied', files: plan.files.length }
 }
@@ -72,6 +77,7 @@ export async function uninstallRootDir(host: HostRoot, recordFile: string): Prom
 async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]> {
   const record = await readRootDirRecord(host, recordFile)
   if (record === undefined) return []
+  await removeTemporaries(host, record)
   const keptFiles: KeptFile[] = []
   for (const file of record.files) {
     if ((await host.lstat(file.path)) === undefined) continue
@@ -84,6 +90,25 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
   }
   await host.remove(recordFile)
   return keptFiles
+}
+
+/** At the start of an agent: removes what a previous one left beside the host's files when it was killed. */
+export async function sweepRootDirs(host: HostRoot, folders: HostFolders): Promise<void> {
+  const records = recordsFolder(folders)
+  for (const skyhook of (await host.list(records)) ?? []) {
+    for (const name of (await host.list(`${records}/${skyhook}`)) ?? []) {
+      const file = `${records}/${skyhook}/${name}`
+      if (isTemporary(file)) await host.remove(file)
+      else await withLock(host, file, async () => await removeTemporaries(host, await readRootDirRecord(host, file)))
+    }
+  }
+}
+
+/** Only of a copy that did not end: nobody else can have made a file with its token. */
+async function removeTemporaries(host: HostRoot, record: RootDirRecord | undefined): Promise<void> {
+  const { temporaryToken, isComplete, files } = record ?? { isComplete: true, files: [] }
+  if (isComplete || temporaryToken === undefined) return
+  for (const { path } of files) await host.remove(temporaryName(path, temporaryToken))
 }
 
 type CopyPlan = Pick<RootDirRecord, 'files' | 'folders'> & {
@@ -136,15 +161,15 @@ async function planCopy(
   return plan
 }
 
-async function write(host: HostRoot, source: string, entry: TreeEntry, path: string): Promise<void> {
+async function write(host: HostRoot, source: string, entry: TreeEntry, path: string, token: string): Promise<void> {
   await host.mkdirp(posix.dirname(path)) // missing only behind a dangling link of the host
   switch (entry.kind) {
     case 'folder':
       return await host.makeFolder(path, entry.mode)
     case 'file':
-      return await host.copyFileDurable(`${source}${entry.path}`, path, entry.mode)
+      return await host.copyFileDurable(`${source}${entry.path}`, path, entry.mode, token)
     case 'link':
-      return await host.replaceLink(path, entry.target)
+      return await host.replaceLink(path, entry.target, token)
   }
 }
 

@@ -6,7 +6,7 @@ import { recordVersion } from '../../../packages/operator-compat/history.ts'
 import { type HostFolders, copyDir, stateDir } from '../../../packages/layout.ts'
 import { tailOf, type TailLimits } from '../../../packages/step/log-tail.ts'
 import { packageLogDir, pruneLogs, temporaryLogFiles } from '../../../packages/step/log-files.ts'
-import { rootDirRecordFile, uninstallRootDir } from '../../../packages/install/root-dir.ts'
+import { rootDirRecordFile, sweepRootDirs, uninstallRootDir } from '../../../packages/install/root-dir.ts'
 import type { Clock } from '../../../schemas/clock.ts'
 import { messageOf } from '../../../schemas/json.ts'
 import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
@@ -34,7 +34,9 @@ export type StepRecords = {
   recordHistory(action: Extract<Action, { do: 'recordHistory' }>): Promise<void>
   /** Removes the last traces of an uninstalled package from the host. Repeatable. */
   cleanUp(action: Extract<Action, { do: 'cleanUp' }>): Promise<void>
-  /** Writes records that a previous agent did not write; before anything is collected. */
+  /**
+   * Writes records that a previous agent did not write, and removes its temporary files; before anything is collected.
+   */
   repair(journal: Journal): Promise<void>
   /** Removes the copy dirs that no package of the journal uses. */
   collect(): Promise<void>
@@ -140,7 +142,10 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     cleanUps: () => cleanUps,
     retain: (needed) => retain(cleanUps, needed),
 
-    repair: (journal) => repairRecords({ root, folders, contentOf, nowMs: clock.wallMs() }, journal),
+    async repair(journal) {
+      await repairRecords({ root, folders, contentOf, nowMs: clock.wallMs() }, journal)
+      await sweepRootDirs(root, folders)
+    },
 
     async collect() {
       const isUsed = (skyhook: string, path: string): boolean => {
