@@ -6,6 +6,7 @@ import { dropAttempt } from '../../src/stages/model/transitions.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
 import { WatchedNode } from './invariants/index.ts'
 import type { Decide } from '../support/node-simulator.ts'
+import { ReplayedDecisions } from './replayed-decisions.ts'
 
 /**
  * A crash at every point: the agent or the host dies once between the journal of any decision and each of its actions.
@@ -57,13 +58,18 @@ type RunResult = {
   readonly unknown: number
 }
 
-function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[], crash?: Crash): RunResult {
+function runToCompletion(
+  decideUnderTest: Decide,
+  specs: readonly SkyhookSpec[],
+  { crash, onRound }: { readonly crash?: Crash; readonly onRound?: () => void } = {},
+): RunResult {
   const node = new WatchedNode(decideUnderTest)
   node.requiringPackages.add('required')
   let rounds = 0
   for (const spec of specs) {
     node.apply('s', spec)
     for (const lastRound = rounds + 400; rounds < lastRound; ) {
+      onRound?.()
       const isCrashRound = crash?.atRound === rounds++
       const moved = node.reconcile(isCrashRound ? { crashAfterActions: crash.afterActions } : {})
       if (isCrashRound && crash.of === 'agent') node.restartAgent()
@@ -90,7 +96,9 @@ function runToCompletion(decideUnderTest: Decide, specs: readonly SkyhookSpec[],
 
 /** The first crash that changes the end, or repeats a step without need. */
 function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[]): string | undefined {
-  const baseline = runToCompletion(decideUnderTest, specs)
+  const decisions = new ReplayedDecisions()
+  const onRound = (): void => decisions.beginRound()
+  const baseline = runToCompletion(decisions.recording(decideUnderTest), specs, { onRound })
   for (let atRound = 0; atRound < baseline.rounds; atRound++)
     for (const of of ['agent', 'host'] as const)
       for (const [afterActions, losesWrites] of [
@@ -101,7 +109,7 @@ function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[])
         [9, true],
       ] as const) {
         const crash = { atRound, afterActions, of, losesWrites }
-        const run = runToCompletion(decideUnderTest, specs, crash)
+        const run = runToCompletion(decisions.replaying(decideUnderTest, atRound), specs, { crash })
         if (run.state !== baseline.state) return `${JSON.stringify(crash)}: ${run.state}`
         const repeated = run.executedSteps.length - baseline.executedSteps.length
         if (repeated > run.unknown || (of === 'agent' && repeated !== 0))

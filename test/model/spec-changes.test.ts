@@ -5,6 +5,7 @@ import { pkg } from '../support/node-simulator-dsl.ts'
 import { WatchedNode } from './invariants/index.ts'
 import type { Decide } from '../support/node-simulator.ts'
 import { mutants } from './mutants.ts'
+import { ReplayedDecisions } from './replayed-decisions.ts'
 
 /**
  * The spec changes at every point of a rollout, and soon after changes back: whatever was under way, the invariants
@@ -41,10 +42,11 @@ const changedSpecs: Readonly<Record<string, SkyhookSpec>> = {
 type Change = { readonly atRound: number; readonly to: SkyhookSpec }
 
 /** How many rounds it takes from nothing through the changes to completion. */
-function runToCompletion(decideUnderTest: Decide, changes: readonly Change[]): number {
+function runToCompletion(decideUnderTest: Decide, changes: readonly Change[], onRound?: () => void): number {
   const node = new WatchedNode(decideUnderTest)
   node.apply('s', initialSpec)
   for (let round = 0; round < 400; round++) {
+    onRound?.()
     const due = changes.filter(({ atRound }) => atRound === round)
     for (const { to } of due) node.apply('s', to)
     const isLast = changes.every(({ atRound }) => atRound <= round)
@@ -63,10 +65,12 @@ function firstViolation(
   specs: readonly SkyhookSpec[],
   isReverted: boolean,
 ): string | undefined {
+  const decisions = new ReplayedDecisions()
+  runToCompletion(decisions.recording(decideUnderTest), [], () => decisions.beginRound())
   for (const to of specs)
     for (let atRound = 1; atRound <= rounds; atRound++)
       try {
-        runToCompletion(decideUnderTest, [
+        runToCompletion(decisions.replaying(decideUnderTest, atRound), [
           { atRound, to },
           ...(isReverted ? [{ atRound: atRound + 2, to: initialSpec }] : []),
         ])
