@@ -32,8 +32,12 @@ export type Companion = {
   readonly nodeUID: string
   /** Hash of the spec that this node last completed; absent until then. */
   readonly applied?: string
-  readonly reboots?: Readonly<Record<string, number>>
+  /** By merged interrupt. */
+  readonly reboots?: Readonly<Record<string, RebootCount>>
 }
+
+/** `askedInBoot`: a reboot is requested, or about to be, in this boot; it is made when the host is in another one. */
+export type RebootCount = { readonly done: number; readonly askedInBoot?: string }
 
 /** One entry of nodeState, field order as published. */
 export type NodeStateEntry = {

@@ -59,7 +59,7 @@ export type SkyhookRecord = {
   readonly lifecycle?: Lifecycle | undefined
   /** The Skyhook is gone from the cluster; its files stay, nothing runs. */
   readonly orphaned?: boolean | undefined
-  /** Reboots done per merged interrupt, keyed `<applied>/<owners>`. */
+  /** Reboots made per merged interrupt, keyed as stages/interrupt/reboots.ts does. */
   readonly reboots: Readonly<Record<string, number>>
   /** Of an earlier life of this host, whose disk is gone: not repeated. */
   readonly priorReboots?: Readonly<Record<string, number>> | undefined
@@ -273,5 +273,7 @@ export type InterruptRun = {
   readonly abandoned?: boolean
   /** Boot in which it was decided; a reboot is done when the host's boot is another one. */
   readonly bootId: string
+  /** Of a reboot: what it is counted under. */
+  readonly rebootKey?: string
   readonly startedAtMs: number
 }

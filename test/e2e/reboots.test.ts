@@ -47,7 +47,9 @@ async function rebooting(onTestFinished: OnTestFinished, node: NodeName, waiting
       return [...new Set(ids.slice(ids.indexOf(before)))]
     },
     reboots: (): number[] =>
-      Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {}),
+      Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {}).map(
+        ({ done }) => done,
+      ),
     /** The state in which it returned to service. */
     back: async () => uncordonedStates(await serviceStates(cluster.history, node)).at(-1),
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import type { Pod } from '../../src/stages/model/pods.ts'
-import { parseState } from '../../src/stages/publish/read-annotations.ts'
+import { parseState } from '../../src/stages/model/read-annotations.ts'
 import { WatchedNode } from './invariants/index.ts'
 import type { Disturbance } from './faulty-node.ts'
 import type { Decide } from '../support/node-simulator.ts'

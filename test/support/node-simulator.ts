@@ -23,6 +23,7 @@ import {
   type CleanUpResult,
   type OwnSlot,
   type Preparation,
+  type ShutdownObservation,
   type SkyhookView,
   type SlotDenial,
   type Snapshot,
@@ -112,6 +113,8 @@ export class NodeSimulator {
   readsStatuses = true
   /** What the next interrupts answer, by type; absent = they are carried out. */
   readonly interruptAnswers = new Map<string, InterruptObservation>()
+  /** What the host says about a shutdown while a requested reboot is waited for. */
+  shutdown: ShutdownObservation['progress'] = 'none'
   /** Names of pods that refuse eviction. */
   readonly refusingPods = new Set<string>()
   /** Why what uninstalls leave behind cannot be removed. */
@@ -329,6 +332,13 @@ export class NodeSimulator {
     this.restartAgent()
   }
 
+  /** The agent's folder is wiped, and the agent starts again: what the Node shows is all that is left. */
+  loseJournal(): void {
+    this.journal = emptyJournal('node-uid')
+    this.attempts.clear()
+    this.restartAgent()
+  }
+
   /** The host comes up again: a new boot, reported by the kubelet. */
   reboot(losesWrites = false): void {
     this.powerCut(losesWrites)
@@ -479,7 +489,9 @@ export class NodeSimulator {
   /** As the agent does: checks pods and slot once more before the first request, and requests one reboot once. */
   #interrupt(run: InterruptRun, view: SkyhookView): boolean {
     const { id, interrupt } = run
-    if (this.interrupts.has(id)) return false
+    const latest = this.interrupts.get(id)
+    if (latest?.state === 'unknown') this.#observeShutdown(id, latest)
+    if (latest) return latest.state === 'unknown'
     if (!this.#requestedInterrupts.has(id)) {
       if (run.abandoned || !this.#mayInterrupt(view)) {
         this.interrupts.set(id, { state: 'aborted', why: 'no longer allowed' })
@@ -500,6 +512,12 @@ export class NodeSimulator {
     if (interrupt.type === 'reboot') this.interrupts.set(id, { state: 'unknown', message: 'accepted' })
     else this.interrupts.set(id, { state: this.interrupting.has(id) ? 'running' : 'done' })
     return true
+  }
+
+  #observeShutdown(id: string, latest: Extract<InterruptObservation, { state: 'unknown' }>): void {
+    const progress = this.interrupting.has(id) ? 'under-way' : this.shutdown
+    const sinceMs = latest.shutdown?.progress === progress ? latest.shutdown.sinceMs : this.nowMs
+    this.interrupts.set(id, { ...latest, shutdown: { progress, sinceMs, atMs: this.nowMs } })
   }
 
   #mayInterrupt({ metadata, spec }: SkyhookView): boolean {

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { Variant } from 'dbus-next/lib/variant.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { settingsOf } from '../../../test/support/fake-platform.ts'
 import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
@@ -170,6 +171,27 @@ test('a reboot that was requested before is not requested again', async () => {
   expect(await interrupt(runOf({ type: 'reboot' }))).toMatchObject({ state: 'unknown' })
   expect(reboots()).toBe(0)
 })
+
+test('a reboot that was requested asks at each look whether the host is shutting down', async () => {
+  let systemState = 'running'
+  systemd.bus.answers('Get', ({ message }) => {
+    const isSystemState = (message.body as string[]).includes('SystemState')
+    return { signature: 'v', body: [isSystemState ? new Variant('s', systemState) : new Variant('b', false)] }
+  })
+  const run = runOf({ type: 'reboot' })
+  await interrupt(run)
+  expect(await interrupt(run)).toMatchObject({ state: 'unknown', shutdown: { progress: 'none' } })
+  systemState = 'stopping'
+  expect(await interrupt(run)).toMatchObject({ shutdown: { progress: 'under-way' } })
+  const first = interrupter.current().get(run.id)
+  const second = await interrupt(run)
+  expect(second).toMatchObject({ shutdown: { sinceMs: sinceOf(first) } })
+  systemd.bus.answers('Get', { error: 'org.freedesktop.DBus.Error.NoReply' })
+  expect(await interrupt(run)).toMatchObject({ state: 'unknown', shutdown: { progress: 'no-answer' } })
+  expect(reboots()).toBe(1)
+})
+const sinceOf = (observation: InterruptObservation | undefined): number | undefined =>
+  observation?.state === 'unknown' ? observation.shutdown?.sinceMs : undefined
 
 test('a reboot that somebody blocks is refused', async () => {
   systemd.bus.answers('ListInhibitors', {

@@ -1,5 +1,5 @@
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
-import { reboot } from '../../host/systemd/reboot.ts'
+import { isShuttingDown, reboot } from '../../host/systemd/reboot.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import {
   confirmRestart,
@@ -15,7 +15,7 @@ import type { Clock } from '../../schemas/clock.ts'
 import type { InterruptRun, Journal } from '../../schemas/journal.ts'
 import { blockingPod } from '../../stages/drain/drain.ts'
 import type { Action } from '../../stages/model/plan.ts'
-import type { InterruptObservation } from '../../stages/model/snapshot.ts'
+import type { InterruptObservation, ShutdownObservation } from '../../stages/model/snapshot.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { PodSource } from '../state/pods.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -176,10 +176,23 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
     }
   }
 
+  async function observeShutdown(before: ShutdownObservation | undefined): Promise<ShutdownObservation> {
+    const progress = await isShuttingDown(connection, { signal }).then(
+      (isUnderWay) => (isUnderWay ? 'under-way' : 'none'),
+      () => 'no-answer' as const,
+    )
+    const atMs = clock.wallMs()
+    if (progress !== before?.progress)
+      log.info({ detail: progress }, 'reboot requested, asked whether the host shuts down')
+    return { progress, sinceMs: progress === before?.progress ? before.sinceMs : atMs, atMs }
+  }
+
   return {
     async interrupt(action) {
       const { run } = action
       const latest = observations.get(run.id)
+      if (latest?.state === 'unknown')
+        observations.set(run.id, { ...latest, shutdown: await observeShutdown(latest.shutdown) })
       if (latest && latest.state !== 'running') return
       const progress = await readProgress(run)
       if (!progress) {

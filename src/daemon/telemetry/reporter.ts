@@ -118,7 +118,8 @@ export function createEventReporter(options: {
       if (!isReportedOn('Node', reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
       else {
         log.info({ skyhook, reason, detail: message }, 'not complete')
-        const isReported = reason === 'StepFailed' || reason === 'CheckFailed' // by the failed stage
+        // by the failed stage
+        const isReported = reason === 'StepFailed' || reason === 'CheckFailed' || reason === 'RebootRefused'
         if (!isReported) record(reason, `Skyhook ${skyhook}: ${message}`)
       }
     }

@@ -1,6 +1,7 @@
+import { Variant } from 'dbus-next/lib/variant.js'
 import { describe, expect, test } from 'vitest'
 import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
-import { listInhibitors, reboot } from './reboot.ts'
+import { isShuttingDown, listInhibitors, reboot } from './reboot.ts'
 
 async function startFakeLogin(
   inhibitors: readonly (readonly [what: string, who: string, why: string, mode: string])[] = [],
@@ -93,5 +94,30 @@ describe('a reboot', () => {
       reason: expect.stringContaining('cannot read the inhibitors') as string,
     })
     expect(rebootCalls(systemd)).toEqual([])
+  })
+})
+
+describe('a shutdown', () => {
+  test.each([
+    [false, 'running', false],
+    [true, 'running', true],
+    [undefined, 'stopping', true],
+    [undefined, 'degraded', false],
+  ])('logind that says %s and systemd that says %s mean a shutdown: %s', async (isPreparing, state, expected) => {
+    await using systemd = await startFakeLogin()
+    systemd.bus.answers('Get', ({ message }) => {
+      const [, property] = message.body as [string, string]
+      if (property === 'SystemState') return { signature: 'v', body: [new Variant('s', state)] }
+      return isPreparing === undefined
+        ? { error: 'org.freedesktop.DBus.Error.ServiceUnknown' }
+        : { signature: 'v', body: [new Variant('b', isPreparing)] }
+    })
+    expect(await isShuttingDown(systemd.connection)).toBe(expected)
+  })
+
+  test('a shutdown is unknown while systemd does not answer', async () => {
+    await using systemd = await startFakeLogin()
+    systemd.bus.answers('Get', 'silent')
+    await expect(isShuttingDown(systemd.connection, { timeoutMs: 20 })).rejects.toThrow(/no reply|20 ms/i)
   })
 })

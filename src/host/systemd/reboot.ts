@@ -1,13 +1,12 @@
 /** Reboot of the host through logind, which stops services in order. */
-import type { BusCallOptions } from '../dbus/connection.ts'
+import type { Variant } from 'dbus-next/lib/variant.js'
+import type { BusCall, BusCallOptions } from '../dbus/connection.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
 import { BusError, describeError, isOutcomeUnknown, NotConnectedError } from '../dbus/errors.ts'
 
-const loginManager = {
-  destination: 'org.freedesktop.login1',
-  path: '/org/freedesktop/login1',
-  interface: 'org.freedesktop.login1.Manager',
-} as const
+const login = { destination: 'org.freedesktop.login1', path: '/org/freedesktop/login1' } as const
+const systemd = { destination: 'org.freedesktop.systemd1', path: '/org/freedesktop/systemd1' } as const
+const loginManager = { ...login, interface: `${login.destination}.Manager` } as const
 
 export type Inhibitor = {
   /** For example `shutdown`, `sleep`. */
@@ -75,6 +74,35 @@ export async function reboot(connection: BusConnection, options: BusCallOptions 
     throw error
   }
 }
+
+/** The answers are short; while services stop, the bus may go at any time. */
+const shutdownTimeoutMs = 5_000
+
+/**
+ * Whether the host is going down: logind knows from the request on, systemd while it stops services. Rejects if systemd
+ * does not answer.
+ */
+export async function isShuttingDown(connection: BusConnection, options: BusCallOptions = {}): Promise<boolean> {
+  const callOptions = { timeoutMs: shutdownTimeoutMs, ...options }
+  const [isPreparing, systemState] = await connection.withBus(
+    async (bus) =>
+      await Promise.all([
+        // without logind only systemd knows
+        bus.call(managerProperty(login, 'PreparingForShutdown'), callOptions).catch(() => undefined),
+        bus.call(managerProperty(systemd, 'SystemState'), callOptions),
+      ]),
+  )
+  const valueOf = (body: readonly unknown[] | undefined): unknown => (body?.[0] as Variant | undefined)?.value
+  return valueOf(isPreparing) === true || valueOf(systemState) === 'stopping'
+}
+
+const managerProperty = (service: typeof login | typeof systemd, property: string): BusCall => ({
+  ...service,
+  interface: 'org.freedesktop.DBus.Properties',
+  member: 'Get',
+  signature: 'ss',
+  body: [`${service.destination}.Manager`, property],
+})
 
 async function requestReboot(connection: BusConnection, options: BusCallOptions): Promise<void> {
   try {

@@ -59,7 +59,7 @@ export const reasons = {
   RebootPending: {
     ...passing,
     meaning: 'The host is about to reboot, for this Skyhook or for the one in the message.',
-    remedy: 'Wait: the agent tries for five minutes before it reports a failure.',
+    remedy: 'Wait: the agent asks the host every 10 s whether it is shutting down, and waits as long as it is.',
   },
   NodeNotReady: {
     ...passing,
@@ -116,12 +116,14 @@ export const reasons = {
   },
   RebootRefused: {
     ...failing,
-    meaning: 'logind refused to reboot, or the host did not reboot in time. The annotation says `StepFailed` for it.',
-    remedy: 'Run `systemd-inhibit --list` on the host: a program may hold an inhibitor lock.',
+    meaning:
+      'A reboot was refused, by an inhibitor lock, polkit or an absent logind, or the host was not shutting down a ' +
+      'minute after the request. The agent asks again, 5 s doubled up to 5 min, for as long as it takes.',
+    remedy: 'Read the message. `systemd-inhibit --list` on the host shows which programs hold an inhibitor lock.',
   },
   RebootLoop: {
     ...failing,
-    meaning: 'The same packages asked for a fourth reboot for the same spec. The agent does not reboot again.',
+    meaning: 'The host made three reboots for the same packages and spec, and a fourth is due. The agent makes none.',
     remedy: 'Fix the package: rebooting does not make its post-interrupt check pass.',
   },
   TaintNotTolerated: {

@@ -203,16 +203,6 @@ describe('a reboot', () => {
     expect([node.executedInterrupts.length, node.status()]).toEqual([1, 'complete'])
   })
 
-  test('a reboot that does not happen fails after five minutes and is requested again', () => {
-    const node = new NodeSimulator()
-    node.interruptAnswers.set('reboot', { state: 'unknown', message: 'no reply' })
-    node.apply('s', { packages: { a: packageWith(reboot) } })
-    node.settleFor(301_000)
-    expect(node.annotation('reason_s')).toContain('the host did not reboot')
-    node.settleFor(10_000)
-    expect(node.executedInterrupts).toHaveLength(2)
-  })
-
   test('a reboot ends the bus, which does not make the node blocked', () => {
     const node = new NodeSimulator()
     node.interruptAnswers.set('reboot', { state: 'running' })
@@ -247,19 +237,6 @@ describe('a reboot', () => {
     node.apply('s', { packages: { a: packageWith(reboot) } })
     node.settleFor(2_000)
     expect([node.status(), node.reason(), node.slots.length]).toEqual(['erroring', 'RebootRefused', 1])
-  })
-
-  test('a reboot for the same spec happens at most three times', () => {
-    const node = new NodeSimulator()
-    node.interruptAnswers.set('reboot', { state: 'refused', message: 'no' })
-    node.apply('s', { packages: { a: packageWith(reboot) } })
-    node.settleFor(400_000)
-    expect(node.reason()).toBe('RebootLoop')
-    expect([node.status(), node.slots.length, node.annotation('journal_s')?.includes('/a":3')]).toEqual([
-      'erroring',
-      1,
-      true,
-    ])
   })
 
   test('a reboot is followed by service only when the node reports Ready from the new boot', () => {

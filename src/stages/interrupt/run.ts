@@ -1,5 +1,4 @@
 import { isRetrying, openStepsOf, type InterruptRun, type PackageRecord } from '../../schemas/journal.ts'
-import { appliedHash } from '../model/applied-hash.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
@@ -9,13 +8,10 @@ import { keyOf } from '../model/package-key.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
+import { awaitShutdown, countReboot, isAnnounced, maxReboots, rebootKeyOf, rebootPending } from './reboots.ts'
 
-/** Of the same merged interrupt: a package that needs more reboots than this to be content will not be content. */
-const maxReboots = 3
 /** Failed attempts of a sibling that an interrupt waits for; after them it goes without. */
 const maxSiblingAttempts = 3
-/** A host that did not go down within this was not going to. */
-const rebootTimeoutMs = 300_000
 
 export type InterruptStatus =
   /** Nothing to interrupt now. */
@@ -73,11 +69,10 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
   const merged = mergeForRun(entries.flatMap(({ pendingInterrupt }) => pendingInterrupt?.interrupt ?? []))
   if (!merged) return { state: 'none' }
   const names = entries.map(({ name }) => name).join(',')
-  const rebootKey = `${appliedHash(view.spec)}/${names}`
-  const reboots = record.reboots[rebootKey] ?? 0
-  if (merged.type === 'reboot' && (record.priorReboots?.[rebootKey] ?? 0) > 0)
-    return skipReboot(builder, entries, rebootKey)
-  if (merged.type === 'reboot' && reboots >= maxReboots) {
+  const isReboot = merged.type === 'reboot'
+  const rebootKey = rebootKeyOf(builder, entries)
+  if (isReboot && (record.priorReboots?.[rebootKey] ?? 0) > 0) return skipReboot(builder, entries, rebootKey)
+  if (isReboot && (record.reboots[rebootKey] ?? 0) >= maxReboots) {
     return {
       state: 'waiting',
       reason: {
@@ -91,13 +86,10 @@ function beginInterrupt(builder: PlanBuilder, owners: readonly string[]): Interr
     requeueAt(builder, snapshot.nowMs + 1) // put off in this very millisecond, which is being recorded under that id
     return { state: 'waiting' }
   }
-  const run: InterruptRun = { id, interrupt: merged, owners, bootId: snapshot.bootId, startedAtMs: snapshot.nowMs }
+  const { bootId, nowMs: startedAtMs } = snapshot
+  const run: InterruptRun = { id, interrupt: merged, owners, bootId, startedAtMs, ...(isReboot && { rebootKey }) }
   for (const entry of entries) setEntry(builder, startInterrupt(entry))
-  builder.record = {
-    ...builder.record,
-    interrupt: run,
-    ...(merged.type === 'reboot' && { reboots: { ...record.reboots, [rebootKey]: reboots + 1 } }),
-  }
+  builder.record = { ...builder.record, interrupt: run }
   return requestInterrupt(builder, run)
 }
 
@@ -111,32 +103,39 @@ function skipReboot(builder: PlanBuilder, entries: readonly PackageRecord[], reb
 }
 
 function requestInterrupt(builder: PlanBuilder, run: InterruptRun): InterruptStatus {
-  builder.actions.push({ do: 'interrupt', key: `interrupt/${builder.view.metadata.name}`, run, view: builder.view })
-  return { state: 'running', run, ...pendingReason(run) }
+  if (!run.abandoned && !isAnnounced(builder, run))
+    return running(run, rebootPending('the Node has to show the reboot before the agent requests it'))
+  carryOut(builder, run)
+  return running(run)
 }
 
-const pendingReason = ({ interrupt }: InterruptRun): { reason?: Reason } =>
-  interrupt.type === 'reboot' ? { reason: { reason: 'RebootPending', message: 'the host is about to reboot' } } : {}
+const carryOut = ({ actions, view }: PlanBuilder, run: InterruptRun): void =>
+  void actions.push({ do: 'interrupt', key: `interrupt/${view.metadata.name}`, run, view })
+
+function running(run: InterruptRun, rebootReason = rebootPending()): InterruptStatus {
+  return { state: 'running', run, ...(run.interrupt.type === 'reboot' && { reason: rebootReason }) }
+}
 
 /** Undefined when the run is over and folded. */
 function trackInterrupt(builder: PlanBuilder, run: InterruptRun, mayRequest: boolean): InterruptStatus | undefined {
   const { snapshot } = builder
-  const isReboot = run.interrupt.type === 'reboot'
   // the boot id in its nodeInfo says that the kubelet is new
-  if (isReboot && snapshot.bootId !== run.bootId) return recordCompletedRun(builder, run, false)
+  if (run.interrupt.type === 'reboot' && snapshot.bootId !== run.bootId) {
+    builder.record = countReboot(builder.record, run)
+    return recordCompletedRun(builder, run, false)
+  }
   const observed = snapshot.interrupts.get(run.id)
   switch (observed?.state) {
     case undefined:
-      return mayRequest || run.abandoned
-        ? requestInterrupt(builder, run)
-        : { state: 'running', run, ...pendingReason(run) }
+      return mayRequest || run.abandoned ? requestInterrupt(builder, run) : running(run)
     case 'running':
-      return { state: 'running', run, ...pendingReason(run) }
-    case 'unknown':
-      if (isReboot && snapshot.nowMs - run.startedAtMs > rebootTimeoutMs)
-        return recordFailedRun(builder, run, run.owners, `the host did not reboot: ${observed.message}`)
-      builder.requeueAtMs = Math.min(builder.requeueAtMs, run.startedAtMs + rebootTimeoutMs + 1)
-      return { state: 'running', run, ...pendingReason(run) }
+      return running(run)
+    case 'unknown': {
+      const shutdown = awaitShutdown(builder, observed)
+      if (shutdown.wait === 'over') return recordFailedRun(builder, run, run.owners, shutdown.message)
+      if (shutdown.looks) carryOut(builder, run)
+      return running(run, shutdown.reason)
+    }
     case 'aborted':
       closeInterrupt(builder, run)
       for (const entry of interruptedEntries(builder, run.owners)) setEntry(builder, returnToConfig(entry, entry))

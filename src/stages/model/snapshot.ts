@@ -81,8 +81,15 @@ export type InterruptObservation =
   /** `services` = those that failed; only their packages did. */
   | { readonly state: 'failed'; readonly message: string; readonly services: readonly string[] }
   | { readonly state: 'refused'; readonly message: string }
-  /** Requested, without an answer: only the boot id tells. */
-  | { readonly state: 'unknown'; readonly message: string }
+  /** Requested: only another boot id proves the reboot. `shutdown`: absent until the host was asked about it. */
+  | { readonly state: 'unknown'; readonly message: string; readonly shutdown?: ShutdownObservation }
+
+/** Whether the host is shutting down: since when it has been giving the same answer, and when it gave it last. */
+export type ShutdownObservation = {
+  readonly progress: 'under-way' | 'none' | 'no-answer'
+  readonly sinceMs: number
+  readonly atMs: number
+}
 
 export type SkyhookView = {
   readonly metadata: ObjectMeta

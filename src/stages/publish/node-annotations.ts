@@ -4,6 +4,7 @@ import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
 import type { NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SkyhookSpec } from '../../schemas/skyhook.ts'
+import { publishedReboots } from '../interrupt/reboots.ts'
 import { appliedHash } from '../model/applied-hash.ts'
 import { sha256Hex } from '../../schemas/canonical-json.ts'
 import type { TimedReason } from '../model/plan.ts'
@@ -11,7 +12,7 @@ import { publishedState } from '../model/package-state.ts'
 import { formatTime } from '../../schemas/time.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
-import { companionOf, parseObject } from './read-annotations.ts'
+import { companionOf, parseObject } from '../model/read-annotations.ts'
 import { isConditionOfSkyhook, packageConditions } from './package-conditions.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
@@ -118,14 +119,17 @@ export function skyhookPatch(
   return { ...patch, recheckAtMs: Math.min(recheckAtMs, packageChanges.recheckAtMs) }
 }
 
-const newCompanion = (snapshot: Snapshot, { applied, reboots }: SkyhookRecord, published: Published): Companion => ({
-  v: 1,
-  rev: published.rev,
-  sha256: sha256Hex(published.state),
-  nodeUID: snapshot.node.metadata.uid,
-  ...(applied && { applied }),
-  ...(Object.keys(reboots).length > 0 && { reboots }),
-})
+function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Published): Companion {
+  const reboots = publishedReboots(record)
+  return {
+    v: 1,
+    rev: published.rev,
+    sha256: sha256Hex(published.state),
+    nodeUID: snapshot.node.metadata.uid,
+    ...(record.applied && { applied: record.applied }),
+    ...(Object.keys(reboots).length > 0 && { reboots }),
+  }
+}
 
 /** Takes everything of a Skyhook off the Node. */
 export function removalPatch(snapshot: Snapshot, name: string): NodePatch {

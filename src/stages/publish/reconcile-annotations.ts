@@ -7,7 +7,7 @@ import { sha256Hex } from '../../schemas/canonical-json.ts'
 import { newSkyhookRecord, withoutFlags } from '../model/plan-builder.ts'
 import { editStage } from '../model/transitions.ts'
 import { abandonInterrupt, cancelAll, cancelPackage } from '../package/cancel.ts'
-import { companionOf, nodeStateOf, parseState, type AnnotationEntry } from './read-annotations.ts'
+import { companionOf, nodeStateOf, parseState, type AnnotationEntry } from '../model/read-annotations.ts'
 import type { StageEvent } from '../model/plan.ts'
 
 export type Reconciled = { readonly journal: Journal; readonly events: readonly StageEvent[] }

@@ -3,7 +3,8 @@ import { inputsOf } from '../model/package-inputs.ts'
 import { newSkyhookRecord } from '../model/plan-builder.ts'
 import type { StageEvent } from '../model/plan.ts'
 import { adoptPackage, startOver } from '../model/transitions.ts'
-import { companionOf, nodeStateOf, parseState, type ReadCompanion } from '../publish/read-annotations.ts'
+import { companionOf, nodeStateOf, parseState } from '../model/read-annotations.ts'
+import { rebootsOfLostJournal } from '../interrupt/reboots.ts'
 import { cancelAll } from '../package/cancel.ts'
 import { isMidChange } from '../package/next-stage.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
@@ -22,15 +23,13 @@ export function bootstrapRecord(snapshot: Snapshot, view: SkyhookView): Bootstra
   const record = { ...newSkyhookRecord(uid), ...(companion && { rev: companion.rev }) }
   if (text === undefined) return { record } // reset by a person, or never worked on
   if (companion)
-    return { record: { ...record, ...priorRebootsOf(companion) }, event: { type: 'startedOver', skyhook: name } }
+    return {
+      record: { ...record, ...rebootsOfLostJournal(companion.reboots ?? {}, snapshot.bootId) },
+      event: { type: 'startedOver', skyhook: name },
+    }
   if (!snapshot.hostFolders.has(name)) return { record, event: { type: 'startedOver', skyhook: name } }
   return { record: { ...record, packages: adoptEntries(view, text) }, event: { type: 'adopted', skyhook: name } }
 }
-
-const priorRebootsOf = ({
-  reboots,
-}: ReadCompanion): Pick<SkyhookRecord, 'reboots' | 'priorReboots'> | Record<string, never> =>
-  reboots === undefined ? {} : { reboots, priorReboots: reboots }
 
 /**
  * Entries that the operator completed at the spec's version count as complete with the current spec; the others start

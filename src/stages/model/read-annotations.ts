@@ -1,9 +1,9 @@
-import { journalKey, nodeStateKey, type Companion } from '../../schemas/annotations.ts'
+import { journalKey, nodeStateKey, type Companion, type RebootCount } from '../../schemas/annotations.ts'
 import { isObject, type JsonObject } from '../../schemas/json.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 
 /** What is read of the companion annotation; the rest of it is for people. */
-export type ReadCompanion = Pick<Companion, 'rev' | 'sha256' | 'applied' | 'reboots'>
+type ReadCompanion = Pick<Companion, 'rev' | 'sha256' | 'applied' | 'reboots'>
 
 /** One entry of nodeState as somebody wrote it. */
 export type AnnotationEntry = {
@@ -21,7 +21,7 @@ export const nodeStateOf = ({ metadata }: KubernetesNode, skyhook: string): stri
 export function companionOf({ metadata }: KubernetesNode, skyhook: string): ReadCompanion | undefined {
   const { rev, sha256, applied, reboots } = parseObject(metadata.annotations?.[journalKey(skyhook)]) ?? {}
   if (typeof sha256 !== 'string' || !isCount(rev)) return undefined
-  return { rev, sha256, ...(typeof applied === 'string' && { applied }), ...(isCounts(reboots) && { reboots }) }
+  return { rev, sha256, ...(typeof applied === 'string' && { applied }), ...(isRebootCounts(reboots) && { reboots }) }
 }
 
 /** Entries of nodeState; undefined when the text is not a JSON object. */
@@ -33,8 +33,13 @@ export function parseState(text: string): Record<string, AnnotationEntry> | unde
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 
-const isCounts = (value: unknown): value is Readonly<Record<string, number>> =>
-  isObject(value) && Object.values(value).every(isCount)
+const isRebootCounts = (value: unknown): value is Readonly<Record<string, RebootCount>> =>
+  isObject(value) && Object.values(value).every(isRebootCount)
+
+const isRebootCount = (value: unknown): value is RebootCount =>
+  isObject(value) &&
+  isCount(value['done']) &&
+  (value['askedInBoot'] === undefined || typeof value['askedInBoot'] === 'string')
 
 /** The JSON object in an annotation; undefined for anything else that is written there. */
 export function parseObject(text: string | undefined): JsonObject | undefined {
