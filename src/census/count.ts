@@ -1,3 +1,4 @@
+import type { ReasonName } from '../schemas/catalogue/reasons.ts'
 import type { NodeStatus } from '../schemas/skyhook.ts'
 import { appliedHash } from '../stages/model/applied-hash.ts'
 import { isDisabled, isPaused, specProblem } from '../stages/skyhook/gates.ts'
@@ -43,7 +44,7 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
   }
 }
 
-const waitingReasons: ReadonlySet<string> = new Set(['WaitingForSlot', 'WaitingForBatch'])
+const waitingReasons: ReadonlySet<string> = new Set<ReasonName>(['WaitingForSlot', 'WaitingForBatch'])
 
 /** The Skyhook's status: the most urgent one of its incomplete nodes. `unknown` only if every one is unknown. */
 export function rollUp(counts: Counts): NodeStatus {

@@ -1,4 +1,4 @@
-/** The agent's process on one node, and the orders it follows at its failpoints (failpoint-orders.ts). */
+/** The agent's process on one node, and the commands it obeys at its failpoints (failpoint-commands.ts). */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -9,7 +9,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
  * In the kubelet's folder: it belongs to this machine, so no power cut takes it and writing it syncs nothing of the
  * host.
  */
-export const ordersFile = '/var/lib/kubelet/failpoint-orders'
+export const commandsFile = '/var/lib/kubelet/failpoint-commands'
 
 export type AgentProcess = {
   /** From the next passage on. `none` only has the passages written down. */
@@ -25,7 +25,7 @@ export type AgentProcess = {
 }
 
 export function agentProcess(box: Sandbox, node: string): AgentProcess {
-  const file = join(box.folder, 'hosts', node, 'kubelet', basename(ordersFile))
+  const file = join(box.folder, 'hosts', node, 'kubelet', basename(commandsFile))
   return {
     setFailpoint(run, action, point) {
       writeFileSync(`${file}.new`, `${run} ${action} ${point}\n`)

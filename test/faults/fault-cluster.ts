@@ -1,5 +1,5 @@
 /**
- * The sandbox of the fault campaign: hosts whose power cuts lose what was not synced, agents that follow orders at
+ * The sandbox of the fault campaign: hosts whose power cuts lose what was not synced, agents that obey commands at
  * their failpoints.
  */
 import { existsSync, readdirSync } from 'node:fs'

@@ -1,23 +1,23 @@
-/** Makes the agents of a sandbox follow the campaign's orders; the product has nothing of that but the failpoints. */
+/** Makes the agents of a sandbox obey the campaign's commands; the product has nothing of that but the failpoints. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { ordersFile } from './agent-process.ts'
+import { commandsFile } from './agent-process.ts'
 
 const hostRoot = '/host' // where the chart mounts the host's root in the agent's container
 const preloadName = 'failpoint-preload.cjs'
 const installTimeoutMs = 180_000
 
 /**
- * Puts the program that reads the orders beside them on every host and rolls out agents that load it. Both lie in the
+ * Puts the program that reads the commands beside them on every host and rolls out agents that load it. Both lie in the
  * kubelet's folder, which no power cut takes.
  */
 export async function installFailpoints(box: Sandbox): Promise<void> {
   const hosts = join(box.folder, 'hosts')
   for (const host of readdirSync(hosts)) await bundlePreload(join(hosts, host, 'kubelet', preloadName))
   const environment = [
-    `SKYHOOKD_FAILPOINT_ORDERS=${hostRoot}${ordersFile}`,
+    `SKYHOOKD_FAILPOINT_ORDERS=${hostRoot}${commandsFile}`,
     `NODE_OPTIONS=--require=${hostRoot}/var/lib/kubelet/${preloadName}`,
   ]
   const daemonSet = 'daemonset/skyhookd'

@@ -3,7 +3,7 @@
  * reads as long as it runs, with the line `RUN kill|stop|none NAME#N`. Passages of a name are counted from 1:
  * `fsync:journal#3` is the third. `stop` means SIGSTOP. Another run starts another count.
  *
- * The file is renamed to FILE.done when its order is carried out. Every passage of a run is a line `RUN NAME#N` of
+ * The file is renamed to FILE.done when its command is carried out. Every passage of a run is a line `RUN NAME#N` of
  * FILE.passed; an agent that is started again in the middle of a run continues the count there.
  */
 import { appendFileSync, existsSync, readFileSync, renameSync } from 'node:fs'
@@ -11,11 +11,11 @@ import { appendFileSync, existsSync, readFileSync, renameSync } from 'node:fs'
 export type SignalSelf = (signal: 'SIGKILL' | 'SIGSTOP') => void
 
 /** Returns the listener for the agent's failpoints. */
-export function followOrders(file: string, signalSelf: SignalSelf): (name: string) => void {
+export function followCommands(file: string, signalSelf: SignalSelf): (name: string) => void {
   let current = ''
   let counts = new Map<string, number>()
   return (name) => {
-    const line = readOrder(file)
+    const line = readCommand(file)
     if (line !== undefined && line !== current) {
       current = line
       const [run = ''] = line.split(' ')
@@ -33,7 +33,7 @@ export function followOrders(file: string, signalSelf: SignalSelf): (name: strin
   }
 }
 
-function readOrder(file: string): string | undefined {
+function readCommand(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim()
   } catch {

@@ -3,29 +3,29 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { followOrders } from './failpoint-orders.ts'
+import { followCommands } from './failpoint-commands.ts'
 import { bundlePreload } from './install-failpoints.ts'
 
 let folder: string
 let file: string
 let sentSignals: string[]
-const follow = (): ((name: string) => void) => followOrders(file, (signal) => void sentSignals.push(signal))
+const follow = (): ((name: string) => void) => followCommands(file, (signal) => void sentSignals.push(signal))
 const passAll = (pass: (name: string) => void, ...names: string[]): void => names.forEach((name) => pass(name))
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'skyhookd-failpoints-'))
-  file = join(folder, 'orders')
+  file = join(folder, 'commands')
   sentSignals = []
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-describe('failpoint orders', () => {
-  test('an agent without an order records no passage', () => {
+describe('failpoint commands', () => {
+  test('an agent without a command records no passage', () => {
     passAll(follow(), 'a')
     expect(existsSync(`${file}.passed`)).toBe(false)
   })
 
-  test('an order `none` only records every passage with its number', () => {
+  test('a command `none` only records every passage with its number', () => {
     writeFileSync(file, '1 none -\n')
     passAll(follow(), 'bus:RestartUnit', 'bus:RestartUnit', 'api:POST-leases')
     expect(readFileSync(`${file}.passed`, 'utf8')).toBe(
@@ -34,7 +34,7 @@ describe('failpoint orders', () => {
     expect(sentSignals).toEqual([])
   })
 
-  test('an order stops or kills the running agent once, at its passage', () => {
+  test('a command stops or kills the running agent once, at its passage', () => {
     const pass = follow()
     writeFileSync(file, '2 stop a#2\n')
     passAll(pass, 'a', 'b')
@@ -68,11 +68,11 @@ describe('failpoint orders', () => {
 })
 
 describe('the preloaded program', () => {
-  test('a process of another command than the agent ignores the orders', async () => {
+  test('a process of another command than the agent ignores the commands', async () => {
     expect(await runPreloaded('health')).toEqual({ signal: null, passed: '' })
   })
 
-  test('the agent is killed by the order at its failpoint', async () => {
+  test('the agent is killed by the command at its failpoint', async () => {
     expect(await runPreloaded('agent')).toEqual({ signal: 'SIGKILL', passed: '1 fsync:journal#1\n' })
   })
 
