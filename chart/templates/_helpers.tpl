@@ -34,10 +34,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{- define "skyhookd.takeoverNamespace" -}}
-{{- .Values.takeover.namespace | default .Release.Namespace -}}
-{{- end -}}
-
 {{/* Names of all pull Secrets, as a JSON list. */}}
 {{- define "skyhookd.pullSecretNames" -}}
 {{- $names := list -}}
@@ -59,7 +55,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "health" (dict "port" .Values.health.port)
   "registries" .Values.registries
   "imagePullSecrets" (include "skyhookd.pullSecretNames" . | fromJsonArray)
-  "takeover" (dict "namespace" (include "skyhookd.takeoverNamespace" .))
   "estimatedNodeCount" .Values.estimatedNodeCount
   "proxy" (dict "httpsProxy" .Values.proxy.httpsProxy "noProxy" .Values.proxy.noProxy)
 -}}

@@ -44,7 +44,6 @@ const everything: Json = {
   proxy: { httpsProxy: 'http://proxy.example.com:3128', noProxy: '10.0.0.0/8' },
   runtimeRequiredTaint: 'example.com/new=yes:NoExecute',
   apiServer: { host: '10.0.0.7', port: 6443 },
-  takeover: { namespace: 'default' },
   metrics: { enabled: false },
   drain: { skipNamespaces: [] },
   seLinuxOptions: null,
@@ -91,7 +90,6 @@ describe('the manifests', () => {
       reapplyOnReboot: false,
       estimatedNodeCount: 100,
     })
-    expect(JSON.parse(data['settings.json'] ?? '')).toMatchObject({ takeover: { namespace: 'default' } })
   })
 
   test('the manifests roll the agents only when a setting changes', async () => {

@@ -194,7 +194,6 @@ describe('slots', () => {
         await stored(name, ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' })),
       ),
     ).toEqual(allowed)
-    expect(await agents.a('DELETE', `${leases}/${name}`)).toEqual(allowed)
   })
 })
 
