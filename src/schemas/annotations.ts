@@ -9,6 +9,8 @@ export const cordonKey = (skyhook: string): string => `${apiGroup}/cordon_${skyh
 export const journalKey = (skyhook: string): string => `${apiGroup}/journal_${skyhook}`
 /** Ours: why this node is not complete, for people. */
 export const reasonKey = (skyhook: string): string => `${apiGroup}/reason_${skyhook}`
+/** Ours: the same for each package that has trouble, by its name. */
+export const reasonsKey = (skyhook: string): string => `${apiGroup}/reasons_${skyhook}`
 export const cordonedBeforeKey = `${apiGroup}/cordoned-before`
 export const keepCordonedKey = `${apiGroup}/keep-cordoned`
 export const keepOffBeforeKey = `${apiGroup}/keep-off-before`

@@ -14,6 +14,7 @@ import { planDeleted, planUnselected } from './skyhook/departure.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
 import { sortByPriority } from './skyhook/priority.ts'
+import type { SkyhookPlan } from './skyhook/skyhook-plan.ts'
 
 /** What one Skyhook asks for: its next record, and what follows from it. */
 type SkyhookDecision = {
@@ -124,7 +125,7 @@ function decideSkyhook(
     : planUnselected(snapshot, view, before)
   if (!planned) return undefined
   const { builder, status, cordon, watchPods, complete: isComplete } = planned
-  const reason = planned.reason && withSince(planned.reason, lastReason, snapshot.nowMs)
+  const reason = planned.reason && skyhookReason(planned.reason, planned.packageReasons, lastReason, snapshot.nowMs)
   const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, name, view.spec)
   const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot.nowMs, isContradicted)
   const isFirst = builder.record.published === undefined
@@ -199,6 +200,19 @@ const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
 function strongestWatch(decisions: readonly SkyhookDecision[]): PodWatch {
   const watches = new Set(decisions.map(({ watchPods }) => watchPods))
   return watches.has('cordoned') ? 'cordoned' : watches.has('any') ? 'any' : 'no'
+}
+
+function skyhookReason(
+  reason: Reason,
+  packageReasons: SkyhookPlan['packageReasons'] = new Map(),
+  last: TimedReason | undefined,
+  nowMs: number,
+): TimedReason {
+  const timed = withSince(reason, last, nowMs)
+  const packages = [...packageReasons].map(
+    ([name, each]) => [name, withSince(each, last?.packages?.get(name), nowMs)] as const,
+  )
+  return packages.length === 0 ? timed : { ...timed, packages: new Map(packages) }
 }
 
 function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number): TimedReason {

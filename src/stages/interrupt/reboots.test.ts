@@ -155,6 +155,7 @@ describe('reboots', () => {
       'boot-4',
     ])
     expect(shownReboots(node)).toEqual([{ done: 3 }])
+    expect(node.annotation('reasons_s')).toContain('{"a":{"reason":"RebootLoop"')
   })
 })
 

@@ -25,7 +25,11 @@ export type Plan = {
   readonly requeueAtMs: number
 }
 
-export type TimedReason = Reason & { readonly sinceMs: number }
+export type TimedReason = Reason & {
+  readonly sinceMs: number
+  /** Of a Skyhook: the reason of each package that has trouble, the worst first. */
+  readonly packages?: ReadonlyMap<string, TimedReason>
+}
 
 export type Action =
   | { readonly do: 'prepare'; readonly key: string; readonly image: PackageImage }

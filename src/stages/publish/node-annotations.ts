@@ -14,11 +14,10 @@ import type { Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { companionOf, parseObject } from '../model/read-annotations.ts'
 import { isConditionOfSkyhook, packageConditions } from './package-conditions.ts'
+import { packageReasonsText, reasonSettleMs } from './package-reasons.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
 const progressIntervalMs = 1_000
-/** A reason that is gone again sooner is not worth a write. */
-const reasonSettleMs = 700
 
 /** Text of the nodeState annotation: the operator's fields in its order, keys sorted, empty ones left out. */
 export function nodeStateText(record: SkyhookRecord): string {
@@ -103,6 +102,9 @@ export function skyhookPatch(
   const isStatusChange = current[keys.statusKey(name)] !== published.status && published.status !== 'in_progress'
   const { text, recheckAtMs } = reasonText(snapshot, current[keys.reasonKey(name)], reason, isStatusChange)
   desired[keys.reasonKey(name)] = text
+  const isWriting = Object.entries(desired).some(([key, value]) => (current[key] ?? null) !== value)
+  const packageReasons = packageReasonsText(snapshot, name, reason?.packages, isWriting)
+  desired[keys.reasonsKey(name)] = packageReasons.text
   // nodeState and its companion always travel together: the companion says who wrote nodeState
   const isStale = [keys.nodeStateKey(name), keys.journalKey(name)].some((key) => current[key] !== desired[key])
   for (const [key, value] of Object.entries(desired)) {
@@ -116,7 +118,7 @@ export function skyhookPatch(
   const packageChanges = packageConditions(snapshot, name, record, !isEmptyPatch(patch))
   patch.conditions.push(...packageChanges.conditions)
   patch.removedConditions.push(...packageChanges.removed)
-  return { ...patch, recheckAtMs: Math.min(recheckAtMs, packageChanges.recheckAtMs) }
+  return { ...patch, recheckAtMs: Math.min(recheckAtMs, packageReasons.recheckAtMs, packageChanges.recheckAtMs) }
 }
 
 function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Published): Companion {
@@ -135,8 +137,8 @@ function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Publ
 export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   const patch = emptyPatch()
   const { annotations = {}, labels = {} } = snapshot.node.metadata
-  const { nodeStateKey, statusKey, versionKey, journalKey, reasonKey, cordonKey } = keys
-  for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, cordonKey])
+  const { nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey } = keys
+  for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey])
     if (keyOf(name) in annotations) patch.annotations[keyOf(name)] = null
   if (keys.statusKey(name) in labels) patch.labels[keys.statusKey(name)] = null
   const types = (snapshot.node.status?.conditions ?? []).map(({ type }) => type)

@@ -72,3 +72,18 @@ export function blockedReason(states: readonly PackageState[]): Reason | undefin
   const worst = blocked.find(({ atPreparation }) => !atPreparation) ?? blocked[0]
   return worst && { reason: worst.reason, message: worst.message }
 }
+
+/** The same for each package, the worst first; `names` belong to the states. */
+export function packageReasons(
+  names: readonly string[],
+  states: readonly PackageState[],
+  reason: Reason | undefined,
+): ReadonlyMap<string, Reason> {
+  const rows = states.flatMap((state, index): { name: string; rank: number; reason: Reason }[] => {
+    const name = names[index] ?? ''
+    if (state.state === 'blocked')
+      return [{ name, rank: state.atPreparation ? 1 : 0, reason: { reason: state.reason, message: state.message } }]
+    return state.state === 'interrupt' && reason?.reason === 'RebootLoop' ? [{ name, rank: 0, reason }] : []
+  })
+  return new Map(rows.toSorted((a, b) => a.rank - b.rank).map((row) => [row.name, row.reason]))
+}

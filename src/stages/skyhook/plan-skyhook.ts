@@ -14,7 +14,7 @@ import { advancePackage } from '../package/advance-package.ts'
 import { stopCanceledSteps } from '../package/cancel.ts'
 import { companionOf } from '../model/read-annotations.ts'
 import { bootstrapRecord, recordOfSkyhook } from './bootstrap.ts'
-import { drainBlocker, isDrainRequested } from './drain-status.ts'
+import { drainBlocker, isDrainRequested, packageReasons } from './drain-status.ts'
 import { pauseReason, startGate } from './gates.ts'
 import { planWaiting } from './plan-waiting.ts'
 import { planWorking } from './plan-working.ts'
@@ -57,8 +57,10 @@ export function planSkyhook(
     return planComplete(builder, slot)
 
   startLifecycle(builder, states, mayStart)
-  if (!builder.record.lifecycle) return planWaiting(builder, slot, gate, states)
-  return planWorking(builder, { slot, gate, states, disruption, activeInterrupt })
+  const plan = builder.record.lifecycle
+    ? planWorking(builder, { slot, gate, states, disruption, activeInterrupt })
+    : planWaiting(builder, slot, gate, states)
+  return { ...plan, packageReasons: packageReasons(names, states, plan.reason) }
 }
 
 /** Packages that wait for others are looked at again: those may have become complete in this very decision. */

@@ -8,6 +8,8 @@ export type SkyhookPlan = {
   readonly builder: PlanBuilder
   readonly status: NodeStatus
   readonly reason?: Reason
+  /** Of each package that has trouble, the worst first. */
+  readonly packageReasons?: ReadonlyMap<string, Reason>
   /** Nothing is left to do for this spec; later Skyhooks may begin. */
   readonly complete: boolean
   /** What this Skyhook wants of the cordon: its mark on the Node, off it, or as it is. */

@@ -1,0 +1,82 @@
+import { reasonsKey, type PublishedReason } from '../../schemas/annotations.ts'
+import type { TimedReason } from '../model/plan.ts'
+import { parseObject } from '../model/read-annotations.ts'
+import { isObject } from '../../schemas/json.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+
+/** A reason that is gone again sooner is not worth a write. */
+export const reasonSettleMs = 700
+/** Annotations of a Node share 256 KiB. */
+const maxBytes = 4_096
+/** Longest messages that are tried, in characters, until all packages fit. */
+const shortestMessage = 128
+const messageLengths = [1_024, 512, 256, shortestMessage]
+
+type Entries = readonly (readonly [name: string, reason: PublishedReason])[]
+
+/**
+ * Text of the annotation with the reason of every package that has trouble, the worst first; null without any. An entry
+ * keeps its `since` while reason and message stay. One that has only just come is written once it has lasted a while,
+ * or with something else.
+ */
+export function packageReasonsText(
+  snapshot: Snapshot,
+  skyhook: string,
+  reasons: ReadonlyMap<string, TimedReason> = new Map(),
+  isWriting: boolean,
+): { readonly text: string | null; readonly recheckAtMs: number } {
+  const currentText = snapshot.node.metadata.annotations?.[reasonsKey(skyhook)]
+  const current = parseObject(currentText) ?? {}
+  const entries: (readonly [string, PublishedReason])[] = []
+  let recheckAtMs = Infinity
+  for (const [name, reason] of reasons) {
+    const shown = publishedReason(current[name])
+    const isShown = shown?.reason === reason.reason && shown.message === reason.message
+    const settledAtMs = reason.sinceMs + reasonSettleMs
+    const isNew = !isShown && settledAtMs > snapshot.nowMs && !isWriting
+    if (isNew) recheckAtMs = Math.min(recheckAtMs, settledAtMs)
+    if (isNew || isShown) entries.push(...(shown ? [[name, shown] as const] : []))
+    else entries.push([name, publish(reason)])
+  }
+  return { text: entries.length === 0 ? null : bounded(entries), recheckAtMs }
+}
+
+const publish = ({ reason, message, sinceMs }: TimedReason): PublishedReason => ({
+  reason,
+  message,
+  since: new Date(sinceMs).toISOString(),
+})
+
+function publishedReason(value: unknown): PublishedReason | undefined {
+  if (!isObject(value)) return undefined
+  const { reason, message, since } = value
+  return typeof reason === 'string' && typeof message === 'string' && typeof since === 'string'
+    ? { reason, message, since }
+    : undefined
+}
+
+/** Shortens messages, then leaves out the last packages, and says so. */
+function bounded(entries: Entries): string {
+  for (const length of messageLengths) {
+    const text = textOf(withShortMessages(entries, length))
+    if (Buffer.byteLength(text) <= maxBytes) return text
+  }
+  const short = withShortMessages(entries, shortestMessage)
+  return (
+    short
+      .map(([, worst], kept) => {
+        const omitted = { ...worst, message: `${short.length - kept} more packages` }
+        return textOf([...short.slice(0, kept), ['…', omitted]])
+      })
+      .findLast((text) => Buffer.byteLength(text) <= maxBytes) ?? '{}'
+  )
+}
+
+const withShortMessages = (entries: Entries, length: number): Entries =>
+  entries.map(([name, reason]) => [name, { ...reason, message: shortened(reason.message, length) }])
+
+const textOf = (entries: Entries): string => JSON.stringify(Object.fromEntries(entries))
+
+/** Half a character would not be valid text. */
+const shortened = (message: string, length: number): string =>
+  message.length <= length ? message : `${message.slice(0, length - 1)}…`.toWellFormed()
