@@ -56,7 +56,7 @@ async function downloadBlob(
     let progress = emptyProgress()
     const download = async (send: RegistrySend, host: string): Promise<void> => {
       const headers: Record<string, string> = progress.bytes === 0 ? {} : { range: `bytes=${progress.bytes}-` }
-      const response = await send({ method: 'GET', path: `/blobs/${descriptor.digest}`, headers })
+      const response = await send({ method: 'GET', path: `/blobs/${descriptor.digest}`, headers, isLarge: true })
       if (!continuesAt(response, progress.bytes)) progress = emptyProgress()
       try {
         await saveBody(response, handle, progress, descriptor, signal)

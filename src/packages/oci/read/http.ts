@@ -3,14 +3,19 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Readable } from 'node:stream'
 import { ImageError, systemCode } from '../errors.ts'
 import { secureContextOf, type Trust } from './trust.ts'
+import type { Clock } from '../../../schemas/clock.ts'
 import { messageOf } from '../../../schemas/json.ts'
+import { limitBodyPace, limitBodyTime, requestTimeoutMs, withinRequestTimeout } from './time-limits.ts'
 
 export type RegistryRequest = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT'
   readonly url: URL
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly trust: Trust
+  /** A stream may take any time; everything else is subject to the limits of time-limits.ts. */
   readonly body?: Buffer | (() => Readable)
+  /** The response is large: it has no limit of time, but of pace. */
+  readonly isLarge?: boolean
 }
 
 export type RegistryResponse = {
@@ -45,13 +50,16 @@ const defaultNoProgressMs = 20_000 // connecting, or between two bytes
  * HTTP/1.1 over Node's own client with kept connections. Close it when the pull is over: nothing else ends idle
  * connections.
  */
-export function createRegistryTransport({
-  proxy,
-  noProgressMs = defaultNoProgressMs,
-}: {
-  readonly proxy?: ProxyEnvironment
-  readonly noProgressMs?: number
-}): RegistryTransport {
+export function createRegistryTransport(
+  {
+    proxy,
+    noProgressMs = defaultNoProgressMs,
+  }: {
+    readonly proxy?: ProxyEnvironment
+    readonly noProgressMs?: number
+  },
+  clock: Clock,
+): RegistryTransport {
   const shared = { keepAlive: true, maxSockets: maxSocketsPerHost, ...(proxy && { proxyEnv: { ...proxy } }) }
   const plainAgent = new HttpAgent(shared)
   const secureAgents = new Map<Trust, HttpsAgent>()
@@ -102,25 +110,37 @@ export function createRegistryTransport({
       }
     })
 
+  const followRedirects = async (exchange: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse> => {
+    let { url, headers } = exchange
+    for (let hop = 0; hop <= maxRedirects; hop++) {
+      const answer = await sendOnce({ ...exchange, url, headers }, signal)
+      const target = redirectTarget(answer, exchange.method)
+      if (target === undefined) return answer
+      answer.body.resume()
+      if (url.protocol === 'https:' && target.protocol !== 'https:') {
+        throw new ImageError(
+          'bad-response',
+          `${url.host}: redirects from https to ${target.origin}, which is not followed`,
+        )
+      }
+      if (target.host !== url.host) headers = stripCredentials(headers)
+      url = target
+    }
+    throw new ImageError('bad-response', `${exchange.url.host}: more than ${maxRedirects} redirects`)
+  }
+
   return {
     async send(exchange, signal) {
       signal.throwIfAborted()
-      let { url, headers } = exchange
-      for (let hop = 0; hop <= maxRedirects; hop++) {
-        const answer = await sendOnce({ ...exchange, url, headers }, signal)
-        const target = redirectTarget(answer, exchange.method)
-        if (target === undefined) return answer
-        answer.body.resume()
-        if (url.protocol === 'https:' && target.protocol !== 'https:') {
-          throw new ImageError(
-            'bad-response',
-            `${url.host}: redirects from https to ${target.origin}, which is not followed`,
-          )
-        }
-        if (target.host !== url.host) headers = stripCredentials(headers)
-        url = target
-      }
-      throw new ImageError('bad-response', `${exchange.url.host}: more than ${maxRedirects} redirects`)
+      if (typeof exchange.body === 'function') return await followRedirects(exchange, signal)
+      const deadlineMs = clock.monotonicMs() + requestTimeoutMs
+      const response = await withinRequestTimeout(clock, exchange.url.host, signal, async (limitedSignal) =>
+        followRedirects(exchange, limitedSignal),
+      )
+      const { body, url } = response
+      if (exchange.isLarge === true) limitBodyPace(clock, body, url.host)
+      else limitBodyTime(clock, body, url.host, deadlineMs)
+      return response
     },
     close() {
       plainAgent.destroy()

@@ -27,6 +27,7 @@ export type RegistryCall = {
   readonly path: string | URL
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer | (() => Readable)
+  readonly isLarge?: boolean
   /** A status that is an answer here, not an error. */
   readonly expected?: number
 }
@@ -60,7 +61,7 @@ const defaultRetryForMs = 60_000
 export type RegistryPorts = { readonly clock: Clock; readonly random: Random }
 
 export function createRegistryClient(settings: RegistrySettings, { clock, random }: RegistryPorts): RegistryClient {
-  const transport = createRegistryTransport(settings)
+  const transport = createRegistryTransport(settings, clock)
   const endpoints = new Map<string, Promise<readonly Endpoint[]>>()
   const unreachableEndpoints = new Set<Endpoint>()
   const logins = new Map<string, string>()
@@ -100,7 +101,7 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
   const call = async (
     endpoint: Endpoint,
     repository: string,
-    { method, path, headers, body, expected }: RegistryCall,
+    { method, path, headers, body, isLarge = false, expected }: RegistryCall,
     signal: AbortSignal,
   ): Promise<RegistryResponse> => {
     const repositoryUrl = new URL(`${endpoint.base}/${repository}`)
@@ -116,7 +117,8 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
         ? { ...endpoint.headers, ...(authorization !== undefined && { authorization }) }
         : {}
       const all = { 'user-agent': 'skyhookd', ...ownHeaders, ...headers }
-      return transport.send({ method, url, headers: all, trust: endpoint.trust, ...(body && { body }) }, signal)
+      const request = { method, url, headers: all, trust: endpoint.trust, isLarge, ...(body && { body }) }
+      return transport.send(request, signal)
     }
 
     let response = await send(logins.get(key))
