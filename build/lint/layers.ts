@@ -32,7 +32,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/lease/rule.ts': schemas,
   'src/lease/names.ts': schemas,
 
-  ...staircase('src/host', ['fs', 'dbus', 'systemd', 'step', '.'], schemas),
+  ...staircase('src/host', ['fs', 'dbus', 'systemd', 'step', 'preflight', '.'], schemas),
 
   'src/packages': schemas,
   ...rows('src/packages', [...schemas, 'src/host/**'], {
@@ -61,7 +61,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Without clock, chance, effects or Node's modules, hashing aside. */
-const pure = /^src\/(schemas|stages)\/|^src\/lease\/(rule|names)\.ts$/
+const pure =
+  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
 const impureGlobals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process|performance|fetch|crypto)$/
 
 /** Each folder may import those before it. */

@@ -38,7 +38,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
   )
   if (claim) {
     await components.journal.load()
-    await components.host.loadFolders(settings.copyDirRoot)
+    await components.host.loadFolders()
     if (await unlessStopped(signal, async () => (await sync(platform, components, signal), true))) {
       isSynced = true
       log.info({ sinceStartMs: Math.round(clock.monotonicMs()) }, 'synced')
@@ -59,7 +59,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
  */
 async function sync(
   { clock, log, root }: Platform,
-  { nodes, skyhooks, executors, journal, units }: AgentComponents,
+  { nodes, skyhooks, executors, journal, units, host }: AgentComponents,
   signal: AbortSignal,
 ): Promise<void> {
   const retryUntilDone = async (task: () => Promise<void>, failureMessage: string): Promise<void> => {
@@ -76,6 +76,7 @@ async function sync(
   await Promise.all([nodes.synced, skyhooks.synced])
   while (nodes.current() === undefined || !skyhooks.current().known) await sleep(clock, 5, signal)
   await Promise.all([
+    host.checkFitness(),
     retryUntilDone(() => executors.slots.load(signal), 'Leases could not be listed'),
     retryUntilDone(() => executors.steps.observeOpen(), 'running steps could not be observed'),
   ])

@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type FakeApiServer, startFakeApiServer } from '../../test/support/fake-api-server.ts'
 import { type FakePlatform, startFakePlatform } from '../../test/support/fake-platform.ts'
 import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
-import { statusKey } from '../schemas/annotations.ts'
+import { hostKey, reasonKey, statusKey } from '../schemas/annotations.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../schemas/api.ts'
 import type { Journal } from '../schemas/journal.ts'
 import { runAgent } from './agent.ts'
@@ -82,6 +82,28 @@ test('agents beside each other in one process complete a Skyhook each on its own
     const journal = JSON.parse(readFileSync(join(folder, '/var/lib/skyhook/.agent/journal.json'), 'utf8')) as Journal
     expect(journal.skyhooks['s']?.packages).toMatchObject({ 'fake|1.0.0': { name: 'fake' } })
   }
+})
+
+test('an unfit host says so on its Node, asks for no slot, and works once it is mended', async () => {
+  await pass(() => hosts.every(isSynced))
+  const annotationOfFirst = (key: string): string =>
+    (api.get(nodesPath, 'n1')?.metadata['annotations'] as Record<string, string> | undefined)?.[key] ?? ''
+  const shell = join(hosts[0]?.folder ?? '', 'bin/sh')
+  const lostShell = 'the host has no /bin/sh, and every step needs it'
+  rmSync(shell)
+  createSkyhook()
+  await pass(() => names.slice(1).every((name) => statusOf(name) === 'complete'))
+  await pass(() => annotationOfFirst(reasonKey('s')).includes(lostShell))
+  expect(JSON.parse(annotationOfFirst(reasonKey('s')))).toMatchObject({ reason: 'HostUnusable' })
+  expect(JSON.parse(annotationOfFirst(hostKey))).toMatchObject({
+    findings: [{ id: 'missing-program', severity: 'error', message: lostShell, remedy: 'Install it on the host' }],
+  })
+  const slotsAskedFor = api.requests.filter(({ method, path }) => method === 'POST' && path === leasesPath)
+  expect(slotsAskedFor.length).toBeGreaterThan(0)
+  expect(JSON.stringify(slotsAskedFor.map(({ body }) => body))).not.toContain('"n1"')
+  writeFileSync(shell, '')
+  await pass(() => statusOf('n1') === 'complete')
+  expect(JSON.parse(annotationOfFirst(hostKey))).toMatchObject({ findings: [] })
 })
 
 test('each agent has its own log, health and metrics', async () => {

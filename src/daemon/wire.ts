@@ -74,7 +74,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
   const { wake } = wakeup
   const connection = platform.connectBus()
   const units = createUnits(connection)
-  const host = await openHost({ root, connection, wake, signal })
+  const host = await openHost({ root, connection, folders: settings, clock, log, wake, signal })
 
   const metrics = createMetrics({
     version,
@@ -142,7 +142,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
   const slotWatch = createSlotWatch({ leases, slots, skyhooks: skyhooks.current, clock, random, wake, signal })
 
   const references = createReferences(transport, namespace)
-  const preparer = createPreparer({ platform, settings, references, signal })
+  const preparer = createPreparer({ platform, settings, references, whyUnfit: host.checkFitness, signal })
   const steps = startStepRunner({
     root,
     units,
@@ -231,7 +231,8 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
           statuses: statuses.current(),
           requestedStatuses: statuses.requested(),
           cleanUps: steps.cleanUps(),
-          host: host.reachability(),
+          host: host.state(),
+          hostReport: host.report(),
         },
         nowMs,
         stageSettings,

@@ -11,6 +11,8 @@ export const journalKey = (skyhook: string): string => `${apiGroup}/journal_${sk
 export const reasonKey = (skyhook: string): string => `${apiGroup}/reason_${skyhook}`
 /** Ours: the same for each package that has trouble, by its name. */
 export const reasonsKey = (skyhook: string): string => `${apiGroup}/reasons_${skyhook}`
+/** Ours: what the agent found on the host, and what stands against working there. */
+export const hostKey = `${apiGroup}/host`
 export const cordonedBeforeKey = `${apiGroup}/cordoned-before`
 export const keepCordonedKey = `${apiGroup}/keep-cordoned`
 export const keepOffBeforeKey = `${apiGroup}/keep-off-before`

@@ -8,6 +8,7 @@ import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
 import type { PodWatch } from './model/pods.ts'
 import type { OwnSlot, SkyhookView, Snapshot } from './model/snapshot.ts'
 import { recordBoot } from './package/reapply-on-boot.ts'
+import { hostPatch } from './publish/host-annotation.ts'
 import { nextPublished, nodeShowsComplete, removalPatch, skyhookPatch } from './publish/node-annotations.ts'
 import { existingEdit, reconcileAnnotations } from './publish/reconcile-annotations.ts'
 import { planDeleted, planUnselected } from './skyhook/departure.ts'
@@ -52,7 +53,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   for (const mark of marksWithoutOwner(snapshot, journal, spec.marks())) spec.cordon(mark, 'off')
 
   const change = spec.finish()
-  const patch = mergePatches([...decisions.map((decision) => decision.patch), change.patch])
+  const patch = mergePatches([...decisions.map((decision) => decision.patch), change.patch, hostPatch(snapshot)])
   const { uid, resourceVersion } = snapshot.node.metadata
   const publish: Action = { do: 'publish', key: 'publish', patch, computedFrom: resourceVersion }
   const reasons = decisions.flatMap(({ name, reason }) => (reason ? [[name, reason] as const] : []))

@@ -2,8 +2,9 @@
  * Mistakes in a Skyhook that appear only at work: the Node names each with its place and remedy, and correcting it is
  * enough.
  */
-import { describe, expect, test } from 'vitest'
-import type { EnvVar } from '../../src/schemas/kubernetes.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { hostKey } from '../../src/schemas/annotations.ts'
+import type { EnvVar, KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, ignoreNotFound } from './kube.ts'
@@ -158,33 +159,68 @@ describe.concurrent('a package', () => {
   })
 })
 
+/** Ids of what the agent found on its host. */
+function findingsOn(node: KubernetesNode | undefined): readonly string[] {
+  const report = JSON.parse(node?.metadata.annotations?.[hostKey] ?? '{}') as { findings?: { id: string }[] }
+  return (report.findings ?? []).map(({ id }) => id)
+}
+
 describe('a host', () => {
-  test('a host that mounts the copy dir noexec says so before it takes a slot, and continues once remounted', async ({
-    onTestFinished,
-  }) => {
+  const folder = '/var/lib/skyhook'
+  const remount = (flag: string) => ({
+    spoil: ['mount', '--options', `bind,${flag}`, folder, folder],
+    mend: ['umount', '--lazy', folder],
+  })
+
+  test.each<[string, string, { spoil: string[]; mend: string[] }, string]>([
+    [
+      'mounts the copy dir noexec',
+      'noexec',
+      remount('noexec'),
+      `${folder} is on ${folder}, which the host mounts noexec: no step can be executed there. Mount it with ` +
+        `exec, or set the chart's copyDirRoot to a folder where programs may run`,
+    ],
+    [
+      'mounts the copy dir read-only',
+      'read-only',
+      remount('ro'),
+      `files cannot be created in ${folder}, ${folder}/.agent (EROFS). Mount it read-write, or set copyDirRoot and ` +
+        'agentLogRoot of the chart elsewhere',
+    ],
+    [
+      'made the copy dir immutable',
+      'immutable',
+      { spoil: ['chattr', '+i', folder], mend: ['chattr', '-i', folder] },
+      `files cannot be created in ${folder} (EPERM). Look for an immutable or append-only flag with lsattr -d, and ` +
+        'remove it with chattr',
+    ],
+  ])('a host that %s says so before it takes a slot, and continues once that is mended', async (...row) => {
+    const [, id, { spoil, mend }, message] = row
     const node = 'node-2'
     await lockNodes(onTestFinished, node)
-    const folder = '/var/lib/skyhook'
     const host = cluster.host(node)
-    await host.exec('mount', '--bind', folder, folder)
-    let isMounted = true
-    const unmount = async (): Promise<void> => {
-      if (isMounted) await host.exec('umount', '--lazy', folder)
-      isMounted = false
+    let isSpoiled = true
+    const mendOnce = async (): Promise<void> => {
+      if (isSpoiled) await host.exec(...mend)
+      isSpoiled = false
     }
-    onTestFinished(unmount)
-    await host.exec('mount', '-o', 'remount,bind,noexec', folder)
+    onTestFinished(mendOnce)
+    await host.exec(...spoil)
     const name = await apply({ work: shellscript(cluster.registry, { apply: 'true' }) }, node, onTestFinished)
     const { status, reason } = await expectReported(node, name, 'HostUnusable')
     expect(status).toBe('blocked')
-    expect(reason?.message).toBe(
-      `${folder} is on ${folder}, which the host mounts noexec: no step can be executed there. Mount it with ` +
-        `exec, or set the chart's copyDirRoot to a folder where programs may run`,
+    expect(reason?.message).toBe(message)
+    await cluster.history.eventually('the Node shows what was found', ({ nodes }) =>
+      findingsOn(nodes.get(node)).includes(id),
     )
     await cluster.history.never('a slot without work', (view) =>
       slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
     )
-    await unmount()
+    await mendOnce()
     await completes(node, name)
+    await cluster.history.eventually(
+      'the Node shows that it is mended',
+      ({ nodes }) => !findingsOn(nodes.get(node)).includes(id),
+    )
   })
 })

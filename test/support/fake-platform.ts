@@ -57,6 +57,7 @@ export async function startFakePlatform(options: {
     writeFileSync(join(folder, path), text)
   }
   write('/proc/sys/kernel/random/boot_id', `${random.hex(4)}-0000-4000-8000-${random.hex(6)}\n`)
+  write('/bin/sh', '')
   const systemd = await startFakeSystemd()
   const root = createHostRoot(folder, random)
   const lines: LogLine[] = []

@@ -13,6 +13,7 @@ const image: PackageImage = { image: 'registry.test/fake', version: '1.0.0' }
 let clock: VirtualClock
 let host: FakePlatform
 let pullError: Error | undefined
+let unfitness: string | undefined
 let collected: string[][]
 let preparer: Preparer
 
@@ -20,7 +21,7 @@ beforeEach(async () => {
   clock = createVirtualClock()
   const random = { number: () => 0, hex: (bytes: number) => '00'.repeat(bytes) }
   host = await startFakePlatform({ nodeName: 'n', apiUrl: 'http://127.0.0.1:1', clock, random })
-  pullError = undefined
+  pullError = unfitness = undefined
   collected = []
   const openImageStore: Platform['openImageStore'] = (folder) => {
     const store = host.platform.openImageStore(folder)
@@ -39,6 +40,7 @@ beforeEach(async () => {
     platform: { ...host.platform, openImageStore },
     settings: host.settings,
     references: { secret: async () => undefined, configMap: async () => undefined },
+    whyUnfit: async () => unfitness,
     signal: new AbortController().signal,
   })
 })
@@ -74,6 +76,13 @@ test('an image that is no package is invalid, and a full disk is the trouble of 
   pullError = Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' })
   await preparer.prepare(image)
   expect(found()).toMatchObject({ reason: 'HostUnusable' })
+})
+
+test('nothing is fetched for a host that is unfit', async () => {
+  unfitness = 'the host has no /bin/sh'
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ state: 'failed', reason: 'HostUnusable', message: unfitness })
+  expect([...preparer.current().values()]).toHaveLength(1)
 })
 
 test('a reference that is missing fails the preparation and not the content', async () => {

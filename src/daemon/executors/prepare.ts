@@ -1,4 +1,3 @@
-import { whyMountedNoexec } from '../../host/fs/mounts.ts'
 import { loadPackage } from '../../packages/step/load-package.ts'
 import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Journal } from '../../schemas/journal.ts'
@@ -29,7 +28,12 @@ export type Preparer = {
   retain(needed: ReadonlySet<string>): void
 }
 
-export function createPreparer(ports: ImageSourcePorts): Preparer {
+export type PreparerPorts = ImageSourcePorts & {
+  /** Looks at the host: why nothing may start there. */
+  readonly whyUnfit: () => Promise<string | undefined>
+}
+
+export function createPreparer(ports: PreparerPorts): Preparer {
   const { settings } = ports
   const { clock, random, log, root } = ports.platform
   const source = createImageSource(ports)
@@ -47,8 +51,8 @@ export function createPreparer(ports: ImageSourcePorts): Preparer {
 
   async function prepare(image: PackageImage): Promise<void> {
     const key = preparationKey(image)
-    const hostProblem = await whyMountedNoexec(root, settings.copyDirRoot)
-    if (hostProblem !== undefined) return recordFailure(key, 'HostUnusable', hostProblem)
+    const unfitness = await ports.whyUnfit()
+    if (unfitness !== undefined) return recordFailure(key, 'HostUnusable', unfitness)
     const fetched = await source.fetch(image)
     if (fetched.outcome === 'failed') return recordFailure(key, fetched.reason, fetched.message)
     const loaded = await loadPackage(root, source.contentOf(fetched.digest))

@@ -1,37 +1,95 @@
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { readBootId } from '../../host/identity.ts'
+import { preflight, whyUnfit } from '../../host/preflight/findings.ts'
+import { type PreflightFolders, readBusFacts, readHostFacts } from '../../host/preflight/gather.ts'
+import { hostReport } from '../../host/preflight/report.ts'
+import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
+import type { Clock } from '../../schemas/clock.ts'
 import type { Snapshot } from '../../stages/model/snapshot.ts'
+import type { Log } from '../telemetry/log.ts'
 
-/** The host: its boot id, its folders, and whether it can be reached. */
+/** Between two looks at a host that is unfit; a fit one is looked at only when there is work for it. */
+const unfitBackoff: Backoff = { initialMs: 5_000, maxMs: 60_000 }
+
+/** The host: its boot id, its folders, and whether it can be reached and worked on. */
 export type HostSource = {
   readonly bootId: () => string
   /** Reads the boot id again: an agent may survive a reboot of its host. */
   refreshBootId(): Promise<void>
   /** Names of the folders below `copyDirRoot` when `loadFolders` was called. */
   folders(): ReadonlySet<string>
-  loadFolders(copyDirRoot: string): Promise<void>
-  /** Of the system bus. */
-  reachability(): Snapshot['host']
+  loadFolders(): Promise<void>
+  /**
+   * Looks at the host now, for the snapshots to come too. Why it cannot be worked on; undefined when nothing is known
+   * against it. Callers at the same time share one look.
+   */
+  readonly checkFitness: () => Promise<string | undefined>
+  /** Of the system bus, and of what the last look found. */
+  state(): Snapshot['host']
+  /** What the last look found, for the Node. Undefined before the first. */
+  report(): string | undefined
 }
 
-/** Connects to the bus; reachability has the result. */
+/** Connects to the bus; `state` has the result. */
 export async function openHost(options: {
   readonly root: HostRoot
   readonly connection: BusConnection
+  readonly folders: PreflightFolders
+  readonly clock: Clock
+  readonly log: Log
   readonly wake: () => void
   readonly signal: AbortSignal
 }): Promise<HostSource> {
-  const { root, connection, wake, signal } = options
+  const { root, connection, clock, log, wake, signal } = options
   let bootId = await readBootId(root)
   let folders: ReadonlySet<string> = new Set()
-  let reachability: Snapshot['host'] = { state: 'usable' } // until the first attempt to connect is over
+  let busError: string | undefined // none until the first attempt to connect is over
+  let busFacts: Awaited<ReturnType<typeof readBusFacts>> = {}
+  let isBusNew = true // systemd may have been upgraded
+  let unfitness: string | undefined
+  let report: string | undefined
+  let current: Promise<string | undefined> | undefined
+  let unfitLooks = 0
+  let cancelNextLook = (): void => undefined
+
+  async function look(): Promise<string | undefined> {
+    if (isBusNew && connection.state().state === 'connected') {
+      isBusNew = false
+      busFacts = await readBusFacts(connection)
+    }
+    const facts = { ...(await readHostFacts(root, options.folders)), ...busFacts }
+    const findings = preflight(facts)
+    const why = whyUnfit(findings)
+    const next = hostReport(facts, findings)
+    const isChanged = next !== report
+    if (isChanged && findings.length > 0) log.warn({ findings }, 'preflight of the host has findings')
+    report = next
+    unfitness = why
+    unfitLooks = why === undefined ? 0 : unfitLooks + 1
+    cancelNextLook()
+    if (why !== undefined && !signal.aborted) cancelNextLook = lookAgainIn(backoffMs(unfitLooks, unfitBackoff))
+    if (isChanged) wake()
+    return why
+  }
+
+  const lookAgainIn = (delayMs: number): (() => void) =>
+    clock.startTimer(delayMs, () => void checkFitness(), { isBackground: true })
+
+  const checkFitness = async (): Promise<string | undefined> => {
+    current ??= look().finally(() => (current = undefined))
+    return await current
+  }
+
   connection.onState((bus) => {
-    const message = bus.state === 'connected' ? undefined : `the host's system bus does not answer: ${bus.why}`
-    reachability =
-      message === undefined ? { state: 'usable' } : { state: 'unusable', reason: 'HostUnreachable', message }
+    busError = bus.state === 'connected' ? undefined : `the host's system bus does not answer: ${bus.why}`
+    if (bus.state === 'connected') {
+      isBusNew = true
+      void checkFitness()
+    }
     wake()
   })
+  signal.addEventListener('abort', () => cancelNextLook(), { once: true })
   connection.withBus(async () => undefined, { signal }).catch(() => undefined)
   return {
     bootId: () => bootId,
@@ -39,9 +97,16 @@ export async function openHost(options: {
       bootId = await readBootId(root)
     },
     folders: () => folders,
-    async loadFolders(copyDirRoot) {
+    async loadFolders() {
+      const { copyDirRoot } = options.folders
       folders = new Set((await root.stat(copyDirRoot)) ? await root.readdir(copyDirRoot) : [])
     },
-    reachability: () => reachability,
+    checkFitness,
+    state() {
+      if (busError !== undefined) return { state: 'unusable', reason: 'HostUnreachable', message: busError }
+      if (unfitness !== undefined) return { state: 'unusable', reason: 'HostUnusable', message: unfitness }
+      return { state: 'usable' }
+    },
+    report: () => report,
   }
 }

@@ -171,9 +171,9 @@ export const reasons = {
   HostUnusable: {
     ...blocked,
     meaning:
-      'The agent cannot write its journal or an image, cannot remove the files of an uninstalled package, ' +
-      'or cannot execute files where packages are stored (`noexec`).',
-    remedy: 'Check for a full disk, a read-only file system or the mount option in the message.',
+      'The host is unfit for work (see [below](#unfit-hosts)), or the agent cannot write its journal or an image, or ' +
+      'cannot remove the files of an uninstalled package.',
+    remedy: 'Do what the message says; for a failed write, check for a full disk or a read-only file system.',
   },
 } as const satisfies Record<string, ReasonRow>
 

@@ -52,6 +52,8 @@ export type Snapshot = {
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
+  /** What the agent found on the host, for the Node's annotation; none before it looked. */
+  readonly hostReport?: string | undefined
   readonly settings: StageSettings
 }
 

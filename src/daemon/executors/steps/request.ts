@@ -1,4 +1,3 @@
-import { whyMountedNoexec } from '../../../host/fs/mounts.ts'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { StepUnitRequest } from '../../../host/step/start.ts'
 import { whyNotExecutable } from '../../../packages/step/load-package.ts'
@@ -38,6 +37,8 @@ export type RequestPorts = {
   readonly folders: HostFolders
   readonly references: ReferencePort
   readonly fields: FieldValues
+  /** Looks at the host: why nothing may start there. */
+  readonly whyUnfit: () => Promise<string | undefined>
   /** Called once the package's files are needed; see stage-files.ts. */
   readonly prepareFiles: () => Promise<
     { readonly outcome: 'ready' } | { readonly outcome: 'refused'; readonly why: string }
@@ -71,6 +72,8 @@ export async function buildStepRequest(
 async function build(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuildOutcome> {
   const { root, folders } = ports
   const { attempt, spec, step, config } = action
+  const unfitness = action.needsCopyDir ? await ports.whyUnfit() : undefined
+  if (unfitness !== undefined) return { outcome: 'blocked', why: unfitness }
   const resolved = await resolveReferences({
     env: spec.env ?? [],
     resources: spec.resources,
@@ -108,10 +111,8 @@ async function build(ports: RequestPorts, instance: PackageInstance, action: Sta
   ])
   if (prepared.outcome === 'refused') return refused(prepared.why)
   const dir = copyDir(folders, instance)
-  const unusableReason =
-    (action.needsCopyDir ? await whyMountedNoexec(root, folders.copyDirRoot) : undefined) ??
-    (await whyNotExecutable(root, `${scriptsDir(dir)}/${step.path}`, composed.environment['PATH'] ?? ''))
-  if (unusableReason !== undefined) return refused(unusableReason)
+  const whyNot = await whyNotExecutable(root, `${scriptsDir(dir)}/${step.path}`, composed.environment['PATH'] ?? '')
+  if (whyNot !== undefined) return refused(whyNot)
   const request = stepUnitRequest({
     attempt,
     instance,

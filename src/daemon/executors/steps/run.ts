@@ -93,6 +93,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
           folders,
           references: ports.references,
           fields: folders.fieldValues,
+          whyUnfit: ports.hostSource.checkFitness,
           prepareFiles: async () =>
             action.needsCopyDir
               ? await ensureStageFiles(root, folders, source, instance, action)

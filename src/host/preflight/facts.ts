@@ -1,0 +1,65 @@
+/** What the preflight looks at on a host. What is not known is undefined, and nothing is said against it. */
+export type HostFacts = {
+  /** As systemd says it, such as `252.39-1~deb12u2`. */
+  readonly systemd?: string | undefined
+  /** Unit of the system bus: `dbus.service` or `dbus-broker.service`. */
+  readonly bus?: string | undefined
+  /** `hybrid`: the controllers are on v1, systemd's own tree on v2. */
+  readonly cgroup?: 'v1' | 'v2' | 'hybrid' | undefined
+  readonly kernel?: string | undefined
+  readonly os?: string | undefined
+  readonly selinux?: 'disabled' | 'permissive' | 'enforcing' | undefined
+  /** Security context of the agent, such as `system_u:system_r:spc_t:s0`. */
+  readonly agentContext?: string | undefined
+  /** The agent is root of a user namespace that is not the host's. */
+  readonly isUserNamespaced?: boolean | undefined
+  /** Programs that every step needs. */
+  readonly missingPrograms: readonly string[]
+  readonly copyDirRoot: FolderFacts
+  /** Others in which every step needs files. */
+  readonly otherFolders: readonly FolderFacts[]
+}
+
+export type FolderFacts = {
+  readonly path: string
+  /** How the host mounts it, which need not be how the agent's container does. */
+  readonly mount?: Mount | undefined
+  /**
+   * Name of the errno when the agent tried to create a file there. A full disk is none: the write that meets it says
+   * so.
+   */
+  readonly refusedWith?: string | undefined
+}
+
+export type Mount = { readonly point: string; readonly fileSystem: string; readonly options: readonly string[] }
+
+/** Mounts in the order of a `mountinfo`: a later one on the same point hides the earlier. */
+export function parseMounts(mountInfo: string): readonly Mount[] {
+  return mountInfo.split('\n').flatMap((line) => {
+    const fields = line.split(' ')
+    const [, , , , escapedPoint, options] = fields
+    const fileSystem = fields[fields.indexOf('-', 6) + 1]
+    if (escapedPoint === undefined || options === undefined || fileSystem === undefined) return []
+    const point = escapedPoint.replaceAll(/\\(\d{3})/g, (_, digits: string) =>
+      String.fromCharCode(Number.parseInt(digits, 8)),
+    )
+    return [{ point, fileSystem, options: options.split(',') }]
+  })
+}
+
+/** The mount that a path lies on: the longest mount point above it. */
+export function mountOf(mounts: readonly Mount[], path: string): Mount | undefined {
+  let found: Mount | undefined
+  for (const mount of mounts) {
+    const isAbove = mount.point === '/' || path === mount.point || path.startsWith(`${mount.point}/`)
+    if (isAbove && mount.point.length >= (found?.point.length ?? 0)) found = mount
+  }
+  return found
+}
+
+/** Which hierarchy has the controllers. Undefined where none is mounted. */
+export function cgroupOf(mounts: readonly Mount[]): HostFacts['cgroup'] {
+  const types = mounts.filter(({ point }) => point.startsWith('/sys/fs/cgroup')).map(({ fileSystem }) => fileSystem)
+  if (types.includes('cgroup')) return types.includes('cgroup2') ? 'hybrid' : 'v1'
+  return types.includes('cgroup2') ? 'v2' : undefined
+}

@@ -1,0 +1,125 @@
+/** What stands against a host, from facts about it. Pure. */
+import type { HostFacts } from './facts.ts'
+
+/** An `error` keeps the agent from starting work; a `warning` is only published. */
+export type Finding = {
+  readonly id: string
+  readonly severity: 'error' | 'warning'
+  /** Sentences without a full stop at the end. */
+  readonly message: string
+  readonly remedy: string
+}
+
+/** Output of steps is appended to files since this version. */
+const minSystemdVersion = 240
+
+/** All findings, errors first. */
+export function preflight(facts: HostFacts): readonly Finding[] {
+  const errors = [
+    ...systemdFindings(facts),
+    ...userNamespaceFindings(facts),
+    ...selinuxFindings(facts),
+    ...facts.missingPrograms.map((program) => missingProgram(program)),
+    ...noexecFindings(facts),
+    ...writeFindings(facts),
+  ]
+  return [...errors.map((found) => ({ ...found, severity: 'error' as const })), ...cgroupWarnings(facts)]
+}
+
+type Problem = Omit<Finding, 'severity'>
+
+function systemdFindings({ systemd }: HostFacts): Problem[] {
+  const version = Number(/\d+/.exec(systemd ?? '')?.[0] ?? Number.NaN)
+  if (!(version < minSystemdVersion)) return []
+  return [
+    {
+      id: 'systemd-version',
+      message: `the host runs systemd ${version}, and steps need ${minSystemdVersion} or later`,
+      remedy: "Upgrade the host's systemd, or exclude the node from the Skyhook's nodeSelectors",
+    },
+  ]
+}
+
+function userNamespaceFindings({ isUserNamespaced }: HostFacts): Problem[] {
+  if (isUserNamespaced !== true) return []
+  return [
+    {
+      id: 'user-namespace',
+      message: 'the agent runs in a user namespace of its own, where its root is not root on the host',
+      remedy: 'Run its pod in the user namespace of the host (hostUsers), and no rootless kubelet',
+    },
+  ]
+}
+
+/** Domains in which container runtimes confine ordinary pods; policies forbid them the host's files and systemd. */
+const confinedDomain = /^(?:container|svirt_lxc_net|container_init|container_kvm|svirt_kvm_net)_t$/
+
+function selinuxFindings({ selinux, agentContext }: HostFacts): Problem[] {
+  const domain = agentContext?.split(':')[2]
+  if (selinux !== 'enforcing' || domain === undefined || !confinedDomain.test(domain)) return []
+  return [
+    {
+      id: 'selinux-domain',
+      message: `SELinux is enforced, and the agent runs in the domain ${domain}, which may not write the host's files`,
+      remedy: "Set the chart's seLinuxOptions.type to spc_t, or to a domain with the same rights",
+    },
+  ]
+}
+
+const missingProgram = (program: string): Problem => ({
+  id: 'missing-program',
+  message: `the host has no ${program}, and every step needs it`,
+  remedy: 'Install it on the host',
+})
+
+function noexecFindings({ copyDirRoot: { path, mount } }: HostFacts): Problem[] {
+  if (mount?.options.includes('noexec') !== true) return []
+  return [
+    {
+      id: 'noexec',
+      message: `${path} is on ${mount.point}, which the host mounts noexec: no step can be executed there`,
+      remedy: "Mount it with exec, or set the chart's copyDirRoot to a folder where programs may run",
+    },
+  ]
+}
+
+/** By errno; others have the general remedy. */
+const refusals: Readonly<Record<string, Omit<Problem, 'message'>>> = {
+  EROFS: { id: 'read-only', remedy: 'Mount it read-write, or set copyDirRoot and agentLogRoot of the chart elsewhere' },
+  EPERM: {
+    id: 'immutable',
+    remedy: 'Look for an immutable or append-only flag with lsattr -d, and remove it with chattr',
+  },
+}
+const otherRefusal = { id: 'not-writable', remedy: 'Make it a folder in which root can create files' }
+
+/** One for each errno. */
+function writeFindings({ copyDirRoot, otherFolders }: HostFacts): Problem[] {
+  const pathsByCode = new Map<string, string[]>()
+  for (const { path, mount, refusedWith } of [copyDirRoot, ...otherFolders]) {
+    const code = refusedWith ?? (mount?.options.includes('ro') ? 'EROFS' : undefined)
+    if (code !== undefined) pathsByCode.set(code, [...(pathsByCode.get(code) ?? []), path])
+  }
+  return [...pathsByCode].map(([code, paths]) => ({
+    ...(refusals[code] ?? otherRefusal),
+    message: `files cannot be created in ${paths.join(', ')} (${code})`,
+  }))
+}
+
+function cgroupWarnings({ cgroup }: HostFacts): Finding[] {
+  if (cgroup === undefined || cgroup === 'v2') return []
+  return [
+    {
+      id: 'cgroup-v1',
+      severity: 'warning',
+      message: "the host's controllers are on cgroup v1: systemd ignores memoryRequest of a package's resources",
+      remedy: 'Boot with systemd.unified_cgroup_hierarchy=1 if packages rely on it',
+    },
+  ]
+}
+
+/** Why the host cannot be worked on, for people; undefined when it can. */
+export function whyUnfit(findings: readonly Finding[]): string | undefined {
+  const errors = findings.filter(({ severity }) => severity === 'error')
+  return errors.length === 0 ? undefined : errors.map(({ message, remedy }) => `${message}. ${remedy}`).join('; ')
+}

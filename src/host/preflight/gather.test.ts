@@ -1,0 +1,121 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { Variant } from 'dbus-next/lib/variant.js'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
+import { systemRandom } from '../../daemon/platform/system-clock.ts'
+import { createHostRoot } from '../fs/host-root.ts'
+import type { HostFacts } from './facts.ts'
+import { readBusFacts, readHostFacts } from './gather.ts'
+
+const copyDirRoot = '/var/lib/skyhook'
+let host: string
+beforeEach(() => (host = mkdtempSync(join(tmpdir(), 'preflight-'))))
+afterEach(() => rmSync(host, { recursive: true }))
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(join(host, path)), { recursive: true })
+  writeFileSync(join(host, path), text)
+}
+const gather = async (): Promise<HostFacts> =>
+  await readHostFacts(createHostRoot(host, systemRandom), { copyDirRoot, agentLogRoot: '/var/log/skyhook' })
+const line = (point: string, options: string, fileSystem = 'ext4'): string =>
+  `25 1 8:1 / ${point} ${options} shared:1 - ${fileSystem} /dev/sda1 rw`
+const mounts = (...lines: readonly string[]): void => write('/proc/1/mountinfo', `${lines.join('\n')}\n`)
+const mountOfRoot = async (): Promise<HostFacts['copyDirRoot']['mount']> => (await gather()).copyDirRoot.mount
+const root = line('/', 'rw,relatime')
+
+describe('the mount of the copy dir', () => {
+  test.each<[string, string, string[]]>([
+    ['the folder itself', copyDirRoot, [root, line(copyDirRoot, 'rw,noexec')]],
+    ['a folder above it', '/var', [root, line('/var', 'rw,noexec')]],
+    ['the root file system', '/', [line('/', 'rw,noexec')]],
+    ['the later one of two on the same point', '/var', [root, line('/var', 'rw'), line('/var', 'rw,noexec')]],
+    ['not one whose name begins alike', '/', [line('/', 'noexec'), line('/var/lib/sky', 'rw'), line('/var/l', 'rw')]],
+  ])('the mount that counts is %s', async (_, point, lines) => {
+    mounts(...lines)
+    expect(await mountOfRoot()).toMatchObject({ point, options: expect.arrayContaining(['noexec']) as unknown })
+  })
+
+  test('the mount is found behind a link of the host, and with a blank in its name', async () => {
+    mkdirSync(join(host, 'var/lib'), { recursive: true })
+    symlinkSync('/my data', join(host, copyDirRoot))
+    mounts(root, line('/my\\040data', 'rw,noexec', 'xfs'))
+    expect(await mountOfRoot()).toEqual({ point: '/my data', fileSystem: 'xfs', options: ['rw', 'noexec'] })
+  })
+})
+
+describe('the control groups', () => {
+  const v2 = line('/sys/fs/cgroup', 'rw', 'cgroup2')
+  const v1 = line('/sys/fs/cgroup/memory', 'rw', 'cgroup')
+  test.each<[HostFacts['cgroup'], string[]]>([
+    ['v2', [root, v2]],
+    ['v1', [root, v1]],
+    ['hybrid', [root, v1, line('/sys/fs/cgroup/unified', 'rw', 'cgroup2')]],
+    [undefined, [root]],
+  ])('the control groups of the host are %s', async (expected, lines) => {
+    mounts(...lines)
+    expect((await gather()).cgroup).toBe(expected)
+  })
+})
+
+describe('what every host has', () => {
+  test('kernel, system, SELinux and user namespace are read from the files of the host', async () => {
+    mounts(root)
+    write('/proc/sys/kernel/osrelease', '6.1.0-28-amd64\n')
+    write('/etc/os-release', 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n')
+    write('/sys/fs/selinux/enforce', '1')
+    write('/proc/self/attr/current', 'system_u:system_r:spc_t:s0\0')
+    write('/proc/1/uid_map', '0 0 4294967295\n')
+    write('/proc/self/uid_map', '0 100000 65536\n')
+    write('/bin/sh', '')
+    expect(await gather()).toMatchObject({
+      kernel: '6.1.0-28-amd64',
+      os: 'Debian GNU/Linux 12 (bookworm)',
+      selinux: 'enforcing',
+      agentContext: 'system_u:system_r:spc_t:s0',
+      isUserNamespaced: true,
+      missingPrograms: ['/usr/bin/env'],
+      copyDirRoot: { refusedWith: undefined },
+    })
+  })
+
+  test('a host whose files cannot be read is known for nothing', async () => {
+    expect(await gather()).toMatchObject({
+      cgroup: undefined,
+      kernel: undefined,
+      os: undefined,
+      selinux: undefined,
+      agentContext: undefined,
+      isUserNamespaced: undefined,
+      copyDirRoot: { path: copyDirRoot, mount: undefined },
+    })
+  })
+
+  test('a folder in which no file can be created is named with the errno, and the others keep no trace', async () => {
+    write('/var/log/skyhook', 'a file')
+    const { otherFolders } = await gather()
+    expect(otherFolders.filter(({ refusedWith }) => refusedWith !== undefined)).toEqual([
+      { path: '/var/log/skyhook', refusedWith: expect.stringMatching(/^E(EXIST|NOTDIR)$/) as unknown },
+    ])
+    expect(await createHostRoot(host, systemRandom).readTree('/var/lib')).toEqual(['skyhook', 'skyhook/.agent'])
+  })
+})
+
+describe('the bus', () => {
+  test('systemd tells its version, and which unit the bus is', async () => {
+    await using systemd = await startFakeSystemd()
+    systemd.bus.answers('Get', ({ message }) => {
+      const [, property] = message.body as [string, string]
+      return { signature: 'v', body: [new Variant('s', property === 'Version' ? '255.4' : 'dbus-broker.service')] }
+    })
+    expect(await readBusFacts(systemd.connection)).toEqual({ systemd: '255.4', bus: 'dbus-broker.service' })
+  })
+
+  test('a bus that refuses to tell is no finding', async () => {
+    await using systemd = await startFakeSystemd()
+    systemd.bus.answers('Get', { error: 'org.freedesktop.DBus.Error.AccessDenied', text: 'no' })
+    expect(await readBusFacts(systemd.connection)).toEqual({ systemd: undefined, bus: undefined })
+  })
+})

@@ -1,0 +1,109 @@
+/** Looks at the host for the preflight: a few small files, and one empty file made and removed in each folder. */
+import type { Variant } from 'dbus-next/lib/variant.js'
+import type { BusConnection } from '../dbus/reconnecting.ts'
+import type { HostRoot } from '../fs/host-root.ts'
+import { unitPath } from '../systemd/unit-properties.ts'
+import { cgroupOf, type FolderFacts, type HostFacts, type Mount, mountOf, parseMounts } from './facts.ts'
+
+export type PreflightFolders = { readonly copyDirRoot: string; readonly agentLogRoot: string }
+
+/** Where the environment of steps lies until the next boot. */
+const runFolder = '/run/skyhook'
+const shell = '/bin/sh'
+/** Steps are started through it where SELinux is enforced. */
+const env = '/usr/bin/env'
+const systemd = 'org.freedesktop.systemd1'
+const busTimeoutMs = 2_000
+
+/** The host's files; the bus is asked by `readBusFacts`. */
+export async function readHostFacts(root: HostRoot, folders: PreflightFolders): Promise<HostFacts> {
+  const { copyDirRoot, agentLogRoot } = folders
+  const text = async (path: string): Promise<string | undefined> => await root.readText(path).catch(() => undefined)
+  const [mountInfo, kernel, osRelease, enforce, agentContext, hostUids, agentUids] = await Promise.all([
+    // the init process's, as the host's own /proc shows it: an agent in a container has other mounts
+    text('/proc/1/mountinfo'),
+    text('/proc/sys/kernel/osrelease'),
+    text('/etc/os-release'),
+    text('/sys/fs/selinux/enforce'),
+    text('/proc/self/attr/current'),
+    text('/proc/1/uid_map'),
+    text('/proc/self/uid_map'),
+  ])
+  const mounts = parseMounts(mountInfo ?? '')
+  const selinux = enforce === undefined ? 'disabled' : enforce.trim() === '1' ? 'enforcing' : 'permissive'
+  const programs = selinux === 'enforcing' ? [shell, env] : [shell]
+  const copyDirRootFacts = await folderFacts(root, mounts, copyDirRoot) // made before what is in it
+  const others = [`${copyDirRoot}/.agent`, agentLogRoot, runFolder]
+  const otherFolders = await Promise.all(others.map(async (path) => await folderFacts(root, mounts, path)))
+  return {
+    cgroup: cgroupOf(mounts),
+    kernel: kernel?.trim(),
+    os: /^PRETTY_NAME="?([^"\n]*)/m.exec(osRelease ?? '')?.[1],
+    selinux: mountInfo === undefined ? undefined : selinux,
+    agentContext: agentContext?.replaceAll('\0', '').trim(),
+    isUserNamespaced: hostUids === undefined || agentUids === undefined ? undefined : hostUids !== agentUids,
+    missingPrograms: await missingOf(root, programs),
+    copyDirRoot: copyDirRootFacts,
+    otherFolders,
+  }
+}
+
+/** What only the bus tells; empty when it does not answer in time. */
+export async function readBusFacts(connection: BusConnection): Promise<Pick<HostFacts, 'systemd' | 'bus'>> {
+  const get = async (path: string, owner: string, property: string): Promise<string | undefined> => {
+    const call = {
+      destination: systemd,
+      path,
+      interface: 'org.freedesktop.DBus.Properties',
+      member: 'Get',
+      signature: 'ss',
+      body: [owner, property],
+    }
+    try {
+      const options = { timeoutMs: busTimeoutMs }
+      const [value] = await connection.withBus((bus) => bus.call(call, options), options)
+      const text = (value as Variant).value
+      return typeof text === 'string' && text !== '' ? text : undefined
+    } catch {
+      return undefined
+    }
+  }
+  const [version, bus] = await Promise.all([
+    get('/org/freedesktop/systemd1', `${systemd}.Manager`, 'Version'),
+    get(unitPath('dbus.service'), `${systemd}.Unit`, 'Id'),
+  ])
+  return { systemd: version, bus }
+}
+
+async function folderFacts(root: HostRoot, mounts: readonly Mount[], path: string): Promise<FolderFacts> {
+  const refusedWith = await whyRefused(root, path)
+  return { path, mount: mountOf(mounts, await root.realPath(path).catch(() => path)), refusedWith }
+}
+
+/** The errno's name when the folder cannot be made or no file in it; undefined when it can, or on a full disk. */
+async function whyRefused(root: HostRoot, folder: string): Promise<string | undefined> {
+  const probe = `${folder}/.preflight`
+  try {
+    await root.makeFolder(folder, folder === runFolder || folder.endsWith('/.agent') ? 0o700 : 0o755)
+    await root.createFile(probe, 0o600)
+    await root.remove(probe)
+    return undefined
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error)
+    return code === 'ENOSPC' || code === 'EDQUOT' ? undefined : code
+  }
+}
+
+/** A host whose files cannot be looked at is not said to lack them. */
+async function missingOf(root: HostRoot, programs: readonly string[]): Promise<readonly string[]> {
+  const found = await Promise.all(
+    programs.map(
+      async (program) =>
+        await root.stat(program).then(
+          (stats) => stats !== undefined,
+          () => true,
+        ),
+    ),
+  )
+  return programs.filter((_, index) => found[index] === false)
+}
