@@ -1,0 +1,239 @@
+/**
+ * Failures that do not end by themselves: each shows its reason on the Node within ten seconds, ends when its cause is
+ * corrected, and holds no slot while nothing has begun on the host.
+ */
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { EnvVar } from '../../src/schemas/kubernetes.ts'
+import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
+import { fixturePackages, uniqueName, useCluster, type NodeName } from './cluster.ts'
+import { ignoreNotFound, patch } from './kube.ts'
+import type { View } from './moments.ts'
+import { isCompleteOn, isCordoned } from './node-availability.ts'
+import { lockNodes, type OnTestFinished } from './node-locks.ts'
+import { manifest, publishedState, shellscript, type Scripts } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const cluster = useCluster()
+const shownWithinMs = 10_000
+/** The longest pause of the failures here, and a reboot. */
+const endsWithinMs = 60_000
+/** What a node without trouble shows meanwhile. */
+const harmless = new Set(['', 'Preparing', 'WaitingForSlot', 'DrainBlocked', 'RebootPending', 'NodeNotReady'])
+const secrets = '/api/v1/namespaces/skyhook/secrets'
+
+type Scene = {
+  readonly name: string
+  readonly node: NodeName
+  /** A Skyhook with this package, on the node. */
+  apply(work: PackageSpec): Promise<void>
+  edit(work: object): Promise<void>
+  /** Within ten seconds from now. */
+  shows(reason: string, ...fragments: readonly string[]): Promise<void>
+  /** The Node says the same after another attempt failed. */
+  showsAgain(reason: string, restarts: number): Promise<void>
+  /** Nothing of this Skyhook ever held a slot. */
+  heldNoSlot(): Promise<void>
+  holdsSlot(): Promise<void>
+  /** Complete, in service, without a reason and without a slot. Returns the troubles that the Node showed till then. */
+  ends(): Promise<readonly string[]>
+  readonly onTestFinished: OnTestFinished
+}
+
+async function scene(node: NodeName, onTestFinished: OnTestFinished): Promise<Scene> {
+  await lockNodes(onTestFinished, node)
+  const { history } = cluster
+  const name = uniqueName('endless')
+  onTestFinished(async () => await cluster.remove(name))
+  const now = ({ nodes }: View) => publishedState(nodes.get(node), name)
+  return {
+    name,
+    node,
+    onTestFinished,
+    apply: async (work) => {
+      await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), node)
+    },
+    edit: async (work) => void (await cluster.edit(name, { packages: { work } })),
+    shows: async (reason, ...fragments) => {
+      const isShown = (view: View): boolean => {
+        const published = now(view).reason
+        return published?.reason === reason && fragments.every((words) => published.message.includes(words))
+      }
+      await history.eventually(`${node} shows ${reason}: ${fragments.join(', ')}`, isShown, shownWithinMs)
+    },
+    showsAgain: async (reason, restarts) => {
+      const isRepeated = (view: View): boolean =>
+        now(view).reason?.reason === reason &&
+        Object.values(now(view).state).some((entry) => (entry.restarts ?? 0) >= restarts)
+      await history.eventually(`${node} shows ${reason} after ${restarts} attempts`, isRepeated)
+    },
+    heldNoSlot: async () =>
+      await history.never('a slot for nothing', (view) => slotsOf(view, name).length > 0 && 'a slot is held'),
+    holdsSlot: async () =>
+      void (await history.eventually('the slot is held', (view) => slotsOf(view, name)[0]?.holder === node)),
+    ends: async () => {
+      await history.eventually(
+        'it is complete',
+        (view) => isCompleteOn(view, name, [node]) && now(view).reason === undefined,
+        endsWithinMs,
+      )
+      await history.eventually(
+        'the slot is released and the node in service',
+        (view) => slotsOf(view, name).length === 0 && !isCordoned(view.nodes.get(node)),
+      )
+      const reasons = await history.values((view) => now(view).reason?.reason ?? '')
+      return [...new Set(reasons)].filter((reason) => !harmless.has(reason))
+    },
+  }
+}
+
+const script = (scripts: Scripts, more: Partial<PackageSpec> = {}): PackageSpec =>
+  shellscript(cluster.registry, scripts, more)
+const image = (repository: string, version = '1.0.0'): PackageSpec => ({
+  version,
+  image: `${cluster.registry}/${repository}`,
+})
+const host = (node: NodeName) => cluster.host(node)
+/** A unit on the host until the test ends. */
+async function start(node: NodeName, unit: string, onTestFinished: OnTestFinished, ...command: string[]) {
+  await host(node).exec('systemd-run', '--quiet', `--unit=${unit}`, ...command)
+  const stop = async (): Promise<void> => {
+    await host(node).exec('sh', '-c', `systemctl stop ${unit} || true`)
+  }
+  onTestFinished(stop)
+  return stop
+}
+
+beforeAll(async () => {
+  await cluster.sandbox.must(['push', join(fixturePackages, 'absent-interpreter'), 'test/absent-interpreter:1.0.0'])
+})
+
+describe.concurrent('work that fails for ever', () => {
+  test('a step that exits with another code shows it, keeps its slot, and ends when its script is corrected', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-1', onTestFinished)
+    await work.apply(script({ apply: 'echo "no such device" >&2; exit 3' }))
+    await work.shows('StepFailed', 'apply', 'exited 3', 'no such device')
+    await work.showsAgain('StepFailed', 2)
+    await work.holdsSlot()
+    await work.edit({ configMap: { 'apply.sh': 'true' } })
+    expect(await work.ends()).toEqual(['StepFailed'])
+  })
+
+  test('a step whose interpreter is not on the host shows both, and ends when it is installed', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-1', onTestFinished)
+    await work.apply(image('test/absent-interpreter'))
+    await work.shows('StepFailed', 'apply.sh', '/opt/absent/bin/python3', 'not on this host')
+    const install = 'mkdir -p /opt/absent/bin && ln -s /bin/sh /opt/absent/bin/python3'
+    await host(work.node).exec('sh', '-c', install)
+    onTestFinished(async () => void (await host(work.node).exec('rm', '-r', '/opt/absent')))
+    expect(await work.ends()).toEqual(['StepFailed'])
+  })
+
+  test('a check that fails shows its output, keeps its slot, and ends when it is corrected', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-1', onTestFinished)
+    await work.apply(script({ config_check: 'echo "swap is on"; exit 1' }))
+    await work.shows('CheckFailed', 'config-check', 'exited 1', 'swap is on')
+    await work.showsAgain('CheckFailed', 2)
+    await work.holdsSlot()
+    await work.edit({ configMap: { 'config_check.sh': 'true' } })
+    expect(await work.ends()).toEqual(['CheckFailed'])
+  })
+
+  test('a reboot that an inhibitor blocks shows who blocks it, and happens once when the lock is released', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-2', onTestFinished)
+    const before = await host(work.node).bootId()
+    const inhibit = ['systemd-inhibit', '--what=shutdown', '--who=backup', '--why=writing', 'sleep', 'infinity']
+    const release = await start(work.node, `${work.name}-inhibitor`, onTestFinished, ...inhibit)
+    const interrupt: Interrupt = { type: 'reboot' }
+    await work.apply(script({}, { interrupt }))
+    await work.shows('RebootRefused', 'backup', 'writing')
+    await work.showsAgain('RebootRefused', 3) // the limit of reboots that happened
+    await work.holdsSlot()
+    await release()
+    expect(await work.ends()).toEqual(['RebootRefused'])
+    await cluster.history.eventually(
+      'the reboot is counted',
+      ({ nodes }) => nodes.get(work.node)?.status?.nodeInfo?.bootID !== before,
+    )
+  })
+})
+
+describe.concurrent('work that cannot begin', () => {
+  test('an image that the registry does not have shows its answer and takes no slot, and ends with another version', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-1', onTestFinished)
+    await work.apply(script({}, { version: '9.9.7' }))
+    await work.shows('ImagePull', 'shellscript:9.9.7', 'manifest unknown')
+    await work.heldNoSlot()
+    await work.edit({ version: '1.1.0' })
+    expect(await work.ends()).toEqual(['ImagePull'])
+  })
+
+  test('an image that the credentials do not open shows the refusal and takes no slot, and ends with the right ones', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-2', onTestFinished)
+    const repository = `test/${work.name}`
+    await cluster.sandbox.must(['push', join(fixturePackages, 'shellscript'), `${repository}:1.0.0`])
+    const { data } = await cluster.api.json<{ data: Record<string, string> }>('GET', `${secrets}/registry`)
+    const right = data['.dockerconfigjson'] ?? ''
+    const put = async (text: string): Promise<void> =>
+      void (await patch(cluster.api, `${secrets}/registry`, { data: { '.dockerconfigjson': text } }))
+    const { auths } = JSON.parse(Buffer.from(right, 'base64').toString()) as { auths: object }
+    const wrong = { [`${cluster.registry}/${repository}`]: { auth: Buffer.from('nobody:nothing').toString('base64') } }
+    onTestFinished(async () => await put(right))
+    await put(Buffer.from(JSON.stringify({ auths: { ...auths, ...wrong } })).toString('base64'))
+    await work.apply(image(repository))
+    await work.shows('ImagePull', repository, 'UNAUTHORIZED')
+    await work.heldNoSlot()
+    await put(right)
+    expect(await work.ends()).toEqual(['ImagePull'])
+  })
+
+  test('a folder of packages that is read-only shows its path and takes no slot, and ends when it is writable', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-3', onTestFinished)
+    const folder = '/var/lib/skyhook'
+    // a bind mount takes the flags of its source along to other mount namespaces, a remount does not
+    const source = `/run/${work.name}`
+    const mount = [
+      `mkdir ${source} && mount --bind ${folder} ${source} && mount -o remount,bind,ro ${source}`,
+      `mount --bind ${source} ${folder}`,
+    ]
+    await host(work.node).exec('sh', '-c', mount.join(' && '))
+    let isMounted = true
+    const unmount = async (): Promise<void> => {
+      if (isMounted) await host(work.node).exec('umount', '--lazy', folder, source)
+      isMounted = false
+    }
+    onTestFinished(unmount)
+    await work.apply(script({ apply: 'true' }))
+    await work.shows('HostUnusable', folder, 'read-only')
+    await work.heldNoSlot()
+    await unmount()
+    expect(await work.ends()).toEqual(['HostUnusable'])
+  })
+
+  test('a Secret that does not exist is shown with its name and takes no slot, and ends when it is created', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-3', onTestFinished)
+    const env: EnvVar[] = [{ name: 'WORD', valueFrom: { secretKeyRef: { name: work.name, key: 'word' } } }]
+    await work.apply(script({ apply: 'test "$WORD" = right' }, { env }))
+    await work.shows('ReferenceMissing', `Secret skyhook/${work.name}`)
+    await work.heldNoSlot()
+    onTestFinished(async () => void (await ignoreNotFound(cluster.api, 'DELETE', `${secrets}/${work.name}`)))
+    await cluster.api.json('POST', secrets, { body: { metadata: { name: work.name }, stringData: { word: 'right' } } })
+    expect(await work.ends()).toEqual(['ReferenceMissing'])
+  })
+})
