@@ -162,6 +162,12 @@ describe('Ready, Reconciling and Stalled', () => {
       ['False InvalidSpec', 'False Stalled', 'True InvalidSpec'],
     ],
     [
+      'under a DeploymentPolicy, which this version does not evaluate',
+      nodes('waiting'),
+      { skyhook: skyhookWith({ spec: { ...spec, deploymentPolicy: 'careful' } }) },
+      ['False InvalidSpec', 'False Stalled', 'True InvalidSpec'],
+    ],
+    [
       'being deleted',
       nodes('complete'),
       { skyhook: skyhookWith({ metadata: { deletionTimestamp: 'x' } }), finalizer: waitsFor(['n1']) },

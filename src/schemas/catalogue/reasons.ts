@@ -154,7 +154,9 @@ export const reasons = {
   },
   InvalidSpec: {
     ...blocked,
-    meaning: 'The spec has an error that the resource definition cannot detect, such as a cycle in `dependsOn`.',
+    meaning:
+      'The spec has an error that the resource definition cannot detect, such as a cycle in `dependsOn`, or names a ' +
+      'DeploymentPolicy, which this version does not evaluate.',
     remedy: 'Correct the spec at the path in the message.',
   },
   DeploymentPolicyNotFound: {

@@ -2,6 +2,7 @@ import { disableKey, ignoreLabel, pauseKey } from '../../schemas/annotations.ts'
 import { dependencyProblems } from '../package/dependencies.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import { selects, tolerates } from '../../schemas/selectors.ts'
+import type { SkyhookSpec } from '../../schemas/skyhook.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 
 export const isSelected = (view: SkyhookView, snapshot: Snapshot): boolean =>
@@ -13,11 +14,17 @@ export const isPaused = (view: SkyhookView): boolean => isTrue(view.metadata.ann
 export const isDisabled = (view: SkyhookView): boolean => isTrue(view.metadata.annotations?.[disableKey])
 export const isIgnored = (snapshot: Snapshot): boolean => isTrue(snapshot.node.metadata.labels?.[ignoreLabel])
 
-/** What makes a spec unusable on any node, in one message; the CRD refuses most of it before. */
-export function specProblem(view: SkyhookView): Reason | undefined {
-  const problems = dependencyProblems(view.spec.packages ?? {})
-  return problems.length === 0 ? undefined : { reason: 'InvalidSpec', message: problems.join('; ') }
-}
+/** Why no node starts with this spec, in one message; the CRD refuses most of it before. */
+export const specProblem = ({ spec }: SkyhookView): Reason | undefined =>
+  invalidSpec([...policyProblems(spec), ...dependencyProblems(spec.packages ?? {})])
+
+const invalidSpec = (problems: readonly string[]): Reason | undefined =>
+  problems.length === 0 ? undefined : { reason: 'InvalidSpec', message: problems.join('; ') }
+
+const policyProblems = ({ deploymentPolicy }: SkyhookSpec): readonly string[] =>
+  deploymentPolicy
+    ? ['spec.deploymentPolicy: this version does not evaluate DeploymentPolicies; use spec.interruptionBudget instead']
+    : []
 
 /** Taints of the node that keep this Skyhook away; its own, cordons and the runtime-required taint never do. */
 function untoleratedTaints(view: SkyhookView, snapshot: Snapshot): string[] {
@@ -74,5 +81,5 @@ export function pauseReason(view: SkyhookView, snapshot: Snapshot): Reason | und
   if (isPaused(view))
     return { reason: 'Paused', message: `the Skyhook has the annotation ${pauseKey}=true; work is suspended` }
   if (snapshot.host.state === 'unusable') return { reason: snapshot.host.reason, message: snapshot.host.message }
-  return specProblem(view)
+  return invalidSpec(dependencyProblems(view.spec.packages ?? {}))
 }

@@ -31,6 +31,21 @@ test('a Skyhook with prepared packages requests a slot', () => {
   expect(summary(planned)).toEqual(['waiting', 'WaitingForSlot', 'off', ['acquireSlot']])
 })
 
+test('a Skyhook that names a DeploymentPolicy has an invalid spec and does not request a slot', () => {
+  const view = viewOf({ ...spec, deploymentPolicy: 'careful' })
+  const planned = planSkyhook(idleSnapshot({ preparations }), view, undefined, undefined)
+  expect(summary(planned)).toEqual(['blocked', 'InvalidSpec', 'off', []])
+  expect(planned.reason?.message).toMatch(/^spec\.deploymentPolicy: .*interruptionBudget/)
+})
+
+test('a Skyhook that names a DeploymentPolicy in the middle of its work finishes it', () => {
+  const snapshot = idleSnapshot({ preparations, slots: known([slot]) })
+  const { builder } = planSkyhook(snapshot, viewOf(spec), undefined, undefined)
+  const view = viewOf({ ...spec, deploymentPolicy: 'careful' })
+  const planned = planSkyhook(snapshot, view, builder.record, undefined)
+  expect(summary(planned)).toEqual(['in_progress', undefined, 'as-is', ['startStep']])
+})
+
 test('a Skyhook with a confirmed slot starts to work', () => {
   const snapshot = idleSnapshot({ preparations, slots: known([slot]) })
   const planned = planSkyhook(snapshot, viewOf(spec), undefined, undefined)
