@@ -19,6 +19,8 @@ export type Journal = {
   readonly cordonPending?: true
   /** When we cordoned again after somebody uncordoned while we held the node, in ms; the last few. */
   readonly cordonRetriesAtMs?: readonly number[]
+  /** A Skyhook with `runtimeRequired` selects this node, or did and the taint is still to be removed. */
+  readonly runtimeRequired?: true
   /** UID of the Node object that this host last published to; another UID means that the node registered again. */
   readonly nodeUid: string
   /** Boot of the host in which the journal was written last. */

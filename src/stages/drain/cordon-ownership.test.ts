@@ -22,6 +22,41 @@ describe('the runtime-required taint', () => {
     expect(node.node.spec?.taints).toEqual([{ key: 'x', effect: 'PreferNoSchedule' }])
   })
 
+  test.each<[string, (node: NodeSimulator) => void]>([
+    ['is deleted', (node) => node.remove('s')],
+    ['does not require it any more', (node) => node.apply('s', { packages: { a: packageWith() } })],
+    [
+      'does not select the node any more',
+      (node) => node.apply('s', { runtimeRequired: true, nodeSelectors: { matchLabels: { pool: 'other' } } }),
+    ],
+  ])('the taint is removed when the last Skyhook that requires it %s', (_, change) => {
+    const node = taintedNode()
+    node.exitCodes.set('a apply', 1)
+    node.apply('s', { runtimeRequired: true, packages: { a: packageWith() } })
+    node.settleFor(2_000)
+    node.restartAgent()
+    node.settle()
+    expect(node.node.spec?.taints).toHaveLength(2)
+    change(node)
+    node.exitCodes.clear()
+    node.settleFor(2_000)
+    expect(node.node.spec?.taints).toEqual([{ key: 'x', effect: 'PreferNoSchedule' }])
+    node.node = { ...node.node, spec: { taints: [taint] } }
+    node.settleFor(2_000)
+    expect(node.node.spec?.taints).toEqual([taint]) // somebody put it back
+  })
+
+  test('the taint stays while another Skyhook requires it', () => {
+    const node = taintedNode()
+    node.exitCodes.set('b apply', 1)
+    node.apply('s', { runtimeRequired: true, packages: { a: packageWith() } })
+    node.apply('t', { runtimeRequired: true, packages: { b: packageWith() } })
+    node.settleFor(2_000)
+    node.remove('s')
+    node.settleFor(2_000)
+    expect(node.node.spec?.taints).toHaveLength(2)
+  })
+
   test('the taint stays when no required Skyhook selects the node', () => {
     const node = taintedNode()
     node.apply('s', { packages: { a: packageWith() } })

@@ -8,7 +8,7 @@ import {
   type CordonState,
 } from './cordon-ownership.ts'
 import { cordonState } from './drain.ts'
-import { autoscalerAnnotations, requiredTaint, withCordonChange, type RequiredSkyhook } from './node-spec.ts'
+import { autoscalerAnnotations, hasTaint, requiredTaint, withCordonChange, type RequiredSkyhook } from './node-spec.ts'
 import type { StageEvent } from '../model/plan.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { emptyPatch } from '../model/node-patch.ts'
@@ -68,12 +68,17 @@ export class NodeSpecBuilder {
   /** The change of the Node, and what the journal has to remember of it. */
   finish(): {
     readonly patch: NodePatch
-    readonly journalFields: Pick<Journal, 'lastSeenUnschedulable' | 'cordonPending' | 'cordonRetriesAtMs'>
+    readonly journalFields: Pick<
+      Journal,
+      'lastSeenUnschedulable' | 'cordonPending' | 'cordonRetriesAtMs' | 'runtimeRequired'
+    >
   } {
-    const { node, settings } = this.#snapshot
+    const { node, settings, journal, skyhooks } = this.#snapshot
     const hasMarks = this.#state.marks.size > 0
     Object.assign(this.#annotations, autoscalerAnnotations(node, this.#hadMarks, hasMarks))
-    const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required)
+    const wasRequired = journal.runtimeRequired === true
+    const taint = requiredTaint(node, settings.runtimeRequiredTaint, this.#required, wasRequired && skyhooks.known)
+    const isTaintDue = wasRequired && (!skyhooks.known || hasTaint(node, settings.runtimeRequiredTaint))
     Object.assign(this.#annotations, taint?.annotations)
     const wasUnschedulable = node.spec?.unschedulable === true
     const patch: NodePatch = {
@@ -87,6 +92,7 @@ export class NodeSpecBuilder {
       ...(hasMarks && { lastSeenUnschedulable: this.#state.unschedulable }),
       ...(hasMarks && this.#state.unschedulable !== wasUnschedulable && { cordonPending: true as const }),
       ...(retries.length > 0 && { cordonRetriesAtMs: retries }),
+      ...((this.#required.length > 0 || isTaintDue) && { runtimeRequired: true as const }),
     }
     return { patch, journalFields }
   }

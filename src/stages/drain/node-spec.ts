@@ -59,22 +59,28 @@ function parseSaved(text: string | undefined): Record<string, string | null> | u
 export type RequiredSkyhook = { readonly complete: boolean; readonly autoTaint: boolean }
 
 /**
- * The runtime-required taint: lifted when every required Skyhook that selects the node is complete on it, and put on a
- * node that has never been seen by us where a Skyhook asks for it. Undefined = leave the taints as they are.
+ * The runtime-required taint: lifted when every required Skyhook that selects the node is complete on it, or the last
+ * one is gone (`wasRequired`), and put on a node that has never been seen by us where a Skyhook asks for it.
+ * Undefined = leave the taints as they are. Where no Skyhook has required it yet, somebody waits for the first one.
  */
 export function requiredTaint(
   node: KubernetesNode,
   taint: Taint,
   required: readonly RequiredSkyhook[],
+  wasRequired: boolean,
 ): { readonly taints: readonly Taint[]; readonly annotations: Annotations } | undefined {
   const taints = node.spec?.taints ?? []
-  const isSameTaint = (other: Taint): boolean => other.key === taint.key && other.effect === taint.effect
-  const present = taints.some(isSameTaint)
-  if (present && required.length > 0 && required.every(({ complete }) => complete))
-    return { taints: taints.filter((other) => !isSameTaint(other)), annotations: {} }
+  const present = hasTaint(node, taint)
+  if (present && (required.length > 0 || wasRequired) && required.every(({ complete }) => complete))
+    return { taints: taints.filter((other) => !isSameTaint(other, taint)), annotations: {} }
   const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some((key) => key.startsWith(`${apiGroup}/`))
   if (!present && isUnmanaged && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
     return { taints: [...taints, taint], annotations: { [`${apiGroup}/autoTaint_${taint.key}`]: 'true' } }
   }
   return undefined
 }
+
+export const hasTaint = (node: KubernetesNode, taint: Taint): boolean =>
+  (node.spec?.taints ?? []).some((other) => isSameTaint(other, taint))
+
+const isSameTaint = (one: Taint, other: Taint): boolean => one.key === other.key && one.effect === other.effect

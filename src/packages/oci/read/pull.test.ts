@@ -314,6 +314,21 @@ describe('mirrors', () => {
     expect(layers).toEqual([layerBytes.toString()])
   })
 
+  test('an answer that mirror and registry share is told once, with both addresses', async () => {
+    const [mirror, upstream] = [await registry(), await registry()]
+    const attempt = resolveImage(
+      client([{ ...plain(upstream), mirrors: [`http://${mirror.host}`] }]),
+      parseReference(`${upstream.host}/pkg:1`),
+      signal,
+    )
+    await expect(attempt).rejects.toMatchObject({
+      code: 'not-found',
+      message: expect.stringMatching(
+        `^${mirror.host}, ${upstream.host}: (?!.*MANIFEST_UNKNOWN.*MANIFEST_UNKNOWN)`,
+      ) as string,
+    })
+  })
+
   test('a mirror’s answer is the reason when the registry is unreachable, and all addresses are named', async () => {
     const [mirror, dead] = [await registry(), await closedPort()]
     const attempt = resolveImage(

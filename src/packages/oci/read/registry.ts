@@ -190,6 +190,19 @@ function combineErrors(failures: readonly ImageError[]): ImageError {
   const mostSpecific = last !== undefined && isAnswer(last) ? last : (failures.find(isAnswer) ?? last)
   if (mostSpecific === undefined) throw new Error('no address was tried')
   if (failures.length === 1) return mostSpecific
-  const message = failures.map((failure) => failure.message).join('; ')
-  return new ImageError(mostSpecific.code, message, { cause: mostSpecific, retryAfterMs: mostSpecific.retryAfterMs })
+  return new ImageError(mostSpecific.code, joinMessages(failures), {
+    cause: mostSpecific,
+    retryAfterMs: mostSpecific.retryAfterMs,
+  })
+}
+
+/** `<address>: <answer>` of each; an answer that several addresses gave is told once. */
+function joinMessages(failures: readonly ImageError[]): string {
+  const addresses = new Map<string, string[]>()
+  for (const { message } of failures) {
+    const [address = '', ...answer] = message.split(': ')
+    const key = answer.join(': ')
+    addresses.set(key, [...(addresses.get(key) ?? []), address])
+  }
+  return [...addresses].map(([answer, all]) => `${[...new Set(all)].join(', ')}: ${answer}`).join('; ')
 }
