@@ -94,7 +94,7 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
       log.warn(errorField(error), 'published flags, history and check results could not be repaired'),
     )
   const collect = async (): Promise<void> => {
-    await preparer.collect(journal.current())
+    await preparer.collect(journal.current)
     await steps.collect().catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
   }
   const loopEnded = runLoop({

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { CensusProcess } from '../../src/daemon/platform/census-process.ts'
@@ -38,7 +38,7 @@ const fakePackage = {
   expected_config_files: [],
   modes: { uninstall: [step], 'uninstall-check': [step] },
 }
-const fakeDigest = `sha256:${'a'.repeat(64)}` as const
+export const fakeDigest = `sha256:${'a'.repeat(64)}` as const
 
 /**
  * What one agent takes from outside, made up: a host in a temporary folder with a fake systemd, an image store that has
@@ -79,13 +79,15 @@ export async function startFakePlatform(options: {
     connectApi: (onRequest) =>
       createKubeTransport({ credentials: staticCredentials({ server: apiUrl }), version: 'test', clock, onRequest }),
     openImageStore: (path) => ({
-      async ensureImage() {
+      async ensureImage(_, { onResolved }) {
+        onResolved?.(fakeDigest)
         const image = join(folder, path, fakeDigest.replace('sha256:', ''))
         mkdirSync(join(image, 'skyhook_dir'), { recursive: true })
         writeFileSync(join(image, 'skyhook_dir/uninstall.sh'), '#!/bin/sh\n', { mode: 0o755 })
         writeFileSync(join(image, 'config.json'), JSON.stringify(fakePackage))
         return { digest: fakeDigest, path: image, isNew: true }
       },
+      isPresent: async (digest) => existsSync(join(folder, path, digest.replace('sha256:', ''))),
       collect: async () => [],
     }),
     startCensus: () => startFakeCensus(),

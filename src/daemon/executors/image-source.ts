@@ -1,6 +1,6 @@
 import type { HostFiles } from '../../packages/oci/read/certs-directory.ts'
 import { parseDockerConfig, type Credential } from '../../packages/oci/read/credentials.ts'
-import { isDigest, type Digest } from '../../packages/oci/digest.ts'
+import { isDigest } from '../../packages/oci/digest.ts'
 import type { RegistryRule } from '../../packages/oci/read/endpoints.ts'
 import { imageErrorCode, type ImageErrorCode } from '../../packages/oci/errors.ts'
 import { packageReference } from '../../packages/oci/reference.ts'
@@ -31,10 +31,12 @@ export type FetchOutcome =
  * authorities.
  */
 export type ImageSource = {
-  fetch(image: PackageImage): Promise<FetchOutcome>
+  /** `onResolved` hears the digest before the image is looked for. */
+  fetch(image: PackageImage, onResolved: (digest: string) => void): Promise<FetchOutcome>
   /** Path on the host. */
   readonly contentOf: (digest: string) => string
-  collect(keep: ReadonlySet<string>): Promise<void>
+  /** Removes what `isUsed`, asked right before each removal, does not know. */
+  collect(isUsed: (digest: string) => boolean): Promise<void>
 }
 
 const certsDirectory = '/etc/containerd/certs.d'
@@ -48,16 +50,18 @@ export function createImageSource({ platform, settings, references, signal }: Im
   const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`
 
   return {
-    async fetch(image) {
+    async fetch(image, onResolved) {
       const missing: MissingSecrets = { logins: [], authorities: [] }
       try {
-        if (image.digest !== undefined && (await root.stat(contentOf(image.digest))) !== undefined)
-          return { outcome: 'fetched', digest: image.digest }
+        if (image.digest !== undefined && isDigest(image.digest)) {
+          onResolved(image.digest)
+          if (await (await store).isPresent(image.digest)) return { outcome: 'fetched', digest: image.digest }
+        }
         const reference = packageReference(image.image, image.version, image.digest)
         const registry = await registrySettings(settings, references, root, missing)
         if (missing.logins.length + missing.authorities.length > 0)
           log.warn(missing, 'registry Secrets of the chart are missing or invalid')
-        const storedImage = await (await store).ensureImage(reference, { registry, signal })
+        const storedImage = await (await store).ensureImage(reference, { registry, signal, onResolved })
         if (storedImage.isNew)
           log.info({ image: image.image, version: image.version, digest: storedImage.digest }, 'image fetched')
         return { outcome: 'fetched', digest: storedImage.digest }
@@ -67,10 +71,8 @@ export function createImageSource({ platform, settings, references, signal }: Im
       }
     },
     contentOf,
-    async collect(keep) {
-      const removed = await (await store).collect(
-        new Set([...keep].filter((digest): digest is Digest => isDigest(digest))),
-      )
+    async collect(isUsed) {
+      const removed = await (await store).collect(isUsed)
       if (removed.length > 0) log.info({ removed }, 'unused images removed')
     },
   }

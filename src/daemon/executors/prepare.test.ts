@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type FakePlatform, startFakePlatform } from '../../../test/support/fake-platform.ts'
+import { fakeDigest, type FakePlatform, startFakePlatform } from '../../../test/support/fake-platform.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { ImageError } from '../../packages/oci/errors.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
@@ -8,13 +9,16 @@ import { type PackageImage, preparationKey } from '../../stages/model/plan.ts'
 import type { Platform } from '../platform/platform.ts'
 import { createPreparer, type Preparer } from './prepare.ts'
 
+const otherDigest = `sha256:${'b'.repeat(64)}` as const
 const image: PackageImage = { image: 'registry.test/fake', version: '1.0.0' }
 
 let clock: VirtualClock
 let host: FakePlatform
 let pullError: Error | undefined
 let unfitness: string | undefined
+/** What each collection would have removed of these. */
 let collected: string[][]
+let pulling: Promise<void> | undefined
 let preparer: Preparer
 
 beforeEach(async () => {
@@ -23,15 +27,19 @@ beforeEach(async () => {
   host = await startFakePlatform({ nodeName: 'n', apiUrl: 'http://127.0.0.1:1', clock, random })
   pullError = unfitness = undefined
   collected = []
+  pulling = undefined
   const openImageStore: Platform['openImageStore'] = (folder) => {
     const store = host.platform.openImageStore(folder)
     return {
+      ...store,
       async ensureImage(reference, options) {
         if (pullError) throw pullError
-        return await store.ensureImage(reference, options)
+        const stored = await store.ensureImage(reference, options)
+        await pulling
+        return stored
       },
-      async collect(keep) {
-        collected.push([...keep])
+      async collect(isUsed) {
+        collected.push([fakeDigest, otherDigest].filter((digest) => !isUsed(digest)))
         return []
       },
     }
@@ -95,9 +103,21 @@ test('a reference that is missing fails the preparation and not the content', as
 
 test('a collection keeps what is prepared and needed', async () => {
   await preparer.prepare(image)
-  await preparer.collect(emptyJournal('n'))
-  expect(collected.at(-1)).toHaveLength(1)
+  await preparer.collect(() => emptyJournal('n'))
+  expect(collected.at(-1)).toEqual([otherDigest])
   preparer.retain(new Set())
-  await preparer.collect(emptyJournal('n'))
-  expect(collected.at(-1)).toEqual([])
+  await preparer.collect(() => emptyJournal('n'))
+  expect(collected.at(-1)).toEqual([fakeDigest, otherDigest])
+})
+
+test('a collection does not wait for a pull, and keeps the image that is pulled', async () => {
+  const gate = Promise.withResolvers<void>()
+  pulling = gate.promise
+  const prepared = preparer.prepare(image)
+  await delay(20) // the digest is known, the pull is not over
+  await preparer.collect(() => emptyJournal('n'))
+  expect(collected).toEqual([[otherDigest]])
+  gate.resolve()
+  await prepared
+  expect(found()).toMatchObject({ state: 'ready' })
 })

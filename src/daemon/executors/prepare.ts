@@ -18,11 +18,8 @@ export type Preparer = {
   prepare(image: PackageImage): Promise<void>
   /** Folder on the host with the content of an image that was prepared before. */
   readonly contentOf: (digest: string) => string
-  /**
-   * Removes the content that neither the journal nor a preparation needs; does nothing while something is being
-   * prepared.
-   */
-  collect(journal: Journal): Promise<void>
+  /** Removes the content that neither the journal nor a preparation needs, finished or not. */
+  collect(journal: () => Journal): Promise<void>
   /** By preparation key. */
   readonly current: () => ReadonlyMap<string, Preparation>
   retain(needed: ReadonlySet<string>): void
@@ -39,8 +36,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
   const source = createImageSource(ports)
   const preparations = new Map<string, Preparation>()
   const failureCounts = new Map<string, number>()
-  let activePreparations = 0
-  let pendingCollection: Promise<void> = Promise.resolve()
+  const activeDigests = new Set<readonly string[]>() // an entry per preparation that is under way
 
   function recordFailure(key: string, reason: FailureReason, message: string): void {
     const count = (failureCounts.get(key) ?? 0) + 1
@@ -49,11 +45,11 @@ export function createPreparer(ports: PreparerPorts): Preparer {
     preparations.set(key, { state: 'failed', reason, message, retryAtMs: clock.wallMs() + waitMs })
   }
 
-  async function prepare(image: PackageImage): Promise<void> {
+  async function prepare(image: PackageImage, digests: string[]): Promise<void> {
     const key = preparationKey(image)
     const unfitness = await ports.whyUnfit()
     if (unfitness !== undefined) return recordFailure(key, 'HostUnusable', unfitness)
-    const fetched = await source.fetch(image)
+    const fetched = await source.fetch(image, (digest) => digests.push(digest))
     if (fetched.outcome === 'failed') return recordFailure(key, fetched.reason, fetched.message)
     const loaded = await loadPackage(root, source.contentOf(fetched.digest))
     if (loaded.outcome === 'invalid')
@@ -93,12 +89,12 @@ export function createPreparer(ports: PreparerPorts): Preparer {
 
   return {
     async prepare(image) {
-      activePreparations++
+      const digests: string[] = []
+      activeDigests.add(digests)
       try {
-        await pendingCollection
-        await prepare(image)
+        await prepare(image, digests)
       } finally {
-        activePreparations--
+        activeDigests.delete(digests)
       }
     },
 
@@ -107,18 +103,15 @@ export function createPreparer(ports: PreparerPorts): Preparer {
     retain: (needed) => retain(preparations, needed),
 
     async collect(journal) {
-      if (activePreparations > 0) return // a newly fetched image may not be referenced yet
-      const usedDigests = new Set(
-        Object.values(journal.skyhooks).flatMap(({ packages }) =>
-          Object.values(packages).flatMap(({ work }) => (work ? [work.digest] : [])),
-        ),
-      )
-      for (const preparation of preparations.values())
-        if (preparation.state === 'ready') usedDigests.add(preparation.digest)
-      pendingCollection = source
-        .collect(usedDigests)
+      const isUsed = (digest: string): boolean =>
+        [...activeDigests].some((digests) => digests.includes(digest)) ||
+        [...preparations.values()].some((one) => one.state === 'ready' && one.digest === digest) ||
+        Object.values(journal().skyhooks).some(({ packages }) =>
+          Object.values(packages).some(({ work }) => work?.digest === digest),
+        )
+      await source
+        .collect(isUsed)
         .catch((error: unknown) => log.warn(errorField(error), 'old images could not be removed'))
-      await pendingCollection
     },
   }
 }

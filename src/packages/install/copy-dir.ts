@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { configProblems, ensureConfigFiles } from './config-files.ts'
-import { withLock } from './keyed-mutex.ts'
+import { withLock } from '../keyed-mutex.ts'
 import { stateDir, type HostFolders } from '../layout.ts'
 import type { NodeMetadata } from './node-metadata.ts'
 

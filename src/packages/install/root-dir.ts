@@ -10,7 +10,7 @@ import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import { isTemporary, temporaryName } from '../../host/fs/temporary.ts'
 import type { TreeEntry } from '../../host/fs/tree.ts'
-import { withLock } from './keyed-mutex.ts'
+import { withLock } from '../keyed-mutex.ts'
 import type { HostFolders } from '../layout.ts'
 import {
   newRootDirRecord,

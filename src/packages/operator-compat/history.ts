@@ -5,7 +5,7 @@
  */
 import { isObject } from '../../schemas/json.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
-import { withLock } from '../install/keyed-mutex.ts'
+import { withLock } from '../keyed-mutex.ts'
 
 /** Newest first; `version` may be `uninstalled`. */
 export type HistoryEntry = { readonly version: string; readonly time: string }

@@ -187,6 +187,43 @@ describe('several who want the same image', () => {
   })
 })
 
+test('images are unpacked one at a time, and one that fails lets the next one start', async () => {
+  let active = 0
+  let most = 0
+  store = openImageStore(images, {
+    ...ports,
+    unpack: async (job, signal) => {
+      most = Math.max(most, ++active)
+      await delay(5)
+      active--
+      if (job.reference.tag === '3') throw new Error('this one fails')
+      return await unpack(job, signal)
+    },
+  })
+  const tags = ['1', '2', '3', '4', '5', '6', '7', '8']
+  for (const tag of tags) await publish(tag, tag)
+  const results = await Promise.allSettled(tags.map((tag) => ensure(`pkg:${tag}`)))
+  expect(results.map(({ status }) => status === 'fulfilled')).toEqual(tags.map((tag) => tag !== '3'))
+  expect(most).toBe(1)
+})
+
+test('an image that nobody wants any more does not wait for its turn to be left', async () => {
+  const gate = Promise.withResolvers<void>()
+  store = openImageStore(images, { ...ports, unpack: async (...all) => (await gate.promise, await unpack(...all)) })
+  await publish('1', '1')
+  await publish('2', '2')
+  const first = ensure('pkg:1')
+  while (!existsSync(images)) await delay(5)
+  const controller = new AbortController()
+  const second = ensure('pkg:2', controller.signal)
+  await delay(20)
+  controller.abort(new Error('not needed'))
+  await expect(second).rejects.toThrow('not needed')
+  gate.resolve()
+  await expect(first).resolves.toMatchObject({ isNew: true })
+  expect(readdirSync(images)).toHaveLength(1)
+})
+
 describe('collecting', () => {
   test('collecting removes unneeded images and leftovers of dead agents, nothing else', async () => {
     const [kept, gone] = [await publish('1', 'kept'), await publish('2', 'gone')]
@@ -194,7 +231,7 @@ describe('collecting', () => {
     await ensure('pkg:2')
     mkdirSync(join(images, '.work-dead/package'), { recursive: true })
     writeFileSync(join(images, 'a-note-of-the-administrator'), '')
-    expect(await store.collect(new Set([kept]))).toEqual([gone])
+    expect(await store.collect((digest) => digest === kept)).toEqual([gone])
     expect(readdirSync(images).sort()).toEqual([kept.slice(7), 'a-note-of-the-administrator'].sort())
   })
 
@@ -212,12 +249,29 @@ describe('collecting', () => {
     const fetching = ensure('pkg:1')
     while (!existsSync(images) || !readdirSync(images).some((name) => existsSync(join(images, name, 'package'))))
       await delay(5)
-    expect(await store.collect(new Set())).toEqual([])
+    expect(await store.collect(() => false)).toEqual([])
     gate.resolve()
     await expect(fetching).resolves.toMatchObject({ isNew: true })
   })
 
+  test('an image that is requested again while it is collected is there afterwards', async () => {
+    const digest = await publish('1')
+    await ensure('pkg:1')
+    const requested = new Set<Digest>()
+    for (let turn = 0; turn < 20; turn++) {
+      requested.clear()
+      const collected = store.collect((one) => requested.has(one))
+      for (let tick = 0; tick < turn; tick++) await Promise.resolve()
+      const { path } = await store.ensureImage(parseReference(`${registry.host}/pkg@${digest}`), {
+        ...options(),
+        onResolved: (one) => requested.add(one),
+      })
+      await collected
+      expect(readFileSync(join(path, 'config.json'), 'utf8')).toBe('{}')
+    }
+  })
+
   test('collecting an unused store removes nothing', async () => {
-    expect(await store.collect(new Set())).toEqual([])
+    expect(await store.collect(() => false)).toEqual([])
   })
 })

@@ -6,6 +6,7 @@ import { type SelectedImage, resolveImage, type ResolvedImage, selectImage } fro
 import { formatReference, type ImageReference } from '../oci/reference.ts'
 import { createRegistryClient, type RegistryClient, type RegistrySettings } from '../oci/read/registry.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
+import { withLock } from '../keyed-mutex.ts'
 import { createSingleFlight } from './single-flight.ts'
 import type { UnpackJob } from './unpack-job.ts'
 import type { UnpackSummary } from './unpack.ts'
@@ -21,12 +22,17 @@ export type ImageStore = {
   /**
    * The package of an image, fetched if it is not here. A digest that is here costs no request; a tag always costs one,
    * since it may have moved; without an answer the image it named before is not used instead. Callers that
-   * want the same image share a download.
+   * want the same image share a download; different images are fetched one after another, because each takes memory.
    * @throws ImageError; errors of the disk with their errno; the signal's reason
    */
   ensureImage(reference: ImageReference, options: EnsureOptions): Promise<StoredImage>
-  /** Removes every image but these and those being fetched, and what interrupted work left. Returns the removed. */
-  collect(keep: ReadonlySet<Digest>): Promise<Digest[]>
+  /** Whether the image is here; what is being removed is not. */
+  isPresent(digest: Digest): Promise<boolean>
+  /**
+   * Removes every unused image but those being fetched, and what interrupted work left. Returns the removed. `isUsed`
+   * is asked right before each removal, so `ensureImage` may run at the same time.
+   */
+  collect(isUsed: (digest: Digest) => boolean): Promise<Digest[]>
 }
 
 export type StoredImage = {
@@ -36,7 +42,12 @@ export type StoredImage = {
   readonly isNew: boolean
 }
 
-export type EnsureOptions = { readonly registry: RegistrySettings; readonly signal: AbortSignal }
+export type EnsureOptions = {
+  readonly registry: RegistrySettings
+  readonly signal: AbortSignal
+  /** Hears what the reference points at, before the image is looked for: from here on `isUsed` must know it. */
+  readonly onResolved?: (digest: Digest) => void
+}
 
 export type StorePorts = {
   readonly root: HostRoot
@@ -63,8 +74,12 @@ export function openImageStore(
   const activeWorkFolders = new Set<string>() // names of the work folders in use
   const pathOf = (digest: Digest) => `${directory}/${hexOf(digest)}`
 
-  const isPresent = async (digest: Digest): Promise<boolean> =>
-    (await root.stat(pathOf(digest)))?.isDirectory() === true
+  const removals = new Map<Digest, Promise<void>>() // until the name is gone
+
+  const isPresent = async (digest: Digest): Promise<boolean> => {
+    await removals.get(digest)?.catch(() => undefined) // reported to who collects
+    return (await root.stat(pathOf(digest)))?.isDirectory() === true
+  }
 
   const fetch = async (
     client: RegistryClient,
@@ -109,15 +124,18 @@ export function openImageStore(
     }
   }
 
-  const remove = async (name: string): Promise<void> => {
+  const remove = async (digest: Digest): Promise<void> => {
     const trashPath = `${directory}/${workPrefix}gone-${random.hex(4)}`
-    await root.rename(`${directory}/${name}`, trashPath)
+    const removal = root.rename(pathOf(digest), trashPath)
+    removals.set(digest, removal)
+    await removal.finally(() => removals.delete(digest))
     await root.remove(trashPath)
   }
 
   return {
-    async ensureImage(reference, { registry, signal }) {
+    async ensureImage(reference, { registry, signal, onResolved }) {
       const pinnedDigest = reference.digest
+      if (pinnedDigest !== undefined) onResolved?.(pinnedDigest)
       if (pinnedDigest !== undefined && (await isPresent(pinnedDigest)))
         return { digest: pinnedDigest, path: pathOf(pinnedDigest), isNew: false }
       const client = createRegistryClient(registry, { clock, random })
@@ -125,10 +143,14 @@ export function openImageStore(
       try {
         const resolved = await resolveImage(client, reference, signal)
         const { digest } = resolved
+        onResolved?.(digest)
         if (await isPresent(digest)) return { digest, path: pathOf(digest), isNew: false }
         const startFetch = async (sharedSignal: AbortSignal) => {
           isClientShared = true // it outlives this call if others wait for the same image
-          return await fetchInTime(client, registry, resolved, sharedSignal).finally(() => client.close())
+          return await withLock(root, directory, async () => {
+            sharedSignal.throwIfAborted()
+            return await fetchInTime(client, registry, resolved, sharedSignal)
+          }).finally(() => client.close())
         }
         return await fetches.join(digest, startFetch, signal)
       } finally {
@@ -136,14 +158,16 @@ export function openImageStore(
       }
     },
 
-    async collect(keep) {
+    isPresent,
+
+    async collect(isUsed) {
       const removed: Digest[] = []
       const names = (await root.list(directory)) ?? []
       for (const name of names) {
         const digest = `sha256:${name}`
         if (name.startsWith(workPrefix) && !activeWorkFolders.has(name)) await root.remove(`${directory}/${name}`)
-        if (!isDigest(digest) || keep.has(digest) || fetches.has(digest)) continue
-        await remove(name)
+        if (!isDigest(digest) || isUsed(digest) || fetches.has(digest) || removals.has(digest)) continue
+        await remove(digest)
         removed.push(digest)
       }
       return removed
