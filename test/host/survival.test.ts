@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { busDriver } from '../../src/host/dbus/connection.ts'
+import { busDriver } from '../../src/host/dbus/subscriptions.ts'
 import { readBootId } from '../../src/host/identity.ts'
 import { listInhibitors, reboot } from '../../src/host/systemd/reboot.ts'
 import { observeStepUnit } from '../../src/host/step/observe.ts'

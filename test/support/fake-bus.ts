@@ -2,7 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type BusMessage, createMessageReader, encodeMessage, messageType } from '../../src/host/dbus/wire.ts'
+import { createMessageReader } from '../../src/host/dbus/framing.ts'
+import type { MessageHeader } from '../../src/host/dbus/header.ts'
+import { decodeBody, encodeMessage, messageType, type OutgoingMessage } from '../../src/host/dbus/wire.ts'
+
+/** A call as the fake received it. */
+export type BusMessage = MessageHeader & { readonly body: readonly unknown[] }
 
 export type FakeCall = { readonly message: BusMessage; readonly client: FakeClient }
 export type FakeAnswer =
@@ -12,7 +17,7 @@ export type FakeAnswer =
 
 /** A client's connection on the server side: for answers that a real bus would never give. */
 export type FakeClient = {
-  send(message: Omit<BusMessage, 'serial' | 'body'> & { body?: readonly unknown[] }): void
+  send(message: Omit<OutgoingMessage, 'serial' | 'body'> & { body?: readonly unknown[] }): void
   sendBytes(bytes: Uint8Array): void
   hangUp(): void
 }
@@ -54,7 +59,17 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
       hangUp: () => socket.destroy(),
     }
     clients.push(client)
-    const read = createMessageReader()
+    const read = createMessageReader({
+      isExpected: () => true,
+      onMessage(received) {
+        const message = { ...received.header, body: decodeBody(received) }
+        calls.push(message)
+        const service = services.get(message.member ?? '')
+        if (service) answer(client, message, service({ message, client }))
+        else
+          answer(client, message, { error: 'org.freedesktop.DBus.Error.UnknownMethod', text: `no ${message.member}` })
+      },
+    })
     let greeting = Buffer.alloc(0)
     let authenticated = false
     socket.on('data', (chunk: Buffer) => {
@@ -69,13 +84,7 @@ export async function startFakeBus(options: { authentication?: 'ok' | 'rejected'
         authenticated = true
         bytes = greeting.subarray(begin + 'BEGIN\r\n'.length)
       }
-      for (const message of read(bytes)) {
-        calls.push(message)
-        const service = services.get(message.member ?? '')
-        if (service) answer(client, message, service({ message, client }))
-        else
-          answer(client, message, { error: 'org.freedesktop.DBus.Error.UnknownMethod', text: `no ${message.member}` })
-      }
+      read(bytes)
     })
   })
   await new Promise<void>((resolve) => server.listen(socketPath, resolve))

@@ -4,6 +4,7 @@ import { systemClock } from '../../daemon/platform/system-clock.ts'
 import { startFakeBus } from '../../../test/support/fake-bus.ts'
 import { connectSystemBus, type SystemBus } from './connection.ts'
 import { BusError, isOutcomeUnknown, NoReplyError, NotConnectedError } from './errors.ts'
+import { encodeMessage } from './wire.ts'
 
 const thing = { destination: 'org.example', path: '/org/example', interface: 'org.example.Thing' }
 
@@ -124,7 +125,6 @@ describe('a connection that ends', () => {
 
   test.each([
     ['text', Buffer.from('this is no D-Bus message at all, and long enough')],
-    ['a reply whose inside is nonsense', (serial: number) => encodeReply(serial).fill(0xff, 20)],
     ['a reply whose lengths lie', (serial: number) => cutBody(encodeReply(serial))],
   ])('the process survives %s from the bus', async (_, bytes) => {
     await using setup = await connectFakeBus()
@@ -135,6 +135,46 @@ describe('a connection that ends', () => {
     expect(await failure(setup.bus.call({ ...thing, member: 'Do' }))).toBeInstanceOf(NoReplyError)
     await setup.bus.closed
   })
+
+  test('a reply whose inside is nonsense is no answer, and the connection continues', async () => {
+    await using setup = await connectFakeBus()
+    setup.server.answers('Do', ({ message, client }) => {
+      client.sendBytes(encodeReply(message.serial).fill(0xff, 20))
+      return 'silent'
+    })
+    setup.server.answers('Other', {})
+    const error = await failure(setup.bus.call({ ...thing, member: 'Do' }, { timeoutMs: 20 }))
+    expect(error).toMatchObject({ name: 'NoReplyError', reason: 'timeout' })
+    expect(await setup.bus.call({ ...thing, member: 'Other' })).toEqual([])
+  })
+
+  test.each([
+    ['descriptors', encodeMessageOf('h')],
+    ['values that its signature does not have', encodeMessageOf('t')],
+    ['five million bytes', encodeMessageOf('ay', 5_000_000)],
+  ])('a reply with %s leaves the outcome unknown at once, and the connection continues', async (_, bytesOf) => {
+    await using setup = await connectFakeBus()
+    setup.server.answers('Do', ({ message, client }) => {
+      client.sendBytes(bytesOf(message.serial))
+      return 'silent'
+    })
+    setup.server.answers('Other', {})
+    const error = await failure(setup.bus.call({ ...thing, member: 'Do' }))
+    expect(error).toMatchObject({ name: 'NoReplyError', reason: 'unreadable' })
+    expect(isOutcomeUnknown(error)).toBe(true)
+    expect(await setup.bus.call({ ...thing, member: 'Other' })).toEqual([])
+  })
+
+  /** A reply of so many bytes whose signature says something else. */
+  function encodeMessageOf(signature: string, bytes = 4): (replySerial: number) => Buffer {
+    return (replySerial) => {
+      const reply = encodeMessage({ type: 2, serial: 9, replySerial, signature: 'ay', body: [Buffer.alloc(0)] })
+      reply.writeUInt32LE(bytes, 4)
+      const at = reply.indexOf('ay\0')
+      reply.write(signature.padEnd(2, 'y'), at)
+      return Buffer.concat([reply, Buffer.alloc(bytes - 4)])
+    }
+  }
 
   function encodeReply(replySerial: number): Buffer {
     // a method return with the text "hello", by hand: header, field REPLY_SERIAL, field SIGNATURE, body
@@ -198,7 +238,7 @@ describe('signals', () => {
     const received: unknown[] = []
     const cancel = setup.bus.onSignal(jobs, ({ sender, body }) => received.push([sender, ...body]))
     setup.bus.onSignal({ ...jobs, member: 'Other' }, () => expect.unreachable('another signal'))
-    await expect.poll(() => setup.server.calls.filter(({ member }) => member === 'AddMatch').length).toBe(2)
+    await expect.poll(() => setup.server.calls.filter(({ member }) => member === 'AddMatch').length).toBe(3)
     setup.server.signal('JobRemoved', 's', ['one'])
     await expect.poll(() => received).toEqual([[':1.1', 'one']])
     cancel()

@@ -12,9 +12,10 @@ export class BusError extends Error {
   }
 }
 
-export type NoReplyReason = 'timeout' | 'connection-lost' | 'aborted'
+/** `unreadable`: an answer came, but it is too large, or not what it says it is. */
+export type NoReplyReason = 'timeout' | 'connection-lost' | 'aborted' | 'unreadable'
 
-/** The call went out and no answer came: it may have been carried out or not. */
+/** The call went out and no usable answer came: it may have been carried out or not. */
 export class NoReplyError extends Error {
   override readonly name = 'NoReplyError'
   readonly reason: NoReplyReason

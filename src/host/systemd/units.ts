@@ -1,7 +1,8 @@
 /** systemd's manager on the system bus: transient units, their state, and the ends of jobs. */
 import { Variant } from 'dbus-next/lib/variant.js'
-import { busDriver, type BusCall, type BusCallOptions } from '../dbus/connection.ts'
+import type { BusCall, BusCallOptions } from '../dbus/connection.ts'
 import type { BusConnection } from '../dbus/reconnecting.ts'
+import { busDriver } from '../dbus/subscriptions.ts'
 import { BusError, describeError, isOutcomeUnknown } from '../dbus/errors.ts'
 import { assertUnitName, type UnitProperty, unitPath } from './unit-properties.ts'
 import {
@@ -159,7 +160,6 @@ function keepReferences(connection: BusConnection): Set<string> {
 
 /** Signals of systemd about jobs, on this connection and every later one. */
 function followJobs(connection: BusConnection): Pick<Units, 'onJobEnd' | 'onInterrupted'> {
-  let owner: string | undefined
   const jobListeners = new Set<(job: EndedJob) => void>()
   const interruptionListeners = new Set<(why: string) => void>()
 
@@ -171,17 +171,12 @@ function followJobs(connection: BusConnection): Pick<Units, 'onJobEnd' | 'onInte
     if (state.state === 'disconnected') notifyInterrupted(state.why)
   })
   connection.onConnect(async (bus) => {
-    const [[name]] = await Promise.all([
-      bus.call({ ...busDriver, member: 'GetNameOwner', signature: 's', body: [systemdBusName] }),
-      bus.call(managerCall('Subscribe')),
-    ])
-    owner = name as string
+    await bus.call(managerCall('Subscribe'))
   })
   // Not PropertiesChanged: it comes six times per step with all properties, and says nothing that we would not ask for.
   connection.onSignal(
     { sender: systemdBusName, interface: systemdManager.interface, member: 'JobRemoved', path: systemdManager.path },
-    ({ sender, body }) => {
-      if (sender !== owner) return // any local user can send us a signal of this name
+    ({ body }) => {
       const [, job, unit, result] = body as [number, string, string, string]
       for (const listener of jobListeners) listener({ unit, job, result })
     },
@@ -189,11 +184,7 @@ function followJobs(connection: BusConnection): Pick<Units, 'onJobEnd' | 'onInte
   // systemd takes a new bus name when it executes itself again; its subscriptions and our references survive that.
   connection.onSignal(
     { sender: busDriver.destination, interface: busDriver.interface, member: 'NameOwnerChanged', arg0: systemdBusName },
-    ({ sender, body }) => {
-      if (sender !== busDriver.destination) return
-      owner = body[2] as string
-      notifyInterrupted('systemd left the bus')
-    },
+    () => notifyInterrupted('systemd left the bus'),
   )
   return {
     onJobEnd(listener) {

@@ -1,0 +1,121 @@
+import type { BusCall, BusSignal, SignalMatch } from './connection.ts'
+import { BusError } from './errors.ts'
+import type { ReceivedMessage } from './framing.ts'
+import type { MessageHeader } from './header.ts'
+import { decodeBody, messageType } from './wire.ts'
+
+export const busDriver = {
+  destination: 'org.freedesktop.DBus',
+  path: '/org/freedesktop/DBus',
+  interface: 'org.freedesktop.DBus',
+} as const
+
+/** The signals that the agent listens to have a few hundred bytes. */
+const maxSignalBytes = 64 * 1024
+
+export type Subscriptions = {
+  /** Takes effect before every later call. Returns what ends it. */
+  add(match: SignalMatch, listener: (signal: BusSignal) => void): () => void
+  /** True for a signal that somebody subscribed to, from the owner of the name that it is expected from. */
+  isExpected(header: MessageHeader): boolean
+  deliver(message: ReceivedMessage): void
+  clear(): void
+}
+
+type Subscription = { readonly match: SignalMatch; readonly listener: (signal: BusSignal) => void }
+
+export type SubscriptionPorts = {
+  /** `onAnswer` is called before anything that follows the answer is looked at. */
+  readonly call: (call: BusCall, onAnswer?: (values: readonly unknown[]) => void) => Promise<unknown>
+  /** The connection is deaf from here on. */
+  readonly onDeaf: (reason: Error) => void
+}
+
+const ownerChanged = { interface: busDriver.interface, member: 'NameOwnerChanged', path: busDriver.path } as const
+
+/**
+ * The listeners of one connection, and who may speak to them. Any local user can send any signal to any connection:
+ * only the bus itself says who owns a name, and a signal of anybody else is dropped unread.
+ */
+export function createSubscriptions({ call, onDeaf }: SubscriptionPorts): Subscriptions {
+  const subscriptions = new Set<Subscription>()
+  /** By well-known name; undefined while nobody owns it, or the bus has not answered yet. */
+  const owners = new Map<string, string | undefined>()
+
+  // Not awaited: the bus works in order, so the rule holds for whatever is called next.
+  function addMatch(match: SignalMatch): void {
+    call({ ...busDriver, member: 'AddMatch', signature: 's', body: [matchRule(match)] }).catch((cause: unknown) =>
+      onDeaf(new Error(`cannot subscribe to ${match.member}`, { cause })),
+    )
+  }
+
+  function followOwner(name: string): void {
+    if (name === busDriver.destination || name.startsWith(':') || owners.has(name)) return
+    owners.set(name, undefined)
+    addMatch({ sender: busDriver.destination, ...ownerChanged, arg0: name })
+    call({ ...busDriver, member: 'GetNameOwner', signature: 's', body: [name] }, ([owner]) =>
+      owners.set(name, String(owner)),
+    ).catch((cause: unknown) => {
+      if (cause instanceof BusError && cause.name === 'org.freedesktop.DBus.Error.NameHasNoOwner') return
+      onDeaf(new Error(`cannot find out who owns ${name}`, { cause }))
+    })
+  }
+
+  const isFromOwner = ({ match }: Subscription, { sender, interface: name, member, path }: MessageHeader): boolean =>
+    match.member === member &&
+    match.interface === name &&
+    (match.path === undefined || match.path === path) &&
+    sender !== undefined &&
+    sender === (owners.has(match.sender) ? owners.get(match.sender) : match.sender)
+
+  return {
+    add(match, listener) {
+      const subscription = { match, listener }
+      subscriptions.add(subscription)
+      addMatch(match)
+      followOwner(match.sender)
+      return () => {
+        if (!subscriptions.delete(subscription)) return
+        // it ends with the connection anyway
+        call({ ...busDriver, member: 'RemoveMatch', signature: 's', body: [matchRule(match)] }).catch(() => undefined)
+      }
+    },
+
+    isExpected: (header) =>
+      header.type === messageType.signal &&
+      header.bodyBytes <= maxSignalBytes &&
+      (isOwnerChange(header) || [...subscriptions].some((one) => isFromOwner(one, header))),
+
+    deliver(message) {
+      const { header } = message
+      let body: readonly unknown[]
+      try {
+        body = decodeBody(message)
+      } catch {
+        return // not what it says it is
+      }
+      const [name, , owner] = body
+      if (isOwnerChange(header) && typeof name === 'string' && owners.has(name))
+        owners.set(name, owner === '' ? undefined : String(owner))
+      const signal = { sender: header.sender ?? '', path: header.path ?? '', body }
+      for (const one of subscriptions) {
+        if (isFromOwner(one, header) && (one.match.arg0 === undefined || one.match.arg0 === name)) one.listener(signal)
+      }
+    },
+
+    clear: () => subscriptions.clear(),
+  }
+}
+
+const isOwnerChange = ({ sender, interface: name, member, path }: MessageHeader): boolean =>
+  sender === busDriver.destination &&
+  name === ownerChanged.interface &&
+  member === ownerChanged.member &&
+  path === ownerChanged.path
+
+function matchRule(match: SignalMatch): string {
+  const parts = { type: 'signal', ...match }
+  return Object.entries(parts)
+    .map(([key, value]) => `${key}='${value.replaceAll("'", "'\\''")}'`)
+    .join(',')
+}
