@@ -1,5 +1,5 @@
 /** The conditions of a Skyhook: three in the kstatus convention, and those of the operator. */
-import { disableKey, pauseKey } from '../schemas/annotations.ts'
+import { disableKey, nodeStateKey, pauseKey } from '../schemas/annotations.ts'
 import { apiGroup } from '../schemas/api.ts'
 import type { SkyhookConditionReason, SkyhookConditionType } from '../schemas/catalogue/conditions.ts'
 import type { NodeStatus, Skyhook } from '../schemas/skyhook.ts'
@@ -80,9 +80,18 @@ function readyOf(input: ConditionsInput): Omit<ConditionContent<'Ready'>, 'type'
     return { status: 'False', reason: 'SpecChanged', message: 'waiting for nodes to observe the new spec' }
   if (nodes.length === 0)
     return { status: 'True', reason: 'NoNodesSelected', message: 'spec.nodeSelectors matches no node' }
-  if (complete === nodes.length) return { status: 'True', reason: 'Complete', message: nodesMessage }
+  if (complete === nodes.length)
+    return { status: 'True', reason: 'Complete', message: `${nodesMessage}${formatFoundComplete(skyhook, nodes)}` }
   if (status === 'unknown') return { status: 'Unknown', reason: 'NodesUnknown', message: nodesMessage }
   return { status: 'False', reason: readyReason[status], message: nodesMessage }
+}
+
+/** Nothing ran for these nodes, which may be a surprise. */
+function formatFoundComplete({ metadata }: Skyhook, nodes: readonly NodeFact[]): string {
+  const found = nodes.filter(({ isFoundComplete }) => isFoundComplete)
+  if (found.length === 0) return ''
+  const remedy = `remove the annotation ${nodeStateKey(metadata.name)} of a node to run its packages again`
+  return `; ${found.length} from before this Skyhook was created: ${remedy}`
 }
 
 const readyReason = {

@@ -28,6 +28,8 @@ export type NodeFact = {
   readonly entries: NodeState
   /** The state annotation exists and cannot be read. */
   readonly isMalformed: boolean
+  /** Complete by an earlier Skyhook of this name: no step ran for this one. */
+  readonly isFoundComplete: boolean
   /** The Skyhook holds a cordon on it. */
   readonly isCordoned: boolean
   /** No Skyhook holds a cordon on it, and its agent answers. */
@@ -87,6 +89,7 @@ export function nodeFact(
     ...(reason && { reason }),
     entries: state?.entries ?? {},
     isMalformed: state !== undefined && state.entries === undefined,
+    isFoundComplete: status === 'complete' && isFoundComplete(annotations[keys.journalKey(skyhook)] ?? ''),
     isCordoned: keys.cordonKey(skyhook) in annotations,
     isInService: agent === 'ready' && !isCordonedByAny(annotations),
     isIgnored: labels[keys.ignoreLabel] === 'true',
@@ -115,6 +118,11 @@ function isCompletionCurrent(
   if (!isObject(companion) || expected.sha256 === undefined) return false
   const { v, applied, nodeUID, sha256 } = companion as Partial<keys.Companion>
   return v === 1 && applied === expected.applied && nodeUID === expected.nodeUid && sha256 === expected.sha256
+}
+
+function isFoundComplete(companionText: string): boolean {
+  const companion = parseJson(companionText)
+  return isObject(companion) && companion['foundComplete'] === true
 }
 
 /** The entries that fit the CRD; the server would refuse the whole status for any other. undefined = not JSON. */

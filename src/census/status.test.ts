@@ -289,6 +289,16 @@ describe('the conditions of the operator', () => {
     expect(conditionOf(third, type('ApplyPackage'))).toEqual(conditionOf(second, type('ApplyPackage')))
   })
 
+  test('Ready counts the nodes that an earlier Skyhook of the name completed, and says how to run them again', () => {
+    const report = { companion: { foundComplete: true } }
+    const message = conditionOf(statusOf(nodes(report, 'complete', report)), 'Ready')?.message
+    expect(message).toBe(
+      '3 of 3 nodes complete; 2 from before this Skyhook was created: remove the annotation ' +
+        'skyhook.nvidia.com/nodeState_demo of a node to run its packages again',
+    )
+    expect(conditionOf(statusOf(nodes('complete')), 'Ready')?.message).toBe('1 of 1 nodes complete')
+  })
+
   test('conditions of others stay, and one about a policy goes with the policy', () => {
     const at = { status: 'True', reason: 'X', message: 'x', lastTransitionTime: '2026-01-01T00:00:00Z' } as const
     const before = {

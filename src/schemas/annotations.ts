@@ -36,6 +36,8 @@ export type Companion = {
   readonly nodeUID: string
   /** Hash of the spec that this node last completed; absent until then. */
   readonly applied?: string
+  /** It was complete for an earlier Skyhook of this name; no step ran for this one. */
+  readonly foundComplete?: true
   /** By merged interrupt. */
   readonly reboots?: Readonly<Record<string, RebootCount>>
 }

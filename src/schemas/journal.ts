@@ -59,6 +59,11 @@ export type SkyhookRecord = {
   readonly applied?: string | undefined
   /** Set from the first started step until completion: from here on the work goes to its end. */
   readonly lifecycle?: Lifecycle | undefined
+  /**
+   * What is done here was done for an earlier Skyhook of this name. `complete`: it is all that this one asks for, too;
+   * absent once this one has work.
+   */
+  readonly takenOver?: 'unfinished' | 'complete' | undefined
   /** The Skyhook is gone from the cluster; its files stay, nothing runs. */
   readonly orphaned?: boolean | undefined
   /** Reboots made per merged interrupt, keyed as stages/interrupt/reboots.ts does. */

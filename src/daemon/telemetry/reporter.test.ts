@@ -55,6 +55,7 @@ describe('events', () => {
 
   test.each<[StageEvent, string, string]>([
     [{ type: 'began', skyhook: 's', generation: 1 }, 'SkyhookStarted', 'Normal'],
+    [{ type: 'foundComplete', skyhook: 's' }, 'SkyhookFoundComplete', 'Normal'],
     [{ type: 'reset', skyhook: 's' }, 'SkyhookReset', 'Normal'],
     [{ type: 'editIgnored', skyhook: 's', message: 'not JSON' }, 'EditIgnored', 'Warning'],
     [{ type: 'startedOver', skyhook: 's' }, 'HostStateLost', 'Warning'],

@@ -1,3 +1,4 @@
+import { nodeStateKey } from '../../schemas/annotations.ts'
 import type { EventRecorder } from '../../kube/events.ts'
 import type { StageEvent, TimedReason } from '../../stages/model/plan.ts'
 import { eventTypeOf, type NodeEventReason } from '../../schemas/catalogue/events.ts'
@@ -50,6 +51,13 @@ export function createEventReporter(options: {
       case 'completed':
         log.info(line, 'complete')
         return record('SkyhookCompleted', `${subject} is complete on this node`)
+      case 'foundComplete':
+        log.info(line, 'complete from an earlier Skyhook of this name, nothing runs')
+        return record(
+          'SkyhookFoundComplete',
+          `${subject} is complete on this node from before it was created; nothing runs. To run its packages again: ` +
+            `kubectl annotate node ${options.node()?.metadata.name} ${nodeStateKey(skyhook)}-`,
+        )
       case 'stageCompleted':
         return log.info(line, 'stage completed')
       case 'stageFailed':

@@ -13,6 +13,12 @@ type EventRow = {
 export const nodeEvents = {
   SkyhookStarted: { type: 'Normal', meaning: 'The Skyhook started its work on this node.' },
   SkyhookCompleted: { type: 'Normal', meaning: 'All packages of the Skyhook are complete on this node.' },
+  SkyhookFoundComplete: {
+    type: 'Normal',
+    meaning:
+      'An earlier Skyhook of this name completed all that this one asks for. No step ran. The message has the ' +
+      'command that runs its packages again.',
+  },
   SkyhookReset: {
     type: 'Normal',
     meaning: 'Someone removed the annotation `nodeState_<skyhook>`; all packages run again.',

@@ -153,6 +153,8 @@ export const preparationKey = ({ image, version, digest, references }: PackageIm
 export type StageEvent = { readonly skyhook: string } & (
   | { readonly type: 'began'; readonly generation: number }
   | { readonly type: 'completed' }
+  /** By an earlier Skyhook of this name: nothing ran for this one. */
+  | { readonly type: 'foundComplete' }
   | { readonly type: 'stageCompleted'; readonly package: string; readonly stage: StageName }
   | { readonly type: 'stepUnknown'; readonly package: string; readonly step: string; readonly detail: string }
   | {

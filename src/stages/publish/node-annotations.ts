@@ -129,6 +129,7 @@ function newCompanion(snapshot: Snapshot, record: SkyhookRecord, published: Publ
     sha256: sha256Hex(published.state),
     nodeUID: snapshot.node.metadata.uid,
     ...(record.applied && { applied: record.applied }),
+    ...(record.takenOver === 'complete' && { foundComplete: true }),
     ...(Object.keys(reboots).length > 0 && { reboots }),
   }
 }

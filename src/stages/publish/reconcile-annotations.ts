@@ -22,7 +22,9 @@ export function reconcileAnnotations(journal: Journal, node: KubernetesNode): Re
   const skyhooks: Record<string, SkyhookRecord> = {}
   let hasChanged = false
   for (const [name, record] of Object.entries(journal.skyhooks)) {
-    const next = record.orphaned ? record : reconcileOne(name, record, node, journal.nodeUid, events)
+    const next = record.orphaned
+      ? reconcileOrphan(name, record, node)
+      : reconcileOne(name, record, node, journal.nodeUid, events)
     if (next !== record) hasChanged = true
     if (next) skyhooks[name] = next
   }
@@ -57,6 +59,12 @@ function reconcileOne(
     return { ...startOver(record), edit }
   }
   return { ...applyEdit(name, record, text, events), edit }
+}
+
+/** A person who resets a deleted Skyhook, before the agent has taken it off the Node, means the next of that name. */
+function reconcileOrphan(name: string, record: SkyhookRecord, node: KubernetesNode): SkyhookRecord {
+  const isReset = companionOf(node, name) !== undefined && nodeStateOf(node, name) === undefined
+  return isReset && Object.keys(record.packages).length > 0 ? { ...startOver(record), orphaned: true } : record
 }
 
 /** A text that was there before we first published, in this life of the host, is not an edit of ours. */

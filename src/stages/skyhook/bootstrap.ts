@@ -69,5 +69,12 @@ export function recordOfSkyhook(record: SkyhookRecord | undefined, view: Skyhook
     if (entry.work === undefined) return []
     return [[key, isMidChange(entry) ? startOver(entry) : entry]]
   })
-  return { ...canceled, uid, lifecycle: undefined, orphaned: undefined, packages: Object.fromEntries(packages) }
+  return {
+    ...canceled,
+    uid,
+    lifecycle: undefined,
+    orphaned: undefined,
+    takenOver: packages.length > 0 ? 'unfinished' : undefined,
+    packages: Object.fromEntries(packages),
+  }
 }

@@ -140,12 +140,21 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
     keepSlot(builder, slot, 'working')
     return { builder, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: 'no' }
   }
-  const { lifecycle, reboots } = builder.record
+  const { lifecycle, reboots, takenOver } = builder.record
   const applied = appliedHash(builder.view.spec)
-  if (lifecycle) builder.events.push({ type: 'completed', skyhook: builder.view.metadata.name })
+  const { name } = builder.view.metadata
+  if (lifecycle) builder.events.push({ type: 'completed', skyhook: name })
+  if (takenOver === 'unfinished') builder.events.push({ type: 'foundComplete', skyhook: name })
   // what this life of the host has completed without is not held against its later interrupts
   const compacted = compactedReboots(reboots, applied)
-  builder.record = { ...builder.record, applied, lifecycle: undefined, priorReboots: undefined, reboots: compacted }
+  builder.record = {
+    ...builder.record,
+    applied,
+    lifecycle: undefined,
+    takenOver: takenOver && 'complete',
+    priorReboots: undefined,
+    reboots: compacted,
+  }
   if (slot && isPublishedComplete(builder)) releaseSlot(builder, slot)
   return { builder, status: 'complete', complete: true, cordon: 'off', watchPods: 'no' }
 }
@@ -169,6 +178,7 @@ function startLifecycle(builder: PlanBuilder, states: readonly PackageState[], m
   const hasStarted = Object.values(builder.record.packages).some((entry) => isRunning(entry) || isRetrying(entry))
   if (builder.record.lifecycle || !(hasStarted || mayDrain)) return
   const generation = builder.view.metadata.generation ?? 0
-  builder.record = { ...builder.record, lifecycle: { startedAtMs: builder.snapshot.nowMs, generation } }
+  const lifecycle = { startedAtMs: builder.snapshot.nowMs, generation }
+  builder.record = { ...builder.record, lifecycle, takenOver: undefined }
   builder.events.push({ type: 'began', skyhook: builder.view.metadata.name, generation })
 }
