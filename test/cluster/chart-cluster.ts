@@ -13,8 +13,13 @@ export const namespace = 'skyhook'
 export const chart = join(root, 'chart')
 
 export type Json = Record<string, unknown>
-/** `message` is the API server's reason for a refusal, empty for success. */
-export type Answer = { readonly status: number; readonly message: string; readonly body: Json }
+/** `message` is the API server's reason for a refusal, empty for success; `warning` what kubectl would print. */
+export type Answer = {
+  readonly status: number
+  readonly message: string
+  readonly warning: string
+  readonly body: Json
+}
 export type Send = (method: string, path: string, body?: unknown, contentType?: string) => Promise<Answer>
 
 export type ChartCluster = {
@@ -64,7 +69,8 @@ function sender(server: string, agent: Agent, token?: string): Send {
         response.on('end', () => {
           const answer = JSON.parse(text) as Json
           const status = response.statusCode ?? 0
-          resolve({ status, message: status < 300 ? '' : String(answer['message']), body: answer })
+          const message = status < 300 ? '' : String(answer['message'])
+          resolve({ status, message, warning: response.headers['warning'] ?? '', body: answer })
         })
         response.on('error', reject)
       })
