@@ -103,6 +103,13 @@ describe('a Skyhook being deleted', () => {
       {},
       { action: 'remove', skipped: [] },
     ],
+    [
+      'goes when an uninstall was given up',
+      deleting(),
+      [nodeReporting('a', { of: enabled, entries: [entry({ stage: 'uninstall', state: 'unknown' })] })],
+      {},
+      { action: 'remove', skipped: [] },
+    ],
     ['goes when it selects no node', deleting(), [], {}, { action: 'remove', skipped: [] }],
     [
       'is left alone without our finalizer',

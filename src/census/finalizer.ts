@@ -71,12 +71,15 @@ function packagesToUninstall(packages: Readonly<Record<string, PackageSpec>>): S
   )
 }
 
-/** Nothing is left once the entry is gone or shows a complete uninstall. What cannot be read may still be there. */
+/** States of an uninstall that is over: it passed, or it was given up. */
+const finalStates: readonly (string | undefined)[] = ['complete', 'unknown']
+
+/** Nothing is left to do once the entry is gone or its uninstall is over. What cannot be read may still be there. */
 function hasRemainingPackages({ entries, isMalformed }: NodeFact, toUninstall: ReadonlySet<string>): boolean {
   return (
     isMalformed ||
     Object.values(entries).some(({ name, stage, state }) =>
-      stage === 'uninstall' ? state !== 'complete' : toUninstall.has(name),
+      stage === 'uninstall' ? !finalStates.includes(state) : toUninstall.has(name),
     )
   )
 }

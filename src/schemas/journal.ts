@@ -156,14 +156,20 @@ export type PackageFacts = {
   readonly containerSHA?: string | undefined
   /** Failed attempts of the current stage. */
   readonly restarts: number
+  /** None of its steps has started on the host so far; absent once one may have. */
+  readonly untouched?: true | undefined
   /** The stage that brought this version onto the host; absent until it passed, and if another agent ran it. */
   readonly installedBy?: 'apply' | 'upgrade' | undefined
   /** Absent until `config` starts. */
   readonly config?: ConfigRecord | undefined
   /** The interrupt that has to run before the package is complete. */
   readonly pendingInterrupt?: PendingInterrupt | undefined
+  /** What was pending until its last interrupt: what a post-interrupt that fails has behind it. */
+  readonly metInterrupt?: PendingInterrupt | undefined
   /** The interrupt that ran for it last. */
   readonly lastInterrupt?: MergedInterrupt | undefined
+  /** What its uninstall runs with instead of `config`: what apply was given, or an edit during the uninstall. */
+  readonly uninstallInputs?: PackageInputs | undefined
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
   readonly uninstall?: PackageSpec['uninstall'] | undefined
   /** When config or post-interrupt passed last: a status file older than this does not request a run. */
@@ -186,7 +192,10 @@ export type PackageProgress =
   | { readonly state: 'complete'; readonly stage: StageName }
   /** Left unfinished by an earlier Skyhook of this name: starts over as if it had been uninstalled. */
   | { readonly state: 'skipped'; readonly stage: 'uninstall' }
-  /** Its files stay on the host (uninstall policy) as they were in the state `shownAs`; nothing is done with it. */
+  /**
+   * Nothing is done with it any more: its files stay on the host as they were in the state `shownAs` (uninstall policy),
+   * or, if that is `unknown`, as an uninstall that failed left them.
+   */
   | { readonly state: 'retained'; readonly stage: StageName; readonly shownAs: EntryState }
 
 type Retry = {

@@ -76,7 +76,7 @@ export type Interrupt = {
 export const stageNames = ['uninstall', 'apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'] as const
 export type StageName = (typeof stageNames)[number]
 
-/** State of one package entry on a Node, published. `unknown` is read, never written. */
+/** State of one package entry on a Node, published. `unknown`: its uninstall was given up. */
 export const entryStates = ['complete', 'in_progress', 'skipped', 'erroring', 'unknown'] as const
 export type EntryState = (typeof entryStates)[number]
 

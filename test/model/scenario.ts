@@ -23,6 +23,8 @@ export type ScenarioEvent =
   /** The host requests a run of this package's config. */
   | { readonly kind: 'run requested'; readonly of: string }
   | { readonly kind: 'time passes'; readonly seconds: number }
+  /** Whatever can happen within four minutes happens: failing steps fail several times. */
+  | { readonly kind: 'time goes by' }
   | { readonly kind: 'spec changed'; readonly spec: SkyhookSpec }
   /** Another Skyhook on the same node, with its own priority; null deletes it. */
   | { readonly kind: 'other Skyhook changed'; readonly spec: SkyhookSpec | null; readonly priority: number }
@@ -36,6 +38,8 @@ export type ScenarioEvent =
   | { readonly kind: 'administrator sets unschedulable'; readonly to: boolean }
   | { readonly kind: 'reset' }
   | { readonly kind: 'rerun'; readonly of: string }
+  /** Somebody deletes the Skyhook; the finalizer keeps it until `deleted` or `replaced`. */
+  | { readonly kind: 'deletion requested' }
   | { readonly kind: 'deleted' }
   | { readonly kind: 'replaced' }
 
@@ -52,7 +56,7 @@ const interrupts: readonly Interrupt[] = [
 const rarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 3): fc.Arbitrary<T | undefined> =>
   fc.option(arbitrary, { nil: undefined, freq: weight })
 
-type Features = { readonly isKeeping: boolean }
+export type Features = { readonly isKeeping: boolean }
 
 const packageSpec = ({ isKeeping }: Features): fc.Arbitrary<PackageSpec> =>
   fc
@@ -262,6 +266,9 @@ export class Scenario {
       case 'time passes':
         node.nowMs += event.seconds * 1_000
         return
+      case 'time goes by':
+        this.#liveUntil(node.nowMs + 240_000)
+        return
       case 'spec changed':
         this.#spec = event.spec
         this.#publishSpec()
@@ -310,6 +317,9 @@ export class Scenario {
       case 'rerun':
         this.#rerun(event.of)
         return
+      case 'deletion requested':
+        node.requestDeletion('s')
+        return
       case 'deleted':
         node.remove('s')
         return
@@ -330,18 +340,26 @@ export class Scenario {
     node.label('pool', 'x')
     node.label('skyhook.nvidia.com/ignore', undefined)
     this.#annotations = {}
+    if (node.views.get('s')?.metadata.deletionTimestamp !== undefined) node.remove('s') // it cannot be taken back
     this.#publishSpec()
-    const endMs = node.nowMs + 7_200_000
+    this.#liveUntil(node.nowMs + 7_200_000, (next) => {
+      if (this.#isOver()) return next > node.nowMs + 30_000
+      if (next > node.nowMs + 2_000 && node.lastReasons.size === 0) throw new Error('waits without a reason')
+      return false
+    })
+    this.#assertEndedWell()
+  }
+
+  /** Lets everything under way end, again and again, until `endMs` or until it is over. */
+  #liveUntil(endMs: number, isOver: (nextMs: number) => boolean = () => false): void {
+    const { node } = this
     while (node.nowMs < endMs) {
       this.settle()
       if (node.finish()) continue
       const next = node.lastPlan?.requeueAtMs ?? Infinity
-      if (this.#isOver() && next > node.nowMs + 30_000) break
-      if (!this.#isOver() && next > node.nowMs + 2_000 && node.lastReasons.size === 0)
-        throw new Error('waits without a reason')
+      if (isOver(next)) return
       node.nowMs = Math.max(node.nowMs + 1, Math.min(next, node.nowMs + 60_000))
     }
-    this.#assertEndedWell()
   }
 
   /** Reconciles until nothing changes; the clock does not move. */
@@ -386,12 +404,12 @@ export class Scenario {
         throw new Error(`${key} was not uninstalled`)
   }
 
-  /** Its uninstall policy may keep a package that the spec no longer has, or has in another version. */
+  /** A package that the spec no longer has, or has in another version, may stay: by its policy, or left behind. */
   #isKept(key: string): boolean {
     return Object.entries(this.node.journal.skyhooks['s']?.packages ?? {}).some(
-      ([other, { uninstall, version, name }]) =>
+      ([other, { uninstall, version, name, progress }]) =>
         (other === key || name === key) &&
-        uninstall?.enabled === false &&
+        (uninstall?.enabled === false || progress.state === 'retained') &&
         this.#spec.packages?.[name]?.version !== version,
     )
   }

@@ -100,6 +100,10 @@ export class NodeSimulator {
   // What the test arranges.
   /** Exit code per `<package> <mode>` or per package; absent = 0. */
   readonly exitCodes = new Map<string, number>()
+  /** Exit code of a step by what it runs with; asked before `exitCodes`. */
+  exitCodeOf: (action: StartStep) => number | undefined = () => undefined
+  /** Services that do not restart. */
+  readonly failingServices = new Set<string>()
   /** Packages whose steps keep running until `finishHanging`. */
   readonly hangingPackages = new Set<string>()
   /** Why the host can start no step now. */
@@ -153,13 +157,21 @@ export class NodeSimulator {
   }
 
   apply(name: string, spec: SkyhookSpec, annotations: Readonly<Record<string, string>> = {}): void {
-    const generation = (this.views.get(name)?.metadata.generation ?? 0) + 1
+    const { generation: last = 0, deletionTimestamp } = this.views.get(name)?.metadata ?? {}
+    const generation = last + 1
     const uid = `${name}-uid${this.#incarnations.get(name) ?? ''}`
+    const deletion = deletionTimestamp === undefined ? {} : { deletionTimestamp }
     this.views.set(name, {
-      metadata: { name, uid, resourceVersion: String(generation), generation, annotations },
+      metadata: { name, uid, resourceVersion: String(generation), generation, annotations, ...deletion },
       spec,
       stale: false,
     })
+  }
+
+  /** Someone deletes the Skyhook, and its finalizer keeps it. */
+  requestDeletion(name: string): void {
+    const view = this.views.get(name)
+    if (view) this.views.set(name, { ...view, metadata: { ...view.metadata, deletionTimestamp: 'now' } })
   }
 
   /** The Skyhook is deleted; one that is applied under its name later is another object. */
@@ -277,7 +289,9 @@ export class NodeSimulator {
       if (this.attempts.get(id)?.state !== 'running' || this.#hanging.has(id)) continue
       hasEnded = true
       const { name } = action.record
-      const code = this.exitCodes.get(`${name} ${action.attempt.mode}`) ?? this.exitCodes.get(name) ?? 0
+      const { mode } = action.attempt
+      const code =
+        this.exitCodeOf(action) ?? this.exitCodes.get(`${name} ${mode}`) ?? this.exitCodes.get(name) ?? 0
       this.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code } })
       this.stepEnded(action, code === 0)
     }
@@ -387,8 +401,11 @@ export class NodeSimulator {
         return this.#startStep(action, snapshot)
       case 'stopStep': {
         const attempt = this.attempts.get(action.step.id)
-        if (attempt !== undefined && attempt.state !== 'running') return false
-        this.attempts.set(action.step.id, { state: 'ended', end: { outcome: 'killed', signal: 'TERM' } })
+        if (attempt?.state === 'ended') return false
+        const hasStarted = attempt?.state === 'running'
+        const killed: StepEnd = { outcome: 'killed', signal: 'TERM' }
+        const unstarted: StepEnd = { outcome: 'failed-to-start', detail: 'stopped before it started' }
+        this.attempts.set(action.step.id, { state: 'ended', end: hasStarted ? killed : unstarted })
         return true
       }
       case 'recordStep':
@@ -497,7 +514,7 @@ export class NodeSimulator {
         this.interrupts.set(id, { state: 'aborted', why: 'no longer allowed' })
         return true
       }
-      const answer = this.interruptAnswers.get(interrupt.type)
+      const answer = this.#failedRestart(run, view.metadata.name) ?? this.interruptAnswers.get(interrupt.type)
       if (answer === undefined || answer.state === 'done' || answer.state === 'unknown')
         this.executedInterrupts.push([interrupt.type, ...(interrupt.services ?? [])].join(' '))
       if (answer) {
@@ -518,6 +535,18 @@ export class NodeSimulator {
     const progress = this.interrupting.has(id) ? 'under-way' : this.shutdown
     const sinceMs = latest.shutdown?.progress === progress ? latest.shutdown.sinceMs : this.nowMs
     this.interrupts.set(id, { ...latest, shutdown: { progress, sinceMs, atMs: this.nowMs } })
+  }
+
+  /** The other services restart all the same. */
+  #failedRestart(run: InterruptRun, skyhook: string): InterruptObservation | undefined {
+    const services = (run.interrupt.services ?? []).filter((service) => this.failingServices.has(service))
+    if (services.length === 0) return undefined
+    const owners = run.owners.filter((key) => {
+      const pending = this.journal.skyhooks[skyhook]?.packages[key]?.pendingInterrupt?.interrupt
+      return pending?.type === 'service' && !(pending.services ?? []).some((service) => services.includes(service))
+    })
+    this.#observer.interruptEnds?.({ ...run, owners }, skyhook)
+    return { state: 'failed', message: `${services.join()} failed`, services }
   }
 
   #mayInterrupt({ metadata, spec }: SkyhookView): boolean {

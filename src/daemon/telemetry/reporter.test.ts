@@ -60,6 +60,7 @@ describe('events', () => {
     [{ type: 'editIgnored', skyhook: 's', message: 'not JSON' }, 'EditIgnored', 'Warning'],
     [{ type: 'startedOver', skyhook: 's' }, 'HostStateLost', 'Warning'],
     [{ type: 'adopted', skyhook: 's' }, 'OperatorWorkAdopted', 'Normal'],
+    [{ type: 'uninstallFailed', skyhook: 's', package: 'p', message: 'exited 1' }, 'UninstallFailed', 'Warning'],
     [{ type: 'rebootNotRepeated', skyhook: 's' }, 'RebootSkipped', 'Normal'],
   ])('%o is an Event of reason %s and type %s', (event, reason, type) => {
     report(event)

@@ -63,6 +63,9 @@ export function createEventReporter(options: {
       case 'stageFailed':
         log.warn(line, 'stage failed')
         return record(event.reason, `${subject}: ${event.message}`)
+      case 'uninstallFailed':
+        log.warn(line, 'uninstall failed repeatedly, leaving the rest of the package on the host')
+        return record('UninstallFailed', `${subject} is not uninstalled, its rest stays on the host: ${event.message}`)
       case 'stepUnknown':
         log.warn(line, 'step outcome unknown, repeating the step')
         return record(

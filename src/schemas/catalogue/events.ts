@@ -41,6 +41,15 @@ export const nodeEvents = {
     type: 'Normal',
     meaning: 'The host lost its disk after it had rebooted for this spec; it does not reboot again.',
   },
+  UninstallFailed: {
+    type: 'Warning',
+    meaning:
+      'The uninstall of a package that left the spec failed three times. What it left on the host stays there, the ' +
+      'annotation `nodeState_<skyhook>` shows `uninstall/unknown`, and the agent does not try again.',
+    remedy:
+      'Put the package back with a configuration that it can be uninstalled with and remove it again, or clean the ' +
+      'host by hand and remove its entry from the annotation.',
+  },
   StepOutcomeUnknown: {
     type: 'Warning',
     meaning: 'Nothing recorded how a step ended, for example after a power cut. The agent repeats the step.',

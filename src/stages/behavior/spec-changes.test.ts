@@ -234,8 +234,18 @@ describe('the interrupt of a package', () => {
     expect(node.executedSteps.includes('a post-interrupt run.sh')).toBe(executedInterrupts.length > 0)
   })
 
-  test('an interrupt added while its post-interrupt runs waits for the next version', () => {
-    expect(changedDuring('post-interrupt', cron, { type: 'reboot' }).executedInterrupts).toEqual(['service cron'])
+  test.each<[string, Interrupt | undefined, string[], number]>([
+    ['changed while its post-interrupt fails is executed', { type: 'reboot' }, ['service cron', 'reboot'], 2],
+    ['that is covered by the one before is not repeated', { type: 'noop' }, ['service cron'], 2],
+    ['removed while its post-interrupt fails takes the post-interrupt with it', undefined, ['service cron'], 1],
+  ])('an interrupt %s', (_, after, executedInterrupts, postInterrupts) => {
+    const node = changedDuring('post-interrupt', cron, after)
+    const runs = node.executedSteps.filter((line) => line === 'a post-interrupt run.sh')
+    expect([node.executedInterrupts, runs.length, node.status()]).toEqual([
+      executedInterrupts,
+      postInterrupts,
+      'complete',
+    ])
   })
 })
 

@@ -1,3 +1,4 @@
+import { canonicalJson } from '../../schemas/canonical-json.ts'
 import type { MergedInterrupt } from '../../schemas/journal.ts'
 import type { Interrupt } from '../../schemas/skyhook.ts'
 import { matchesGlob } from './glob.ts'
@@ -18,6 +19,10 @@ export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedI
 /** The same for an interrupt that is to run now, regardless of its condition. */
 export const mergeForRun = (interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined =>
   interrupts.length === 0 ? undefined : mergedWithoutCondition(interrupts)
+
+/** Nothing is left of `wanted` once `done` has run. */
+export const coversInterrupt = (done: MergedInterrupt, wanted: MergedInterrupt): boolean =>
+  canonicalJson(mergedWithoutCondition([done, wanted])) === canonicalJson(mergedWithoutCondition([done]))
 
 function mergedWithoutCondition(interrupts: readonly MergedInterrupt[]): MergedInterrupt {
   if (interrupts.some(({ type }) => type === 'reboot')) return { type: 'reboot' }

@@ -1,10 +1,11 @@
 /** Pending interrupts follow the spec until they are made. */
-import type { PackageRecord } from '../../schemas/journal.ts'
+import type { PackageRecord, RetryingPackage } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { canonicalJson } from '../../schemas/canonical-json.ts'
 import { isBeingInterrupted, pendingForInstall, pendingForSpec } from './pending.ts'
 import { type PlanBuilder, setEntry, requeueAt } from '../model/plan-builder.ts'
-import { isConditional, mergeInterrupts } from './merge.ts'
+import { coversInterrupt, isConditional, mergeInterrupts } from './merge.ts'
+import { isConfigDue } from '../model/package-inputs.ts'
 import type { PackageState } from '../model/package-state.ts'
 import { keyOf } from '../model/package-key.ts'
 import { returnToConfig, withFacts } from '../model/transitions.ts'
@@ -41,6 +42,30 @@ export function refreshPending(builder: PlanBuilder, entry: PackageRecord, spec:
   const isAnswer = pendingInterrupt === undefined && renewed && isConditional(renewed.interrupt)
   const requirement = isAnswer ? { ...renewed, requiredInBoot: builder.snapshot.bootId } : renewed
   setEntry(builder, returnToConfig(entry, { restarts: 0, pendingInterrupt: requirement }))
+  return true
+}
+
+/** The interrupt failed, or has not started, and the spec has another configuration now: config first. */
+export function returnForConfig(builder: PlanBuilder, entry: PackageRecord, spec: PackageSpec | undefined): boolean {
+  const { progress } = entry
+  if (!spec || progress.state === 'complete' || isBeingInterrupted(builder.record, entry)) return false
+  if (!isConfigDue(entry, spec)) return false
+  setEntry(builder, returnToConfig(entry, { ...entry, restarts: 0 }))
+  return true
+}
+
+/**
+ * A post-interrupt fails, and by the current spec the interrupt before it was another one, or none at all. True when
+ * the entry changed.
+ */
+export function refreshMet(builder: PlanBuilder, entry: RetryingPackage, spec: PackageSpec | undefined): boolean {
+  const { metInterrupt, config } = entry
+  if (!spec || !metInterrupt) return false
+  const renewed = pendingForSpec({ ...entry, pendingInterrupt: metInterrupt }, spec)
+  const isDropped = renewed === undefined && config?.finished === undefined
+  const isMet = renewed === undefined || coversInterrupt(metInterrupt.interrupt, renewed.interrupt)
+  if (isMet && !isDropped) return false
+  setEntry(builder, returnToConfig(entry, { restarts: 0, pendingInterrupt: renewed }))
   return true
 }
 

@@ -9,6 +9,13 @@ export function mayBeRunning({ attempts, bootId }: Snapshot, step: StepAttempt):
   return observed === 'running' || (observed === 'absent' && step.bootId === bootId)
 }
 
+/** It has been on the host, or may have been before the host went down. */
+export function hasStarted({ attempts, bootId }: Snapshot, step: StepAttempt): boolean {
+  const observed = attempts.get(step.id) ?? { state: 'absent' }
+  if (observed.state === 'ended') return observed.end.outcome !== 'failed-to-start'
+  return observed.state === 'running' || step.bootId !== bootId
+}
+
 /** True while an interrupt may be at work on the host. */
 export function isInterrupting({ interrupts, bootId }: Snapshot, run: InterruptRun | undefined): boolean {
   if (run === undefined || run.bootId !== bootId) return false

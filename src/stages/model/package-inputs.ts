@@ -16,6 +16,18 @@ export function isConfigDue(record: PackageRecord, spec: PackageSpec): boolean {
   return record.config !== undefined && inputsHash(record.config.started) !== inputsHash(inputsOf(spec))
 }
 
+/**
+ * An uninstall runs with what the package was installed with, until a spec that still has the package is edited. One
+ * that was never complete follows the spec as long as there is one.
+ */
+export function inputsOfUninstall(
+  { config, uninstallInputs }: PackageRecord,
+  spec: PackageSpec | undefined,
+): PackageInputs | undefined {
+  if (spec && config?.finished === undefined) return inputsOf(spec)
+  return uninstallInputs ?? config?.finished ?? config?.started
+}
+
 /** Added, changed and removed keys. */
 export function changedKeys(
   before: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-import type { PackageProgress } from '../../schemas/journal.ts'
+import type { PackageProgress, PackageRecord } from '../../schemas/journal.ts'
 import type { EntryState, StageName } from '../../schemas/skyhook.ts'
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { Preparation } from './snapshot.ts'
@@ -24,6 +24,14 @@ export type ReadyPreparation = Extract<Preparation, { state: 'ready' }>
 
 /** `again`: something changed, and more may follow from it. */
 export type AdvanceOutcome = PackageState | 'again'
+
+/** Some of it is on the host, by this agent or by the operator. */
+export const isOnHost = ({ work, config, untouched }: PackageRecord): boolean =>
+  untouched !== true && (work !== undefined || config?.finished !== undefined)
+
+/** Its uninstall was given up. */
+export const isLeftBehind = ({ progress }: PackageRecord): boolean =>
+  progress.state === 'retained' && progress.shownAs === 'unknown'
 
 /** The operator's word for the progress, as published on the Node. */
 export function publishedState(progress: PackageProgress): EntryState {

@@ -165,6 +165,8 @@ export type StageEvent = { readonly skyhook: string } & (
       readonly message: string
       readonly failures: number
     }
+  /** The package left the spec; what its uninstall did not remove stays on the host. */
+  | { readonly type: 'uninstallFailed'; readonly package: string; readonly message: string }
   | { readonly type: 'superseded'; readonly package: string; readonly stage: StageName }
   | { readonly type: 'interrupted'; readonly interrupt: string }
   | { readonly type: 'interruptRequired'; readonly package: string; readonly message: string }

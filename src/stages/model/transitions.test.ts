@@ -34,7 +34,8 @@ const records: Readonly<Record<PackageProgress['state'], PackageRecord>> = {
   retained: record({ state: 'retained', stage: 'config', shownAs: 'complete' }),
 }
 
-const start = { stage: 'config', work, attempt, config, pendingInterrupt: undefined, spec } as const
+const facts = { attempt, config, pendingInterrupt: undefined, uninstallInputs: undefined }
+const start = { ...facts, stage: 'config', work, spec } as const
 
 /** Each transition with all that it may be asked for, on a record that may be in a state that its type forbids. */
 const calls: Readonly<Record<keyof typeof transitions, readonly ((entry: PackageRecord) => PackageRecord)[]>> = {
@@ -44,7 +45,8 @@ const calls: Readonly<Record<keyof typeof transitions, readonly ((entry: Package
   recordSteps: [(entry) => functions.recordSteps(entry as RunningPackage, attempt)],
   completeStage: [(entry) => functions.completeStage(entry as RunningPackage, 1)],
   failStage: [(entry) => functions.failStage(entry as RunningPackage, failure, 1)],
-  retryStage: [(entry) => functions.retryStage(entry as RetryingPackage, start)],
+  leaveBehind: [(entry) => functions.leaveBehind(entry as RetryingPackage)],
+  retryStage: [(entry) => functions.retryStage(entry as RetryingPackage, facts)],
   dropAttempt: [functions.dropAttempt],
   startInterrupt: [functions.startInterrupt],
   completeInterrupt: [(entry) => functions.completeInterrupt(entry, undefined)],
@@ -123,7 +125,7 @@ describe('transitions of a package', () => {
 
   test('a failure counts until the stage begins again', () => {
     const failed = functions.failStage(records.running as RunningPackage, failure, 1)
-    expect([failed.restarts, functions.retryStage(failed as RetryingPackage, start).restarts]).toEqual([3, 3])
+    expect([failed.restarts, functions.retryStage(failed as RetryingPackage, facts).restarts]).toEqual([3, 3])
     expect(functions.beginStage(failed, start).restarts).toBe(0)
   })
 })

@@ -3,6 +3,7 @@ import {
   type ConfigRecord,
   type MergedInterrupt,
   type PackageFacts,
+  type PackageInputs,
   type PackageProgress,
   type PackageRecord,
   type PackageWork,
@@ -14,7 +15,7 @@ import {
 } from '../../schemas/journal.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
-import { publishedState } from './package-state.ts'
+import { isLeftBehind, isOnHost, publishedState } from './package-state.ts'
 
 /**
  * The state machine of one package record: every way from one progress to another is a function of this file, and each
@@ -28,6 +29,7 @@ export const transitions = {
   recordSteps: { from: ['running'], to: ['running'] },
   completeStage: { from: ['running'], to: ['complete'] },
   failStage: { from: ['running'], to: ['retrying'] },
+  leaveBehind: { from: ['retrying'], to: ['retained'] },
   retryStage: { from: ['retrying'], to: ['running'] },
   dropAttempt: { from: ['running', 'retrying'], to: ['due'] },
   startInterrupt: { from: ['due', 'retrying', 'complete'], to: ['due'] },
@@ -67,6 +69,7 @@ export const newPackage = (name: string, spec: PackageSpec, stage: 'apply' | 'up
   version: spec.version,
   image: spec.image,
   restarts: 0,
+  untouched: true,
   progress: { state: 'due', stage },
 })
 
@@ -82,6 +85,7 @@ export type StageStart = {
   readonly attempt: StageAttempt
   readonly config: ConfigRecord | undefined
   readonly pendingInterrupt: PendingInterrupt | undefined
+  readonly uninstallInputs: PackageInputs | undefined
   /** What the Skyhook says about the package; undefined when it is no longer there. */
   readonly spec: PackageSpec | undefined
 }
@@ -90,15 +94,17 @@ export type StageStart = {
 export function beginStage(entry: PackageRecord, start: StageStart): RunningPackage {
   assertFrom('beginStage', entry)
   assertNoOpenStep(entry)
-  const { stage, work, attempt, config, pendingInterrupt, spec } = start
+  const { stage, work, attempt, config, pendingInterrupt, uninstallInputs, spec } = start
   return {
     ...entry,
     ...(spec && stage !== 'uninstall' && { image: spec.image, containerSHA: spec.containerSHA ?? entry.containerSHA }),
     uninstall: spec?.uninstall ?? entry.uninstall,
+    untouched: isOnHost(entry) ? undefined : true,
     restarts: 0,
     work,
     config,
     pendingInterrupt,
+    uninstallInputs,
     progress: { state: 'running', stage, attempt },
   }
 }
@@ -113,7 +119,7 @@ export function recordSteps(entry: RunningPackage, attempt: StageAttempt): Runni
 export function completeStage(entry: RunningPackage, nowMs: number): PackageRecord {
   assertFrom('completeStage', entry)
   const { stage } = entry.progress
-  const complete = { ...entry, restarts: 0, progress: { state: 'complete', stage } } as const
+  const complete = { ...entry, restarts: 0, untouched: undefined, progress: { state: 'complete', stage } } as const
   const config = entry.config ?? { started: { config: {}, env: [] }, changedKeys: [] }
   switch (stage) {
     case 'uninstall': {
@@ -139,14 +145,17 @@ export function failStage(entry: RunningPackage, failure: StageFailure, retryAtM
   }
 }
 
+/** The uninstall is not tried again; nobody knows what is left on the host. */
+export function leaveBehind(entry: RetryingPackage): PackageRecord {
+  assertFrom('leaveBehind', entry)
+  return { ...entry, restarts: 0, progress: { state: 'retained', stage: entry.progress.stage, shownAs: 'unknown' } }
+}
+
 /** The next attempt of a stage that failed. */
-export function retryStage(
-  entry: RetryingPackage,
-  { attempt, config, pendingInterrupt }: Pick<StageStart, 'attempt' | 'config' | 'pendingInterrupt'>,
-): RunningPackage {
+export function retryStage(entry: RetryingPackage, { attempt, ...facts }: Omit<StageStart, 'stage' | 'work' | 'spec'>): RunningPackage {
   assertFrom('retryStage', entry)
   const { stage } = entry.progress
-  return { ...entry, config, pendingInterrupt, progress: { state: 'running', stage, attempt } }
+  return { ...entry, ...facts, progress: { state: 'running', stage, attempt } }
 }
 
 /** The attempt is not wanted any more; the stage has to begin again. Its step, if one is open, is stopped elsewhere. */
@@ -168,6 +177,7 @@ export function completeInterrupt(entry: PackageRecord, lastInterrupt: MergedInt
     ...entry,
     restarts: 0,
     pendingInterrupt: undefined,
+    metInterrupt: entry.pendingInterrupt,
     lastInterrupt: lastInterrupt ?? entry.lastInterrupt,
     progress: { state: 'complete', stage: 'interrupt' },
   }
@@ -182,7 +192,10 @@ export function failInterrupt(entry: PackageRecord, failure: StageFailure, retry
   }
 }
 
-/** Back to where the interrupt was pending: it was aborted before it did anything, or the spec has another one now. */
+/**
+ * Back to where the interrupt was pending: it was aborted before it did anything, it or the stage after it failed and
+ * the spec asks for another one or for another configuration now.
+ */
 export function returnToConfig(
   entry: PackageRecord,
   { restarts, pendingInterrupt }: Pick<PackageFacts, 'restarts' | 'pendingInterrupt'>,
@@ -224,25 +237,21 @@ export function reapply(entry: PackageRecord): PackageRecord {
   return { name, version, image, containerSHA, uninstall, restarts: 0, progress: { state: 'due', stage: 'apply' } }
 }
 
-/** A person set the stage on the Node: it starts again there, or after it. */
+/** A person set the stage on the Node: it starts again there, or after it. So does an uninstall that was given up. */
 export function editStage(entry: PackageRecord, stage: StageName, isComplete: boolean): PackageRecord {
   assertFrom('editStage', entry)
-  const isRetained = entry.progress.state === 'retained'
+  const isRetained = entry.progress.state === 'retained' && !isLeftBehind(entry)
   const progress: Extract<PackageProgress, { state: 'due' | 'complete' | 'retained' }> = isRetained
     ? { state: 'retained', stage, shownAs: isComplete ? 'complete' : 'in_progress' }
     : { state: isComplete ? 'complete' : 'due', stage }
-  return { ...entry, restarts: 0, config: entry.config && { ...entry.config, finished: undefined }, progress }
+  const config = entry.config && { ...entry.config, finished: undefined }
+  return { ...entry, restarts: 0, untouched: undefined, config, progress }
 }
 
 /** Facts that do not depend on the progress. */
-export const withFacts = (
-  entry: PackageRecord,
-  facts: Partial<Pick<PackageFacts, 'pendingInterrupt' | 'uninstall' | 'lastRequestedRunAtMs'>>,
-): PackageRecord => ({ ...entry, ...facts })
-
-export const withPendingInterrupt = (
-  entry: RunningPackage,
-  pendingInterrupt: PendingInterrupt | undefined,
-): RunningPackage => ({ ...entry, pendingInterrupt })
+export const withFacts = <Entry extends PackageRecord>(
+  entry: Entry,
+  facts: Partial<Pick<PackageFacts, 'pendingInterrupt' | 'uninstall' | 'lastRequestedRunAtMs' | 'untouched'>>,
+): Entry => ({ ...entry, ...facts })
 
 const finished = (config: ConfigRecord): ConfigRecord => ({ ...config, finished: config.started, changedKeys: [] })

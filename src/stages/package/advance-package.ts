@@ -9,7 +9,13 @@ import {
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { pendingForStage } from '../interrupt/pending.ts'
-import { refreshPending, refreshPendingForInstall, interruptState } from '../interrupt/refresh-pending.ts'
+import {
+  interruptState,
+  refreshMet,
+  refreshPending,
+  refreshPendingForInstall,
+  returnForConfig,
+} from '../interrupt/refresh-pending.ts'
 import { satisfyByBoot } from '../interrupt/required.ts'
 import type { AdvanceOutcome, PackageState, Permission } from '../model/package-state.ts'
 import {
@@ -23,7 +29,7 @@ import {
 import { keyOf } from '../model/package-key.ts'
 import type { References } from '../model/plan.ts'
 import type { Preparation } from '../model/snapshot.ts'
-import { dropAttempt, finishPackage, retainPackage } from '../model/transitions.ts'
+import { dropAttempt, finishPackage, leaveBehind, retainPackage } from '../model/transitions.ts'
 import { advanceStage } from './advance-stage.ts'
 import { cancel, isCanceling } from './cancel.ts'
 import { dueOf, isComplete, isMidChange } from './next-stage.ts'
@@ -56,15 +62,25 @@ function advanceOnce(builder: PlanBuilder, context: PackageContext): AdvanceOutc
   if (due.due === 'nothing') return advanceFinished(builder, context)
   const { entry } = due
   if (due.due === 'forget') {
-    removeEntry(builder, keyOf(entry))
+    if (openStepOf(entry.progress) && !(permission.mayStart && cancel(builder, entry))) return { state: 'running' }
+    // the step may have started before it was stopped
+    if (openStepOf(entry.progress) === undefined) removeEntry(builder, keyOf(entry))
+    return 'again'
+  }
+  if (due.due === 'leave-behind') {
+    const { message } = due.entry.progress.failure
+    setEntry(builder, leaveBehind(due.entry))
+    builder.events.push({ type: 'uninstallFailed', skyhook: builder.view.metadata.name, package: name, message })
     return 'again'
   }
   if (refreshPendingForInstall(builder, entry, spec)) return 'again'
   const stage = due.due === 'begin' ? due.stage : entry.progress.stage
   if (stage === 'interrupt') {
-    const isChanged = refreshPending(builder, entry, spec) || satisfyByBoot(builder, entry)
+    const isChanged =
+      refreshPending(builder, entry, spec) || returnForConfig(builder, entry, spec) || satisfyByBoot(builder, entry)
     return isChanged ? 'again' : interruptState(builder, entry)
   }
+  if (stage === 'post-interrupt' && isRetrying(entry) && refreshMet(builder, entry, spec)) return 'again'
   if (due.due === 'begin' || !(isRunning(entry) || isRetrying(entry)))
     return begin(builder, { entry, spec, stage, permission })
   if (spec && isSuperseded(entry, spec)) return restartSuperseded(builder, entry, spec, permission)
@@ -108,7 +124,8 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   const { name } = entry
   const isInstall = stage === 'apply' || stage === 'upgrade'
   const isNewWork = isInstall || entry.work === undefined || (spec !== undefined && isSuperseded(entry, spec))
-  const isNewChange = !isMidChange(entry) // what is half done is not held back any more
+  // what is half done is not held back any more, but for a package that is put back during its uninstall
+  const isNewChange = !isMidChange(entry) || (isInstall && entry.progress.stage === 'uninstall')
   const references = isNewChange && stage !== 'uninstall' ? referencesOf(spec) : undefined
   const {
     image,
@@ -143,12 +160,15 @@ const referencesOf = ({ env = [], resources }: Pick<PackageSpec, 'env' | 'resour
 
 /**
  * Applied over another version that its policy does not uninstall: that one stays where it is, and is not what the host
- * runs.
+ * runs. Of one whose uninstall was stopped nothing certain is left to be shown.
  */
 function retainOthers(builder: PlanBuilder, { name, version }: PackageRecord): void {
-  for (const other of entriesOf(builder.record, name))
-    if (other.version !== version && other.work !== undefined && other.progress.state !== 'retained')
-      setEntry(builder, retainPackage(other))
+  const others = entriesOf(builder.record, name).filter((other) => other.version !== version)
+  for (const other of others) {
+    if (other.work === undefined || other.progress.state === 'retained') continue
+    if (other.progress.stage === 'uninstall') removeEntry(builder, keyOf(other))
+    else setEntry(builder, retainPackage(other))
+  }
 }
 
 type FailedPreparation = Extract<Preparation, { state: 'failed' }>

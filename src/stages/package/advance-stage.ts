@@ -1,5 +1,11 @@
 /** A running stage: what its steps came to, and which is next. */
-import type { RunningPackage, StageAttempt, StageFailure, StepAttempt } from '../../schemas/journal.ts'
+import {
+  openStepOf,
+  type RunningPackage,
+  type StageAttempt,
+  type StageFailure,
+  type StepAttempt,
+} from '../../schemas/journal.ts'
 import { type PackageConfig, isCheck } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { advanceAttempt, plannedSteps, type AdvanceResult } from './attempt.ts'
@@ -7,7 +13,9 @@ import { stageRetryDelayMs } from '../model/backoff.ts'
 import { pendingAfterAnswer, pendingIfRequired } from '../interrupt/pending.ts'
 import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
-import { failStage, recordSteps, withPendingInterrupt } from '../model/transitions.ts'
+import { hasStarted } from '../model/host-facts.ts'
+import { inputsOfUninstall } from '../model/package-inputs.ts'
+import { failStage, recordSteps, withFacts } from '../model/transitions.ts'
 import { requestStatus, requestIdOf } from '../interrupt/required.ts'
 import { recordCompletedStage } from './complete-stage.ts'
 
@@ -38,7 +46,9 @@ export function advanceStage(
   })
   recordEnds(builder, before, advance, prepared)
   const result = advance.progress
-  const entry = recordSteps(before, result.attempt)
+  const open = openStepOf(progress)
+  const isTouched = open !== undefined && hasStarted(snapshot, open)
+  const entry = recordSteps(isTouched ? withFacts(before, { untouched: undefined }) : before, result.attempt)
   switch (result.state) {
     case 'in-progress':
       setEntry(builder, entry)
@@ -89,7 +99,7 @@ function endStage(
     builder.events.push({ type: 'interruptRequired', skyhook, package: entry.name, message: answer.status.message })
   }
   const pendingInterrupt = pendingAfterAnswer(entry, conditionalInterrupt, answer)
-  recordCompletedStage(builder, withPendingInterrupt(entry, pendingInterrupt), config)
+  recordCompletedStage(builder, withFacts(entry, { pendingInterrupt }), config)
   return 'again'
 }
 
@@ -197,13 +207,11 @@ function startStep(builder: PlanBuilder, entry: RunningPackage, { spec, prepared
   })
 }
 
-/**
- * What a step sees of the package's spec: from config on what the stage was started with, and an uninstall what the
- * package was installed with.
- */
-function stepSpec({ version, image, config, progress }: RunningPackage, spec: PackageSpec | undefined): PackageSpec {
+/** What a step sees of the package's spec: from config on what the stage was started with. */
+function stepSpec(entry: RunningPackage, spec: PackageSpec | undefined): PackageSpec {
+  const { version, image, config, progress } = entry
   const own: PackageSpec = spec ?? { version, image }
-  if (!config || progress.stage === 'apply' || progress.stage === 'upgrade') return own
-  const inputs = progress.stage === 'uninstall' ? (config.finished ?? config.started) : config.started
-  return { ...own, version, configMap: inputs.config, env: inputs.env }
+  if (progress.stage === 'apply' || progress.stage === 'upgrade') return own
+  const inputs = progress.stage === 'uninstall' ? inputsOfUninstall(entry, spec) : config?.started
+  return inputs ? { ...own, version, configMap: inputs.config, env: inputs.env } : own
 }

@@ -180,7 +180,7 @@ describe('superseded steps', () => {
     node.executedSteps.length = 0
     node.apply('s', { packages: {} })
     node.settleFor(5_000)
-    expect([node.executedSteps, node.status(), node.slots]).toEqual([uninstall, 'complete', []])
+    expect([node.executedSteps, node.state(), node.status(), node.slots]).toEqual([[], [], 'complete', []])
   })
 })
 

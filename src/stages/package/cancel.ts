@@ -1,8 +1,8 @@
 import { isRunning, openStepOf, type PackageRecord, type SkyhookRecord } from '../../schemas/journal.ts'
-import { mayBeRunning } from '../model/host-facts.ts'
+import { hasStarted, mayBeRunning } from '../model/host-facts.ts'
 import { keyOf } from '../model/package-key.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
-import { dropAttempt } from '../model/transitions.ts'
+import { dropAttempt, withFacts } from '../model/transitions.ts'
 
 /**
  * Work that is not wanted any more (another version, a reset, an edit, a Skyhook that is gone) may still be under way
@@ -40,11 +40,23 @@ export function cancel(builder: PlanBuilder, entry: PackageRecord): boolean {
 export const isCanceling = ({ canceling }: SkyhookRecord, name: string): boolean =>
   canceling?.some((step) => step.package === name) === true
 
+const markTouched = (record: SkyhookRecord, name: string): SkyhookRecord => ({
+  ...record,
+  packages: Object.fromEntries(
+    Object.entries(record.packages).map(([key, entry]) => [
+      key,
+      entry.name === name && entry.untouched ? withFacts(entry, { untouched: undefined }) : entry,
+    ]),
+  ),
+})
+
 /** Stops what is to be stopped and forgets what has ended. True once nothing of it is left. */
 export function stopCanceledSteps(builder: Pick<PlanBuilder, 'snapshot' | 'record' | 'actions'>): boolean {
   const { canceling } = builder.record
   if (canceling === undefined) return true
   const remaining = canceling.filter((step) => mayBeRunning(builder.snapshot, step))
+  for (const step of canceling.filter((one) => !remaining.includes(one)))
+    if (hasStarted(builder.snapshot, step)) builder.record = markTouched(builder.record, step.package)
   for (const step of canceling) {
     const key = `stop/${step.id}`
     if (builder.actions.some((action) => action.key === key)) continue

@@ -1,5 +1,6 @@
 import type { RunningPackage } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
+import { isLeftBehind } from '../model/package-state.ts'
 import { keyOf } from '../model/package-key.ts'
 import { type PlanBuilder, entriesOf, removeEntry, setEntry, withoutFlags } from '../model/plan-builder.ts'
 import { completeStage } from '../model/transitions.ts'
@@ -20,13 +21,19 @@ export function recordCompletedStage(builder: PlanBuilder, entry: RunningPackage
     setInstalledVersion(builder, name, version)
     builder.actions.push({ do: 'recordHistory', key: `history/${skyhook}/${name}`, skyhook, name, config, version })
   }
-  if (stage === 'uninstall' || stage === 'upgrade') removeOtherVersions(builder, entry)
+  if (stage === 'uninstall' || stage === 'upgrade' || stage === 'apply') removeOtherVersions(builder, entry)
 }
 
-/** They went with the one that was uninstalled, or are now what was upgraded. */
-function removeOtherVersions(builder: PlanBuilder, { name, version }: RunningPackage): void {
-  for (const other of entriesOf(builder.record, name))
-    if (other.version !== version && other.progress.state !== 'retained') removeEntry(builder, keyOf(other))
+/**
+ * They went with the one that was uninstalled, or are now what was upgraded. What an uninstall left behind is
+ * now covered by what was installed over it.
+ */
+function removeOtherVersions(builder: PlanBuilder, { name, version, progress }: RunningPackage): void {
+  const isApply = progress.stage === 'apply'
+  for (const other of entriesOf(builder.record, name)) {
+    const isGone = isLeftBehind(other) || !(isApply || other.progress.state === 'retained')
+    if (other.version !== version && isGone) removeEntry(builder, keyOf(other))
+  }
 }
 
 function setInstalledVersion(builder: PlanBuilder, name: string, version: string): void {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PackageProgress, PackageRecord } from '../../schemas/journal.ts'
+import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { dueOf, isMidChange } from './next-stage.ts'
 
@@ -8,6 +9,14 @@ const inputs = { config: {}, env: [] }
 const config = { started: inputs, finished: inputs, changedKeys: [] }
 const complete = (stage: StageName): PackageProgress => ({ state: 'complete', stage })
 const due = (stage: StageName): PackageProgress => ({ state: 'due', stage })
+const attempt = { number: 1, startedAtMs: 0, steps: [], inputs: '' }
+const running = (stage: Stage): PackageProgress => ({ state: 'running', stage, attempt })
+const failed = (version: string, stage: Stage, restarts: number): PackageRecord => {
+  const failure = { reason: 'StepFailed', message: 'no' } as const
+  return installed(version, { state: 'retrying', stage, attempt, retryAtMs: 0, failure }, { restarts })
+}
+const untouched = { untouched: true } as const
+const leftBehind: PackageProgress = { state: 'retained', stage: 'uninstall', shownAs: 'unknown' }
 const retained: PackageProgress = { state: 'retained', stage: 'config', shownAs: 'complete' }
 const installed = (version: string, progress: PackageProgress, change: Partial<PackageRecord> = {}): PackageRecord =>
   ({ name: 'a', version, image: 'r/p', restarts: 0, work, config, progress, ...change }) as PackageRecord
@@ -43,7 +52,37 @@ describe('what is due', () => {
     ],
     ['a retained version', 'begin apply 1.0.0', spec('1.0.0'), [installed('2.0.0', retained)]],
     ['a version that never started', 'forget 1.0.0', spec('1.1.0'), [unstarted('1.0.0')]],
-    ['an unfinished uninstall', 'continue 1.0.0', spec('1.0.0'), [installed('1.0.0', due('uninstall'))]],
+    ['an unfinished uninstall', 'continue 1.0.0', undefined, [installed('1.0.0', due('uninstall'))]],
+    ['a downgrade under way', 'continue 2.0.0', spec('1.0.0'), [installed('2.0.0', due('uninstall'))]],
+    ['a requested uninstall', 'continue 1.0.0', spec('1.0.0', uninstallNow), [installed('1.0.0', due('uninstall'))]],
+    ['an uninstall of what is put back', 'begin apply 1.0.0', spec('1.0.0'), [installed('1.0.0', due('uninstall'))]],
+    ['an uninstall of an older version', 'begin apply 2.0.0', spec('2.0.0'), [installed('1.0.0', due('uninstall'))]],
+    [
+      'an uninstall that its policy stops',
+      'begin apply 1.0.0',
+      spec('1.0.0', keep),
+      [installed('2.0.0', due('uninstall'))],
+    ],
+    ['an uninstall that is about to end', 'continue 1.0.0', spec('1.0.0'), [installed('1.0.0', running('uninstall'))]],
+    ['two failed uninstalls', 'continue 1.0.0', undefined, [failed('1.0.0', 'uninstall', 2)]],
+    ['three failed uninstalls', 'leave-behind 1.0.0', undefined, [failed('1.0.0', 'uninstall', 3)]],
+    ['three failed downgrades', 'continue 2.0.0', spec('1.0.0'), [failed('2.0.0', 'uninstall', 3)]],
+    ['an uninstall that was given up', 'nothing', undefined, [installed('1.0.0', leftBehind)]],
+    ['one that was given up and is put back', 'begin apply 1.0.0', spec('1.0.0'), [installed('1.0.0', leftBehind)]],
+    ['an install that did not start', 'forget 1.0.0', undefined, [installed('1.0.0', due('apply'), untouched)]],
+    [
+      'an upgrade that did not start',
+      'forget 2.0.0',
+      spec('1.0.0'),
+      [installed('1.0.0', complete('config')), installed('2.0.0', due('upgrade'), untouched)],
+    ],
+    ['a failing post-interrupt', 'continue 1.0.0', spec('1.0.0'), [failed('1.0.0', 'post-interrupt', 1)]],
+    [
+      'a failing post-interrupt with a corrected configuration',
+      'begin config 1.0.0',
+      spec('1.0.0', { configMap: { x: '1' } }),
+      [failed('1.0.0', 'post-interrupt', 1)],
+    ],
     ['a stage under way', 'continue 1.0.0', spec('1.0.0'), [installed('1.0.0', due('config'))]],
     ['a passed uninstall', 'begin apply 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('uninstall'))]],
     ['a passed apply', 'begin config 1.0.0', spec('1.0.0'), [installed('1.0.0', complete('apply'))]],

@@ -1,7 +1,13 @@
-import type { PackageProgress, PackageRecord } from '../../schemas/journal.ts'
+import {
+  isRetrying,
+  openStepOf,
+  type PackageProgress,
+  type PackageRecord,
+  type RetryingPackage,
+} from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { isConfigDue } from '../model/package-inputs.ts'
-import { publishedState } from '../model/package-state.ts'
+import { isOnHost, publishedState } from '../model/package-state.ts'
 import { newPackage } from '../model/transitions.ts'
 import { compareVersions } from './versions.ts'
 
@@ -12,8 +18,10 @@ export type Due =
   /** The entry's stage is due, under way or failed: carry on with it. */
   | { readonly due: 'continue'; readonly entry: PackageRecord }
   | { readonly due: 'begin'; readonly entry: PackageRecord; readonly stage: StageName }
-  /** Nothing of this entry ever reached the host: it is simply dropped. */
+  /** Nothing of this entry ever reached the host, or another one says what is there: it is simply dropped. */
   | { readonly due: 'forget'; readonly entry: PackageRecord }
+  /** Its uninstall failed too often, and nobody can correct a package that the spec does not have. */
+  | { readonly due: 'leave-behind'; readonly entry: RetryingPackage }
 
 const nothingDue: Due = { due: 'nothing' }
 const begin = (entry: PackageRecord, stage: StageName): Due => ({ due: 'begin', entry, stage })
@@ -24,9 +32,12 @@ const begin = (entry: PackageRecord, stage: StageName): Due => ({ due: 'begin', 
  *
  * | the host has                        | the spec says               | due                                      |
  * |-------------------------------------|-----------------------------|------------------------------------------|
- * | an unfinished uninstall             |                             | continue with it                         |
+ * | an uninstall that failed repeatedly | nothing                     | leave the rest behind                    |
+ * | an unfinished uninstall             | nothing, uninstall or lower | continue with it                         |
+ * | an unfinished uninstall             | its version, or higher      | apply                                    |
+ * | a version that did not even start   | nothing, or another version | forget it                                |
  * | versions                            | nothing                     | uninstall or keep each, by its policy    |
- * | a started version                   | uninstall                   | uninstall of the newest                  |
+ * | a started or retained version       | uninstall                   | uninstall of the newest                  |
  * | a started version above the spec's  | a lower version             | uninstall of it, or apply over it        |
  * | the spec's version                  |                             | what follows in its stages               |
  * | only versions that never started    | another version             | forget them                              |
@@ -38,20 +49,22 @@ export function dueOf(
   entries: readonly PackageRecord[],
   isDeleted = false,
 ): Due {
-  const uninstalling = entries.find(({ progress }) => progress.stage === 'uninstall' && !isPassed(progress))
-  if (uninstalling) return { due: 'continue', entry: uninstalling }
-  const active = entries
-    .filter(({ progress }) => progress.state !== 'retained')
-    .toSorted((a, b) => compareVersions(b.version, a.version))
+  const sorted = entries.toSorted((a, b) => compareVersions(b.version, a.version))
+  const active = sorted.filter(({ progress }) => progress.state !== 'retained')
+  const unstarted = active.find((entry) => entry.untouched && entry.version !== spec?.version)
+  if (unstarted) return { due: 'forget', entry: unstarted }
+  const uninstalling = active.find(({ progress }) => progress.stage === 'uninstall' && !isPassed(progress))
+  if (uninstalling) return dueOfUninstall(name, spec, active, uninstalling)
   if (spec === undefined) return dueOfRemoved(active, isDeleted)
 
   const started = active.filter(isOnHost)
   const newest = started[0]
   const entry = active.find(({ version }) => version === spec.version)
   if (spec.uninstall?.enabled === true && spec.uninstall.apply === true) {
-    if (newest) return begin(newest, 'uninstall')
-    const unstarted = active.find((other) => other !== entry || other.progress.stage !== 'uninstall')
-    return unstarted ? { due: 'forget', entry: unstarted } : nothingDue
+    const installed = newest ?? (active.length === 0 ? sorted.find(isOnHost) : undefined)
+    if (installed) return begin(installed, 'uninstall')
+    const unwanted = active.find((other) => other !== entry || other.progress.stage !== 'uninstall')
+    return unwanted ? { due: 'forget', entry: unwanted } : nothingDue
   }
   const higher = started.find(({ version }) => compareVersions(version, spec.version) > 0) // also one that only began
   if (higher && spec.uninstall?.enabled !== false) return begin(higher, 'uninstall')
@@ -59,14 +72,40 @@ export function dueOf(
   if (higher) return begin(stored ?? newPackage(name, spec, 'apply'), 'apply')
   const hasOlder = started.some((other) => other !== entry)
   if (entry) return dueOfEntry(entry, spec, hasOlder)
-  const unstarted = active.find((other) => !started.includes(other))
-  if (unstarted) return { due: 'forget', entry: unstarted }
+  const other = active.find((one) => !started.includes(one))
+  if (other) return { due: 'forget', entry: other }
   const stage = newest === undefined ? 'apply' : 'upgrade'
   return begin(stored ?? newPackage(name, spec, stage), stage)
 }
 
-/** Some of it is on the host, by this agent or by the operator. */
-const isOnHost = ({ work, config }: PackageRecord): boolean => work !== undefined || config?.finished !== undefined
+/** Failed attempts after which the uninstall of a package that left the spec is given up. */
+const maxUninstallAttempts = 3
+
+/**
+ * A package that is put back is applied again: what its uninstall took off is not known. One that is about to end,
+ * between two steps or while its files are removed, ends first.
+ */
+function dueOfUninstall(
+  name: string,
+  spec: PackageSpec | undefined,
+  active: readonly PackageRecord[],
+  entry: PackageRecord,
+): Due {
+  const { progress } = entry
+  if (spec === undefined && isRetrying(entry) && entry.restarts >= maxUninstallAttempts)
+    return { due: 'leave-behind', entry }
+  const isAboutToEnd = progress.state === 'running' && openStepOf(progress) === undefined
+  if (spec === undefined || isAboutToEnd || isUninstallDue(entry, spec)) return { due: 'continue', entry }
+  const returned = active.find(({ version }) => version === spec.version)
+  const other = active.find((one) => one !== returned && one !== entry)
+  if (other) return { due: 'forget', entry: other }
+  return begin(returned ?? newPackage(name, spec, 'apply'), 'apply')
+}
+
+/** The spec has the package, and still wants this version of it off the host. */
+const isUninstallDue = ({ version }: PackageRecord, { uninstall, ...spec }: PackageSpec): boolean =>
+  (uninstall?.enabled === true && uninstall.apply === true) ||
+  (uninstall?.enabled !== false && compareVersions(version, spec.version) > 0)
 
 /**
  * Taken out of the Skyhook, a package is uninstalled unless its policy keeps it; deleted with it, only if its policy
@@ -84,6 +123,8 @@ function dueOfRemoved(active: readonly PackageRecord[], isDeleted: boolean): Due
 /** The stage that follows the one that passed. */
 function dueOfEntry(entry: PackageRecord, spec: PackageSpec, hasOlderVersion: boolean): Due {
   const { progress, pendingInterrupt } = entry
+  if (progress.stage === 'post-interrupt' && progress.state !== 'running' && isConfigDue(entry, spec))
+    return begin(entry, 'config') // also one that failed: its correction is to reach the host
   if (!isPassed(progress)) return { due: 'continue', entry }
   switch (progress.stage) {
     case 'uninstall':
@@ -97,7 +138,7 @@ function dueOfEntry(entry: PackageRecord, spec: PackageSpec, hasOlderVersion: bo
     case 'interrupt':
       return begin(entry, 'post-interrupt')
     case 'post-interrupt':
-      return isConfigDue(entry, spec) ? begin(entry, 'config') : nothingDue
+      return nothingDue
   }
 }
 

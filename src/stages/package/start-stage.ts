@@ -1,9 +1,9 @@
-import type { ConfigRecord, PackageRecord, RetryingPackage, StageAttempt } from '../../schemas/journal.ts'
+import type { ConfigRecord, PackageInputs, PackageRecord, RetryingPackage, StageAttempt } from '../../schemas/journal.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { pendingForStage } from '../interrupt/pending.ts'
 import { immutableInputsHash, inputsHash, inputsOf, keysOfConfigChange } from '../model/package-inputs.ts'
-import type { ReadyPreparation } from '../model/package-state.ts'
+import { isLeftBehind, type ReadyPreparation } from '../model/package-state.ts'
 import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import { beginStage, retryStage } from '../model/transitions.ts'
 
@@ -36,6 +36,7 @@ export function startStage(builder: PlanBuilder, { entry, spec, stage, prepared,
     attempt: newAttempt(builder, 1, attemptInputsHash(entry, spec)),
     config: isInstall ? withoutFinished(entry.config) : configAtStart(entry, spec, stage),
     pendingInterrupt: pendingForStage(entry, spec, stage) ?? carried,
+    uninstallInputs: uninstallInputsAtStart(entry, spec, stage),
     spec,
   })
   setEntry(builder, started)
@@ -48,9 +49,14 @@ export function retryFailedStage(builder: PlanBuilder, entry: RetryingPackage, s
     attempt: newAttempt(builder, attempt.number + 1, attemptInputsHash(entry, spec)),
     config: configAtStart(entry, spec, stage),
     pendingInterrupt: stage === 'config' ? pendingForStage(entry, spec, stage) : entry.pendingInterrupt,
+    uninstallInputs: spec && !runsConfig(stage) && isEdited(entry, spec) ? inputsOf(spec) : entry.uninstallInputs,
   })
   setEntry(builder, retried)
 }
+
+/** The spec has another configuration for the package than when the attempt began. */
+const isEdited = (entry: RetryingPackage, spec: PackageSpec): boolean =>
+  attemptInputsHash(entry, spec) !== entry.progress.attempt.inputs
 
 /** The spec changed what a started package is made from. */
 export const isSuperseded = (entry: PackageRecord, spec: PackageSpec): boolean =>
@@ -79,6 +85,22 @@ function configAtStart(entry: PackageRecord, spec: PackageSpec | undefined, stag
     interrupts: spec.configInterrupts ?? entry.config?.interrupts,
   }
 }
+
+/**
+ * Until its config starts, a package is uninstalled with what its apply was given; from then on with that, unless it is
+ * edited. What was left behind has failed with its own.
+ */
+function uninstallInputsAtStart(
+  entry: PackageRecord,
+  spec: PackageSpec | undefined,
+  stage: Stage,
+): PackageInputs | undefined {
+  if (runsConfig(stage)) return undefined
+  const isReplaced = stage !== 'uninstall' || isLeftBehind(entry)
+  return spec && isReplaced ? inputsOf(spec) : entry.uninstallInputs
+}
+
+const runsConfig = (stage: Stage): boolean => stage === 'config' || stage === 'post-interrupt'
 
 /** A package that is installed again was never complete; what it was configured with last is still on the host. */
 const withoutFinished = (config: ConfigRecord | undefined): ConfigRecord | undefined =>

@@ -9,7 +9,8 @@ export const completeIsTrue: Invariant = (evidence) => ({
     const { node } = evidence
     const shown = (key: string): string | null | undefined =>
       annotations[`skyhook.nvidia.com/${key}`] ?? node.annotation(key)
-    for (const [name, { spec }] of node.views) {
+    for (const [name, { spec, metadata }] of node.views) {
+      if (metadata.deletionTimestamp !== undefined) continue // nothing is asked of it any more
       const isForSpec = shown(`journal_${name}`)?.includes(`"applied":"${appliedHash(spec)}"`)
       if (shown(`status_${name}`) === 'complete' && isForSpec) assertComplete(evidence, name, spec)
     }

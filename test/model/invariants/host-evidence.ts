@@ -163,7 +163,8 @@ export class HostEvidence implements NodeObserver {
 
   #recordCompletion({ skyhooks }: Snapshot, plan: Plan): void {
     for (const { metadata, spec } of skyhooks.known ? skyhooks.value : []) {
-      for (const [name, wanted] of Object.entries(spec.packages ?? {})) {
+      const packages = metadata.deletionTimestamp === undefined ? spec.packages : undefined
+      for (const [name, wanted] of Object.entries(packages ?? {})) {
         const key = `${metadata.name}/${name}`
         const completedSpec = this.completed.get(key)
         if (completedSpec !== undefined && completedSpec !== fingerprint(wanted)) this.completed.delete(key)
@@ -176,7 +177,7 @@ export class HostEvidence implements NodeObserver {
         this.completed.set(key, fingerprint(wanted))
       }
       for (const key of this.completed.keys())
-        if (key.startsWith(`${metadata.name}/`) && !spec.packages?.[key.slice(metadata.name.length + 1)])
+        if (key.startsWith(`${metadata.name}/`) && !packages?.[key.slice(metadata.name.length + 1)])
           this.completed.delete(key)
     }
   }

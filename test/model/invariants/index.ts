@@ -20,6 +20,7 @@ import { stepsAndInterruptsAreApart } from './steps-and-interrupts-are-apart.ts'
 import { stepsNeedConfirmedSlot } from './steps-need-confirmed-slot.ts'
 import { stepsStartOnce } from './steps-start-once.ts'
 import { successfulStepsAreKept } from './successful-steps-are-kept.ts'
+import { uninstallsAreTried } from './uninstalls-are-tried.ts'
 
 const invariants: readonly Invariant[] = [
   keysNameOneAction,
@@ -32,6 +33,7 @@ const invariants: readonly Invariant[] = [
   pausedSkyhooksRest,
   stepsStartOnce,
   successfulStepsAreKept,
+  uninstallsAreTried,
   stagesRunInOrder,
   drainComesFirst,
   dependenciesComeFirst,

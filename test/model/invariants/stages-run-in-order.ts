@@ -2,7 +2,7 @@ import { describeStep, isCheck } from './host-evidence.ts'
 import { type Invariant, violate } from './invariant.ts'
 
 const allowedPredecessors: Readonly<Record<string, readonly string[]>> = {
-  config: ['apply', 'upgrade', 'config', 'interrupt', 'post-interrupt'],
+  config: ['apply', 'upgrade', 'config', 'interrupt', 'post-interrupt', 'post-interrupt…'], // also to correct it
   'post-interrupt': ['interrupt'],
 }
 
