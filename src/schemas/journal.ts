@@ -193,8 +193,8 @@ export type PackageProgress =
   /** Left unfinished by an earlier Skyhook of this name: starts over as if it had been uninstalled. */
   | { readonly state: 'skipped'; readonly stage: 'uninstall' }
   /**
-   * Nothing is done with it any more: its files stay on the host as they were in the state `shownAs` (uninstall policy),
-   * or, if that is `unknown`, as an uninstall that failed left them.
+   * Nothing is done with it any more: its files stay on the host as they were in the state `shownAs` (uninstall
+   * policy), or, if that is `unknown`, as an uninstall that failed left them.
    */
   | { readonly state: 'retained'; readonly stage: StageName; readonly shownAs: EntryState }
 

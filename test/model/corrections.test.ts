@@ -54,10 +54,20 @@ function correct(scenario: Scenario, spec: SkyhookSpec): void {
   }
 }
 
-function search(decideUnderTest: Decide, features: Features, numRuns: number, endOnFailure = false): string | undefined {
-  const life = fc.property(failingSpec(features), failingLife(features), skyhookSpec(features), (first, events, last) => {
-    correct(failingScenario(decideUnderTest, first, events), last)
-  })
+function search(
+  decideUnderTest: Decide,
+  features: Features,
+  numRuns: number,
+  endOnFailure = false,
+): string | undefined {
+  const life = fc.property(
+    failingSpec(features),
+    failingLife(features),
+    skyhookSpec(features),
+    (first, events, last) => {
+      correct(failingScenario(decideUnderTest, first, events), last)
+    },
+  )
   const { failed, counterexample, errorInstance } = fc.check(life, { numRuns, seed, endOnFailure })
   return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${seed}` : undefined
 }

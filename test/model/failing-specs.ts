@@ -22,7 +22,10 @@ const modes = [
   'post-interrupt-check',
 ] as const
 
-type Failure = { readonly by: 'config' | 'env' | 'image' | 'interrupt' | 'key interrupt' | 'nothing'; readonly mode: string }
+type Failure = {
+  readonly by: 'config' | 'env' | 'image' | 'interrupt' | 'key interrupt' | 'nothing'
+  readonly mode: string
+}
 
 const failure: fc.Arbitrary<Failure> = fc.record({
   by: fc.constantFrom('config', 'config', 'config', 'env', 'image', 'interrupt', 'key interrupt', 'nothing'),

@@ -290,8 +290,7 @@ export class NodeSimulator {
       hasEnded = true
       const { name } = action.record
       const { mode } = action.attempt
-      const code =
-        this.exitCodeOf(action) ?? this.exitCodes.get(`${name} ${mode}`) ?? this.exitCodes.get(name) ?? 0
+      const code = this.exitCodeOf(action) ?? this.exitCodes.get(`${name} ${mode}`) ?? this.exitCodes.get(name) ?? 0
       this.attempts.set(id, { state: 'ended', end: { outcome: 'exited', code } })
       this.stepEnded(action, code === 0)
     }

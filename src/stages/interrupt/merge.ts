@@ -20,9 +20,9 @@ export function mergeInterrupts(interrupts: readonly MergedInterrupt[]): MergedI
 export const mergeForRun = (interrupts: readonly MergedInterrupt[]): MergedInterrupt | undefined =>
   interrupts.length === 0 ? undefined : mergedWithoutCondition(interrupts)
 
-/** Nothing is left of `wanted` once `done` has run. */
-export const coversInterrupt = (done: MergedInterrupt, wanted: MergedInterrupt): boolean =>
-  canonicalJson(mergedWithoutCondition([done, wanted])) === canonicalJson(mergedWithoutCondition([done]))
+/** Nothing is left of `desired` once `done` has run. */
+export const coversInterrupt = (done: MergedInterrupt, desired: MergedInterrupt): boolean =>
+  canonicalJson(mergedWithoutCondition([done, desired])) === canonicalJson(mergedWithoutCondition([done]))
 
 function mergedWithoutCondition(interrupts: readonly MergedInterrupt[]): MergedInterrupt {
   if (interrupts.some(({ type }) => type === 'reboot')) return { type: 'reboot' }

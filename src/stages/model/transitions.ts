@@ -152,7 +152,10 @@ export function leaveBehind(entry: RetryingPackage): PackageRecord {
 }
 
 /** The next attempt of a stage that failed. */
-export function retryStage(entry: RetryingPackage, { attempt, ...facts }: Omit<StageStart, 'stage' | 'work' | 'spec'>): RunningPackage {
+export function retryStage(
+  entry: RetryingPackage,
+  { attempt, ...facts }: Omit<StageStart, 'stage' | 'work' | 'spec'>,
+): RunningPackage {
   assertFrom('retryStage', entry)
   const { stage } = entry.progress
   return { ...entry, ...facts, progress: { state: 'running', stage, attempt } }

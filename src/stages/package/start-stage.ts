@@ -1,4 +1,10 @@
-import type { ConfigRecord, PackageInputs, PackageRecord, RetryingPackage, StageAttempt } from '../../schemas/journal.ts'
+import type {
+  ConfigRecord,
+  PackageInputs,
+  PackageRecord,
+  RetryingPackage,
+  StageAttempt,
+} from '../../schemas/journal.ts'
 import type { Stage } from '../../schemas/package-config.ts'
 import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { pendingForStage } from '../interrupt/pending.ts'

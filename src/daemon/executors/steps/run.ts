@@ -127,7 +127,8 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       await host.units.stop(step.unit)
       await observer.observe(step)
       // so that `start` does not start it any more
-      if (attempts.stateOf(step.id) === 'absent') attempts.ended(step.id, { outcome: 'killed', signal: 'TERM' })
+      if (attempts.stateOf(step.id) === 'absent')
+        attempts.ended(step.id, { outcome: 'failed-to-start', detail: 'stopped before it started' })
     },
   }
 }
