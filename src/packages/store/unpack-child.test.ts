@@ -2,6 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { constants, createZstdCompress } from 'node:zlib'
+import { pack } from 'tar-stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { parseDockerConfig } from '../oci/read/credentials.ts'
 import { digestOf } from '../oci/digest.ts'
@@ -87,6 +90,22 @@ test('a child reports errors of the archive, the registry and the disk unchanged
   await expect(unpackInChild(unknown, { signal, command })).rejects.toMatchObject({
     code: 'rate-limited',
     retryAfterMs: 3_600_000,
+  })
+})
+
+test('a child that takes too much memory ends by itself and says so', async () => {
+  // its decompressor keeps the last 128 MiB
+  const archive = pack()
+  archive.entry({ name: 'skyhook-package/config.json' }, '{}')
+  archive.entry({ name: 'usr/share/large' }, Buffer.alloc(300 * 2 ** 20))
+  archive.finalize()
+  const window = { params: { [constants.ZSTD_c_windowLog]: 27 } }
+  const bytes = await buffer(archive.pipe(createZstdCompress(window)))
+  const digest = registry.addBlob('pkg', bytes)
+  const large = await jobFor({ mediaType: ociLayerGzipType, digest, size: bytes.length })
+  await expect(unpackInChild(large, { signal, command })).rejects.toMatchObject({
+    code: 'too-large',
+    message: expect.stringMatching(/^unpacking takes more than 144 MiB of memory; .* zstd window/),
   })
 })
 

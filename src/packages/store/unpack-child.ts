@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 import { ImageError, type ImageErrorCode, systemCode } from '../oci/errors.ts'
 import type { RegistryPorts } from '../oci/read/registry.ts'
 import type { UnpackSummary } from './unpack.ts'
+import { startInterval } from '../../schemas/clock.ts'
 import type { UnpackJob } from './unpack-job.ts'
 import { messageOf } from '../../schemas/json.ts'
 
@@ -26,6 +27,12 @@ type Reply =
   | { readonly outcome: 'failed'; readonly errno: string | undefined; readonly message: string }
 
 const oomScoreAdj = '900' // out of memory, the kernel kills the child and spares the agent
+/**
+ * The child ends before the container is out of memory, because the kernel may then kill all of the container. 40 MB of
+ * package take 86 MiB (bench/unpacking.ts), 50 of them pages of the program that the agent has anyway.
+ */
+const maxRssMiB = 144
+const rssSampleMs = 50
 const orphanedExitCode = 75
 
 /** Entry point of the child. Ends the process. */
@@ -41,14 +48,30 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
   const job = await new Promise<UnpackJob>((resolve) =>
     lines.once('line', (line) => resolve(JSON.parse(line) as UnpackJob)),
   )
+  let isAnswered = false
+  const answer = (reply: Reply): void => {
+    if (isAnswered) return
+    isAnswered = true
+    process.stdout.write(`${JSON.stringify(reply)}\n`, () => process.exit(0))
+  }
+  startInterval(ports.clock, rssSampleMs, () => {
+    if (process.memoryUsage.rss() > maxRssMiB * 2 ** 20) answer(failureReply(outOfMemory()))
+  })
   // archives and compression are the child's alone: no agent loads them
   const { runUnpackJob } = await import('./unpack-job.ts')
-  const reply = await runUnpackJob(job, ports, new AbortController().signal).then(
-    (unpacked): Reply => ({ outcome: 'unpacked', unpacked }),
-    failureReply,
+  answer(
+    await runUnpackJob(job, ports, new AbortController().signal).then(
+      (unpacked): Reply => ({ outcome: 'unpacked', unpacked }),
+      failureReply,
+    ),
   )
-  process.stdout.write(`${JSON.stringify(reply)}\n`, () => process.exit(0))
 }
+
+const outOfMemory = (): ImageError =>
+  new ImageError(
+    'too-large',
+    `unpacking takes more than ${maxRssMiB} MiB of memory; build the image with a zstd window of at most 8 MiB, or with gzip`,
+  )
 
 function failureReply(error: unknown): Reply {
   if (error instanceof ImageError)
