@@ -55,7 +55,7 @@ function start(): Interrupter {
     root: createHostRoot(folder, systemRandom),
     units: systemd.units,
     connection: systemd.connection,
-    settings: settingsOf('n', folder),
+    settings: { ...settingsOf('n', folder), copyDirRoot: '/data/skyhook' }, // the agent's own records do not move
     journal: () => emptyJournal('n-uid'),
     isSingleNode: () => undefined,
     pods: { listNow: async () => pods },

@@ -1,6 +1,7 @@
 import type { BusConnection } from '../../host/dbus/reconnecting.ts'
 import { isShuttingDown, reboot } from '../../host/systemd/reboot.ts'
 import type { HostRoot } from '../../host/fs/host-root.ts'
+import { agentFolder } from '../../host/fs/journal-file.ts'
 import {
   confirmRestart,
   restartService,
@@ -50,6 +51,8 @@ const runtimeUnits = new Set([
   'docker.service',
   'cri-dockerd.service',
 ])
+const progressFolder = `${agentFolder}/interrupts`
+
 /** The effect of the operator's restartAllServices: it reloads kernel settings and restarts no service. */
 const sysctlUnit = 'systemd-sysctl.service'
 
@@ -78,7 +81,7 @@ export type InterruptPorts = {
 export function createInterrupter(ports: InterruptPorts): Interrupter {
   const { root, units, connection, settings, pods, slots, clock, log, signal } = ports
   const observations = new Map<string, InterruptObservation>()
-  const progressFile = (run: InterruptRun): string => `${settings.copyDirRoot}/.agent/interrupts/${run.id}.json`
+  const progressFile = (run: InterruptRun): string => `${progressFolder}/${run.id}.json`
 
   async function readProgress(run: InterruptRun): Promise<InterruptProgress | undefined> {
     if ((await root.stat(progressFile(run))) === undefined) return undefined
@@ -86,7 +89,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
   }
 
   async function writeProgress(run: InterruptRun, progress: InterruptProgress): Promise<void> {
-    await root.mkdirp(`${settings.copyDirRoot}/.agent/interrupts`, 0o700)
+    await root.mkdirp(progressFolder, 0o700)
     await root.writeFileDurable(progressFile(run), JSON.stringify(progress), 0o600)
   }
 

@@ -33,7 +33,13 @@ export type JournalFile<T extends Versioned> = {
   write(document: T): Promise<void>
 }
 
-export const journalPath = '/var/lib/skyhook/.agent/journal.json'
+/**
+ * What the agent must find again: journal, results of steps, progress of interrupts, files of root_dir. No setting
+ * moves it, so no change of a setting can lose it.
+ */
+export const agentFolder = '/var/lib/skyhook/.agent'
+
+export const journalPath = `${agentFolder}/journal.json`
 
 /** `version` is the newest `v` that this agent understands; `upgrade` reads a document of an older one. */
 export function openJournalFile<T extends Versioned>(

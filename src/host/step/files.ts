@@ -1,12 +1,11 @@
 /** Where a step's files are on the host. */
 import type { HostRoot } from '../fs/host-root.ts'
+import { agentFolder } from '../fs/journal-file.ts'
 import type { Units } from '../systemd/units.ts'
 
 export type StepHost = {
   readonly units: Units
   readonly root: HostRoot
-  /** The agent's folder on the host, `/var/lib/skyhook/.agent`. */
-  readonly agentFolder?: string
   /** Where secrets may lie until the next boot, `/run/skyhook`. */
   readonly runFolder?: string
 }
@@ -24,10 +23,7 @@ const environmentSuffix = '.env'
 const noteSuffix = '.note'
 
 /** Throws on an id that cannot be the name of a file. */
-export function stepFiles(
-  { agentFolder = '/var/lib/skyhook/.agent', runFolder = '/run/skyhook' }: StepHost,
-  id: string,
-): StepFiles {
+export function stepFiles({ runFolder = '/run/skyhook' }: StepHost, id: string): StepFiles {
   if (!/^[a-z0-9-]{1,128}$/.test(id)) throw new Error(`${JSON.stringify(id)} is not the id of an attempt`)
   const resultsFolder = `${agentFolder}/results`
   return {

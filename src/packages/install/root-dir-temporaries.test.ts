@@ -16,9 +16,8 @@ import { systemRandom } from '../../daemon/platform/system-clock.ts'
 import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { installRootDir, rootDirRecordFile, sweepRootDirs, uninstallRootDir } from './root-dir.ts'
 
-const folders = { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' }
 const store = '/store/abc'
-const record = rootDirRecordFile(folders, 'demo', 'tuning')
+const record = rootDirRecordFile('demo', 'tuning')
 
 let folder: string
 let host: HostRoot
@@ -81,7 +80,7 @@ describe('after an agent was killed in the middle of a copy', () => {
   })
 
   test.each<[string, () => Promise<unknown>, readonly string[]]>([
-    ['the next start', async () => await sweepRootDirs(host, folders), []],
+    ['the next start', async () => await sweepRootDirs(host), []],
     ['the next copy', async () => await installRootDir(host, store, record), ['a.conf', 'b.conf']],
     ['the uninstall', async () => await uninstallRootDir(host, record), []],
   ])('%s removes its temporary file and no other', async (_, recover, files) => {
@@ -92,13 +91,13 @@ describe('after an agent was killed in the middle of a copy', () => {
   test('the next start removes a temporary link, too', async () => {
     const { temporaryToken } = JSON.parse(readFileSync(join(folder, record), 'utf8')) as { temporaryToken: string }
     symlinkSync('a.conf', join(folder, `etc/b.conf.${temporaryToken}.tmp`))
-    await sweepRootDirs(host, folders)
+    await sweepRootDirs(host)
     expect(below('etc')).toEqual(['of-the-host.0123456789ab.tmp'])
   })
 
   test('the next start removes the temporary file of a record', async () => {
     put(`${record}.0123456789ab.tmp`, '{')
-    await sweepRootDirs(host, folders)
+    await sweepRootDirs(host)
     expect(existsSync(join(folder, record))).toBe(true)
     expect(below(dirname(record))).toEqual(['tuning.json'])
   })

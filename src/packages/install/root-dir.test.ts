@@ -19,11 +19,7 @@ import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
 import { installRootDir, rootDirRecordFile, uninstallRootDir } from './root-dir.ts'
 
 const store = '/store/abc'
-const record = rootDirRecordFile(
-  { copyDirRoot: '/var/lib/skyhook', agentLogRoot: '/var/log/skyhook' },
-  'demo',
-  'tuning',
-)
+const record = rootDirRecordFile('demo', 'tuning')
 
 let folder: string
 let host: HostRoot

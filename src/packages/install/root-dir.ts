@@ -8,10 +8,10 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import type { HostRoot } from '../../host/fs/host-root.ts'
+import { agentFolder } from '../../host/fs/journal-file.ts'
 import { isTemporary, temporaryName } from '../../host/fs/temporary.ts'
 import type { TreeEntry } from '../../host/fs/tree.ts'
 import { withLock } from '../keyed-mutex.ts'
-import type { HostFolders } from '../layout.ts'
 import {
   newRootDirRecord,
   readRootDirRecord,
@@ -27,11 +27,11 @@ export type InstalledRootDir =
   /** Sentences: the host has a folder where the package has a file, or the reverse. Nothing was written. */
   | { readonly outcome: 'conflict'; readonly problems: readonly string[] }
 
-const recordsFolder = ({ copyDirRoot }: HostFolders): string => `${copyDirRoot}/.agent/root-files`
+const recordsFolder = `${agentFolder}/root-files`
 
 /** Where the record of one package of one Skyhook lies on the host. */
-export function rootDirRecordFile(folders: HostFolders, skyhook: string, packageName: string): string {
-  return `${recordsFolder(folders)}/${skyhook}/${packageName}.json`
+export function rootDirRecordFile(skyhook: string, packageName: string): string {
+  return `${recordsFolder}/${skyhook}/${packageName}.json`
 }
 
 /**
@@ -93,11 +93,10 @@ async function uninstall(host: HostRoot, recordFile: string): Promise<KeptFile[]
 }
 
 /** At the start of an agent: removes what a previous one left beside the host's files when it was killed. */
-export async function sweepRootDirs(host: HostRoot, folders: HostFolders): Promise<void> {
-  const records = recordsFolder(folders)
-  for (const skyhook of (await host.list(records)) ?? []) {
-    for (const name of (await host.list(`${records}/${skyhook}`)) ?? []) {
-      const file = `${records}/${skyhook}/${name}`
+export async function sweepRootDirs(host: HostRoot): Promise<void> {
+  for (const skyhook of (await host.list(recordsFolder)) ?? []) {
+    for (const name of (await host.list(`${recordsFolder}/${skyhook}`)) ?? []) {
+      const file = `${recordsFolder}/${skyhook}/${name}`
       if (isTemporary(file)) await host.remove(file)
       else await withLock(host, file, async () => await removeTemporaries(host, await readRootDirRecord(host, file)))
     }

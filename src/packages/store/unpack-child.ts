@@ -70,7 +70,8 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
 const outOfMemory = (): ImageError =>
   new ImageError(
     'too-large',
-    `unpacking takes more than ${maxRssMiB} MiB of memory; build the image with a zstd window of at most 8 MiB, or with gzip`,
+    `unpacking takes more than ${maxRssMiB} MiB of memory; ` +
+      'build the image with a zstd window of at most 8 MiB, or with gzip',
   )
 
 function failureReply(error: unknown): Reply {

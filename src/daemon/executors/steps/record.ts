@@ -101,7 +101,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
     passedAtMs,
   }: Extract<Action, { do: 'cleanUp' }>): Promise<void> {
     const dir = stateDir(folders, skyhook)
-    const kept = await uninstallRootDir(root, rootDirRecordFile(folders, skyhook, name))
+    const kept = await uninstallRootDir(root, rootDirRecordFile(skyhook, name))
     if (kept.length > 0)
       log.info({ skyhook, package: name, kept }, 'files of root_dir stay on the host: changed, or there before')
     await publishChecks(skyhook, 'uninstall-check', checks)
@@ -144,7 +144,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
 
     async repair(journal) {
       await repairRecords({ root, folders, contentOf, nowMs: clock.wallMs() }, journal)
-      await sweepRootDirs(root, folders)
+      await sweepRootDirs(root)
     },
 
     async collect() {

@@ -43,7 +43,7 @@ export async function ensureStageFiles(
   })
   if (ensured.outcome === 'invalid') return { outcome: 'refused', why: ensured.problems.join('; ') }
   if (stage !== 'uninstall') {
-    const installed = await installRootDir(root, store, rootDirRecordFile(folders, instance.skyhook, instance.name))
+    const installed = await installRootDir(root, store, rootDirRecordFile(instance.skyhook, instance.name))
     if (installed.outcome === 'conflict') return { outcome: 'refused', why: installed.problems.join('; ') }
   }
   const missing = await missingConfigFiles(root, dir, config, attempt.mode)
