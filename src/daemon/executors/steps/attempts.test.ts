@@ -33,6 +33,7 @@ test('an attempt ends with a tail of its log where there is one', () => {
 test('a forgotten attempt is gone', () => {
   const attempts = createAttempts()
   attempts.running('x')
+  attempts.cancel('x')
   attempts.forget('x')
-  expect(attempts.current().size).toBe(0)
+  expect([attempts.current().size, attempts.isCanceled('x')]).toEqual([0, false])
 })

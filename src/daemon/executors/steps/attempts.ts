@@ -12,12 +12,16 @@ export type Attempts = {
   blocked(id: string, startBlocker: string): void
   running(id: string): void
   ended(id: string, end: StepEnd, logTail?: string): void
+  /** It is to be stopped and must not start any more. */
+  cancel(id: string): void
+  isCanceled(id: string): boolean
   /** Its end is recorded. */
   forget(id: string): void
 }
 
 export function createAttempts(): Attempts {
   const attempts = new Map<string, AttemptObservation>()
+  const canceled = new Set<string>()
   return {
     current: () => attempts,
     stateOf: (id) => attempts.get(id)?.state,
@@ -27,6 +31,11 @@ export function createAttempts(): Attempts {
     },
     running: (id) => void attempts.set(id, { state: 'running' }),
     ended: (id, end, logTail) => void attempts.set(id, { state: 'ended', end, ...(logTail && { logTail }) }),
-    forget: (id) => void attempts.delete(id),
+    cancel: (id) => void canceled.add(id),
+    isCanceled: (id) => canceled.has(id),
+    forget(id) {
+      attempts.delete(id)
+      canceled.delete(id)
+    },
   }
 }

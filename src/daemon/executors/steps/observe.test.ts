@@ -107,3 +107,21 @@ test('running attempts are polled every ten seconds until the observer is closed
   observer.close()
   expect(clock.pendingTimers).toBe(0)
 })
+
+test('an attempt that was seen running and is gone without a result has an unknown outcome', async () => {
+  systemd.hostUnits.set('x.service', running)
+  await observer.observe(step)
+  systemd.hostUnits.delete('x.service')
+  await observer.observe(step)
+  expect(attempts.current().get('x')).toEqual({
+    state: 'ended',
+    end: { outcome: 'unknown', detail: 'x.service is gone and left no result' },
+  })
+})
+
+test('an attempt that started while systemd was asked about it is not gone', async () => {
+  const observed = observer.observe(step) // asks before the start
+  attempts.running('x')
+  await observed
+  expect(attempts.stateOf('x')).toBe('running')
+})

@@ -41,16 +41,21 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
   const shutdownSinceMs = new Map<string, number>()
 
   async function observe(step: StepAttempt): Promise<void> {
+    const wasRunning = attempts.stateOf(step.id) === 'running'
     const observed = await observeStepUnit(host, { id: step.id, unit: step.unit, bootId: step.bootId })
     const previous = attempts.stateOf(step.id)
     if (previous === 'ended') return
     if (observed.state === 'absent') {
       if (previous === 'absent') return // with its blocker, until it is started
-      attempts.absent(step.id)
+      if (previous === undefined) attempts.absent(step.id)
+      else if (wasRunning)
+        attempts.ended(step.id, { outcome: 'unknown', detail: `${step.unit} is gone and left no result` })
+      else return // it started while systemd answered
     } else if (observed.state === 'running' || (observed.isHostStopping && isGoingDown(step))) attempts.running(step.id)
     else {
       const failed = observed.result.outcome !== 'exited' || observed.result.code !== 0
       const logTail = failed ? await tailOfAttempt(step) : undefined
+      if (attempts.stateOf(step.id) === 'ended') return // seen by two at once
       const end = observed.isHostStopping
         ? ({ outcome: 'unknown', detail: 'the host was shutting down when it ended' } as const)
         : observed.result

@@ -53,6 +53,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
   const host: StepHost = { root, units }
   const attempts = createAttempts()
   const observer = startStepObserver({ ...ports, host, attempts })
+  const startsUnderWay = new Map<string, Promise<void>>()
 
   /** The attempt cannot run at all: its outcome is known without a unit. */
   function recordStartFailure(id: string, detail: string): void {
@@ -65,6 +66,55 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     throw new Error(startBlocker)
   }
 
+  async function start(action: StartStep): Promise<void> {
+    const { attempt, record, view } = action
+    await observer.observe(attempt)
+    if (attempts.isCanceled(attempt.id) || attempts.stateOf(attempt.id) !== 'absent') return
+    const { digest, generation } = record.work
+    const source = { store: contentOf(digest), digest, node: ports.node() }
+    const { name: skyhook, uid: skyhookUid } = view.metadata
+    const instance: PackageInstance = {
+      skyhook,
+      skyhookUid,
+      generation,
+      name: record.name,
+      version: record.version,
+    }
+    const built = await buildStepRequest(
+      {
+        clock: ports.clock,
+        root,
+        folders,
+        references: ports.references,
+        fields: folders.fieldValues,
+        whyUnfit: ports.hostSource.checkFitness,
+        prepareFiles: async () =>
+          action.needsCopyDir ? await ensureStageFiles(root, folders, source, instance, action) : { outcome: 'ready' },
+      },
+      instance,
+      action,
+    )
+    if (built.outcome === 'refused') return recordStartFailure(attempt.id, built.why)
+    if (built.outcome === 'blocked') return blockStart(attempt.id, built.why)
+    if (attempts.isCanceled(attempt.id)) return
+    const started = await startStepUnit(host, built.request)
+    if (started.started) {
+      // its end may have been observed already
+      if (attempts.stateOf(attempt.id) === 'absent') attempts.running(attempt.id)
+      if (started.found) await observer.observe(attempt)
+      if (action.needsCopyDir) await publishStart(root, stateDir(folders, skyhook))
+      return
+    }
+    const { kind, message, isUnitNameTaken } = started.error
+    if (isUnitNameTaken) attempts.ended(attempt.id, { outcome: 'unknown', detail: message })
+    else if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, message)
+    else {
+      // Not the step's fault: the steps before it must not run again for it.
+      if (kind === 'host' || kind === 'stopping') return blockStart(attempt.id, message)
+      throw new Error(message) // requested again, after an observation of its state
+    }
+  }
+
   return {
     ...createStepRecords({ ...ports, host, folders, attempts }),
     attempts: () => attempts.current(),
@@ -73,62 +123,24 @@ export function startStepRunner(ports: StepPorts): StepRunner {
 
     /** The journal has the intent. An existing unit is found again and never started twice. */
     async start(action) {
-      const { attempt, record, view } = action
-      await observer.observe(attempt)
-      if (attempts.stateOf(attempt.id) !== 'absent') return
-      const { digest, generation } = record.work
-      const source = { store: contentOf(digest), digest, node: ports.node() }
-      const { name: skyhook, uid: skyhookUid } = view.metadata
-      const instance: PackageInstance = {
-        skyhook,
-        skyhookUid,
-        generation,
-        name: record.name,
-        version: record.version,
-      }
-      const built = await buildStepRequest(
-        {
-          clock: ports.clock,
-          root,
-          folders,
-          references: ports.references,
-          fields: folders.fieldValues,
-          whyUnfit: ports.hostSource.checkFitness,
-          prepareFiles: async () =>
-            action.needsCopyDir
-              ? await ensureStageFiles(root, folders, source, instance, action)
-              : { outcome: 'ready' },
-        },
-        instance,
-        action,
-      )
-      if (built.outcome === 'refused') return recordStartFailure(attempt.id, built.why)
-      if (built.outcome === 'blocked') return blockStart(attempt.id, built.why)
-      if (attempts.stateOf(attempt.id) !== 'absent') return // stopped meanwhile
-      const started = await startStepUnit(host, built.request)
-      if (started.started) {
-        // its end may have been observed already
-        if (attempts.stateOf(attempt.id) === 'absent') attempts.running(attempt.id)
-        if (started.found) await observer.observe(attempt)
-        if (action.needsCopyDir) await publishStart(root, stateDir(folders, skyhook))
-        return
-      }
-      const { kind, message, isUnitNameTaken } = started.error
-      if (isUnitNameTaken) attempts.ended(attempt.id, { outcome: 'unknown', detail: message })
-      else if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, message)
-      else {
-        // Not the step's fault: the steps before it must not run again for it.
-        if (kind === 'host' || kind === 'stopping') return blockStart(attempt.id, message)
-        throw new Error(message) // requested again, after an observation of its state
-      }
+      const { id } = action.attempt
+      if (attempts.isCanceled(id)) return
+      const started = start(action).finally(() => startsUnderWay.delete(id))
+      startsUnderWay.set(id, started)
+      await started
     },
 
     async stop(step) {
+      attempts.cancel(step.id)
+      // One that was sent and has no answer yet would start after systemd said that there is nothing to stop. systemd
+      // works in order: after a start without an answer, its answer to the stop is about the started unit.
+      await startsUnderWay.get(step.id)?.catch(ignoreError)
       await host.units.stop(step.unit)
       await observer.observe(step)
-      // so that `start` does not start it any more
       if (attempts.stateOf(step.id) === 'absent')
         attempts.ended(step.id, { outcome: 'failed-to-start', detail: 'stopped before it started' })
     },
   }
 }
+
+const ignoreError = (): void => undefined // its own caller hears of it
