@@ -1,5 +1,7 @@
 /** Paths on the host. The names are the operator's: people and their tools know them. */
 
+import type { InterruptType } from '../schemas/skyhook.ts'
+
 export type HostFolders = {
   /** Default `/var/lib/skyhook`. */
   readonly copyDirRoot: string
@@ -38,3 +40,11 @@ export function resourceId({ skyhook, skyhookUid, generation, name, version }: P
 
 /** The folder of scripts inside a package or a copy dir. */
 export const scriptsDir = (dir: string): string => `${dir}/skyhook_dir`
+
+/** Interrupts in the names of flags and logs. */
+export const interruptTypeNames: Readonly<Record<InterruptType, string>> = {
+  reboot: 'node_restart',
+  service: 'service_restart',
+  restartAllServices: 'restart_all_services',
+  noop: 'no_op',
+}

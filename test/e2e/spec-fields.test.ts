@@ -112,6 +112,10 @@ describe.concurrent('a field of the spec', () => {
     await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]))
     expect(await current()).toBe('37')
     expect(await invocations()).toBe(running)
+    const logs = `/var/log/skyhook/${name}/work/1.1.0/interrupts`
+    const [log = '', errors = ''] = await host.list(logs)
+    expect([log, errors]).toEqual([expect.stringMatching(/^restart_all_services_0-.*\.log$/), `${log}.err`])
+    expect(await host.read(`${logs}/${log}`)).toBe('systemctl restart systemd-sysctl.service\n')
   })
 
   test('with cordon late, a node stays in service and takes no slot while a protected pod runs', async ({

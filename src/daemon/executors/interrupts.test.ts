@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Variant } from 'dbus-next/lib/variant.js'
@@ -8,6 +8,7 @@ import { startFakeSystemd } from '../../../test/support/fake-systemd.ts'
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { emptyJournal, type InterruptRun } from '../../schemas/journal.ts'
 import type { Pod } from '../../stages/model/pods.ts'
+import { newPackage } from '../../stages/model/transitions.ts'
 import type { InterruptObservation, SkyhookView } from '../../stages/model/snapshot.ts'
 import { systemClock, systemRandom } from '../platform/system-clock.ts'
 import { createLog } from '../telemetry/log.ts'
@@ -210,4 +211,33 @@ test('an outcome stands until it is on record', async () => {
   expect(restarts()).toHaveLength(1)
   await interrupter.record({ do: 'recordInterrupt', key: 'k', skyhook: 's', run, records: [] })
   expect([interrupter.current().size, existsSync(progressPath())]).toEqual([0, false])
+})
+
+test('each command of an interrupt has a log where the operator has it, and what failed is in the log of its errors', async () => {
+  const run = runOf({ type: 'service', services: ['a', 'none'], alsoRestartAllServices: true })
+  await interrupt(run)
+  const failure = { reason: 'StepFailed', message: 'none.service: not found' } as const
+  const progress = { state: 'retrying', stage: 'interrupt', retryAtMs: 1, failure } as const
+  const record = { ...newPackage('p', { version: '1.0.0', image: 'r/p' }, 'apply'), progress }
+  await interrupter.record({ do: 'recordInterrupt', key: 'k', skyhook: 's', run, records: [record] })
+  const logs = join(folder, '/var/log/skyhook/s/p/1.0.0/interrupts')
+  const contents = readdirSync(logs)
+    .toSorted()
+    .map((file) => [file.replace(/-\d{4}-\d\d-\d\d-\d{6}/, ''), readFileSync(join(logs, file), 'utf8')])
+  expect(Object.fromEntries(contents.filter(([, text]) => text !== ''))).toEqual({
+    'restart_all_services_0.log': 'systemctl restart systemd-sysctl.service\n',
+    'service_restart_0.log': 'systemctl daemon-reload\n',
+    'service_restart_1.log': 'systemctl restart a\n',
+    'service_restart_2.log': 'systemctl restart none\n',
+    'service_restart_2.log.err': 'none.service: not found\n',
+  })
+})
+
+test('an interrupt that was put off has no log', async () => {
+  isSlotHeld = false
+  const run = runOf({ type: 'reboot' })
+  await interrupt(run)
+  const record = newPackage('p', { version: '1.0.0', image: 'r/p' }, 'apply')
+  await interrupter.record({ do: 'recordInterrupt', key: 'k', skyhook: 's', run, records: [record] })
+  expect(existsSync(join(folder, '/var/log/skyhook'))).toBe(false)
 })

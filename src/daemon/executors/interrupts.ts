@@ -10,8 +10,6 @@ import {
   type RestartOutcome,
 } from '../../host/systemd/service-restart.ts'
 import type { Units } from '../../host/systemd/units.ts'
-import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
-import { resourceId, stateDir } from '../../packages/layout.ts'
 import type { Clock } from '../../schemas/clock.ts'
 import type { InterruptRun, Journal } from '../../schemas/journal.ts'
 import { blockingPod } from '../../stages/drain/drain.ts'
@@ -20,6 +18,7 @@ import type { InterruptObservation, ShutdownObservation } from '../../stages/mod
 import type { Log } from '../telemetry/log.ts'
 import type { PodSource } from '../state/pods.ts'
 import type { Settings } from '../settings/settings.ts'
+import { publishInterrupt } from './publish-interrupt.ts'
 import type { SlotManager } from '../slots/slot-manager.ts'
 
 /**
@@ -225,20 +224,8 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
 
     async record({ skyhook, run, records }) {
       const outcome = observations.get(run.id)
-      const skyhookUid = ports.journal().skyhooks[skyhook]?.uid
-      if (skyhookUid !== undefined && (outcome?.state === 'done' || run.interrupt.type === 'reboot')) {
-        for (const { name, version, work, pendingInterrupt } of records) {
-          if (!work || pendingInterrupt) continue // still pending: it failed for this one
-          const instance = { skyhook, skyhookUid, generation: work.generation, name, version }
-          await publishInterruptFlags(
-            root,
-            stateDir(settings, skyhook),
-            resourceId(instance),
-            run.interrupt,
-            clock.wallMs(),
-          )
-        }
-      }
+      if (outcome?.state !== 'aborted')
+        for (const record of records) await publishInterrupt(ports, skyhook, record, run, outcome)
       await root.remove(progressFile(run))
       observations.delete(run.id)
     },

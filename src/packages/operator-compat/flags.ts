@@ -6,7 +6,8 @@
 import { createHash } from 'node:crypto'
 import type { HostRoot } from '../../host/fs/host-root.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
-import type { Interrupt, InterruptType } from '../../schemas/skyhook.ts'
+import type { Interrupt } from '../../schemas/skyhook.ts'
+import { interruptTypeNames } from '../layout.ts'
 import { pythonRepr } from './python-repr.ts'
 
 type FlaggedStep = Pick<Step, 'path' | 'arguments' | 'returncodes'>
@@ -98,18 +99,11 @@ export async function publishCheckResults(
   ])
 }
 
-const wireTypes: Readonly<Record<InterruptType, string>> = {
-  reboot: 'node_restart',
-  service: 'service_restart',
-  restartAllServices: 'restart_all_services',
-  noop: 'no_op',
-}
-
 /**
  * Files of a finished interrupt: one per command (of `service` the first is the daemon-reload), noop without a number.
  */
 export function interruptFlagNames(interrupt: Interrupt): string[] {
-  const type = wireTypes[interrupt.type]
+  const type = interruptTypeNames[interrupt.type]
   if (interrupt.type === 'noop') return [`${type}.complete`]
   const commands = interrupt.type === 'service' ? 1 + (interrupt.services?.length ?? 0) : 1
   return Array.from({ length: commands }, (_, index) => `${type}_${index}.complete`)

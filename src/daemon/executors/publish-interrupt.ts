@@ -1,0 +1,26 @@
+import { resourceId, stateDir } from '../../packages/layout.ts'
+import { publishInterruptFlags } from '../../packages/operator-compat/flags.ts'
+import { writeInterruptLogs } from '../../packages/step/interrupt-logs.ts'
+import type { InterruptRun, PackageRecord } from '../../schemas/journal.ts'
+import type { InterruptObservation } from '../../stages/model/snapshot.ts'
+import type { InterruptPorts } from './interrupts.ts'
+
+/** The logs and flags of an interrupt of one package, where the operator has them. */
+export async function publishInterrupt(
+  { root, settings, journal, clock }: Pick<InterruptPorts, 'root' | 'settings' | 'journal' | 'clock'>,
+  skyhook: string,
+  { name, version, work, pendingInterrupt, progress }: PackageRecord,
+  run: InterruptRun,
+  outcome: InterruptObservation | undefined,
+): Promise<void> {
+  const nowMs = clock.wallMs()
+  const failure = progress.state === 'retrying' ? progress.failure.message : undefined
+  const failureOf = (service: string | undefined): string | undefined =>
+    outcome?.state !== 'failed' || outcome.services.some((failed) => failed === service) ? failure : undefined
+  await writeInterruptLogs(root, settings, { skyhook, name, version }, run.interrupt, nowMs, failureOf)
+  const skyhookUid = journal().skyhooks[skyhook]?.uid
+  if (skyhookUid === undefined || !work || pendingInterrupt) return // still pending: it failed for this one
+  if (outcome?.state !== 'done' && run.interrupt.type !== 'reboot') return
+  const id = resourceId({ skyhook, skyhookUid, generation: work.generation, name, version })
+  await publishInterruptFlags(root, stateDir(settings, skyhook), id, run.interrupt, nowMs)
+}
