@@ -199,6 +199,23 @@ describe.concurrent('work that cannot begin', () => {
     expect(await work.ends()).toEqual(['ImagePull'])
   })
 
+  test('a registry that accepts connections and stays silent is shown with its address and takes no slot', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-3', onTestFinished)
+    const listen = ['socat', '-u', 'TCP-LISTEN:5998,fork', 'OPEN:/dev/null']
+    await start(work.node, `${work.name}-registry`, onTestFinished, ...listen)
+    await work.apply({ version: '1.0.0', image: '127.0.0.1:5998/silent' })
+    await work.shows('Preparing')
+    await cluster.history.eventually('the silence is the reason', ({ nodes }) => {
+      const { reason } = publishedState(nodes.get(work.node), work.name)
+      return reason?.reason === 'ImagePull' && reason.message.includes('127.0.0.1:5998')
+    })
+    await work.heldNoSlot()
+    await work.edit(script({}))
+    expect(await work.ends()).toEqual(['ImagePull'])
+  })
+
   test('a folder of packages that is read-only shows its path and takes no slot, and ends when it is writable', async ({
     onTestFinished,
   }) => {

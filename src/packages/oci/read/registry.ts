@@ -56,7 +56,8 @@ export type RegistryClient = {
   close(): void
 }
 
-const defaultRetryForMs = 60_000
+/** Longer would hide from people that the registry fails: the caller reports it and tries again. */
+const defaultRetryForMs = 10_000
 
 export type RegistryPorts = { readonly clock: Clock; readonly random: Random }
 
