@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { NodeSimulator, simplePackage } from '../../../test/support/node-simulator.ts'
 import { isCordoned, cron, cordonMarks, packageWith, pod } from '../../../test/support/node-simulator-dsl.ts'
+import { hostKey } from '../../schemas/annotations.ts'
 
 describe('the runtime-required taint', () => {
   const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
@@ -64,8 +65,9 @@ describe('the runtime-required taint', () => {
     expect([node.status(), node.node.spec?.taints?.length]).toEqual(['complete', 2])
   })
 
-  test('the taint is added to a new node if a Skyhook requests it', () => {
+  test('the taint is added to a new node if a Skyhook requests it, after the agent has described its host', () => {
     const node = new NodeSimulator()
+    node.node = { ...node.node, metadata: { ...node.node.metadata, annotations: { [hostKey]: '{}' } } }
     node.hangingPackages.add('a')
     node.apply('s', { runtimeRequired: true, autoTaintNewNodes: true, packages: { a: packageWith() } })
     node.settle()

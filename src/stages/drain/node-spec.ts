@@ -1,4 +1,4 @@
-import { cordonKey, cordonedBeforeKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
+import { cordonKey, cordonedBeforeKey, hostKey, keepOffBeforeKey } from '../../schemas/annotations.ts'
 import { apiGroup } from '../../schemas/api.ts'
 import type { KubernetesNode, Taint } from '../../schemas/kubernetes.ts'
 import type { CordonChange, CordonState } from './cordon-ownership.ts'
@@ -73,7 +73,9 @@ export function requiredTaint(
   const present = hasTaint(node, taint)
   if (present && (required.length > 0 || wasRequired) && required.every(({ complete }) => complete))
     return { taints: taints.filter((other) => !isSameTaint(other, taint)), annotations: {} }
-  const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some((key) => key.startsWith(`${apiGroup}/`))
+  const isUnmanaged = !Object.keys(node.metadata.annotations ?? {}).some(
+    (key) => key.startsWith(`${apiGroup}/`) && key !== hostKey, // which stands before any Skyhook is known
+  )
   if (!present && isUnmanaged && required.some(({ complete, autoTaint }) => autoTaint && !complete)) {
     return { taints: [...taints, taint], annotations: { [`${apiGroup}/autoTaint_${taint.key}`]: 'true' } }
   }
