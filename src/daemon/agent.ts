@@ -1,12 +1,15 @@
 import { sweepStepFiles } from '../host/step/files.ts'
 import { sleep } from '../schemas/clock.ts'
 import { openSteps } from '../schemas/journal.ts'
+import type { Failure, Snapshot } from '../stages/model/snapshot.ts'
+import { undecidedPlan } from '../stages/skyhook/undecided.ts'
 import { execute } from './executors/execute.ts'
 import { runLoop } from './loop.ts'
 import type { Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
 import { version } from './settings/version.ts'
-import { errorField } from './telemetry/log.ts'
+import { createStartUp } from './start-up.ts'
+import { errorField, type Log } from './telemetry/log.ts'
 import { wire, type AgentComponents } from './wire.ts'
 
 /** The agent is not ready when a watch is silent for more than twice the time of its watchdog. */
@@ -14,8 +17,6 @@ const staleAfterMs = 400_000
 
 /** What a completed Skyhook no longer needs is removed this much later: the slot and the next node come first. */
 const collectAfterMs = 2_000
-
-const syncRetryMs = 1_000
 
 /** Runs the agent of one node until it is stopped. Returns the exit code. */
 export async function runAgent(settings: Settings, platform: Platform): Promise<number> {
@@ -29,16 +30,18 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
   let isSynced = false
   const closeServers = serve(settings, platform, components, () => isSynced)
 
+  const { failures } = components
+  const startUp = createStartUp({ clock, log, failures, onFailed: () => undefined, signal })
   const claim = await unlessStopped(signal, () =>
-    platform.claimHost({
-      description: `${settings.podName} ${version}`,
-      onWaiting: (holder) => log.warn({ holder }, 'waiting for another agent on this host to exit'),
-      signal,
-    }),
+    startUp.untilDone('claim the host', () =>
+      platform.claimHost({
+        description: `${settings.podName} ${version}`,
+        onWaiting: (holder) => log.warn({ holder }, 'waiting for another agent on this host to exit'),
+        signal,
+      }),
+    ),
   )
   if (claim) {
-    await components.journal.load()
-    await components.host.loadFolders()
     if (await unlessStopped(signal, async () => (await sync(platform, components, signal), true))) {
       isSynced = true
       log.info({ sinceStartMs: Math.round(clock.monotonicMs()) }, 'synced')
@@ -57,32 +60,37 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
  * Nothing is decided before everything is known: the objects of the cluster, the slots of this node and the steps that
  * run on its host.
  */
-async function sync(
-  { clock, log, root }: Platform,
-  { nodes, skyhooks, executors, journal, units, host }: AgentComponents,
-  signal: AbortSignal,
-): Promise<void> {
-  const retryUntilDone = async (task: () => Promise<void>, failureMessage: string): Promise<void> => {
-    for (;;) {
-      try {
-        return await task()
-      } catch (error) {
-        signal.throwIfAborted()
-        log.warn(errorField(error), failureMessage)
-        await sleep(clock, syncRetryMs, signal)
-      }
-    }
-  }
+async function sync({ clock, log, root }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
+  const { host, nodes, skyhooks, executors, failures, journal, units } = components
+  const onFailed = (failure: Failure): void => reportUndecided(components, log, clock.wallMs(), failure)
+  const { untilDone } = createStartUp({ clock, log, failures, onFailed, signal })
+  await untilDone('read the journal', () => journal.load())
+  await untilDone('list the folders of Skyhooks', () => host.loadFolders())
   await Promise.all([nodes.synced, skyhooks.synced])
   while (nodes.current() === undefined || !skyhooks.current().known) await sleep(clock, 5, signal)
   await Promise.all([
-    host.checkFitness(),
-    retryUntilDone(() => executors.slots.load(signal), 'Leases could not be listed'),
-    retryUntilDone(() => executors.steps.observeOpen(), 'running steps could not be observed'),
+    untilDone('look at the host', () => host.checkFitness()),
+    untilDone('list the Leases', () => executors.slots.load(signal)),
+    untilDone('observe the running steps', () => executors.steps.observeOpen()),
   ])
   await executors.statuses.refresh()
   const open = new Set(openSteps(journal.current()).map(({ id }) => id))
-  await sweepStepFiles({ root, units }, open)
+  await untilDone('remove the files of ended steps', () => sweepStepFiles({ root, units }, open))
+}
+
+/** Before the first decision: the Node says what holds it up, as far as it is known. */
+function reportUndecided(
+  { takeSnapshot, executors, reporter }: AgentComponents,
+  log: Log,
+  nowMs: number,
+  failure: Failure,
+): void {
+  const snapshot = takeSnapshot(nowMs)
+  if (!snapshot || failure.sinceMs === nowMs) return // it may be over with the next attempt
+  const { actions, reasons } = undecidedPlan(snapshot, failure)
+  reporter.report([], reasons)
+  for (const action of actions)
+    execute(executors, action).catch((error: unknown) => log.warn(errorField(error), 'reason could not be written'))
 }
 
 async function run({ clock, log }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
@@ -112,6 +120,15 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
       if (events.some(({ type }) => type === 'completed'))
         clock.startTimer(collectAfterMs, () => void collect(), { isBackground: true })
     },
+    failures: components.failures,
+    onDecisionFailed(error, snapshot, reasons) {
+      components.metrics.decisionFailed()
+      log.error(
+        { ...errorField(error), stack: stackOf(error), ...(snapshot && keyFactsOf(snapshot)) },
+        'decision failed',
+      )
+      reporter.report([], reasons)
+    },
     onActionFailed: (action, error) =>
       log.warn({ action: action.do, key: action.key, ...errorField(error) }, 'action failed, retrying'),
     retain: components.retain,
@@ -121,6 +138,21 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
   await collect()
   await Promise.all([loopEnded, censusEnded])
 }
+
+const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : undefined)
+
+/** What a decision was made from, without configuration and secrets. */
+const keyFactsOf = ({ bootId, skyhooks, journal, attempts, slots }: Snapshot): object => ({
+  bootId,
+  skyhooks: skyhooks.known
+    ? skyhooks.value.map(({ metadata: { name, generation } }) => ({ name, generation }))
+    : 'unknown',
+  packages: Object.entries(journal.skyhooks).flatMap(([skyhook, { packages }]) =>
+    Object.entries(packages).map(([key, { progress }]) => `${skyhook}/${key} ${progress.stage} ${progress.state}`),
+  ),
+  attempts: [...attempts].map(([id, { state }]) => `${id} ${state}`),
+  slots: slots.known ? slots.value.map(({ lease }) => lease) : 'unknown',
+})
 
 /** Health for the kubelet, metrics for Prometheus. Returns what closes both. */
 function serve(

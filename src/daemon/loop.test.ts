@@ -3,6 +3,7 @@ import { createVirtualClock, type VirtualClock } from '../../test/support/virtua
 import { emptyJournal, type Journal } from '../schemas/journal.ts'
 import type { Action } from '../stages/model/plan.ts'
 import { known, takeSnapshot, unknown, type Observations } from '../stages/model/snapshot.ts'
+import { createFailureBook, type FailureBook } from './failures/book.ts'
 import { type LoopPorts, runLoop } from './loop.ts'
 import { createJournalStore, type JournalStore } from './state/journal.ts'
 import { createWakeup, type Wakeup } from './state/wakeup.ts'
@@ -13,7 +14,8 @@ let wakeup: Wakeup
 let stopping: AbortController
 let isDiskFull: boolean
 let written: Journal[]
-let failures: string[]
+let logged: string[]
+let failures: FailureBook
 let stored: Journal
 let journal: JournalStore
 
@@ -23,7 +25,8 @@ beforeEach(() => {
   stopping = new AbortController()
   isDiskFull = false
   written = []
-  failures = []
+  logged = []
+  failures = createFailureBook({ clock, random: { number: () => 0, hex: () => '' } })
   stored = emptyJournal('')
   journal = createJournalStore(
     {
@@ -33,7 +36,7 @@ beforeEach(() => {
         written.push(document)
       },
     },
-    { ...createLog('silent', {}), error: (_, message) => void failures.push(message) },
+    { ...createLog('silent', {}), error: (_, message) => void logged.push(message) },
   )
 })
 afterEach(() => stopping.abort())
@@ -63,6 +66,7 @@ function observe(change: Partial<Observations> = {}): Observations {
     statuses: known(new Map()),
     requestedStatuses: new Map(),
     cleanUps: new Map(),
+    failures: new Map(),
     host: { state: 'usable' },
     ...change,
   }
@@ -77,6 +81,8 @@ function startLoop(change: Partial<LoopPorts> = {}, observations: Partial<Observ
     execute: async () => undefined,
     onDecided: () => undefined,
     onActionFailed: () => undefined,
+    onDecisionFailed: () => undefined,
+    failures,
     retain: () => undefined,
     signal: stopping.signal,
     ...change,
@@ -145,7 +151,7 @@ test('a journal that cannot be written holds everything back, says why, and is r
   })
   wakeup.wake()
   await clock.advance(50)
-  expect(failures).toEqual(['journal cannot be written, waiting until it can']) // once, however often it is retried
+  expect(logged).toEqual(['journal cannot be written, waiting until it can']) // once, however often it is retried
   expect(actions).toEqual([])
   isDiskFull = false
   await clock.advance(1_000) // nobody wakes it
@@ -191,8 +197,85 @@ test('the loop ends when its signal aborts', async () => {
 test('a journal that cannot be read counts as empty and is logged', async () => {
   const store = createJournalStore(
     { read: async () => ({ state: 'unreadable', why: 'not JSON' }), write: async () => undefined },
-    { ...createLog('silent', {}), error: (fields) => void failures.push(JSON.stringify(fields)) },
+    { ...createLog('silent', {}), error: (fields) => void logged.push(JSON.stringify(fields)) },
   )
   await store.load()
-  expect([store.current(), failures]).toEqual([emptyJournal(''), ['{"detail":"not JSON"}']])
+  expect([store.current(), logged]).toEqual([emptyJournal(''), ['{"detail":"not JSON"}']])
+})
+
+test('an action that fails is retried after 1 s, then twice as long each time up to 60 s, and wakes do not shorten it', async () => {
+  await loadCanceledStep()
+  const attemptsAtS: number[] = []
+  const startMs = clock.wallMs()
+  const execute = async ({ do: what }: Action): Promise<void> => {
+    if (what !== 'stopStep') return
+    attemptsAtS.push((clock.wallMs() - startMs) / 1_000)
+    throw new Error('refused')
+  }
+  void startLoop({ execute })
+  for (let passedMs = 0; passedMs < 200_000; passedMs += 500) {
+    await clock.advance(500)
+    wakeup.wake()
+  }
+  expect(attemptsAtS).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183])
+})
+
+test('a failing action is a failure as long as it is wanted and does not succeed', async () => {
+  await loadCanceledStep()
+  let fails = true
+  let successes = 0
+  const execute = async ({ do: what }: Action): Promise<void> => {
+    if (what !== 'stopStep') return
+    if (fails) throw Object.assign(new Error('EPERM: not permitted'), { code: 'EPERM' })
+    if (++successes > 1) await new Promise(() => undefined) // the plan still asks for it
+  }
+  void startLoop({ execute })
+  await clock.advance(4_000)
+  expect([...failures.current()]).toMatchObject([
+    ['stopStep stop/x', { reason: 'HostUnusable', message: expect.stringMatching(/^cannot stop apply run.sh: EPERM/) }],
+  ])
+  fails = false
+  await clock.advance(10_000)
+  expect(failures.current().size).toBe(0)
+})
+
+test('a decision that throws is reported on the Node, repeated with backoff, and ends no step', async () => {
+  const skyhook = { metadata: { name: 's', uid: 's-uid', resourceVersion: '1' }, spec: {}, stale: false }
+  let isBroken = true
+  let thrown = 0
+  const executed: Action[] = []
+  const errors: string[] = []
+  void startLoop({
+    takeSnapshot(nowMs) {
+      const snapshot = takeSnapshot(observe({ skyhooks: known([skyhook]) }), nowMs, settings)
+      if (!snapshot || !isBroken) return snapshot
+      return {
+        ...snapshot,
+        get hostFolders(): never {
+          thrown++
+          throw new Error('completeStage: the stage is retrying')
+        },
+      }
+    },
+    async execute(action) {
+      executed.push(action)
+      if (!isBroken) await new Promise(() => undefined) // nothing shows the Node changed
+    },
+    onDecisionFailed: (_, snapshot, reasons) => void errors.push(`${snapshot?.bootId} ${[...reasons.keys()].join()}`),
+  })
+  for (let passedMs = 0; passedMs < 14_000; passedMs += 100) {
+    await clock.advance(100)
+    wakeup.wake()
+  }
+  expect([thrown, errors]).toEqual([4, Array.from({ length: 4 }, () => 'boot-1 s')])
+  expect(executed[0]).toMatchObject({
+    do: 'publish',
+    patch: {
+      annotations: { 'skyhook.nvidia.com/reason_s': expect.stringContaining('"reason":"InternalError"') },
+      labels: {},
+    },
+  })
+  isBroken = false
+  await clock.advance(1_000)
+  expect(failures.current().size).toBe(0)
 })

@@ -3,8 +3,11 @@ import { reasonKey } from '../schemas/annotations.ts'
 import { type Clock, sleep } from '../schemas/clock.ts'
 import { decide } from '../stages/decide.ts'
 import { emptyPatch } from '../stages/model/node-patch.ts'
-import type { Action, Plan, TimedReason } from '../stages/model/plan.ts'
+import { type Action, failureKey, isPlannedOnce, type Plan, type TimedReason } from '../stages/model/plan.ts'
 import type { Snapshot } from '../stages/model/snapshot.ts'
+import { undecidedPlan } from '../stages/skyhook/undecided.ts'
+import type { FailureBook } from './failures/book.ts'
+import { operationOf } from './failures/operation-of.ts'
 import type { JournalStore } from './state/journal.ts'
 import type { Wakeup } from './state/wakeup.ts'
 
@@ -14,20 +17,26 @@ export type LoopPorts = {
   readonly journal: Pick<JournalStore, 'current' | 'error' | 'write'>
   /** Undefined while the own Node is not known. */
   takeSnapshot(nowMs: number): Snapshot | undefined
-  /** Carries out one action. A rejection leads to another decision after a pause. */
+  /** What fails; a rejected action is retried with its backoff. */
+  readonly failures: FailureBook
   execute(action: Action): Promise<void>
   /** After each decision whose journal is durable, before its actions. */
   onDecided(plan: Plan): void
   onActionFailed(action: Action, error: unknown): void
+  /** The decision itself threw. Without a snapshot there are no reasons. */
+  onDecisionFailed(error: unknown, snapshot: Snapshot | undefined, reasons: Plan['reasons']): void
   /** Owners forget the answers that no action of the plan needs. */
   retain(needed: ReadonlySet<string>): void
   readonly signal: AbortSignal
 }
 
-/** A failed action is retried at the earliest after this, so that a quick failure does not become a storm. */
-const failureDelayMs = 1_000
+/** A journal that cannot be written is tried again after this. */
+const journalRetryMs = 1_000
 /** Even without changes the loop decides this often, for facts that no event announces (a clock, a file). */
 const maxSleepMs = 60_000
+
+/** Names the decision among the failures. */
+const decisionKey = 'decide'
 
 /**
  * The agent's one loop: snapshot, decide, make the journal durable, act. Nothing acts on what is not durable, and an
@@ -35,9 +44,8 @@ const maxSleepMs = 60_000
  * under way and its journal are done; actions may still be running.
  */
 export async function runLoop(ports: LoopPorts): Promise<void> {
-  const { clock, wakeup, journal, signal } = ports
+  const { clock, wakeup, journal, failures, signal } = ports
   const running = new Set<string>()
-  const retryNotBeforeMs = new Map<string, number>()
   const actionsToRetry = new Map<string, Action>()
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
   signal.addEventListener('abort', wakeup.wake)
@@ -49,13 +57,14 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
       .execute(action)
       .then(
         () => {
-          retryNotBeforeMs.delete(action.key)
+          failures.clear(failureKey(action))
           actionsToRetry.delete(action.key)
         },
         (error: unknown) => {
           if (signal.aborted) return
-          retryNotBeforeMs.set(action.key, clock.wallMs() + failureDelayMs)
-          if (isPlannedOnce(action)) actionsToRetry.set(action.key, action)
+          const skyhook = 'skyhook' in action ? action.skyhook : undefined
+          failures.record(failureKey(action), { operation: operationOf(action), skyhook, action: action.do }, error)
+          if (isPlannedOnce(action.do)) actionsToRetry.set(action.key, action)
           ports.onActionFailed(action, error)
         },
       )
@@ -67,48 +76,82 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
   }
 
   /** The node says why nothing happens, also while the journal cannot be written: nothing is decided from reasons. */
-  function reportPlan(plan: Plan): void {
+  function reportPlan(plan: Plan, nowMs: number): void {
     reasons = plan.reasons
     ports.onDecided({ ...plan, events: [] })
     for (const action of plan.actions) {
       const reasonAnnotations = action.do === 'publish' ? reasonsIn(action.patch.annotations) : {}
       if (action.do === 'publish' && Object.keys(reasonAnnotations).length > 0)
-        start({ ...action, patch: { ...emptyPatch(), annotations: reasonAnnotations } })
+        startAll([{ ...action, patch: { ...emptyPatch(), annotations: reasonAnnotations } }], nowMs)
     }
   }
 
-  /** One decision; returns when to look again at the latest. */
-  async function reconcile(): Promise<number> {
+  /** Starts what may be started now; returns when the first of the others may be. */
+  function startAll(actions: readonly Action[], nowMs: number): number {
+    let retryAtMs = Infinity
+    for (const action of actions) {
+      const notBeforeMs = failures.notBeforeMs(failureKey(action))
+      if (notBeforeMs > nowMs) retryAtMs = Math.min(retryAtMs, notBeforeMs)
+      else start(action)
+    }
+    return retryAtMs
+  }
+
+  /** Forgets failures of actions that no plan asks for any more, after their backoff. */
+  function dropFailures(actions: readonly Action[], nowMs: number): void {
+    const requested = new Set(actions.map(failureKey))
+    for (const [key, { action }] of failures.current())
+      if (action !== undefined && !requested.has(key) && failures.notBeforeMs(key) <= nowMs) failures.clear(key)
+  }
+
+  /** One decision. A mistake of the program must not end in a crash loop: what runs continues, and the node says why. */
+  async function pass(): Promise<number> {
     const nowMs = clock.wallMs()
+    const notBeforeMs = failures.notBeforeMs(decisionKey)
+    if (notBeforeMs > nowMs) return notBeforeMs
+    let snapshot: Snapshot | undefined
+    try {
+      const requeueAtMs = await reconcile(nowMs, (taken) => (snapshot = taken))
+      failures.clear(decisionKey)
+      return requeueAtMs
+    } catch (error) {
+      const failure = failures.record(decisionKey, { operation: 'decide what to do' }, error)
+      const plan = snapshot && undecidedPlan(snapshot, failure)
+      if (plan) {
+        reasons = plan.reasons
+        startAll(plan.actions, nowMs)
+      }
+      ports.onDecisionFailed(error, snapshot, plan?.reasons ?? new Map())
+      return failures.notBeforeMs(decisionKey)
+    }
+  }
+
+  /** Returns when to look again at the latest. */
+  async function reconcile(nowMs: number, onSnapshot: (snapshot: Snapshot) => void): Promise<number> {
     const isWritable = journal.error() === undefined || (await journal.write(journal.current()))
     const snapshot = ports.takeSnapshot(nowMs)
     if (!snapshot) return nowMs + maxSleepMs
+    onSnapshot(snapshot)
     const plan = decide(snapshot, reasons)
     if (!isDeepStrictEqual(plan.journal, journal.current()) && !(await journal.write(plan.journal))) {
-      reportPlan(plan)
-      return nowMs + failureDelayMs
+      reportPlan(plan, nowMs)
+      return nowMs + journalRetryMs
     }
     reasons = plan.reasons
     ports.onDecided(plan)
     ports.retain(plan.needed)
-    let requeueAtMs = plan.requeueAtMs
-    for (const action of [...plan.actions, ...actionsToRetry.values()]) {
-      const notBeforeMs = retryNotBeforeMs.get(action.key) ?? 0
-      if (notBeforeMs > nowMs) requeueAtMs = Math.min(requeueAtMs, notBeforeMs)
-      else start(action)
-    }
-    return Math.min(requeueAtMs, nowMs + (isWritable ? maxSleepMs : failureDelayMs))
+    const actions = [...plan.actions, ...actionsToRetry.values()]
+    dropFailures(actions, nowMs)
+    const retryAtMs = startAll(actions, nowMs)
+    return Math.min(plan.requeueAtMs, retryAtMs, nowMs + (isWritable ? maxSleepMs : journalRetryMs))
   }
 
   while (!signal.aborted) {
     const woken = wakeup.next() // what woke us until here is answered by this pass
-    const requeueAtMs = await reconcile()
+    const requeueAtMs = await pass()
     await sleepUntil(clock, requeueAtMs, woken)
   }
 }
-
-/** Actions that belong to one journal entry: no later plan contains them again. */
-const isPlannedOnce = ({ do: what }: Action): boolean => what.startsWith('record') || what === 'forgetStep'
 
 const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record<string, string | null> =>
   Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(reasonKey(''))))

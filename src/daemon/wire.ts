@@ -17,6 +17,7 @@ import { createInterrupter } from './executors/interrupts.ts'
 import { createPreparer } from './executors/prepare.ts'
 import { publish } from './executors/publish.ts'
 import { startStepRunner } from './executors/steps/run.ts'
+import { createFailureBook, type FailureBook } from './failures/book.ts'
 import type { Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
 import { version } from './settings/version.ts'
@@ -45,6 +46,7 @@ export type AgentComponents = {
   readonly units: Units
   readonly host: HostSource
   readonly journal: JournalStore
+  readonly failures: FailureBook
   readonly nodes: NodeSource
   readonly skyhooks: SkyhookSource
   readonly pods: PodSource
@@ -90,15 +92,22 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
   })
   const transport = platform.connectApi(({ verb, code }) => metrics.apiRequest(verb, code))
   const recorder = startEventRecorder(transport, { clock, random, component: 'skyhookd', host: nodeName, signal })
+  const failures = createFailureBook({ clock, random })
   const onFact =
     (kind: string) =>
     (fact: ReflectorFact): void => {
-      if (fact.fact === 'failed')
+      const key = `watch ${kind}`
+      if (fact.fact === 'failed') {
         log.warn(
           { kind, during: fact.during, retryInMs: fact.retryInMs, ...errorField(fact.error) },
           'watch interrupted',
         )
-      else log.debug({ kind, ...fact }, 'watch')
+        failures.record(key, { operation: `${fact.during} ${kind}` }, fact.error)
+        wake()
+      } else {
+        log.debug({ kind, ...fact }, 'watch')
+        if (fact.fact !== 'watch-ended') failures.clear(key)
+      }
     }
   const nodes = followNode(transport, nodeName, { clock, random, wake, onFact: onFact('nodes'), signal })
   const skyhooks = followSkyhooks(transport, {
@@ -107,7 +116,12 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     readDelayMs: () => readDelayMs(settings.estimatedNodeCount, random),
     wake,
     onFact: onFact('skyhooks'),
-    onReadFailed: (skyhook, error) => log.warn({ skyhook, ...errorField(error) }, 'Skyhook could not be read'),
+    onReadFailed(skyhook, error) {
+      log.warn({ skyhook, ...errorField(error) }, 'Skyhook could not be read')
+      failures.record(`read ${skyhook}`, { operation: `read Skyhook ${skyhook}`, skyhook }, error)
+      wake()
+    },
+    onReadEnded: (skyhook) => failures.clear(`read ${skyhook}`),
     signal,
   })
   const journal = createJournalStore(
@@ -121,6 +135,8 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     random,
     nodeName,
     onUids: (uids) => evictor.retain(uids),
+    onFact: onFact('pods'),
+    onUnfollowed: () => failures.clear('watch pods'),
     wake,
     signal,
   })
@@ -154,11 +170,20 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     references,
     contentOf: preparer.contentOf,
     clock,
+    failures,
     metrics,
     log,
     wake,
   })
-  const statuses = followPackageStatuses({ root, folders: settings, journal: journal.current, clock, log, wake })
+  const statuses = followPackageStatuses({
+    root,
+    folders: settings,
+    journal: journal.current,
+    clock,
+    failures,
+    log,
+    wake,
+  })
   const interrupter = createInterrupter({
     root,
     units,
@@ -194,6 +219,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     units,
     host,
     journal,
+    failures,
     nodes,
     skyhooks,
     pods,
@@ -231,6 +257,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
           statuses: statuses.current(),
           requestedStatuses: statuses.requested(),
           cleanUps: steps.cleanUps(),
+          failures: failures.current(),
           host: host.state(),
           hostReport: host.report(),
         },

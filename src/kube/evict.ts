@@ -1,6 +1,6 @@
 /** One pod, evicted through the Eviction API, which respects PodDisruptionBudgets. */
 import { messageOf } from '../schemas/json.ts'
-import { ApiError, isNotFound, isTooManyRequests, isUnknownOutcome, retryAfterMsOf } from './errors.ts'
+import { ApiError, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
 import { listAll } from './list.ts'
 import { metadataOnlyAccept, type KubeObject } from './objects.ts'
 import type { KubeTransport } from './transport.ts'
@@ -14,11 +14,10 @@ export type EvictionOutcome =
   | { readonly outcome: 'gone' }
   /** Refused for now; `message` names the budget, without counters that change all the time. */
   | { readonly outcome: 'blocked'; readonly message: string; readonly retryAfterMs: number | undefined }
-  | { readonly outcome: 'unknown'; readonly error: unknown }
 
 /**
  * Asks once. The uid is compared by a GET first: as a precondition of the eviction it would be checked too, but a
- * refusal still charges the budget for two minutes.
+ * refusal still charges the budget for two minutes. Throws for everything that is not about disruption budgets.
  */
 export async function evict(
   transport: KubeTransport,
@@ -45,7 +44,7 @@ export async function evict(
     // Two budgets over one pod: a 500 without a reason, until somebody changes them.
     if (error instanceof ApiError && error.status === 500 && /more than one PodDisruptionBudget/.test(error.message))
       return blocked(await overlappingBudgetsMessage(transport, namespace, signal))
-    return isUnknownOutcome(error) ? { outcome: 'unknown', error } : blocked(messageOf(error))
+    throw error
   }
 }
 

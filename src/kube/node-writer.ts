@@ -9,8 +9,8 @@ export type NodePatchRequest = Partial<NodePatch> & { readonly resourceVersion: 
 export type NodeWriteOutcome =
   | { readonly outcome: 'written'; readonly resourceVersion: string; readonly uid: string }
   /** Someone wrote first: read the Node again and recompute. */
-  | { readonly outcome: 'conflict' }
-  | { readonly outcome: 'gone' }
+  | { readonly outcome: 'conflict'; readonly error: unknown }
+  | { readonly outcome: 'gone'; readonly error: unknown }
 
 /**
  * Writes annotations, labels and conditions of a Node in one PATCH of its status, as the kubelet does, or annotations,
@@ -47,8 +47,8 @@ export async function patchNode(
     })
     return { outcome: 'written', resourceVersion: metadata.resourceVersion, uid: metadata.uid }
   } catch (error) {
-    if (isConflict(error)) return { outcome: 'conflict' }
-    if (isNotFound(error)) return { outcome: 'gone' }
+    if (isConflict(error)) return { outcome: 'conflict', error }
+    if (isNotFound(error)) return { outcome: 'gone', error }
     throw error
   }
 }

@@ -34,6 +34,7 @@ export type ReflectorUpdate<T extends KubeObject> = {
 /** For logs and metrics only. */
 export type ReflectorFact =
   | { readonly fact: 'listed'; readonly count: number }
+  | { readonly fact: 'watching' }
   | { readonly fact: 'watch-ended' }
   | {
       readonly fact: 'failed'
@@ -163,7 +164,10 @@ export function startReflector<T extends KubeObject>(
       timeoutSeconds: Math.floor(timing.minWatchTimeoutSeconds * (1 + random.number())),
       idleTimeoutMs: timing.idleTimeoutMs,
       signal,
-      onOpen: () => setSynced([]),
+      onOpen: () => {
+        onFact?.({ fact: 'watching' })
+        setSynced([])
+      },
     })
     for await (const event of watchStream) {
       if (event.type === 'ERROR') throw apiErrorFromEvent(event.object)

@@ -1,4 +1,4 @@
-import { reasonReportDelayMs, type Reason } from '../schemas/catalogue/reasons.ts'
+import { reasonReportDelayMs } from '../schemas/catalogue/reasons.ts'
 import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
 import type { NodePatch } from '../schemas/kubernetes.ts'
 import { cordonState } from './drain/drain.ts'
@@ -12,10 +12,11 @@ import { hostPatch } from './publish/host-annotation.ts'
 import { nextPublished, nodeShowsComplete, removalPatch, skyhookPatch } from './publish/node-annotations.ts'
 import { existingEdit, reconcileAnnotations } from './publish/reconcile-annotations.ts'
 import { planDeleted, planUnselected } from './skyhook/departure.ts'
+import { failingFor, withFailure } from './skyhook/failing.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
 import { sortByPriority } from './skyhook/priority.ts'
-import type { SkyhookPlan } from './skyhook/skyhook-plan.ts'
+import { reasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
 
 /** What one Skyhook asks for: its next record, and what follows from it. */
 type SkyhookDecision = {
@@ -53,10 +54,21 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
   for (const mark of marksWithoutOwner(snapshot, journal, spec.marks())) spec.cordon(mark, 'off')
 
   const change = spec.finish()
-  const patch = mergePatches([...decisions.map((decision) => decision.patch), change.patch, hostPatch(snapshot)])
+  const unread = unreadReasons(snapshot)
+  const patch = mergePatches([
+    ...decisions.map((decision) => decision.patch),
+    reasonsPatch(snapshot, unread.reasons),
+    change.patch,
+    hostPatch(snapshot),
+  ])
   const { uid, resourceVersion } = snapshot.node.metadata
   const publish: Action = { do: 'publish', key: 'publish', patch, computedFrom: resourceVersion }
-  const reasons = decisions.flatMap(({ name, reason }) => (reason ? [[name, reason] as const] : []))
+  const unpublished = unpublishedReasons(snapshot, decisions, publish)
+  const reasons: readonly (readonly [string, TimedReason])[] = [
+    ...unread.reasons,
+    ...unpublished.reasons,
+    ...decisions.flatMap(({ name, reason }) => (reason ? [[name, reason] as const] : [])),
+  ]
   const reportAtMs = reasons.map(([, { sinceMs }]) => sinceMs + reasonReportDelayMs)
   return {
     journal: {
@@ -77,6 +89,8 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     watchPods: strongestWatch(decisions),
     requeueAtMs: Math.min(
       Infinity,
+      unread.recheckAtMs,
+      unpublished.recheckAtMs,
       ...cordonAtMs,
       ...decisions.map(({ requeueAtMs }) => requeueAtMs),
       ...reportAtMs.filter((atMs) => atMs > snapshot.nowMs),
@@ -125,8 +139,9 @@ function decideSkyhook(
     ? planSkyhook(snapshot, view, before, precedingSkyhook)
     : planUnselected(snapshot, view, before)
   if (!planned) return undefined
-  const { builder, status, cordon, watchPods, complete: isComplete } = planned
-  const reason = planned.reason && skyhookReason(planned.reason, planned.packageReasons, lastReason, snapshot.nowMs)
+  const { builder, cordon, watchPods, complete: isComplete } = planned
+  const failing = failingFor(snapshot, { skyhook: name, actions: builder.actions, isComplete })
+  const { status, reason } = withFailure(snapshot, planned, failing, lastReason)
   const isContradicted = status !== 'complete' && nodeShowsComplete(snapshot, name, view.spec)
   const { published, recheckAtMs } = nextPublished(builder.record, status, reason, snapshot.nowMs, isContradicted)
   const isFirst = builder.record.published === undefined
@@ -145,7 +160,7 @@ function decideSkyhook(
     patch,
     cordon,
     watchPods,
-    requeueAtMs: Math.min(recheckAtMs, patchRecheckAtMs, builder.requeueAtMs),
+    requeueAtMs: Math.min(recheckAtMs, patchRecheckAtMs, builder.requeueAtMs, failing.recheckAtMs),
     selected: selected ? { view, isComplete } : undefined,
     isBlocking: !isComplete && blocksLowerPriority(view, snapshot),
   }
@@ -154,19 +169,21 @@ function decideSkyhook(
 function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookRecord): SkyhookDecision {
   const { record, actions, events } = planDeleted(snapshot, name, before)
   const isGone = record.orphaned === true
+  const { failure, recheckAtMs: failureAtMs } = failingFor(snapshot, { skyhook: name, actions, isComplete: true })
   const { recheckAtMs, ...patch } = isGone
     ? { ...removalPatch(snapshot, name), recheckAtMs: Infinity }
-    : skyhookPatch(snapshot, name, record, undefined)
+    : skyhookPatch(snapshot, name, record, failure)
   return {
     name,
     record,
+    reason: failure,
     actions,
     events,
     needed: new Set(),
     patch,
     cordon: isGone ? 'off' : 'as-is',
     watchPods: 'no',
-    requeueAtMs: recheckAtMs,
+    requeueAtMs: Math.min(recheckAtMs, failureAtMs),
     isBlocking: false,
   }
 }
@@ -201,22 +218,4 @@ const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>
 function strongestWatch(decisions: readonly SkyhookDecision[]): PodWatch {
   const watches = new Set(decisions.map(({ watchPods }) => watchPods))
   return watches.has('cordoned') ? 'cordoned' : watches.has('any') ? 'any' : 'no'
-}
-
-function skyhookReason(
-  reason: Reason,
-  packageReasons: SkyhookPlan['packageReasons'] = new Map(),
-  last: TimedReason | undefined,
-  nowMs: number,
-): TimedReason {
-  const timed = withSince(reason, last, nowMs)
-  const packages = [...packageReasons].map(
-    ([name, each]) => [name, withSince(each, last?.packages?.get(name), nowMs)] as const,
-  )
-  return packages.length === 0 ? timed : { ...timed, packages: new Map(packages) }
-}
-
-function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number): TimedReason {
-  const isUnchanged = last?.reason === reason.reason && last.message === reason.message
-  return { ...reason, sinceMs: isUnchanged ? last.sinceMs : nowMs }
 }

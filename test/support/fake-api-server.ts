@@ -61,6 +61,8 @@ export type FakeApiServer = {
   get(collection: string, name: string): FakeObject | undefined
   /** Injects this fault into the next matching requests; `times` defaults to 1. */
   fault(match: (request: RecordedRequest) => boolean, fault: Fault, times?: number): void
+  /** Injects this fault into every matching request, before the other faults are looked at. */
+  faultFirst(match: (request: RecordedRequest) => boolean, fault: Fault): void
   /** Compacts the history: older watches and pages get 410. */
   compact(how?: 'event' | 'status'): void
   bookmark(): void
@@ -115,7 +117,7 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
       ...object,
       metadata: {
         ...object.metadata,
-        uid: before?.object.metadata.uid ?? randomUUID(),
+        uid: before?.object.metadata.uid ?? object.metadata.uid ?? randomUUID(),
         resourceVersion: String(revision),
       },
     }
@@ -313,6 +315,7 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     remove: (collection, name) => void erase(collection, name),
     get: (collection, name) => items.get(`${collection}/${name}`)?.object,
     fault: (match, fault, times = 1) => void faults.push({ match, fault, times }),
+    faultFirst: (match, fault) => void faults.unshift({ match, fault, times: Infinity }),
     compact(how = 'event') {
       oldest = revision + 1
       revision++
@@ -371,10 +374,13 @@ function locate(
   return {}
 }
 
-/** Equality, `in`, `notin` and existence of labels; `metadata.name=x` of fields. */
+/** Equality, `in`, `notin` and existence of labels; `metadata.name=x` and `spec.nodeName=x` of fields. */
 function selects(query: URLSearchParams, object: FakeObject): boolean {
   const wantedName = /^metadata\.name=(.*)$/.exec(query.get('fieldSelector') ?? '')?.[1]
   if (wantedName !== undefined && object.metadata.name !== wantedName) return false
+  const wantedNode = /^spec\.nodeName=(.*)$/.exec(query.get('fieldSelector') ?? '')?.[1]
+  if (wantedNode !== undefined && (object['spec'] as { nodeName?: string } | undefined)?.nodeName !== wantedNode)
+    return false
   const labels = (object.metadata['labels'] ?? {}) as Record<string, string>
   return (query.get('labelSelector') ?? '').split(/,(?![^(]*\))/).every((part) => {
     const set = /^(\S+) (in|notin) \((.*)\)$/.exec(part)

@@ -6,7 +6,7 @@ import type { Platform } from '../../src/daemon/platform/platform.ts'
 import { parseTaint, type Settings } from '../../src/daemon/settings/settings.ts'
 import type { HealthChecks, MetricsRegistry } from '../../src/daemon/telemetry/http.ts'
 import { createBusConnection } from '../../src/host/dbus/reconnecting.ts'
-import { createHostRoot } from '../../src/host/fs/host-root.ts'
+import { createHostRoot, type HostRoot } from '../../src/host/fs/host-root.ts'
 import { claimSingleAgent } from '../../src/host/single-agent.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import type { Clock, Random } from '../../src/schemas/clock.ts'
@@ -49,17 +49,24 @@ export async function startFakePlatform(options: {
   readonly apiUrl: string
   readonly clock: Clock
   readonly random: Random
+  /** What stands between the agent and the files of its host. */
+  readonly aroundRoot?: (root: HostRoot) => HostRoot
+  /** `config.json` of every package; by default one whose only steps are those of its uninstall. */
+  readonly packageConfig?: { readonly modes: Readonly<Record<string, readonly { readonly path: string }[]>> }
+  /** Files of every image beside `config.json` and the scripts. */
+  readonly imageFiles?: readonly string[]
 }) {
-  const { nodeName, apiUrl, clock, random } = options
+  const { nodeName, apiUrl, clock, random, aroundRoot = (root) => root, packageConfig = fakePackage } = options
+  const { imageFiles = [] } = options
   const folder = mkdtempSync(join(tmpdir(), 'fake-host-'))
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
-    writeFileSync(join(folder, path), text)
+    writeFileSync(join(folder, path), text, { mode: 0o755 })
   }
   write('/proc/sys/kernel/random/boot_id', `${random.hex(4)}-0000-4000-8000-${random.hex(6)}\n`)
   write('/bin/sh', '')
   const systemd = await startFakeSystemd()
-  const root = createHostRoot(folder, random)
+  const root = aroundRoot(createHostRoot(folder, random))
   const lines: LogLine[] = []
   const logAt =
     (level: LogLine['level']) =>
@@ -77,14 +84,16 @@ export async function startFakePlatform(options: {
     root,
     connectBus: () => createBusConnection({ clock, random, socketPath: systemd.bus.socketPath }),
     connectApi: (onRequest) =>
-      createKubeTransport({ credentials: staticCredentials({ server: apiUrl }), version: 'test', clock, onRequest }),
+      createKubeTransport({ credentials: staticCredentials({ server: apiUrl }), version: nodeName, clock, onRequest }),
     openImageStore: (path) => ({
       async ensureImage(_, { onResolved }) {
         onResolved?.(fakeDigest)
         const image = join(folder, path, fakeDigest.replace('sha256:', ''))
         mkdirSync(join(image, 'skyhook_dir'), { recursive: true })
-        writeFileSync(join(image, 'skyhook_dir/uninstall.sh'), '#!/bin/sh\n', { mode: 0o755 })
-        writeFileSync(join(image, 'config.json'), JSON.stringify(fakePackage))
+        for (const path of scriptsOf(packageConfig))
+          writeFileSync(join(image, 'skyhook_dir', path), '#!/bin/sh\n', { mode: 0o755 })
+        for (const path of imageFiles) write(join(image.slice(folder.length), path), 'of the image\n')
+        writeFileSync(join(image, 'config.json'), JSON.stringify(packageConfig))
         return { digest: fakeDigest, path: image, isNew: true }
       },
       isPresent: async (digest) => existsSync(join(folder, path, digest.replace('sha256:', ''))),
@@ -121,6 +130,12 @@ export async function startFakePlatform(options: {
     },
   }
 }
+
+const scriptsOf = ({
+  modes = {},
+}: {
+  readonly modes?: Readonly<Record<string, readonly { path: string }[]>>
+}): string[] => Object.values(modes).flatMap((steps) => steps.map(({ path }) => path))
 
 export type FakePlatform = Awaited<ReturnType<typeof startFakePlatform>>
 

@@ -69,6 +69,21 @@ export async function startFakeSystemd() {
     /** The host's units, set by the test. */
     hostUnits: units,
     units: createUnits(connection),
+    /** From now on transient units end at once with success, and restarts succeed; both with the signal of their job. */
+    carriesOutJobs() {
+      let jobs = 0
+      const carryOut = (unit: string, state: FakeUnit) => {
+        const job = `/job/${++jobs}`
+        const invocationId = (++jobs).toString(16).padStart(32, '0')
+        units.set(unit, { subState: 'running', ...state, invocationId })
+        setImmediate(() => bus.signal('JobRemoved', 'uoss', [jobs, job, unit, 'done']))
+        return { signature: 'o', body: [job] }
+      }
+      bus.answers('StartTransientUnit', ({ message }) =>
+        carryOut(String(message.body[0]), { activeState: 'inactive', execMainCode: 1, execMainStatus: 0 }),
+      )
+      bus.answers('RestartUnit', ({ message }) => carryOut(String(message.body[0]), { activeState: 'active' }))
+    },
     /** Sends systemd's signal that a job ended. */
     jobRemoved: (unit: string, result = 'done', job = '/job/1', sender?: string) =>
       bus.signal('JobRemoved', 'uoss', [1, job, unit, result], sender),

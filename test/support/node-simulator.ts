@@ -12,6 +12,7 @@ import {
   type StageEvent,
   type StartStep,
   type TimedReason,
+  failureKey,
   preparationKey,
 } from '../../src/stages/model/plan.ts'
 import { groupPods } from '../../src/stages/drain/pods.ts'
@@ -19,6 +20,7 @@ import type { Pod, PodWatch } from '../../src/stages/model/pods.ts'
 import {
   type AttemptObservation,
   type Eviction,
+  type Failure,
   type InterruptObservation,
   type CleanUpResult,
   type OwnSlot,
@@ -91,6 +93,7 @@ export class NodeSimulator {
   readonly requestedStatuses = new Map<string, StatusReadResult>()
   readonly cleanUps = new Map<string, CleanUpResult>()
   readonly evictions = new Map<string, Eviction>()
+  readonly failures = new Map<string, Failure>()
   readonly interrupts = new Map<string, InterruptObservation>()
   podWatch: PodWatch = 'no'
   singleNode: boolean | undefined
@@ -199,6 +202,7 @@ export class NodeSimulator {
       statuses: this.hasReadStatuses ? known(new Map(this.statusFiles)) : unknown('not looked yet'),
       requestedStatuses: new Map(this.requestedStatuses),
       cleanUps: new Map(this.cleanUps),
+      failures: new Map(this.failures),
       interrupts: new Map(this.interrupts),
       settings: {
         runtimeRequiredTaint: { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' },
@@ -323,6 +327,7 @@ export class NodeSimulator {
       this.slotDenials,
       this.requestedStatuses,
       this.cleanUps,
+      this.failures,
       this.evictions,
       this.interrupts,
     ])
@@ -488,11 +493,15 @@ export class NodeSimulator {
   #startStep(action: StartStep, snapshot: Snapshot): boolean {
     const { id, mode, path } = action.attempt
     const attempt = this.attempts.get(id)
-    if (attempt && (attempt.state !== 'absent' || this.startBlocker !== undefined)) return false
+    if (attempt && attempt.state !== 'absent') return false
+    const key = failureKey(action)
     if (this.startBlocker !== undefined) {
-      this.attempts.set(id, { state: 'absent', startBlocker: this.startBlocker })
+      if (this.failures.has(key)) return false
+      const failure = { reason: 'HostUnusable', message: this.startBlocker, sinceMs: this.nowMs } as const
+      this.failures.set(key, { ...failure, action: action.do })
       return true
     }
+    this.failures.delete(key)
     this.#observer.stepStarts?.(action, snapshot)
     this.executedSteps.push(`${action.record.name} ${mode} ${path}`)
     this.#started.set(id, action)

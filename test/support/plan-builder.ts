@@ -28,6 +28,7 @@ export const idleSnapshot = (change: Partial<Snapshot> = {}): Snapshot => ({
   statuses: known(new Map()),
   requestedStatuses: new Map(),
   cleanUps: new Map(),
+  failures: new Map(),
   host: { state: 'usable' },
   settings,
   ...change,

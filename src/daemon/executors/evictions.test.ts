@@ -93,15 +93,14 @@ test('a refusal that names a time is retried then', async () => {
   expect(evictor.current().get(pod.metadata.uid)).toMatchObject({ retryAtMs: clock.wallMs() + 10_000 })
 })
 
-test('an eviction without an answer is retried after two seconds', async () => {
+test.for([
+  { how: 'without an answer', fault: { kind: 'reset' }, message: 'POST' },
+  { how: 'that the API server forbids', fault: { kind: 'status', status: 403 }, message: 'injected' },
+] as const)('an eviction $how fails: no disruption budget blocks it', async ({ fault, message }) => {
   const evictor = evictorThat({ mayDelete: false })
-  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'reset' }, 5)
-  await evictor.evict(pod, false)
-  expect(evictor.current().get(pod.metadata.uid)).toMatchObject({
-    state: 'blocked',
-    retryAtMs: clock.wallMs() + 2_000,
-    message: expect.stringContaining('did not answer') as string,
-  })
+  api.fault(({ path }) => path.endsWith('/eviction'), fault, 5)
+  await expect(evictor.evict(pod, false)).rejects.toThrow(message)
+  expect(evictor.current().size).toBe(0)
 })
 
 test('a forced eviction deletes the pod where the chart allows it', async () => {
@@ -122,6 +121,7 @@ test('a forced eviction respects the budgets and names the chart value where the
 })
 
 test('an ordinary eviction deletes nothing even where the chart allows it', async () => {
+  api.fault(({ path }) => path.endsWith('/eviction'), { kind: 'status', status: 201 })
   await evictorThat({ mayDelete: true }).evict(pod, false)
   expect(methods()).toEqual(['GET /p', 'POST /p/eviction'])
 })

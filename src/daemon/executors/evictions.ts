@@ -5,7 +5,7 @@ import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Pod } from '../../stages/model/pods.ts'
 import type { Eviction } from '../../stages/model/snapshot.ts'
 import { retain } from '../state/retain.ts'
-import { errorField, type Log } from '../telemetry/log.ts'
+import type { Log } from '../telemetry/log.ts'
 
 /**
  * A replacement that is about to be ready frees the budget within a second or two; a budget that stays used is not
@@ -13,7 +13,6 @@ import { errorField, type Log } from '../telemetry/log.ts'
  */
 const initialRetryMs = 1_000
 const maxRetryMs = 5_000
-const unknownRetryMs = 2_000
 
 /**
  * The pause after a refusal without a Retry-After: as long as refused already, from 1 s to 5 s, plus or minus a quarter
@@ -73,12 +72,6 @@ export function createEvictor(options: {
             uid,
             isForced ? `${result.message}; onTimeout: delete needs the chart value drain.allowDelete` : result.message,
             (refusedForMs) => result.retryAfterMs ?? evictionRetryMs(refusedForMs, random.number()),
-          )
-        case 'unknown':
-          return recordBlocked(
-            uid,
-            `the API server did not answer: ${errorField(result.error).error}`,
-            () => unknownRetryMs,
           )
       }
     },

@@ -7,8 +7,10 @@ import { packageReference } from '../../packages/oci/reference.ts'
 import type { RegistrySettings } from '../../packages/oci/read/registry.ts'
 import type { ReferencePort } from '../../packages/step/references.ts'
 import type { PackageImage } from '../../stages/model/plan.ts'
+import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
+import type { ImageStore } from '../../packages/store/image-store.ts'
+import { causeOf } from '../failures/reason-of.ts'
 import type { Platform } from '../platform/platform.ts'
-import { errorField } from '../telemetry/log.ts'
 import type { Settings } from '../settings/settings.ts'
 
 export type ImageSourcePorts = {
@@ -20,11 +22,7 @@ export type ImageSourcePorts = {
 
 export type FetchOutcome =
   | { readonly outcome: 'fetched'; readonly digest: string }
-  | {
-      readonly outcome: 'failed'
-      readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable'
-      readonly message: string
-    }
+  | { readonly outcome: 'failed'; readonly reason: ReasonName; readonly message: string }
 
 /**
  * Package images as this node gets them: the store on the host, and registries with the cluster's logins and
@@ -44,8 +42,16 @@ const certsDirectory = '/etc/containerd/certs.d'
 export function createImageSource({ platform, settings, references, signal }: ImageSourcePorts): ImageSource {
   const { root, log } = platform
   const folder = `${settings.copyDirRoot}/.agent/images`
-  const store = root.mkdirp(folder, 0o700).then(() => platform.openImageStore(folder))
-  store.catch(() => undefined) // every use of the store reports it
+  let openedStore: ImageStore | undefined
+
+  /** Opened by the first use that succeeds. */
+  async function openStore(): Promise<ImageStore> {
+    if (!openedStore) {
+      await root.mkdirp(folder, 0o700)
+      openedStore ??= platform.openImageStore(folder)
+    }
+    return openedStore
+  }
 
   const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`
 
@@ -55,24 +61,24 @@ export function createImageSource({ platform, settings, references, signal }: Im
       try {
         if (image.digest !== undefined && isDigest(image.digest)) {
           onResolved(image.digest)
-          if (await (await store).isPresent(image.digest)) return { outcome: 'fetched', digest: image.digest }
+          if (await (await openStore()).isPresent(image.digest)) return { outcome: 'fetched', digest: image.digest }
         }
         const reference = packageReference(image.image, image.version, image.digest)
         const registry = await registrySettings(settings, references, root, missing)
         if (missing.logins.length + missing.authorities.length > 0)
           log.warn(missing, 'registry Secrets of the chart are missing or invalid')
-        const storedImage = await (await store).ensureImage(reference, { registry, signal, onResolved })
+        const storedImage = await (await openStore()).ensureImage(reference, { registry, signal, onResolved })
         if (storedImage.isNew)
           log.info({ image: image.image, version: image.version, digest: storedImage.digest }, 'image fetched')
         return { outcome: 'fetched', digest: storedImage.digest }
       } catch (error) {
         signal.throwIfAborted()
-        return fetchFailure(image, error, missing, folder)
+        return fetchFailure(image, error, missing)
       }
     },
     contentOf,
     async collect(isUsed) {
-      const removed = await (await store).collect(isUsed)
+      const removed = await (await openStore()).collect(isUsed)
       if (removed.length > 0) log.info({ removed }, 'unused images removed')
     },
   }
@@ -81,28 +87,15 @@ export function createImageSource({ platform, settings, references, signal }: Im
 /** Secrets named in the chart's values that are missing or invalid. */
 type MissingSecrets = { readonly logins: string[]; readonly authorities: string[] }
 
-function fetchFailure(
-  { image, version, digest }: PackageImage,
-  error: unknown,
-  missing: MissingSecrets,
-  folder: string,
-): FetchOutcome {
+function fetchFailure({ image, version, digest }: PackageImage, error: unknown, missing: MissingSecrets): FetchOutcome {
   const name = digest === undefined ? `${image}:${version}` : `${image}@${digest}`
   const code = imageErrorCode(error)
-  const { error: detail } = errorField(error)
+  const { reason, detail, remedy } = causeOf(error)
   if (code === undefined)
-    return {
-      outcome: 'failed',
-      reason: 'HostUnusable',
-      message: `${name} cannot be stored on the host: ${detail}. Check the free space below ${folder}.`,
-    }
+    return { outcome: 'failed', reason, message: `cannot fetch and store ${name}: ${detail}: ${remedy}` }
   const description = detail.includes(image) ? detail : `${name}: ${detail}`
   const hint = hintFor(code, digest !== undefined, missing)
-  return {
-    outcome: 'failed',
-    reason: code === 'bad-image' ? 'InvalidPackage' : 'ImagePull',
-    message: hint === undefined ? description : `${description}. ${hint}`,
-  }
+  return { outcome: 'failed', reason, message: hint === undefined ? description : `${description}. ${hint}` }
 }
 
 /** What to do, where the registry's message does not say it. */

@@ -5,13 +5,13 @@ import { formatMissing, resolveReferences } from '../../packages/step/references
 import { type PackageImage, type References, preparationKey } from '../../stages/model/plan.ts'
 import type { Preparation } from '../../stages/model/snapshot.ts'
 import { createImageSource, type ImageSourcePorts } from './image-source.ts'
+import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
+import { causeOf } from '../failures/reason-of.ts'
 import { errorField } from '../telemetry/log.ts'
 import { retain } from '../state/retain.ts'
 
 /** The retry delay after a failed pull: every node uses the same registry. */
 const retryBackoff: Backoff = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
-
-type FailureReason = Extract<Preparation, { state: 'failed' }>['reason']
 
 export type Preparer = {
   /** Fetches, unpacks and reads a package and resolves its env references; `current` has the outcome. */
@@ -38,7 +38,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
   const failureCounts = new Map<string, number>()
   const activeDigests = new Set<readonly string[]>() // an entry per preparation that is under way
 
-  function recordFailure(key: string, reason: FailureReason, message: string): void {
+  function recordFailure(key: string, reason: ReasonName, message: string): void {
     const count = (failureCounts.get(key) ?? 0) + 1
     failureCounts.set(key, count)
     const waitMs = backoffMs(count, retryBackoff, random.number())
@@ -72,10 +72,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
     }
   }
 
-  async function findMissing({
-    env,
-    resources,
-  }: References): Promise<{ reason: FailureReason; message: string } | undefined> {
+  async function findMissing({ env, resources }: References): Promise<Reason | undefined> {
     const resolved = await resolveReferences({
       env,
       resources,
@@ -93,6 +90,11 @@ export function createPreparer(ports: PreparerPorts): Preparer {
       activeDigests.add(digests)
       try {
         await prepare(image, digests)
+      } catch (error) {
+        ports.signal.throwIfAborted()
+        const { reason, detail, remedy } = causeOf(error)
+        const message = `cannot prepare ${image.image}:${image.version}: ${detail}: ${remedy}`
+        recordFailure(preparationKey(image), reason, message)
       } finally {
         activeDigests.delete(digests)
       }

@@ -14,7 +14,8 @@ const taintTimeoutMs = 200
  * Writes the patch over the version of the Node that it was computed from. If the watch shows a newer Node (it changes
  * while the journal is written), nothing is sent, and the next decision computes the patch again. Returns once the
  * watch shows the result, so that the next decision sees its own write, and after a cordon also the taint that follows:
- * an earlier write would be a conflict. A conflict is ordinary (the kubelet writes too) and not an error.
+ * an earlier write would be a conflict. A conflict is ordinary (the kubelet writes too) and an error only if the watch
+ * shows no other Node.
  */
 export async function publish(
   transport: KubeTransport,
@@ -30,5 +31,9 @@ export async function publish(
   if (result.outcome === 'written') {
     await source.untilReached(result.resourceVersion, watchTimeoutMs)
     if (patch.unschedulable !== undefined) await source.untilTaintMatches(taintTimeoutMs)
-  } else if (result.outcome === 'conflict') await source.untilChanged(resourceVersion, watchTimeoutMs)
+    return
+  }
+  await source.untilChanged(resourceVersion, watchTimeoutMs)
+  if (source.current()?.metadata.resourceVersion !== resourceVersion) return
+  throw new Error('the watch still shows the version that the API server refuses', { cause: result.error })
 }

@@ -24,7 +24,7 @@ import {
   type SlotDenial,
   unknown,
 } from '../../stages/model/snapshot.ts'
-import { errorField, type Log } from '../telemetry/log.ts'
+import type { Log } from '../telemetry/log.ts'
 import { limitOf } from './budget.ts'
 import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
 import * as slotBook from './slot-book.ts'
@@ -51,7 +51,6 @@ export type SlotManager = {
 
 /** The request is repeated at the latest after this, in case the change that frees a slot is not observed. */
 const maxRetryDelayMs = 30_000
-const unknownRetryDelayMs = 2_000
 const lostRetryDelayMs = 200
 /** A denial names at most this many of the nodes that hold the slots. */
 const maxHoldersInMessage = 5
@@ -134,7 +133,8 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       book = slotBook.setControlPlaneSlot(book, granted.slot)
       return true
     }
-    deny(view, granted.outcome === 'unknown' ? errorField(granted.error).error : granted.reason, maxRetryDelayMs)
+    if (granted.outcome === 'unknown') throw new Error('no control-plane slot', { cause: granted.error })
+    deny(view, granted.reason, maxRetryDelayMs)
     return false
   }
 
@@ -180,20 +180,15 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         case 'lost':
           await releaseUnusedControlPlane()
           return deny(view, result.reason, lostRetryDelayMs)
-        case 'unknown': {
-          const { error } = errorField(result.error)
-          log.warn({ skyhook: view.metadata.name, error }, 'slot request got no answer')
-          return deny(view, `the API server did not answer: ${error}`, unknownRetryDelayMs)
-        }
+        case 'unknown':
+          throw new Error('it is unknown whether a slot was granted', { cause: result.error })
       }
     },
 
     async createRecovery(view, phase) {
       const result = await createRecoverySlot(leases, request(view, phase), signal)
-      if (result.outcome !== 'held')
-        throw new Error(
-          `recovery slot: ${result.outcome === 'unknown' ? errorField(result.error).error : result.reason}`,
-        )
+      if (result.outcome === 'unknown') throw new Error('no recovery slot', { cause: result.error })
+      if (result.outcome !== 'held') throw new Error(`no recovery slot: ${result.reason}`)
       const { name: lease } = result.slot
       log.warn({ skyhook: view.metadata.name, lease }, 'node is mid-change without a slot, created a recovery slot')
       recordGranted(result.slot, view, true)

@@ -6,7 +6,8 @@ import { createSeededRandom, createVirtualClock, type VirtualClock } from '../..
 import { createHostRoot } from '../../host/fs/host-root.ts'
 import { type Journal, type PackageRecord, type StartedPackage, emptyJournal } from '../../schemas/journal.ts'
 import { newSkyhookRecord } from '../../stages/model/plan-builder.ts'
-import { createLog, type Log } from '../telemetry/log.ts'
+import { createFailureBook, type FailureBook } from '../failures/book.ts'
+import { createLog } from '../telemetry/log.ts'
 import { followPackageStatuses, type PackageStatuses } from './package-statuses.ts'
 
 const work = { digest: 'sha256:1', generation: 1, inputs: '', packageName: 'p', packageVersion: '1.0.0' }
@@ -24,9 +25,9 @@ let folder: string
 let journal: Journal
 let statuses: PackageStatuses
 let clock: VirtualClock
+let failures: FailureBook
 let wakeCount = 0
-const warnings: string[] = []
-const log: Log = { ...createLog('silent', {}), warn: (_, message) => void warnings.push(message) }
+const log = createLog('silent', {})
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'statuses-'))
@@ -36,13 +37,14 @@ beforeEach(async () => {
   const record = { ...newSkyhookRecord('uid'), packages }
   journal = { ...emptyJournal('node'), skyhooks: { s: record, gone: { ...record, orphaned: true } } }
   wakeCount = 0
-  warnings.length = 0
   clock = createVirtualClock()
+  failures = createFailureBook({ clock, random: createSeededRandom(1) })
   statuses = followPackageStatuses({
     root: createHostRoot(folder, createSeededRandom(1)),
     folders: { copyDirRoot: '/', agentLogRoot: '/log' },
     journal: () => journal,
     clock,
+    failures,
     log,
     wake: () => {
       wakeCount += 1
@@ -113,12 +115,16 @@ test('the files are looked at every ten seconds until the source is closed', asy
   expect(clock.pendingTimers).toBe(0)
 })
 
-test('a folder that cannot be read keeps what was known and is logged once', async () => {
+test('a folder that cannot be read keeps what was known and is a failure as long as it lasts', async () => {
   await write('a', 'one')
   await statuses.refresh()
   await rm(join(folder, 's/status'), { recursive: true })
   await symlink('status', join(folder, 's/status')) // a link to itself
   await statuses.refresh()
   await statuses.refresh()
-  expect([messages(), warnings.length]).toEqual([{ 's/a': 'one' }, 1])
+  expect(messages()).toEqual({ 's/a': 'one' })
+  expect([...failures.current().values()]).toMatchObject([{ reason: 'HostUnusable' }])
+  await rm(join(folder, 's/status'))
+  await statuses.refresh()
+  expect(failures.current().size).toBe(0)
 })

@@ -7,7 +7,8 @@ import type { StatusReadResult } from '../../schemas/package-status.ts'
 import type { Action } from '../../stages/model/plan.ts'
 import { packageStatusKey } from '../../stages/package/run-requests.ts'
 import { type Known, known, unknown } from '../../stages/model/snapshot.ts'
-import { errorField, type Log } from '../telemetry/log.ts'
+import type { FailureBook } from '../failures/book.ts'
+import type { Log } from '../telemetry/log.ts'
 import { retain } from './retain.ts'
 
 /**
@@ -29,6 +30,8 @@ export type PackageStatuses = {
   close(): void
 }
 
+const failureName = 'package statuses'
+
 type CachedStatus = { readonly signature: string; readonly read: StatusReadResult }
 
 /** Polls every few seconds until it is closed. */
@@ -37,15 +40,15 @@ export function followPackageStatuses(options: {
   readonly folders: HostFolders
   readonly journal: () => Journal
   readonly clock: Clock
+  readonly failures: Pick<FailureBook, 'record' | 'clear'>
   readonly log: Log
   readonly wake: () => void
 }): PackageStatuses {
-  const { root, folders, clock, log, wake } = options
+  const { root, folders, clock, failures, log, wake } = options
   const requested = new Map<string, StatusReadResult>()
   let statuses: Known<ReadonlyMap<string, StatusReadResult>> = unknown('the status files of packages are not read yet')
   let cached: ReadonlyMap<string, CachedStatus> = new Map()
   let refreshing = Promise.resolve()
-  let lastReportedError = ''
 
   async function refreshNow(): Promise<void> {
     const current = new Map<string, CachedStatus>()
@@ -77,13 +80,11 @@ export function followPackageStatuses(options: {
   /** One after another, so that an earlier poll never overwrites a later one. */
   function refresh(): Promise<void> {
     refreshing = refreshing.then(refreshNow).then(
-      () => {
-        lastReportedError = ''
-      },
+      () => failures.clear(failureName),
       (error: unknown) => {
-        const fields = errorField(error)
-        if (lastReportedError !== fields.error) log.warn(fields, 'status files of packages could not be read')
-        lastReportedError = fields.error // once, not every ten seconds
+        const { message } = failures.record(failureName, { operation: 'read the status files of packages' }, error)
+        log.debug({ detail: message }, 'status files of packages could not be read')
+        wake()
       },
     )
     return refreshing

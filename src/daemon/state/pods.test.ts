@@ -25,6 +25,8 @@ beforeEach(async () => {
     random: systemRandom,
     nodeName: 'n',
     onUids: (uids) => void uidsSeen.push([...uids]),
+    onFact: () => undefined,
+    onUnfollowed: () => undefined,
     wake: () => void wakes++,
     signal: stopping.signal,
   })

@@ -1,6 +1,6 @@
 import { listAll } from '../../kube/list.ts'
 import type { KubeObject } from '../../kube/objects.ts'
-import { startReflector } from '../../kube/reflector.ts'
+import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
 import type { Clock, Random } from '../../schemas/clock.ts'
 import type { Pod, PodWatch } from '../../stages/model/pods.ts'
@@ -24,6 +24,8 @@ export function createPodSource(options: {
   readonly nodeName: string
   /** Gets the uids of every LIST and change; none while the pods are not followed. */
   readonly onUids: (uids: ReadonlySet<string>) => void
+  readonly onFact: (fact: ReflectorFact) => void
+  readonly onUnfollowed: () => void
   readonly wake: () => void
   readonly signal: AbortSignal
 }): PodSource {
@@ -52,6 +54,7 @@ export function createPodSource(options: {
         else current = unknown('the pods of this node cannot be listed')
         wake()
       },
+      onFact: options.onFact,
       signal: AbortSignal.any([signal, watchSignal]),
     })
     reflector.ended.catch(() => undefined) // only `onChange` could make it reject, and it does not throw
@@ -63,6 +66,7 @@ export function createPodSource(options: {
       if (podWatch === currentWatch) return
       currentWatch = podWatch
       watchController.abort()
+      options.onUnfollowed()
       watchController = new AbortController()
       current = unknown('the pods of this node are not watched')
       if (podWatch === 'no') onUids(new Set())

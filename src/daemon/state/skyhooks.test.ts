@@ -36,6 +36,7 @@ const follow = (): SkyhookSource =>
     wake: () => void wakes++,
     onFact: () => undefined,
     onReadFailed: (name) => void failed.push(name),
+    onReadEnded: () => undefined,
     signal: stopping.signal,
   })
 const putSkyhook = (name: string, generation: number, priority: number, extra: object = {}): void =>

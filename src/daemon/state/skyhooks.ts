@@ -32,6 +32,8 @@ export function followSkyhooks(
     readonly wake: () => void
     readonly onFact: (fact: ReflectorFact) => void
     readonly onReadFailed: (name: string, error: unknown) => void
+    /** It was read, or is gone. */
+    readonly onReadEnded: (name: string) => void
     readonly signal: AbortSignal
   },
 ): SkyhookSource {
@@ -60,6 +62,7 @@ export function followSkyhooks(
       readsInFlight.add(name)
       void read(name).finally(() => {
         readsInFlight.delete(name)
+        options.onReadEnded(name)
         refresh()
       })
     }

@@ -12,6 +12,7 @@ export type Metrics = {
   stepEnded(stage: string, result: string, seconds: number): void
   slotHeld(phase: string, seconds: number): void
   slotWaited(seconds: number): void
+  decisionFailed(): void
 }
 
 export type MetricSources = {
@@ -26,6 +27,7 @@ export type MetricSources = {
 export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry()
   const requests = new Counter(optionsOf('skyhookd_api_requests_total', registry))
+  const decisionFailures = new Counter(optionsOf('skyhookd_decision_failures_total', registry))
   const histogram = (name: MetricNameOf<'histogram'>): Histogram<string> =>
     new Histogram({ ...optionsOf(name, registry), buckets: [...metrics[name].buckets] })
   const steps = histogram('skyhookd_step_duration_seconds')
@@ -46,6 +48,7 @@ export function createMetrics(sources: MetricSources): Metrics {
     stepEnded: (stage, result, seconds) => steps.observe({ stage, result }, seconds),
     slotHeld: (phase, seconds) => slotHolds.observe({ phase }, seconds),
     slotWaited: (seconds) => slotWaits.observe(seconds),
+    decisionFailed: () => decisionFailures.inc({}),
   }
 }
 

@@ -3,7 +3,7 @@
  * of its end, and is found again by its name. Nothing here waits: see `Units.onJobEnd` and `BusConnection.onState` for
  * when to observe.
  */
-import { describeError, NotConnectedError } from '../dbus/errors.ts'
+import { BusError, describeError, NoReplyError, NotConnectedError } from '../dbus/errors.ts'
 import type { HostRoot } from '../fs/host-root.ts'
 import { defaultEnvironment, formatEnvironment } from './environment.ts'
 import { stepFiles, type StepFiles, type StepHost } from './files.ts'
@@ -68,6 +68,7 @@ export type StepStartError = {
    */
   readonly kind: 'invalid' | 'refused' | 'host' | 'stopping' | 'not-connected' | 'unknown'
   readonly message: string
+  readonly cause: Error
   /** Only under a new unit name may it be tried again. */
   readonly isUnitNameTaken?: true
 }
@@ -120,12 +121,14 @@ export async function startStepUnit(host: StepHost, request: StepUnitRequest): P
       await host.units.ref(request.unit)
       return { started: true, found: true }
     case 'unknown':
-      return startFailure('unknown', start.message) // the environment file stays: the unit may be about to read it
+      // the environment file stays: the unit may be about to read it
+      return startFailure('unknown', new NoReplyError('connection-lost', start.message))
     case 'refused': {
       await removeSecrets()
       if (start.error === transactionIsDestructive)
-        return startFailure('stopping', `the host is shutting down: ${start.message}`)
-      const error = { kind: 'refused', message: `${start.message} (${start.error})` } as const
+        return startFailure('stopping', new BusError(start.error, `the host is shutting down: ${start.message}`))
+      const cause = new BusError(start.error, start.message)
+      const error = { kind: 'refused', message: describeError(cause), cause } as const
       return { started: false, error: start.isUnitNameTaken ? { ...error, isUnitNameTaken: true } : error }
     }
     default:
@@ -185,5 +188,6 @@ async function writeSecret(root: HostRoot, folder: string, file: string, content
 }
 
 function startFailure(kind: StepStartError['kind'], error: unknown): StepStart {
-  return { started: false, error: { kind, message: typeof error === 'string' ? error : describeError(error) } }
+  const cause = error instanceof Error ? error : new Error(describeError(error))
+  return { started: false, error: { kind, message: describeError(cause), cause } }
 }

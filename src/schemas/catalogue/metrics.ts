@@ -64,6 +64,11 @@ export const metrics = {
     help: 'Time since the API server last confirmed that a watched collection is up to date.',
     labels: { kind: ['nodes', 'skyhooks'] },
   },
+  skyhookd_decision_failures_total: {
+    type: 'counter',
+    help: 'Decisions that ended with an internal error; see the reason `InternalError` and the log.',
+    labels: {},
+  },
   skyhookd_api_requests_total: {
     type: 'counter',
     help: 'Requests to the API server; code 0 means no answer.',

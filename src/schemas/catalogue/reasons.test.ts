@@ -17,7 +17,15 @@ test('ordinary waits are not reported on the Node', () => {
 })
 
 test('the Skyhook leaves out what passes on many nodes and what a person asked for', () => {
-  const ownToTheNode = ['Disabled', 'Ignored', 'NodeNotReady', 'Paused', 'ProtectedPods', 'Takeover']
+  const ownToTheNode = [
+    'ApiServerUnavailable',
+    'Disabled',
+    'Ignored',
+    'NodeNotReady',
+    'Paused',
+    'ProtectedPods',
+    'Takeover',
+  ]
   expect(unreportedOn('Skyhook')).toEqual([...unreportedOn('Node'), ...ownToTheNode].sort())
 })
 
@@ -30,6 +38,7 @@ test('every reason has the status that the operator shows', () => {
   const namesWith = (hasSlot: boolean, status: string): string[] =>
     names.filter((name) => statusFor(name, hasSlot) === status).sort()
   const bySlot = [
+    'ApiServerUnavailable',
     'DrainBlocked',
     'ImagePull',
     'NodeNotReady',
@@ -47,12 +56,14 @@ test('every reason has the status that the operator shows', () => {
   for (const hasSlot of [true, false]) {
     expect(namesWith(hasSlot, 'erroring')).toEqual([
       'CheckFailed',
+      'InternalError',
       'InvalidPackage',
       'RebootLoop',
       'RebootRefused',
       'StepFailed',
     ])
     expect(namesWith(hasSlot, 'blocked')).toEqual([
+      'ApiRequestRefused',
       'DeploymentPolicyNotFound',
       'HostUnreachable',
       'HostUnusable',

@@ -67,6 +67,12 @@ export const reasons = {
     meaning: 'The node has not reported Ready since its interrupt.',
     remedy: 'If it lasts, look at the kubelet on the host.',
   },
+  ApiServerUnavailable: {
+    ...passing,
+    eventOn: ['Node'],
+    meaning: 'The API server does not answer a request of the agent, or asks it to wait. The message names both.',
+    remedy: 'Wait: the agent tries again after 1 to 60 seconds. If it lasts, look at the API server and the network.',
+  },
   Soaking: {
     ...passing,
     meaning: 'The node is finished and keeps its slot for the time in `spec.pace`.',
@@ -126,6 +132,11 @@ export const reasons = {
     meaning: 'The host made three reboots for the same packages and spec, and a fourth is due. The agent makes none.',
     remedy: 'Fix the package: rebooting does not make its post-interrupt check pass.',
   },
+  InternalError: {
+    ...failing,
+    meaning: 'The agent met an error that it has no name for. Running steps continue, and the agent tries again.',
+    remedy: "Report the message with the agent's log.",
+  },
   TaintNotTolerated: {
     ...blocked,
     meaning: 'The node has a taint that the Skyhook does not tolerate. The message names it.',
@@ -173,9 +184,14 @@ export const reasons = {
   HostUnusable: {
     ...blocked,
     meaning:
-      'The host is unfit for work (see [below](#unfit-hosts)), or the agent cannot write its journal or an image, or ' +
-      'cannot remove the files of an uninstalled package.',
-    remedy: 'Do what the message says; for a failed write, check for a full disk or a read-only file system.',
+      'The host is unfit for work (see [below](#unfit-hosts)), or a file, a folder or systemd refuses what the agent ' +
+      'has to do. The message names the operation, the path or unit, and the error.',
+    remedy: 'Do what the message says, such as to free space, or to look for mounts and immutable files.',
+  },
+  ApiRequestRefused: {
+    ...blocked,
+    meaning: 'The API server refuses a request of the agent. The message names the request, the status and its answer.',
+    remedy: 'Follow the message: most often a right is missing, or an admission policy refuses the request.',
   },
 } as const satisfies Record<string, ReasonRow>
 

@@ -109,6 +109,12 @@ export type Action =
   /** `computedFrom`: the version of the Node that the differences are differences to. */
   | { readonly do: 'publish'; readonly key: string; readonly patch: NodePatch; readonly computedFrom: string }
 
+/** Names an action among the failures: actions of one key follow each other, and may fail each for itself. */
+export const failureKey = ({ do: what, key }: Pick<Action, 'do' | 'key'>): string => `${what} ${key}`
+
+/** Actions that belong to one journal entry: no later plan contains them again. */
+export const isPlannedOnce = (what: Action['do']): boolean => what.startsWith('record') || what === 'forgetStep'
+
 export type StartStep = {
   readonly do: 'startStep'
   readonly key: string

@@ -2,8 +2,10 @@ import type { KubernetesNode, ObjectMeta } from '../../schemas/kubernetes.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { PackageConfig } from '../../schemas/package-config.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
 import type { SkyhookSpec, SlotPhase } from '../../schemas/skyhook.ts'
 import type { StepEnd } from '../../schemas/step-end.ts'
+import type { Action } from './plan.ts'
 import type { Pod } from './pods.ts'
 
 /** A fact with its age, or nothing known: no rule may treat `unknown` as empty. */
@@ -49,12 +51,24 @@ export type Snapshot = {
    * is requested for.
    */
   readonly cleanUps: ReadonlyMap<string, CleanUpResult>
+  /** What the agent has to do and fails to do, by `failureKey` (plan.ts) or the name of a source. */
+  readonly failures: ReadonlyMap<string, Failure>
   readonly host:
     | { readonly state: 'usable' }
     | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
   /** What the agent found on the host, for the Node's annotation; none before it looked. */
   readonly hostReport?: string | undefined
   readonly settings: StageSettings
+}
+
+/** The agent tries it again by itself. Its message stays while the error is the same. */
+export type Failure = Reason & {
+  /** Of the first failure in a row. */
+  readonly sinceMs: number
+  /** Undefined: all of this node. */
+  readonly skyhook?: string | undefined
+  /** Undefined for what no plan asks for, such as a watch. */
+  readonly action?: Action['do'] | undefined
 }
 
 export type CleanUpResult = { readonly state: 'done' } | { readonly state: 'failed'; readonly message: string }
@@ -101,11 +115,8 @@ export type SkyhookView = {
 }
 
 export type AttemptObservation =
-  /**
-   * No unit and no result: never started, or lost with its host. `hindrance`: why the host cannot start it now; it is
-   * tried again.
-   */
-  | { readonly state: 'absent'; readonly startBlocker?: string }
+  /** No unit and no result: never started, or lost with its host. */
+  | { readonly state: 'absent' }
   | { readonly state: 'running' }
   | { readonly state: 'ended'; readonly end: StepEnd; readonly logTail?: string }
 
@@ -117,12 +128,7 @@ export type Preparation =
       readonly config: PackageConfig
       readonly contentHashes: ReadonlyMap<string, string>
     }
-  | {
-      readonly state: 'failed'
-      readonly reason: 'ImagePull' | 'InvalidPackage' | 'HostUnusable' | 'InvalidSpec' | 'ReferenceMissing'
-      readonly message: string
-      readonly retryAtMs: number
-    }
+  | ({ readonly state: 'failed'; readonly retryAtMs: number } & Reason)
 
 export type OwnSlot = {
   readonly skyhook: string

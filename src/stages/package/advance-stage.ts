@@ -11,6 +11,7 @@ import type { PackageSpec } from '../../schemas/skyhook.ts'
 import { advanceAttempt, plannedSteps, type AdvanceResult } from './attempt.ts'
 import { stageRetryDelayMs } from '../model/backoff.ts'
 import { pendingAfterAnswer, pendingIfRequired } from '../interrupt/pending.ts'
+import { failureOf } from '../model/failures.ts'
 import { type PlanBuilder, setEntry } from '../model/plan-builder.ts'
 import type { AdvanceOutcome, PackageState, Permission, ReadyPreparation } from '../model/package-state.ts'
 import { hasStarted } from '../model/host-facts.ts'
@@ -180,12 +181,13 @@ function continueSteps(builder: PlanBuilder, entry: RunningPackage, next: NextSt
   const { stage, attempt } = entry.progress
   startStep(builder, entry, next)
   const last = attempt.steps.at(-1)
-  const observed = last && builder.snapshot.attempts.get(last.id)
-  if (next.step && observed?.state === 'absent' && observed.startBlocker !== undefined)
-    return { state: 'blocked', atPreparation: false, reason: 'HostUnusable', message: observed.startBlocker }
+  const failure = next.step && failureOf(builder.snapshot, { do: 'startStep', key: startKey(next.step) })
+  if (failure) return { state: 'blocked', atPreparation: false, reason: failure.reason, message: failure.message }
   if (last && !last.result) return { state: 'running' }
   return { state: 'ready', stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
 }
+
+const startKey = ({ id }: StepAttempt): string => `step/${id}`
 
 function startStep(builder: PlanBuilder, entry: RunningPackage, { spec, prepared, step }: NextStep): void {
   const { stage, attempt } = entry.progress
@@ -193,7 +195,7 @@ function startStep(builder: PlanBuilder, entry: RunningPackage, { spec, prepared
   if (!step || !planned) return
   builder.actions.push({
     do: 'startStep',
-    key: `step/${step.id}`,
+    key: startKey(step),
     view: builder.view,
     record: entry,
     spec: stepSpec(entry, spec),

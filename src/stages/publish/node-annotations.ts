@@ -163,9 +163,11 @@ function reasonText(
     return { text: currentText, recheckAtMs: Infinity }
   const settledAtMs = reason.sinceMs + reasonSettleMs
   if (settledAtMs > snapshot.nowMs && !isStatusChange) return { text: currentText ?? null, recheckAtMs: settledAtMs }
-  const since = new Date(reason.sinceMs).toISOString()
-  return { text: JSON.stringify({ reason: reason.reason, message: reason.message, since }), recheckAtMs: Infinity }
+  return { text: reasonAnnotation(reason), recheckAtMs: Infinity }
 }
+
+export const reasonAnnotation = ({ reason, message, sinceMs }: TimedReason): string =>
+  JSON.stringify({ reason, message, since: new Date(sinceMs).toISOString() })
 
 function conditions(name: string, status: NodeStatus, nowMs: number): NodeCondition[] {
   const at = formatTime(nowMs)

@@ -5,21 +5,6 @@ test('an attempt that nobody looked at has no state', () => {
   expect(createAttempts().stateOf('x')).toBeUndefined()
 })
 
-test('an absent attempt shows what blocks its start', () => {
-  const attempts = createAttempts()
-  attempts.absent('x')
-  attempts.blocked('x', 'the disk is full')
-  expect(attempts.current().get('x')).toEqual({ state: 'absent', startBlocker: 'the disk is full' })
-})
-
-test('a running attempt cannot be blocked', () => {
-  const attempts = createAttempts()
-  attempts.running('x')
-  attempts.blocked('x', 'the disk is full')
-  attempts.blocked('y', 'the disk is full')
-  expect([...attempts.current()]).toEqual([['x', { state: 'running' }]])
-})
-
 test('an attempt ends with a tail of its log where there is one', () => {
   const attempts = createAttempts()
   attempts.ended('x', { outcome: 'exited', code: 0 }, '')

@@ -8,8 +8,6 @@ export type Attempts = {
   stateOf(id: string): AttemptObservation['state'] | undefined
   /** No unit and no result. */
   absent(id: string): void
-  /** The host cannot start it now; only an absent attempt has a blocker. */
-  blocked(id: string, startBlocker: string): void
   running(id: string): void
   ended(id: string, end: StepEnd, logTail?: string): void
   /** It is to be stopped and must not start any more. */
@@ -26,9 +24,6 @@ export function createAttempts(): Attempts {
     current: () => attempts,
     stateOf: (id) => attempts.get(id)?.state,
     absent: (id) => void attempts.set(id, { state: 'absent' }),
-    blocked(id, startBlocker) {
-      if (attempts.get(id)?.state === 'absent') attempts.set(id, { state: 'absent', startBlocker })
-    },
     running: (id) => void attempts.set(id, { state: 'running' }),
     ended: (id, end, logTail) => void attempts.set(id, { state: 'ended', end, ...(logTail && { logTail }) }),
     cancel: (id) => void canceled.add(id),

@@ -7,6 +7,7 @@ import { createVirtualClock, type VirtualClock } from '../../../../test/support/
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import { emptyJournal, type Journal, type StepAttempt } from '../../../schemas/journal.ts'
 import { systemRandom } from '../../platform/system-clock.ts'
+import { createFailureBook } from '../../failures/book.ts'
 import { type Attempts, createAttempts } from './attempts.ts'
 import { startStepObserver, type StepObserver } from './observe.ts'
 
@@ -46,6 +47,7 @@ beforeEach(async () => {
     journal: () => journal,
     attempts,
     clock,
+    failures: createFailureBook({ clock, random: systemRandom }),
     wake: () => void wakes++,
   })
 })
@@ -58,12 +60,10 @@ afterEach(async () => {
 const running = { activeState: 'active', subState: 'running' }
 const failed = { activeState: 'failed', subState: 'failed', result: 'exit-code', execMainCode: 1, execMainStatus: 3 }
 
-test('an attempt without a unit is absent and keeps what blocks its start', async () => {
+test('an attempt without a unit is absent, and said to be so once', async () => {
   await observer.observe(step)
-  expect(attempts.stateOf('x')).toBe('absent')
-  attempts.blocked('x', 'the disk is full')
   await observer.observe(step)
-  expect([attempts.current().get('x'), wakes]).toEqual([{ state: 'absent', startBlocker: 'the disk is full' }, 1])
+  expect([attempts.stateOf('x'), wakes]).toEqual(['absent', 1])
 })
 
 test('the open attempts are looked at together with the boot id', async () => {

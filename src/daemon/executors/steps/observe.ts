@@ -1,3 +1,4 @@
+import { isOutcomeUnknown, NotConnectedError } from '../../../host/dbus/errors.ts'
 import type { BusConnection } from '../../../host/dbus/reconnecting.ts'
 import { readStepNote, type StepHost } from '../../../host/step/files.ts'
 import { observeStepUnit } from '../../../host/step/observe.ts'
@@ -5,8 +6,11 @@ import { failureTail } from '../../../packages/step/log-tail.ts'
 import type { LogFiles } from '../../../packages/step/log-files.ts'
 import { type Clock, startInterval } from '../../../schemas/clock.ts'
 import { type Journal, openSteps, type StepAttempt } from '../../../schemas/journal.ts'
+import type { FailureBook } from '../../failures/book.ts'
 import type { HostSource } from '../../state/host.ts'
 import type { Attempts } from './attempts.ts'
+
+const failureName = 'observe steps'
 
 /** Signals can be lost with a bus, so running steps are also polled this often. */
 const observeIntervalMs = 10_000
@@ -33,6 +37,7 @@ export type ObserverPorts = {
   readonly journal: () => Journal
   readonly attempts: Attempts
   readonly clock: Clock
+  readonly failures: Pick<FailureBook, 'record' | 'clear'>
   readonly wake: () => void
 }
 
@@ -88,15 +93,26 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
     await Promise.all(openSteps(ports.journal()).map(observe))
   }
 
-  const ignoreError = (): void => undefined // the bus is away: the observation after reconnecting finds what ended
+  /** Of a step that a poll or a signal asks for; without a bus the observation after reconnecting finds what ended. */
+  async function observeInBackground(task: () => Promise<void>): Promise<void> {
+    try {
+      await task()
+      ports.failures.clear(failureName)
+    } catch (error) {
+      if (error instanceof NotConnectedError || isOutcomeUnknown(error)) return
+      ports.failures.record(failureName, { operation: 'observe the running steps' }, error)
+      ports.wake()
+    }
+  }
+
   const unsubscribeJobs = host.units.onJobEnd(({ unit }) => {
     const step = openSteps(ports.journal()).find((open) => open.unit === unit)
-    if (step) observe(step).catch(ignoreError)
+    if (step) void observeInBackground(() => observe(step))
   })
   const unsubscribeState = connection.onState((bus) => {
-    if (bus.state === 'connected') observeOpen().catch(ignoreError)
+    if (bus.state === 'connected') void observeInBackground(observeOpen)
   })
-  const stopLooking = startInterval(clock, observeIntervalMs, () => void observeOpen().catch(ignoreError), {
+  const stopLooking = startInterval(clock, observeIntervalMs, () => void observeInBackground(observeOpen), {
     isBackground: true,
   })
 

@@ -1,3 +1,4 @@
+import { UnfitHostError } from '../../../host/unfit-host.ts'
 import type { HostRoot } from '../../../host/fs/host-root.ts'
 import type { StepUnitRequest } from '../../../host/step/start.ts'
 import { whyNotExecutable } from '../../../packages/step/load-package.ts'
@@ -28,8 +29,6 @@ export type BuildOutcome =
   | { readonly outcome: 'built'; readonly request: StepUnitRequest & { readonly note: string } }
   /** The attempt cannot run at all; `why` goes into its failure. */
   | { readonly outcome: 'refused'; readonly why: string }
-  /** The host cannot run it at the moment. */
-  | { readonly outcome: 'blocked'; readonly why: string }
 
 export type RequestPorts = {
   readonly clock: Clock
@@ -45,35 +44,19 @@ export type RequestPorts = {
   >
 }
 
-/** Errors of a full or failing disk: not the fault of the step, and temporary. */
-const diskErrors = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'])
-
 /**
  * Builds the unit of a step: resolves references, composes the environment, installs files and creates logs. Rejects
- * when the API server does not answer.
+ * for what is not the step's fault: the API server or the host.
  */
 export async function buildStepRequest(
   ports: RequestPorts,
   instance: PackageInstance,
   action: StartStep,
 ): Promise<BuildOutcome> {
-  try {
-    return await build(ports, instance, action)
-  } catch (error) {
-    if (!(error instanceof Error) || !diskErrors.has((error as NodeJS.ErrnoException).code ?? '')) throw error
-    const { copyDirRoot, agentLogRoot } = ports.folders
-    const why =
-      `its files cannot be written (${error.message}): ` +
-      `check the free space below ${copyDirRoot} and ${agentLogRoot}`
-    return { outcome: 'blocked', why }
-  }
-}
-
-async function build(ports: RequestPorts, instance: PackageInstance, action: StartStep): Promise<BuildOutcome> {
   const { root, folders } = ports
   const { attempt, spec, step, config } = action
   const unfitness = action.needsCopyDir ? await ports.whyUnfit() : undefined
-  if (unfitness !== undefined) return { outcome: 'blocked', why: unfitness }
+  if (unfitness !== undefined) throw new UnfitHostError(unfitness)
   const resolved = await resolveReferences({
     env: spec.env ?? [],
     resources: spec.resources,

@@ -9,6 +9,7 @@ import { createHostRoot } from '../../../host/fs/host-root.ts'
 import { emptyJournal, type RunningPackage, type StepAttempt } from '../../../schemas/journal.ts'
 import type { Step } from '../../../schemas/package-config.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
+import { createFailureBook } from '../../failures/book.ts'
 import { systemClock, systemRandom } from '../../platform/system-clock.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -99,6 +100,7 @@ beforeEach(async () => {
       reflectorAges: () => new Map(),
     }),
     clock: systemClock,
+    failures: createFailureBook({ clock: systemClock, random: systemRandom }),
     log: createLog('silent', {}),
     wake: () => undefined,
   })

@@ -11,6 +11,7 @@ import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import type { AttemptObservation } from '../../../stages/model/snapshot.ts'
 import type { Settings } from '../../settings/settings.ts'
+import type { FailureBook } from '../../failures/book.ts'
 import type { HostSource } from '../../state/host.ts'
 import type { NodeSource } from '../../state/node.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -42,6 +43,7 @@ export type StepPorts = {
   readonly references: ReferencePort
   /** Folder on the host with the unpacked content of an image. */
   readonly contentOf: (digest: string) => string
+  readonly failures: Pick<FailureBook, 'record' | 'clear'>
   readonly metrics: Metrics
   readonly clock: Clock
   readonly log: Log
@@ -58,12 +60,6 @@ export function startStepRunner(ports: StepPorts): StepRunner {
   /** The attempt cannot run at all: its outcome is known without a unit. */
   function recordStartFailure(id: string, detail: string): void {
     attempts.ended(id, { outcome: 'failed-to-start', detail })
-  }
-
-  /** It has not started and is retried; meanwhile the node reports why. */
-  function blockStart(id: string, startBlocker: string): never {
-    attempts.blocked(id, startBlocker)
-    throw new Error(startBlocker)
   }
 
   async function start(action: StartStep): Promise<void> {
@@ -95,7 +91,6 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       action,
     )
     if (built.outcome === 'refused') return recordStartFailure(attempt.id, built.why)
-    if (built.outcome === 'blocked') return blockStart(attempt.id, built.why)
     if (attempts.isCanceled(attempt.id)) return
     const started = await startStepUnit(host, built.request)
     if (started.started) {
@@ -105,14 +100,10 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       if (action.needsCopyDir) await publishStart(root, stateDir(folders, skyhook))
       return
     }
-    const { kind, message, isUnitNameTaken } = started.error
+    const { kind, message, isUnitNameTaken, cause } = started.error
     if (isUnitNameTaken) attempts.ended(attempt.id, { outcome: 'unknown', detail: message })
     else if (kind === 'invalid' || kind === 'refused') recordStartFailure(attempt.id, message)
-    else {
-      // Not the step's fault: the steps before it must not run again for it.
-      if (kind === 'host' || kind === 'stopping') return blockStart(attempt.id, message)
-      throw new Error(message) // requested again, after an observation of its state
-    }
+    else throw cause // not the step's fault: requested again, after an observation of its state
   }
 
   return {

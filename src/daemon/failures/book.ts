@@ -1,0 +1,63 @@
+import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
+import type { Action } from '../../stages/model/plan.ts'
+import type { Failure } from '../../stages/model/snapshot.ts'
+import { causeOf } from './reason-of.ts'
+
+/** What fails at the moment, and when it may be tried again. */
+export type FailureBook = {
+  /** Notes one more failure in a row. */
+  record(key: string, task: FailedTask, error: unknown): Failure
+  /** It succeeded, or nobody wants it any more. */
+  clear(key: string): void
+  /** Not to be tried before this; 0 if it does not fail. */
+  notBeforeMs(key: string): number
+  readonly current: () => ReadonlyMap<string, Failure>
+}
+
+export type FailedTask = {
+  /** What the agent cannot do: `update the Node`. */
+  readonly operation: string
+  readonly skyhook?: string | undefined
+  readonly action?: Action['do'] | undefined
+}
+
+/** Of every action by itself; a wake does not shorten it. */
+export const actionBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
+
+type Entry = { readonly failure: Failure; readonly code: string; readonly count: number; readonly notBeforeMs: number }
+
+export function createFailureBook({ clock, random }: { readonly clock: Clock; readonly random: Random }): FailureBook {
+  const entries = new Map<string, Entry>()
+  let failures: ReadonlyMap<string, Failure> = new Map()
+
+  function set(key: string, entry: Entry | undefined): void {
+    if (entry) entries.set(key, entry)
+    else if (!entries.delete(key)) return
+    failures = new Map([...entries].map(([name, { failure }]) => [name, failure]))
+  }
+
+  return {
+    record(key, { operation, skyhook, action }, error) {
+      const nowMs = clock.wallMs()
+      const { reason, code, detail, remedy, retryAfterMs = 0 } = causeOf(error)
+      const previous = entries.get(key)
+      const count = (previous?.count ?? 0) + 1
+      const waitMs = Math.max(
+        Math.min(retryAfterMs, actionBackoff.maxMs),
+        backoffMs(count, actionBackoff, random.number()),
+      )
+      // the first message of the same trouble stays: temporary names in it would change the Node with each attempt
+      const message =
+        previous?.code === code && previous.failure.reason === reason
+          ? previous.failure.message
+          : [`cannot ${operation}: ${detail}`, remedy].filter((part) => part !== '').join(': ')
+      const failure = { reason, message, sinceMs: previous?.failure.sinceMs ?? nowMs, skyhook, action }
+      set(key, { failure, code, count, notBeforeMs: nowMs + waitMs })
+      return failure
+    },
+    clear: (key) => set(key, undefined),
+    notBeforeMs: (key) => entries.get(key)?.notBeforeMs ?? 0,
+    current: () => failures,
+  }
+}

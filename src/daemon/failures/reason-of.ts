@@ -1,0 +1,151 @@
+import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
+import { BusError, describeError, NoReplyError, NotConnectedError } from '../../host/dbus/errors.ts'
+import { UnfitHostError } from '../../host/unfit-host.ts'
+import { ApiError, NoResponseError } from '../../kube/errors.ts'
+import { ImageError } from '../../packages/oci/errors.ts'
+
+/** Why something failed, in the terms of the reasons on a Node. */
+export type FailureCause = {
+  readonly reason: ReasonName
+  /** Errno, HTTP status, name on the bus or code of the registry: the same for the same trouble. */
+  readonly code: string
+  /** What failed on what, in the words of its origin. */
+  readonly detail: string
+  /** Empty where the origin says it itself. */
+  readonly remedy: string
+  /** What the server asked to wait, in ms. */
+  readonly retryAfterMs?: number | undefined
+}
+
+type Match = Omit<FailureCause, 'detail'>
+
+/** Errors of files and folders. A code that is not listed gets the last line of `causeOfErrno`. */
+const errnoRemedies: Readonly<Record<string, string>> = {
+  EPERM: 'look for an immutable attribute (lsattr) and for security modules',
+  EACCES: 'check permissions, and the denials of SELinux or AppArmor in the audit log',
+  EBUSY: 'something is mounted there or keeps it in use (findmnt, fuser)',
+  ENOSPC: 'free space or inodes on this file system (df, df -i)',
+  EDQUOT: 'raise the disk quota or free space',
+  EROFS: 'mount the file system read-write; after a disk error the kernel mounts it read-only',
+  EIO: "check the disk and the kernel's log",
+  ELOOP: 'correct the symbolic links on the path: they form a loop, or a link stands where a file is expected',
+  ENOTDIR: 'remove the file that stands where a folder is expected',
+  EISDIR: 'remove the folder that stands where a file is expected',
+  EEXIST: 'remove what stands in its place',
+  ENOTEMPTY: 'remove what is left in the folder',
+  ENOENT: 'create the missing file or folder again',
+  ENAMETOOLONG: 'shorten the names of Skyhook, package, version or step',
+  EMFILE: 'raise the limit of open files of the agent (LimitNOFILE of the container runtime)',
+  ENFILE: 'raise fs.file-max on the host, or end what holds so many files open',
+  ETXTBSY: 'end the program that runs from this file',
+  EXDEV: 'remove the mount inside the folder: it has to be one file system',
+  EFBIG: 'the file is larger than the file system or a limit (ulimit -f) allows',
+  EMLINK: 'the file system takes no more links or folders there',
+  ENOMEM: 'free memory on the host, or raise the memory limit of the agent',
+  ESTALE: 'mount the network file system again',
+  ENXIO: 'a device or socket stands where a file is expected: remove it',
+  ENODEV: 'a device stands where a file is expected: remove it',
+  EINVAL: 'the file system does not support the operation: use ext4 or xfs',
+  EOPNOTSUPP: 'the file system does not support the operation: use ext4 or xfs',
+  ENOSYS: 'the file system does not support the operation: use ext4 or xfs',
+}
+
+/** Refusals of the API server; 429 and 5xx are not refusals. */
+const statusRemedies: Readonly<Record<number, string>> = {
+  401: "check the agent's ServiceAccount and its token",
+  403: "compare the agent's roles with those of the chart, and look for admission policies that refuse it",
+  404: 'check that the namespace and the resource definitions of the chart are installed',
+  409: 'look for an admission webhook or another writer that keeps the object from being changed',
+  413: 'the object is too large: remove annotations that nobody needs',
+  422: 'look for admission webhooks that change the object, and compare the versions of chart and API server',
+}
+const otherRefusalRemedy = 'compare the versions of chart and API server, and look for proxies between them'
+
+/** Errors of the bus after which the service cannot have answered. */
+const unreachableNames = new Set([
+  'org.freedesktop.DBus.Error.Disconnected',
+  'org.freedesktop.DBus.Error.NameHasNoOwner',
+  'org.freedesktop.DBus.Error.NoReply',
+  'org.freedesktop.DBus.Error.NoServer',
+  'org.freedesktop.DBus.Error.ServiceUnknown',
+  'org.freedesktop.DBus.Error.TimedOut',
+  'org.freedesktop.DBus.Error.Timeout',
+])
+const busRemedies: Readonly<Record<string, string>> = {
+  'org.freedesktop.DBus.Error.AccessDenied': 'check polkit, the bus policy, and the denials of SELinux or AppArmor',
+  'org.freedesktop.DBus.Error.InteractiveAuthorizationRequired': 'check the polkit rules of the host',
+  'org.freedesktop.DBus.Error.LimitsExceeded': "raise the bus's limits, or end the program that uses them up",
+  'org.freedesktop.DBus.Error.UnknownMethod': 'systemd 240 or later is needed',
+  'org.freedesktop.DBus.Error.UnknownProperty': 'systemd 240 or later is needed',
+}
+
+/**
+ * The reason for any error: the outermost cause that is known decides. The table is closed: what nobody foresaw is an
+ * InternalError.
+ */
+export function causeOf(error: unknown): FailureCause {
+  const chain = causesOf(error)
+  const detail = [...new Set(chain.map(describe))].join(': ')
+  for (const cause of chain) {
+    const match = matchOf(cause)
+    if (match) return { ...match, detail }
+  }
+  const code = chain[0] instanceof Error ? chain[0].name : typeof error
+  return { reason: 'InternalError', code, detail, remedy: "the agent tries again; report it with the agent's log" }
+}
+
+function matchOf(error: unknown): Match | undefined {
+  if (error instanceof ApiError) return { ...causeOfStatus(error.status), retryAfterMs: error.retryAfterMs }
+  if (error instanceof NoResponseError)
+    return { reason: 'ApiServerUnavailable', code: 'no-answer', remedy: 'the agent tries again' }
+  if (error instanceof ImageError)
+    return { reason: error.code === 'bad-image' ? 'InvalidPackage' : 'ImagePull', code: error.code, remedy: '' }
+  if (error instanceof NotConnectedError || error instanceof NoReplyError)
+    return { reason: 'HostUnreachable', code: error.name, remedy: 'check that dbus and systemd answer on the host' }
+  if (error instanceof BusError) return causeOfBusError(error.name)
+  if (error instanceof UnfitHostError) return { reason: 'HostUnusable', code: 'unfit', remedy: '' }
+  if (error instanceof SyntaxError)
+    return { reason: 'HostUnusable', code: 'invalid-file', remedy: 'remove the damaged file' }
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? causeOfErrno(error.code)
+    : undefined
+}
+
+function causeOfStatus(status: number): Match {
+  const code = `HTTP ${status}`
+  return status === 429 || status >= 500
+    ? { reason: 'ApiServerUnavailable', code, remedy: 'the agent tries again' }
+    : { reason: 'ApiRequestRefused', code, remedy: statusRemedies[status] ?? otherRefusalRemedy }
+}
+
+function causeOfBusError(name: string): Match {
+  return unreachableNames.has(name)
+    ? { reason: 'HostUnreachable', code: name, remedy: 'check that dbus and systemd answer on the host' }
+    : {
+        reason: 'HostUnusable',
+        code: name,
+        remedy: busRemedies[name] ?? 'look at the journal of the host (journalctl)',
+      }
+}
+
+/** Node's own codes (`ERR_…`) are mistakes of the program, not of the host. */
+function causeOfErrno(code: string): Match | undefined {
+  if (!/^E[A-Z0-9]+$/.test(code)) return undefined
+  return { reason: 'HostUnusable', code, remedy: errnoRemedies[code] ?? 'look at this path on the host' }
+}
+
+const maxCauses = 5
+
+function causesOf(error: unknown): readonly unknown[] {
+  const causes: unknown[] = []
+  for (let current: unknown = error; current !== undefined && causes.length < maxCauses; ) {
+    causes.push(current)
+    current = current instanceof Error ? current.cause : undefined
+  }
+  return causes
+}
+
+function describe(error: unknown): string {
+  if (error instanceof ApiError) return `HTTP ${error.status}: ${error.message}`
+  return error instanceof Error ? describeError(error) : JSON.stringify(error)
+}

@@ -1,0 +1,38 @@
+import { type Clock, sleep } from '../schemas/clock.ts'
+import type { Failure } from '../stages/model/snapshot.ts'
+import type { FailureBook } from './failures/book.ts'
+import { errorField, type Log } from './telemetry/log.ts'
+
+/** Tries something that an agent needs before its first decision. */
+export type StartUp = {
+  /** Tries again with the backoff of failures until it succeeds; rejects when the signal aborts. */
+  readonly untilDone: <T>(operation: string, task: () => Promise<T>) => Promise<T>
+}
+
+export function createStartUp(ports: {
+  readonly clock: Clock
+  readonly log: Log
+  readonly failures: Pick<FailureBook, 'record' | 'clear' | 'notBeforeMs'>
+  /** After each failure. */
+  readonly onFailed: (failure: Failure) => void
+  readonly signal: AbortSignal
+}): StartUp {
+  const { clock, log, failures, signal } = ports
+  return {
+    async untilDone(operation, task) {
+      const key = `start ${operation}`
+      for (;;) {
+        try {
+          const result = await task()
+          failures.clear(key)
+          return result
+        } catch (error) {
+          signal.throwIfAborted()
+          log.warn({ operation, ...errorField(error) }, 'start-up is held up, retrying')
+          ports.onFailed(failures.record(key, { operation }, error))
+          await sleep(clock, failures.notBeforeMs(key) - clock.wallMs(), signal)
+        }
+      }
+    },
+  }
+}

@@ -1,0 +1,62 @@
+/** What fails for one Skyhook, and what the node says about it. */
+import { type Reason, statusFor } from '../../schemas/catalogue/reasons.ts'
+import { openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
+import type { NodeStatus } from '../../schemas/skyhook.ts'
+import { type Failing, isWait, worstOf } from '../model/failures.ts'
+import { type Action, failureKey, isPlannedOnce, type TimedReason } from '../model/plan.ts'
+import type { Failure, Snapshot } from '../model/snapshot.ts'
+import type { SkyhookPlan } from './skyhook-plan.ts'
+import { ownSlot } from './slot.ts'
+
+type Concern = {
+  readonly skyhook: string
+  readonly actions: readonly Action[]
+  /** What concerns the whole node does not matter to a Skyhook that has nothing left to do. */
+  readonly isComplete: boolean
+}
+
+/** Of actions that it asks for now or has asked for once, and of what no plan asks for. */
+export function failingFor(snapshot: Snapshot, { skyhook, actions, isComplete }: Concern): Failing {
+  if (snapshot.failures.size === 0) return { failure: undefined, recheckAtMs: Infinity }
+  const requested = new Set(actions.map(failureKey))
+  return worstOf(snapshot, (key, failure) =>
+    failure.action === undefined || isPlannedOnce(failure.action)
+      ? failure.skyhook === skyhook || (failure.skyhook === undefined && !isComplete)
+      : requested.has(key),
+  )
+}
+
+/** A failure takes the place of a wait; what else keeps the node from being complete is said first. */
+export function withFailure(
+  snapshot: Snapshot,
+  { builder, status, reason, packageReasons = new Map() }: SkyhookPlan,
+  { failure }: Failing,
+  last: TimedReason | undefined,
+): { readonly status: NodeStatus; readonly reason?: TimedReason | undefined } {
+  const { nowMs } = snapshot
+  const packages = [...packageReasons].map(
+    ([name, each]) => [name, withSince(each, last?.packages?.get(name), nowMs)] as const,
+  )
+  const withPackages = (timedReason: TimedReason): TimedReason =>
+    packages.length === 0 ? timedReason : { ...timedReason, packages: new Map(packages) }
+  if (!failure || !(reason === undefined || isWait(reason)))
+    return { status, reason: reason && withPackages(withSince(reason, last, nowMs)) }
+  const isUnfinished = status === 'in_progress' || status === 'waiting'
+  const hasSlot = ownSlot(snapshot, builder.view) !== undefined
+  const isHeldUp = isUnfinished && holdsWorkUp(snapshot, builder.record, failure)
+  return { status: isHeldUp ? statusFor(failure.reason, hasSlot) : status, reason: withPackages(timed(failure)) }
+}
+
+/** Nothing of the Skyhook runs on the host while the action fails. */
+const holdsWorkUp = (snapshot: Snapshot, record: SkyhookRecord, { action }: Failure): boolean =>
+  action !== undefined &&
+  action !== 'renewSlot' &&
+  !isPlannedOnce(action) &&
+  openStepsOf(record).every(({ id }) => snapshot.attempts.get(id)?.state !== 'running')
+
+export const timed = ({ reason, message, sinceMs }: Failure): TimedReason => ({ reason, message, sinceMs })
+
+function withSince(reason: Reason, last: TimedReason | undefined, nowMs: number): TimedReason {
+  const isUnchanged = last?.reason === reason.reason && last.message === reason.message
+  return { ...reason, sinceMs: isUnchanged ? last.sinceMs : nowMs }
+}

@@ -1,0 +1,72 @@
+/** Reasons beside the decisions: nothing can be decided, or the Node cannot be written. */
+import { reasonKey, statusKey } from '../../schemas/annotations.ts'
+import type { NodePatch } from '../../schemas/kubernetes.ts'
+import { worstOf } from '../model/failures.ts'
+import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
+import { type Action, failureKey, type Plan, type TimedReason } from '../model/plan.ts'
+import type { Failure, Snapshot } from '../model/snapshot.ts'
+import { reasonAnnotation } from '../publish/node-annotations.ts'
+import { timed } from './failing.ts'
+import { isSelected } from './gates.ts'
+
+type TimedReasons = { readonly reasons: ReadonlyMap<string, TimedReason>; readonly recheckAtMs: number }
+
+/** Every Skyhook of this node says why nothing is decided; everything else stays as it is. */
+export function undecidedPlan(snapshot: Snapshot, failure: Failure): Plan {
+  const reasons = reasonFor(skyhooksOf(snapshot), failure)
+  const patch = reasonsPatch(snapshot, reasons)
+  const computedFrom = snapshot.node.metadata.resourceVersion
+  return {
+    journal: snapshot.journal,
+    actions: isEmptyPatch(patch) ? [] : [{ do: 'publish', key: 'publish', patch, computedFrom }],
+    reasons,
+    events: [],
+    needed: new Set(),
+    watchPods: 'no',
+    requeueAtMs: Infinity,
+  }
+}
+
+/** Nothing new is decided while one Skyhook cannot be read: all say so. */
+export function unreadReasons(snapshot: Snapshot): TimedReasons {
+  if (snapshot.skyhooks.known) return { reasons: new Map(), recheckAtMs: Infinity }
+  const { failure, recheckAtMs } = worstOf(snapshot, (_, { action }) => action === undefined)
+  return { reasons: failure ? reasonFor(skyhooksOf(snapshot), failure) : new Map(), recheckAtMs }
+}
+
+/** The Node cannot be written: these go to the log, to the metrics and into an Event. */
+export function unpublishedReasons(
+  snapshot: Snapshot,
+  decisions: readonly { readonly name: string; readonly patch: NodePatch }[],
+  publish: Pick<Action, 'do' | 'key'>,
+): TimedReasons {
+  const { failure, recheckAtMs } = worstOf(snapshot, (key) => key === failureKey(publish))
+  const changed = decisions.filter(({ patch }) => !isEmptyPatch(patch))
+  const concerned = changed.length > 0 ? changed : decisions
+  const names = concerned.map(({ name }) => name)
+  return { reasons: failure ? reasonFor(names, failure) : new Map(), recheckAtMs }
+}
+
+/** Only the reasons, where the Node shows others. */
+export function reasonsPatch({ node }: Snapshot, reasons: ReadonlyMap<string, TimedReason>): NodePatch {
+  const patch = emptyPatch()
+  for (const [name, reason] of reasons) {
+    const text = reasonAnnotation(reason)
+    if (node.metadata.annotations?.[reasonKey(name)] !== text) patch.annotations[reasonKey(name)] = text
+  }
+  return patch
+}
+
+const reasonFor = (names: readonly string[], failure: Failure): ReadonlyMap<string, TimedReason> =>
+  new Map(names.map((name) => [name, timed(failure)]))
+
+/** Those that the Node shows, and those that select it. */
+function skyhooksOf(snapshot: Snapshot): readonly string[] {
+  const { skyhooks, node } = snapshot
+  const prefix = statusKey('')
+  const shown = Object.keys(node.metadata.annotations ?? {}).flatMap((key) =>
+    key.startsWith(prefix) ? [key.slice(prefix.length)] : [],
+  )
+  const selecting = skyhooks.known ? skyhooks.value.filter((view) => isSelected(view, snapshot)) : []
+  return [...new Set([...shown, ...selecting.map(({ metadata }) => metadata.name)])].toSorted()
+}
