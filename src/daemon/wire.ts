@@ -128,7 +128,15 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     openJournalFile<Journal>(root, { version: journalVersion, clock, upgrade: upgradeJournal }),
     log,
   )
-  const evictor = createEvictor({ transport, clock, random, log, signal, mayDelete: settings.drain.allowDelete })
+  const evictor = createEvictor({
+    transport,
+    clock,
+    random,
+    log,
+    signal,
+    mayDelete: settings.drain.allowDelete,
+    onDeleted: (pod) => reporter.podDeleted(pod),
+  })
   const pods = createPodSource({
     transport,
     clock,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import { setChartValues } from './chart-values.ts'
 import { uniqueName, useCluster } from './cluster.ts'
 import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned } from './node-availability.ts'
+import { hasEvent, isCompleteOn, isCordoned } from './node-availability.ts'
 import { lockNodes } from './node-locks.ts'
 import { journaled, journalOf, manifest, onceEach, publishedState, shellscript, withoutTimes } from './skyhooks.ts'
 import { createWorkloads } from './workloads.ts'
@@ -91,6 +91,7 @@ describe.concurrent('with drain.allowDelete', () => {
       return isCompleteOn(view, name, [node]) && !isCordoned(view.nodes.get(node))
     })
     await history.eventually('the pod is gone', (view) => shop.pods(view, 'cart').length === 0)
+    await history.eventually('an Event names the pod', (view) => hasEvent(view, node, 'PodDeleted', `${name}/cart`))
     const cordoned = await history.first(({ nodes }) => isCordoned(nodes.get(node)))
     const deleted = await history.first((view) =>
       shop.pods(view, 'cart').some(({ metadata }) => metadata.deletionTimestamp !== undefined),

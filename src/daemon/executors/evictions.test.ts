@@ -14,6 +14,7 @@ let clock: VirtualClock
 let pod: Pod
 
 beforeEach(async () => {
+  deletedPods = []
   api = await startFakeApiServer([podsPath])
   transport = api.connect()
   clock = createVirtualClock()
@@ -25,6 +26,7 @@ afterEach(async () => {
   await api.stop()
 })
 
+let deletedPods: string[] = []
 const evictorThat = ({ mayDelete }: { mayDelete: boolean }): Evictor =>
   createEvictor({
     transport,
@@ -33,6 +35,7 @@ const evictorThat = ({ mayDelete }: { mayDelete: boolean }): Evictor =>
     log: createLog('silent', {}),
     signal: new AbortController().signal,
     mayDelete,
+    onDeleted: (deletedPod) => deletedPods.push(deletedPod),
   })
 const refuse = (retryAfterSeconds?: number): void =>
   api.fault(({ path }) => path.endsWith('/eviction'), {
@@ -107,6 +110,7 @@ test('a forced eviction deletes the pod where the chart allows it', async () => 
   const evictor = evictorThat({ mayDelete: true })
   await evictor.evict(pod, true)
   expect([methods(), api.get(podsPath, 'p')]).toEqual([['DELETE /p'], undefined])
+  expect(deletedPods).toEqual(['default/p'])
   expect(evictor.current().get(pod.metadata.uid)).toEqual({ state: 'requested' })
 })
 
@@ -129,5 +133,5 @@ test('an ordinary eviction deletes nothing even where the chart allows it', asyn
 test('a pod of another uid is not deleted', async () => {
   const other = { ...pod, metadata: { ...pod.metadata, uid: 'another' } }
   await expect(evictorThat({ mayDelete: true }).evict(other, true)).rejects.toThrow('precondition')
-  expect(api.get(podsPath, 'p')).toBeDefined()
+  expect([api.get(podsPath, 'p') !== undefined, deletedPods]).toEqual([true, []])
 })

@@ -41,8 +41,10 @@ export function createEvictor(options: {
   readonly signal: AbortSignal
   /** Agents may delete pods of their own node (chart value drain.allowDelete). */
   readonly mayDelete: boolean
+  /** Called after the deletion of a pod, as namespace/name. */
+  readonly onDeleted: (pod: string) => void
 }): Evictor {
-  const { transport, clock, random, log, signal, mayDelete } = options
+  const { transport, clock, random, log, signal, mayDelete, onDeleted } = options
   const evictions = new Map<string, Eviction>()
 
   function recordBlocked(uid: string, message: string, retryAfterMs: (refusedForMs: number) => number): void {
@@ -59,7 +61,7 @@ export function createEvictor(options: {
       if (isForced && mayDelete) {
         await deletePod(transport, metadata, signal)
         evictions.set(uid, { state: 'requested' })
-        return log.warn({ pod }, 'pod deleted after the timeout of spec.drain')
+        return onDeleted(pod)
       }
       const result = await evict(transport, { namespace, name, uid }, signal)
       switch (result.outcome) {

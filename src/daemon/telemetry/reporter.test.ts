@@ -75,6 +75,13 @@ describe('events', () => {
     expect([events, lines.length]).toEqual([[], 1])
   })
 
+  test('a pod that was deleted after the timeout of its drain is a warning with its name', () => {
+    reporter.podDeleted('shop/cart')
+    expect(events).toMatchObject([
+      { type: 'Warning', reason: 'PodDeleted', message: 'pod shop/cart deleted after the timeout of spec.drain' },
+    ])
+  })
+
   test('an uncordon by someone else names nobody', () => {
     report({ type: 'cordonChangedExternally', skyhook: 's', unschedulable: false })
     expect(events).toMatchObject([

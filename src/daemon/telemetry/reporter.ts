@@ -10,6 +10,8 @@ import type { Log } from './log.ts'
 export type EventReporter = {
   /** Reports what a decision found; `reasons` are all current ones, by Skyhook. */
   report(events: readonly StageEvent[], reasons: ReadonlyMap<string, TimedReason>): void
+  /** The agent deleted this pod, as namespace/name, in spite of its disruption budget. */
+  podDeleted(pod: string): void
   /** Age in seconds of the oldest current reason of each kind. */
   reasonAges(): ReadonlyMap<ReasonName, number>
 }
@@ -137,6 +139,10 @@ export function createEventReporter(options: {
   }
 
   return {
+    podDeleted(pod) {
+      log.warn({ pod }, 'pod deleted after the timeout of spec.drain')
+      record('PodDeleted', `pod ${pod} deleted after the timeout of spec.drain`)
+    },
     report(events, reasons) {
       currentReasons = reasons
       for (const event of events) reportEvent(event)

@@ -60,6 +60,13 @@ export const nodeEvents = {
     meaning: 'Someone else cordoned or uncordoned the node while the Skyhook holds it.',
     remedy: 'To keep the node cordoned afterwards, annotate it with `skyhook.nvidia.com/keep-cordoned=true`.',
   },
+  PodDeleted: {
+    type: 'Warning',
+    meaning:
+      'The pod in the message did not leave within `drain.timeoutSeconds`; the agent deleted it, whatever its ' +
+      'disruption budget says.',
+    remedy: 'To wait for such pods instead, set `drain.onTimeout: wait`.',
+  },
   HostStateLost: {
     type: 'Warning',
     meaning: 'The host has no journal of the work that the Node shows. All packages run again.',
