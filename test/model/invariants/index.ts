@@ -13,6 +13,7 @@ import type { Invariant } from './invariant.ts'
 import { keysNameOneAction } from './keys-name-one-action.ts'
 import { packagesRunOneStep } from './packages-run-one-step.ts'
 import { pausedSkyhooksRest } from './paused-skyhooks-rest.ts'
+import { rebootsAreMade } from './reboots-are-made.ts'
 import { serialSkyhooksRunOnePackage } from './serial-skyhooks-run-one-package.ts'
 import { slotsCoverChanges } from './slots-cover-changes.ts'
 import { stagesRunInOrder } from './stages-run-in-order.ts'
@@ -40,6 +41,7 @@ const invariants: readonly Invariant[] = [
   completePackagesRest,
   interruptsNeedCordon,
   slotsCoverChanges,
+  rebootsAreMade,
   completeIsTrue,
 ]
 

@@ -1,0 +1,117 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
+import { decide } from '../../src/stages/decide.ts'
+import type { Decide, NodeObserver } from '../support/node-simulator.ts'
+import { FaultyNode } from './faulty-node.ts'
+import { rebootsAreMade } from './invariants/reboots-are-made.ts'
+
+/**
+ * One package that is about to need a reboot, on a host that refuses reboots, takes its time for them, boots by itself
+ * and loses its journal, at any moment.
+ */
+type HostEvent =
+  | { readonly kind: 'rounds'; readonly times: number }
+  | { readonly kind: 'time passes'; readonly seconds: number }
+  | { readonly kind: 'finish' | 'journal lost' | 'agent restarted' | 'host booted' | 'reset' }
+  | { readonly kind: 'reboots refused'; readonly refused: boolean }
+
+const hostEvent: fc.Arbitrary<HostEvent> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({ kind: fc.constant('rounds' as const), times: fc.integer({ min: 1, max: 4 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('time passes' as const), seconds: fc.constantFrom(1, 11, 61, 400) }),
+  },
+  {
+    weight: 9,
+    arbitrary: fc.constantFrom<HostEvent[]>(
+      { kind: 'finish' },
+      { kind: 'finish' },
+      { kind: 'journal lost' },
+      { kind: 'journal lost' },
+      { kind: 'agent restarted' },
+      { kind: 'host booted' },
+      { kind: 'reset' },
+      { kind: 'reboots refused', refused: true },
+      { kind: 'reboots refused', refused: true },
+      { kind: 'reboots refused', refused: false },
+    ),
+  },
+)
+
+function runLife(decideUnderTest: Decide, events: readonly HostEvent[]): void {
+  const observers: NodeObserver[] = []
+  const node = new FaultyNode(decideUnderTest, {
+    decided: (...effect) => observers.forEach((observer) => observer.decided?.(...effect)),
+    published: (...effect) => observers.forEach((observer) => observer.published?.(...effect)),
+  })
+  observers.push(rebootsAreMade({ node }))
+  node.apply('s', { packages: { a: { version: '1.0.0', image: 'r/pkg', interrupt: { type: 'reboot' } } } })
+  while (!node.journal.skyhooks['s']?.interrupt) if (!node.reconcile()) node.finish()
+  for (const event of events) play(node, event)
+  node.interruptAnswers.clear()
+  for (let round = 0; round < 400 && node.status() !== 'complete'; round++) {
+    node.nowMs += 10_000
+    let turns = 0
+    while (node.reconcile() || node.finish())
+      if (++turns === 200) throw new Error(`does not settle: ${node.lastPlan?.actions.map(({ key }) => key).join(' ')}`)
+  }
+  if (node.status() !== 'complete') throw new Error(`never complete: ${JSON.stringify(node.lastReasons.get('s'))}`)
+}
+
+function play(node: FaultyNode, event: HostEvent): void {
+  switch (event.kind) {
+    case 'rounds':
+      for (let round = 0; round < event.times; round++) node.reconcile()
+      return
+    case 'time passes':
+      node.nowMs += event.seconds * 1_000
+      return
+    case 'finish':
+      node.finish()
+      return
+    case 'journal lost':
+      return node.loseJournal()
+    case 'agent restarted':
+      return node.restartAgent()
+    case 'host booted':
+      return node.reboot()
+    case 'reset':
+      return node.edit((annotations) => delete annotations['skyhook.nvidia.com/nodeState_s'])
+    case 'reboots refused':
+      if (event.refused) node.interruptAnswers.set('reboot', { state: 'refused', message: 'backup blocks it' })
+      else node.interruptAnswers.clear()
+  }
+}
+
+function counterexampleOf(decideUnderTest: Decide, numRuns: number): string | undefined {
+  const life = fc.property(fc.array(hostEvent, { maxLength: 20, size: 'max' }), (events) =>
+    runLife(decideUnderTest, events),
+  )
+  const seed = Number(process.env['SEARCH_SEED'] ?? 20_261_122)
+  const { failed, counterexample, errorInstance } = fc.check(life, { numRuns, seed })
+  return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${seed}` : undefined
+}
+
+test('a package that needs a reboot is never complete without it, and complete once the host reboots', () => {
+  expect(counterexampleOf(decide, 400)).toBeUndefined()
+}, 60_000)
+
+test('the search catches a decision that takes requested reboots for made ones', () => {
+  const counting: Decide = (snapshot, reasons) => {
+    const isLost = snapshot.journal.skyhooks['s'] === undefined
+    return decide(isLost ? { ...snapshot, node: withRequestsCounted(snapshot.node) } : snapshot, reasons)
+  }
+  expect(counterexampleOf(counting, 1_000)).toContain('was not rebooted')
+}, 60_000)
+
+/** As if every reboot that was asked for had been so in an earlier boot. */
+function withRequestsCounted(node: KubernetesNode): KubernetesNode {
+  const key = 'skyhook.nvidia.com/journal_s'
+  const text = node.metadata.annotations?.[key]?.replace(/"askedInBoot":"[^"]*"/, '"askedInBoot":"boot-0"')
+  if (text === undefined) return node
+  return { ...node, metadata: { ...node.metadata, annotations: { ...node.metadata.annotations, [key]: text } } }
+}
