@@ -61,7 +61,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
  * run on its host.
  */
 async function sync({ clock, log, root }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
-  const { host, nodes, skyhooks, executors, failures, journal, units } = components
+  const { host, nodes, skyhooks, executors, failures, journal, straySteps, units } = components
   const onFailed = (failure: Failure): void => reportUndecided(components, log, clock.wallMs(), failure)
   const { untilDone } = createStartUp({ clock, log, failures, onFailed, signal })
   await untilDone('read the journal', () => journal.load())
@@ -72,10 +72,12 @@ async function sync({ clock, log, root }: Platform, components: AgentComponents,
     untilDone('look at the host', () => host.checkFitness()),
     untilDone('list the Leases', () => executors.slots.load(signal)),
     untilDone('observe the running steps', () => executors.steps.observeOpen()),
+    untilDone('list the running steps', () => straySteps.find()),
   ])
   await executors.statuses.refresh()
-  const open = new Set(openSteps(journal.current()).map(({ id }) => id))
-  await untilDone('remove the files of ended steps', () => sweepStepFiles({ root, units }, open))
+  if (!journal.isComplete()) return
+  const kept = new Set([...openSteps(journal.current()).map(({ id }) => id), ...straySteps.ids()])
+  await untilDone('remove the files of ended steps', () => sweepStepFiles({ root, units }, kept))
 }
 
 /** Before the first decision: the Node says what holds it up, as far as it is known. */
@@ -102,6 +104,7 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
       log.warn(errorField(error), 'published flags, history and check results could not be repaired'),
     )
   const collect = async (): Promise<void> => {
+    if (!journal.isComplete()) return
     await preparer.collect(journal.current)
     await steps.collect().catch((error: unknown) => log.warn(errorField(error), 'old copy dirs could not be removed'))
   }

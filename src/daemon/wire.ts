@@ -5,7 +5,7 @@ import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
 import type { Random } from '../schemas/clock.ts'
-import { journalVersion, type Journal } from '../schemas/journal.ts'
+import { isWholeJournal, journalVersion, type Journal } from '../schemas/journal.ts'
 import { upgradeJournal } from '../schemas/journal-v1.ts'
 import { takeSnapshot, type Snapshot } from '../stages/model/snapshot.ts'
 import { countRequests } from '../stages/package/run-requests.ts'
@@ -30,6 +30,7 @@ import { followPackageStatuses } from './state/package-statuses.ts'
 import { createPodSource, type PodSource } from './state/pods.ts'
 import { createReferences } from './state/references.ts'
 import { followSkyhooks, type SkyhookSource } from './state/skyhooks.ts'
+import { findStraySteps, type StraySteps } from './state/stray-steps.ts'
 import { createWakeup, type Wakeup } from './state/wakeup.ts'
 import { errorField } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
@@ -46,6 +47,7 @@ export type AgentComponents = {
   readonly units: Units
   readonly host: HostSource
   readonly journal: JournalStore
+  readonly straySteps: StraySteps
   readonly failures: FailureBook
   readonly nodes: NodeSource
   readonly skyhooks: SkyhookSource
@@ -125,9 +127,15 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     signal,
   })
   const journal = createJournalStore(
-    openJournalFile<Journal>(root, { version: journalVersion, clock, upgrade: upgradeJournal }),
+    openJournalFile<Journal>(root, {
+      version: journalVersion,
+      clock,
+      upgrade: upgradeJournal,
+      isWhole: isWholeJournal,
+    }),
     log,
   )
+  const straySteps = findStraySteps({ systemd: units, connection, journal: journal.current, clock, log, wake })
   const evictor = createEvictor({
     transport,
     clock,
@@ -227,6 +235,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     units,
     host,
     journal,
+    straySteps,
     failures,
     nodes,
     skyhooks,
@@ -253,6 +262,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
           skyhooks: skyhooks.current(),
           journal: journal.current(),
           journalError: journal.error(),
+          strayStepsReason: straySteps.reason(),
           attempts: steps.attempts(),
           preparations: preparer.current(),
           slots: slots.held(),
@@ -278,6 +288,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
     close() {
       statuses.close()
       steps.close()
+      straySteps.close()
       connection.close()
       transport.close()
     },

@@ -30,6 +30,10 @@ export type Journal = {
 
 export const emptyJournal = (nodeUid: string): Journal => ({ v: journalVersion, nodeUid, skyhooks: {} })
 
+/** Whether a document of this version has what every journal has; its contents are the agents' own. */
+export const isWholeJournal = ({ nodeUid, skyhooks }: Partial<Journal>): boolean =>
+  typeof nodeUid === 'string' && typeof skyhooks === 'object' && skyhooks !== null
+
 /** Attempts of steps whose end is not on record yet. */
 export const openSteps = (journal: Journal): StepAttempt[] => Object.values(journal.skyhooks).flatMap(openStepsOf)
 

@@ -38,6 +38,12 @@ export async function startFakeSystemd() {
     signature: 'a(ssssssouso)',
     body: [(message.body[0] as string[]).map(row)],
   }))
+  // patterns of the form `prefix-*.service`
+  bus.answers('ListUnitsByPatterns', ({ message }) => {
+    const [prefix = '', suffix = ''] = String((message.body[1] as string[])[0]).split('*')
+    const names = [...units.keys()].filter((name) => name.startsWith(prefix) && name.endsWith(suffix))
+    return { signature: 'a(ssssssouso)', body: [names.map(row)] }
+  })
   bus.answers('Get', ({ message }) => ({
     signature: 'v',
     body: [new Variant('ay', Buffer.from(byPath(message.path)?.invocationId ?? '', 'hex'))],

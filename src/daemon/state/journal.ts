@@ -8,7 +8,15 @@ export type JournalStore = {
   readonly current: () => Journal
   /** Why it cannot be written; nothing starts until it can. */
   readonly error: () => string | undefined
-  /** Reads the file, once at start. An unreadable file counts as empty: the Node shows a copy. */
+  /**
+   * False if there was a journal that could not be read: nobody knows what belongs to whom on this host, and nothing is
+   * removed from it until an agent has read a journal.
+   */
+  readonly isComplete: () => boolean
+  /**
+   * Reads the file, once at start. A damaged one is kept aside and counts as empty: the Node shows a copy. One that is
+   * left alone makes this agent wait.
+   */
   load(): Promise<void>
   /** False if it could not be written; then the previous one stays current. */
   write(journal: Journal): Promise<boolean>
@@ -17,14 +25,20 @@ export type JournalStore = {
 export function createJournalStore(file: JournalFile<Journal>, log: Log): JournalStore {
   let current = emptyJournal('')
   let lastError: string | undefined
+  let isComplete = true
   return {
     current: () => current,
     error: () => lastError,
+    isComplete: () => isComplete,
     async load() {
       const found = await file.read()
       if (found.state === 'read') current = found.document
-      if (found.state === 'unreadable')
-        log.error({ detail: found.why }, 'journal cannot be read, using the state of the Node')
+      if (found.state !== 'unreadable') return
+      isComplete = false
+      if (found.movedTo === undefined) lastError = found.why
+      const { why: detail, movedTo } = found
+      if (movedTo === undefined) log.error({ detail }, 'journal cannot be read, waiting')
+      else log.error({ detail, movedTo }, 'journal is damaged, using the state of the Node')
     },
     async write(journal) {
       try {

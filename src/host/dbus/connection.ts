@@ -60,7 +60,7 @@ const defaultConnectTimeoutMs = 5_000
  * Methods that change nothing, or nothing that outlives this connection. Every other one has an effect and a failpoint.
  */
 const effectFreeMethods =
-  /^(?:Hello|AddMatch|RemoveMatch|GetNameOwner|Subscribe|RefUnit|UnrefUnit|Get|GetAll|ListUnitsByNames|ListInhibitors)$/
+  /^(?:Hello|AddMatch|RemoveMatch|GetNameOwner|Subscribe|RefUnit|UnrefUnit|Get|GetAll|ListUnitsByNames|ListUnitsByPatterns|ListInhibitors)$/
 
 export type ConnectOptions = {
   readonly clock: Clock

@@ -83,6 +83,35 @@ describe('the journal', () => {
   })
 })
 
+describe('a damaged journal', () => {
+  const damaged = ['{"v":1', '{"v":1,"n":"text"}', '{"v":0}']
+  const readDamaged = async (host: HostRoot) =>
+    await openJournalFile<{ v: 1; n: number }>(host, {
+      version: 1,
+      clock: systemClock,
+      upgrade: () => expect.unreachable('it lacks what an old one has'),
+      isWhole: ({ n }) => typeof n === 'number',
+    }).read()
+
+  test.each(damaged)('the journal %s is damaged and moved aside', async (content) => {
+    writeFileSync(file, content)
+    expect(await readDamaged(root)).toMatchObject({ state: 'unreadable', movedTo: expect.any(String) as string })
+    const [name = ''] = readdirSync(folder)
+    expect(readFileSync(`${folder}/${name}`, 'utf8')).toBe(content)
+  })
+
+  test('a damaged journal that cannot be moved aside is not written over', async () => {
+    writeFileSync(file, '{"v":1')
+    const readOnly: HostRoot = { ...root, rename: () => Promise.reject(new Error('EROFS: read-only file system')) }
+    const journal = open(readOnly)
+    expect(await journal.read()).toMatchObject({
+      state: 'unreadable',
+      why: expect.stringContaining('cannot be moved aside: EROFS') as string,
+    })
+    await expect(journal.write({ v: 1, n: 1 })).rejects.toThrow('cannot be moved aside')
+  })
+})
+
 describe('writes that pile up', () => {
   /** A disk that writes when told to. */
   function slowRoot() {

@@ -48,9 +48,11 @@ export function openJournalFile<T extends Versioned>(
     readonly version: T['v']
     readonly clock: Clock
     readonly upgrade?: (older: Versioned) => T
+    /** What a document of this version always has; one without it is damaged. */
+    readonly isWhole?: (document: T) => boolean
   },
 ): JournalFile<T> {
-  const { version, clock, upgrade } = options
+  const { version, clock, upgrade, isWhole } = options
   let refusalReason: string | undefined
   let queuedWrite: { document: T; done: Promise<void> } | undefined
   let lastWrite: Promise<void> = Promise.resolve()
@@ -66,18 +68,30 @@ export function openJournalFile<T extends Versioned>(
       return { state: 'unreadable', why: refusalReason }
     }
     const parsed = parse(content)
-    if ('problem' in parsed) {
-      const movedTo = `${journalPath}.unreadable-${clock.wallMs()}`
-      await root.rename(journalPath, movedTo)
-      return { state: 'unreadable', why: `${journalPath}: ${parsed.problem}`, movedTo }
-    }
-    if (parsed.document.v > version) {
+    if ('document' in parsed && parsed.document.v > version) {
       const versions = `version ${parsed.document.v}, this agent reads ${version}`
       refusalReason = `${journalPath} was written by a newer agent (${versions})`
       return { state: 'unreadable', why: refusalReason }
     }
-    const isOlder = parsed.document.v < version
-    return { state: 'read', document: isOlder && upgrade ? upgrade(parsed.document) : (parsed.document as T) }
+    const understood = 'document' in parsed ? understand(parsed.document) : parsed
+    if ('document' in understood) return { state: 'read', document: understood.document }
+    const movedTo = `${journalPath}.unreadable-${clock.wallMs()}`
+    try {
+      await root.rename(journalPath, movedTo)
+    } catch (error) {
+      refusalReason = `${journalPath} is damaged (${understood.problem}) and cannot be moved aside: ${messageOf(error)}`
+      return { state: 'unreadable', why: refusalReason }
+    }
+    return { state: 'unreadable', why: `${journalPath}: ${understood.problem}`, movedTo }
+  }
+
+  function understand(found: Versioned): { document: T } | { problem: string } {
+    try {
+      const document = found.v < version && upgrade ? upgrade(found) : (found as T)
+      return isWhole?.(document) === false ? { problem: 'is not a journal' } : { document }
+    } catch (error) {
+      return { problem: `not a journal of version ${found.v} (${messageOf(error)})` }
+    }
   }
 
   async function replace(content: string): Promise<void> {
@@ -129,7 +143,6 @@ function parse(content: string): { document: Versioned } | { problem: string } {
  */
 async function removeTemporaryFiles(root: HostRoot): Promise<void> {
   const folder = dirname(journalPath)
-  for (const name of await root.readdir(folder).catch(() => [])) {
-    if (isTemporary(name)) await root.remove(`${folder}/${name}`)
-  }
+  for (const name of await root.readdir(folder).catch(() => []))
+    if (isTemporary(name)) await root.remove(`${folder}/${name}`).catch(() => undefined) // the next write says why
 }

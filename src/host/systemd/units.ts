@@ -8,6 +8,7 @@ import { assertUnitName, type UnitProperty, unitPath } from './unit-properties.t
 import {
   type Invocation,
   invocationOf,
+  isLive,
   type ListedRow,
   notFoundState,
   snapshotOf,
@@ -44,6 +45,8 @@ export type Units = {
    * Load, active and job state together, and the invocation. Never fails for an unknown unit: loadState is `not-found`.
    */
   readState(unit: string, options?: BusCallOptions): Promise<UnitState & Invocation>
+  /** Names of the units that match a glob pattern and have something to do. */
+  listLive(pattern: string): Promise<readonly string[]>
   /**
    * Asks for a restart and returns the job; its end comes to `onJobEnd`, perhaps before this answer. Rejects with
    * BusError.
@@ -122,6 +125,11 @@ export function createUnits(connection: BusConnection): Units {
         },
         { signal: options?.signal },
       )
+    },
+
+    async listLive(pattern) {
+      const [rows] = await callManager('ListUnitsByPatterns', 'asas', [[], [pattern]])
+      return (rows as ListedRow[]).filter((row) => isLive(stateOf(row))).map(([name]) => name)
     },
 
     async restart(unit, options) {

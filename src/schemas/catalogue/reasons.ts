@@ -185,7 +185,8 @@ export const reasons = {
     ...blocked,
     meaning:
       'The host is unfit for work (see [below](#unfit-hosts)), or a file, a folder or systemd refuses what the agent ' +
-      'has to do. The message names the operation, the path or unit, and the error.',
+      'has to do, or steps run that its journal does not know. The message names the operation, the path or unit, ' +
+      'and the error.',
     remedy: 'Do what the message says, such as to free space, or to look for mounts and immutable files.',
   },
   ApiRequestRefused: {

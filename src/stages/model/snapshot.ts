@@ -149,27 +149,27 @@ export type Observations = Omit<Snapshot, 'nowMs' | 'node' | 'settings'> & {
   readonly node: KubernetesNode | undefined
   /** Why the journal cannot be written; nothing starts meanwhile. */
   readonly journalError: string | undefined
+  /** Steps run on the host that the journal does not know; nothing starts beside them. */
+  readonly strayStepsReason?: string | undefined
 }
 
 /** A snapshot for one decision; undefined while the own Node is not known. */
 export function takeSnapshot(
-  { node, journalError, host, ...observed }: Observations,
+  { node, journalError, strayStepsReason, host, ...observed }: Observations,
   nowMs: number,
   settings: StageSettings,
 ): Snapshot | undefined {
   if (!node) return undefined
-  const isHostUsable = host.state === 'unusable' || journalError === undefined
+  const why =
+    journalError === undefined ? strayStepsReason : `not starting work: the journal cannot be written: ${journalError}`
   return {
     ...observed,
     nowMs,
     node,
     settings,
-    host: isHostUsable
-      ? host
-      : {
-          state: 'unusable',
-          reason: 'HostUnusable',
-          message: `not starting work: the journal cannot be written: ${journalError}`,
-        },
+    host:
+      host.state === 'unusable' || why === undefined
+        ? host
+        : { state: 'unusable', reason: 'HostUnusable', message: why },
   }
 }

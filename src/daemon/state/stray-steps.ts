@@ -1,0 +1,73 @@
+import type { BusConnection } from '../../host/dbus/reconnecting.ts'
+import type { Units } from '../../host/systemd/units.ts'
+import { type Clock, startInterval } from '../../schemas/clock.ts'
+import { type Journal, openSteps } from '../../schemas/journal.ts'
+import type { Log } from '../telemetry/log.ts'
+
+/**
+ * Steps that run on this host and that the journal does not know: it was lost or damaged, or another agent's is in its
+ * place. What they do is unknown, so nothing starts beside them.
+ */
+export type StraySteps = {
+  /** Looks for them, and from then on until none is left. Rejects when systemd does not answer. */
+  find(): Promise<void>
+  /** Their ids: their files stay. */
+  ids(): readonly string[]
+  /** Why nothing starts, while there are any. */
+  reason(): string | undefined
+  close(): void
+}
+
+/** Every step that an agent ever started has such a unit (see `unitName` in stages/package/attempt.ts). */
+const stepUnitPattern = 'skyhookd-*.service'
+const stepIdPattern = /-([0-9a-f]{16})\.service$/
+const lookIntervalMs = 10_000
+const maxNamedUnits = 3
+
+export function findStraySteps(ports: {
+  readonly systemd: Units
+  readonly connection: BusConnection
+  readonly journal: () => Journal
+  readonly clock: Clock
+  readonly log: Log
+  readonly wake: () => void
+}): StraySteps {
+  const { systemd, connection, journal, clock, log, wake } = ports
+  let strays: readonly string[] = []
+  let stopLooking = (): void => undefined
+
+  async function find(): Promise<void> {
+    const live = await systemd.listLive(stepUnitPattern)
+    const known = new Set(openSteps(journal()).map(({ unit }) => unit))
+    const found = live.filter((unit) => !known.has(unit))
+    if (found.join() !== strays.join()) {
+      if (found.length > 0) log.warn({ units: found }, 'unknown steps are running, waiting for their end')
+      else log.info({}, 'no unknown step is running any more')
+    }
+    strays = found
+    stopLooking()
+    if (found.length === 0) return wake()
+    const lookAgain = (): void => void find().catch(() => undefined) // the bus is away; the next look finds out
+    const stops = [
+      systemd.onJobEnd(({ unit }) => strays.includes(unit) && lookAgain()),
+      connection.onState(({ state }) => state === 'connected' && lookAgain()),
+      startInterval(clock, lookIntervalMs, lookAgain, { isBackground: true }),
+    ]
+    stopLooking = () => stops.forEach((stop) => stop())
+  }
+
+  return {
+    find,
+    ids: () => strays.flatMap((unit) => unit.match(stepIdPattern)?.[1] ?? []),
+    reason() {
+      if (strays.length === 0) return undefined
+      const more = strays.length > maxNamedUnits ? ` and ${strays.length - maxNamedUnits} more` : ''
+      const names = strays.slice(0, maxNamedUnits).join(', ')
+      return (
+        `waiting for steps that run on the host and that its journal does not know: ${names}${more}; ` +
+        'to end one, run `systemctl stop` with its name there'
+      )
+    },
+    close: () => stopLooking(),
+  }
+}
