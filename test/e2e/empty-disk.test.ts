@@ -15,7 +15,7 @@ test('a host that returns with an empty disk reinstalls everything without anoth
   await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), node)
   await cluster.history.eventually('it is complete', (view) => isCompleteOn(view, name, [node]), 90_000)
   const { companion } = publishedState(cluster.history.now.nodes.get(node), name)
-  expect(Object.values(companion?.reboots ?? {})).toEqual([1])
+  expect(Object.values(companion?.reboots ?? {})).toEqual([{ done: 1 }])
 
   await cluster.sandbox.must(['crash', node])
   await cluster.sandbox.must(['wipe', node])
@@ -39,7 +39,7 @@ test('a host that returns with an empty disk reinstalls everything without anoth
   )
   expect(await host.bootId()).toBe(boot)
   const now = cluster.history.now.nodes.get(node)
-  expect(Object.values(publishedState(now, name).companion?.reboots ?? {})).toEqual([1])
+  expect(Object.values(publishedState(now, name).companion?.reboots ?? {})).toEqual([{ done: 1 }])
   expect(isCordoned(now)).toBe(false)
   const boots = (await serviceStates(cluster.history, node)).map(({ bootId }) => bootId)
   expect(new Set(boots).size).toBe(3) // the first, that of the reboot, that of the new disk

@@ -35,7 +35,9 @@ test('the only node reboots although its pods have nowhere to go: they end in or
   expect(withoutTimes(await host.lines(journalOf(name)))).toEqual(
     onceEach('apply', 'apply_check', 'config', 'config_check', 'post_interrupt'),
   )
-  expect(Object.values(publishedState(history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
+  expect(Object.values(publishedState(history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([
+    { done: 1 },
+  ])
   await history.eventually('the pods run again', (view) => shop.pods(view, 'cart').some(isReady))
   await history.never('an eviction', (view) => {
     const pod = shop.pods(view, 'cart').find(({ metadata }) => metadata.uid === cart)

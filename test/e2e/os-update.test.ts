@@ -84,7 +84,9 @@ test('an update that needs a reboot is installed once the host finds it, and the
     state: { 'os-update|1.0.0': { stage: 'post-interrupt', state: 'complete' } },
     companion: { reboots: expect.anything() as unknown },
   })
-  expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([1])
+  expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual([
+    { done: 1 },
+  ])
   await expect
     .poll(statusMessage)
     .toBe('False NoActionRequired: 0 updates available, 0 of them for security; 0 to install')

@@ -42,7 +42,6 @@ describe('reboots', () => {
 
   test('a reboot is announced on the Node before it is requested', () => {
     const node = new NodeSimulator()
-    node.arePatchesDelayed = false
     node.hangingPackages.add('a')
     node.interruptAnswers.set('reboot', requested)
     node.apply('s', { packages: { a: packageWith(reboot) } })
@@ -91,7 +90,6 @@ describe('reboots', () => {
   test.each<[string, (node: NodeSimulator) => void]>([
     ['the agent restarts', (node) => node.restartAgent()],
     ['the journal is lost in the same boot', (node) => node.loseJournal()],
-    ['the journal is lost and the host crashes into the same boot again', (node) => node.loseJournal()],
   ])('a reboot that was refused is made later, also if %s', (_, disturb) => {
     const node = nodeWithReboot(refused)
     disturb(node)
