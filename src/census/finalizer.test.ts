@@ -110,6 +110,20 @@ describe('a Skyhook being deleted', () => {
       {},
       { action: 'remove', skipped: [] },
     ],
+    [
+      'goes when unfinished work of an earlier Skyhook needs no uninstall',
+      deleting(),
+      [nodeReporting('a', { of: enabled, entries: [entry({ name: 'other', stage: 'uninstall', state: 'skipped' })] })],
+      {},
+      { action: 'remove', skipped: [] },
+    ],
+    [
+      'waits for the uninstall of unfinished work of an earlier Skyhook',
+      deleting(),
+      [nodeReporting('a', { of: enabled, entries: [entry({ stage: 'uninstall', state: 'skipped' })] })],
+      {},
+      waits(['a']),
+    ],
     ['goes when it selects no node', deleting(), [], {}, { action: 'remove', skipped: [] }],
     [
       'is left alone without our finalizer',

@@ -71,18 +71,18 @@ function packagesToUninstall(packages: Readonly<Record<string, PackageSpec>>): S
   )
 }
 
-/** States of an uninstall that is over: it passed, or it was given up. */
-const finalStates: readonly (string | undefined)[] = ['complete', 'unknown']
-
 /** Nothing is left to do once the entry is gone or its uninstall is over. What cannot be read may still be there. */
 function hasRemainingPackages({ entries, isMalformed }: NodeFact, toUninstall: ReadonlySet<string>): boolean {
   return (
     isMalformed ||
     Object.values(entries).some(({ name, stage, state }) =>
-      stage === 'uninstall' ? !finalStates.includes(state) : toUninstall.has(name),
+      stage === 'uninstall' && state !== 'skipped' ? !isOver(state) : toUninstall.has(name),
     )
   )
 }
+
+/** An uninstall passed, or was given up. */
+const isOver = (state: string | undefined): boolean => state === 'complete' || state === 'unknown'
 
 /** The list of finalizers after a plan; those of others stay as they are. */
 export function finalizersAfter(plan: 'add' | 'remove', finalizers: readonly string[] = []): readonly string[] {

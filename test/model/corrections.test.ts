@@ -2,8 +2,13 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
+import { finalizerName, planFinalizer } from '../../src/census/finalizer.ts'
+import { countsOf } from '../support/census-objects.ts'
 import type { Decide } from '../support/node-simulator.ts'
-import { corrected, failBySpec, failingSpec } from './failing-specs.ts'
+import { corrected, failBySpec, failingSpec, repaired } from './failing-specs.ts'
+import { invariantsOfEffects } from './invariants/index.ts'
+import type { Invariant } from './invariants/invariant.ts'
+import { correctionMutants } from './mutants.ts'
 import { Scenario, scenarioEvent, skyhookSpec, type Features, type ScenarioEvent } from './scenario.ts'
 
 /**
@@ -24,8 +29,13 @@ const failingLife = (features: Features): fc.Arbitrary<readonly ScenarioEvent[]>
     { maxLength: 30 },
   )
 
-function failingScenario(decideUnderTest: Decide, first: SkyhookSpec, events: readonly ScenarioEvent[]): Scenario {
-  const scenario = new Scenario(decideUnderTest, first)
+function failingScenario(
+  decideUnderTest: Decide,
+  first: SkyhookSpec,
+  events: readonly ScenarioEvent[],
+  invariants?: readonly Invariant[],
+): Scenario {
+  const scenario = new Scenario(decideUnderTest, first, invariants)
   failBySpec(scenario.node)
   for (const event of events) scenario.play(event)
   return scenario
@@ -48,36 +58,79 @@ function correct(scenario: Scenario, spec: SkyhookSpec): void {
     scenario.end()
   } catch (error) {
     const begun = uninstalls(scenario).filter((key) => !before.includes(key))
-    if (begun.length === 0) throw error
+    if (begun.length === 0 || !String(error).includes('never complete')) throw error
     scenario.play({ kind: 'spec changed', spec: corrected(spec, '2') })
     scenario.end()
   }
 }
 
-function search(
-  decideUnderTest: Decide,
-  features: Features,
-  numRuns: number,
-  endOnFailure = false,
-): string | undefined {
-  const life = fc.property(
-    failingSpec(features),
-    failingLife(features),
-    skyhookSpec(features),
-    (first, events, last) => {
-      correct(failingScenario(decideUnderTest, first, events), last)
-    },
+type Life = readonly [first: SkyhookSpec, events: readonly ScenarioEvent[], last: SkyhookSpec | null]
+
+const life = (features: Features): fc.Arbitrary<Life> =>
+  fc.tuple(failingSpec(features), failingLife(features), fc.option(skyhookSpec(features), { nil: null, freq: 1 }))
+
+/** The last spec is another one, or the current one repaired. */
+function live(decideUnderTest: Decide, [first, events, last]: Life, invariants?: readonly Invariant[]): void {
+  const specs = events.flatMap((event) => (event.kind === 'spec changed' ? [event.spec] : []))
+  correct(failingScenario(decideUnderTest, first, events, invariants), last ?? repaired(specs.at(-1) ?? first))
+}
+
+const search = (features: Features): string | undefined =>
+  resultOf(
+    fc.property(life(features), (one) => live(decide, one)),
+    runs,
   )
-  const { failed, counterexample, errorInstance } = fc.check(life, { numRuns, seed, endOnFailure })
+
+const searchMutant = (mutant: Decide): string | undefined =>
+  resultOf(
+    fc.property(life({ isKeeping: false }), (one) => live(mutant, one, invariantsOfEffects)),
+    1_000,
+    true,
+  )
+
+function resultOf(property: fc.IProperty<unknown>, numRuns: number, endOnFailure = false): string | undefined {
+  const { failed, counterexample, errorInstance } = fc.check(property, { numRuns, seed, endOnFailure })
   return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nSEARCH_SEED=${seed}` : undefined
+}
+
+/** Whatever fails: once the Skyhook is being deleted, its finalizer goes. */
+function deletionEnds(scenario: Scenario): void {
+  const { node } = scenario
+  scenario.calm()
+  scenario.play({ kind: 'deletion requested' })
+  const view = node.views.get('s')
+  if (!view) return
+  scenario.liveUntil(node.nowMs + 3_600_000)
+  const skyhook = { ...view, metadata: { ...view.metadata, finalizers: [finalizerName] } }
+  const { name, uid, labels = {}, annotations = {} } = node.node.metadata
+  const counts = countsOf(skyhook, [{ name, uid, labels, annotations }])
+  const { nowMs } = node
+  const plan = planFinalizer({ skyhook, counts, isDead: () => false, deletionObservedAtMs: 0, nowMs })
+  expect([plan.action, node.slots]).toEqual(['remove', []])
 }
 
 describe('a correction', () => {
   test('a spec whose steps succeed leads from every failing state to complete', () => {
-    expect(search(decide, { isKeeping: false }, runs)).toBeUndefined()
+    expect(search({ isKeeping: false })).toBeUndefined()
   }, 120_000)
 
   test('a spec whose steps succeed leads from every failing state to complete where policies keep packages', () => {
-    expect(search(decide, { isKeeping: true }, runs)).toBeUndefined()
+    expect(search({ isKeeping: true })).toBeUndefined()
   }, 120_000)
+})
+
+test('the deletion of a Skyhook ends from every failing state', () => {
+  const features = { isKeeping: true }
+  const deleted = fc.property(life(features), ([first, events]) => deletionEnds(failingScenario(decide, first, events)))
+  expect(resultOf(deleted, runs)).toBeUndefined()
+}, 120_000)
+
+describe('mutants', () => {
+  test.each(Object.entries(correctionMutants))(
+    'the search catches a decision that %s',
+    (_, { mutant, expectedViolation }) => {
+      expect(searchMutant(mutant)).toMatch(expectedViolation)
+    },
+    60_000,
+  )
 })

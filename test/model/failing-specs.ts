@@ -33,6 +33,7 @@ const failure: fc.Arbitrary<Failure> = fc.record({
 })
 
 const typo = { type: 'service', services: ['typo'] } as const
+const cron = { type: 'service', services: ['cron'] } as const
 
 function withFailure(spec: PackageSpec, { by, mode }: Failure): PackageSpec {
   switch (by) {
@@ -63,6 +64,20 @@ export const failingSpec = (features?: Features): fc.Arbitrary<SkyhookSpec> =>
       const failureOf = (name: string): Failure => failures['abc'.indexOf(name)] ?? { by: 'nothing', mode: '' }
       return mapPackages(spec, (name, one) => withFailure(one, failureOf(name)))
     })
+
+/** The same packages and versions, without what fails. */
+export const repaired = (spec: SkyhookSpec): SkyhookSpec =>
+  mapPackages(spec, (_, { configMap = {}, env, interrupt, configInterrupts, image, ...same }) => {
+    const { fails: _fails, ...kept } = configMap
+    return {
+      ...same,
+      image: image === 'r/broken' ? 'r/pkg' : image,
+      configMap: kept,
+      ...(env && !env.some(({ name }) => name === 'FAILS') && { env }),
+      ...(interrupt && { interrupt: interrupt === typo ? cron : interrupt }),
+      ...(configInterrupts && { configInterrupts: configInterrupts['*'] === typo ? { '*': cron } : configInterrupts }),
+    }
+  })
 
 /** A spec of which every step succeeds; `correction` is a value that no package was configured with before. */
 export const corrected = (spec: SkyhookSpec, correction: string): SkyhookSpec =>

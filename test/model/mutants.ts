@@ -1,6 +1,15 @@
-import { isRunning, type Journal, type PackageRecord, type SkyhookRecord } from '../../src/schemas/journal.ts'
+import {
+  isRetrying,
+  isRunning,
+  type Journal,
+  type PackageRecord,
+  type RetryingPackage,
+  type SkyhookRecord,
+} from '../../src/schemas/journal.ts'
+import type { PackageSpec, StageName } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import { isOnlyConditionalInterruptPending } from '../../src/stages/interrupt/pending.ts'
+import { inputsHash, inputsOf } from '../../src/stages/model/package-inputs.ts'
 import { recordSteps } from '../../src/stages/model/transitions.ts'
 import type { Action, Plan } from '../../src/stages/model/plan.ts'
 import { type SkyhookView, type Snapshot, known } from '../../src/stages/model/snapshot.ts'
@@ -53,6 +62,75 @@ const mapPackages = (
     ]),
   ),
 })
+
+/** As they are in the journal, by Skyhook. */
+const entriesOf = ({ journal }: Snapshot, skyhook: string): readonly PackageRecord[] =>
+  Object.values(journal.skyhooks[skyhook]?.packages ?? {})
+
+/** Packages in the stage appear with the configuration that it began with. */
+const ignoringCorrections = (stage: StageName): Decide =>
+  mutateSnapshot((snapshot) =>
+    mapViews(snapshot, (view) => {
+      const packages = Object.entries(view.spec.packages ?? {}).map(([name, spec]) => {
+        const atStage = entriesOf(snapshot, view.metadata.name).find(
+          (entry) => entry.name === name && entry.progress.stage === stage && entry.progress.state !== 'complete',
+        )
+        const started = atStage?.config?.started
+        return [name, started ? { ...spec, configMap: started.config, env: started.env } : spec] as const
+      })
+      return { ...view, spec: { ...view.spec, packages: Object.fromEntries(packages) } }
+    }),
+  )
+
+/** Uninstalls that failed appear as `change` makes them. */
+const mutateFailedUninstalls = (
+  change: (entry: RetryingPackage, spec: PackageSpec | undefined) => PackageRecord,
+): Decide =>
+  mutateSnapshot((snapshot) => ({
+    ...snapshot,
+    journal: mapPackages(snapshot.journal, (entry, { uid }) => {
+      if (!isRetrying(entry) || entry.progress.stage !== 'uninstall') return entry
+      const views = snapshot.skyhooks.known ? snapshot.skyhooks.value : []
+      return change(entry, views.find(({ metadata }) => metadata.uid === uid)?.spec.packages?.[entry.name])
+    }),
+  }))
+
+/** They make no difference but for steps that fail until they are corrected. */
+export const correctionMutants: Readonly<Record<string, Mutant>> = {
+  'does not let a correction reach a failing post-interrupt': {
+    mutant: ignoringCorrections('post-interrupt'),
+    expectedViolation: /never complete/,
+  },
+  'does not let a correction reach a failing interrupt': {
+    mutant: ignoringCorrections('interrupt'),
+    expectedViolation: /complete/,
+  },
+  'does not let a correction reach a failing uninstall': {
+    mutant: mutateFailedUninstalls((entry, spec) => {
+      const { progress } = entry
+      const inputs = spec ? inputsHash(inputsOf(spec)) : progress.attempt.inputs
+      return { ...entry, progress: { ...progress, attempt: { ...progress.attempt, inputs } } }
+    }),
+    expectedViolation: /never complete/,
+  },
+  'retries the uninstall of a removed package forever': {
+    mutant: mutateFailedUninstalls((entry) => ({ ...entry, restarts: 0 })),
+    expectedViolation: /never complete/,
+  },
+  'leaves a package behind after its first failed uninstall': {
+    mutant: mutateFailedUninstalls((entry) => ({ ...entry, restarts: entry.restarts + 2 })),
+    expectedViolation: /is left behind after 1 failed uninstalls/,
+  },
+  'forgets a package whose first step failed': {
+    mutant: mutateSnapshot((snapshot) => ({
+      ...snapshot,
+      journal: mapPackages(snapshot.journal, (entry) =>
+        isRetrying(entry) && entry.progress.stage === 'apply' ? { ...entry, untouched: true } : entry,
+      ),
+    })),
+    expectedViolation: /was not uninstalled|complete is published/,
+  },
+}
 
 export const mutants: Readonly<Record<string, Mutant>> = {
   'treats a granted slot as confirmed': {

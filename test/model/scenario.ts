@@ -3,6 +3,7 @@ import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyh
 import type { Pod } from '../../src/stages/model/pods.ts'
 import { parseState } from '../../src/stages/model/read-annotations.ts'
 import { WatchedNode } from './invariants/index.ts'
+import type { Invariant } from './invariants/invariant.ts'
 import type { Disturbance } from './faulty-node.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
@@ -229,8 +230,8 @@ export class Scenario {
   #shouldBeUnschedulable = false
   #pods = 0
 
-  constructor(decide: Decide, spec: SkyhookSpec) {
-    this.node = new WatchedNode(decide)
+  constructor(decide: Decide, spec: SkyhookSpec, invariants?: readonly Invariant[]) {
+    this.node = new WatchedNode(decide, invariants)
     this.#spec = spec
     this.node.requiringPackages.add('c')
     this.node.apply('s', spec)
@@ -267,7 +268,7 @@ export class Scenario {
         node.nowMs += event.seconds * 1_000
         return
       case 'time goes by':
-        this.#liveUntil(node.nowMs + 240_000)
+        this.liveUntil(node.nowMs + 240_000)
         return
       case 'spec changed':
         this.#spec = event.spec
@@ -333,16 +334,10 @@ export class Scenario {
   /** Without disturbances, and with every step succeeding, brings the node to completion; throws if it gets stuck. */
   end(): void {
     const { node } = this
-    node.exitCodes.clear()
-    node.refusingPods.clear()
-    node.areSlotsGranted = true
-    node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
-    node.label('pool', 'x')
-    node.label('skyhook.nvidia.com/ignore', undefined)
-    this.#annotations = {}
+    this.calm()
     if (node.views.get('s')?.metadata.deletionTimestamp !== undefined) node.remove('s') // it cannot be taken back
     this.#publishSpec()
-    this.#liveUntil(node.nowMs + 7_200_000, (next) => {
+    this.liveUntil(node.nowMs + 7_200_000, (next) => {
       if (this.#isOver()) return next > node.nowMs + 30_000
       if (next > node.nowMs + 2_000 && node.lastReasons.size === 0) throw new Error('waits without a reason')
       return false
@@ -350,8 +345,21 @@ export class Scenario {
     this.#assertEndedWell()
   }
 
+  /** Nothing disturbs the node any more. */
+  calm(): void {
+    const { node } = this
+    node.exitCodes.clear()
+    node.refusingPods.clear()
+    node.areSlotsGranted = true
+    node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
+    node.label('pool', 'x')
+    node.label('skyhook.nvidia.com/ignore', undefined)
+    this.#annotations = {}
+    if (node.views.has('s')) this.#publishSpec()
+  }
+
   /** Lets everything under way end, again and again, until `endMs` or until it is over. */
-  #liveUntil(endMs: number, isOver: (nextMs: number) => boolean = () => false): void {
+  liveUntil(endMs: number, isOver: (nextMs: number) => boolean = () => false): void {
     const { node } = this
     while (node.nowMs < endMs) {
       this.settle()

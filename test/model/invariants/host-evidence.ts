@@ -173,6 +173,7 @@ export class HostEvidence implements NodeObserver {
         if (!entry || isHalfChanged(entry) || !finalStages.has(entry.progress.stage) || attemptOf(entry.progress))
           continue
         if (!hostState || hostState.version !== wanted.version || !this.isDone(key, wanted)) continue
+        if (wanted.uninstall?.apply === true) continue // it is to go
         hostState.installing = false
         this.completed.set(key, fingerprint(wanted))
       }

@@ -23,7 +23,7 @@ import { stepsStartOnce } from './steps-start-once.ts'
 import { successfulStepsAreKept } from './successful-steps-are-kept.ts'
 import { uninstallsAreTried } from './uninstalls-are-tried.ts'
 
-const invariants: readonly Invariant[] = [
+const everyInvariant: readonly Invariant[] = [
   keysNameOneAction,
   decisionsAreLevelTriggered,
   stepsNeedConfirmedSlot,
@@ -45,11 +45,14 @@ const invariants: readonly Invariant[] = [
   completeIsTrue,
 ]
 
+/** For wrong decisions that differ when they are repeated, and are to be caught by what they do. */
+export const invariantsOfEffects = everyInvariant.filter((invariant) => invariant !== decisionsAreLevelTriggered)
+
 /** A node under all invariants: the first effect that breaks one throws. */
 export class WatchedNode extends FaultyNode {
   readonly evidence: HostEvidence
 
-  constructor(decide: Decide) {
+  constructor(decide: Decide, invariants: readonly Invariant[] = everyInvariant) {
     const observers: NodeObserver[] = []
     super(decide, {
       decided: (...effect) => observers.forEach((observer) => observer.decided?.(...effect)),
