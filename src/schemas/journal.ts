@@ -211,6 +211,8 @@ type Retry = {
 export type StageFailure = {
   readonly reason: 'StepFailed' | 'CheckFailed' | 'RebootRefused'
   readonly message: string
+  /** Of a refused reboot: whoever boots the host from here on has made it. */
+  readonly refusedInBoot?: string
 }
 
 /** Configuration and environment that the package was given. */

@@ -91,6 +91,7 @@ export async function isShuttingDown(connection: BusConnection, options: BusCall
         bus.call(managerProperty(login, 'PreparingForShutdown'), callOptions).catch(() => undefined),
         bus.call(managerProperty(systemd, 'SystemState'), callOptions),
       ]),
+    callOptions,
   )
   const valueOf = (body: readonly unknown[] | undefined): unknown => (body?.[0] as Variant | undefined)?.value
   return valueOf(isPreparing) === true || valueOf(systemState) === 'stopping'

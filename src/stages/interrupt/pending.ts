@@ -76,13 +76,15 @@ export function pendingAfterAnswer(
 }
 
 /**
- * The host booted since the package said that it needs an interrupt, and nothing else asks for one: a boot covers
- * everything.
+ * A boot covers everything: the host booted since a reboot was refused, or since the package said that it needs an
+ * interrupt, and nothing else asks for one.
  */
-export const isSatisfiedByBoot = ({ pendingInterrupt }: PackageRecord, bootId: string): boolean =>
-  pendingInterrupt?.requiredInBoot !== undefined &&
-  isConditional(pendingInterrupt.interrupt) &&
-  pendingInterrupt.requiredInBoot !== bootId
+export function isSatisfiedByBoot({ pendingInterrupt, progress }: PackageRecord, bootId: string): boolean {
+  const refusedInBoot = progress.state === 'retrying' ? progress.failure.refusedInBoot : undefined
+  const requiredInBoot =
+    pendingInterrupt && isConditional(pendingInterrupt.interrupt) ? pendingInterrupt.requiredInBoot : undefined
+  return [refusedInBoot, requiredInBoot].some((earlier) => earlier !== undefined && earlier !== bootId)
+}
 
 /** Only an interrupt is left to do, and the package itself asked for it; what runs on the host is whole. */
 export const isOnlyConditionalInterruptPending = ({ progress, pendingInterrupt }: PackageRecord): boolean =>

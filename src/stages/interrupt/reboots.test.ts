@@ -100,6 +100,19 @@ describe('reboots', () => {
     expect([node.executedInterrupts, node.bootId, node.status()]).toEqual([['reboot'], 'boot-2', 'complete'])
   })
 
+  test('a reboot that was refused is not made once somebody else has rebooted the host', () => {
+    const node = nodeWithReboot(refused)
+    node.reboot()
+    node.interruptAnswers.clear()
+    node.settleFor(400_000)
+    expect([node.status(), rebootCount(node), node.bootId]).toEqual(['complete', 0, 'boot-2'])
+    expect(node.events).toContainEqual({
+      type: 'interrupted',
+      skyhook: 's',
+      interrupt: 'reboot, replaced by a boot',
+    })
+  })
+
   test('a reboot that was requested is requested again if the journal is lost in the same boot', () => {
     const node = nodeWithReboot(requested)
     node.loseJournal()

@@ -215,11 +215,13 @@ function recordFailedRun(
     run.owners.filter((key) => !owners.includes(key)),
     false,
   )
-  const reason = run.interrupt.type === 'reboot' ? 'RebootRefused' : 'StepFailed'
+  const isReboot = run.interrupt.type === 'reboot'
+  const reason = isReboot ? 'RebootRefused' : 'StepFailed'
+  const failure = { reason, message, ...(isReboot && { refusedInBoot: run.bootId }) } as const
   for (const entry of interruptedEntries(builder, owners)) {
     const failures = entry.restarts + 1
     const seed = `${snapshot.node.metadata.uid}/${keyOf(entry)}/${failures}`
-    setEntry(builder, failInterrupt(entry, { reason, message }, snapshot.nowMs + stageRetryDelayMs(failures, seed)))
+    setEntry(builder, failInterrupt(entry, failure, snapshot.nowMs + stageRetryDelayMs(failures, seed)))
     builder.events.push({
       type: 'stageFailed',
       skyhook: view.metadata.name,
