@@ -15,10 +15,17 @@ const electionLease = 'skyhookd-census'
 
 /**
  * The requests of one node's agent between two wall clock times, from the API server's audit log: `verb resource`, once
- * per request. `fromByte`: the end of the log at the start of that time. Watches count when they start; reads of the
- * election do not count.
+ * per request. `fromByte`: the end of the log at the start of that time. Watches count when they start; requests of the
+ * election count, as `verb election`, only `withElection`.
  */
-export function requestsOf(file: string, fromByte: number, node: string, fromMs: number, toMs: number): string[] {
+export function requestsOf(
+  file: string,
+  fromByte: number,
+  node: string,
+  fromMs: number,
+  toMs: number,
+  { withElection = false } = {},
+): string[] {
   const requestsById = new Map<string, string>()
   for (const line of readFileSync(file).subarray(fromByte).toString('utf8').split('\n')) {
     if (!line.includes('"system:serviceaccount:skyhook:skyhookd"')) continue
@@ -26,11 +33,16 @@ export function requestsOf(file: string, fromByte: number, node: string, fromMs:
     const atMs = Date.parse(requestReceivedTimestamp)
     if (atMs < fromMs || atMs > toMs || user.extra?.['authentication.kubernetes.io/node-name']?.[0] !== node) continue
     const { resource = '', subresource, name } = objectRef ?? {}
-    if (name === electionLease) continue
-    requestsById.set(auditID, `${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`)
+    const isElection = name === electionLease
+    if (isElection && !withElection) continue
+    const kind = isElection ? 'election' : `${resource}${subresource === undefined ? '' : `/${subresource}`}`
+    requestsById.set(auditID, `${verb} ${kind}`)
   }
   return [...requestsById.values()]
 }
+
+/** What an idle agent may send: requests of the election, and watches that the API server has ended. */
+export const isRenewal = (request: string): boolean => request.endsWith(' election') || request.startsWith('watch ')
 
 /** `2 get skyhooks, 1 patch nodes/status`. */
 export function summaryOf(requests: readonly string[]): string {

@@ -57,11 +57,16 @@ export const servicePackage = ({ registry }: BenchContext): SkyhookSpec => ({
   },
 })
 
+/** The node whose agent counts for the cluster. */
+export const electedNode = ({ history }: BenchContext): string =>
+  history.now.leases.get('skyhookd-census')?.spec?.holderIdentity ?? ''
+
 /**
  * A node whose agent is not the census leader: counting is not the work of its node.
  */
-export function quietNode({ history, nodes }: BenchContext): string {
-  const elected = history.now.leases.get('skyhookd-census')?.spec?.holderIdentity ?? ''
+export function quietNode(bench: BenchContext): string {
+  const { nodes } = bench
+  const elected = electedNode(bench)
   return nodes.find((node) => node !== elected) ?? nodes[0] ?? ''
 }
 

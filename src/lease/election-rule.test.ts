@@ -70,7 +70,7 @@ describe('nextPollDelayMs', () => {
   const pollContext = { timing: defaultTiming, random: 0.5, nowMs: 0, wallMs: at + 1_000 }
 
   test.each([
-    [3, 2_000],
+    [3, 5_000],
     [1_000, 10_000],
     [100_000, 60_000],
   ])('each of %i candidates polls after %i ms while the leader renews', (candidates, ms) => {
@@ -95,6 +95,6 @@ describe('nextPollDelayMs', () => {
     const observation = observe(undefined, lease('other'), 0)
     expect(
       nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallMs: at + 10 ** 9, nowMs: 14_900 }),
-    ).toBe(1_000)
+    ).toBe(2_500)
   })
 })

@@ -15,7 +15,10 @@ export type ElectionTiming = {
   /** A third of the duration, and less than half as many writes as client-go's 2 s. */
   readonly renewIntervalMs: number
   readonly retryPeriodMs: number
-  /** Poll interval per candidate: about 100 polls a second in all; each at least once a minute, at most every 2 s. */
+  /**
+   * Poll interval per candidate: about 100 polls a second in all; each at least once a minute, and at most as often as
+   * the leader renews, since polls are nearly all that an idle agent does.
+   */
   readonly pollMsPerCandidate: number
   readonly minPollIntervalMs: number
   readonly maxPollIntervalMs: number
@@ -29,7 +32,7 @@ export const defaultTiming: ElectionTiming = {
   renewIntervalMs: 5_000,
   retryPeriodMs: 2_000,
   pollMsPerCandidate: 10,
-  minPollIntervalMs: 2_000,
+  minPollIntervalMs: 5_000,
   maxPollIntervalMs: 60_000,
   resignedDelayMs: 30_000,
 }

@@ -1,10 +1,16 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** Looks this often; a collection takes some 20 ms, so the worst that it can cost is 0.2 % of a core. */
 const trimIntervalMs = 10_000
-/** Less than this is not worth the work. */
+/** What work leaves behind is given back at the next look. */
+const muchSpareBytes = 2 * 2 ** 20
+/** Less than this is not worth the work, which takes some 10 ms on five threads. */
 const minSpareBytes = 2 ** 20
+/**
+ * What is between the two waits for so many looks: an idle heap grows by that within seconds, so that collecting at
+ * each look would be nearly half of what an idle agent costs.
+ */
+const looksForLittle = 6
 
 /**
  * Gives memory back to the host that the heap keeps without need. V8 does so by itself only when memory is short, and a
@@ -13,10 +19,14 @@ const minSpareBytes = 2 ** 20
  */
 export function startHeapTrim(signal: AbortSignal, intervalMs = trimIntervalMs): void {
   let sizeAfterTrimBytes = 0
+  let looks = 0
   const timer = setInterval(() => {
-    if (getHeapStatistics().total_heap_size < sizeAfterTrimBytes + minSpareBytes) return
+    looks++
+    const spareBytes = getHeapStatistics().total_heap_size - sizeAfterTrimBytes
+    if (spareBytes < (looks < looksForLittle ? muchSpareBytes : minSpareBytes)) return
     runFullGc()
     sizeAfterTrimBytes = getHeapStatistics().total_heap_size
+    looks = 0
   }, intervalMs)
   timer.unref()
   signal.addEventListener('abort', () => clearInterval(timer))
