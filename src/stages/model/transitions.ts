@@ -98,7 +98,7 @@ export function beginStage(entry: PackageRecord, start: StageStart): RunningPack
   return {
     ...entry,
     ...(spec && stage !== 'uninstall' && { image: spec.image, containerSHA: spec.containerSHA ?? entry.containerSHA }),
-    uninstall: spec?.uninstall ?? entry.uninstall,
+    uninstall: spec ? spec.uninstall : entry.uninstall,
     untouched: isOnHost(entry) ? undefined : true,
     restarts: 0,
     work,

@@ -112,7 +112,10 @@ describe('what is due', () => {
   test('a package of a deleted Skyhook is uninstalled only if its policy says so', () => {
     const entry = installed('1.0.0', complete('config'))
     expect(dueText(undefined, [entry], true)).toBe('nothing')
-    expect(dueText(undefined, [{ ...entry, uninstall: { enabled: true } }], true)).toBe('begin uninstall 1.0.0')
+    const enabled = { uninstall: { enabled: true } }
+    expect(dueText(undefined, [{ ...entry, ...enabled }], true)).toBe('begin uninstall 1.0.0')
+    expect(dueText(undefined, [installed('1.0.0', retained, enabled)], true)).toBe('begin uninstall 1.0.0')
+    expect(dueText(undefined, [installed('1.0.0', leftBehind, enabled)], true)).toBe('nothing')
   })
 })
 

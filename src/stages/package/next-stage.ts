@@ -7,7 +7,7 @@ import {
 } from '../../schemas/journal.ts'
 import type { PackageSpec, StageName } from '../../schemas/skyhook.ts'
 import { isConfigDue } from '../model/package-inputs.ts'
-import { isOnHost, publishedState } from '../model/package-state.ts'
+import { isLeftBehind, isOnHost, publishedState } from '../model/package-state.ts'
 import { newPackage } from '../model/transitions.ts'
 import { compareVersions } from './versions.ts'
 
@@ -55,7 +55,7 @@ export function dueOf(
   if (unstarted) return { due: 'forget', entry: unstarted }
   const uninstalling = active.find(({ progress }) => progress.stage === 'uninstall' && !isPassed(progress))
   if (uninstalling) return dueOfUninstall(name, spec, active, uninstalling)
-  if (spec === undefined) return dueOfRemoved(active, isDeleted)
+  if (spec === undefined) return isDeleted ? dueOfDeleted(sorted) : dueOfRemoved(active)
 
   const started = active.filter(isOnHost)
   const newest = started[0]
@@ -107,15 +107,21 @@ const isUninstallDue = ({ version }: PackageRecord, { uninstall, ...spec }: Pack
   (uninstall?.enabled === true && uninstall.apply === true) ||
   (uninstall?.enabled !== false && compareVersions(version, spec.version) > 0)
 
-/**
- * Taken out of the Skyhook, a package is uninstalled unless its policy keeps it; deleted with it, only if its policy
- * says so.
- */
-function dueOfRemoved(active: readonly PackageRecord[], isDeleted: boolean): Due {
-  for (const entry of active) {
+/** Taken out of the Skyhook, a package is uninstalled unless its policy keeps it. */
+const dueOfRemoved = (active: readonly PackageRecord[]): Due =>
+  dueOfLeaving(active, ({ uninstall }) => uninstall?.enabled !== false)
+
+/** Deleted with it, only if its policy says so, and then also what an earlier policy retained. */
+const dueOfDeleted = (entries: readonly PackageRecord[]): Due =>
+  dueOfLeaving(
+    entries.filter((entry) => !isLeftBehind(entry)),
+    ({ uninstall }) => uninstall?.enabled === true,
+  )
+
+function dueOfLeaving(entries: readonly PackageRecord[], isUninstalled: (entry: PackageRecord) => boolean): Due {
+  for (const entry of entries) {
     if (!isOnHost(entry)) return { due: 'forget', entry }
-    const isKept = isDeleted ? entry.uninstall?.enabled !== true : entry.uninstall?.enabled === false
-    if (!isKept) return begin(entry, 'uninstall')
+    if (isUninstalled(entry)) return begin(entry, 'uninstall')
   }
   return nothingDue
 }

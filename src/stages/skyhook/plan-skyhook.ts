@@ -116,7 +116,7 @@ const isAnotherInterrupting = (snapshot: Snapshot, view: SkyhookView): boolean =
 function recordUninstallPolicies(builder: PlanBuilder): void {
   for (const entry of Object.values(builder.record.packages)) {
     const spec = builder.view.spec.packages?.[entry.name]
-    if (spec === undefined || entry.progress.state === 'retained') continue
+    if (spec === undefined) continue
     if (JSON.stringify(entry.uninstall) !== JSON.stringify(spec.uninstall))
       setEntry(builder, withFacts(entry, { uninstall: spec.uninstall }))
   }
