@@ -39,7 +39,7 @@ export type PackageConfig = {
   readonly packageName: string
   /** The package's own version; published packages whose tag says something else exist and are fine. */
   readonly packageVersion: string
-  /** Keys that the Skyhook's configMap must have, in every mode but uninstall. */
+  /** Keys that the Skyhook's configMap must have, in every mode but uninstall. The package does not bring them along. */
   readonly expectedConfigFiles: readonly string[]
   /** Only the modes that the file has; a mode without steps is a success. */
   readonly modes: Readonly<Partial<Record<Mode, readonly Step[]>>>

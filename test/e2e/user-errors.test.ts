@@ -111,23 +111,23 @@ describe.concurrent('a package', () => {
     ...more,
   })
 
-  test('a package that lacks a variable and a file of its own names both, one after the other', async ({
+  test('a package that lacks a variable and a file names both before a slot is asked for', async ({
     onTestFinished,
   }) => {
     const node = 'node-3'
     await lockNodes(onTestFinished, node)
     const name = await apply({ work: wanting({}) }, node, onTestFinished)
-    const { reason } = await expectReported(node, name, 'StepFailed')
+    const { reason } = await expectReported(node, name, 'InvalidSpec')
     expect(reason?.message).toBe(
-      "package work 1.0.0: apply apply.sh could not start: the step's arguments refer to SITE: set it in the " +
-        "package's env",
+      'package work: its configMap lacks settings.conf, which the package expects; its env lacks SITE, which ' +
+        'arguments of its steps name',
+    )
+    await cluster.history.never('a slot without work', (view) =>
+      slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
     )
     await cluster.edit(name, { packages: { work: { env: [{ name: 'SITE', value: 'north' }] } } })
-    const then = await expectReported(node, name, 'StepFailed', 'settings.conf')
-    expect(then.reason?.message).toBe(
-      'package work 1.0.0: apply apply.sh could not start: the package expects settings.conf in the configMap of ' +
-        'the Skyhook',
-    )
+    const then = await expectReported(node, name, 'InvalidSpec', 'settings.conf')
+    expect(then.reason?.message).not.toContain('SITE')
     await cluster.edit(name, { packages: { work: { configMap: { 'settings.conf': 'yes' } } } })
     await completes(node, name)
   })

@@ -9,6 +9,7 @@
  */
 import { defaultEnvironment } from '../../host/step/environment.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
+import { variableOf, type agentVariables } from '../../schemas/step-variables.ts'
 import { copyDir, logDir, resourceId, scriptsDir, stateDir, type HostFolders, type PackageInstance } from '../layout.ts'
 import type { Variable } from './references.ts'
 
@@ -43,7 +44,7 @@ export function composeStep({
   variables,
   previousVersion,
 }: StepInputs): ComposedStep {
-  const sharedEnvironment: Record<string, string> = {
+  const sharedEnvironment: Record<string, string> & Record<(typeof agentVariables)[number], string> = {
     ...defaultEnvironment,
     ...Object.fromEntries(variables.map(({ name, value }) => [name, value])),
     SKYHOOK_LOG_DIR: logDir(folders, instance.skyhook),
@@ -87,8 +88,8 @@ export function substituteArguments(
 ): Substitution {
   const missing: string[] = []
   const values = configuredArguments.map((argument) => {
-    if (!argument.startsWith('env:')) return argument
-    const name = argument.slice('env:'.length)
+    const name = variableOf(argument)
+    if (name === undefined) return argument
     if (Object.hasOwn(environment, name)) return environment[name] ?? ''
     missing.push(name)
     return argument

@@ -185,3 +185,9 @@ test('expected configuration is required in every mode but uninstall', async () 
   expect(await missingConfigFiles(host, store, config, 'uninstall')).toEqual([])
   expect(await missingConfigFiles(host, store, config, 'uninstall-check')).toEqual([])
 })
+
+test('a configuration file that the package brings along is not expected from the spec', async () => {
+  await put('configmaps/own.conf', '')
+  await put('config.json', document(['run.sh'], { expected_config_files: ['own.conf', 'theirs.conf'] }))
+  expect(await loadPackage(host, store)).toMatchObject({ config: { expectedConfigFiles: ['theirs.conf'] } })
+})

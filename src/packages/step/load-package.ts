@@ -45,7 +45,9 @@ export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPa
     else problems.push({ pointer, value: path, message: hashOrProblem.why })
   }
   if (problems.length > 0) return invalid(problems)
-  return { outcome: 'ready', config: parsed.config, warnings: parsed.warnings, contentHashes }
+  const expectedConfigFiles = await missingConfigFiles(host, dir, parsed.config, 'apply')
+  const config = { ...parsed.config, expectedConfigFiles }
+  return { outcome: 'ready', config, warnings: parsed.warnings, contentHashes }
 }
 
 /** Every step file once, with the JSON pointer of its first use. */
@@ -78,19 +80,19 @@ export async function whyNotExecutable(
 }
 
 /**
- * Expected configuration files that are not in the copy dir. Checked before each stage but uninstall; a package
- * may ship its own files in `configmaps/`, and its steps may write there.
+ * Expected configuration files that are not in a copy dir, or not in the package itself. Checked before each stage but
+ * uninstall; a package may ship its own files in `configmaps/`, and its steps may write there.
  */
 export async function missingConfigFiles(
   host: HostRoot,
-  copyDir: string,
+  packageDir: string,
   config: PackageConfig,
   mode: Mode,
 ): Promise<string[]> {
   if (mode === 'uninstall' || mode === 'uninstall-check') return []
   const missing: string[] = []
   for (const name of new Set(config.expectedConfigFiles)) {
-    if ((await host.stat(`${copyDir}/configmaps/${name}`)) === undefined) missing.push(name)
+    if ((await host.stat(`${packageDir}/configmaps/${name}`)) === undefined) missing.push(name)
   }
   return missing
 }

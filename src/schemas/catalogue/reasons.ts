@@ -166,9 +166,10 @@ export const reasons = {
   InvalidSpec: {
     ...blocked,
     meaning:
-      'The spec has an error that the resource definition cannot detect, such as a cycle in `dependsOn`, or names a ' +
-      'DeploymentPolicy, which this version does not evaluate.',
-    remedy: 'Correct the spec at the path in the message.',
+      'The spec has an error that the resource definition cannot detect, such as a cycle in `dependsOn`, lacks a ' +
+      'file in `configMap` or a variable in `env` that the package expects, or names a DeploymentPolicy, which this ' +
+      'version does not evaluate. The node holds no slot meanwhile.',
+    remedy: 'Correct the spec as the message says.',
   },
   DeploymentPolicyNotFound: {
     ...blocked,

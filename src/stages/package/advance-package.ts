@@ -32,6 +32,7 @@ import type { Preparation } from '../model/snapshot.ts'
 import { dropAttempt, finishPackage, leaveBehind, retainPackage } from '../model/transitions.ts'
 import { advanceStage } from './advance-stage.ts'
 import { cancel, isCanceling } from './cancel.ts'
+import { missingInputs } from './missing-inputs.ts'
 import { dueOf, isComplete, isMidChange } from './next-stage.ts'
 import { isRunRequested, recordRunRequest } from './run-requests.ts'
 import { attemptInputsHash, isSuperseded, retryFailedStage, startStage } from './start-stage.ts'
@@ -141,6 +142,9 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   })
   if (prepared.state === 'failed') return blockedBy(name, prepared)
   const isReady = prepared.state === 'ready'
+  const missing = isReady && isNewChange && stage !== 'uninstall' && spec && missingInputs(prepared.config, spec, stage)
+  if (missing)
+    return { state: 'blocked', atPreparation: true, reason: 'InvalidSpec', message: `package ${name}: ${missing}` }
   // of another version or stage; stopped only now that its successor is prepared
   const superseded = entryWithOpenStep(builder, name)
   if (superseded && !(isReady && permission.mayStart && cancel(builder, superseded))) return { state: 'running' }
