@@ -1,5 +1,5 @@
 /** The variables of a step as a file that systemd reads back byte for byte. */
-import { maxStringBytes, UnitValueError } from '../systemd/unit-properties.ts'
+import { maxStringBytes, UnitValueError, variableNamePattern } from '../systemd/unit-properties.ts'
 
 /** systemd's own PATH lacks /sbin on some hosts, and it sets no HOME without User=. */
 export const defaultEnvironment = {
@@ -9,7 +9,6 @@ export const defaultEnvironment = {
 
 /** All of a process's variables and arguments share 2 MiB (a quarter of the usual stack limit); this leaves room. */
 const maxTotalBytes = 1_500_000
-const namePattern = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** One of these makes systemd drop the whole file, and then the step does not start. */
 const refusedCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
 /** systemd passes these to the recorder of the result (result-record.ts); the file would override them. */
@@ -28,7 +27,7 @@ export function formatEnvironment(variables: Readonly<Record<string, string>>): 
   let totalBytes = 0
   let content = ''
   for (const [name, value] of Object.entries(variables)) {
-    if (!namePattern.test(name))
+    if (!variableNamePattern.test(name))
       throw new UnitValueError(`environment: ${JSON.stringify(name)} is not a variable name (letters, digits, _)`)
     if (recorderVariables.has(name))
       throw new UnitValueError(`environment: ${name} is set by systemd and cannot be overridden`)

@@ -13,6 +13,7 @@ import type { StartOutcome } from '../systemd/units.ts'
 import {
   assertUnitName,
   command,
+  type CommandArgument,
   count,
   environmentFile,
   flag,
@@ -34,8 +35,8 @@ export type StepUnitRequest = {
   readonly unit: string
   /** For people, in `systemctl` and the journal: what runs there, and for whom. */
   readonly description: string
-  /** Absolute path on the host, and arguments, which arrive exactly as given. */
-  readonly command: readonly [string, ...string[]]
+  /** Absolute path on the host, and arguments, which arrive exactly as given; secret ones as variables. */
+  readonly command: readonly [string, ...CommandArgument[]]
   readonly workingDirectory: string
   /** PATH and HOME are added unless given. */
   readonly environment: Readonly<Record<string, string>>

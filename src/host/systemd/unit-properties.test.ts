@@ -35,6 +35,16 @@ describe('text and paths', () => {
 })
 
 describe('commands', () => {
+  test('a secret argument is named in the command, and its value is not in it', () => {
+    const secret = { prefix: '$A=', variable: 'TOKEN' }
+    expect(command('ExecStart', ['/bin/echo', { variable: 'TOKEN' }, secret])).toEqual({
+      name: 'ExecStart',
+      signature: 'a(sasb)',
+      value: [['/bin/echo', ['/bin/echo', '${TOKEN}', '$$A=${TOKEN}'], false]],
+    })
+    expect(() => command('ExecStart', ['/bin/echo', { variable: 'A}B' }])).toThrow('is not a variable name')
+  })
+
   test('a command doubles every dollar and nothing else', () => {
     expect(command('ExecStart', ['/bin/echo', '$X ${Y} $$', '%n', 'a;b', '', 'line\nbreak'])).toEqual({
       name: 'ExecStart',

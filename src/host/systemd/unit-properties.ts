@@ -27,6 +27,7 @@ const controlCharacters = /\p{Cc}/u
 const invalidBusCharacters = /[\0\p{Noncharacter_Code_Point}]|\p{Surrogate}/u
 /** Arguments that mean the same before and after a daemon-reload, for commands that start late (ExecStopPost). */
 const plainArgument = /^[A-Za-z0-9_./:@%+=,-]+$/
+export const variableNamePattern = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** One argument or one variable: MAX_ARG_STRLEN of the kernel, which includes the closing NUL. */
 export const maxStringBytes = 131_071
 
@@ -62,14 +63,20 @@ export function timeout(name: string, milliseconds: number | undefined): UnitPro
 }
 
 /**
+ * An argument as it is, or the value of a variable of the unit's environment behind an optional prefix. Every user of
+ * the host can read the arguments of a unit, but not what systemd puts in the place of a variable.
+ */
+export type CommandArgument = string | { readonly prefix?: string; readonly variable: string }
+
+/**
  * The command of ExecStart: an absolute path and its arguments, which arrive exactly as given. `$` is doubled because
  * systemd expands variables in arguments; `%` is left alone over D-Bus. Good for commands that start with the unit
  * only: a daemon-reload in between adds a backslash to each `$` and `;`.
  */
-export function command(name: string, [program, ...args]: readonly [string, ...string[]]): UnitProperty {
+export function command(name: string, [program, ...args]: readonly [string, ...CommandArgument[]]): UnitProperty {
   if (!program.startsWith('/')) throw new UnitValueError(`${name}: ${JSON.stringify(program)} is not an absolute path`)
   refuseControlCharacters(name, program)
-  for (const argument of [program, ...args]) {
+  for (const argument of [program, ...args.map((one) => (typeof one === 'string' ? one : (one.prefix ?? '')))]) {
     const excerpt = JSON.stringify(argument.slice(0, 80))
     if (invalidBusCharacters.test(argument))
       throw new UnitValueError(`${name}: argument ${excerpt} has a character that systemd refuses`)
@@ -77,8 +84,19 @@ export function command(name: string, [program, ...args]: readonly [string, ...s
       throw new UnitValueError(`${name}: argument ${excerpt}… is longer than ${maxStringBytes} bytes`)
   }
   // ExecStartEx with no-env-expand would be simpler, but systemd 252 loses it at a daemon-reload.
-  const argv = [program, ...args].map((argument) => argument.replaceAll('$', '$$$$'))
+  const literal = (argument: string): string => argument.replaceAll('$', '$$$$')
+  // with braces the value is one argument, whatever is in it, and not looked at again
+  const written = args.map((one) =>
+    typeof one === 'string' ? literal(one) : `${literal(one.prefix ?? '')}\${${checkedVariable(name, one.variable)}}`,
+  )
+  const argv = [literal(program), ...written]
   return { name, signature: 'a(sasb)', value: [[program, argv, false]] }
+}
+
+function checkedVariable(name: string, variable: string): string {
+  if (!variableNamePattern.test(variable))
+    throw new UnitValueError(`${name}: ${JSON.stringify(variable)} is not a variable name (letters, digits, _)`)
+  return variable
 }
 
 /** A command that may start after a daemon-reload: plain arguments only. Its failure does not count. */

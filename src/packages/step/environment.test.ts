@@ -109,33 +109,47 @@ describe('upgrades', () => {
 })
 
 describe('env: arguments', () => {
-  test.each<[readonly string[], readonly string[]]>([
-    [['env:A'], ['value']],
+  const shared = { A: 'value', B: 'secret' }
+  test.each<[readonly string[], readonly unknown[]]>([
+    [['env:A'], [{ variable: 'A' }]],
     [
       ['x', 'env:A', 'y env:A', 'env'],
-      ['x', 'value', 'y env:A', 'env'],
+      ['x', { variable: 'A' }, 'y env:A', 'env'],
     ],
-    [['env:EMPTY'], ['']],
-    [['env:TRICK'], ['env:A']], // a value is not looked at again
-  ])('the arguments %j become %j', (written, expected) => {
-    expect(substituteArguments(written, { A: 'value', EMPTY: '', TRICK: 'env:A' })).toEqual({
+  ])('the arguments %j become %j, which name a value and do not have it', (written, expected) => {
+    expect(substituteArguments(written, shared, shared)).toEqual({
       outcome: 'substituted',
       arguments: expected,
+      variables: {},
+    })
+  })
+
+  test('an argument whose variable has another value in the step gets a variable of its own', () => {
+    expect(substituteArguments(['env:A', 'env:B'], shared, { ...shared, B: 'of the step' })).toEqual({
+      outcome: 'substituted',
+      arguments: [{ variable: 'A' }, { variable: 'SKYHOOK_ARGUMENT_B' }],
+      variables: { SKYHOOK_ARGUMENT_B: 'secret' },
     })
   })
 
   test('each missing variable is named once', () => {
-    expect(substituteArguments(['env:B', 'env:A', 'env:C', 'env:B', 'env:', 'env:toString'], { A: '1' })).toEqual({
+    const written = ['env:C', 'env:A', 'env:D', 'env:C', 'env:', 'env:toString']
+    expect(substituteArguments(written, shared, { ...shared, D: 'x' })).toEqual({
       outcome: 'missing',
-      variables: ['B', 'C', '', 'toString'],
+      variables: ['C', 'D', '', 'toString'],
     })
   })
 
   test('env: arguments see the env of the Skyhook and the agent, not that of the step', () => {
-    expect(
-      compose({ variables: { CSP: 'azure' }, step: { arguments: ['env:CSP', 'env:SKYHOOK_RESOURCE_ID', 'env:HOME'] } }),
-    ).toMatchObject({
-      arguments: ['azure', 'demo-u-1-4_tuning_2024.05.10', '/root'],
+    const written = ['env:CSP', 'env:SKYHOOK_RESOURCE_ID', 'env:STEP_ROOT']
+    const variables = { CSP: 'azure', STEP_ROOT: 'mine' }
+    expect(compose({ variables, step: { arguments: written, env: { CSP: 'aws' } } })).toMatchObject({
+      arguments: [
+        { variable: 'SKYHOOK_ARGUMENT_CSP' },
+        { variable: 'SKYHOOK_RESOURCE_ID' },
+        { variable: 'SKYHOOK_ARGUMENT_STEP_ROOT' },
+      ],
+      environment: { CSP: 'aws', SKYHOOK_ARGUMENT_CSP: 'azure', SKYHOOK_ARGUMENT_STEP_ROOT: 'mine' },
     })
     expect(compose({ step: { arguments: ['env:OWN'], env: { OWN: 'x' } } })).toEqual({
       outcome: 'missing',

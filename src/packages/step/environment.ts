@@ -8,6 +8,7 @@
  * Unlike there, nothing of the agent's own environment reaches a step, and values of several lines arrive whole.
  */
 import { defaultEnvironment } from '../../host/step/environment.ts'
+import type { CommandArgument } from '../../host/systemd/unit-properties.ts'
 import type { Mode, PackageConfig, Step } from '../../schemas/package-config.ts'
 import { variableOf, type agentVariables } from '../../schemas/step-variables.ts'
 import { copyDir, logDir, resourceId, scriptsDir, stateDir, type HostFolders, type PackageInstance } from '../layout.ts'
@@ -29,7 +30,8 @@ export type ComposedStep =
   | {
       readonly outcome: 'composed'
       readonly environment: Readonly<Record<string, string>>
-      readonly arguments: readonly string[]
+      /** Those that the Skyhook's env gives are named, not quoted: they may be secret. */
+      readonly arguments: readonly CommandArgument[]
     }
   /** Variables that `env:` arguments name and the Skyhook's `env` lacks. */
   | { readonly outcome: 'missing'; readonly variables: readonly string[] }
@@ -52,21 +54,21 @@ export function composeStep({
     COPY_RESOLV: 'false',
     SKYHOOK_RESOURCE_ID: resourceId(instance),
   }
-  const substituted = substituteArguments(step.arguments, sharedEnvironment)
-  if (substituted.outcome === 'missing') return substituted
-
   const dir = copyDir(folders, instance)
   const isUpgrade = mode === 'upgrade' || mode === 'upgrade-check'
   const versions = { CURRENT_VERSION: config.packageVersion, PREVIOUS_VERSION: previousVersion }
+  const environment = {
+    ...sharedEnvironment,
+    ...step.env,
+    ...(isUpgrade && versions),
+    STEP_ROOT: scriptsDir(dir),
+    SKYHOOK_DIR: dir,
+  }
+  const substituted = substituteArguments(step.arguments, sharedEnvironment, environment)
+  if (substituted.outcome === 'missing') return substituted
   return {
     outcome: 'composed',
-    environment: {
-      ...sharedEnvironment,
-      ...step.env,
-      ...(isUpgrade && versions),
-      STEP_ROOT: scriptsDir(dir),
-      SKYHOOK_DIR: dir,
-    },
+    environment: { ...environment, ...substituted.variables },
     arguments:
       isUpgrade && step.upgradeStep
         ? [...substituted.arguments, previousVersion, config.packageVersion]
@@ -75,28 +77,42 @@ export function composeStep({
 }
 
 type Substitution =
-  | { readonly outcome: 'substituted'; readonly arguments: readonly string[] }
+  | {
+      readonly outcome: 'substituted'
+      readonly arguments: readonly CommandArgument[]
+      /** Values that the step's own environment does not have under their name. */
+      readonly variables: Readonly<Record<string, string>>
+    }
   | Extract<ComposedStep, { outcome: 'missing' }>
 
 /**
- * An argument `env:NAME` becomes the value of NAME in the layers before the step's own env. Only whole arguments that
- * start with it; the rest of the argument is the name, blanks included.
+ * An argument `env:NAME` becomes the value that NAME has in `shared`, the layers before the step's own env. Only whole
+ * arguments that start with it; the rest of the argument is the name, blanks included. It is named by a variable of the
+ * step, of another name where `environment`, all layers, has another value for it.
  */
 export function substituteArguments(
   configuredArguments: readonly string[],
+  shared: Readonly<Record<string, string>>,
   environment: Readonly<Record<string, string>>,
 ): Substitution {
-  const missing: string[] = []
-  const values = configuredArguments.map((argument) => {
+  const missing = new Set<string>()
+  const variables: Record<string, string> = {}
+  const substituted = configuredArguments.map((argument): CommandArgument => {
     const name = variableOf(argument)
     if (name === undefined) return argument
-    if (Object.hasOwn(environment, name)) return environment[name] ?? ''
-    missing.push(name)
-    return argument
+    const value = Object.hasOwn(shared, name) ? shared[name] : undefined
+    if (value === undefined) {
+      missing.add(name)
+      return argument
+    }
+    if (environment[name] === value) return { variable: name }
+    const variable = `SKYHOOK_ARGUMENT_${name}`
+    variables[variable] = value
+    return { variable }
   })
-  return missing.length > 0
-    ? { outcome: 'missing', variables: [...new Set(missing)] }
-    : { outcome: 'substituted', arguments: values }
+  return missing.size > 0
+    ? { outcome: 'missing', variables: [...missing] }
+    : { outcome: 'substituted', arguments: substituted, variables }
 }
 
 /** Value of one of the switches that the Skyhook's env may set: `true` in any letter case, or not. */

@@ -56,10 +56,18 @@ describe('the unit of a step', () => {
   })
 
   test('variables that systemd sets for the recorder are passed through env', () => {
-    const composed = { ...inputs.composed, environment: { A: 'b', EXIT_CODE: '2 3', INVOCATION_ID: 'x' } }
+    const environment = { A: 'b', EXIT_CODE: '2 3', INVOCATION_ID: 'x' }
+    const composed = { ...inputs.composed, environment, arguments: [{ variable: 'EXIT_CODE' }, { variable: 'A' }] }
     expect(stepUnitRequest({ ...inputs, composed })).toMatchObject({
-      command: ['/usr/bin/env', 'EXIT_CODE=2 3', 'INVOCATION_ID=x', `${copyDir}/skyhook_dir/sub/run.sh`, 'b', ''],
-      environment: { A: 'b' },
+      command: [
+        '/usr/bin/env',
+        { prefix: 'EXIT_CODE=', variable: 'SKYHOOK_ENV_EXIT_CODE' },
+        { prefix: 'INVOCATION_ID=', variable: 'SKYHOOK_ENV_INVOCATION_ID' },
+        `${copyDir}/skyhook_dir/sub/run.sh`,
+        { variable: 'SKYHOOK_ENV_EXIT_CODE' },
+        { variable: 'A' },
+      ],
+      environment: { A: 'b', SKYHOOK_ENV_EXIT_CODE: '2 3', SKYHOOK_ENV_INVOCATION_ID: 'x' },
     })
   })
 })

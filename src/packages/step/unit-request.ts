@@ -5,6 +5,7 @@
 import { posix } from 'node:path'
 import { recorderVariables } from '../../host/step/environment.ts'
 import type { StepUnitRequest } from '../../host/step/start.ts'
+import type { CommandArgument } from '../../host/systemd/unit-properties.ts'
 import type { Step } from '../../schemas/package-config.ts'
 import type { PackageResources } from '../../schemas/skyhook.ts'
 import type { ComposedStep } from './environment.ts'
@@ -45,21 +46,26 @@ export function stepUnitRequest({
   isSelinuxEnforcing,
 }: StepUnitInputs): StepUnitRequest {
   const script = posix.join(scriptsDir(copyDir), step.path)
-  const variables = Object.entries(composed.environment)
-  const assignments = variables
-    .filter(([name]) => recorderVariables.has(name))
-    .map(([name, value]) => `${name}=${value}`)
+  // systemd would hand these to the recorder instead of its own: they travel under another name
+  const renamed = Object.keys(composed.environment).filter((name) => recorderVariables.has(name))
+  const nameInFile = (name: string): string => (recorderVariables.has(name) ? `SKYHOOK_ENV_${name}` : name)
+  const assignments = renamed.map((name) => ({ prefix: `${name}=`, variable: nameInFile(name) }))
   // Through env(1) only where needed: it makes a missing interpreter exit 127 like any script, where systemd itself
   // says 203.
-  const program: readonly [string, ...string[]] =
+  const program: readonly [string, ...CommandArgument[]] =
     isSelinuxEnforcing || assignments.length > 0 ? ['/usr/bin/env', ...assignments, script] : [script]
+  const stepArguments = composed.arguments.map((one) =>
+    typeof one === 'string' ? one : { ...one, variable: nameInFile(one.variable) },
+  )
   return {
     id: attempt.id,
     unit: attempt.unit,
     description: `Skyhook ${instance.skyhook}: ${instance.name} ${instance.version}, ${attempt.mode} ${step.path}`,
-    command: [...program, ...composed.arguments],
+    command: [...program, ...stepArguments],
     workingDirectory: copyDir,
-    environment: Object.fromEntries(variables.filter(([name]) => !recorderVariables.has(name))),
+    environment: Object.fromEntries(
+      Object.entries(composed.environment).map(([name, value]) => [nameInFile(name), value]),
+    ),
     stdoutFile: logs.stdout,
     stderrFile: logs.stderr,
     stopTimeoutMs,
