@@ -231,8 +231,12 @@ describe('a restart whose end is lost is unknown', () => {
 
   test('the outcome of an aborted restart is unknown', async () => {
     await using systemd = await runningService()
-    systemd.bus.answers('RestartUnit', { signature: 'o', body: ['/job/5'] })
-    expect(await restartService({ ...requestOf(systemd), signal: AbortSignal.timeout(50) })).toMatchObject({
+    const abortController = new AbortController()
+    systemd.bus.answers('RestartUnit', () => {
+      setTimeout(() => abortController.abort(), 10)
+      return { signature: 'o', body: ['/job/5'] }
+    })
+    expect(await restartService({ ...requestOf(systemd), signal: abortController.signal })).toMatchObject({
       outcome: 'unknown',
     })
   })
