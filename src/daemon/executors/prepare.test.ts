@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { fakeDigest, type FakePlatform, startFakePlatform } from '../../../test/support/fake-platform.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
@@ -19,6 +18,7 @@ let unfitness: string | undefined
 /** What each collection would have removed of these. */
 let collected: string[][]
 let pulling: Promise<void> | undefined
+let pulls: number
 let preparer: Preparer
 
 beforeEach(async () => {
@@ -28,6 +28,7 @@ beforeEach(async () => {
   pullError = unfitness = undefined
   collected = []
   pulling = undefined
+  pulls = 0
   const openImageStore: Platform['openImageStore'] = (folder) => {
     const store = host.platform.openImageStore(folder)
     return {
@@ -35,6 +36,7 @@ beforeEach(async () => {
       async ensureImage(reference, options) {
         if (pullError) throw pullError
         const stored = await store.ensureImage(reference, options)
+        pulls++
         await pulling
         return stored
       },
@@ -114,7 +116,7 @@ test('a collection does not wait for a pull, and keeps the image that is pulled'
   const gate = Promise.withResolvers<void>()
   pulling = gate.promise
   const prepared = preparer.prepare(image)
-  await delay(20) // the digest is known, the pull is not over
+  await expect.poll(() => pulls).toBe(1) // the digest is known, the pull is not over
   await preparer.collect(() => emptyJournal('n'))
   expect(collected).toEqual([[otherDigest]])
   gate.resolve()

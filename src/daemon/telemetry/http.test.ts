@@ -59,7 +59,7 @@ test('a server keeps no more than its bound of half requests, and still answers'
 test('a server ends a request that is not finished in time', async () => {
   const clock = createVirtualClock()
   const halves = await halfRequests(await metricsOn(clock), 3)
-  await sleep(20) // the server has taken them
+  await expect.poll(() => clock.pendingTimers).toBe(3) // the server has taken them
   await clock.advance(requestTimeoutMs - 1)
   expect(await openOf(halves, 3)).toBe(3)
   await clock.advance(1)
@@ -109,7 +109,7 @@ test('a closed server ends its connections and does not listen again', async () 
   const clock = createVirtualClock()
   const server = serveMetrics(registry, { host: '127.0.0.1', port: 0, clock, onError: fail })
   const halves = await halfRequests(await listening(server), 2)
-  await sleep(20)
+  await expect.poll(() => clock.pendingTimers).toBe(2)
   server.close()
   expect(await openOf(halves, 0)).toBe(0)
   expect(clock.pendingTimers).toBe(0)
