@@ -31,7 +31,7 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
   const closeServers = serve(settings, platform, components, () => isSynced)
 
   const { failures } = components
-  const startUp = createStartUp({ clock, log, failures, onFailed: () => undefined, signal })
+  const startUp = createStartUp({ clock, log, failures, onLasting: () => undefined, signal })
   const claim = await unlessStopped(signal, () =>
     startUp.untilDone('claim the host', () =>
       platform.claimHost({
@@ -62,8 +62,8 @@ export async function runAgent(settings: Settings, platform: Platform): Promise<
  */
 async function sync({ clock, log, root }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
   const { host, nodes, skyhooks, executors, failures, journal, straySteps, units } = components
-  const onFailed = (failure: Failure): void => reportUndecided(components, log, clock.wallMs(), failure)
-  const { untilDone } = createStartUp({ clock, log, failures, onFailed, signal })
+  const onLasting = (failure: Failure): void => reportUndecided(components, log, clock.wallMs(), failure)
+  const { untilDone } = createStartUp({ clock, log, failures, onLasting, signal })
   await untilDone('read the journal', () => journal.load())
   await untilDone('list the folders of Skyhooks', () => host.loadFolders())
   await Promise.all([nodes.synced, skyhooks.synced])
@@ -88,7 +88,7 @@ function reportUndecided(
   failure: Failure,
 ): void {
   const snapshot = takeSnapshot(nowMs)
-  if (!snapshot || failure.sinceMs === nowMs) return // it may be over with the next attempt
+  if (!snapshot) return
   const { actions, reasons } = undecidedPlan(snapshot, failure)
   reporter.report([], reasons)
   for (const action of actions)

@@ -9,12 +9,15 @@ export type StartUp = {
   readonly untilDone: <T>(operation: string, task: () => Promise<T>) => Promise<T>
 }
 
+/** What the next attempts end is not worth a reason. */
+const lastingMs = 3_000
+
 export function createStartUp(ports: {
   readonly clock: Clock
   readonly log: Log
-  readonly failures: Pick<FailureBook, 'record' | 'clear' | 'notBeforeMs'>
-  /** After each failure. */
-  readonly onFailed: (failure: Failure) => void
+  readonly failures: Pick<FailureBook, 'record' | 'clear' | 'current' | 'notBeforeMs'>
+  /** It has failed for some seconds and still does. */
+  readonly onLasting: (failure: Failure) => void
   readonly signal: AbortSignal
 }): StartUp {
   const { clock, log, failures, signal } = ports
@@ -29,7 +32,12 @@ export function createStartUp(ports: {
         } catch (error) {
           signal.throwIfAborted()
           log.warn({ operation, ...errorField(error) }, 'start-up is held up, retrying')
-          ports.onFailed(failures.record(key, { operation }, error))
+          const { sinceMs } = failures.record(key, { operation }, error)
+          const report = (): void => {
+            const failure = failures.current().get(key)
+            if (failure && !signal.aborted) ports.onLasting(failure)
+          }
+          clock.startTimer(Math.max(0, sinceMs + lastingMs - clock.wallMs()), report, { isBackground: true })
           await sleep(clock, failures.notBeforeMs(key) - clock.wallMs(), signal)
         }
       }

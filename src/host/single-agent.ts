@@ -91,7 +91,7 @@ async function tryClaim({
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
     throw error
   }
-  await root.remove(ownPath)
+  await root.remove(ownPath).catch(() => undefined) // in nobody's way, and it goes when the server closes
   return {
     inode,
     async release() {

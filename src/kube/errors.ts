@@ -25,6 +25,8 @@ type Refusal = {
   readonly message: string
   readonly retryAfterMs?: number | undefined
   readonly details?: StatusDetails | undefined
+  /** Method and path; absent for an error inside a watch. */
+  readonly request?: string | undefined
 }
 
 /** The server's answer was not a success. Only 5xx leaves it open whether a write took effect. */
@@ -34,13 +36,15 @@ export class ApiError extends Error implements Refusal {
   readonly reason: string
   readonly retryAfterMs: number | undefined
   readonly details: StatusDetails | undefined
+  readonly request: string | undefined
 
-  constructor({ status, reason, message, retryAfterMs, details }: Refusal) {
+  constructor({ status, reason, message, retryAfterMs, details, request }: Refusal) {
     super(message)
     this.status = status
     this.reason = reason
     this.retryAfterMs = retryAfterMs
     this.details = details
+    this.request = request
   }
 }
 
@@ -56,11 +60,16 @@ export class NoResponseError extends Error {
 }
 
 /** The error of a refused request; a body that is not a Status (a proxy's page, for example) is kept as text. */
-export function apiErrorFrom(code: number, retryAfterHeader: string | undefined, body: string): ApiError {
+export function apiErrorFrom(
+  code: number,
+  retryAfterHeader: string | undefined,
+  body: string,
+  request?: string,
+): ApiError {
   const text = `HTTP ${code}${body === '' ? '' : `: ${body.slice(0, 200).trim()}`}`
   const header = /^\d+$/.test(retryAfterHeader ?? '') ? Number(retryAfterHeader) : undefined
   const status = parseJson(body)
-  return errorOf({ ...(isObject(status) && status), code }, text, header)
+  return errorOf({ ...(isObject(status) && status), code }, text, { retryAfterSeconds: header, request })
 }
 
 /** The error in an ERROR event of a watch; its object is a Status, its code what a request would have answered. */
@@ -71,10 +80,11 @@ export function apiErrorFromEvent(object: unknown): ApiError {
 function errorOf(
   { code = 500, reason = 'Unknown', message, details }: Status,
   defaultMessage: string,
-  retryAfterSeconds = details?.retryAfterSeconds,
+  known: { readonly retryAfterSeconds?: number | undefined; readonly request?: string | undefined } = {},
 ): ApiError {
+  const { retryAfterSeconds = details?.retryAfterSeconds, request } = known
   const retryAfterMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000
-  return new ApiError({ status: code, reason, message: message ?? defaultMessage, retryAfterMs, details })
+  return new ApiError({ status: code, reason, message: message ?? defaultMessage, retryAfterMs, details, request })
 }
 
 const hasStatus = (error: unknown, status: number): boolean => error instanceof ApiError && error.status === status

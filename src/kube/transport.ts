@@ -110,7 +110,7 @@ export function createKubeTransport(options: KubeTransportOptions): KubeTranspor
       if (code < 300) return response
       // a body that breaks off does not change the refusal
       const text = await readText(response, limitsOf(call)).catch(() => '')
-      throw apiErrorFrom(code, response.headers['retry-after'], text)
+      throw apiErrorFrom(code, response.headers['retry-after'], text, `${method} ${path}`)
     } catch (error) {
       if (error instanceof NoResponseError) reportCode(0)
       throw error

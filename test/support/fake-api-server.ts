@@ -61,8 +61,8 @@ export type FakeApiServer = {
   get(collection: string, name: string): FakeObject | undefined
   /** Injects this fault into the next matching requests; `times` defaults to 1. */
   fault(match: (request: RecordedRequest) => boolean, fault: Fault, times?: number): void
-  /** Injects this fault into every matching request, before the other faults are looked at. */
-  faultFirst(match: (request: RecordedRequest) => boolean, fault: Fault): void
+  /** Asks `answer` about every request, the latest asked first; undefined: somebody else answers. */
+  answerFirst(answer: (request: RecordedRequest) => Fault | undefined): void
   /** Compacts the history: older watches and pages get 410. */
   compact(how?: 'event' | 'status'): void
   bookmark(): void
@@ -89,6 +89,7 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
   const watchers = new Set<Watcher>()
   const sockets = new Set<Socket>()
   const faults: { match: (request: RecordedRequest) => boolean; fault: Fault; times: number }[] = []
+  const answers: ((request: RecordedRequest) => Fault | undefined)[] = []
   const requests: RecordedRequest[] = []
   let revision = 100
   let oldest = 0
@@ -278,6 +279,10 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
           body: text === '' ? undefined : (JSON.parse(text) as unknown),
         }
         requests.push(request)
+        for (const answer of answers) {
+          const fault = answer(request)
+          if (fault) return inject(fault, request, response)
+        }
         const hit = faults.find((one) => one.times > 0 && one.match(request))
         if (hit === undefined) return handle(request, response)
         hit.times--
@@ -315,7 +320,7 @@ export async function startFakeApiServer(collections: readonly string[] = []): P
     remove: (collection, name) => void erase(collection, name),
     get: (collection, name) => items.get(`${collection}/${name}`)?.object,
     fault: (match, fault, times = 1) => void faults.push({ match, fault, times }),
-    faultFirst: (match, fault) => void faults.unshift({ match, fault, times: Infinity }),
+    answerFirst: (answer) => void answers.unshift(answer),
     compact(how = 'event') {
       oldest = revision + 1
       revision++

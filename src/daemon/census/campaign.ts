@@ -29,6 +29,7 @@ export function createCensusCampaign(options: {
   const { clock, log } = platform
   const { nodeName, podName, namespace } = settings
   let election: Election | undefined
+  let lastElectionError = ''
   const supervisor = createCensusSupervisor({
     settings: { v: 1, version, nodeName, podName, namespace, agentPodSelector: defaultAgentPodSelector },
     start: () => platform.startCensus(),
@@ -56,7 +57,12 @@ export function createCensusCampaign(options: {
           void supervisor.supervise(term)
         },
         onLost: (why) => log.info({ reason: why }, 'census term ended'),
-        onError: (error) => log.debug(errorField(error), 'election'),
+        onError(error) {
+          const fields = errorField(error)
+          // once, not every few seconds
+          if (fields.error !== lastElectionError) log.warn(fields, 'election failed, retrying')
+          lastElectionError = fields.error
+        },
         signal,
       })
       await election.ended

@@ -66,11 +66,12 @@ test('an accepted eviction is on record until its pod is gone', async () => {
   expect(evictor.current().size).toBe(0)
 })
 
-test('a pod that is gone already counts as evicted', async () => {
+test('a pod that only the watch still shows is looked at again after five seconds', async () => {
   api.remove(podsPath, 'p')
   const evictor = evictorThat({ mayDelete: false })
   await evictor.evict(pod, false)
-  expect(evictor.current().get(pod.metadata.uid)).toEqual({ state: 'requested' })
+  const retryAtMs = clock.wallMs() + 5_000
+  expect(evictor.current().get(pod.metadata.uid)).toMatchObject({ state: 'blocked', retryAtMs })
 })
 
 test('a refusal counts from the first one and backs off by how long it lasts', async () => {

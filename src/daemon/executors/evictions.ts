@@ -65,8 +65,13 @@ export function createEvictor(options: {
       }
       const result = await evict(transport, { namespace, name, uid }, signal)
       switch (result.outcome) {
+        case 'gone': // the watch shows it soon
+          return recordBlocked(
+            uid,
+            'the API server does not have it any more, and the watch still shows it',
+            () => maxRetryMs,
+          )
         case 'requested':
-        case 'gone':
           evictions.set(uid, { state: 'requested' })
           return log.info({ pod }, 'pod evicted')
         case 'blocked':

@@ -25,7 +25,15 @@ export type FailedTask = {
 /** Of every action by itself; a wake does not shorten it. */
 export const actionBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
 
-type Entry = { readonly failure: Failure; readonly code: string; readonly count: number; readonly notBeforeMs: number }
+type Entry = {
+  readonly failure: Failure
+  readonly identity: string
+  readonly count: number
+  readonly notBeforeMs: number
+}
+
+/** Times, versions and temporary names differ from one attempt to the next. */
+const withoutNumbers = (text: string): string => text.replaceAll(/[0-9a-f]{8,}|\d+/g, '')
 
 export function createFailureBook({ clock, random }: { readonly clock: Clock; readonly random: Random }): FailureBook {
   const entries = new Map<string, Entry>()
@@ -40,20 +48,21 @@ export function createFailureBook({ clock, random }: { readonly clock: Clock; re
   return {
     record(key, { operation, skyhook, action }, error) {
       const nowMs = clock.wallMs()
-      const { reason, code, detail, remedy, retryAfterMs = 0 } = causeOf(error)
+      const { reason, detail, remedy, retryAfterMs = 0 } = causeOf(error)
+      const identity = `${reason} ${withoutNumbers(detail)}`
       const previous = entries.get(key)
       const count = (previous?.count ?? 0) + 1
       const waitMs = Math.max(
         Math.min(retryAfterMs, actionBackoff.maxMs),
         backoffMs(count, actionBackoff, random.number()),
       )
-      // the first message of the same trouble stays: temporary names in it would change the Node with each attempt
+      // the first message of the same error stays: temporary names in it would change the Node with each attempt
       const message =
-        previous?.code === code && previous.failure.reason === reason
+        previous?.identity === identity
           ? previous.failure.message
           : [`cannot ${operation}: ${detail}`, remedy].filter((part) => part !== '').join(': ')
       const failure = { reason, message, sinceMs: previous?.failure.sinceMs ?? nowMs, skyhook, action }
-      set(key, { failure, code, count, notBeforeMs: nowMs + waitMs })
+      set(key, { failure, identity, count, notBeforeMs: nowMs + waitMs })
       return failure
     },
     clear: (key) => set(key, undefined),

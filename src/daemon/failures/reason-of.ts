@@ -7,7 +7,7 @@ import { ImageError } from '../../packages/oci/errors.ts'
 /** Why something failed, in the terms of the reasons on a Node. */
 export type FailureCause = {
   readonly reason: ReasonName
-  /** Errno, HTTP status, name on the bus or code of the registry: the same for the same trouble. */
+  /** Errno, HTTP status, name on the bus or code of the registry: the same for the same error. */
   readonly code: string
   /** What failed on what, in the words of its origin. */
   readonly detail: string
@@ -146,6 +146,7 @@ function causesOf(error: unknown): readonly unknown[] {
 }
 
 function describe(error: unknown): string {
-  if (error instanceof ApiError) return `HTTP ${error.status}: ${error.message}`
+  if (error instanceof ApiError)
+    return [error.request, `HTTP ${error.status}`, error.message].filter((part) => part !== undefined).join(': ')
   return error instanceof Error ? describeError(error) : JSON.stringify(error)
 }

@@ -8,7 +8,7 @@ import type { Action } from '../../stages/model/plan.ts'
 import { packageStatusKey } from '../../stages/package/run-requests.ts'
 import { type Known, known, unknown } from '../../stages/model/snapshot.ts'
 import type { FailureBook } from '../failures/book.ts'
-import type { Log } from '../telemetry/log.ts'
+import { errorField, type Log } from '../telemetry/log.ts'
 import { retain } from './retain.ts'
 
 /**
@@ -40,7 +40,7 @@ export function followPackageStatuses(options: {
   readonly folders: HostFolders
   readonly journal: () => Journal
   readonly clock: Clock
-  readonly failures: Pick<FailureBook, 'record' | 'clear'>
+  readonly failures: Pick<FailureBook, 'record' | 'clear' | 'current'>
   readonly log: Log
   readonly wake: () => void
 }): PackageStatuses {
@@ -82,8 +82,9 @@ export function followPackageStatuses(options: {
     refreshing = refreshing.then(refreshNow).then(
       () => failures.clear(failureName),
       (error: unknown) => {
-        const { message } = failures.record(failureName, { operation: 'read the status files of packages' }, error)
-        log.debug({ detail: message }, 'status files of packages could not be read')
+        if (!failures.current().has(failureName))
+          log.warn(errorField(error), 'status files of packages could not be read') // once, not every ten seconds
+        failures.record(failureName, { operation: 'read the status files of packages' }, error)
         wake()
       },
     )

@@ -125,3 +125,13 @@ test('a read that fails is repeated after a pause and asks for no older version'
   const { metadata } = api.get(skyhooksPath, 'a') ?? { metadata: { resourceVersion: 'none' } }
   expect(api.requests.at(-1)?.query.get('resourceVersion')).toBe(metadata.resourceVersion)
 })
+
+test('a Skyhook that the watch shows and the API server does not have is read with backoff, and said', async () => {
+  putSkyhook('a', 1, 5)
+  api.fault(({ path }) => path.startsWith(`${skyhooksPath}/`), { kind: 'status', status: 404 }, 100)
+  const source = follow()
+  await source.synced
+  for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
+  expect(reads()).toBeLessThan(6)
+  expect(failed).toContain('a')
+})

@@ -57,6 +57,7 @@ export function followSkyhooks(
 
   /** Reads missing and outdated objects, then reports what is known. */
   function refresh(): void {
+    if (signal.aborted) return
     for (const [name, { metadata }] of reflector.store) {
       if (isCurrent(objects.get(name), metadata) || readsInFlight.has(name)) continue
       readsInFlight.add(name)
@@ -83,8 +84,8 @@ export function followSkyhooks(
         objects.set(name, { metadata: readMetadata, spec }) // the status is large and not needed
         return
       } catch (error) {
-        if (signal.aborted || isNotFound(error)) return // the watch will show the deletion
-        options.onReadFailed(name, error)
+        if (signal.aborted) return
+        if (!isNotFound(error) || failures > 1) options.onReadFailed(name, error) // the watch shows a deletion soon
         await sleep(clock, backoffMs(failures, requestBackoff, random.number()), signal).catch(() => undefined)
       }
     }

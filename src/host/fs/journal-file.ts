@@ -18,12 +18,12 @@ export type JournalRead<T> =
   | {
       readonly state: 'unreadable'
       readonly why: string
-      /** Where the damaged file is now; absent when it was left alone (a newer version, or the disk failed). */
+      /** Where the damaged file is now; absent when it was left alone (a newer version). */
       readonly movedTo?: string
     }
 
 export type JournalFile<T extends Versioned> = {
-  /** Reads the file, once at start. A damaged one is moved aside. */
+  /** Reads the file at start. A damaged one is moved aside. Rejects when the disk does: to be called again. */
   read(): Promise<JournalRead<T>>
   /**
    * Makes `document` what the next agent reads, on disk when it resolves. Of calls that pile up behind a running write
@@ -58,6 +58,7 @@ export function openJournalFile<T extends Versioned>(
   let lastWrite: Promise<void> = Promise.resolve()
 
   async function read(): Promise<JournalRead<T>> {
+    refusalReason = undefined
     await removeTemporaryFiles(root)
     let content: string
     try {
@@ -65,7 +66,7 @@ export function openJournalFile<T extends Versioned>(
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { state: 'absent' }
       refusalReason = `cannot read ${journalPath}: ${messageOf(error)}`
-      return { state: 'unreadable', why: refusalReason }
+      throw error
     }
     const parsed = parse(content)
     if ('document' in parsed && parsed.document.v > version) {

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import type { Fault } from '../support/fake-api-server.ts'
+import { FaultyLives, type Finding, type FaultPlan } from '../support/faulty-lives.ts'
+
+/** What the file system of a host may answer. ENOENT and ENOTDIR are left out: they say that nothing is there. */
+const errnos = (
+  'EPERM EIO ENXIO EAGAIN ENOMEM EACCES EBUSY EXDEV ENODEV EISDIR EINVAL ENFILE EMFILE ETXTBSY EFBIG ENOSPC EROFS ' +
+  'EMLINK ENAMETOOLONG ENOSYS ENOTEMPTY ELOOP EOVERFLOW EOPNOTSUPP ETIMEDOUT ESTALE EDQUOT EBADF EINTR'
+).split(' ')
+
+/** Failures that need no reason on the Node, and why. */
+const unreportedFiles: Readonly<Record<string, RegExp>> = {
+  'nothing may be written to the Node before the host is claimed: the log says it':
+    /agent\.sock|mkdirp \/run\/skyhook$/,
+  'a look at the host, which concerns only work that is to start (preflight has its own tests)':
+    /^readText \/(proc|etc|sys)\/|\.preflight$|^(makeFolder|realPath) \/(var\/lib|var\/log|run)\/skyhook/,
+  'a poll while nothing is to do: the log says it': /\/s\/status$/,
+  'housekeeping that is repeated later: the log says it':
+    /^(list .*(root-files|\/skyhook\/s)|readdir .*\/\.agent|remove .*-UID-1)$/,
+  'a published record that nothing reads: the log says it': /flags\/START$/,
+}
+const unreportedRequests: Readonly<Record<string, RegExp>> = {
+  'without the Node there is only the log': /^(GET|PATCH|WATCH) \/api\/v1\/nodes/,
+  'a watch that passes: the last state is still right, and the log says it': /^(GET|WATCH) .*\/(skyhooks|pods)$/,
+  'Events are dropped and counted in the metric of requests': /\/events/,
+  'the election is the work of no single node: the log says it': /(GET|PUT|DELETE) .*\/leases\/LEASE$/,
+}
+
+type Round = Finding & { readonly life: number }
+
+/** Lives, until a whole one meets nothing new. Every agent has to complete and to uninstall in each of them. */
+async function findings(faultPlans: readonly FaultPlan[]): Promise<readonly Round[]> {
+  const all: Round[] = []
+  for (let count = -1; count !== all.length; ) {
+    count = all.length
+    await using lives = await FaultyLives.start(faultPlans)
+    expect(await lives.pass(3_000_000, () => lives.areAllComplete()), lives.describe()).toBe(true)
+    lives.removePackage()
+    expect(await lives.pass(3_000_000, () => lives.areAllUninstalled()), lives.describe()).toBe(true)
+    all.push(...lives.lives.flatMap((life, index) => life.findings.map((finding) => ({ ...finding, life: index }))))
+  }
+  return all
+}
+
+const silent = (found: readonly Round[], unreported: Readonly<Record<string, RegExp>>): readonly Round[] =>
+  found.filter(
+    ({ kind, reported }) => reported !== 'reason' && !Object.values(unreported).some((pattern) => pattern.test(kind)),
+  )
+
+test('a file operation that fails is a reason on the Node within ten seconds, and work completes after it', {
+  timeout: 120_000,
+}, async () => {
+  const seen = new Set<string>() // together they meet each kind once
+  const found = await findings(Array.from({ length: 6 }, () => ({ files: errnos, seen })))
+  expect(silent(found, unreportedFiles)).toEqual([])
+  expect(found.length).toBeGreaterThan(140)
+  expect(found.filter(({ failures }) => failures > 20)).toEqual([])
+})
+
+const status =
+  (code: number, retryAfterSeconds?: number) =>
+  (message: string): Fault => ({
+    kind: 'status',
+    status: code,
+    message,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  })
+/** One of each kind: the others take the same ways (failures/reason-of.test.ts). */
+const answers: readonly ((name: string) => Fault)[] = [
+  status(403),
+  status(409),
+  status(429, 3),
+  status(500),
+  () => ({ kind: 'reset' }),
+  () => ({ kind: 'silent' }),
+]
+
+test('a request that is not answered well is a reason on the Node within ten seconds, and work completes after it', {
+  timeout: 120_000,
+}, async () => {
+  const found = await findings(answers.map((requests) => ({ requests, seen: new Set<string>() })))
+  expect(silent(found, unreportedRequests)).toEqual([])
+  expect(found.length).toBeGreaterThan(100)
+  expect(found.filter(({ failures }) => failures > 20)).toEqual([])
+})
