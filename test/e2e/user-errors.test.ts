@@ -2,12 +2,14 @@
  * Mistakes in a Skyhook that appear only at work: the Node names each with its place and remedy, and correcting it is
  * enough.
  */
+import { release } from 'node:os'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { hostKey } from '../../src/schemas/annotations.ts'
 import type { EnvVar, KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import type { PackageSpec } from '../../src/schemas/skyhook.ts'
 import { uniqueName, useCluster, type NodeName } from './cluster.ts'
 import { patch, ignoreNotFound } from './kube.ts'
+import type { View } from './moments.ts'
 import { lockNodes, type OnTestFinished } from './node-locks.ts'
 import { isCompleteOn } from './node-availability.ts'
 import { manifest, shellscript, publishedState, type PublishedState } from './skyhooks.ts'
@@ -170,6 +172,21 @@ describe('a host', () => {
   const remount = (flag: string) => ({
     spoil: ['mount', '--options', `bind,${flag}`, folder, folder],
     mend: ['umount', '--lazy', folder],
+  })
+
+  test('a host is described on its Node, and control groups of the first version are a warning', async () => {
+    const reportOf = ({ nodes }: View): string => nodes.get('node-1')?.metadata.annotations?.[hostKey] ?? '{}'
+    await cluster.history.eventually('the report', (view) => reportOf(view) !== '{}')
+    expect(JSON.parse(reportOf(cluster.history.now))).toEqual({
+      systemd: expect.stringMatching(/^\d{3}/) as string,
+      bus: 'dbus.service',
+      cgroup: expect.stringMatching(/^(hybrid|v1)$/) as string,
+      kernel: release(),
+      os: expect.stringContaining('Debian') as string,
+      selinux: 'disabled',
+      copyDirRoot: { fileSystem: expect.any(String) as string, flags: expect.stringContaining('rw') as string },
+      findings: [expect.objectContaining({ id: 'cgroup-v1', severity: 'warning' })],
+    })
   })
 
   test.each<[string, string, { spoil: string[]; mend: string[] }, string]>([
