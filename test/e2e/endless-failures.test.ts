@@ -6,91 +6,20 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { EnvVar } from '../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec } from '../../src/schemas/skyhook.ts'
-import { fixturePackages, uniqueName, useCluster, type NodeName } from './cluster.ts'
+import { fixturePackages, useCluster, type NodeName } from './cluster.ts'
 import { ignoreNotFound, patch } from './kube.ts'
-import type { View } from './moments.ts'
-import { isCompleteOn, isCordoned } from './node-availability.ts'
-import { lockNodes, type OnTestFinished } from './node-locks.ts'
-import { manifest, publishedState, shellscript, type Scripts } from './skyhooks.ts'
-import { slotsOf } from './slots.ts'
+import { failureScene, type Scene } from './failure-scene.ts'
+import type { OnTestFinished } from './node-locks.ts'
+import { publishedState, shellscript, type Scripts } from './skyhooks.ts'
 
 const cluster = useCluster()
-const shownWithinMs = 10_000
-/** The longest pause of the failures here, and a reboot. */
-const endsWithinMs = 60_000
-/** What a node without trouble shows meanwhile. */
-const harmless = new Set(['', 'Preparing', 'WaitingForSlot', 'DrainBlocked', 'RebootPending', 'NodeNotReady'])
 const secrets = '/api/v1/namespaces/skyhook/secrets'
-
-type Scene = {
-  readonly name: string
-  readonly node: NodeName
-  /** A Skyhook with this package, on the node. */
-  apply(work: PackageSpec): Promise<void>
-  edit(work: object): Promise<void>
-  /** Within ten seconds from now. */
-  shows(reason: string, ...fragments: readonly string[]): Promise<void>
-  /** The Node says the same after another attempt failed. */
-  showsAgain(reason: string, restarts: number): Promise<void>
-  /** Nothing of this Skyhook ever held a slot. */
-  heldNoSlot(): Promise<void>
-  holdsSlot(): Promise<void>
-  /** Complete, in service, without a reason and without a slot. Returns the troubles that the Node showed till then. */
-  ends(): Promise<readonly string[]>
-  readonly onTestFinished: OnTestFinished
-}
-
-async function scene(node: NodeName, onTestFinished: OnTestFinished): Promise<Scene> {
-  await lockNodes(onTestFinished, node)
-  const { history } = cluster
-  const name = uniqueName('endless')
-  onTestFinished(async () => await cluster.remove(name))
-  const now = ({ nodes }: View) => publishedState(nodes.get(node), name)
-  return {
-    name,
-    node,
-    onTestFinished,
-    apply: async (work) => {
-      await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), node)
-    },
-    edit: async (work) => void (await cluster.edit(name, { packages: { work } })),
-    shows: async (reason, ...fragments) => {
-      const isShown = (view: View): boolean => {
-        const published = now(view).reason
-        return published?.reason === reason && fragments.every((words) => published.message.includes(words))
-      }
-      await history.eventually(`${node} shows ${reason}: ${fragments.join(', ')}`, isShown, shownWithinMs)
-    },
-    showsAgain: async (reason, restarts) => {
-      const isRepeated = (view: View): boolean =>
-        now(view).reason?.reason === reason &&
-        Object.values(now(view).state).some((entry) => (entry.restarts ?? 0) >= restarts)
-      await history.eventually(`${node} shows ${reason} after ${restarts} attempts`, isRepeated)
-    },
-    heldNoSlot: async () =>
-      await history.never('a slot for nothing', (view) => slotsOf(view, name).length > 0 && 'a slot is held'),
-    holdsSlot: async () =>
-      void (await history.eventually('the slot is held', (view) => slotsOf(view, name)[0]?.holder === node)),
-    ends: async () => {
-      await history.eventually(
-        'it is complete',
-        (view) => isCompleteOn(view, name, [node]) && now(view).reason === undefined,
-        endsWithinMs,
-      )
-      await history.eventually(
-        'the slot is released and the node in service',
-        (view) => slotsOf(view, name).length === 0 && !isCordoned(view.nodes.get(node)),
-      )
-      const reasons = await history.values((view) => now(view).reason?.reason ?? '')
-      return [...new Set(reasons)].filter((reason) => !harmless.has(reason))
-    },
-  }
-}
-
+const scene = async (node: NodeName, onTestFinished: OnTestFinished): Promise<Scene> =>
+  await failureScene(cluster, node, onTestFinished)
 const script = (scripts: Scripts, more: Partial<PackageSpec> = {}): PackageSpec =>
   shellscript(cluster.registry, scripts, more)
-const image = (repository: string, version = '1.0.0'): PackageSpec => ({
-  version,
+const image = (repository: string): PackageSpec => ({
+  version: '1.0.0',
   image: `${cluster.registry}/${repository}`,
 })
 const host = (node: NodeName) => cluster.host(node)
@@ -143,6 +72,31 @@ describe.concurrent('work that fails for ever', () => {
     await work.holdsSlot()
     await work.edit({ configMap: { 'config_check.sh': 'true' } })
     expect(await work.ends()).toEqual(['CheckFailed'])
+  })
+
+  test('an uninstall that fails shows its output, and ends when its script is corrected', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-1', onTestFinished)
+    await work.apply(script({ uninstall: 'echo "still mounted"; exit 32' }, { uninstall: { enabled: true } }))
+    await work.ends()
+    await work.edit({ uninstall: { enabled: true, apply: true } })
+    await work.shows('StepFailed', 'uninstall', 'exited 32', 'still mounted')
+    await work.edit({ configMap: { 'uninstall.sh': 'true' } })
+    expect(await work.ends()).toEqual(['StepFailed'])
+  })
+
+  test('an uninstall of a removed package that fails shows its output, and ends when the package is put back', async ({
+    onTestFinished,
+  }) => {
+    const work = await scene('node-3', onTestFinished)
+    const installed = script({ uninstall: 'echo "still mounted"; exit 32' })
+    await work.apply(installed)
+    await work.ends()
+    await cluster.edit(work.name, { packages: { work: null, other: script({}) } })
+    await work.shows('StepFailed', 'uninstall', 'exited 32', 'still mounted')
+    await work.edit(installed)
+    expect(await work.ends()).toEqual(['StepFailed'])
   })
 
   test('a reboot that an inhibitor blocks shows who blocks it, and happens once when the lock is released', async ({
@@ -238,6 +192,19 @@ describe.concurrent('work that cannot begin', () => {
     await work.shows('HostUnusable', folder, 'read-only')
     await work.heldNoSlot()
     await unmount()
+    expect(await work.ends()).toEqual(['HostUnusable'])
+  })
+
+  test('a folder of its own that is immutable shows its path, and ends when it is not', async ({ onTestFinished }) => {
+    const work = await scene('node-2', onTestFinished)
+    const folder = `/var/lib/skyhook/${work.name}`
+    await host(work.node).exec('mkdir', '-p', folder)
+    await host(work.node).exec('chattr', '+i', folder)
+    const free = async (): Promise<void> => void (await host(work.node).exec('chattr', '-i', folder))
+    onTestFinished(free)
+    await work.apply(script({ apply: 'true' }))
+    await work.shows('HostUnusable', folder)
+    await free()
     expect(await work.ends()).toEqual(['HostUnusable'])
   })
 

@@ -1,0 +1,78 @@
+/** One Skyhook on one node that fails, and what the Node has to show of it. */
+import type { PackageSpec } from '../../src/schemas/skyhook.ts'
+import { uniqueName, type Cluster, type NodeName } from './cluster.ts'
+import type { View } from './moments.ts'
+import { isCompleteOn, isCordoned } from './node-availability.ts'
+import { lockNodes, type OnTestFinished } from './node-locks.ts'
+import { manifest, publishedState } from './skyhooks.ts'
+import { slotsOf } from './slots.ts'
+
+const shownWithinMs = 10_000
+/** The longest pause of the failures here, and a reboot. */
+const endsWithinMs = 60_000
+/** What a node without trouble shows meanwhile. */
+const harmless = new Set(['', 'Preparing', 'WaitingForSlot', 'DrainBlocked', 'RebootPending', 'NodeNotReady'])
+
+export type Scene = {
+  readonly name: string
+  readonly node: NodeName
+  /** A Skyhook with this package, on the node. */
+  apply(work: PackageSpec): Promise<void>
+  edit(work: object): Promise<void>
+  /** Within ten seconds from now. */
+  shows(reason: string, ...fragments: readonly string[]): Promise<void>
+  /** The Node says the same after another attempt failed. */
+  showsAgain(reason: string, restarts: number): Promise<void>
+  /** Nothing of this Skyhook ever held a slot. */
+  heldNoSlot(): Promise<void>
+  holdsSlot(): Promise<void>
+  /** Complete, in service, without a reason and without a slot. Returns the troubles that the Node showed till then. */
+  ends(): Promise<readonly string[]>
+}
+
+/** With the node locked for this test, and the Skyhook removed after it. */
+export async function failureScene(cluster: Cluster, node: NodeName, onTestFinished: OnTestFinished): Promise<Scene> {
+  await lockNodes(onTestFinished, node)
+  const { history } = cluster
+  const name = uniqueName('endless')
+  onTestFinished(async () => await cluster.remove(name))
+  const now = ({ nodes }: View) => publishedState(nodes.get(node), name)
+  return {
+    name,
+    node,
+    apply: async (work) => {
+      await cluster.apply(manifest(name, { interruptionBudget: { count: 1 }, packages: { work } }), node)
+    },
+    edit: async (work) => void (await cluster.edit(name, { packages: { work } })),
+    shows: async (reason, ...fragments) => {
+      const isShown = (view: View): boolean => {
+        const published = now(view).reason
+        return published?.reason === reason && fragments.every((words) => published.message.includes(words))
+      }
+      await history.eventually(`${node} shows ${reason}: ${fragments.join(', ')}`, isShown, shownWithinMs)
+    },
+    showsAgain: async (reason, restarts) => {
+      const isRepeated = (view: View): boolean =>
+        now(view).reason?.reason === reason &&
+        Object.values(now(view).state).some((entry) => (entry.restarts ?? 0) >= restarts)
+      await history.eventually(`${node} shows ${reason} after ${restarts} attempts`, isRepeated)
+    },
+    heldNoSlot: async () =>
+      await history.never('a slot for nothing', (view) => slotsOf(view, name).length > 0 && 'a slot is held'),
+    holdsSlot: async () =>
+      void (await history.eventually('the slot is held', (view) => slotsOf(view, name)[0]?.holder === node)),
+    ends: async () => {
+      await history.eventually(
+        'it is complete',
+        (view) => isCompleteOn(view, name, [node]) && now(view).reason === undefined,
+        endsWithinMs,
+      )
+      await history.eventually(
+        'the slot is released and the node in service',
+        (view) => slotsOf(view, name).length === 0 && !isCordoned(view.nodes.get(node)),
+      )
+      const reasons = await history.values((view) => now(view).reason?.reason ?? '')
+      return [...new Set(reasons)].filter((reason) => !harmless.has(reason))
+    },
+  }
+}
