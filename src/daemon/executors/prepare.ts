@@ -61,6 +61,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
       digest: fetched.digest,
       config: loaded.config,
       contentHashes: loaded.contentHashes,
+      ownConfigFiles: loaded.ownConfigFiles,
     }
     const { references, ...content } = image
     preparations.set(preparationKey({ ...content, digest: fetched.digest }), ready) // work in progress uses the digest

@@ -191,3 +191,10 @@ test('a configuration file that the package brings along is not expected from th
   await put('config.json', document(['run.sh'], { expected_config_files: ['own.conf', 'theirs.conf'] }))
   expect(await loadPackage(host, store)).toMatchObject({ config: { expectedConfigFiles: ['theirs.conf'] } })
 })
+
+test('the configuration files that a package ships itself are known', async () => {
+  await put('config.json', document(['run.sh']))
+  expect(await loadPackage(host, store)).toMatchObject({ outcome: 'ready', ownConfigFiles: [] })
+  await put('configmaps/defaults.yaml', 'a: b')
+  expect(await loadPackage(host, store)).toMatchObject({ outcome: 'ready', ownConfigFiles: ['defaults.yaml'] })
+})

@@ -14,6 +14,8 @@ export type LoadedPackage =
       readonly warnings: readonly Problem[]
       /** sha256 in hex by step path: an agent-guarded step whose file changed runs again. */
       readonly contentHashes: ReadonlyMap<string, string>
+      /** Names of the files in `configmaps/` of the image. */
+      readonly ownConfigFiles: readonly string[]
     }
   /** `message` names file, place and value of each problem, as far as an Event has room. */
   | {
@@ -47,7 +49,8 @@ export async function loadPackage(host: HostRoot, dir: string): Promise<LoadedPa
   if (problems.length > 0) return invalid(problems)
   const expectedConfigFiles = await missingConfigFiles(host, dir, parsed.config, 'apply')
   const config = { ...parsed.config, expectedConfigFiles }
-  return { outcome: 'ready', config, warnings: parsed.warnings, contentHashes }
+  const ownConfigFiles = (await host.list(`${dir}/configmaps`)) ?? []
+  return { outcome: 'ready', config, warnings: parsed.warnings, contentHashes, ownConfigFiles }
 }
 
 /** Every step file once, with the JSON pointer of its first use. */

@@ -127,6 +127,8 @@ export type Preparation =
       readonly digest: string
       readonly config: PackageConfig
       readonly contentHashes: ReadonlyMap<string, string>
+      /** Files of configuration that the image ships itself; none if absent. */
+      readonly ownConfigFiles?: readonly string[]
     }
   | ({ readonly state: 'failed'; readonly retryAtMs: number } & Reason)
 

@@ -142,7 +142,12 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   })
   if (prepared.state === 'failed') return blockedBy(name, prepared)
   const isReady = prepared.state === 'ready'
-  const missing = isReady && isNewChange && stage !== 'uninstall' && spec && missingInputs(prepared.config, spec, stage)
+  const missing =
+    isReady &&
+    isNewChange &&
+    stage !== 'uninstall' &&
+    spec &&
+    missingInputs(prepared.config, spec, stage, prepared.ownConfigFiles)
   if (missing)
     return { state: 'blocked', atPreparation: true, reason: 'InvalidSpec', message: `package ${name}: ${missing}` }
   // of another version or stage; stopped only now that its successor is prepared

@@ -52,6 +52,13 @@ describe('what a package expects of its spec', () => {
     expect(missingInputs(packageConfig, spec, 'apply')).toBe(expected)
   })
 
+  test('a file that the package ships is not missing', () => {
+    const packageConfig = config({ expectedConfigFiles: ['x', 'y'] })
+    const lacksX = 'its configMap lacks x, which the package expects'
+    expect(missingInputs(packageConfig, pkg('1.0.0'), 'apply', ['y'])).toBe(lacksX)
+    expect(missingInputs(packageConfig, pkg('1.0.0'), 'apply', ['x', 'y'])).toBeUndefined()
+  })
+
   test('a missing file is reported before a slot is requested and the node is drained', () => {
     const node = new NodeSimulator()
     node.images.set('r/pkg:1.0.0', config({ expectedConfigFiles: ['x'] }))

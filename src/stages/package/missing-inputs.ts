@@ -5,9 +5,16 @@ import { agentVariables, variableOf } from '../../schemas/step-variables.ts'
 /**
  * What the package expects of the spec and does not find, for people: files of its configMap, and variables of its env
  * that arguments name. It is known before the node is disturbed. Undefined when nothing is missing.
+ * @param ownConfigFiles those that the image ships
  */
-export function missingInputs(config: PackageConfig, spec: PackageSpec, stage: Stage): string | undefined {
-  const files = config.expectedConfigFiles.filter((name) => !Object.hasOwn(spec.configMap ?? {}, name))
+export function missingInputs(
+  config: PackageConfig,
+  spec: PackageSpec,
+  stage: Stage,
+  ownConfigFiles: readonly string[] = [],
+): string | undefined {
+  const present = new Set([...Object.keys(spec.configMap ?? {}), ...ownConfigFiles])
+  const files = config.expectedConfigFiles.filter((name) => !present.has(name))
   const variables = new Set<string>([...agentVariables, ...(spec.env ?? []).map(({ name }) => name)])
   const named = stagesFrom(stage, spec).flatMap((each) =>
     [each, checkOf(each)].flatMap((mode) => (config.modes[mode] ?? []).flatMap((step) => step.arguments)),
