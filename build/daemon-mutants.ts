@@ -51,8 +51,8 @@ export const mutants: readonly Mutant[] = [
   book('a wait is measured from now', 'nowMs - denial.sinceMs', '0'),
   manager(
     'a release without an answer forgets the slot',
-    "if (result.outcome === 'unknown') throw",
-    'if (false) throw',
+    "if (result.outcome === 'unknown') throw new Error(`slot",
+    'if (false) throw new Error(`slot',
   ),
   manager('a paused Skyhook is confirmed', "metadata.annotations?.[pauseKey] === 'true' ||", ''),
   manager('another generation is confirmed', '|| (metadata.generation ?? 0) !== generation', ''),
@@ -121,7 +121,7 @@ export const mutants: readonly Mutant[] = [
     '&& !(await journal.write(plan.journal))',
     '&& !(await journal.write(plan.journal)) && false',
   ),
-  loop('a failed record is not repeated', 'if (isPlannedOnce(action))', 'if (false)'),
+  loop('a failed record is not repeated', 'if (isPlannedOnce(action.do))', 'if (false)'),
 ]
 
 /** Where the mutant's text is; throws when it is not there exactly once. */

@@ -33,14 +33,11 @@ function check(name: string, command: readonly [string, ...string[]]): void {
   console.log(`${status === 0 ? 'ok' : 'failed'}: ${name} (${((Date.now() - startedMs) / 1000).toFixed(1)} s)`)
 }
 
-/** Random lives of a node in the unit tests; `make check` has 200. */
-const randomLives = 600
-
 /** One vitest project; its counts come from its JSON report, a run without a report counts as one failure. */
 function tests(project: string): void {
   const file = join(folder, `${project}.json`)
   const parameters = ['run', '--project', project, '--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
-  const env = { SEARCH_RUNS: String(randomLives), ...process.env }
+  const env = { SEARCH: 'all', ...process.env }
   const { status } = spawnSync('vitest', parameters, { stdio: ['ignore', 'inherit', 'inherit'], env })
   try {
     const report = JSON.parse(readFileSync(file, 'utf8')) as Report

@@ -98,7 +98,9 @@ test('an unfit host says so on its Node, asks for no slot, and works once it is 
   expect(JSON.parse(annotationOfFirst(hostKey))).toMatchObject({
     findings: [{ id: 'missing-program', severity: 'error', message: lostShell, remedy: 'Install it on the host' }],
   })
-  const slotsAskedFor = api.requests.filter(({ method, path }) => method === 'POST' && path === leasesPath)
+  const slotsAskedFor = api.requests.filter(
+    ({ method, path, body }) => method === 'POST' && path === leasesPath && JSON.stringify(body).includes('slot-kind'),
+  )
   expect(slotsAskedFor.length).toBeGreaterThan(0)
   expect(JSON.stringify(slotsAskedFor.map(({ body }) => body))).not.toContain('"n1"')
   writeFileSync(shell, '')

@@ -5,6 +5,7 @@ import { decide } from '../../src/stages/decide.ts'
 import { finalizerName, planFinalizer } from '../../src/census/finalizer.ts'
 import { countsOf } from '../support/census-objects.ts'
 import type { Decide } from '../support/node-simulator.ts'
+import { isThorough, runsOf, seedOf } from '../support/effort.ts'
 import { corrected, failBySpec, failingSpec, repaired } from './failing-specs.ts'
 import { invariantsOfEffects } from './invariants/index.ts'
 import type { Invariant } from './invariants/invariant.ts'
@@ -15,8 +16,8 @@ import { Scenario, scenarioEvent, skyhookSpec, type Features, type ScenarioEvent
  * From every state with failing steps, a spec whose steps succeed leads to complete, and nothing else is needed. States
  * come from random lives in which nearly every spec fails; whether a step fails follows from what it runs with.
  */
-const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_104)
-const runs = Number(process.env['SEARCH_RUNS'] ?? 100)
+const seed = seedOf(20_260_104)
+const runs = runsOf(30, 200)
 
 const failingLife = (features: Features): fc.Arbitrary<readonly ScenarioEvent[]> =>
   fc.array(
@@ -125,7 +126,7 @@ test('the deletion of a Skyhook ends from every failing state', () => {
   expect(resultOf(deleted, runs)).toBeUndefined()
 }, 120_000)
 
-describe('mutants', () => {
+describe.skipIf(!isThorough)('mutants', () => {
   test.each(Object.entries(correctionMutants))(
     'the search catches a decision that %s',
     (_, { mutant, expectedViolation }) => {

@@ -4,6 +4,7 @@ import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
 import { decide } from '../../src/stages/decide.ts'
 import { dropAttempt } from '../../src/stages/model/transitions.ts'
 import { pkg } from '../support/node-simulator-dsl.ts'
+import { roundStep } from '../support/effort.ts'
 import { WatchedNode } from './invariants/index.ts'
 import type { Decide } from '../support/node-simulator.ts'
 import { ReplayedDecisions } from './replayed-decisions.ts'
@@ -99,7 +100,7 @@ function firstDifference(decideUnderTest: Decide, specs: readonly SkyhookSpec[])
   const decisions = new ReplayedDecisions()
   const onRound = (): void => decisions.beginRound()
   const baseline = runToCompletion(decisions.recording(decideUnderTest), specs, { onRound })
-  for (let atRound = 0; atRound < baseline.rounds; atRound++)
+  for (let atRound = 0; atRound < baseline.rounds; atRound += roundStep)
     for (const of of ['agent', 'host'] as const)
       for (const [afterActions, losesWrites] of [
         [0, false],

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
+import { runsOf, seedOf } from '../support/effort.ts'
 import { Scenario, scenarioEvent } from './scenario.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
@@ -83,8 +84,8 @@ describe('hostile annotations', () => {
     })
   const counterexampleOf = (property: fc.IProperty<unknown>): string | undefined => {
     const { failed, counterexample, errorInstance, seed } = fc.check(property, {
-      numRuns: 250,
-      seed: Number(process.env['SEARCH_SEED'] ?? 20_260_103),
+      numRuns: runsOf(60, 250),
+      seed: seedOf(20_260_103),
     })
     return failed ? `${String(errorInstance)}\n${JSON.stringify(counterexample)}\nseed ${seed}` : undefined
   }

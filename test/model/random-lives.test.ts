@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
+import { isThorough, runsOf, seedOf } from '../support/effort.ts'
 import { runScenario, skyhookSpec, scenarioEvent } from './scenario.ts'
 import { mutants } from './mutants.ts'
 import type { Decide } from '../support/node-simulator.ts'
@@ -11,9 +12,8 @@ import type { Decide } from '../support/node-simulator.ts'
  * once nothing disturbs the node any longer, it must end as the last spec asks. The same search must catch every
  * mutant, or its silence would prove nothing.
  */
-// the same lives each time; other seeds and more runs search further, as in `make test`
-const seed = Number(process.env['SEARCH_SEED'] ?? 20_260_102)
-const runs = Number(process.env['SEARCH_RUNS'] ?? 200)
+const seed = seedOf(20_260_102)
+const runs = runsOf(100, 600)
 
 function search(
   decideUnderTest: Decide,
@@ -43,7 +43,7 @@ describe('random lives', () => {
   }, 60_000)
 })
 
-describe('mutants', () => {
+describe.skipIf(!isThorough)('mutants', () => {
   test.each(Object.entries(mutants))(
     'the search catches a decision that %s',
     (_, { mutant, expectedViolation }) => {

@@ -3,7 +3,7 @@
 
 # COMMAND:DEBIAN-PACKAGE. docker-registry is not among them: the package would start a service on this machine.
 MACHINE_NEEDS="systemd-nspawn:systemd-container debootstrap:debootstrap openssl:openssl iptables-restore:iptables ip:iproute2 sysctl:procps
- curl:curl busctl:systemd systemd-socket-activate:systemd perl:perl-base nsenter:util-linux flock:util-linux find:findutils tar:tar
+ curl:curl busctl:systemd dbus-daemon:dbus-daemon setpriv:util-linux systemd-socket-activate:systemd perl:perl-base nsenter:util-linux flock:util-linux find:findutils tar:tar
  losetup:mount mke2fs:e2fsprogs"
 
 apt_update_once() {

@@ -1,10 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-
-/** Where dbus-daemon is on this machine, if it is. */
-export const dbusDaemon = ['/usr/bin/dbus-daemon', '/bin/dbus-daemon'].find((path) => existsSync(path))
 
 /**
  * The default policy of a system bus: anybody may send any signal to anybody. Root may own the names of systemd and
@@ -44,7 +41,7 @@ export async function startPrivateBus() {
   const socketPath = join(folder, 'bus')
   const config = join(folder, 'bus.conf')
   writeFileSync(config, configuration(socketPath))
-  const daemon = spawn(dbusDaemon ?? 'dbus-daemon', [`--config-file=${config}`, '--nofork', '--print-address'], {
+  const daemon = spawn('dbus-daemon', [`--config-file=${config}`, '--nofork', '--print-address'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   await new Promise((resolve, reject) => {

@@ -45,6 +45,8 @@ const noShell = { state: 'unusable', reason: 'HostUnusable', message: expect.str
 async function pass(ms: number): Promise<void> {
   await clock.advance(ms)
   await sleep(20)
+  // the look that fell due is over when the next one is scheduled, or nothing is left to look for
+  for (let turn = 0; turn < 500 && clock.pendingTimers === 0 && host.state().state !== 'usable'; turn++) await sleep(2)
 }
 
 test('a fit host is usable, and nobody looks at it while there is no work', async () => {

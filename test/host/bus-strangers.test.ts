@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { attackNames } from '../../../test/support/bus-attacker.ts'
-import { connectBusPeer } from '../../../test/support/bus-peer.ts'
-import { dbusDaemon, startPrivateBus } from '../../../test/support/private-bus.ts'
-import { systemClock } from '../../daemon/platform/system-clock.ts'
-import { connectSystemBus, type BusSignal } from './connection.ts'
+import { attackNames } from '../support/bus-attacker.ts'
+import { connectBusPeer } from '../support/bus-peer.ts'
+import { startPrivateBus } from '../support/private-bus.ts'
+import { systemClock } from '../../src/daemon/platform/system-clock.ts'
+import { connectSystemBus, type BusSignal } from '../../src/host/dbus/connection.ts'
 
-const attacker = new URL('../../../test/support/bus-attacker.ts', import.meta.url).pathname
+const attacker = new URL('../support/bus-attacker.ts', import.meta.url).pathname
 const systemd = 'org.freedesktop.systemd1'
 const manager = { destination: systemd, path: '/org/freedesktop/systemd1', interface: `${systemd}.Manager` }
 const jobRemoved = { sender: systemd, interface: manager.interface, member: 'JobRemoved', path: manager.path }
@@ -49,7 +49,7 @@ async function startScene() {
 
 const usedBytes = (): number => process.memoryUsage().heapUsed
 
-describe.runIf(dbusDaemon !== undefined)('strangers on a real bus', () => {
+describe('strangers on a real bus', () => {
   test.each(attackNames)('the agent neither ends nor believes when a stranger sends %s', async (attack) => {
     await using scene = await startScene()
     const before = usedBytes()

@@ -1,0 +1,14 @@
+/**
+ * How far the searches of the unit tests go. `make test` searches everything; `make check`, which has to end within a
+ * minute, takes samples. `SEARCH_RUNS` and `SEARCH_SEED` search further by hand.
+ */
+export const isThorough = process.env['SEARCH'] === 'all'
+
+export const runsOf = (sample: number, all: number): number =>
+  Number(process.env['SEARCH_RUNS'] ?? (isThorough ? all : sample))
+
+/** The same lives each time. */
+export const seedOf = (usual: number): number => Number(process.env['SEARCH_SEED'] ?? usual)
+
+/** Of an exhaustive search that disturbs each round of a run: every round, or every fifth. */
+export const roundStep = isThorough ? 1 : 5
