@@ -324,11 +324,19 @@ describe('release', () => {
     expect(lease(slot)).toBeDefined()
   })
 
-  test.each([{ kind: 'lose-answer' }, { kind: 'reset' }, { kind: 'status', status: 500 }] as const)(
-    '$kind $status: looks, and is done or tries again',
+  test('a release that was done without an answer is done', async () => {
+    const slot = await acquireHeld(1, 1)
+    server.fault(({ method }) => method === 'DELETE', { kind: 'lose-answer' })
+    expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
+    expect(lease(slot)).toBeUndefined()
+  })
+
+  test.each([{ kind: 'reset' }, { kind: 'status', status: 500 }] as const)(
+    'a release that met $kind $status and was not done stays unknown, and is done when it is repeated',
     async (fault) => {
       const slot = await acquireHeld(1, 1)
       server.fault(({ method }) => method === 'DELETE', fault)
+      expect(await release(leases, slot, node(1))).toMatchObject({ outcome: 'unknown' })
       expect(await release(leases, slot, node(1))).toEqual({ outcome: 'released' })
       expect(lease(slot)).toBeUndefined()
     },

@@ -148,7 +148,7 @@ export async function renew(
   }
 }
 
-/** Gives the slot back, exactly this one. Safe to repeat. */
+/** Gives the slot back, exactly this one. Safe to repeat, which is up to the caller after `unknown`. */
 export async function release(
   leases: Leases,
   slot: Slot,
@@ -175,6 +175,8 @@ export async function release(
     if (observed.is === 'gone' || (observed.is === 'foreign' && isUnknownOutcome(failure)))
       return { outcome: 'released' }
     if (observed.is === 'foreign') return { outcome: 'lost', reason: observed.reason }
+    // not repeated here: each attempt may last until its timeout, and the caller has to say why the slot is still held
+    if (isUnknownOutcome(failure)) return { outcome: 'unknown', error: failure }
     current = observed.slot
   }
 }

@@ -74,7 +74,8 @@ const kindOf = (text: string): string =>
     .replace(/\d{4}([_-]\d\d)+[^/]*/g, 'TIME')
     .replace(/\bn\d+\b/g, 'NODE')
     .replace(/agent.sock.\w+/, 'agent.sock.ID')
-    .replace(/\/skyhook\/leases\/.+/, '/skyhook/leases/LEASE')
+    .replace(/\/leases\/skyhookd-census$/, '/leases/ELECTION')
+    .replace(/\/leases\/(?!ELECTION).+/, '/leases/SLOT')
     .replace(/\/events\/.+/, '/events/EVENT')
 
 const kindOfRequest = ({ method, path, query }: RecordedRequest): string =>
