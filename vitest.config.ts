@@ -17,6 +17,7 @@ export default defineConfig({
             'test/model/**/*.test.ts',
             'test/conformance/rows.test.ts',
             'test/faults/**/*.test.ts',
+            'test/fleet/**/*.test.ts',
           ],
           environment: 'node',
           testTimeout: 30_000, // searches take seconds, many on a busy machine

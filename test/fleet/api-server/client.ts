@@ -1,0 +1,184 @@
+/** A client of the simulated server: the agent's transport, with what can happen to it on the way. */
+import { type Clock, type Random, sleep } from '../../../src/schemas/clock.ts'
+import { apiErrorFrom, NoResponseError } from '../../../src/kube/errors.ts'
+import { createTokenBucket } from '../../../src/kube/rate.ts'
+import type { CompletedRequest, KubeRequestOptions, KubeTransport, Method } from '../../../src/kube/transport.ts'
+import type { Fault } from './faults.ts'
+import type { Answer } from './refusals.ts'
+import { queryOf, routedRequest, type SimRequest } from './request.ts'
+import type { SimulatedApiServer } from './server.ts'
+import type { SimStream } from './stream.ts'
+
+export type ClientOptions = {
+  /** Who it is: faults, cuts and the audit log go by it. */
+  readonly name: string
+  /** The field manager; default `skyhookd`. */
+  readonly manager?: string
+  /** There and back; default: nothing takes time. */
+  readonly latencyMs?: (random: Random) => number
+  /** As the agent's own transport limits itself; default: without a limit. */
+  readonly rate?: { readonly perSecond: number; readonly burst: number }
+  readonly onRequest?: (request: CompletedRequest) => void
+  /** How likely a request comes through whose client gave up while it was on the way; default 0.5. */
+  readonly abandonedArrival?: number
+}
+
+export type SimClient = KubeTransport & {
+  /** Nothing comes through in either direction, and nobody is told. */
+  cut(): void
+  /** The network works again: open watches continue with what they missed, or their connections break. */
+  heal(how: 'resume' | 'reset'): void
+}
+
+/** Those of the agent's own transport. */
+const defaultTimeoutMs = 30_000
+const maxCallSockets = 8
+
+type Served = SimStream | Answer
+type Call = {
+  readonly request: SimRequest
+  readonly signal: AbortSignal | undefined
+  readonly timeoutMs: number
+  readonly serve: (fault: Fault | undefined) => Served
+}
+
+export function createClient(
+  server: SimulatedApiServer,
+  options: ClientOptions & { readonly clock: Clock; readonly random: Random },
+): SimClient {
+  const { name, manager = 'skyhookd', clock, random, latencyMs, rate, onRequest, abandonedArrival = 0.5 } = options
+  const bucket = rate && createTokenBucket(rate.perSecond, rate.burst)
+  const queue: (() => void)[] = []
+  const streams = new Set<SimStream>()
+  let inFlight = 0
+  let isCut = false
+  let isClosed = false
+
+  const after = (delayMs: number, act: () => void): void => {
+    if (delayMs <= 0) act()
+    else clock.startTimer(delayMs, act, { isBackground: true })
+  }
+
+  /** One exchange, over a network that may lose either half of it. */
+  const exchange = ({ request, signal, timeoutMs, serve }: Call): Promise<Served> =>
+    new Promise((resolve, reject) => {
+      const startedAtMs = clock.monotonicMs()
+      let isSettled = false
+      let cancelTimeout: (() => void) | undefined
+      const settle = (code: number | undefined, act: () => void): void => {
+        if (isSettled) return
+        isSettled = true
+        cancelTimeout?.()
+        signal?.removeEventListener('abort', onAbort)
+        const durationMs = clock.monotonicMs() - startedAtMs
+        const verb = request.query['watch'] === undefined ? request.method : 'WATCH'
+        if (code !== undefined) onRequest?.({ verb, path: request.path, code, durationMs })
+        act()
+      }
+      const fail = (message: string, mayHaveBeenSent: boolean): void =>
+        settle(0, () =>
+          reject(new NoResponseError(`${request.method} ${request.path}: ${message}`, { mayHaveBeenSent })),
+        )
+      const onAbort = (): void => settle(undefined, () => reject(signal?.reason as Error))
+      const expectSilence = (): void => {
+        const leftMs = startedAtMs + timeoutMs - clock.monotonicMs()
+        cancelTimeout ??= clock.startTimer(leftMs, () => fail(`no response headers within ${timeoutMs} ms`, true))
+      }
+      signal?.addEventListener('abort', onAbort, { once: true })
+
+      const fault = server.faults.rules.length === 0 ? undefined : server.faults.pick(routedRequest(request))
+      const tripMs = (latencyMs?.(random) ?? 0) / 2
+      const deliver = (served: Served, epoch: number): void => {
+        if (isCut) return expectSilence()
+        if (server.epoch() !== epoch) return fail('read ECONNRESET', true)
+        settle('code' in served ? served.code : 200, () => resolve(served))
+      }
+      const arrive = (): void => {
+        if (isSettled && random.number() >= abandonedArrival) return
+        if (server.isAway()) return fail('read ECONNRESET', true)
+        const served = serve(fault)
+        if (isSettled) return 'code' in served ? undefined : void served.destroy()
+        if (fault?.kind === 'lose-answer') return after(tripMs, () => fail('read ECONNRESET', true))
+        const backMs = tripMs + (('code' in served && served.delayMs) || 0)
+        if (clock.monotonicMs() + backMs - startedAtMs >= timeoutMs) expectSilence()
+        const epoch = server.epoch()
+        after(backMs, () => deliver(served, epoch))
+      }
+      if (isCut || fault?.kind === 'silent') return expectSilence()
+      if (server.isAway() || isClosed || fault?.kind === 'refuse-connection')
+        return after(tripMs, () => fail('connect ECONNREFUSED', false))
+      if (fault?.kind === 'lose-request') return after(tripMs, () => fail('read ECONNRESET', true))
+      if (fault?.kind === 'commit-late') {
+        clock.startTimer(fault.afterMs, () => void (server.isAway() || serve(undefined)), { isBackground: true })
+        return after(tripMs, () => fail('read ECONNRESET', true))
+      }
+      const thereMs = tripMs + (fault?.kind === 'slow' ? fault.byMs : 0)
+      if (thereMs + tripMs >= timeoutMs) expectSilence()
+      after(thereMs, arrive)
+    })
+
+  const limited = async (call: Call): Promise<Served> => {
+    const waitMs = bucket?.take(clock.monotonicMs()) ?? 0
+    if (waitMs > 0) await sleep(clock, waitMs, call.signal)
+    call.signal?.throwIfAborted()
+    return await exchange(call)
+  }
+
+  /** Calls share a few connections; one that finds none waits. */
+  const pooled = async (call: Call): Promise<Served> => {
+    if (inFlight >= maxCallSockets) await new Promise<void>((resolve) => queue.push(resolve))
+    else inFlight++
+    try {
+      return await limited(call)
+    } finally {
+      const next = queue.shift()
+      if (next === undefined) inFlight--
+      else next()
+    }
+  }
+
+  const requestOf = (method: Method, path: string, request: KubeRequestOptions): SimRequest => {
+    const { query, body, contentType, accept } = request
+    return { client: name, manager, method, path, query: queryOf(query), body, contentType, accept }
+  }
+
+  return {
+    async json<T>(method: Method, path: string, callOptions: KubeRequestOptions = {}): Promise<T> {
+      const { signal, timeoutMs = defaultTimeoutMs } = callOptions
+      const request = requestOf(method, path, callOptions)
+      const served = await pooled({ request, signal, timeoutMs, serve: (fault) => server.handle(request, fault) })
+      return successIn(served as Answer) as T
+    },
+    async stream(path, callOptions = {}) {
+      const { signal, timeoutMs = defaultTimeoutMs } = callOptions
+      const request = requestOf('GET', path, callOptions)
+      const served = await limited({ request, signal, timeoutMs, serve: (fault) => server.open(request, fault) })
+      if ('code' in served) return successIn(served) as never
+      signal?.addEventListener('abort', () => served.destroy(new Error('aborted')), { once: true })
+      for (const old of streams) if (old.isOver()) streams.delete(old)
+      streams.add(served)
+      return served
+    },
+    close() {
+      isClosed = true
+      for (const stream of streams) stream.destroy(new Error('aborted'))
+    },
+    cut() {
+      isCut = true
+      for (const stream of streams) stream.hold()
+    },
+    heal(how) {
+      isCut = false
+      for (const stream of streams) {
+        if (how === 'reset') stream.fail(new Error('read ECONNRESET'))
+        stream.release()
+      }
+    },
+  }
+}
+
+function successIn({ code, body, retryAfterSeconds }: Answer): unknown {
+  if (code < 300) return body
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  throw apiErrorFrom(code, retryAfterSeconds === undefined ? undefined : String(retryAfterSeconds), text)
+}
