@@ -18,6 +18,7 @@ export default defineConfig({
             'test/conformance/rows.test.ts',
             'test/faults/**/*.test.ts',
             'test/fleet/**/*.test.ts',
+            'test/support/*.test.ts',
           ],
           environment: 'node',
           testTimeout: 30_000, // searches take seconds, many on a busy machine

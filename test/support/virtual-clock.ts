@@ -9,32 +9,37 @@ export type VirtualClock = Clock & {
   readonly pendingTimers: number
 }
 
-export function createVirtualClock(startWallMs = 1_700_000_000_000): VirtualClock {
+type Timer = { readonly atMs: number; readonly id: number; readonly callback: () => void }
+
+/**
+ * `settleTurns`: how often real I/O may complete between two timers. One turn is enough, and several times as fast, for
+ * what only waits for promises and for this clock.
+ */
+export function createVirtualClock(startWallMs = 1_700_000_000_000, { settleTurns = 5 } = {}): VirtualClock {
   let nowMs = 0
   let wallOffsetMs = startWallMs
   let sequence = 0
-  const timers = new Map<number, { readonly atMs: number; readonly callback: () => void }>()
+  /** A heap by time; canceled timers stay in it until it is their turn. */
+  const heap: Timer[] = []
+  const pendingIds = new Set<number>()
   const settle = async (): Promise<void> => {
-    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    for (let turn = 0; turn < settleTurns; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
   return {
     wallMs: () => wallOffsetMs + nowMs,
     monotonicMs: () => nowMs,
     startTimer(delayMs, callback) {
       const id = ++sequence
-      timers.set(id, { atMs: nowMs + Math.max(0, delayMs), callback })
-      return () => void timers.delete(id)
+      push(heap, { atMs: nowMs + Math.max(0, delayMs), id, callback })
+      pendingIds.add(id)
+      return () => void pendingIds.delete(id)
     },
     async advance(ms) {
       const untilMs = nowMs + ms
       await settle()
-      for (;;) {
-        const [next] = [...timers]
-          .filter(([, { atMs }]) => atMs <= untilMs)
-          .sort(([a, one], [b, other]) => one.atMs - other.atMs || a - b)
-        if (!next) break
-        const [id, { atMs, callback }] = next
-        timers.delete(id)
+      while (heap[0] !== undefined && heap[0].atMs <= untilMs) {
+        const { atMs, id, callback } = pop(heap)
+        if (!pendingIds.delete(id)) continue
         nowMs = Math.max(nowMs, atMs)
         callback()
         await settle()
@@ -45,9 +50,43 @@ export function createVirtualClock(startWallMs = 1_700_000_000_000): VirtualCloc
       wallOffsetMs = ms - nowMs
     },
     get pendingTimers() {
-      return timers.size
+      return pendingIds.size
     },
   }
+}
+
+const isBefore = (one: Timer, other: Timer): boolean =>
+  one.atMs < other.atMs || (one.atMs === other.atMs && one.id < other.id)
+
+function push(heap: Timer[], timer: Timer): void {
+  let at = heap.length
+  while (at > 0) {
+    const parent = (at - 1) >> 1
+    const above = heap[parent] as Timer
+    if (isBefore(above, timer)) break
+    heap[at] = above
+    at = parent
+  }
+  heap[at] = timer
+}
+
+/** The earliest timer of a heap that is not empty. */
+function pop(heap: Timer[]): Timer {
+  const first = heap[0] as Timer
+  const last = heap.pop() as Timer
+  if (heap.length === 0) return first
+  let at = 0
+  for (;;) {
+    const left = 2 * at + 1
+    const right = left + 1
+    if (left >= heap.length) break
+    const child = right < heap.length && isBefore(heap[right] as Timer, heap[left] as Timer) ? right : left
+    if (isBefore(last, heap[child] as Timer)) break
+    heap[at] = heap[child] as Timer
+    at = child
+  }
+  heap[at] = last
+  return first
 }
 
 /** Random numbers from a seed (mulberry32). */

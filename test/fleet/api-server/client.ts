@@ -37,6 +37,7 @@ const maxCallSockets = 8
 type Served = SimStream | Answer
 type Call = {
   readonly request: SimRequest
+  readonly verb: CompletedRequest['verb']
   readonly signal: AbortSignal | undefined
   readonly timeoutMs: number
   readonly serve: (fault: Fault | undefined) => Served
@@ -60,7 +61,7 @@ export function createClient(
   }
 
   /** One exchange, over a network that may lose either half of it. */
-  const exchange = ({ request, signal, timeoutMs, serve }: Call): Promise<Served> =>
+  const exchange = ({ request, verb, signal, timeoutMs, serve }: Call): Promise<Served> =>
     new Promise((resolve, reject) => {
       const startedAtMs = clock.monotonicMs()
       let isSettled = false
@@ -71,7 +72,6 @@ export function createClient(
         cancelTimeout?.()
         signal?.removeEventListener('abort', onAbort)
         const durationMs = clock.monotonicMs() - startedAtMs
-        const verb = request.query['watch'] === undefined ? request.method : 'WATCH'
         if (code !== undefined) onRequest?.({ verb, path: request.path, code, durationMs })
         act()
       }
@@ -89,6 +89,7 @@ export function createClient(
       const fault = server.faults.rules.length === 0 ? undefined : server.faults.pick(routedRequest(request))
       const tripMs = (latencyMs?.(random) ?? 0) / 2
       const deliver = (served: Served, epoch: number): void => {
+        if (isSettled || isCut) discard(served)
         if (isCut) return expectSilence()
         if (server.epoch() !== epoch) return fail('read ECONNRESET', true)
         settle('code' in served ? served.code : 200, () => resolve(served))
@@ -97,7 +98,7 @@ export function createClient(
         if (isSettled && random.number() >= abandonedArrival) return
         if (server.isAway()) return fail('read ECONNRESET', true)
         const served = serve(fault)
-        if (isSettled) return 'code' in served ? undefined : void served.destroy()
+        if (isSettled || fault?.kind === 'lose-answer') discard(served)
         if (fault?.kind === 'lose-answer') return after(tripMs, () => fail('read ECONNRESET', true))
         const backMs = tripMs + (('code' in served && served.delayMs) || 0)
         if (clock.monotonicMs() + backMs - startedAtMs >= timeoutMs) expectSilence()
@@ -146,13 +147,25 @@ export function createClient(
     async json<T>(method: Method, path: string, callOptions: KubeRequestOptions = {}): Promise<T> {
       const { signal, timeoutMs = defaultTimeoutMs } = callOptions
       const request = requestOf(method, path, callOptions)
-      const served = await pooled({ request, signal, timeoutMs, serve: (fault) => server.handle(request, fault) })
+      const served = await pooled({
+        request,
+        verb: method,
+        signal,
+        timeoutMs,
+        serve: (fault) => server.handle(request, fault),
+      })
       return successIn(served as Answer) as T
     },
     async stream(path, callOptions = {}) {
       const { signal, timeoutMs = defaultTimeoutMs } = callOptions
       const request = requestOf('GET', path, callOptions)
-      const served = await limited({ request, signal, timeoutMs, serve: (fault) => server.open(request, fault) })
+      const served = await limited({
+        request,
+        verb: 'WATCH',
+        signal,
+        timeoutMs,
+        serve: (fault) => server.open(request, fault),
+      })
       if ('code' in served) return successIn(served) as never
       signal?.addEventListener('abort', () => served.destroy(new Error('aborted')), { once: true })
       for (const old of streams) if (old.isOver()) streams.delete(old)
@@ -175,6 +188,11 @@ export function createClient(
       }
     },
   }
+}
+
+/** Nobody reads it: the server notices. */
+function discard(served: Served): void {
+  if (!('code' in served)) served.destroy()
 }
 
 function successIn({ code, body, retryAfterSeconds }: Answer): unknown {

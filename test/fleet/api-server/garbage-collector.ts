@@ -21,9 +21,11 @@ export function startGarbageCollector(server: SimulatedApiServer, options: Garba
   const cancels = new Set<() => void>()
 
   const hasOwner = (object: SimObject): boolean =>
-    (object.metadata.ownerReferences ?? []).some(({ kind, uid }) => {
-      const plural = [...resources.values()].find((one) => one.kind === kind)?.plural
-      return plural === undefined || server.objects(plural).some(({ metadata }) => metadata.uid === uid)
+    (object.metadata.ownerReferences ?? []).some(({ kind, name, uid }) => {
+      const owner = [...resources.values()].find((one) => one.kind === kind)
+      if (owner === undefined) return true // not simulated: it may exist
+      const namespace = owner.isNamespaced ? object.metadata.namespace : undefined
+      return server.object(owner.plural, namespace, name)?.metadata.uid === uid
     })
 
   const later = (ms: number, act: () => void): void => {

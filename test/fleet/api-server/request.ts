@@ -33,7 +33,21 @@ export function queryOf(
   return texts
 }
 
+const knownParameters = new Set([
+  'labelSelector',
+  'fieldSelector',
+  'resourceVersion',
+  'limit',
+  'continue',
+  'watch',
+  'allowWatchBookmarks',
+  'timeoutSeconds',
+])
+
+/** Throws for what is not simulated, before anything relies on it. */
 export function routedRequest(request: SimRequest): RoutedRequest {
+  for (const parameter of Object.keys(request.query))
+    if (!knownParameters.has(parameter)) throw new Error(`the simulated API server does not know ${parameter}`)
   const location = locate(request.path)
   return { ...request, location, verb: verbOf(request, location) }
 }

@@ -37,6 +37,15 @@ export const semanticsOfCustomResources: readonly Step[] = [
     save: 'demo2',
   },
   {
+    title: 'a PUT of the same status keeps the resourceVersion',
+    request: `PUT ${skyhooks}/demo/status`,
+    body: skyhook(
+      { name: 'demo', uid: '{{demo.metadata.uid}}', resourceVersion: '{{demo2.metadata.resourceVersion}}' },
+      { spec, status: { status: 'in_progress' } },
+    ),
+    expected: '200',
+  },
+  {
     title: 'a PUT of the status of an older version is a conflict',
     request: `PUT ${skyhooks}/demo/status`,
     body: skyhook(

@@ -92,6 +92,11 @@ export const semanticsOfReads: readonly Step[] = [
     expected: 'ADA',
   },
   {
+    title: 'a watch by label shows an object that enters the selection as added',
+    request: `WATCH ${leases}?${watched}&labelSelector=team%3Dthree&resourceVersion={{start.metadata.resourceVersion}}`,
+    expected: 'AD',
+  },
+  {
     title: 'a watch by name shows no other object',
     request: `WATCH ${leases}?${watched}&${ofName('b')}&resourceVersion={{start.metadata.resourceVersion}}`,
     expected: 'A',

@@ -38,6 +38,8 @@ export type SimulatedApiServer = {
   observe(observer: Observer): () => void
   /** Current objects of a resource, by its plural. */
   objects(plural: string): readonly SimObject[]
+  /** The current object of that name, if there is one. */
+  object(plural: string, namespace: string | undefined, name: string): SimObject | undefined
   revision(): number
   /** Ends all watches and refuses connections until `start`. */
   stop(): void
@@ -104,14 +106,11 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
     const { name, subresource } = location
     const form = formOf(request)
     const ok = (version: Version, code = 200): Answer => ({ code, body: objectIn(version, form) })
-    if (request.query['dryRun'] !== undefined) throw new Error('the simulated API server knows no dry run')
     const reads = { store, clock, lagMs: fault?.kind === 'stale' ? fault.byMs : 0 }
     if (name === undefined) {
       if (method === 'GET') return { code: 200, body: lists.list(reads, location, request) }
       if (method === 'POST') return ok(createObject(writes, location, body), 201)
-      throw new Refusal(405, 'the server does not allow this method on the requested resource', {
-        reason: 'MethodNotAllowed',
-      })
+      throw new Error(`the simulated API server knows no ${method} of a collection`)
     }
     const target: Target = { ...location, name }
     if (subresource === 'eviction' && method === 'POST') return { code: 201, body: evictPod(writes, target, body) }
@@ -170,6 +169,7 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
       return () => void observers.delete(observer)
     },
     objects: (plural) => store.all(resourceNamed(plural)).map(({ object }) => object),
+    object: (plural, namespace = '', name) => store.get(resourceNamed(plural), keyOf(namespace, name))?.object,
     revision: () => store.revision(),
     stop() {
       isAway = true

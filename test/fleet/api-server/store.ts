@@ -19,7 +19,7 @@ export type Backup = { readonly revision: number; readonly tables: ReadonlyMap<s
 export type Store = {
   revision(): number
   get(resource: Resource, key: string): Version | undefined
-  /** In the order of their keys. */
+  /** In the order of their keys; changes with the store. */
   all(resource: Resource): readonly Version[]
   /** Writes the object as the next version of its key; undefined deletes it. */
   commit(resource: Resource, key: string, object: SimObject | undefined, cordonManager?: string): Change
@@ -38,7 +38,8 @@ export type Store = {
 
 type Table = {
   objects: Map<string, Version>
-  sorted: readonly Version[] | undefined
+  /** In the order of their keys. */
+  sorted: Version[]
   history: Change[]
   floor: number
 }
@@ -51,8 +52,7 @@ export function createStore(options: {
 }): Store {
   const { clock, historyLength, onChange } = options
   const tables = new Map<string, Table>()
-  for (const plural of resources.keys())
-    tables.set(plural, { objects: new Map(), sorted: undefined, history: [], floor: 1 })
+  for (const plural of resources.keys()) tables.set(plural, { objects: new Map(), sorted: [], history: [], floor: 1 })
   let revision = 1
 
   const tableOf = ({ plural }: Resource): Table => tables.get(plural) as Table
@@ -64,10 +64,7 @@ export function createStore(options: {
     table.floor = forgotten.at(-1)?.revision ?? table.floor
   }
 
-  const all = (resource: Resource): readonly Version[] => {
-    const table = tableOf(resource)
-    return (table.sorted ??= [...table.objects.values()].toSorted(byKey))
-  }
+  const all = (resource: Resource): readonly Version[] => tableOf(resource).sorted
 
   return {
     revision: () => revision,
@@ -80,9 +77,14 @@ export function createStore(options: {
       if (stored === undefined) throw new Error(`there is no ${resource.plural} ${key} to delete`)
       const version = createVersion(key, stored, ++revision, cordonManager)
       const type = object === undefined ? 'DELETED' : previous === undefined ? 'ADDED' : 'MODIFIED'
-      if (type === 'DELETED') table.objects.delete(key)
-      else table.objects.set(key, version)
-      table.sorted = undefined
+      const at = placeOf(table.sorted, key)
+      if (type === 'DELETED') {
+        table.objects.delete(key)
+        table.sorted.splice(at, 1)
+      } else {
+        table.objects.set(key, version)
+        table.sorted.splice(at, previous === undefined ? 0 : 1, version)
+      }
       const change = { type, resource, revision, version, previous, atMs: clock.monotonicMs() } as const
       remember(table, change)
       onChange(change)
@@ -119,11 +121,24 @@ export function createStore(options: {
     restore(backup, nextRevision = backup.revision) {
       revision = nextRevision
       for (const [plural, table] of tables) {
-        table.objects = new Map(backup.tables.get(plural))
-        Object.assign(table, { sorted: undefined, history: [], floor: revision })
+        const objects = new Map(backup.tables.get(plural))
+        const sorted = [...objects.values()].toSorted(byKey)
+        tables.set(plural, { ...table, objects, sorted, history: [], floor: revision })
       }
     },
   }
 }
 
 const byKey = (a: Version, b: Version): number => (a.key < b.key ? -1 : 1)
+
+/** Where the key is, or would be. */
+function placeOf(sorted: readonly Version[], key: string): number {
+  let from = 0
+  let to = sorted.length
+  while (from < to) {
+    const middle = (from + to) >>> 1
+    if ((sorted[middle] as Version).key < key) from = middle + 1
+    else to = middle
+  }
+  return from
+}

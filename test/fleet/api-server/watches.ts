@@ -32,7 +32,9 @@ export type Watches = {
   readonly all: () => readonly Watch[]
 }
 
+/** As the real server sends them; a real one leaves out those of the version from which the watch began. */
 const bookmarkIntervalMs = 60_000
+const bookmarkBeforeEndMs = 2_000
 const minTimeoutMs = 30 * 60_000
 
 export function createWatches(store: Store, clock: Clock, random: Random): Watches {
@@ -85,14 +87,19 @@ export function createWatches(store: Store, clock: Clock, random: Random): Watch
   const keepAlive = (watch: OpenWatch, query: SimRequest['query']): void => {
     const timeoutMs = Number(query['timeoutSeconds'] ?? 0) * 1000 || minTimeoutMs * (1 + random.number())
     const cancelTimeout = clock.startTimer(timeoutMs, () => watch.stream.end(), { isBackground: true })
+    const deadlineMs = clock.monotonicMs() + timeoutMs
     let cancelBookmark: (() => void) | undefined
+    const scheduleBookmark = (): void => {
+      const lastAtMs = deadlineMs - bookmarkBeforeEndMs
+      const inMs = Math.min(bookmarkIntervalMs, lastAtMs - clock.monotonicMs())
+      if (inMs > 0) cancelBookmark = clock.startTimer(inMs, bookmark, { isBackground: true })
+    }
     const bookmark = (): void => {
       const revision = store.revision()
       if (revision >= watch.afterRevision) send(watch, bookmarkLine(watch, revision))
-      cancelBookmark = clock.startTimer(bookmarkIntervalMs, bookmark, { isBackground: true })
+      scheduleBookmark()
     }
-    if (query['allowWatchBookmarks'] === 'true')
-      cancelBookmark = clock.startTimer(bookmarkIntervalMs, bookmark, { isBackground: true })
+    if (query['allowWatchBookmarks'] === 'true') scheduleBookmark()
     watch.stream.onClosed(() => {
       cancelTimeout()
       cancelBookmark?.()

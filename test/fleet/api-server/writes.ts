@@ -164,6 +164,7 @@ type DeleteOptions = {
 export function deleteObject(context: WriteContext, target: Target, body: unknown): Version | undefined {
   const { store, clock } = context
   const { resource, namespace, name } = target
+  if (resource.plural === 'namespaces') throw new Error('the simulated API server deletes no namespaces')
   const key = keyOf(namespace, name)
   const current = store.get(resource, key)
   if (current === undefined) throw refuse.notFound(resource, name)
