@@ -42,12 +42,15 @@ function withManager({ object, cordonManager }: Version): SimObject {
 
 type Page = { readonly revision: number; readonly rest: readonly Version[] }
 
+/** The real server compacts its store every five minutes. */
+const maxPageAgeMs = 5 * 60_000
+
 /** Lists of one server; it remembers the pages that follow. */
 export function createLists(): {
   list(context: ReadContext, location: Location, request: SimRequest): Fields
   forget(): void
 } {
-  const pages = new Map<string, Page>()
+  const pages = new Map<string, Page & { readonly atMs: number }>()
   let sequence = 0
 
   return {
@@ -64,7 +67,8 @@ export function createLists(): {
       let next = {}
       if (rest.length > 0) {
         const nextToken = `page-${++sequence}`
-        pages.set(nextToken, { revision: selected.revision, rest })
+        forgetOldPages(context.clock.monotonicMs())
+        pages.set(nextToken, { revision: selected.revision, rest, atMs: context.clock.monotonicMs() })
         // As the real one: nothing is counted where a selector left objects out.
         const isWhole = request.query['labelSelector'] === undefined && request.query['fieldSelector'] === undefined
         next = { continue: nextToken, ...(isWhole && { remainingItemCount: rest.length }) }
@@ -80,7 +84,15 @@ export function createLists(): {
     },
   }
 
-  function pageAt({ store }: ReadContext, { resource }: Location, token: string): Page {
+  function forgetOldPages(nowMs: number): void {
+    for (const [token, { atMs }] of pages) {
+      if (nowMs - atMs < maxPageAgeMs) break // those after it are younger
+      pages.delete(token)
+    }
+  }
+
+  function pageAt({ store, clock }: ReadContext, { resource }: Location, token: string): Page {
+    forgetOldPages(clock.monotonicMs())
     const page = pages.get(token)
     if (page === undefined && !/^page-\d+$/.test(token)) throw badRequest('invalid continue token')
     if (page === undefined || page.revision < store.oldest(resource)) {

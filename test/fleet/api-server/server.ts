@@ -43,7 +43,8 @@ export type SimulatedApiServer = {
   revision(): number
   /** Ends all watches and refuses connections until `start`. */
   stop(): void
-  start(): void
+  /** With an empty cache, as after a restart, watches from before get 410; otherwise another replica has answered. */
+  start(options?: { readonly hasEmptyCache?: boolean }): void
   isAway(): boolean
   /** Changes with every stop: answers from before it never arrive. */
   epoch(): number
@@ -156,7 +157,6 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
 
   const restart = (): void => {
     epoch++
-    lists.forget()
     for (const { stream } of watches.all()) stream.fail(new Error('read ECONNRESET'))
   }
 
@@ -175,14 +175,16 @@ export function createSimulatedApiServer(options: ApiServerOptions): SimulatedAp
       isAway = true
       restart()
     },
-    start() {
+    start({ hasEmptyCache = false } = {}) {
       isAway = false
+      if (hasEmptyCache) store.compact()
     },
     isAway: () => isAway,
     epoch: () => epoch,
     backUp: () => store.backUp(),
     restore(backup, nextRevision) {
       store.restore(backup, nextRevision)
+      lists.forget()
       restart()
       for (const { restored } of observers) restored?.()
     },

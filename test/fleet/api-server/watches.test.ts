@@ -125,6 +125,21 @@ test('a server that was away shows on its watches only what a client has not see
   expect(facts.filter((fact) => fact === 'listed')).toHaveLength(1)
 })
 
+test('a server that comes back with an empty cache makes its watches list again', async () => {
+  const sample = sampleServer()
+  const { clock, server, admin } = sample
+  const { client, changes, facts } = follow(sample, leasesPath)
+  await clock.advance(0)
+  client.cut()
+  await createLease(admin, 'a')
+  server.stop()
+  server.start({ hasEmptyCache: true })
+  client.heal('resume')
+  await clock.advance(5_000)
+  expect(changes).toEqual(['added a'])
+  expect(facts).toEqual(['listed', 'watching', 'failed', 'watching', 'failed, will list', 'listed', 'watching'])
+})
+
 test('a watch from before a restore is silent, and the reflector lists again when it has waited long enough', async () => {
   const sample = sampleServer()
   const { clock, server, admin } = sample
@@ -155,6 +170,23 @@ test('a watch of one Node by name hears of no other Node', async () => {
   for (const name of ['n1', 'n2']) await admin.json('PATCH', `${nodesPath}/${name}`, { body, contentType: merge })
   await clock.advance(0)
   expect(changes).toEqual(['added n1', 'modified n1'])
+})
+
+test('a page that nobody asks for is forgotten after five minutes', async () => {
+  const { clock, admin } = sampleServer()
+  for (const name of ['a', 'b']) await createLease(admin, name)
+  const next = async (): Promise<string> => {
+    const { metadata } = await admin.json<{ metadata: { continue: string } }>('GET', leasesPath, {
+      query: { limit: 1 },
+    })
+    return metadata.continue
+  }
+  const [early, late] = [await next(), await next()]
+  await clock.advance(299_999)
+  await admin.json('GET', leasesPath, { query: { limit: 1, continue: early } })
+  await clock.advance(1)
+  const asked = admin.json('GET', leasesPath, { query: { limit: 1, continue: late } })
+  await expect(asked).rejects.toMatchObject({ status: 410, reason: 'Expired' })
 })
 
 test('the pages of a list show one version, and a new list is needed once that is compacted', async () => {
