@@ -128,8 +128,10 @@ describe.concurrent('a package', () => {
       slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
     )
     await cluster.edit(name, { packages: { work: { env: [{ name: 'SITE', value: 'north' }] } } })
-    const then = await expectReported(node, name, 'InvalidSpec', 'settings.conf')
-    expect(then.reason?.message).not.toContain('SITE')
+    await cluster.history.eventually('the reason names the file alone', () => {
+      const message = publishedState(cluster.history.now.nodes.get(node), name).reason?.message
+      return message === 'package work: its configMap lacks settings.conf, which the package expects'
+    })
     await cluster.edit(name, { packages: { work: { configMap: { 'settings.conf': 'yes' } } } })
     await completes(node, name)
   })
