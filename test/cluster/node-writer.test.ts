@@ -121,7 +121,7 @@ test.each<[string, Omit<NodePatchRequest, 'resourceVersion'>]>([
 ])('a PATCH of the %s after another write is a conflict and writes nothing', async (_, patch) => {
   const { resourceVersion } = (await read()).metadata
   await cluster.kubectl('annotate', 'node', name, 'heartbeat=1')
-  expect(await patchNode(cluster.admin, name, { resourceVersion, ...patch })).toEqual({ outcome: 'conflict' })
+  expect(await patchNode(cluster.admin, name, { resourceVersion, ...patch })).toMatchObject({ outcome: 'conflict' })
   expect((await read()).metadata.annotations).not.toHaveProperty('ours')
 })
 
@@ -133,7 +133,9 @@ test('a PATCH without a change keeps the resourceVersion', async () => {
 test('a PATCH of a deleted Node reports that it is not found', async () => {
   const { resourceVersion } = (await read()).metadata
   await cluster.kubectl('delete', 'node', name)
-  expect(await patchNode(cluster.admin, name, { resourceVersion, unschedulable: true })).toEqual({ outcome: 'gone' })
+  expect(await patchNode(cluster.admin, name, { resourceVersion, unschedulable: true })).toMatchObject({
+    outcome: 'gone',
+  })
 })
 
 test('kubectl get events and kubectl describe node show Events with their count', async () => {

@@ -146,7 +146,7 @@ describe('runtime-required.yaml', () => {
       // applied before the boot, not again after it
       expect(await cluster.host(node).read('/var/tmp/baseline-applied-in')).toBe(`${before}\n`)
       expect(Object.values(publishedState(cluster.history.now.nodes.get(node), name).companion?.reboots ?? {})).toEqual(
-        [1],
+        [{ done: 1 }],
       )
       expect(isCordoned(cluster.history.now.nodes.get(node))).toBe(false)
     },
