@@ -55,7 +55,8 @@ export async function runUnpackChild(ports: RegistryPorts): Promise<void> {
     process.stdout.write(`${JSON.stringify(reply)}\n`, () => process.exit(0))
   }
   startInterval(ports.clock, rssSampleMs, () => {
-    if (process.memoryUsage.rss() > maxRssMiB * 2 ** 20) answer(failureReply(outOfMemory()))
+    // the largest so far, in KiB; unlike the current one it needs no /proc
+    if (process.resourceUsage().maxRSS > maxRssMiB * 1024) answer(failureReply(outOfMemory()))
   })
   // archives and compression are the child's alone: no agent loads them
   const { runUnpackJob } = await import('./unpack-job.ts')
