@@ -92,6 +92,36 @@ async function createLeaseIn(
   await created
 }
 
+test('a client that is killed hears nothing any more, and its watches end at the server', async () => {
+  const { clock, server, connect } = sampleServer()
+  const client = connect({ latencyMs: () => 20, abandonedArrival: 1 })
+  const opening = client.stream(leasesPath, { query: { watch: 1 } })
+  await clock.advance(20)
+  const heard: string[] = []
+  const listen = (what: string, promise: Promise<unknown>): void =>
+    void promise.then(
+      () => heard.push(what),
+      () => heard.push(what),
+    )
+  listen('event', (await opening)[Symbol.asyncIterator]().next())
+  listen('answer', createLease(client, 'a'))
+  client.kill()
+  listen('answer afterwards', createLease(client, 'b'))
+  await clock.advance(60_000)
+  expect(heard).toEqual([])
+  expect(namesOf(server, 'leases')).toEqual(['a'])
+  expect(server.openWatches()).toBe(0)
+})
+
+test('a client that is closed does not know what has become of its requests', async () => {
+  const { clock, connect } = sampleServer()
+  const client = connect({ latencyMs: () => 20 })
+  const sent = createLease(client, 'a').catch((error: unknown) => error)
+  await clock.advance(5)
+  client.close()
+  expect(await sent).toMatchObject({ mayHaveBeenSent: true })
+})
+
 test('a server that is away refuses connections, and breaks those that it has', async () => {
   const { clock, server, connect } = sampleServer()
   const client = connect({ latencyMs: () => 10 })

@@ -28,6 +28,8 @@ export type SimClient = KubeTransport & {
   cut(): void
   /** The network works again: open watches continue with what they missed, or their connections break. */
   heal(how: 'resume' | 'reset'): void
+  /** Its process is gone: nobody hears an answer, an error or an event any more. */
+  kill(): void
 }
 
 /** Those of the agent's own transport. */
@@ -51,9 +53,11 @@ export function createClient(
   const bucket = rate && createTokenBucket(rate.perSecond, rate.burst)
   const queue: (() => void)[] = []
   const streams = new Set<SimStream>()
+  const exchanges = new Set<{ readonly fail: (message: string) => void; readonly forget: () => void }>()
   let inFlight = 0
   let isCut = false
   let isClosed = false
+  let isKilled = false
 
   const after = (delayMs: number, act: () => void): void => {
     if (delayMs <= 0) act()
@@ -68,12 +72,16 @@ export function createClient(
       let cancelTimeout: (() => void) | undefined
       const settle = (code: number | undefined, act: () => void): void => {
         if (isSettled) return
-        isSettled = true
-        cancelTimeout?.()
-        signal?.removeEventListener('abort', onAbort)
+        forget()
         const durationMs = clock.monotonicMs() - startedAtMs
         if (code !== undefined) onRequest?.({ verb, path: request.path, code, durationMs })
         act()
+      }
+      const forget = (): void => {
+        isSettled = true
+        cancelTimeout?.()
+        signal?.removeEventListener('abort', onAbort)
+        exchanges.delete(self)
       }
       const fail = (message: string, mayHaveBeenSent: boolean): void =>
         settle(0, () =>
@@ -84,6 +92,8 @@ export function createClient(
         const leftMs = startedAtMs + timeoutMs - clock.monotonicMs()
         cancelTimeout ??= clock.startTimer(leftMs, () => fail(`no response headers within ${timeoutMs} ms`, true))
       }
+      const self = { fail: (message: string) => fail(message, true), forget }
+      exchanges.add(self)
       signal?.addEventListener('abort', onAbort, { once: true })
 
       const fault = server.faults.rules.length === 0 ? undefined : server.faults.pick(routedRequest(request))
@@ -122,6 +132,7 @@ export function createClient(
     const waitMs = bucket?.take(clock.monotonicMs()) ?? 0
     if (waitMs > 0) await sleep(clock, waitMs, call.signal)
     call.signal?.throwIfAborted()
+    if (isKilled) await new Promise(() => {})
     return await exchange(call)
   }
 
@@ -174,7 +185,16 @@ export function createClient(
     },
     close() {
       isClosed = true
+      for (const { fail } of exchanges) fail('socket hang up')
       for (const stream of streams) stream.destroy(new Error('aborted'))
+    },
+    kill() {
+      isKilled = true
+      for (const { forget } of exchanges) forget()
+      for (const stream of streams) {
+        stream.hold()
+        stream.fail(new Error('killed'))
+      }
     },
     cut() {
       isCut = true

@@ -150,6 +150,7 @@ test('a watch from before a restore is silent, and the reflector lists again whe
   await clock.advance(1_000)
   changes.length = 0
   server.restore(backup)
+  await clock.advance(5_000)
   await createLease(admin, 'b')
   await clock.advance(100_000)
   expect(changes).toEqual([])
