@@ -37,8 +37,9 @@ export function createBusConnection(options: {
   readonly clock: Clock
   readonly random: Random
   readonly socketPath: string
+  readonly connect?: typeof connectSystemBus
 }): BusConnection {
-  const { clock, random, socketPath } = options
+  const { clock, random, socketPath, connect = connectSystemBus } = options
   const closeController = new AbortController()
   const attachments = createAttachments()
   const listeners = new Set<(state: BusState) => void>()
@@ -57,7 +58,7 @@ export function createBusConnection(options: {
   async function runConnection(): Promise<Error> {
     let bus: SystemBus | undefined
     try {
-      openBus = bus = await connectSystemBus({ clock, socketPath, signal: closeController.signal })
+      openBus = bus = await connect({ clock, socketPath, signal: closeController.signal })
       await attachments.attach(bus)
     } catch (error) {
       openBus = undefined

@@ -1,0 +1,84 @@
+/**
+ * The process of one agent: it can be killed at any moment, and nothing of it acts afterwards. JavaScript cannot stop
+ * code, so everything that the agent takes from outside dies instead: no timer calls back, and no answer comes.
+ */
+import type { Clock } from '../../../src/schemas/clock.ts'
+
+export type AgentProcess = {
+  readonly id: number
+  readonly isAlive: () => boolean
+  /** Time as this process sees it: the host's wall clock, and milliseconds since the process started. */
+  readonly clock: Clock
+  /** Ends it, with all that it waits for. */
+  kill(): void
+  /** Called once it has ended, with what the kernel does then: sockets and claims go. */
+  onEnd(callback: () => void): void
+  /** Settles as the promise does, but never after the end. */
+  whileAlive<T>(promise: Promise<T>): Promise<T>
+}
+
+export function startProcess(ports: {
+  readonly id: number
+  readonly clock: Clock
+  readonly wallMs: () => number
+}): AgentProcess {
+  const { id, clock } = ports
+  const startedAtMs = clock.monotonicMs()
+  const timers = new Set<() => void>()
+  const endings: (() => void)[] = []
+  let isAlive = true
+  return {
+    id,
+    isAlive: () => isAlive,
+    clock: {
+      wallMs: ports.wallMs,
+      monotonicMs: () => clock.monotonicMs() - startedAtMs,
+      startTimer(delayMs, callback, options) {
+        if (!isAlive) return () => undefined
+        const stop = (): void => {
+          timers.delete(stop)
+          cancel()
+        }
+        const cancel = clock.startTimer(
+          delayMs,
+          () => {
+            timers.delete(stop)
+            callback()
+          },
+          options,
+        )
+        timers.add(stop)
+        return stop
+      },
+    },
+    kill() {
+      if (!isAlive) return
+      isAlive = false
+      for (const stop of timers) stop()
+      for (const end of endings) end()
+    },
+    onEnd: (callback) => void endings.push(callback),
+    whileAlive: <T>(promise: Promise<T>) =>
+      new Promise<T>((resolve, reject) => {
+        promise.then(
+          (value) => isAlive && resolve(value),
+          (error: unknown) => isAlive && reject(error as Error),
+        )
+      }),
+  }
+}
+
+/** The same object for one process: what it is asked after the end has no effect, and is never answered. */
+export function mortal<T extends object>(process: AgentProcess, target: T): T {
+  const wrapped = Object.entries(target).map(([name, member]: [string, unknown]) => {
+    if (member instanceof Promise) return [name, process.whileAlive(member)] as const
+    if (typeof member !== 'function') return [name, member] as const
+    const call = (...args: unknown[]): unknown => {
+      if (!process.isAlive()) return new Promise(() => undefined)
+      const result: unknown = member.apply(target, args)
+      return result instanceof Promise ? process.whileAlive(result) : result
+    }
+    return [name, call] as const
+  })
+  return Object.fromEntries(wrapped) as T
+}

@@ -1,0 +1,196 @@
+/** A `HostRoot` over a simulated disk: what one agent does with the files of its host. */
+import { createHash } from 'node:crypto'
+import { dirname, join } from 'node:path'
+import { kindOf } from '../../../src/host/fs/fsync.ts'
+import type { HostRoot } from '../../../src/host/fs/host-root.ts'
+import { ignoreNotFound } from '../../../src/host/fs/missing.ts'
+import { newTemporaryToken, temporaryName } from '../../../src/host/fs/temporary.ts'
+import type { TreeEntry } from '../../../src/host/fs/tree.ts'
+import type { Random } from '../../../src/schemas/clock.ts'
+import { copyTree, syncTree } from './disk-trees.ts'
+import type { Disk } from './disk.ts'
+import type { Place } from './places.ts'
+import { errno, type FolderNode, statsOf } from './inodes.ts'
+
+/**
+ * `passed` is told of each sync by the name of its failpoint; nothing of the operation happens after it until its
+ * promise resolves.
+ */
+export type RootPorts = {
+  readonly disk: Disk
+  readonly random: Random
+  readonly passed: (failpoint: string) => Promise<void>
+}
+
+export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRoot {
+  const entryOf = (path: string): Place => disk.locate(path, 'keep')
+  const hashOf = (data: Buffer): string => createHash('sha256').update(data).digest('hex')
+
+  const syncFolder = async (path: string): Promise<void> => {
+    const place = disk.locate(path)
+    disk.list(place)
+    disk.syncFolder(place.node as FolderNode, place.path)
+    await passed(`fsync:${kindOf(path)}/`)
+  }
+
+  async function replace(path: string, data: Buffer, options: ReplaceOptions): Promise<void> {
+    const target = entryOf(path)
+    const temporary = entryOf(temporaryName(target.path, options.token ?? newTemporaryToken(random)))
+    const file = disk.create(temporary, options.mode)
+    try {
+      disk.write(file, data, temporary.path, options.mtimeMs)
+      if (options.isDurable) {
+        disk.syncFile(file, temporary.path)
+        await passed(`fsync:${kindOf(target.path)}`)
+      }
+      disk.rename(entryOf(temporary.path), entryOf(target.path))
+    } catch (error) {
+      try {
+        disk.remove(entryOf(temporary.path))
+      } catch {
+        // renamed already, or the disk takes nothing any more
+      }
+      throw error
+    }
+    if (options.isDurable) await syncFolder(dirname(target.path))
+  }
+
+  /** Makes the folder and what is missing above it; returns the topmost that it made. */
+  function makeFolders(path: string, mode: number): string | undefined {
+    const place = disk.locate(path)
+    if (place.node?.kind === 'folder') return undefined
+    if (place.node !== undefined) throw errno('EEXIST', 'mkdir', place.path)
+    const first = place.path === '/' ? undefined : makeFolders(dirname(place.path), mode)
+    disk.makeFolder(disk.locate(place.path), mode)
+    return first ?? place.path
+  }
+
+  function remove(path: string): void {
+    const place = entryOf(path)
+    if (place.parent?.kind === 'file') throw errno('ENOTDIR', 'lstat', place.path)
+    if (place.node !== undefined) disk.remove(place)
+  }
+
+  const list = (path: string): string[] =>
+    disk
+      .list(disk.locate(path))
+      .map(([name]) => name)
+      .sort()
+
+  function readTree(folder: string, prefix: string): string[] {
+    return disk.list(disk.locate(folder)).flatMap(([name, node]) => {
+      const path = join(prefix, name)
+      return node.kind === 'folder' ? [path, ...readTree(`${folder}/${name}`, path)] : [path]
+    })
+  }
+
+  function describe(folder: string, prefix: string): TreeEntry[] {
+    const entries = disk.list(disk.locate(folder)).sort(([a], [b]) => (a < b ? -1 : 1))
+    return entries.flatMap(([name, node]): TreeEntry[] => {
+      const path = `${prefix}/${name}`
+      if (node.kind === 'link') return [{ kind: 'link', path, target: node.target }]
+      const { mode } = node
+      if (node.kind === 'file') return [{ kind: 'file', path, mode, sha256: hashOf(node.data) }]
+      return [{ kind: 'folder', path, mode }, ...describe(`${folder}/${name}`, path)]
+    })
+  }
+
+  const replaceLink = (path: string, target: string, token = newTemporaryToken(random)): void => {
+    const place = entryOf(path)
+    if (place.node?.kind === 'link' && place.node.target === target) return
+    const temporary = entryOf(temporaryName(place.path, token))
+    disk.symlink(temporary, target)
+    try {
+      disk.rename(entryOf(temporary.path), place)
+    } catch (error) {
+      disk.remove(entryOf(temporary.path))
+      throw error
+    }
+  }
+
+  const root: HostRoot = {
+    resolve: async (path, last) => disk.locate(path, last).path,
+    realPath: async (path) => disk.locate(path).path,
+    readFile: async (path) => disk.read(disk.locate(path)),
+    readText: async (path) => orUndefined(() => disk.read(disk.locate(path)).toString()),
+    async readPart(path, part, bytes) {
+      const data = disk.read(disk.locate(path))
+      return part === 'start' ? data.subarray(0, bytes) : data.subarray(Math.max(0, data.length - bytes))
+    },
+    sha256: async (path) => hashOf(disk.read(disk.locate(path))),
+    newTemporaryToken: () => newTemporaryToken(random),
+    writeFileDurable: (path, data, mode) => replace(path, Buffer.from(data), { mode, isDurable: true }),
+    writeFile: (path, data, mode) => replace(path, Buffer.from(data), { mode, isDurable: false }),
+    async createFile(path, mode) {
+      const place = entryOf(path)
+      if (place.node !== undefined) return false
+      disk.create(place, mode)
+      return true
+    },
+    async copyFileDurable(from, to, mode, token) {
+      await replace(to, disk.read(disk.locate(from)), { mode, isDurable: true, token })
+    },
+    async readLink(path) {
+      const { node } = entryOf(path)
+      return node?.kind === 'link' ? node.target : undefined
+    },
+    replaceLink: async (path, target, token) => replaceLink(path, target, token),
+    link: async (path, newPath) => disk.link(entryOf(path), entryOf(newPath)),
+    rename: async (from, to) => disk.rename(entryOf(from), entryOf(to)),
+    async mkdirp(path, mode = 0o755) {
+      const target = disk.locate(path).path
+      const created = [makeFolders(dirname(target), 0o755), makeFolders(target, mode)]
+      const firstCreated = created.find((folder) => folder !== undefined)
+      if (firstCreated === undefined) return
+      for (let folder = target; folder.length >= firstCreated.length; folder = dirname(folder))
+        await syncFolder(dirname(folder))
+    },
+    makeFolder: async (path, mode) => void makeFolders(path, mode),
+    async makeUniqueFolder(prefix, mode) {
+      const place = entryOf(`${prefix}${random.hex(3)}`)
+      disk.makeFolder(place, mode)
+      return place.path
+    },
+    remove: async (path) => remove(path),
+    async removeEmptyFolder(path) {
+      const place = disk.locate(path)
+      if (place.node?.kind === 'folder' && place.node.entries.size === 0) disk.remove(place)
+    },
+    readdir: async (path) => list(path),
+    list: async (path) => orUndefined(() => list(path)),
+    readTree: async (path) => readTree(path, ''),
+    async describeTree(path) {
+      return disk.locate(path).node?.kind === 'folder' ? describe(path, '') : undefined
+    },
+    copyTree: async (from, to, copy) => copyTree(disk, from, to, copy),
+    syncTree: async (path, excludedNames) => await syncTree(disk, path, excludedNames, passed),
+    syncFolder,
+    async stat(path) {
+      const { node } = disk.locate(path)
+      return node && statsOf(node)
+    },
+    lstat: async (path) => orUndefined(() => statsOf(present(entryOf(path)))),
+  }
+  return root
+}
+
+type ReplaceOptions = {
+  readonly mode: number
+  readonly isDurable: boolean
+  readonly token?: string | undefined
+  readonly mtimeMs?: number
+}
+
+function present({ node, path }: Place) {
+  if (node === undefined) throw errno('ENOENT', 'lstat', path)
+  return node
+}
+
+/** Undefined where there is no such file, as HostRoot has it. */
+function orUndefined<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    return ignoreNotFound(error)
+  }
+}
