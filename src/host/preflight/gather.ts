@@ -84,7 +84,8 @@ async function folderFacts(root: HostRoot, mounts: readonly Mount[], path: strin
 async function whyRefused(root: HostRoot, folder: string): Promise<string | undefined> {
   const probe = `${folder}/.preflight`
   try {
-    await root.makeFolder(folder, folder === runFolder || folder.endsWith('/.agent') ? 0o700 : 0o755)
+    // on disk at once: who writes there later finds the folder and does not wait for its name
+    await root.mkdirp(folder, folder === runFolder || folder.endsWith('/.agent') ? 0o700 : 0o755)
     await root.createFile(probe, 0o600)
     await root.remove(probe)
     return undefined

@@ -182,11 +182,14 @@ export function createDisk(options: {
       dirtyFiles.clear()
     },
 
-    /** Everything that waits in memory is lost, or has just been written. */
-    cutPower(): void {
-      const oldestMs = monotonicMs() - writeBackMs
-      log.cut(oldestMs, random)
-      for (const file of dirtyFiles) file.data = file.dirtySinceMs <= oldestMs ? file.data : remainderOf(file, random)
+    /** Of what waits in memory a part is lost, or with `all` everything, however long it waits. */
+    cutPower(loss: 'some' | 'all' = 'some'): void {
+      const oldestMs = loss === 'all' ? -Infinity : monotonicMs() - writeBackMs
+      log.cut(oldestMs, loss === 'all' ? 0 : random.number())
+      for (const file of dirtyFiles) {
+        if (loss === 'all') file.data = file.synced ?? Buffer.alloc(0)
+        else if (file.dirtySinceMs > oldestMs) file.data = remainderOf(file, random)
+      }
       dirtyFiles.clear()
       forget(root)
     },

@@ -1,5 +1,4 @@
 /** Changes of names that are not on disk yet, in their order, as the log of a file system has them. */
-import type { Random } from '../../../src/schemas/clock.ts'
 import type { FolderNode, Inode } from './inodes.ts'
 
 export type NameChange = { readonly folder: FolderNode; readonly name: string; readonly node: Inode | undefined }
@@ -13,8 +12,8 @@ export type NameLog = {
   commitFolder(folder: FolderNode): void
   commitAll(): void
   clear(): void
-  /** Power is cut: what is older is on disk, and of the rest the first few. */
-  cut(olderThanMs: number, random: Random): void
+  /** Power is cut: what is older is on disk, and of the rest the first few, 0 ≤ `share` < 1. */
+  cut(olderThanMs: number, share: number): void
 }
 
 export function createNameLog(): NameLog {
@@ -46,9 +45,9 @@ export function createNameLog(): NameLog {
       entries = []
     },
     clear: () => void (entries = []),
-    cut(olderThanMs, random) {
+    cut(olderThanMs, share) {
       const due = entries.filter(({ atMs }) => atMs <= olderThanMs).length
-      commit(entries.slice(0, due + Math.floor(random.number() * (entries.length - due + 1))))
+      commit(entries.slice(0, due + Math.floor(share * (entries.length - due + 1))))
       entries = []
     },
   }

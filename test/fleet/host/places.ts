@@ -34,11 +34,9 @@ export function locate(root: FolderNode, path: string, last: 'follow' | 'keep' =
     }
     const parent = nodes.at(-1)
     names.push(name)
-    const here = `/${names.join('/')}`
-    if (last === 'keep' && remaining.length === 0)
-      return { path: here, name, parent, node: parent?.kind === 'folder' ? parent.entries.get(name) : undefined }
-    if (parent !== undefined && parent.kind !== 'folder') throw errno('ENOTDIR', 'lstat', here)
-    const node = parent?.entries.get(name)
+    const node = parent?.kind === 'folder' ? parent.entries.get(name) : undefined
+    if (last === 'keep' && remaining.length === 0) return { path: `/${names.join('/')}`, name, parent, node }
+    if (parent !== undefined && parent.kind !== 'folder') throw errno('ENOTDIR', 'lstat', `/${names.join('/')}`)
     nodes.push(node)
     if (node?.kind !== 'link') continue
     if (++links > maxSymlinks) throw errno('ELOOP', 'resolve', path)

@@ -95,8 +95,9 @@ export async function startSampleLife(options: Partial<HostOptions> & { readonly
       onLog: (line) => void lines.push(line),
     })
   let failure: unknown
+  let isKept = true
   const keepRunning = (): void => {
-    if (host.power() === 'up' && agent?.process.isAlive() !== true) {
+    if (isKept && host.power() === 'up' && agent?.process.isAlive() !== true) {
       agent = start()
       agent.ended.catch((error: unknown) => (failure = error))
     }
@@ -116,6 +117,8 @@ export async function startSampleLife(options: Partial<HostOptions> & { readonly
     lines,
     requests,
     agent: () => agent,
+    /** Whether a dead agent is started again. */
+    setKept: (next: boolean) => void (isKept = next),
     status: () => annotation(statusKey('s')),
     reason: () => annotation(reasonKey('s')),
     node: () => server.objects('nodes')[0] as { spec?: { unschedulable?: boolean } } | undefined,

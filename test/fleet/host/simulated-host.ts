@@ -30,6 +30,12 @@ export type HostOptions = {
   readonly bootMs?: () => number
 }
 
+export type PowerCut = {
+  readonly downMs?: number
+  /** Of what the disk has not been asked to keep; by default `some`. */
+  readonly loss?: 'some' | 'all'
+}
+
 const bootIdFile = '/proc/sys/kernel/random/boot_id'
 /** What a boot finds in memory only. */
 const volatileFolders = ['/run', '/proc', '/sys']
@@ -87,6 +93,7 @@ export function createSimulatedHost(options: HostOptions) {
 
   function installSystem(): void {
     write('/bin/sh', 'a shell', 0o755)
+    for (const folder of ['/etc', '/var/lib', '/var/log']) write(`${folder}/.installed`, '', 0o644)
     disk.syncAll()
   }
 
@@ -107,14 +114,14 @@ export function createSimulatedHost(options: HostOptions) {
     cancelPower = clock.startTimer(shutdownMs(), () => goDown('shutdown'))
   }
 
-  function goDown(how: 'shutdown' | 'power cut', downMs = bootMs()): void {
+  function goDown(how: 'shutdown' | 'power cut', { downMs = bootMs(), loss = 'some' }: PowerCut = {}): void {
     cancelPower()
     power = 'down'
     for (const process of processes) process.kill()
     if (how === 'shutdown') disk.syncAll()
     bus.setUp(false)
     systemd.killAll()
-    if (how === 'power cut') disk.cutPower()
+    if (how === 'power cut') disk.cutPower(loss)
     tell({ event: 'wentDown', bootId, how })
     cancelPower = clock.startTimer(downMs, boot)
   }
@@ -159,8 +166,8 @@ export function createSimulatedHost(options: HostOptions) {
     /** As an administrator does, at the host. */
     reboot: () => power === 'up' && shutDown(),
     /** At any moment, also while it shuts down. */
-    cutPower(downMs?: number): void {
-      if (power !== 'down') goDown('power cut', downMs)
+    cutPower(cut?: PowerCut): void {
+      if (power !== 'down') goDown('power cut', cut)
     },
     /** A new disk in the same host, which boots from it. */
     wipe(): void {
