@@ -82,14 +82,14 @@ describe('a host without room', () => {
       image: `${cluster.registry}/test/${name}`,
       configMap: { 'apply.sh': `echo x >>${journalOf(name)}` },
     })
-    await expectReported('HostUnusable', `test/${name}:1.0.0 cannot be stored on the host: ENOSPC`)
-    expect(reason()?.message).toContain(`Check the free space below ${folder}/.agent/images.`)
+    await expectReported('HostUnusable', `test/${name}:1.0.0: ENOSPC`)
+    expect(reason()?.message).toMatch(/^cannot fetch and store .*free space or inodes/)
     await cluster.history.never('a slot without work', (view) =>
       slotsOf(view, name).length > 0 ? 'a slot is held' : undefined,
     )
 
     await leaveFreeSpace(600)
-    await expectReported('HostUnusable', 'its files cannot be written (ENOSPC')
+    await expectReported('HostUnusable', 'cannot start apply shellscript_run.sh of package work: ENOSPC')
     await leaveFreeSpace(4_000)
     await completes()
     expect(await cluster.host(node).lines(journalOf(name))).toEqual(['x'])
