@@ -24,6 +24,8 @@ export type FailedTask = {
 
 /** Of every action by itself; a wake does not shorten it. */
 export const actionBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
+/** Slots wait for the API server to be back, and nobody has to mend anything for this node. */
+const outageBackoff: Backoff = { ...actionBackoff, maxMs: 15_000 }
 
 type Entry = {
   readonly failure: Failure
@@ -54,7 +56,7 @@ export function createFailureBook({ clock, random }: { readonly clock: Clock; re
       const count = (previous?.count ?? 0) + 1
       const waitMs = Math.max(
         Math.min(retryAfterMs, actionBackoff.maxMs),
-        backoffMs(count, actionBackoff, random.number()),
+        backoffMs(count, reason === 'ApiServerUnavailable' ? outageBackoff : actionBackoff, random.number()),
       )
       // the first message of the same error stays: temporary names in it would change the Node with each attempt
       const message =
