@@ -4,7 +4,7 @@ import { constants } from 'node:fs'
 import { chmod, copyFile as copyContent, lstat, open, rename, unlink, utimes } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { syncFile, syncFolder } from './fsync.ts'
-import { temporaryName } from './temporary.ts'
+import { namingTarget, temporaryName } from './temporary.ts'
 
 const chunkBytes = 256 << 10
 /** Opening a pipe must not wait for its other end. */
@@ -60,7 +60,7 @@ export async function copyFile(
   } catch (error) {
     const isOurs = (error as NodeJS.ErrnoException).code !== 'EEXIST'
     if (isOurs) await unlink(temporary).catch(() => {}) // not made, or renamed already
-    throw error
+    throw namingTarget(error)
   }
   if (durable) await syncFolder(dirname(to))
 }

@@ -150,6 +150,24 @@ describe('files', () => {
   })
 })
 
+test('what fails twice fails in the same words, which name no temporary file', async () => {
+  mkdirSync(join(mount, 'etc/folder'))
+  const attempts: Readonly<Record<string, (path: string) => Promise<void>>> = {
+    writeFileDurable: (path) => root.writeFileDurable(path, 'x', 0o600),
+    writeFile: (path) => root.writeFile(path, 'x', 0o600),
+    copyFileDurable: (path) => root.copyFileDurable('/etc/name', path, 0o600),
+    replaceLink: (path) => root.replaceLink(path, 'name'),
+  }
+  for (const attempt of Object.values(attempts))
+    for (const path of ['/missing/name', '/etc/folder']) {
+      const failureOf = async (): Promise<unknown> => await attempt(path).catch(({ message }: Error) => message)
+      const first = await failureOf()
+      expect(first).toMatch(/^(ENOENT|EISDIR): /)
+      expect(first).not.toContain('.tmp')
+      expect(await failureOf()).toBe(first)
+    }
+})
+
 describe('folders', () => {
   test('folders are made through links, and existing ones keep their mode', async () => {
     chmodSync(join(mount, 'data/log'), 0o711)

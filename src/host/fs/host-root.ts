@@ -30,7 +30,7 @@ import { copyFile, readPart, sha256OfFile } from './file-content.ts'
 import { syncFolder, syncOpenFile } from './fsync.ts'
 import { readLink, replaceLink } from './links.ts'
 import { ignoreNotFound } from './missing.ts'
-import { newTemporaryToken, temporaryName } from './temporary.ts'
+import { namingTarget, newTemporaryToken, temporaryName } from './temporary.ts'
 import { describeTree, type TreeEntry } from './tree.ts'
 
 /** The kernel's own limit (MAXSYMLINKS). */
@@ -141,11 +141,10 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
   async function replace(path: string, data: string | Uint8Array, mode: number, durable: boolean): Promise<void> {
     const target = await resolve(path, 'keep')
     const temporary = temporaryName(target, newTemporaryToken(random))
-    const file = await open(
-      temporary,
-      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-      mode,
-    )
+    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+    const file = await open(temporary, flags, mode).catch((error: unknown) => {
+      throw namingTarget(error)
+    })
     try {
       try {
         await file.writeFile(data)
@@ -157,7 +156,7 @@ export function createHostRoot(mountPoint: string, random: Random): HostRoot {
       await rename(temporary, target)
     } catch (error) {
       await unlink(temporary).catch(() => {}) // missing when the rename succeeded
-      throw error
+      throw namingTarget(error)
     }
     if (durable) await syncFolder(dirname(target))
   }

@@ -1,6 +1,6 @@
 import { lstat, readlink, rename, symlink, unlink } from 'node:fs/promises'
 import { ignoreNotFound } from './missing.ts'
-import { temporaryName } from './temporary.ts'
+import { namingTarget, temporaryName } from './temporary.ts'
 
 /** Where a symbolic link points to; undefined for everything else and where nothing is. */
 export async function readLink(path: string): Promise<string | undefined> {
@@ -13,11 +13,13 @@ export async function replaceLink(path: string, target: string, token: string): 
   const existing = await lstat(path).catch(ignoreNotFound)
   if (existing?.isSymbolicLink() && (await readlink(path)) === target) return
   const temporary = temporaryName(path, token)
-  await symlink(target, temporary)
+  await symlink(target, temporary).catch((error: unknown) => {
+    throw namingTarget(error)
+  })
   try {
     await rename(temporary, path)
   } catch (error) {
     await unlink(temporary).catch(() => {})
-    throw error
+    throw namingTarget(error)
   }
 }

@@ -8,3 +8,12 @@ export const temporaryName = (path: string, token: string): string => `${path}.$
 
 /** True for a `temporaryName`; a package's own files may end in .tmp, too. */
 export const isTemporary = (path: string): boolean => /\.[0-9a-f]{12}\.tmp$/.test(path)
+
+/**
+ * The error with the lasting name in the place of the temporary one. What fails again has to fail in the same words:
+ * they are published, and a change of what is published wakes the loop, which tries again.
+ */
+export function namingTarget(error: unknown): unknown {
+  if (error instanceof Error) error.message = error.message.replaceAll(/\.[0-9a-f]{12}\.tmp(?=')/g, '')
+  return error
+}

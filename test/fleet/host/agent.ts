@@ -5,7 +5,7 @@ import type { Settings } from '../../../src/daemon/settings/settings.ts'
 import type { HealthChecks } from '../../../src/daemon/telemetry/http.ts'
 import { createBusConnection } from '../../../src/host/dbus/reconnecting.ts'
 import type { CompletedRequest, KubeTransport } from '../../../src/kube/transport.ts'
-import type { Clock, Random } from '../../../src/schemas/clock.ts'
+import { type Clock, type Random, sleep } from '../../../src/schemas/clock.ts'
 import { type AgentProcess, mortal } from './agent-process.ts'
 import { startSimulatedCensus } from './census.ts'
 import { openSimulatedStore } from './images.ts'
@@ -48,6 +48,9 @@ export type SimulatedAgent = {
   health(): HealthChecks | undefined
 }
 
+/** After so many effects in one instant each takes a ms: time passes in a loop, too, and a test can count its rounds. */
+const maxCrowd = 500
+
 /** Starts an agent on the host, beside those that are there. */
 export function startSimulatedAgent(host: SimulatedHost, options: AgentOptions): SimulatedAgent {
   const { settings, run = runAgent } = options
@@ -70,11 +73,17 @@ function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, on
   const random = host.fork()
   let stop: (signalName: string) => void = () => undefined
   let health: HealthChecks | undefined
+  let crowd = 0
+  let crowdAtMs = 0
 
   /** An effect has happened; whoever listens may kill the process right there. */
   const passed = async (name: string): Promise<void> => {
     host.tell({ event: 'effect', process: process.id, name })
     if (!process.isAlive()) await new Promise(() => undefined)
+    const nowMs = clock.monotonicMs()
+    crowd = nowMs === crowdAtMs ? crowd + 1 : 0
+    crowdAtMs = nowMs
+    if (crowd >= maxCrowd) await sleep(clock, 1)
   }
 
   const connect = (owner: AgentProcess, isCensus: boolean, onRequest: (request: CompletedRequest) => void) => {

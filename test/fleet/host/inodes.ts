@@ -64,7 +64,11 @@ const texts: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
 }
 
+/** Calls on an open file, whose errors do not say which. */
+const namelessCalls = /^(read|write|fsync)$/
+
 /** As node:fs makes them. */
 export function errno(code: string, syscall: string, path: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`${code}: ${texts[code] ?? code}, ${syscall} '${path}'`), { code, syscall, path })
+  const where = namelessCalls.test(syscall) ? '' : ` '${path}'`
+  return Object.assign(new Error(`${code}: ${texts[code] ?? code}, ${syscall}${where}`), { code, syscall, path })
 }

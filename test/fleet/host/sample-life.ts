@@ -4,6 +4,7 @@ import { digestOf } from '../../../src/packages/oci/digest.ts'
 import { reasonKey, statusKey } from '../../../src/schemas/annotations.ts'
 import { skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { agentFolder, journalPath } from '../../../src/host/fs/journal-file.ts'
+import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { Interrupt, PackageSpec } from '../../../src/schemas/skyhook.ts'
 import { settingsOf } from '../../support/fake-platform.ts'
 import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
@@ -117,11 +118,13 @@ export async function startSampleLife(options: Partial<HostOptions> & { readonly
     lines,
     requests,
     agent: () => agent,
+    /** Beside the one that is there. */
+    startAnother: start,
     /** Whether a dead agent is started again. */
     setKept: (next: boolean) => void (isKept = next),
     status: () => annotation(statusKey('s')),
     reason: () => annotation(reasonKey('s')),
-    node: () => server.objects('nodes')[0] as { spec?: { unschedulable?: boolean } } | undefined,
+    node: () => server.objects('nodes')[0] as KubernetesNode | undefined,
     /** `apply 1.0.0`, in the order in which they were started on the host. */
     steps: () => events.flatMap((one) => (one.event === 'stepStarted' ? [`${one.step.package} ${one.step.mode}`] : [])),
     journal: () => host.disk.read(host.disk.locate(journalPath)).toString(),

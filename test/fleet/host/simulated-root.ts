@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { kindOf } from '../../../src/host/fs/fsync.ts'
 import type { HostRoot } from '../../../src/host/fs/host-root.ts'
 import { ignoreNotFound } from '../../../src/host/fs/missing.ts'
-import { newTemporaryToken, temporaryName } from '../../../src/host/fs/temporary.ts'
+import { namingTarget, newTemporaryToken, temporaryName } from '../../../src/host/fs/temporary.ts'
 import type { TreeEntry } from '../../../src/host/fs/tree.ts'
 import type { Random } from '../../../src/schemas/clock.ts'
 import { copyTree, syncTree } from './disk-trees.ts'
@@ -36,8 +36,8 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
   async function replace(path: string, data: Buffer, options: ReplaceOptions): Promise<void> {
     const target = entryOf(path)
     const temporary = entryOf(temporaryName(target.path, options.token ?? newTemporaryToken(random)))
-    const file = disk.create(temporary, options.mode)
     try {
+      const file = disk.create(temporary, options.mode)
       disk.write(file, data, temporary.path, options.mtimeMs)
       if (options.isDurable) {
         disk.syncFile(file, temporary.path)
@@ -48,9 +48,9 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       try {
         disk.remove(entryOf(temporary.path))
       } catch {
-        // renamed already, or the disk takes nothing any more
+        // never made, renamed already, or the disk takes nothing any more
       }
-      throw error
+      throw namingTarget(error)
     }
     if (options.isDurable) await syncFolder(dirname(target.path))
   }
@@ -99,12 +99,12 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
     const place = entryOf(path)
     if (place.node?.kind === 'link' && place.node.target === target) return
     const temporary = entryOf(temporaryName(place.path, token))
-    disk.symlink(temporary, target)
     try {
+      disk.symlink(temporary, target)
       disk.rename(entryOf(temporary.path), place)
     } catch (error) {
-      disk.remove(entryOf(temporary.path))
-      throw error
+      remove(temporary.path)
+      throw namingTarget(error)
     }
   }
 
