@@ -55,14 +55,17 @@ const maxCrowd = 500
 export function startSimulatedAgent(host: SimulatedHost, options: AgentOptions): SimulatedAgent {
   const { settings, run = runAgent } = options
   const process = host.startProcess('agent')
-  const killed = new Promise<'killed'>((resolve) => process.onEnd(() => resolve('killed')))
+  const ended = Promise.withResolvers<number | 'killed'>()
+  process.onEnd(() => ended.resolve('killed')) // without effect after the exit
   const surroundings = platformOf(host, process, options)
-  const finished = process.whileAlive(run(settings, surroundings.platform)).finally(() => process.kill())
+  run(settings, surroundings.platform)
+    .then(ended.resolve, ended.reject)
+    .finally(() => process.kill())
   return {
     process,
     kill: () => process.kill(),
     terminate: () => surroundings.terminate(),
-    ended: Promise.race([finished, killed]),
+    ended: ended.promise,
     health: surroundings.health,
   }
 }
