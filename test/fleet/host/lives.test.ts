@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { followTruth } from './host-truth.ts'
 import { packageSpec, startSampleLife } from './sample-life.ts'
 
 test('an agent on a simulated host installs, restarts a service, reboots and uninstalls', async () => {
@@ -31,4 +32,44 @@ test('an agent on a simulated host installs, restarts a service, reboots and uni
   await life.apply({ tuned: null as never })
   await life.until(() => steps().includes('tuned uninstall-check') && life.status() === 'complete')
   expect(life.lines.filter(({ level }) => level === 'error')).toEqual([])
+})
+
+test('a host knows from when to when it is out of service', async () => {
+  const life = await startSampleLife({ seed: 2 })
+  const truth = followTruth(life.host, ({ mode }) => mode === 'post-interrupt-check')
+  await life.apply({ kernel: packageSpec('kernel', { type: 'reboot' }) })
+  await life.until(() => life.steps().includes('kernel apply'))
+  expect([truth.isOut(), truth.isInterrupted(), [...truth.openPackages()]]).toEqual([true, false, ['s/kernel']])
+  expect(life.node()?.spec?.unschedulable).toBe(true)
+  await life.until(() => life.host.power() === 'down')
+  expect(truth.isInterrupted()).toBe(true)
+  await life.until(() => life.steps().includes('kernel post-interrupt-check'))
+  expect([truth.isOut(), truth.isInterrupted()]).toEqual([true, false])
+  await life.until(() => !truth.isOut())
+  await life.until(() => life.status() === 'complete' && life.node()?.spec?.unschedulable !== true)
+  truth.stop()
+})
+
+test('steps, exit codes and effects of packages are decided by a script', async () => {
+  let attempts = 0
+  const life = await startSampleLife({
+    seed: 3,
+    runStep: ({ mode }, script) => {
+      expect(script).toContain(`tuned 1.0.0 ${mode}`)
+      const isFirst = mode === 'apply' && attempts++ === 0
+      return { durationMs: 200, exitCode: isFirst ? 4 : 0, act: () => life.host.disk.setFull(isFirst) }
+    },
+  })
+  await life.apply({ tuned: packageSpec('tuned') })
+  await life.until(() => life.reason()?.includes('ENOSPC') === true)
+  expect(life.steps()).toEqual(['tuned apply'])
+  life.host.disk.setFull(false)
+  await life.until(() => life.status() === 'complete')
+  expect(life.steps()).toEqual([
+    'tuned apply',
+    'tuned apply',
+    'tuned apply-check',
+    'tuned config',
+    'tuned config-check',
+  ])
 })
