@@ -15,6 +15,7 @@ let clock: VirtualClock
 let host: FakePlatform
 let pullError: Error | undefined
 let unfitness: string | undefined
+let folderError: Error | undefined
 /** What each collection would have removed of these. */
 let collected: string[][]
 let pulling: Promise<void> | undefined
@@ -25,7 +26,7 @@ beforeEach(async () => {
   clock = createVirtualClock()
   const random = { number: () => 0, hex: (bytes: number) => '00'.repeat(bytes) }
   host = await startFakePlatform({ nodeName: 'n', apiUrl: 'http://127.0.0.1:1', clock, random })
-  pullError = unfitness = undefined
+  pullError = unfitness = folderError = undefined
   collected = []
   pulling = undefined
   pulls = 0
@@ -46,8 +47,13 @@ beforeEach(async () => {
       },
     }
   }
+  const { root } = host.platform
+  const mkdirp: typeof root.mkdirp = async (...parameters) => {
+    if (folderError) throw folderError
+    return await root.mkdirp(...parameters)
+  }
   preparer = createPreparer({
-    platform: { ...host.platform, openImageStore },
+    platform: { ...host.platform, openImageStore, root: { ...root, mkdirp } },
     settings: host.settings,
     references: { secret: async () => undefined, configMap: async () => undefined },
     whyUnfit: async () => unfitness,
@@ -77,6 +83,15 @@ test('a failed pull is retried after 5 s, doubled with each failure', async () =
   pullError = new ImageError('not-found', 'no such tag')
   await preparer.prepare(image)
   expect(found()).toMatchObject({ retryAtMs: clock.wallMs() + 5_000 })
+})
+
+test('a folder of images that cannot be made fails one pull, and the next one makes it', async () => {
+  folderError = Object.assign(new Error('EROFS: read-only file system, mkdir'), { code: 'EROFS' })
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ state: 'failed', reason: 'HostUnusable' })
+  folderError = undefined
+  await preparer.prepare(image)
+  expect(found()).toMatchObject({ state: 'ready' })
 })
 
 test('an image that is no package is invalid, and a full disk is the trouble of the host', async () => {
