@@ -22,11 +22,7 @@ export type Credentials = {
 }
 
 /** The files that the kubelet mounts for a pod's ServiceAccount, by name: `token`, `ca.crt`. */
-export type ServiceAccountFiles = {
-  read(name: string): Promise<string>
-  /** Of the file behind the volume's link, so that a swapped link counts. */
-  modifiedMs(name: string): Promise<number>
-}
+export type ServiceAccountFiles = { read(name: string): Promise<string> }
 
 export type InClusterOptions = {
   /** Environment of the pod: names the API server. */
@@ -39,7 +35,7 @@ export type InClusterOptions = {
 const rereadAfterMs = 60_000
 
 /**
- * The pod's ServiceAccount: token re-read once a minute and on demand, CA re-read when its file changed.
+ * The pod's ServiceAccount: token and CA, read again once a minute and on demand.
  * A file that cannot be read any more leaves the last known content in force; the first read throws.
  */
 export function inClusterCredentials({ env, files, clock }: InClusterOptions): Credentials {
@@ -48,18 +44,16 @@ export function inClusterCredentials({ env, files, clock }: InClusterOptions): C
   if (!host || !port)
     throw new Error('not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set')
 
-  let cached: (Identity & { readonly caModifiedMs: number }) | undefined
+  let cached: Identity | undefined
   let readAtMs = 0
   let pendingRead: Promise<Identity> | undefined
 
   const read = async (): Promise<Identity> => {
     try {
       const token = (await files.read('token')).trim()
-      const caModifiedMs = await files.modifiedMs('ca.crt')
-      cached =
-        cached?.caModifiedMs === caModifiedMs
-          ? { ...cached, token }
-          : { token, ca: await files.read('ca.crt'), caModifiedMs, tlsRevision: (cached?.tlsRevision ?? 0) + 1 }
+      const ca = await files.read('ca.crt')
+      const tlsRevision = cached?.ca === ca ? cached.tlsRevision : (cached?.tlsRevision ?? 0) + 1
+      cached = { token, ca, tlsRevision }
     } catch (error) {
       if (cached === undefined) throw new Error("cannot read the ServiceAccount's token and ca.crt", { cause: error })
     }

@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inClusterCredentials, type Credentials, type ServiceAccountFiles } from '../../kube/credentials.ts'
 import { systemClock } from './system-clock.ts'
@@ -9,8 +9,5 @@ export const podCredentials = (): Credentials =>
 
 /** The files of the pod's ServiceAccount, where the kubelet mounts them. */
 export function serviceAccountFiles(dir = '/var/run/secrets/kubernetes.io/serviceaccount'): ServiceAccountFiles {
-  return {
-    read: async (name) => await readFile(join(dir, name), 'utf8'),
-    modifiedMs: async (name) => (await stat(join(dir, name))).mtimeMs,
-  }
+  return { read: async (name) => await readFile(join(dir, name), 'utf8') }
 }
