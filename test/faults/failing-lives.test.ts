@@ -12,7 +12,7 @@ const errnos = (
 /**
  * Each kind of operation meets one errno and each kind of request six answers; the ways from there on are common to all
  * (src/daemon/failures/reason-of.test.ts). Under every `SEARCH_SEED` from 0 to 28 the operations meet other errnos, and
- * from 1 on the requests all answers.
+ * from 1 on the requests all refusals.
  */
 const seed = seedOf(0)
 const errnosFor = (shift: number): readonly string[] =>
@@ -88,7 +88,8 @@ const oneOfEachKind: readonly ((name: string) => Fault)[] = [
   () => ({ kind: 'reset' }),
   () => ({ kind: 'silent' }),
 ]
-const others = [status(429), ...[400, 401, 404, 410, 413, 415, 422, 503, 504].map((code) => status(code))]
+/** 404 is an answer: the Secret, the pod or the slot is not there. */
+const others = [status(429), ...[400, 401, 410, 413, 415, 422, 503, 504].map((code) => status(code))]
 const answers = seed === 0 ? oneOfEachKind : [...oneOfEachKind, ...others]
 
 test.skipIf(!isThorough)(
