@@ -73,13 +73,17 @@ export function nodeFact(
   const stateText = annotations[keys.nodeStateKey(skyhook)]
   const state = stateText === undefined ? undefined : readState(stateText)
   const expected = { sha256: state?.sha256, applied, nodeUid: node.uid }
+  const completion =
+    annotations[keys.statusKey(skyhook)] === 'complete'
+      ? completionOf(annotations[keys.journalKey(skyhook)] ?? '', expected)
+      : undefined
   const status = ((): NodeStatus => {
     if (agent === 'silent') return 'unknown'
     const published = annotations[keys.statusKey(skyhook)]
     if (published === undefined) return agent === 'ready' ? idle : 'unknown'
     if (!isNodeStatus(published)) return 'unknown'
     if (published !== 'complete') return published
-    return isCompletionCurrent(annotations[keys.journalKey(skyhook)] ?? '', expected) ? 'complete' : idle
+    return completion ? 'complete' : idle
   })()
   const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)] ?? '')
   return {
@@ -89,7 +93,7 @@ export function nodeFact(
     ...(reason && { reason }),
     entries: state?.entries ?? {},
     isMalformed: state !== undefined && state.entries === undefined,
-    isFoundComplete: status === 'complete' && isFoundComplete(annotations[keys.journalKey(skyhook)] ?? ''),
+    isFoundComplete: status === 'complete' && completion?.foundComplete === true,
     isCordoned: keys.cordonKey(skyhook) in annotations,
     isInService: agent === 'ready' && !isCordonedByAny(annotations),
     isIgnored: labels[keys.ignoreLabel] === 'true',
@@ -110,19 +114,17 @@ function isCordonedByAny(annotations: CensusNode['annotations']): boolean {
 const ownPrefix = `${apiGroup}/`
 const cordonPrefix = keys.cordonKey('')
 
-function isCompletionCurrent(
+/** What stands beside a completion; undefined if it is not one of this spec, this Node and the state that it shows. */
+function completionOf(
   companionText: string,
   expected: { readonly sha256: string | undefined; readonly applied: string; readonly nodeUid: string },
-): boolean {
-  const companion = parseJson(companionText)
-  if (!isObject(companion) || expected.sha256 === undefined) return false
+): Partial<keys.Companion> | undefined {
+  const companion: unknown = expected.sha256 === undefined ? undefined : parseJson(companionText)
+  if (!isObject(companion)) return undefined
   const { v, applied, nodeUID, sha256 } = companion as Partial<keys.Companion>
-  return v === 1 && applied === expected.applied && nodeUID === expected.nodeUid && sha256 === expected.sha256
-}
-
-function isFoundComplete(companionText: string): boolean {
-  const companion = parseJson(companionText)
-  return isObject(companion) && companion['foundComplete'] === true
+  const isCurrent =
+    v === 1 && applied === expected.applied && nodeUID === expected.nodeUid && sha256 === expected.sha256
+  return isCurrent ? companion : undefined
 }
 
 /** The entries that fit the CRD; the server would refuse the whole status for any other. undefined = not JSON. */
