@@ -3,11 +3,8 @@
  * than its header, and nothing in it can do more than get the message dropped.
  */
 
-export type MessageHeader = {
-  readonly isBigEndian: boolean
-  readonly type: number
-  readonly serial: number
-  readonly bodyBytes: number
+/** The fields that a message may have. */
+export type MessageFields = {
   readonly path?: string
   readonly interface?: string
   readonly member?: string
@@ -16,6 +13,13 @@ export type MessageHeader = {
   readonly destination?: string
   readonly sender?: string
   readonly signature?: string
+}
+
+export type MessageHeader = MessageFields & {
+  readonly isBigEndian: boolean
+  readonly type: number
+  readonly serial: number
+  readonly bodyBytes: number
 }
 
 /** The part of each message that has a fixed length. */
@@ -27,8 +31,9 @@ export type FixedHeader = Pick<MessageHeader, 'isBigEndian' | 'type' | 'serial' 
 
 /** The protocol's own limit; a longer length means that the stream is not D-Bus. */
 const maxMessageBytes = 128 * 1024 * 1024
-const littleEndian = 0x6c
-const bigEndian = 0x42
+/** The first byte of a message says in which order its numbers are. */
+export const littleEndian = 0x6c
+export const bigEndian = 0x42
 
 /** Throws when the bytes are not D-Bus: nothing after them can be understood. */
 export function readFixedHeader(bytes: Buffer): FixedHeader {

@@ -7,24 +7,14 @@ import DBusBuffer from 'dbus-next/lib/dbus-buffer.js'
 import { marshallMessage, messageToJsFmt } from 'dbus-next/lib/marshall-compat.js'
 import { Message } from 'dbus-next/lib/message-type.js'
 import type { ReceivedMessage } from './framing.ts'
+import { bigEndian, littleEndian, type MessageFields } from './header.ts'
 
 export const messageType = { methodCall: 1, methodReturn: 2, error: 3, signal: 4 } as const
 
-const littleEndian = 0x6c
-const bigEndian = 0x42
-
 /** A message to be sent; `type` is a method call unless given. */
-export type OutgoingMessage = {
+export type OutgoingMessage = MessageFields & {
   readonly type?: number
   readonly serial: number
-  readonly path?: string
-  readonly interface?: string
-  readonly member?: string
-  readonly errorName?: string
-  readonly replySerial?: number
-  readonly destination?: string
-  readonly sender?: string
-  readonly signature?: string
   readonly body: readonly unknown[]
 }
 
