@@ -71,7 +71,9 @@ export const reasons = {
     ...passing,
     eventOn: ['Node'],
     meaning: 'The API server does not answer a request of the agent, or asks it to wait. The message names both.',
-    remedy: 'Wait: the agent tries again after 1 to 60 seconds. If it lasts, look at the API server and the network.',
+    remedy:
+      'Wait: the agent tries again after 1 to 15 seconds, or when the API server asks it to. If it lasts, look at ' +
+      'the API server and the network.',
   },
   Soaking: {
     ...passing,
