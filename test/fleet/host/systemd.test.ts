@@ -20,8 +20,8 @@ async function startHost(run: StepRun) {
   const connect = async () => host.bus.connect(process, passed)
   const units = createUnits(createBusConnection({ clock, random, socketPath: '', connect }))
   const root = createSimulatedRoot({ disk: host.disk, random, passed })
-  await root.mkdirp('/work')
-  await root.writeFile('/work/step.sh', '#!/bin/sh\n', 0o755)
+  await root.mkdirp('/opt')
+  await root.writeFile('/opt/step.sh', '#!/bin/sh\n', 0o755)
   const step = { id: 'a', unit: 'skyhookd-a.service' }
   /** Waits, on virtual time, for what needs some. */
   const settled = async <T>(promise: Promise<T>, ms = 1_000): Promise<T> => (await clock.advance(ms), await promise)
@@ -38,11 +38,11 @@ async function startHost(run: StepRun) {
           {
             ...step,
             description: 'Skyhook s: tuned 1.0.0, apply step.sh',
-            command: ['/work/step.sh'],
-            workingDirectory: '/work',
+            command: ['/opt/step.sh'],
+            workingDirectory: '/opt',
             environment: {},
-            stdoutFile: '/work/out',
-            stderrFile: '/work/err',
+            stdoutFile: '/opt/out',
+            stderrFile: '/opt/err',
             timeoutMs,
             stopTimeoutMs: 5_000,
           },
