@@ -1,0 +1,49 @@
+/**
+ * What happens in one run of a simulated fleet, as plain data: generated from a seed, shrunk action by action, printed.
+ * Times are virtual milliseconds since the start.
+ */
+import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
+import type { Phase } from './phase.ts'
+
+export type Plan = {
+  readonly seed: number
+  readonly nodes: readonly NodePlan[]
+  readonly skyhooks: readonly SkyhookPlan[]
+  readonly actions: readonly PlannedAction[]
+}
+
+export type NodePlan = {
+  /** Of the host; its Node is called the same until it is registered under a new name. */
+  readonly name: string
+  readonly isControlPlane: boolean
+  readonly pods: readonly PodPlan[]
+}
+
+export type PodPlan = {
+  readonly name: string
+  /** Selected by `podNonInterruptLabels`: nothing may interrupt it. It ends by itself. */
+  readonly isProtected: boolean
+  /** Guarded by the one PodDisruptionBudget. */
+  readonly isGuarded: boolean
+  /** From its eviction until its containers have ended. */
+  readonly graceMs: number
+}
+
+export type SkyhookPlan = { readonly name: string; readonly spec: SkyhookSpec }
+
+/** A fault or an edit. */
+export type PlannedAction = {
+  readonly id: number
+  /** Not before this. */
+  readonly atMs: number
+  readonly kind: string
+  /** The host that it is about, or the host whose phase it waits for. */
+  readonly node?: string
+  readonly skyhook?: string
+  /** It waits until the node is in this phase; if that never happens, nor does the action. */
+  readonly during?: Phase
+  /** A fault that lasts. */
+  readonly forMs?: number
+  /** Whatever else its kind needs. */
+  readonly detail?: Readonly<Record<string, unknown>>
+}
