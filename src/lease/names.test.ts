@@ -8,6 +8,7 @@ import {
   ledgerLabels,
   ledgerName,
   nodeSlotName,
+  ownSlotsSelector,
   parseIndexedName,
   scopeSelector,
   skyhookScope,
@@ -27,11 +28,12 @@ describe('public names', () => {
   })
 
   test('Leases carry these labels', () => {
-    expect(slotLabels(skyhookScope(demo, 'gpu'), 'recovery')).toEqual({
+    expect(slotLabels(skyhookScope(demo, 'gpu'), 'recovery', 'node-1')).toEqual({
       'skyhook.nvidia.com/name': 'demo',
       'skyhook.nvidia.com/compartment': 'gpu',
       'skyhook.nvidia.com/scope': skyhookScope(demo, 'gpu').hash,
       'skyhook.nvidia.com/slot-kind': 'recovery',
+      'skyhook.nvidia.com/node': 'node-1',
     })
     expect(ledgerLabels(demo)).toMatchObject({ [labelKeys.slotKind]: 'ledger', [labelKeys.compartment]: '' })
   })
@@ -42,6 +44,8 @@ describe('public names', () => {
       'skyhook.nvidia.com/name=demo,skyhook.nvidia.com/compartment in (,gpu)',
     )
     expect(scopeSelector(controlPlaneScope)).toBe('skyhook.nvidia.com/scope=control-plane')
+    expect(ownSlotsSelector('node-1')).toBe('skyhook.nvidia.com/node=node-1')
+    expect(ownSlotsSelector('n'.repeat(64))).toBe(`skyhook.nvidia.com/node=${'n'.repeat(54)}-ce068a19`)
   })
 })
 
@@ -54,6 +58,9 @@ describe('any Skyhook and compartment', () => {
     fc.string({ maxLength: 300 }),
     fc.constantFrom('__default__', '', '-', 'a'.repeat(64)),
   )
+  const nodeNameArbitrary = fc.stringMatching(
+    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?){0,3}$/,
+  )
   const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
   const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/
 
@@ -64,7 +71,8 @@ describe('any Skyhook and compartment', () => {
         compartmentArbitrary,
         fc.nat(65_535),
         fc.uuid(),
-        (skyhook, compartment, index, nodeUid) => {
+        nodeNameArbitrary,
+        (skyhook, compartment, index, nodeUid, nodeName) => {
           const scope = skyhookScope(skyhook, compartment)
           for (const name of [
             indexedName(scope, index),
@@ -75,7 +83,7 @@ describe('any Skyhook and compartment', () => {
             expect(name).toMatch(subdomain)
             expect(name.length).toBeLessThanOrEqual(253)
           }
-          for (const value of Object.values(slotLabels(scope, 'slot'))) {
+          for (const value of Object.values(slotLabels(scope, 'slot', nodeName))) {
             expect(value).toMatch(labelValue)
             expect(value.length).toBeLessThanOrEqual(63)
           }
@@ -112,6 +120,16 @@ describe('any Skyhook and compartment', () => {
       }),
     )
   })
+})
+
+test('two nodes never share a label value', () => {
+  const long = fc.stringMatching(/^[a-z0-9]{1,80}$/).map((end) => `${'n'.repeat(60)}${end}`)
+  fc.assert(
+    fc.property(long, long, (one, other) => {
+      fc.pre(one !== other)
+      expect(ownSlotsSelector(one)).not.toBe(ownSlotsSelector(other))
+    }),
+  )
 })
 
 test.each([

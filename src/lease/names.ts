@@ -11,6 +11,7 @@ export const labelKeys = {
   compartment: `${apiGroup}/compartment`,
   scope: `${apiGroup}/scope`,
   slotKind: `${apiGroup}/slot-kind`,
+  node: `${apiGroup}/node`,
 } as const
 
 export type SlotKind = 'slot' | 'unlimited' | 'recovery' | 'bootstrap' | 'control-plane'
@@ -85,14 +86,33 @@ export function ledgerLabels(skyhook: SkyhookIdentity): Record<string, string> {
   }
 }
 
-export function slotLabels(scope: Scope, kind: SlotKind): Record<string, string> {
+export function slotLabels(scope: Scope, kind: SlotKind, nodeName: string): Record<string, string> {
   return {
+    ...nodeLabels(nodeName),
     [labelKeys.name]: scope.labels.name,
     [labelKeys.compartment]: scope.labels.compartment,
     [labelKeys.scope]: scope.hash,
     [labelKeys.slotKind]: kind,
   }
 }
+
+/**
+ * The label by which a node finds its own slots. Only `holderIdentity` says who holds a slot: slots of older
+ * agents lack the label until the next renewal.
+ */
+export function nodeLabels(nodeName: string): Record<string, string> {
+  return { [labelKeys.node]: nodeLabelValue(nodeName) }
+}
+
+/**
+ * Label selector of a node's own slots, of any scope.
+ * @public waits for the watch of own slots
+ */
+export const ownSlotsSelector = (nodeName: string): string => `${labelKeys.node}=${nodeLabelValue(nodeName)}`
+
+/** The admission policy checks the cut at 54: change both. Node names have no characters that label values lack. */
+const nodeLabelValue = (nodeName: string): string =>
+  nodeName.length <= 63 ? nodeName : `${nodeName.slice(0, 54)}-${sha256Hex(nodeName).slice(0, 8)}`
 
 /**
  * Label selector of the one LIST that an admission needs: the compartment's slots, also those of an earlier Skyhook of

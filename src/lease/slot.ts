@@ -6,6 +6,7 @@ import type { SlotPhase } from '../schemas/skyhook.ts'
 import {
   indexedName,
   labelKeys,
+  nodeLabels,
   nodeSlotName,
   parseIndexedName,
   slotKinds,
@@ -136,7 +137,7 @@ export function newLease(
     ...leaseTypeMeta,
     metadata: {
       name: 'index' in target ? indexedName(scope, target.index) : nodeSlotName(scope, node.uid),
-      labels: slotLabels(scope, 'index' in target ? scope.kind : target.kind),
+      labels: slotLabels(scope, 'index' in target ? scope.kind : target.kind, node.name),
       annotations: annotationsOf(node, progress),
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }],
     },
@@ -154,7 +155,11 @@ export function renewedLease(slot: Slot, node: NodeIdentity, progress: SlotProgr
   const { metadata, spec } = slot.lease
   return {
     ...slot.lease,
-    metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotationsOf(node, progress) } },
+    metadata: {
+      ...metadata,
+      labels: { ...metadata.labels, ...nodeLabels(node.name) },
+      annotations: { ...metadata.annotations, ...annotationsOf(node, progress) },
+    },
     spec: { ...spec, renewTime: microTime(nowMs), leaseDurationSeconds: leaseSecondsOf(progress) },
   }
 }

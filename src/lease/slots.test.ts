@@ -62,7 +62,7 @@ describe('acquire', () => {
     expect(lease(slot)).toMatchObject({
       metadata: {
         name: indexedName(scope, 0),
-        labels: slotLabels(scope, 'slot'),
+        labels: slotLabels(scope, 'slot', 'node-1'),
         annotations: {
           'skyhook.nvidia.com/phase': 'cordoning',
           'skyhook.nvidia.com/generation': '3',
@@ -144,7 +144,7 @@ describe('acquire', () => {
 
   test('an unreadable slot counts', async () => {
     server.put(leasesPath, {
-      metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot'), [labelKeys.slotKind]: 'future' } },
+      metadata: { name: 'by-hand', labels: { ...slotLabels(scope, 'slot', 'node-9'), [labelKeys.slotKind]: 'future' } },
     })
     expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'waiting' })
   })
@@ -223,6 +223,16 @@ describe('renew', () => {
     })
     expect(await renew(leases, slot, node(1), working)).toMatchObject({ outcome: 'held', slot: { phase: 'working' } })
     expect(lease(slot)).toMatchObject({ metadata: { annotations: { note: 'mine' } } })
+  })
+
+  test('a renewal adds the label by which the node finds the slot of an older agent', async () => {
+    const slot = await acquireHeld(1, 1)
+    const existing = lease(slot) as FakeObject
+    const { [labelKeys.node]: _, ...labels } = slotLabels(scope, 'slot', 'node-1')
+    server.put(leasesPath, { ...existing, metadata: { ...existing.metadata, labels } })
+    const [older] = (await listOwnSlots(leases, node(1))).own
+    await renew(leases, older as Slot, node(1), working)
+    expect(lease(slot)).toMatchObject({ metadata: { labels: slotLabels(scope, 'slot', 'node-1') } })
   })
 
   test('a renewal succeeds after a PUT whose answer was lost', async () => {

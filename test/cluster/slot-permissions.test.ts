@@ -38,6 +38,7 @@ describe('slots', () => {
         'skyhook.nvidia.com/compartment': '',
         'skyhook.nvidia.com/scope': scope,
         'skyhook.nvidia.com/slot-kind': kind,
+        'skyhook.nvidia.com/node': holder,
         ...change.labels,
       },
       ownerReferences: change.owners ?? [
@@ -116,6 +117,16 @@ describe('slots', () => {
     ['a kind its name does not have', () => lease(slot(1), 'recovery', 'node-a'), /slot-kind=recovery/],
     ['an unknown kind', () => lease(slot(1), 'ledger', 'node-a'), /slot-kind=ledger/],
     [
+      'the label of another node',
+      () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node': 'node-b' } }),
+      /must have the label skyhook.nvidia.com\/node=node-a and not node-b/,
+    ],
+    [
+      'no label of its node',
+      () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node': undefined } }),
+      /must have the label skyhook.nvidia.com\/node=node-a and not none/,
+    ],
+    [
       'no labels',
       () =>
         lease(slot(1), 'slot', 'node-a', {
@@ -168,6 +179,21 @@ describe('slots', () => {
       Object.assign(metadata.labels, { 'skyhook.nvidia.com/compartment': 'gpu' }),
     )
     expect(await agents.a('PUT', `${leases}/${slot(3)}`, body)).toEqual(refused('may not move slot'))
+  })
+
+  test('a node renews a slot from before the label of its node, and cannot put another label there', async () => {
+    const unlabeled = lease(slot(4), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node': undefined } })
+    expect(await agents.cluster.admin('POST', leases, unlabeled)).toEqual(allowed)
+    const renewed = await stored(slot(4), ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 60 }))
+    expect(await agents.a('PUT', `${leases}/${slot(4)}`, renewed)).toEqual(allowed)
+    const label = async (node: string) =>
+      await agents.a(
+        'PUT',
+        `${leases}/${slot(4)}`,
+        await stored(slot(4), ({ metadata }) => Object.assign(metadata.labels, { 'skyhook.nvidia.com/node': node })),
+      )
+    expect(await label('node-b')).toEqual(refused('must have the label skyhook.nvidia.com/node=node-a and not node-b'))
+    expect(await label('node-a')).toEqual(allowed)
   })
 
   test.each([

@@ -58,6 +58,7 @@ describe('rights beyond the chart', () => {
         'skyhook.nvidia.com/name': 'demo',
         'skyhook.nvidia.com/scope': '0a1b2c3d',
         'skyhook.nvidia.com/slot-kind': 'slot',
+        'skyhook.nvidia.com/node': 'node-b',
       },
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'node-b', uid: agents.uids['node-b'] }],
     }

@@ -22,7 +22,7 @@ const a = { name: 'a', uid: 'a-uid' }
 const b = { name: 'b', uid: 'b-uid' }
 
 function slotIn(scope: Scope, name: string, kind: 'slot' | 'recovery' | 'control-plane' = 'slot'): Slot {
-  const labels = slotLabels(scope, kind)
+  const labels = slotLabels(scope, kind, 'node-1')
   const slot = readSlot({ metadata: { name, uid: `${name}-uid`, resourceVersion: '1', labels } })
   if (!slot) throw new Error('not a slot')
   return slot

@@ -58,7 +58,10 @@ afterEach(async () => {
 })
 
 const putSlot = (name = slotName): unknown =>
-  api.put(leasesPath, { metadata: { name, labels: slotLabels(scope, 'slot') }, spec: { holderIdentity: 'other' } })
+  api.put(leasesPath, {
+    metadata: { name, labels: slotLabels(scope, 'slot', 'other') },
+    spec: { holderIdentity: 'other' },
+  })
 /** The watch has seen what the server has. */
 async function settle(): Promise<void> {
   await sleep(60)
