@@ -86,6 +86,18 @@ test('the status of a Skyhook is not kept', async () => {
   expect(JSON.stringify(source.current())).not.toContain('large')
 })
 
+test('a status that is written causes no decision', async () => {
+  putSkyhook('a', 1, 10)
+  const source = follow()
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10 }))
+  const wakesBefore = wakes
+  putSkyhook('a', 1, 10)
+  putSkyhook('b', 1, 20)
+  await until(() => expect(prioritiesOf(source)).toEqual({ a: 10, b: 20 }))
+  // b became unknown, and was read
+  expect(wakes - wakesBefore).toBe(2)
+})
+
 test('a Skyhook whose newer generation is not read yet is stale', async () => {
   putSkyhook('a', 1, 10)
   const source = follow()

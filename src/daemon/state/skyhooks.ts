@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../../kube/objects.ts'
 import { isNotFound } from '../../kube/errors.ts'
 import { type Reflector, type ReflectorFact, type ReflectorState, startReflector } from '../../kube/reflector.ts'
@@ -67,7 +68,9 @@ export function followSkyhooks(
         refresh()
       })
     }
-    current = view(reflector.state())
+    const next = view(reflector.state())
+    if (isDeepStrictEqual(next, current)) return // a new version with another status
+    current = next
     options.wake()
   }
 
@@ -98,7 +101,12 @@ export function followSkyhooks(
       const object = objects.get(name)
       // without its priority the order of all is unknown
       if (!object) return unknown(`Skyhook ${name} has not been read yet`)
-      views.push({ metadata, spec: object.spec ?? {}, stale: !isCurrent(object, metadata) })
+      const { resourceVersion } = object.metadata // that of the spec: each write of the status brings a new one
+      views.push({
+        metadata: { ...metadata, resourceVersion },
+        spec: object.spec ?? {},
+        stale: !isCurrent(object, metadata),
+      })
     }
     return known(views)
   }
