@@ -1,5 +1,4 @@
 import { sweepStepFiles } from '../host/step/files.ts'
-import { sleep } from '../schemas/clock.ts'
 import { openSteps } from '../schemas/journal.ts'
 import type { Failure, Snapshot } from '../stages/model/snapshot.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
@@ -67,7 +66,7 @@ async function sync({ clock, log, root }: Platform, components: AgentComponents,
   await untilDone('read the journal', () => journal.load())
   await untilDone('list the folders of Skyhooks', () => host.loadFolders())
   await Promise.all([nodes.synced, skyhooks.synced])
-  while (nodes.current() === undefined || !skyhooks.current().known) await sleep(clock, 5, signal)
+  await untilKnown(components, signal)
   await Promise.all([
     untilDone('look at the host', () => host.checkFitness()),
     untilDone('list the Leases', () => executors.slots.load(signal)),
@@ -78,6 +77,16 @@ async function sync({ clock, log, root }: Platform, components: AgentComponents,
   if (!journal.isComplete()) return
   const kept = new Set([...openSteps(journal.current()).map(({ id }) => id), ...straySteps.ids()])
   await untilDone('remove the files of ended steps', () => sweepStepFiles({ root, units }, kept))
+}
+
+/** Resolves when there is a Node and every Skyhook was read; rejects after an abort. */
+async function untilKnown({ nodes, skyhooks, wakeup }: AgentComponents, signal: AbortSignal): Promise<void> {
+  signal.addEventListener('abort', wakeup.wake, { once: true })
+  const isKnown = (): boolean => nodes.current() !== undefined && skyhooks.current().known
+  for (let woken = wakeup.next(); !isKnown(); woken = wakeup.next()) {
+    signal.throwIfAborted()
+    await woken
+  }
 }
 
 /** Before the first decision: the Node says what holds it up, as far as it is known. */
