@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { reasonKey } from '../schemas/annotations.ts'
-import { type Clock, sleep } from '../schemas/clock.ts'
+import type { Clock } from '../schemas/clock.ts'
 import { decide } from '../stages/decide.ts'
 import { emptyPatch } from '../stages/model/node-patch.ts'
 import { type Action, failureKey, isPlannedOnce, type Plan, type TimedReason } from '../stages/model/plan.ts'
@@ -157,8 +157,8 @@ const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record
   Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(reasonKey(''))))
 
 async function sleepUntil(clock: Clock, atMs: number, woken: Promise<void>): Promise<void> {
-  const awake = new AbortController()
-  const slept = sleep(clock, Math.max(0, atMs - clock.wallMs()), awake.signal).catch(() => undefined)
-  await Promise.race([slept, woken])
-  awake.abort()
+  const slept = Promise.withResolvers<void>()
+  const cancel = clock.startTimer(Math.max(0, atMs - clock.wallMs()), slept.resolve)
+  await Promise.race([slept.promise, woken])
+  cancel()
 }
