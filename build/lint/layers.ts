@@ -117,6 +117,9 @@ const allowed = {
   },
 }
 
+/** What a pure module may import of `node:crypto`. */
+const pureCrypto: ReadonlySet<string> = new Set(['createHash', 'hash'])
+
 const isPure = {
   create(context: Context) {
     const file = productPath(context.filename)
@@ -127,7 +130,7 @@ const isPure = {
       ...eachImport((node, from) => {
         if (!from.startsWith('node:')) return
         const names = ((node['specifiers'] as Node[] | undefined) ?? [{ type: 'all' }]).map(importedName)
-        if (from !== 'node:crypto' || names.some((name) => name !== 'createHash')) refuse(node, from)
+        if (from !== 'node:crypto' || names.some((name) => !pureCrypto.has(name))) refuse(node, from)
       }),
       Identifier(node: Node) {
         const parent = node['parent'] as Node | undefined

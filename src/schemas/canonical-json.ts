@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** JSON with sorted keys and no blanks; empty and absent values are left out, so both hash alike. Arrays keep order. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(compact(value)) ?? 'null'
 }
 
-export const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex')
+export const sha256Hex = (text: string): string => hash('sha256', text)
 
 function compact(value: unknown): unknown {
   if (Array.isArray(value)) return value.length === 0 ? undefined : value.map((item) => compact(item) ?? null)
