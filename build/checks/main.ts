@@ -1,10 +1,16 @@
 /** What the docs and the comments say about the repository, held against it. */
 import { wrongNames } from './docs.ts'
+import { failureModeProblems } from './failure-modes.ts'
 import { modulePageProblems } from './module-page.ts'
 import { missingFiles } from './named-files.ts'
 import { workingTree } from './repository.ts'
 
 const repository = workingTree()
-const problems = [...missingFiles(repository), ...wrongNames(repository), ...modulePageProblems(repository)]
+const problems = [
+  ...missingFiles(repository),
+  ...wrongNames(repository),
+  ...modulePageProblems(repository),
+  ...failureModeProblems(repository),
+]
 for (const problem of problems) console.log(problem)
 process.exitCode = problems.length === 0 ? 0 : 1
