@@ -1,4 +1,31 @@
 /** The rules of a fleet, all of which every run is judged by. */
+import { budget } from './budget.ts'
+import { completeOnce } from './complete-once.ts'
+import { completes } from './completes.ts'
+import { controlPlane } from './control-plane.ts'
+import { cordon } from './cordon.ts'
+import { evictions } from './evictions.ts'
+import { interruptApart } from './interrupt-apart.ts'
 import type { Invariant } from './invariant.ts'
+import { ledgerFresh } from './ledger-fresh.ts'
+import { progress } from './progress.ts'
+import { readyTrue } from './ready-true.ts'
+import { requestRate } from './request-rate.ts'
+import { slotsKept } from './slots-kept.ts'
+import { slotsOwned } from './slots-owned.ts'
 
-export const invariants: readonly Invariant[] = []
+export const invariants: readonly Invariant[] = [
+  budget,
+  controlPlane,
+  slotsKept,
+  cordon,
+  evictions,
+  completeOnce,
+  interruptApart,
+  readyTrue,
+  progress,
+  slotsOwned,
+  requestRate,
+  ledgerFresh,
+  completes,
+]

@@ -1,0 +1,65 @@
+/**
+ * The arithmetic of promise 1, apart from where its facts come from: which hosts went out on which confirming reads,
+ * and whether one of them was admitted beside too many.
+ */
+import type { Allowed } from './cluster.ts'
+
+/** Positions in the order of events. */
+type Order = number
+
+/** A confirming read: the spec as it was read, and the moment for which others are counted. */
+export type Reading = { readonly order: Order; readonly atMs: number; readonly allowed: Allowed }
+
+/** One time of a host out of service. */
+export type Outing = {
+  readonly host: string
+  readonly startOrder: Order
+  endOrder: Order
+  /** Those that may have let it go out, oldest first; empty: it needed none. */
+  readonly readings: readonly Reading[]
+}
+
+/** Moments at which a host does not count for others, for a reason that the promise excepts. */
+export type Exemption = { readonly host: string; readonly fromOrder: Order; untilOrder: Order }
+
+export type Excess = {
+  readonly outing: Outing
+  readonly reading: Reading
+  readonly others: readonly string[]
+}
+
+/** The outing among `outings` that no reading of its own allowed; undefined if all are as promised. */
+export function findExcess(outings: readonly Outing[], exemptions: readonly Exemption[]): Excess | undefined {
+  for (const outing of outings) {
+    let worst: Excess | undefined
+    const isAllowed = outing.readings.some((reading) => {
+      const others = othersOut(outing, reading, outings, exemptions)
+      if (reading.allowed === 'unlimited') return true
+      if (reading.allowed !== 'unknown' && others.length < reading.allowed) return true
+      worst = { outing, reading, others }
+      return false
+    })
+    if (!isAllowed && worst !== undefined) return worst
+  }
+  return undefined
+}
+
+/** Hosts that were out at the reading, or went out later on an earlier one. */
+function othersOut(
+  { host }: Outing,
+  { order }: Reading,
+  outings: readonly Outing[],
+  exemptions: readonly Exemption[],
+): readonly string[] {
+  const others = new Set<string>()
+  for (const other of outings) {
+    if (other.host === host || other.endOrder <= order) continue
+    const admittedAt = other.startOrder <= order ? other.startOrder : (other.readings.at(-1)?.order ?? Infinity)
+    if (admittedAt > order) continue
+    const isExempt = exemptions.some(
+      (one) => one.host === other.host && one.fromOrder <= order && order < one.untilOrder,
+    )
+    if (!isExempt) others.add(other.host)
+  }
+  return [...others]
+}

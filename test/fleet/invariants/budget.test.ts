@@ -1,0 +1,178 @@
+import { expect, test } from 'vitest'
+import { budget } from './budget.ts'
+import { sampleSpec, sampleWorld } from './sample-world.ts'
+
+const worldWith = (count: number | undefined, hosts = 3) =>
+  sampleWorld(budget, { hosts, spec: sampleSpec({ interruptionBudget: count === undefined ? {} : { count } }) })
+
+test('two hosts out under a budget of one are too many', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.start('n1')
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toEqual([
+    'n2 went out for s on its read at 0 ms, when the budget was 1 and 1 others were out: n1',
+  ])
+})
+
+test('two hosts out under a budget of two are allowed', () => {
+  const world = worldWith(2)
+  for (const [index, name] of ['n1', 'n2'].entries()) {
+    world.take(name, index)
+    world.start(name)
+  }
+  expect([world.violations, world.checks()]).toEqual([[], 2])
+})
+
+test('hosts without a budget go out together', () => {
+  const world = worldWith(undefined)
+  for (const [index, name] of ['n1', 'n2', 'n3'].entries()) {
+    world.take(name, index)
+    world.start(name)
+  }
+  expect(world.violations).toEqual([])
+})
+
+test('a cordon mark counts before the first step', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.cordon('n1')
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toHaveLength(1)
+})
+
+test('a host that read earlier and goes out later counts for one that read in between', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toEqual([])
+  world.start('n1')
+  expect(world.violations).toEqual([expect.stringContaining('n2 went out')])
+})
+
+test('a budget that falls while a host is out does not forbid it', () => {
+  const world = worldWith(2)
+  for (const [index, name] of ['n1', 'n2'].entries()) {
+    world.take(name, index)
+    world.start(name)
+  }
+  world.editSkyhook({ spec: { interruptionBudget: { count: 1 } } })
+  expect(world.violations).toEqual([])
+})
+
+test('a host that reads after the budget fell may not go out beside another', () => {
+  const world = worldWith(2)
+  world.take('n1', 0)
+  world.start('n1')
+  world.editSkyhook({ spec: { interruptionBudget: { count: 1 } } })
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toHaveLength(1)
+})
+
+test('a host that is done makes room', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.complete('n1')
+  world.release('agent:n1', 0)
+  world.take('n2', 0)
+  world.start('n2')
+  expect(world.violations).toEqual([])
+})
+
+test('a host between two packages counts while it keeps its slot', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.complete('n1')
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toEqual([])
+  world.start('n1')
+  expect(world.violations).toEqual([expect.stringContaining('n2 went out')])
+})
+
+test('a host that goes out without any read is found', () => {
+  const world = worldWith(1)
+  world.start('n1')
+  expect(world.violations).toEqual(['n1 goes out for s (stepStarted) without a confirming read'])
+})
+
+test('a host whose slot a person deleted does not count until its agent has a slot again', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.start('n1')
+  world.release('admin', 0)
+  world.take('n2', 0)
+  world.start('n2')
+  expect(world.violations).toEqual([])
+})
+
+test('a host whose slot a person deleted counts again after five minutes', async () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.start('n1')
+  world.release('admin', 0)
+  await world.pass(302)
+  world.take('n2', 0)
+  world.start('n2')
+  expect(world.violations).toHaveLength(1)
+})
+
+test('a host that counts again after a slot of its own is one too many for the next', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.start('n1')
+  world.release('admin', 0)
+  world.take('n1', 0)
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toHaveLength(1)
+})
+
+test('hosts do not count after etcd was restored until their agents have slots again', () => {
+  const world = worldWith(1)
+  const backup = world.backUp()
+  world.take('n1', 0)
+  world.start('n1')
+  world.restore(backup)
+  world.take('n2', 0)
+  world.start('n2')
+  expect(world.violations).toEqual([])
+})
+
+test('a host that gives its slot back half changed still counts', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  world.start('n1')
+  world.release('agent:n1', 0)
+  world.take('n2', 0)
+  world.start('n2')
+  expect(world.violations).toHaveLength(1)
+})
+
+test('a host that leaves the selector half changed counts no more once its step has ended', () => {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  const end = world.start('n1')
+  world.label('n1', { pool: 'y' })
+  world.take('n2', 1)
+  world.start('n2')
+  expect(world.violations).toHaveLength(1)
+  world.violations.length = 0
+  end()
+  world.take('n3', 2)
+  world.start('n3')
+  expect(world.violations.filter((one) => one.includes('n3') && one.includes('n1'))).toEqual([])
+})
+
+test('the budget of a percentage takes the committed count', () => {
+  const world = sampleWorld(budget, { hosts: 2, spec: sampleSpec({ interruptionBudget: { percent: 50 } }) })
+  world.take('n1', 0)
+  world.start('n1')
+  expect(world.violations).toEqual([
+    'n1 went out for s on its read at 0 ms, when the budget was unknown and 0 others were out: ',
+  ])
+})

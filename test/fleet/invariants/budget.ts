@@ -1,0 +1,150 @@
+/**
+ * No node is admitted while the number of disrupted nodes is at or above the budget in force at that admission. The
+ * admission is the confirming read: the last consistent GET of the Skyhook before the host went out, with the LIST of
+ * slots that followed it. Hosts and cordon marks say who is out.
+ */
+import { labelKeys } from '../../../src/lease/names.ts'
+import { readSlot, type Lease } from '../../../src/lease/slot.ts'
+import type { Skyhook } from '../../../src/schemas/skyhook.ts'
+import type { FleetEvent } from '../run/world-view.ts'
+import { findExcess, type Excess, type Outing, type Reading } from './admissions.ts'
+import { allowedNow, hostOfClient, isSlotOf, skyhookOf, slotsOf } from './cluster.ts'
+import type { OutChange } from './disruption.ts'
+import { evidenceOf } from './evidence.ts'
+import { followExemptions, type Exemptions } from './exemptions.ts'
+import type { Invariant } from './invariant.ts'
+
+/** What is known of one Skyhook on one host. */
+type Side = {
+  /** Since the slot was taken. */
+  readings: Reading[]
+  /** As the last GET answered it. */
+  lastGet: Skyhook | undefined
+  current: Outing | undefined
+  /** It still has the slot of its last outing: a pause between two packages is part of it. */
+  hasKeptSlot: boolean
+}
+
+type Scope = { readonly sides: Map<string, Side>; readonly outings: Outing[]; readonly exemptions: Exemptions }
+
+export const budget: Invariant = {
+  name: 'budget',
+  watch(world, violate) {
+    const evidence = evidenceOf(world)
+    const scopes = new Map<string, Scope>()
+    let checks = 0
+
+    const scopeOf = (skyhook: string): Scope => {
+      let scope = scopes.get(skyhook)
+      if (scope === undefined) {
+        const exemptions = followExemptions(world, evidence, (slot) => isSlotOf(slot, skyhook))
+        scope = { sides: new Map(), outings: [], exemptions }
+        scopes.set(skyhook, scope)
+      }
+      return scope
+    }
+    for (const { name } of world.plan.skyhooks) scopeOf(name)
+
+    const sideOf = ({ sides }: Scope, host: string): Side => {
+      const side = sides.get(host) ?? { readings: [], lastGet: undefined, current: undefined, hasKeptSlot: false }
+      sides.set(host, side)
+      return side
+    }
+
+    const judge = (scope: Scope, skyhook: string): void => {
+      checks++
+      const excess = findExcess(scope.outings, scope.exemptions.all)
+      if (excess) violate(describe(excess, skyhook))
+    }
+
+    function goOut(scope: Scope, { host, skyhook, cause, isReturn }: OutChange): void {
+      const side = sideOf(scope, host)
+      const isUnasked = cause === 'etcd restored' || isReturn
+      const { current } = side
+      if (current !== undefined && side.hasKeptSlot) {
+        current.endOrder = Infinity
+      } else {
+        const isExempt = scope.exemptions.all.some((one) => one.host === host && one.untilOrder === Infinity)
+        if (side.readings.length === 0 && !isUnasked && !isExempt)
+          return violate(`${host} goes out for ${skyhook} (${cause}) without a confirming read`)
+        const readings = isUnasked ? [] : side.readings
+        side.current = { host, startOrder: evidence.order(), endOrder: Infinity, readings }
+        scope.outings.push(side.current)
+      }
+      side.hasKeptSlot = true
+      side.readings = []
+      judge(scope, skyhook)
+    }
+
+    evidence.disruption.onChange((change) => {
+      const scope = scopeOf(change.skyhook)
+      if (change.isOut) goOut(scope, change)
+      else {
+        const { current } = sideOf(scope, change.host)
+        if (current) current.endOrder = evidence.order()
+      }
+    })
+
+    return {
+      on(event, atMs) {
+        evidence.see(event)
+        for (const { exemptions } of scopes.values()) exemptions.see(event)
+        if (event.kind === 'answered') seeRead(event, atMs)
+        else if (event.kind === 'commit' && event.change.resource.plural === 'leases') seeSlot(event)
+      },
+      tick(atMs) {
+        evidence.tick(atMs)
+        for (const { exemptions } of scopes.values()) exemptions.tick()
+      },
+      checks: () => checks,
+    }
+
+    function seeRead({ entry }: Extract<FleetEvent, { kind: 'answered' }>, atMs: number): void {
+      const host = hostOfClient(entry.client, 'agent')
+      if (host === undefined || entry.code !== 200 || entry.query['resourceVersion'] !== undefined) return
+      const order = evidence.order()
+      if (entry.verb === 'get' && entry.resource === 'skyhooks') {
+        const skyhook = skyhookOf(world, entry.name)
+        const side = sideOf(scopeOf(entry.name), host)
+        side.lastGet = skyhook
+        if (skyhook) side.readings.push({ order, atMs, allowed: allowedNow(world.server, skyhook) })
+      } else if (entry.verb === 'list' && entry.resource === 'leases') {
+        const name = skyhookIn(entry.query['labelSelector'])
+        const side = name === undefined ? undefined : scopes.get(name)?.sides.get(host)
+        if (side?.lastGet === undefined) return
+        side.readings.push({ order, atMs, allowed: allowedNow(world.server, side.lastGet) })
+      }
+    }
+
+    /** A reading counts from the slot on, and no longer than it. */
+    function seeSlot({ change, client }: Extract<FleetEvent, { kind: 'commit' }>): void {
+      const host = hostOfClient(client, 'agent')
+      const slot = readSlot(change.version.object as unknown as Lease)
+      const skyhook = slot?.lease.metadata.labels?.[labelKeys.name]
+      if (host === undefined || !slot || skyhook === undefined || !isSlotOf(slot, skyhook)) return
+      if (change.type === 'MODIFIED' || slot.kind === 'recovery') return
+      const view = world.hosts.get(host)
+      const hasOther = slotsOf(world).some(
+        (one) => one.uid !== slot.uid && one.holder === view?.nodeName() && isSlotOf(one, skyhook),
+      )
+      if (hasOther) return
+      const side = sideOf(scopeOf(skyhook), host)
+      side.readings = []
+      side.lastGet = undefined
+      if (!evidence.disruption.isOut(host, skyhook) || change.type === 'DELETED') side.hasKeptSlot = false
+    }
+  },
+}
+
+const skyhookIn = (labelSelector = ''): string | undefined =>
+  labelSelector
+    .split(',')
+    .find((one) => one.startsWith(`${labelKeys.name}=`))
+    ?.slice(labelKeys.name.length + 1)
+
+function describe({ outing, reading, others }: Excess, skyhook: string): string {
+  return (
+    `${outing.host} went out for ${skyhook} on its read at ${reading.atMs} ms, when the budget was ` +
+    `${reading.allowed} and ${others.length} others were out: ${others.join(', ')}`
+  )
+}

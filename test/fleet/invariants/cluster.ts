@@ -1,0 +1,85 @@
+/** What rules read from the simulated cluster: Nodes and their hosts, Skyhooks, slots, budgets. */
+import { labelKeys, ledgerName, skyhookScope } from '../../../src/lease/names.ts'
+import { ledgerAnnotation } from '../../../src/lease/ledger.ts'
+import { selectorHash } from '../../../src/lease/selector-hash.ts'
+import { readSlot, type Lease, type Slot } from '../../../src/lease/slot.ts'
+import { cordonKey } from '../../../src/schemas/annotations.ts'
+import { isObject, parseJson } from '../../../src/schemas/json.ts'
+import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
+import { selects } from '../../../src/schemas/selectors.ts'
+import type { InterruptionBudget, Skyhook } from '../../../src/schemas/skyhook.ts'
+import type { SimulatedApiServer } from '../api-server/server.ts'
+import type { HostView, WorldView } from '../run/world-view.ts'
+
+const markPrefix = cordonKey('')
+const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
+
+export const nodeOf = ({ server }: WorldView, host: HostView): KubernetesNode | undefined =>
+  server.object('nodes', undefined, host.nodeName()) as KubernetesNode | undefined
+
+/** Names of the Skyhooks whose cordon marks the Node carries. */
+export const marksOf = (node: KubernetesNode | undefined): readonly string[] =>
+  Object.entries(node?.metadata.annotations ?? {}).flatMap(([key, value]) =>
+    key.startsWith(markPrefix) && value === 'true' ? [key.slice(markPrefix.length)] : [],
+  )
+
+export const isControlPlane = (node: KubernetesNode | undefined): boolean =>
+  controlPlaneLabels.some((label) => label in (node?.metadata.labels ?? {}))
+
+export const skyhooksOf = ({ server }: WorldView): readonly Skyhook[] =>
+  server.objects('skyhooks') as unknown as readonly Skyhook[]
+
+export const skyhookOf = ({ server }: WorldView, name: string): Skyhook | undefined =>
+  server.object('skyhooks', undefined, name) as Skyhook | undefined
+
+export const isSelected = (skyhook: Skyhook | undefined, node: KubernetesNode | undefined): boolean =>
+  skyhook !== undefined && node !== undefined && selects(skyhook.spec.nodeSelectors, node.metadata.labels ?? {})
+
+/** Slots of all scopes, that of the control plane included. */
+export const slotsOf = ({ server }: WorldView): readonly Slot[] =>
+  server.objects('leases').flatMap((lease) => readSlot(lease as Lease) ?? [])
+
+/** Of one Skyhook: also those of an earlier one of its name. */
+export const isSlotOf = (slot: Slot, skyhook: string): boolean =>
+  slot.kind !== 'control-plane' && slot.lease.metadata.labels?.[labelKeys.name] === skyhook
+
+export const isOfScope = (slot: Slot, { metadata: { name, uid } }: Skyhook): boolean =>
+  slot.scope === skyhookScope({ name, uid }).hash
+
+/** The host whose agent or census a client is, such as `agent:n1`. */
+export function hostOfClient(client: string, kind: 'agent' | 'census'): string | undefined {
+  return client.startsWith(`${kind}:`) ? client.slice(kind.length + 1) : undefined
+}
+
+/** What a Skyhook allows to be out; `unknown`: it takes a count that nobody has made for this spec. */
+export type Allowed = number | 'unlimited' | 'unknown'
+
+/** The arithmetic of the promise, written apart from the product's. */
+export function allowedBy({ count, percent, maxCount = Infinity }: InterruptionBudget, matched: number | undefined) {
+  if (typeof count === 'number') return count
+  if (typeof percent !== 'number') return 'unlimited'
+  if (percent === 0) return 0
+  if (matched === undefined) return 'unknown'
+  return Math.min(maxCount, Math.max(1, Math.floor((percent * matched) / 100 + 1e-9)))
+}
+
+/** By the spec as it stands and the count that is committed now. */
+export function allowedNow(server: SimulatedApiServer, skyhook: Skyhook): Allowed {
+  const ledger = ledgerOf(server, skyhook)
+  const isCurrent = ledger?.selectorHash === selectorHash(skyhook.spec.nodeSelectors)
+  return allowedBy(skyhook.spec.interruptionBudget ?? {}, isCurrent ? ledger?.matched : undefined)
+}
+
+export type PublishedCount = { readonly matched: number; readonly selectorHash: string }
+
+/** Of this very Skyhook; undefined where there is none or it cannot be read. */
+export function ledgerOf(server: SimulatedApiServer, { metadata }: Skyhook): PublishedCount | undefined {
+  const name = ledgerName(metadata)
+  const lease = server.objects('leases').find((one) => one.metadata.name === name)
+  const ledger = parseJson(lease?.metadata.annotations?.[ledgerAnnotation] ?? '')
+  if (!isObject(ledger) || ledger['skyhookUID'] !== metadata.uid) return undefined
+  const { compartments } = ledger
+  const scope = isObject(compartments) ? compartments[''] : undefined
+  const matched = isObject(scope) ? scope['matched'] : undefined
+  return typeof matched === 'number' ? { matched, selectorHash: String(ledger['selectorHash']) } : undefined
+}

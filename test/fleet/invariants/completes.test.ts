@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import { completes } from './completes.ts'
+import { sampleSpec, sampleWorld } from './sample-world.ts'
+
+type World = ReturnType<typeof sampleWorld>
+
+const one = (): World => sampleWorld(completes, { hosts: 1 })
+const sayComplete = (world: World): unknown => world.annotate('n1', { 'skyhook.nvidia.com/status_s': 'complete' })
+
+test('a host that has finished in time completes', async () => {
+  const world = one()
+  world.setFaultsEnded()
+  await world.pass(100)
+  world.complete('n1')
+  sayComplete(world)
+  await world.pass(300)
+  expect([world.violations, world.checks()]).toEqual([[], 1])
+})
+
+test('a host that has not finished in time is found', async () => {
+  const world = one()
+  world.setFaultsEnded()
+  await world.pass(300)
+  expect(world.violations).toEqual(['n1 has not finished a of s, 255000 ms after the last fault; it says no reason'])
+})
+
+test('a host that has finished and stays cordoned is found', async () => {
+  const world = one()
+  world.complete('n1')
+  sayComplete(world)
+  world.cordon('n1')
+  world.setFaultsEnded()
+  await world.pass(300)
+  expect(world.violations).toEqual([expect.stringContaining('n1 is still cordoned for s')])
+})
+
+test('nothing has to complete while faults go on', async () => {
+  const world = one()
+  await world.pass(900)
+  expect([world.violations, world.checks()]).toEqual([[], 0])
+})
+
+test('a host that a person keeps from its work may wait', async () => {
+  const world = one()
+  world.sayReason('n1', 'Paused')
+  world.setFaultsEnded()
+  await world.pass(300)
+  expect(world.violations).toEqual([])
+})
+
+test('a host may wait for a slot only where the budget lets nobody start', async () => {
+  for (const [count, violations] of [
+    [0, 0],
+    [1, 1],
+  ] as const) {
+    const world = sampleWorld(completes, { hosts: 1, spec: sampleSpec({ interruptionBudget: { count } }) })
+    world.sayReason('n1', 'WaitingForSlot')
+    world.setFaultsEnded()
+    await world.pass(300)
+    expect(world.violations).toHaveLength(violations)
+  }
+})
+
+test('a package that keeps failing need not complete', async () => {
+  const world = one()
+  world.setFaultsEnded()
+  await world.pass(100)
+  world.run('n1', 'apply', { code: 1 })
+  world.sayReason('n1', 'StepFailed')
+  await world.pass(300)
+  expect(world.violations).toEqual([])
+})

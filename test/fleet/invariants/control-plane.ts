@@ -1,0 +1,79 @@
+/**
+ * Of the Nodes that carry a label of the control plane, at most one is being cordoned, drained or interrupted, by
+ * whichever Skyhook. One that gets the label meanwhile breaks nothing, and counts once its agent holds the slot.
+ */
+import { hostOfClient, isControlPlane, marksOf, nodeOf, slotsOf } from './cluster.ts'
+import { evidenceOf } from './evidence.ts'
+import { followExemptions } from './exemptions.ts'
+import type { Invariant } from './invariant.ts'
+import { readSlot, type Lease } from '../../../src/lease/slot.ts'
+
+export const controlPlane: Invariant = {
+  name: 'control-plane',
+  watch(world, violate) {
+    const evidence = evidenceOf(world)
+    const exemptions = followExemptions(world, evidence, ({ kind }) => kind === 'control-plane')
+    /** Labeled Nodes with a cordon mark; `isCounted`: the label was there before the mark, or the slot came after. */
+    const disturbed = new Map<string, { isCounted: boolean }>()
+    /** Of hosts that were disturbed: the slot is still theirs. */
+    const keepsSlot = new Set<string>()
+    let checks = 0
+
+    const isExempt = (host: string): boolean =>
+      exemptions.all.some((one) => one.host === host && one.untilOrder === Infinity)
+
+    const holdsSlot = (host: string): boolean =>
+      slotsOf(world).some(
+        ({ kind, holder }) => kind === 'control-plane' && holder === world.hosts.get(host)?.nodeName(),
+      )
+
+    function look(host: string): void {
+      const view = world.hosts.get(host)
+      const node = view && nodeOf(world, view)
+      const isDisturbed = isControlPlane(node) && marksOf(node).length > 0
+      if (isDisturbed === disturbed.has(host)) return
+      if (!isDisturbed) {
+        disturbed.delete(host)
+        if (!holdsSlot(host)) keepsSlot.delete(host)
+        return
+      }
+      disturbed.set(host, { isCounted: true })
+      checks++
+      if (isExempt(host) || keepsSlot.has(host)) return
+      keepsSlot.add(host)
+      const others = [...disturbed].filter(([other, { isCounted }]) => other !== host && isCounted && !isExempt(other))
+      if (others.length > 0)
+        violate(`control-plane node ${host} is cordoned while ${others.map(([name]) => name).join(', ')} is`)
+    }
+
+    return {
+      on(event) {
+        evidence.see(event)
+        exemptions.see(event)
+        if (event.kind === 'restored') for (const host of world.hosts.keys()) look(host)
+        if (event.kind !== 'commit') return
+        const { resource, version, previous, type } = event.change
+        if (resource.plural === 'nodes') {
+          const view = evidence.hostNamed(version.object.metadata.name)
+          if (view === undefined) return
+          const before = previous?.object as Parameters<typeof isControlPlane>[0]
+          const gotLabel = type === 'MODIFIED' && !isControlPlane(before) && marksOf(before).length > 0
+          if (gotLabel && isControlPlane(nodeOf(world, view))) disturbed.set(view.name, { isCounted: false })
+          look(view.name)
+        } else if (resource.plural === 'leases') {
+          const slot = readSlot(version.object as unknown as Lease)
+          const host = hostOfClient(event.client, 'agent')
+          if (slot?.kind !== 'control-plane' || host === undefined) return
+          if (type === 'DELETED') keepsSlot.delete(host)
+          const entry = disturbed.get(host)
+          if (type !== 'DELETED' && entry) entry.isCounted = true
+        }
+      },
+      tick(atMs) {
+        evidence.tick(atMs)
+        exemptions.tick()
+      },
+      checks: () => checks,
+    }
+  },
+}

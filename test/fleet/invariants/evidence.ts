@@ -1,0 +1,63 @@
+/** What all rules of one run share: each event is taken in once, whichever rule sees it first. */
+import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
+import { followDisruption, type Disruption } from './disruption.ts'
+import { followWork, type FinishedWork } from './finished-work.ts'
+import { followHealth, type Health } from './health.ts'
+
+export type Evidence = {
+  readonly disruption: Disruption
+  readonly work: FinishedWork
+  readonly health: Health
+  /** Of the current event; events of one instant follow each other. */
+  readonly order: () => number
+  /** The host of a Node of this name, also of a name that it has given up. */
+  readonly hostNamed: (nodeName: string) => HostView | undefined
+  readonly see: (event: FleetEvent) => void
+  readonly tick: (atMs: number) => void
+}
+
+const runs = new WeakMap<WorldView, Evidence>()
+
+export function evidenceOf(world: WorldView): Evidence {
+  const known = runs.get(world)
+  if (known) return known
+  const evidence = collect(world)
+  runs.set(world, evidence)
+  return evidence
+}
+
+function collect(world: WorldView): Evidence {
+  const work = followWork(world)
+  const health = followHealth(world)
+  const names = new Map<string, HostView>()
+  const hostNamed = (nodeName: string): HostView | undefined => {
+    const known = names.get(nodeName)
+    if (known) return known
+    for (const view of world.hosts.values()) names.set(view.nodeName(), view)
+    return names.get(nodeName)
+  }
+  const disruption = followDisruption(world, hostNamed)
+  let order = 0
+  let last: FleetEvent | undefined
+  let tickedAtMs = -1
+  return {
+    disruption,
+    work,
+    health,
+    order: () => order,
+    hostNamed,
+    see(event) {
+      if (event === last) return
+      last = event
+      order++
+      health.see(event)
+      work.see(event)
+      disruption.see(event)
+    },
+    tick(atMs) {
+      if (atMs === tickedAtMs) return
+      tickedAtMs = atMs
+      health.tick(atMs)
+    },
+  }
+}

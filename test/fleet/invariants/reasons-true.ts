@@ -1,0 +1,85 @@
+/** Whether what a Node says about its waiting agrees with the simulated world, for the reasons that can be checked. */
+import {
+  disableKey,
+  ignoreLabel,
+  pauseKey,
+  reasonKey,
+  statusKey,
+  type PublishedReason,
+} from '../../../src/schemas/annotations.ts'
+import { parseJson } from '../../../src/schemas/json.ts'
+import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
+import type { Skyhook } from '../../../src/schemas/skyhook.ts'
+import { groupPods } from '../../../src/stages/drain/pods.ts'
+import type { HostView, WorldView } from '../run/world-view.ts'
+import { allowedNow, isSelected, isSlotOf, nodeOf, skyhooksOf, slotsOf } from './cluster.ts'
+
+export function reasonOf(node: KubernetesNode | undefined, skyhook: string): PublishedReason | undefined {
+  const text = node?.metadata.annotations?.[reasonKey(skyhook)]
+  return text === undefined ? undefined : (parseJson(text) as PublishedReason | undefined)
+}
+
+/** Why the reason is not true, in words; undefined: it is true, or nobody can tell. */
+export function whyUntrue(
+  world: WorldView,
+  view: HostView,
+  skyhook: Skyhook,
+  { reason, message }: PublishedReason,
+): string | undefined {
+  const node = nodeOf(world, view)
+  const { metadata } = skyhook
+  const annotations = metadata.annotations ?? {}
+  switch (reason) {
+    case 'Paused':
+      return annotations[pauseKey] === 'true' ? undefined : 'the Skyhook is not paused'
+    case 'Disabled':
+      return annotations[disableKey] === 'true' ? undefined : 'the Skyhook is not disabled'
+    case 'Ignored':
+      return node?.metadata.labels?.[ignoreLabel] === 'true' ? undefined : 'the Node does not carry the ignore label'
+    case 'WaitingForSlot':
+      return whyNotWaitingForSlot(world, view, skyhook, message)
+    case 'WaitingForPriority':
+      return skyhooksOf(world).some(
+        (other) =>
+          other.metadata.name !== metadata.name &&
+          isSelected(other, node) &&
+          node?.metadata.annotations?.[statusKey(other.metadata.name)] !== 'complete',
+      )
+        ? undefined
+        : 'every other Skyhook is complete on the node'
+    case 'DrainBlocked':
+      return podsOn(world, view, skyhook).toDrain.length > 0 ? undefined : 'no pod is left to drain'
+    case 'ProtectedPods':
+      return podsOn(world, view, skyhook).protected.length > 0 ? undefined : 'no protected pod runs on the node'
+    case 'NodeNotReady':
+      return isReady(node, view) ? 'the node has been Ready since this boot' : undefined
+    case 'TaintNotTolerated':
+      return (node?.spec?.taints ?? []).length > 0 ? undefined : 'the node has no taint'
+    default:
+      return undefined
+  }
+}
+
+/** Slots that are taken, a budget that lets nobody start, or one that nobody can compute. */
+function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook, message: string): string | undefined {
+  const allowed = allowedNow(world.server, skyhook)
+  if (allowed === 'unknown' || allowed === 0 || message.startsWith('the API server rejected')) return undefined
+  const slots = slotsOf(world).filter(({ holder }) => holder !== view.nodeName())
+  if (slots.some(({ kind }) => kind === 'control-plane')) return undefined
+  const held = slots.filter((slot) => isSlotOf(slot, skyhook.metadata.name)).length
+  const needed = allowed === 'unlimited' ? Infinity : allowed
+  return held >= needed ? undefined : `${held} of ${needed} slots are held by other nodes`
+}
+
+function podsOn(world: WorldView, view: HostView, { spec }: Skyhook): ReturnType<typeof groupPods> {
+  type PodObject = Parameters<typeof groupPods>[0][number]
+  const pods = (world.server.objects('pods') as unknown as readonly PodObject[]).filter(
+    (pod) => pod.spec?.nodeName === view.nodeName(),
+  )
+  return groupPods(pods, spec.podNonInterruptLabels, ['kube-system'])
+}
+
+function isReady(node: KubernetesNode | undefined, view: HostView): boolean {
+  const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready')
+  return ready?.status === 'True' && node?.status?.nodeInfo?.bootID === view.host.bootId()
+}

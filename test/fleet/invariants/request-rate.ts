@@ -1,0 +1,59 @@
+/** An agent asks the API server for so much per minute and no more, also in trouble, and never in a loop. */
+import { evidenceOf } from './evidence.ts'
+import { hostOfClient } from './cluster.ts'
+import type { Invariant } from './invariant.ts'
+
+/** Twice what a healthy agent was seen to need; watches are not counted. */
+const maxPerMinute = 120
+const maxInFirstMinute = 240
+/** Requests of one kind for one object in a second. */
+const maxAlikePerSecond = 50
+
+type Window = { startMs: number; count: number }
+
+export const requestRate: Invariant = {
+  name: 'request-rate',
+  watch(world, violate) {
+    const evidence = evidenceOf(world)
+    const minutes = new Map<string, Window>()
+    const seconds = new Map<string, Window>()
+    const startedAtMs = new Map<string, number>()
+    let checks = 0
+
+    const countIn = (windows: Map<string, Window>, key: string, atMs: number, lengthMs: number): number => {
+      let window = windows.get(key)
+      if (window === undefined || atMs - window.startMs >= lengthMs) {
+        window = { startMs: atMs, count: 0 }
+        windows.set(key, window)
+      }
+      return ++window.count
+    }
+
+    return {
+      on(event, atMs) {
+        evidence.see(event)
+        if (event.kind === 'host' && event.event.event === 'agentStarted') {
+          if (event.event.kind !== 'agent') return
+          startedAtMs.set(event.host, atMs)
+          minutes.delete(`agent:${event.host}`)
+          return
+        }
+        if (event.kind !== 'answered' || event.entry.verb === 'watch') return
+        const { client, verb, resource, name } = event.entry
+        const host = hostOfClient(client, 'agent')
+        if (host === undefined && hostOfClient(client, 'census') === undefined) return
+        checks++
+        const alike = countIn(seconds, `${client} ${verb} ${resource} ${name}`, atMs, 1_000)
+        if (alike > maxAlikePerSecond)
+          violate(`${client} sends ${alike} times in a second: ${verb} ${resource} ${name}`)
+        if (host === undefined) return
+        const isFirst = atMs - (startedAtMs.get(host) ?? 0) < 60_000
+        const count = countIn(minutes, client, atMs, 60_000)
+        const limit = isFirst ? maxInFirstMinute : maxPerMinute
+        if (count > limit)
+          violate(`${client} sends more than ${limit} requests in a minute; the last: ${verb} ${resource}`)
+      },
+      checks: () => checks,
+    }
+  },
+}

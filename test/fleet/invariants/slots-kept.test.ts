@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import { sampleWorld } from './sample-world.ts'
+import { slotsKept } from './slots-kept.ts'
+
+test('a slot that goes back after the package is complete is allowed', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  world.complete('n1')
+  world.release('agent:n1')
+  expect([world.violations, world.checks()]).toEqual([[], 1])
+})
+
+test('a slot that goes back after the first step is found', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  world.run('n1', 'apply')
+  world.release('agent:n1')
+  expect(world.violations).toEqual([expect.stringContaining('while it is half changed: s/a')])
+})
+
+test('a slot that goes back before the uncordon is found', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  world.cordon('n1')
+  world.release('agent:n1')
+  expect(world.violations).toEqual([expect.stringContaining('carries the cordon mark of s')])
+})
+
+test('a slot that a person deletes is no fault of the agent', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  world.run('n1', 'apply')
+  world.release('admin')
+  expect(world.violations).toEqual([])
+})
+
+test('the twin of a slot may go while the host is half changed', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1', 0)
+  world.take('n1', 1)
+  world.run('n1', 'apply')
+  world.release('agent:n1', 1)
+  expect(world.violations).toEqual([])
+})
+
+test('the slot of a host that left the selector may go between two steps, and not during one', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  const end = world.start('n1')
+  world.label('n1', { pool: 'y' })
+  end()
+  world.release('agent:n1')
+  expect(world.violations).toEqual([])
+  world.label('n2', { pool: 'y' })
+  world.take('n2')
+  world.start('n2')
+  world.release('agent:n2')
+  expect(world.violations).toHaveLength(1)
+})
+
+test('the slot of a host whose state a person cleared may go', () => {
+  const world = sampleWorld(slotsKept)
+  world.annotate('n1', { 'skyhook.nvidia.com/nodeState_s': '{}' })
+  world.take('n1')
+  world.run('n1', 'apply')
+  world.annotate('n1', { 'skyhook.nvidia.com/nodeState_s': null }, 'admin')
+  world.release('agent:n1')
+  expect(world.violations).toEqual([])
+})
