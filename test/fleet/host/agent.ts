@@ -78,6 +78,8 @@ function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, on
   let health: HealthChecks | undefined
   let crowd = 0
   let crowdAtMs = 0
+  // Node holds composite signals until they abort, and with them all that a dead agent has left behind
+  process.onEnd(() => stop('SIGKILL'))
 
   /** An effect has happened; whoever listens may kill the process right there. */
   const passed = async (name: string): Promise<void> => {

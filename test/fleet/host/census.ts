@@ -20,6 +20,7 @@ export function startSimulatedCensus(
   const stopping = new AbortController()
   const exited = Promise.withResolvers<string>()
   const lines = createLines()
+  process.onEnd(() => stopping.abort(new Error('it was killed'))) // frees what its signals hold
   const end = (how: string): void => {
     process.kill()
     lines.end()
