@@ -133,12 +133,8 @@ export function assertUnitName(name: string): void {
 
 /** The object of a unit on the bus. */
 export function unitPath(name: string): string {
-  const escaped = [...Buffer.from(name)]
-    .map((byte, index) => {
-      const character = String.fromCharCode(byte)
-      const isPlain = /[A-Za-z]/.test(character) || (index > 0 && /[0-9]/.test(character))
-      return isPlain ? character : `_${byte.toString(16).padStart(2, '0')}`
-    })
-    .join('')
+  const escaped = Buffer.from(name)
+    .toString('latin1') // a character for each byte
+    .replace(/^\d|[^A-Za-z0-9]/g, (byte) => `_${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
   return `/org/freedesktop/systemd1/unit/${escaped}`
 }

@@ -8,14 +8,15 @@ const owned = new WeakSet<object>()
  */
 export function adopt<T>(value: T): T {
   if (typeof value !== 'object' || value === null || owned.has(value)) return value
-  const copy: unknown = Array.isArray(value)
-    ? value.map((item: unknown) => adopt(item ?? null))
-    : Object.fromEntries(
-        Object.entries(value).flatMap(([key, field]) => (field === undefined ? [] : [[key, adopt(field as unknown)]])),
-      )
-  Object.freeze(copy)
-  owned.add(copy as object)
+  const copy = Array.isArray(value) ? value.map((item: unknown) => adopt(item ?? null)) : adoptedFields(value as Fields)
+  owned.add(Object.freeze(copy))
   return copy as T
+}
+
+function adoptedFields(fields: Fields): Fields {
+  const copy: Record<string, unknown> = {}
+  for (const key of Object.keys(fields)) if (fields[key] !== undefined) copy[key] = adopt(fields[key])
+  return copy
 }
 
 export function isEqual(a: unknown, b: unknown): boolean {

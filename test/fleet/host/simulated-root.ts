@@ -1,5 +1,5 @@
 /** A `HostRoot` over a simulated disk: what one agent does with the files of its host. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { kindOf } from '../../../src/host/fs/fsync.ts'
 import type { HostRoot } from '../../../src/host/fs/host-root.ts'
@@ -24,7 +24,7 @@ export type RootPorts = {
 
 export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRoot {
   const entryOf = (path: string): Place => disk.locate(path, 'keep')
-  const hashOf = (data: Buffer): string => createHash('sha256').update(data).digest('hex')
+  const hashOf = (data: Buffer): string => hash('sha256', data)
 
   const syncFolder = async (path: string): Promise<void> => {
     const place = disk.locate(path)
@@ -95,6 +95,16 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
     })
   }
 
+  /** Undefined where nothing is, as HostRoot has it. */
+  function whereExists<T>(path: string, last: 'follow' | 'keep', read: (place: Place) => T): T | undefined {
+    try {
+      const place = disk.locate(path, last)
+      return place.node && read(place)
+    } catch (error) {
+      return ignoreNotFound(error)
+    }
+  }
+
   const replaceLink = (path: string, target: string, token = newTemporaryToken(random)): void => {
     const place = entryOf(path)
     if (place.node?.kind === 'link' && place.node.target === target) return
@@ -112,7 +122,7 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
     resolve: async (path, last) => disk.locate(path, last).path,
     realPath: async (path) => disk.locate(path).path,
     readFile: async (path) => disk.read(disk.locate(path)),
-    readText: async (path) => orUndefined(() => disk.read(disk.locate(path)).toString()),
+    readText: async (path) => whereExists(path, 'follow', (place) => disk.read(place).toString()),
     async readPart(path, part, bytes) {
       const data = disk.read(disk.locate(path))
       return part === 'start' ? data.subarray(0, bytes) : data.subarray(Math.max(0, data.length - bytes))
@@ -157,7 +167,7 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       if (place.node?.kind === 'folder' && place.node.entries.size === 0) disk.remove(place)
     },
     readdir: async (path) => list(path),
-    list: async (path) => orUndefined(() => list(path)),
+    list: async (path) => whereExists(path, 'follow', () => list(path)),
     readTree: async (path) => readTree(path, ''),
     async describeTree(path) {
       return disk.locate(path).node?.kind === 'folder' ? describe(path, '') : undefined
@@ -169,7 +179,7 @@ export function createSimulatedRoot({ disk, random, passed }: RootPorts): HostRo
       const { node } = disk.locate(path)
       return node && statsOf(node)
     },
-    lstat: async (path) => orUndefined(() => statsOf(present(entryOf(path)))),
+    lstat: async (path) => whereExists(path, 'keep', ({ node }) => node && statsOf(node)),
   }
   return root
 }
@@ -181,16 +191,3 @@ type ReplaceOptions = {
   readonly mtimeMs?: number
 }
 
-function present({ node, path }: Place) {
-  if (node === undefined) throw errno('ENOENT', 'lstat', path)
-  return node
-}
-
-/** Undefined where there is no such file, as HostRoot has it. */
-function orUndefined<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    return ignoreNotFound(error)
-  }
-}
