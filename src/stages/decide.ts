@@ -1,7 +1,7 @@
 import { reasonReportDelayMs } from '../schemas/catalogue/reasons.ts'
 import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
 import type { NodePatch } from '../schemas/kubernetes.ts'
-import { cordonState } from './drain/drain.ts'
+import { hasMark } from './drain/drain.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import { isEmptyPatch, mergePatches } from './model/node-patch.ts'
 import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
@@ -209,7 +209,7 @@ function releaseForeignSlots(snapshot: Snapshot, journal: Journal): readonly Act
 
 /** No step, no interrupt and no cordon of the Skyhook is left. */
 const isFreeOf = (snapshot: Snapshot, { skyhook }: OwnSlot, record: SkyhookRecord | undefined): boolean =>
-  record?.canceling === undefined && !record?.interrupt?.abandoned && !cordonState(snapshot.node).marks.has(skyhook)
+  record?.canceling === undefined && !record?.interrupt?.abandoned && !hasMark(snapshot.node, skyhook)
 
 /** A later Skyhook waits for this one: it is selected here, not disabled and its spec can be worked on. */
 const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>

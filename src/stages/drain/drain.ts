@@ -28,6 +28,10 @@ const maxEvictions = 10
 const maxNames = 5
 const cordonMarkPrefix = cordonKey('')
 
+/** The mark of the Skyhook is on the Node. */
+export const hasMark = ({ metadata }: KubernetesNode, skyhook: string): boolean =>
+  metadata.annotations?.[cordonKey(skyhook)] === 'true'
+
 export function cordonState(node: KubernetesNode): CordonState {
   const annotations = node.metadata.annotations ?? {}
   const before = annotations[cordonedBeforeKey]
@@ -47,10 +51,9 @@ export function cordonState(node: KubernetesNode): CordonState {
  * others.
  */
 export function disruptionOf(snapshot: Snapshot, skyhook: string, spec: SkyhookSpec): Disruption {
-  const cordon = cordonState(snapshot.node)
-  const isMarked = cordon.marks.has(skyhook)
+  const isMarked = hasMark(snapshot.node, skyhook)
   const none: Disruption = { isDrained: false, isMarked, evict: [], watchPods: 'no', recheckAtMs: Infinity }
-  if (!isMarked || !cordon.unschedulable) return { ...none, phase: 'cordoning' }
+  if (!isMarked || snapshot.node.spec?.unschedulable !== true) return { ...none, phase: 'cordoning' }
   if (!snapshot.pods.known || snapshot.pods.value.since !== 'cordoned')
     return { ...none, watchPods: 'cordoned', phase: 'draining' }
 

@@ -5,15 +5,17 @@ import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 export const inputsOf = (spec: PackageSpec): PackageInputs => ({ config: spec.configMap ?? {}, env: spec.env ?? [] })
 
 /** Hash of configuration and environment: a failed stage is tried at once when it changes. */
-export const inputsHash = ({ config, env }: PackageInputs): string =>
-  sha256Hex(JSON.stringify([Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1)), env])).slice(0, 16)
+export const inputsHash = (inputs: PackageInputs): string => sha256Hex(inputsText(inputs)).slice(0, 16)
+
+const inputsText = ({ config, env }: PackageInputs): string =>
+  JSON.stringify([Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1)), env])
 
 /**
  * True when `config` must run (again): the spec differs from what was last started. Comparing with what was last
  * *finished* would miss A -> B -> A, where the host may already hold B.
  */
 export function isConfigDue(record: PackageRecord, spec: PackageSpec): boolean {
-  return record.config !== undefined && inputsHash(record.config.started) !== inputsHash(inputsOf(spec))
+  return record.config !== undefined && inputsText(record.config.started) !== inputsText(inputsOf(spec))
 }
 
 /**

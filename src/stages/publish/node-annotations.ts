@@ -1,7 +1,7 @@
 import type { Companion, NodeStateEntry } from '../../schemas/annotations.ts'
 import * as keys from '../../schemas/annotations.ts'
 import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
-import type { NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
+import type { KubernetesNode, NodeCondition, NodePatch } from '../../schemas/kubernetes.ts'
 import type { Published, SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeStatus, SkyhookSpec } from '../../schemas/skyhook.ts'
 import { publishedReboots } from '../interrupt/reboots.ts'
@@ -13,7 +13,7 @@ import { formatTime } from '../../schemas/time.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { companionOf, parseObject } from '../model/read-annotations.ts'
-import { isConditionOfSkyhook, packageConditions } from './package-conditions.ts'
+import { conditionsOfSkyhook, packageConditions } from './package-conditions.ts'
 import { packageReasonsText, reasonSettleMs } from './package-reasons.ts'
 
 /** Progress inside one status goes out at most this often; a change of status goes at once. */
@@ -113,8 +113,7 @@ export function skyhookPatch(
   }
   if (snapshot.node.metadata.labels?.[keys.statusKey(name)] !== published.status)
     patch.labels[keys.statusKey(name)] = published.status
-  for (const condition of conditions(name, published.status, snapshot.nowMs))
-    if (!isShown(snapshot, condition)) patch.conditions.push(condition)
+  patch.conditions.push(...ownConditions(snapshot, name, published.status))
   const packageChanges = packageConditions(snapshot, name, record, !isEmptyPatch(patch))
   patch.conditions.push(...packageChanges.conditions)
   patch.removedConditions.push(...packageChanges.removed)
@@ -142,9 +141,7 @@ export function removalPatch(snapshot: Snapshot, name: string): NodePatch {
   for (const keyOf of [nodeStateKey, statusKey, versionKey, journalKey, reasonKey, reasonsKey, cordonKey])
     if (keyOf(name) in annotations) patch.annotations[keyOf(name)] = null
   if (keys.statusKey(name) in labels) patch.labels[keys.statusKey(name)] = null
-  const types = (snapshot.node.status?.conditions ?? []).map(({ type }) => type)
-  const own = [keys.notReadyCondition(name), keys.erroringCondition(name)]
-  patch.removedConditions.push(...types.filter((type) => own.includes(type) || isConditionOfSkyhook(type, name)))
+  patch.removedConditions.push(...conditionsOfSkyhook(snapshot.node, name).map(({ type }) => type))
   return patch
 }
 
@@ -169,19 +166,13 @@ function reasonText(
 export const reasonAnnotation = ({ reason, message, sinceMs }: TimedReason): string =>
   JSON.stringify({ reason, message, since: new Date(sinceMs).toISOString() })
 
-function conditions(name: string, status: NodeStatus, nowMs: number): NodeCondition[] {
-  const at = formatTime(nowMs)
-  const condition = (type: string, isTrue: boolean, reason: NodeConditionReason, message: string): NodeCondition => ({
-    type,
-    status: isTrue ? 'True' : 'False',
-    reason,
-    message,
-    lastHeartbeatTime: at,
-    lastTransitionTime: at,
-  })
+/** Differences in the Skyhook's own two conditions. */
+function ownConditions({ node, nowMs }: Snapshot, name: string, status: NodeStatus): readonly NodeCondition[] {
+  const condition = (type: string, isTrue: boolean, reason: NodeConditionReason, message: string) =>
+    ({ type, status: isTrue ? 'True' : 'False', reason, message }) as const
   const isComplete = status === 'complete'
   const isErroring = status === 'erroring'
-  return [
+  const changed = [
     condition(
       keys.notReadyCondition(name),
       !isComplete,
@@ -194,10 +185,13 @@ function conditions(name: string, status: NodeStatus, nowMs: number): NodeCondit
       isErroring ? 'Package(s) Erroring or Unknown' : 'Not Erroring',
       `Package Erroring or Unknown for ${name}`,
     ),
-  ]
+  ].filter((one) => !isShown(node, one))
+  if (changed.length === 0) return []
+  const at = formatTime(nowMs)
+  return changed.map((one) => ({ ...one, lastHeartbeatTime: at, lastTransitionTime: at }))
 }
 
-const isShown = (snapshot: Snapshot, { type, status, reason }: NodeCondition): boolean =>
-  (snapshot.node.status?.conditions ?? []).some(
+const isShown = ({ status: shown }: KubernetesNode, { type, status, reason }: NodeCondition): boolean =>
+  (shown?.conditions ?? []).some(
     (current) => current.type === type && current.status === status && current.reason === reason,
   )

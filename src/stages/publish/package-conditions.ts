@@ -1,7 +1,7 @@
 import { erroringCondition, notReadyCondition, packageCondition } from '../../schemas/annotations.ts'
 import type { SkyhookRecord } from '../../schemas/journal.ts'
 import type { NodeConditionReason } from '../../schemas/catalogue/conditions.ts'
-import type { NodeCondition } from '../../schemas/kubernetes.ts'
+import type { KubernetesNode, NodeCondition } from '../../schemas/kubernetes.ts'
 import type { StatusReadResult } from '../../schemas/package-status.ts'
 import { formatTime } from '../../schemas/time.ts'
 import type { Snapshot } from '../model/snapshot.ts'
@@ -33,9 +33,9 @@ export function packageConditions(
   // not looked at yet: what stands there stays
   if (!snapshot.statuses.known) return { conditions, removed: [], recheckAtMs }
   const currentConditions = new Map(
-    (snapshot.node.status?.conditions ?? []).map((condition) => [condition.type, condition]),
+    conditionsOfSkyhook(snapshot.node, skyhook).map((condition) => [condition.type, condition]),
   )
-  const desiredTypes = new Set<string>()
+  const desiredTypes = new Set([notReadyCondition(skyhook), erroringCondition(skyhook)])
   for (const name of new Set(Object.values(record.packages).flatMap(({ name, work }) => (work ? [name] : [])))) {
     const found = statusOf(snapshot, skyhook, name)
     if (!found) continue
@@ -56,18 +56,16 @@ export function packageConditions(
   }
   return {
     conditions,
-    removed: [...currentConditions.keys()].filter(
-      (type) => isConditionOfSkyhook(type, skyhook) && !desiredTypes.has(type),
-    ),
+    removed: [...currentConditions.keys()].filter((type) => !desiredTypes.has(type)),
     recheckAtMs,
   }
 }
 
-/** Types of this Skyhook's conditions that a Node shows, those of its packages included. */
-export const isConditionOfSkyhook = (type: string, skyhook: string): boolean =>
-  type.startsWith(packageCondition(skyhook, '')) &&
-  type !== notReadyCondition(skyhook) &&
-  type !== erroringCondition(skyhook)
+/** What a Node shows of this Skyhook, the conditions of its packages included. */
+export function conditionsOfSkyhook({ status }: KubernetesNode, skyhook: string): readonly NodeCondition[] {
+  const prefix = packageCondition(skyhook, '')
+  return (status?.conditions ?? []).filter(({ type }) => type.startsWith(prefix))
+}
 
 function formatCondition(
   found: StatusReadResult,

@@ -1,5 +1,5 @@
 import { openStepOf, openStepsOf, type SkyhookRecord } from '../../schemas/journal.ts'
-import { cordonState } from '../drain/drain.ts'
+import { hasMark } from '../drain/drain.ts'
 import { newPlanBuilder } from '../model/plan-builder.ts'
 import { abandonInterrupt, cancelAll, cancelPackage, stopCanceledSteps } from '../package/cancel.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
@@ -77,7 +77,7 @@ export function planDeleted(
   const slot = snapshot.slots.known
     ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === record.uid)
     : undefined
-  const isMarked = cordonState(snapshot.node).marks.has(name)
+  const isMarked = hasMark(snapshot.node, name)
   if (slot && !running && !isMarked) actions.push({ do: 'releaseSlot', key: `slot/${name}`, slot })
   if (record.orphaned || running) return { record: builder.record, actions, events: [] }
   if (interrupt)

@@ -1,7 +1,7 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { statusKey } from '../../schemas/annotations.ts'
 import { isRetrying, isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
-import { cordonState, disruptionOf } from '../drain/drain.ts'
+import { disruptionOf, hasMark } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
 import { appliedHash } from '../model/applied-hash.ts'
@@ -167,7 +167,7 @@ const compactedReboots = (reboots: SkyhookRecord['reboots'], applied: string): S
 function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
   const { published } = record
   const { name } = view.metadata
-  if (published?.status !== 'complete' || cordonState(snapshot.node).marks.has(name)) return false
+  if (published?.status !== 'complete' || hasMark(snapshot.node, name)) return false
   const isShown = snapshot.node.metadata.annotations?.[statusKey(name)] === 'complete'
   return isShown && companionOf(snapshot.node, name)?.rev === published.rev
 }

@@ -190,4 +190,3 @@ type ReplaceOptions = {
   readonly token?: string | undefined
   readonly mtimeMs?: number
 }
-
