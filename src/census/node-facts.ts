@@ -85,7 +85,7 @@ export function nodeFact(
     if (published !== 'complete') return published
     return completion ? 'complete' : idle
   })()
-  const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)] ?? '')
+  const reason = status === 'complete' ? undefined : reasonOf(annotations[keys.reasonKey(skyhook)])
   return {
     name: node.name,
     status,
@@ -149,8 +149,8 @@ function entriesOf(text: string): NodeState | undefined {
   return entries
 }
 
-function reasonOf(text: string): NodeFact['reason'] {
-  const value = parseJson(text)
+function reasonOf(text: string | undefined): NodeFact['reason'] {
+  const value = text === undefined ? undefined : parseJson(text)
   if (!isObject(value) || typeof value['reason'] !== 'string' || typeof value['message'] !== 'string') return undefined
   return { reason: value['reason'], message: value['message'] }
 }
