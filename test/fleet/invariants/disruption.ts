@@ -2,6 +2,7 @@
 import { nodeStateKey } from '../../../src/schemas/annotations.ts'
 import type { HostEvent, HostStep } from '../host/observer.ts'
 import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
+import type { OpenPackages } from './open-packages.ts'
 import { isSelected, marksOf, nodeOf, skyhookOf } from './cluster.ts'
 
 /** A host went out for a Skyhook, or is not any more. `cause`: what was seen. */
@@ -36,7 +37,11 @@ const maxUninstallAttempts = 3
 
 const keyOf = (step: HostStep): string => `${step.skyhook}/${step.package}`
 
-export function followDisruption(world: WorldView, hostNamed: (nodeName: string) => HostView | undefined) {
+export function followDisruption(
+  world: WorldView,
+  packages: OpenPackages,
+  hostNamed: (nodeName: string) => HostView | undefined,
+) {
   const states = new Map<string, HostState>()
   const skyhooks = new Set<string>()
   /** `skyhook/package` of packages that stay on the host when they leave the spec. */
@@ -62,7 +67,7 @@ export function followDisruption(world: WorldView, hostNamed: (nodeName: string)
   }
 
   const keysOf = (view: HostView, skyhook: string): readonly string[] =>
-    [...view.truth.openPackages()].filter((key) => key.startsWith(`${skyhook}/`))
+    packages.keysOf(view.name).filter((key) => key.startsWith(`${skyhook}/`))
 
   const openPackages = (view: HostView, skyhook: string): readonly string[] => {
     const { left } = stateOf(view.name)

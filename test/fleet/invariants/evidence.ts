@@ -2,6 +2,7 @@
 import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
 import { followDisruption, type Disruption } from './disruption.ts'
 import { followWork, type FinishedWork } from './finished-work.ts'
+import { followPackages } from './open-packages.ts'
 import { followHealth, type Health } from './health.ts'
 
 export type Evidence = {
@@ -27,7 +28,8 @@ export function evidenceOf(world: WorldView): Evidence {
 }
 
 function collect(world: WorldView): Evidence {
-  const work = followWork(world)
+  const packages = followPackages(world.server)
+  const work = followWork(world, packages)
   const health = followHealth(world)
   const names = new Map<string, HostView>()
   const hostNamed = (nodeName: string): HostView | undefined => {
@@ -36,7 +38,7 @@ function collect(world: WorldView): Evidence {
     for (const view of world.hosts.values()) names.set(view.nodeName(), view)
     return names.get(nodeName)
   }
-  const disruption = followDisruption(world, hostNamed)
+  const disruption = followDisruption(world, packages, hostNamed)
   let order = 0
   let last: FleetEvent | undefined
   let tickedAtMs = -1
@@ -51,6 +53,7 @@ function collect(world: WorldView): Evidence {
       last = event
       order++
       health.see(event)
+      packages.see(event)
       work.see(event)
       disruption.see(event)
     },

@@ -3,13 +3,14 @@ import { canonicalJson } from '../../../src/schemas/canonical-json.ts'
 import type { PackageSpec, Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { FleetEvent, WorldView } from '../run/world-view.ts'
 import { skyhookOf } from './cluster.ts'
+import type { OpenPackages } from './open-packages.ts'
 
 export type FinishedWork = ReturnType<typeof followWork>
 
 /** What was last run of a package with success. */
 type Last = { readonly version: string; readonly isUninstall: boolean; content: string | undefined }
 
-export function followWork(world: WorldView) {
+export function followWork(world: WorldView, packages: OpenPackages) {
   /** By host, then by `skyhook/package`. */
   const hosts = new Map<string, Map<string, Last>>()
   const contentsAtConfig = new Map<string, string>()
@@ -22,7 +23,7 @@ export function followWork(world: WorldView) {
 
   const isFinished = (host: string, key: string, wanted: PackageSpec): boolean => {
     const last = hosts.get(host)?.get(key)
-    if (world.hosts.get(host)?.truth.openPackages().has(key) === true) return false
+    if (packages.has(host, key)) return false
     if (wanted.uninstall?.enabled === true && wanted.uninstall.apply === true)
       return last === undefined || last.isUninstall
     if (last === undefined || last.isUninstall) return false

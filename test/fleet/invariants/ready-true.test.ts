@@ -6,7 +6,7 @@ type World = ReturnType<typeof sampleWorld>
 
 async function settledWorld(): Promise<World> {
   const world = sampleWorld(readyTrue, { hosts: 2 })
-  await world.pass(310) // registrations are not news any more
+  await world.pass(70) // registrations are not news any more
   return world
 }
 

@@ -9,7 +9,9 @@ import { isHealthy } from './health.ts'
 import type { Invariant } from './invariant.ts'
 
 /** What the cluster cannot know at once: a disk that was replaced, a state that a person cleared, a new label. */
-const newsMs = 5 * 60_000
+const newsMs = 60_000
+/** A census hears of a new Node sooner. */
+const registrationMs = 20_000
 
 const readyOf = (skyhook: Skyhook | undefined): Condition | undefined =>
   (skyhook?.status as SkyhookStatus | undefined)?.conditions?.find(({ type }) => type === 'Ready')
@@ -34,7 +36,8 @@ export const readyTrue: Invariant = {
         world.plan.skyhooks.some(
           ({ name }) => annotations[nodeStateKey(name)] !== before?.annotations?.[nodeStateKey(name)],
         )
-      if (type !== 'MODIFIED' || isRelabeled || isEdited) newsAtMs.set(view.name, atMs)
+      if (type === 'DELETED' || isRelabeled || isEdited) newsAtMs.set(view.name, atMs)
+      else if (type === 'ADDED' && !newsAtMs.has(view.name)) newsAtMs.set(view.name, atMs - newsMs + registrationMs)
     }
 
     function seeStatus(skyhook: Skyhook, before: Skyhook | undefined, atMs: number): void {

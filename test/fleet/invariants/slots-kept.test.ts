@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sampleWorld } from './sample-world.ts'
+import { sampleSpec, sampleWorld } from './sample-world.ts'
 import { slotsKept } from './slots-kept.ts'
 
 test('a slot that goes back after the package is complete is allowed', () => {
@@ -64,6 +64,34 @@ test('the slot of a host whose state a person cleared may go', () => {
   world.take('n1')
   world.run('n1', 'apply')
   world.annotate('n1', { 'skyhook.nvidia.com/nodeState_s': null }, 'admin')
+  world.release('agent:n1')
+  expect(world.violations).toEqual([])
+})
+
+const reboot = {
+  packages: { a: { version: '1.0.0', image: 'registry.test/a', interrupt: { type: 'reboot' as const } } },
+}
+
+test('the slot of an installation with an interrupt may go after post-interrupt only', () => {
+  const world = sampleWorld(slotsKept, { spec: sampleSpec(reboot) })
+  world.take('n1')
+  world.complete('n1')
+  world.release('agent:n1')
+  expect(world.violations).toHaveLength(1)
+
+  const next = sampleWorld(slotsKept, { spec: sampleSpec(reboot) })
+  next.take('n1')
+  next.complete('n1')
+  next.tell('n1', { event: 'rebootRequested', answer: 'accepted', isLost: false })
+  for (const mode of ['post-interrupt', 'post-interrupt-check']) next.run('n1', mode)
+  next.release('agent:n1')
+  expect(next.violations).toEqual([])
+})
+
+test('the slot of a new configuration may go after config, also where the package has an interrupt', () => {
+  const world = sampleWorld(slotsKept, { spec: sampleSpec(reboot) })
+  world.take('n1')
+  for (const mode of ['config', 'config-check']) world.run('n1', mode)
   world.release('agent:n1')
   expect(world.violations).toEqual([])
 })
