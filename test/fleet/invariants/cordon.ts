@@ -7,6 +7,7 @@ import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import { hostOfClient, marksOf, nodeOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
+import { everyFewSeconds } from './look-interval.ts'
 
 /** An agent that nothing hinders repairs its Node within this time. It cordons at most once a minute in a fight. */
 const maxRepairMs = 90_000
@@ -21,6 +22,7 @@ export const cordon: Invariant = {
     const byAdministrator = new Set<string>()
     /** Since when a Node is wrong, in healthy time of its host. */
     const wrongSinceMs = new Map<string, number>()
+    const isTime = everyFewSeconds()
     let checks = 0
 
     function seeNode(before: KubernetesNode | undefined, after: KubernetesNode, client: string): void {
@@ -64,6 +66,7 @@ export const cordon: Invariant = {
       },
       tick(atMs) {
         evidence.tick(atMs)
+        if (!isTime(atMs)) return
         for (const view of world.hosts.values()) {
           const node = nodeOf(world, view)
           const problem = node && problemOf(node)

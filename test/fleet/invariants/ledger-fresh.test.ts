@@ -40,7 +40,7 @@ test.each([3, undefined])('a ledger that says %s instead of two is found', async
   if (matched !== undefined) publish(world, matched)
   await world.pass(115)
   expect(world.violations).toEqual([])
-  await world.pass(15)
+  await world.pass(20)
   expect(world.violations[0]).toBe(`the ledger of s says ${matched ?? 'nothing'}, and 2 Nodes match`)
 })
 

@@ -3,6 +3,7 @@ import { selectorHash } from '../../../src/lease/selector-hash.ts'
 import { isSelected, ledgerOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
+import { everyFewSeconds } from './look-interval.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 
 /** Increases are published after 30 s. */
@@ -17,6 +18,7 @@ export const ledgerFresh: Invariant = {
     const countingSinceMs = new Map<string, number>()
     const staleSinceMs = new Map<string, number>()
     const countedLast = new Map<string, number>()
+    const isTime = everyFewSeconds()
     let checks = 0
 
     const longestSinceMs = (atMs: number): number => {
@@ -44,6 +46,7 @@ export const ledgerFresh: Invariant = {
       },
       tick(atMs) {
         evidence.tick(atMs)
+        if (!isTime(atMs)) return
         const sinceMs = longestSinceMs(atMs)
         const nodes = world.server.objects('nodes') as unknown as readonly KubernetesNode[]
         for (const skyhook of skyhooksOf(world)) {

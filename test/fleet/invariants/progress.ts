@@ -9,6 +9,7 @@ import type { FleetEvent, HostView } from '../run/world-view.ts'
 import { hostOfClient, isSelected, marksOf, nodeOf, skyhooksOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
+import { everyFewSeconds } from './look-interval.ts'
 import { reasonOf, whyUntrue } from './reasons-true.ts'
 
 const maxStandstillMs = 60_000
@@ -20,6 +21,7 @@ export const progress: Invariant = {
     const progressAtMs = new Map<string, number>()
     /** By host and Skyhook: since when it has had no true reason. */
     const silentSinceMs = new Map<string, number>()
+    const isTime = everyFewSeconds()
     let checks = 0
 
     function progressIn(event: FleetEvent): string | undefined {
@@ -56,6 +58,7 @@ export const progress: Invariant = {
       },
       tick(atMs) {
         evidence.tick(atMs)
+        if (!isTime(atMs)) return
         for (const view of world.hosts.values()) {
           const healthySinceMs = evidence.health.sinceMs(view.name)
           const sinceMs = Math.max(healthySinceMs ?? Infinity, progressAtMs.get(view.name) ?? 0)

@@ -7,6 +7,7 @@ import { hostOfClient, slotsOf } from './cluster.ts'
 import { evidenceOf } from './evidence.ts'
 import { slotKnownMs } from './exemptions.ts'
 import type { Invariant } from './invariant.ts'
+import { everyFewSeconds } from './look-interval.ts'
 
 /** The collector of the simulated cluster takes 2 s; it waits for an API server that is away. */
 const maxGarbageMs = 30_000
@@ -18,8 +19,8 @@ export const slotsOwned: Invariant = {
     /** By UID of the Lease: healthy time of its host when its agent last wrote it. */
     const writtenAtMs = new Map<string, number>()
     const garbageSinceMs = new Map<string, number>()
+    const isTime = everyFewSeconds()
     let checks = 0
-    let lastTickMs = 0
 
     const isRegistered = (slot: Slot): boolean =>
       world.server.object('nodes', undefined, slot.holder)?.metadata.uid === slot.nodeUid
@@ -58,8 +59,7 @@ export const slotsOwned: Invariant = {
         evidence.tick(atMs)
         const isAway = world.server.isAway()
         if (isAway) garbageSinceMs.clear()
-        if (isAway || atMs - lastTickMs < 5_000) return
-        lastTickMs = atMs
+        if (isAway || !isTime(atMs)) return
         for (const slot of slotsOf(world)) lookAt(slot, atMs)
       },
       checks: () => checks,
