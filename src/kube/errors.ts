@@ -99,6 +99,9 @@ export const isConflict = (error: unknown): boolean => hasStatus(error, 409) && 
 export const isAlreadyExists = (error: unknown): boolean =>
   hasStatus(error, 409) && (error as ApiError).reason === 'AlreadyExists'
 
+/** 422: the object is not valid, by its schema or as an admission policy sees it. Nothing was done. */
+export const isInvalid = (error: unknown): boolean => hasStatus(error, 422)
+
 /** 410: the resourceVersion or continue token is older than what the server still knows. */
 export const isGone = (error: unknown): boolean => hasStatus(error, 410)
 

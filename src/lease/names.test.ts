@@ -22,7 +22,13 @@ describe('public names', () => {
     expect(indexedName(skyhookScope(demo), 0)).toBe('demo-c5705e92.slot-0')
     expect(indexedName(skyhookScope(demo, 'GPU nodes'), 12)).toBe('demo.gpu-nodes-b5144d93.slot-12')
     expect(indexedName(bootstrapScope(demo, 'gpu'), 1)).toBe('demo.gpu-b3c2a226.bootstrap-1')
-    expect(nodeSlotName(skyhookScope(demo), 'node-uid')).toBe('demo-c5705e92.node-a06b720e583ed990')
+    expect(nodeSlotName(skyhookScope(demo), 'ip-10-0-0-1.ec2.internal')).toBe(
+      'demo-c5705e92.node-ip-10-0-0-1.ec2.internal',
+    )
+    expect(nodeSlotName(skyhookScope(demo), `${'n'.repeat(52)}.${'n'.repeat(20)}`)).toMatch(
+      /^demo-c5705e92\.node-n{52}\.x-[0-9a-f]{8}$/,
+    )
+    expect(nodeSlotName(controlPlaneScope, 'cp-1')).toBe('control-plane.node-cp-1')
     expect(ledgerName(demo)).toBe('demo-3f2504e0.ledger')
     expect(indexedName(controlPlaneScope, 0)).toBe('control-plane.slot-0')
   })
@@ -34,6 +40,7 @@ describe('public names', () => {
       'skyhook.nvidia.com/scope': skyhookScope(demo, 'gpu').hash,
       'skyhook.nvidia.com/slot-kind': 'recovery',
       'skyhook.nvidia.com/node': 'node-1',
+      'skyhook.nvidia.com/node-shard': '1',
     })
     expect(ledgerLabels(demo)).toMatchObject({ [labelKeys.slotKind]: 'ledger', [labelKeys.compartment]: '' })
   })
@@ -45,7 +52,7 @@ describe('public names', () => {
     )
     expect(scopeSelector(controlPlaneScope)).toBe('skyhook.nvidia.com/scope=control-plane')
     expect(ownSlotsSelector('node-1')).toBe('skyhook.nvidia.com/node=node-1')
-    expect(ownSlotsSelector('n'.repeat(64))).toBe(`skyhook.nvidia.com/node=${'n'.repeat(54)}-ce068a19`)
+    expect(ownSlotsSelector('n'.repeat(64))).toBe(`skyhook.nvidia.com/node=${'n'.repeat(53)}x-ce068a19`)
   })
 })
 
@@ -70,14 +77,13 @@ describe('any Skyhook and compartment', () => {
         skyhookArbitrary,
         compartmentArbitrary,
         fc.nat(65_535),
-        fc.uuid(),
         nodeNameArbitrary,
-        (skyhook, compartment, index, nodeUid, nodeName) => {
+        (skyhook, compartment, index, nodeName) => {
           const scope = skyhookScope(skyhook, compartment)
           for (const name of [
             indexedName(scope, index),
             indexedName(bootstrapScope(skyhook, compartment), index),
-            nodeSlotName(scope, nodeUid),
+            nodeSlotName(scope, nodeName),
             ledgerName(skyhook),
           ]) {
             expect(name).toMatch(subdomain)
@@ -98,13 +104,13 @@ describe('any Skyhook and compartment', () => {
         skyhookArbitrary,
         compartmentArbitrary,
         fc.nat(65_535),
-        fc.uuid(),
-        (skyhook, compartment, index, nodeUid) => {
+        nodeNameArbitrary,
+        (skyhook, compartment, index, nodeName) => {
           const scope = skyhookScope(skyhook, compartment)
           const boot = bootstrapScope(skyhook, compartment)
           expect(parseIndexedName(indexedName(scope, index))).toEqual({ kind: 'slot', index })
           expect(parseIndexedName(indexedName(boot, index))).toEqual({ kind: 'bootstrap', index })
-          expect(parseIndexedName(nodeSlotName(scope, nodeUid))).toBeUndefined()
+          expect(parseIndexedName(nodeSlotName(scope, nodeName))).toBeUndefined()
           expect(parseIndexedName(ledgerName(skyhook))).toBeUndefined()
         },
       ),

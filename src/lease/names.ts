@@ -1,7 +1,7 @@
 /**
  * Names and labels of the Leases that are slots. Everything here is pure, so that every agent, the census and the
- * admission policy come to the same names. Lease names are at most 53 + 1 + 20 + 1 + 8 + 22 characters; label values at
- * most 63.
+ * admission policy come to the same names. Lease names are at most 53 + 1 + 20 + 1 + 8 + 69 characters; label values
+ * at most 63.
  */
 import { apiGroup } from '../schemas/api.ts'
 import { sha256Hex } from '../schemas/canonical-json.ts'
@@ -12,7 +12,10 @@ export const labelKeys = {
   scope: `${apiGroup}/scope`,
   slotKind: `${apiGroup}/slot-kind`,
   node: `${apiGroup}/node`,
+  nodeShard: `${apiGroup}/node-shard`,
 } as const
+
+const maxLabelLength = 63
 
 export type SlotKind = 'slot' | 'unlimited' | 'recovery' | 'bootstrap' | 'control-plane'
 export const slotKinds: readonly SlotKind[] = ['slot', 'unlimited', 'recovery', 'bootstrap', 'control-plane']
@@ -67,9 +70,12 @@ export function indexedName(scope: Scope, index: number): string {
   return `${scope.namePrefix}.${scope.kind === 'bootstrap' ? 'bootstrap' : 'slot'}-${index}`
 }
 
-/** `<stem>.node-<hash>`: the slot without an index (no limit, or a node found half changed), one per node and scope. */
-export function nodeSlotName(scope: Scope, nodeUid: string): string {
-  return `${scope.namePrefix}.node-${sha256Hex(nodeUid).slice(0, 16)}`
+/**
+ * `<stem>.node-<node>`: the slot without an index (no limit, or a node found half changed). Its name ties it to its node:
+ * a node has one per scope, and the admission policy knows whose it is.
+ */
+export function nodeSlotName(scope: Scope, nodeName: string): string {
+  return `${scope.namePrefix}.node-${nodeLabelValue(nodeName)}`
 }
 
 /** The Lease in which the census publishes what it counted for a Skyhook. */
@@ -97,11 +103,11 @@ export function slotLabels(scope: Scope, kind: SlotKind, nodeName: string): Reco
 }
 
 /**
- * The label by which a node finds its own slots. Only `holderIdentity` says who holds a slot: slots of older
- * agents lack the label until the next renewal.
+ * By the node an agent finds its own slots, by the shard the admission policy finds the other slots of a holder. Only
+ * `holderIdentity` says who holds a slot: slots of older agents lack these labels until the next renewal.
  */
 export function nodeLabels(nodeName: string): Record<string, string> {
-  return { [labelKeys.node]: nodeLabelValue(nodeName) }
+  return { [labelKeys.node]: nodeLabelValue(nodeName), [labelKeys.nodeShard]: nodeShard(nodeName) }
 }
 
 /**
@@ -110,9 +116,24 @@ export function nodeLabels(nodeName: string): Record<string, string> {
  */
 export const ownSlotsSelector = (nodeName: string): string => `${labelKeys.node}=${nodeLabelValue(nodeName)}`
 
-/** The admission policy checks the cut at 54: change both. Node names have no characters that label values lack. */
+/**
+ * A label value that names the node, also the end of a Lease name. The admission policy checks the cut: change both. The
+ * `x` keeps the hash from following a dot, where no name may go on with a dash.
+ */
 const nodeLabelValue = (nodeName: string): string =>
-  nodeName.length <= 63 ? nodeName : `${nodeName.slice(0, 54)}-${sha256Hex(nodeName).slice(0, 8)}`
+  nodeName.length <= maxLabelLength ? nodeName : `${nodeName.slice(0, 53)}x-${sha256Hex(nodeName).slice(0, 8)}`
+
+/**
+ * Splits the nodes into 16 parts, so that the policy compares a new slot with a part of all slots. The chart computes the
+ * same in CEL, which has no hash: change both. Nodes of one shard cost time, never correctness.
+ */
+function nodeShard(nodeName: string): string {
+  let sum = 0
+  for (const character of nodeName) sum += shardAlphabet.indexOf(character)
+  return String(sum % 16)
+}
+
+const shardAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789-.'
 
 /**
  * Label selector of the one LIST that an admission needs: the compartment's slots, also those of an earlier Skyhook of
@@ -149,7 +170,8 @@ function nameSegment(compartment: string): string {
 
 /** Compartment names are free text. One that is not a label value is cut and marked, so that no two share a value. */
 function labelValue(compartment: string): string {
-  if (compartment.length <= 63 && /^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$/.test(compartment)) return compartment
+  if (compartment.length <= maxLabelLength && /^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$/.test(compartment))
+    return compartment
   const readable = trimmed(compartment.replaceAll(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 50), /[A-Za-z0-9]/)
   return `${readable}${readable === '' ? '' : '-'}${sha256Hex(compartment).slice(0, 8)}`
 }

@@ -38,6 +38,8 @@ export async function listOwnSlots(
 
 export type SlotObservation =
   | { readonly is: 'ours'; readonly slot: Slot }
+  /** Of an earlier registration of this node: nobody works under it. */
+  | { readonly is: 'former'; readonly slot: Slot; readonly reason: string }
   | { readonly is: 'gone'; readonly reason: string }
   | { readonly is: 'foreign'; readonly reason: string }
   | { readonly is: 'unknown'; readonly error: unknown }
@@ -57,9 +59,10 @@ export async function observeSlot(
     return isNotFound(error) ? { is: 'gone', reason: `Lease ${target.name} was deleted` } : { is: 'unknown', error }
   }
   const slot = readSlot(lease)
-  if (slot === undefined || (target.uid !== undefined && slot.uid !== target.uid) || !isHeldBy(slot, node))
+  if (slot === undefined || (target.uid !== undefined && slot.uid !== target.uid) || slot.holder !== node.name)
     return { is: 'foreign', reason: `Lease ${target.name} is held by ${lease.spec?.holderIdentity ?? 'nobody'} now` }
-  return { is: 'ours', slot }
+  if (isHeldBy(slot, node)) return { is: 'ours', slot }
+  return { is: 'former', slot, reason: `Lease ${target.name} is of an earlier registration of node ${node.name}` }
 }
 
 async function listLeases(

@@ -107,12 +107,20 @@ export const isHeldBy = (slot: Slot, node: NodeIdentity): boolean =>
 
 /**
  * Indices in use in the scope, as the admission rule wants them. Slots of an earlier Skyhook of the same name and
- * compartment have indices of another numbering: they count above every index until their nodes give them back.
+ * compartment have indices of another numbering: they count above every index until their nodes give them back. A node
+ * is out once: of its slots above every index one counts, whatever scopes a stolen token may have invented for others.
  */
 export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
+  const holdersAbove = new Set<string>()
   return slots
     .filter((slot) => countsTowards(slot, scope))
-    .map((slot) => (slot.scope === scope.hash ? slot.index : Infinity))
+    .flatMap((slot) => {
+      const index = slot.scope === scope.hash ? slot.index : Infinity
+      if (index !== Infinity || slot.holder === '') return [index]
+      if (holdersAbove.has(slot.holder)) return []
+      holdersAbove.add(slot.holder)
+      return [index]
+    })
 }
 
 /** Whether the slot takes capacity from the scope. */
@@ -136,7 +144,7 @@ export function newLease(
   return {
     ...leaseTypeMeta,
     metadata: {
-      name: 'index' in target ? indexedName(scope, target.index) : nodeSlotName(scope, node.uid),
+      name: 'index' in target ? indexedName(scope, target.index) : nodeSlotName(scope, node.name),
       labels: slotLabels(scope, 'index' in target ? scope.kind : target.kind, node.name),
       annotations: annotationsOf(node, progress),
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }],

@@ -50,6 +50,7 @@ async function acquireHeld(number: number, limit: Limit): Promise<Slot> {
   return got.slot
 }
 const lease = (slot: Pick<Slot, 'name'>): FakeObject | undefined => server.get(leasesPath, slot.name)
+const refusedAsSecond = { kind: 'status', status: 422, reason: 'Invalid', message: 'one is enough' } as const
 const isPost = ({ method }: { method: string }): boolean => method === 'POST'
 const writesSince = (from: number): string[] =>
   server.requests.slice(from).map(({ method, path }) => `${method} ${path.slice(leasesPath.length)}`)
@@ -112,7 +113,7 @@ describe('acquire', () => {
 
   test('a slot without a limit has no index, and counts above every index once there is a limit', async () => {
     const slot = await acquireHeld(1, 'unlimited')
-    expect(slot).toMatchObject({ kind: 'unlimited', index: Infinity, name: nodeSlotName(scope, node(1).uid) })
+    expect(slot).toMatchObject({ kind: 'unlimited', index: Infinity, name: nodeSlotName(scope, 'node-1') })
     expect(await acquire(leases, request(2, 1))).toMatchObject({ outcome: 'waiting' })
     expect(await acquire(leases, request(2, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
@@ -140,6 +141,20 @@ describe('acquire', () => {
     expect(await acquire(leases, other)).toMatchObject({ outcome: 'held' })
     expect(await acquire(leases, request(3, 1))).toMatchObject({ outcome: 'waiting', holders: ['node-1'] })
     expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
+  })
+
+  test('a node counts once above the indices, whatever scopes its slots name', async () => {
+    for (const uid of ['invented-1', 'invented-2', 'invented-3'])
+      await acquire(leases, { ...request(1, 9), scope: skyhookScope({ ...demo, uid }) })
+    await createRecoverySlot(leases, request(1, 9))
+    expect(await acquire(leases, request(2, 1))).toMatchObject({ outcome: 'waiting' })
+    expect(await acquire(leases, request(2, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
+  })
+
+  test('slots without a holder count each', async () => {
+    for (const name of ['by-hand-1', 'by-hand-2'])
+      server.put(leasesPath, { metadata: { name, labels: slotLabels(scope, 'recovery', 'node-9') } })
+    expect(await acquire(leases, request(1, 2))).toMatchObject({ outcome: 'waiting' })
   })
 
   test('an unreadable slot counts', async () => {
@@ -178,6 +193,35 @@ describe('unclear answers to a CREATE', () => {
     expect(await acquire(leases, request(1, 1))).toMatchObject({
       outcome: 'waiting',
       reason: 'the API server rejected the slot: not your node',
+    })
+  })
+
+  test('a request that is refused because its own slot has come through late holds that one', async () => {
+    const slot = await acquireHeld(1, 3)
+    const late = structuredClone(lease(slot)) as FakeObject
+    server.remove(leasesPath, slot.name)
+    server.fault((asked) => isPost(asked) && server.put(leasesPath, late) !== undefined, refusedAsSecond)
+    expect(await acquire(leases, request(1, 3))).toMatchObject({
+      outcome: 'held',
+      isNew: false,
+      slot: { name: slot.name },
+    })
+    expect((await listScope(leases, scope)).slots).toHaveLength(1)
+  })
+
+  test('a recovery slot that is refused because its own slot has come through late is that one', async () => {
+    await acquireHeld(1, 3)
+    server.fault(isPost, refusedAsSecond)
+    expect(await createRecoverySlot(leases, request(1, 3))).toMatchObject({ outcome: 'held', slot: { kind: 'slot' } })
+  })
+
+  test('a request that is refused beside no own slot is repeated once, then it waits with the message', async () => {
+    server.fault(isPost, refusedAsSecond)
+    expect(await acquire(leases, request(1, 1))).toMatchObject({ outcome: 'held', isNew: true })
+    server.fault(isPost, refusedAsSecond, 2)
+    expect(await acquire(leases, request(2, 2))).toMatchObject({
+      outcome: 'waiting',
+      reason: 'the API server rejected the slot: one is enough',
     })
   })
 
@@ -371,6 +415,19 @@ describe('recovery', () => {
     expect(await createRecoverySlot(leases, request(2, 1))).toMatchObject({ outcome: 'held' })
     expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'waiting', reason: '2 of 2 slots are held' })
     expect(await acquire(leases, request(3, 3))).toMatchObject({ outcome: 'held', slot: { index: 1 } })
+  })
+
+  test('a recovery slot replaces that of an earlier registration of the node', async () => {
+    await createRecoverySlot(leases, request(1, 1))
+    const reregistered = { ...node(1), uid: 'new-uid' }
+    const from = server.requests.length
+    expect(await createRecoverySlot(leases, { ...request(1, 1), node: reregistered })).toMatchObject({
+      outcome: 'held',
+      slot: { nodeUid: 'new-uid' },
+    })
+    const name = nodeSlotName(scope, 'node-1')
+    expect(writesSince(from)).toEqual(['POST ', `GET /${name}`, `DELETE /${name}`, 'POST '])
+    expect((await listScope(leases, scope)).slots).toMatchObject([{ nodeUid: 'new-uid' }])
   })
 
   test('a starting agent finds its slots, those of an earlier registration apart', async () => {

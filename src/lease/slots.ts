@@ -5,7 +5,7 @@
  * Time frees nothing here. A slot ends because its node deletes it, because the Node object is gone, or because a
  * person deletes it.
  */
-import { isAlreadyExists, isConflict, isNotFound, isTransient, isUnknownOutcome } from '../kube/errors.ts'
+import { isAlreadyExists, isConflict, isInvalid, isNotFound, isTransient, isUnknownOutcome } from '../kube/errors.ts'
 import { messageOf } from '../schemas/json.ts'
 import type { Scope } from './names.ts'
 import { admissibleIndices, isStillAdmissible, pickIndex, type Limit } from './rule.ts'
@@ -72,10 +72,9 @@ export async function acquire(leases: Leases, request: SlotRequest, signal?: Abo
   const { scope, node, progress, admissionFrom } = request
   const listing = await tryListScope(leases, scope, signal)
   if ('error' in listing) return listing
+  const own = await holdOwn(leases, listing, request, signal)
+  if (own !== undefined) return own
   const { slots, ledgers } = listing
-  const [slot, ...duplicates] = ownSlots(slots, scope, node)
-  if (slot !== undefined)
-    return (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot, isNew: false }
 
   const { limit, epoch } = admissionFrom(ledgers)
   const wait = (reason: string): AcquireOutcome => ({ outcome: 'waiting', reason, holders: holdersOf(slots) })
@@ -87,10 +86,13 @@ export async function acquire(leases: Leases, request: SlotRequest, signal?: Abo
   return wait(limit === 0 ? 'the budget is 0' : `${slots.length} of ${limit} slots are held`)
 }
 
-/** Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. */
+/**
+ * Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. Safe to
+ * repeat; a slot of the scope that is already ours is returned instead.
+ */
 export async function createRecoverySlot(
   leases: Leases,
-  request: Omit<SlotRequest, 'admissionFrom'>,
+  request: Creation,
   signal?: AbortSignal,
 ): Promise<AcquireOutcome> {
   return await create(leases, request, { kind: 'recovery' }, signal)
@@ -181,12 +183,16 @@ export async function release(
   }
 }
 
+type Creation = Omit<SlotRequest, 'admissionFrom'>
+
 async function create(
   leases: Leases,
-  { scope, node, progress }: Omit<SlotRequest, 'admissionFrom'>,
+  request: Creation,
   target: SlotTarget,
   signal: AbortSignal | undefined,
+  isSecond = false,
 ): Promise<AcquireOutcome> {
+  const { scope, node, progress } = request
   const body = newLease(scope, target, node, progress, leases.clock.wallMs())
   let failure: unknown
   try {
@@ -197,14 +203,34 @@ async function create(
     signal?.throwIfAborted()
     if (isAlreadyExists(error) && 'index' in target)
       return { outcome: 'lost', reason: `another node took ${body.metadata.name}` }
+    if (isInvalid(error) && !isSecond) return await createUnlessHeld(leases, request, target, signal)
     if (!isAlreadyExists(error) && !isTransient(error))
       return { outcome: 'waiting', reason: `the API server rejected the slot: ${messageOf(error)}`, holders: [] }
     failure = error
   }
   const observed = await observeSlot(leases, { name: body.metadata.name }, node, signal)
   if (observed.is === 'ours') return { outcome: 'held', slot: observed.slot, isNew: true }
+  if (observed.is === 'former' && !isSecond) {
+    const released = await release(leases, observed.slot, node, signal)
+    return released.outcome === 'unknown' ? released : await create(leases, request, target, signal, true)
+  }
   if (isAlreadyExists(failure) && observed.is !== 'unknown') return { outcome: 'lost', reason: observed.reason }
   return { outcome: 'unknown', error: failure }
+}
+
+/**
+ * After a refusal as by the policy of one slot per holder. Either a CREATE given up as unanswered has come through, or
+ * the API server has not yet heard of a release: its policies read a cache that is some milliseconds old.
+ */
+async function createUnlessHeld(
+  leases: Leases,
+  request: Creation,
+  target: SlotTarget,
+  signal: AbortSignal | undefined,
+): Promise<AcquireOutcome> {
+  const listing = await tryListScope(leases, request.scope, signal)
+  if ('error' in listing) return listing
+  return (await holdOwn(leases, listing, request, signal)) ?? (await create(leases, request, target, signal, true))
 }
 
 async function tryListScope(
@@ -218,6 +244,18 @@ async function tryListScope(
     signal?.throwIfAborted()
     return { outcome: 'unknown', error }
   }
+}
+
+/** The slot that we hold in the scope already, alone. */
+async function holdOwn(
+  leases: Leases,
+  { slots }: ScopeListing,
+  { scope, node }: Creation,
+  signal: AbortSignal | undefined,
+): Promise<(Held & { readonly isNew: false }) | Unknown | undefined> {
+  const [slot, ...duplicates] = ownSlots(slots, scope, node)
+  if (slot === undefined) return undefined
+  return (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot, isNew: false }
 }
 
 /** A CREATE without an answer may come through late, beside the slot taken meanwhile: it would count a second time. */
