@@ -66,10 +66,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- index (regexSplit "[=:]" .Values.runtimeRequiredTaint -1) 0 -}}
 {{- end -}}
 
+{{/* The agents, as the API server names them. */}}
+{{- define "skyhookd.agentUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "skyhookd.serviceAccountName" . }}
+{{- end -}}
+
 {{/* Lets an admission policy look at requests of the agents only. */}}
 {{- define "skyhookd.onlyAgents" -}}
 - name: from-an-agent
-  expression: request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "skyhookd.serviceAccountName" . }}'
+  expression: request.userInfo.username == '{{ include "skyhookd.agentUser" . }}'
 {{- end -}}
 
 {{/* The node named in the request's token; empty for a token that is bound to no pod. */}}

@@ -71,8 +71,8 @@ export function indexedName(scope: Scope, index: number): string {
 }
 
 /**
- * `<stem>.node-<node>`: the slot without an index (no limit, or a node found half changed). Its name ties it to its node:
- * a node has one per scope, and the admission policy knows whose it is.
+ * `<stem>.node-<node>`: the slot without an index (no limit, or a node found half changed). Its name ties it to its
+ * node: a node has one per scope, and the admission policy knows whose it is.
  */
 export function nodeSlotName(scope: Scope, nodeName: string): string {
   return `${scope.namePrefix}.node-${nodeLabelValue(nodeName)}`
@@ -117,15 +117,15 @@ export function nodeLabels(nodeName: string): Record<string, string> {
 export const ownSlotsSelector = (nodeName: string): string => `${labelKeys.node}=${nodeLabelValue(nodeName)}`
 
 /**
- * A label value that names the node, also the end of a Lease name. The admission policy checks the cut: change both. The
- * `x` keeps the hash from following a dot, where no name may go on with a dash.
+ * A label value that names the node, also the end of a Lease name. The admission policy checks the cut: change both.
+ * The `x` keeps the hash from following a dot, where no name may continue with a dash.
  */
 const nodeLabelValue = (nodeName: string): string =>
   nodeName.length <= maxLabelLength ? nodeName : `${nodeName.slice(0, 53)}x-${sha256Hex(nodeName).slice(0, 8)}`
 
 /**
- * Splits the nodes into 16 parts, so that the policy compares a new slot with a part of all slots. The chart computes the
- * same in CEL, which has no hash: change both. Nodes of one shard cost time, never correctness.
+ * Splits the nodes into 16 parts, so that the policy compares a new slot with a part of all slots. The chart computes
+ * the same in CEL, which has no hash: change both. Nodes of one shard cost time, never correctness.
  */
 function nodeShard(nodeName: string): string {
   let sum = 0

@@ -72,7 +72,7 @@ export async function acquire(leases: Leases, request: SlotRequest, signal?: Abo
   const { scope, node, progress, admissionFrom } = request
   const listing = await tryListScope(leases, scope, signal)
   if ('error' in listing) return listing
-  const own = await holdOwn(leases, listing, request, signal)
+  const own = await ownSlotAlone(leases, listing, request, signal)
   if (own !== undefined) return own
   const { slots, ledgers } = listing
 
@@ -87,8 +87,8 @@ export async function acquire(leases: Leases, request: SlotRequest, signal?: Abo
 }
 
 /**
- * Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. Safe to
- * repeat; a slot of the scope that is already ours is returned instead.
+ * Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. Safe
+ * to repeat; a slot of the scope that is already ours is returned instead.
  */
 export async function createRecoverySlot(
   leases: Leases,
@@ -230,7 +230,7 @@ async function createUnlessHeld(
 ): Promise<AcquireOutcome> {
   const listing = await tryListScope(leases, request.scope, signal)
   if ('error' in listing) return listing
-  return (await holdOwn(leases, listing, request, signal)) ?? (await create(leases, request, target, signal, true))
+  return (await ownSlotAlone(leases, listing, request, signal)) ?? (await create(leases, request, target, signal, true))
 }
 
 async function tryListScope(
@@ -247,7 +247,7 @@ async function tryListScope(
 }
 
 /** The slot that we hold in the scope already, alone. */
-async function holdOwn(
+async function ownSlotAlone(
   leases: Leases,
   { slots }: ScopeListing,
   { scope, node }: Creation,

@@ -3,6 +3,8 @@
  */
 import { afterAll, beforeAll, expect } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
+import { indexedName, skyhookScope } from '../../src/lease/names.ts'
+import { newLease } from '../../src/lease/slot.ts'
 import { createKubeTransport, type KubeTransport } from '../../src/kube/transport.ts'
 import { staticCredentials } from '../support/static-credentials.ts'
 import {
@@ -23,11 +25,11 @@ export const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leas
 export const skyhooks = '/apis/skyhook.nvidia.com/v1alpha1/skyhooks'
 export const policies = '/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies'
 
-/** The answers to a granted request, and to one refused by RBAC or a policy. */
+/** The answers to a granted request, and to one refused by RBAC or a policy; 422 by that of one slot per holder. */
 export const allowed = expect.objectContaining({ status: expect.toBeOneOf([200, 201]) as number, message: '' })
-export const refused = (expected: string | RegExp): unknown =>
+export const refused = (expected: string | RegExp, status: 403 | 422 = 403): unknown =>
   expect.objectContaining({
-    status: 403,
+    status,
     message: typeof expected === 'string' ? expect.stringContaining(expected) : expect.stringMatching(expected),
   })
 
@@ -70,6 +72,7 @@ async function startAgents(values: readonly string[]): Promise<Agents> {
   const unbound = cluster.as(await token(cluster, {}))
   expect(await cluster.admin('POST', skyhooks, skyhook('demo'))).toEqual(allowed)
   await awaitPolicies(unbound, values.includes('drain.allowDelete=true'))
+  await awaitOneSlotPolicy(cluster, { 'node-a': a.token, 'node-b': b.token })
   return {
     cluster,
     a: cluster.as(a.token),
@@ -157,4 +160,22 @@ async function awaitPolicies(unbound: Send, mayDelete: boolean): Promise<void> {
     () => unbound('POST', '/api/v1/namespaces/default/pods/none/eviction', eviction),
     isRefusedBy('evictions'),
   )
+}
+
+/** The same for the policy that compares Leases: waits until it refuses each node a second slot. */
+async function awaitOneSlotPolicy(cluster: ChartCluster, tokens: Readonly<Record<NodeName, string>>): Promise<void> {
+  const scope = skyhookScope({ name: 'awaited', uid: 'none' })
+  for (const [name, token] of Object.entries(tokens)) {
+    const { body } = await cluster.admin('GET', `${nodes}/${name}`)
+    const node = { name, uid: String((body['metadata'] as Json)['uid']), bootId: '' }
+    const slot = (index: number): unknown =>
+      newLease(scope, { index }, node, { phase: 'working', generation: 1, packages: [] }, 0)
+    expect(await cluster.admin('POST', leases, slot(0))).toEqual(allowed)
+    const send = cluster.as(token)
+    await until(
+      () => send('POST', `${leases}?dryRun=All`, slot(1)),
+      ({ message }) => message.includes("'skyhookd-one-slot'"),
+    )
+    expect(await cluster.admin('DELETE', `${leases}/${indexedName(scope, 0)}`)).toEqual(allowed)
+  }
 }

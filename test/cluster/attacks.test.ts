@@ -6,10 +6,18 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { ledgerLabels, ledgerName } from '../../src/lease/names.ts'
+import {
+  controlPlaneScope,
+  ledgerLabels,
+  ledgerName,
+  nodeLabels,
+  type Scope,
+  skyhookScope,
+} from '../../src/lease/names.ts'
+import { newLease, type SlotTarget } from '../../src/lease/slot.ts'
 import { censusLeaseName } from '../../src/lease/election.ts'
 import { allowed, createPod, leases, merge, nodes, refused, skyhooks, useAgents } from './agents.ts'
-import { chart, namespace, type Answer, type Json } from './chart-cluster.ts'
+import { chart, namespace, until, type Answer, type Json } from './chart-cluster.ts'
 
 const agents = useAgents('drain.allowDelete=true')
 
@@ -26,6 +34,7 @@ type Attack = {
   readonly right: string
   readonly on: string
   readonly refusal?: string
+  readonly status?: 422
   readonly send: () => Promise<Answer>
 }
 
@@ -68,15 +77,31 @@ const slot = (name: string): Json => ({
     name,
     labels: {
       'skyhook.nvidia.com/name': 'demo',
-      'skyhook.nvidia.com/scope': '0a1b2c3d',
+      'skyhook.nvidia.com/scope': /-([0-9a-f]{8})/.exec(name)?.[1],
       'skyhook.nvidia.com/slot-kind': 'slot',
-      'skyhook.nvidia.com/node': 'node-b',
+      ...nodeLabels('node-b'),
     },
     ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'node-b', uid: agents.uids['node-b'] }],
   },
   spec: { holderIdentity: 'node-b' },
 })
+/** A slot of node-a, the attacker. */
+const ownSlot = (ofScope: Scope, target: SlotTarget): unknown => {
+  const node = { name: 'node-a', uid: agents.uids['node-a'], bootId: '' }
+  return newLease(ofScope, target, node, { phase: 'working', generation: 1, packages: [] }, 0)
+}
+const create = (ofScope: Scope, target: SlotTarget) => () => agents.a('POST', leases, ownSlot(ofScope, target))
+const recovery = { kind: 'recovery' } as const
 const hold = (lease: Json): unknown => Object.assign(lease['spec'] as Json, { holderIdentity: 'node-a' })
+
+/** The policy reads a cache: the refusal comes as soon as the API server has heard of the first slot. */
+const awaitedRefusal = (ofScope: Scope, target: SlotTarget) => async () => {
+  await until(
+    () => agents.a('POST', `${leases}?dryRun=All`, ownSlot(ofScope, target)),
+    ({ status }) => status !== 201,
+  )
+  return await create(ofScope, target)()
+}
 
 const shared = 'a ledger, the election'
 const attacks: readonly Attack[] = [
@@ -126,8 +151,43 @@ const attacks: readonly Attack[] = [
   attack(
     'create leases',
     'a slot of the other node',
-    () => agents.a('POST', leases, slot('demo-0a1b2c3d.slot-8')),
-    'may not write slot demo-0a1b2c3d.slot-8 for node node-b',
+    () => agents.a('POST', leases, slot('demo-88888888.slot-8')),
+    'may not write slot demo-88888888.slot-8 for node node-b',
+  ),
+  attack('create leases', 'a slot of each Skyhook and the control plane', create(skyhookScope(counted), { index: 0 })),
+  attack('create leases', 'a slot of each Skyhook and the control plane', create(controlPlaneScope, { index: 0 })),
+  {
+    ...attack(
+      'create leases',
+      'a second slot of a scope, or a recovery slot beside it',
+      awaitedRefusal(skyhookScope(counted), { index: 1 }),
+      'node node-a may not have slot',
+    ),
+    status: 422,
+  },
+  {
+    ...attack(
+      'create leases',
+      'a second slot of a scope, or a recovery slot beside it',
+      awaitedRefusal(skyhookScope(counted), recovery),
+      'node node-a may not have slot',
+    ),
+    status: 422,
+  },
+  attack(
+    'create leases',
+    'a slot with the name of another node',
+    () => {
+      const body = ownSlot(skyhookScope(counted, 'named'), recovery) as { metadata: { name: string } }
+      const metadata = { ...body.metadata, name: body.metadata.name.replace('node-node-a', 'node-node-b') }
+      return agents.a('POST', leases, { ...body, metadata })
+    },
+    'is no slot',
+  ),
+  attack(
+    'create leases',
+    'slots of scopes that do not exist',
+    create(skyhookScope({ ...counted, uid: 'invented' }), recovery),
   ),
   attack('create leases', shared, () =>
     agents.a('POST', leases, { metadata: { name: censusLeaseName }, spec: { holderIdentity: 'node-a' } }),
@@ -223,16 +283,16 @@ test('deleting pods is the one right that a value of the chart adds', async () =
 
 test('every right is attacked, and the page says what comes of it', async () => {
   const attacked = attacks.map(({ right, on, refusal }) => `${right}: ${on}: ${refusal ? 'refused' : 'reachable'}`)
-  expect(attacked.sort()).toEqual(
-    (await documentedRows()).map(({ right, on, outcome }) => `${right}: ${on}: ${outcome}`).sort(),
+  expect(unique(attacked)).toEqual(
+    unique((await documentedRows()).map(({ right, on, outcome }) => `${right}: ${on}: ${outcome}`)),
   )
 })
 
 describe("another node's objects", () => {
   test.each(attacks.map((one) => [one.refusal ? 'is refused' : 'reaches', one.right, one.on, one] as const))(
     "a token of another node's agent %s: %s on %s",
-    async (_outcome, _right, _on, { send, refusal }) => {
-      expect(await send()).toEqual(refusal === undefined ? allowed : refused(refusal))
+    async (_outcome, _right, _on, { send, refusal, status }) => {
+      expect(await send()).toEqual(refusal === undefined ? allowed : refused(refusal, status))
     },
   )
 })

@@ -6,6 +6,7 @@ import {
   controlPlaneScope,
   ledgerLabels,
   ledgerName,
+  nodeLabels,
   skyhookScope,
   type Scope,
 } from '../../src/lease/names.ts'
@@ -36,9 +37,9 @@ describe('slots', () => {
       labels: {
         'skyhook.nvidia.com/name': 'demo',
         'skyhook.nvidia.com/compartment': '',
-        'skyhook.nvidia.com/scope': scope,
+        'skyhook.nvidia.com/scope': /-([0-9a-f]{8})\./.exec(name)?.[1] ?? scope,
         'skyhook.nvidia.com/slot-kind': kind,
-        'skyhook.nvidia.com/node': holder,
+        ...nodeLabels(holder),
         ...change.labels,
       },
       ownerReferences: change.owners ?? [
@@ -47,7 +48,8 @@ describe('slots', () => {
     },
     spec: { holderIdentity: holder, leaseDurationSeconds: 120 },
   })
-  const slot = (index: number) => `demo-${scope}.slot-${index}`
+  const slot = (index: number, ofScope = scope) => `demo-${ofScope}.slot-${index}`
+  const ofControlPlane = { labels: { 'skyhook.nvidia.com/name': '', 'skyhook.nvidia.com/scope': 'control-plane' } }
   /** The body of a PUT: the stored object with changes. */
   async function stored(
     name: string,
@@ -66,10 +68,11 @@ describe('slots', () => {
       'slot',
       { labels: { 'skyhook.nvidia.com/compartment': 'GPU_nodes' } },
     ],
-    ['a slot without limit', `demo-${scope}.node-0123456789abcdef`, 'unlimited', {}],
-    ['a recovery slot', `demo-${scope}.node-fedcba9876543210`, 'recovery', {}],
+    ['a slot without limit', `demo-${scope}.node-node-a`, 'unlimited', {}],
+    ['a recovery slot', `demo-${scope}.node-node-a`, 'recovery', {}],
     ['a bootstrap slot', `demo-${scope}.bootstrap-3`, 'bootstrap', {}],
-    ['the slot of the control plane', 'control-plane.slot-0', 'control-plane', {}],
+    ['the slot of the control plane', 'control-plane.slot-0', 'control-plane', ofControlPlane],
+    ['a recovery slot of the control plane', 'control-plane.node-node-a', 'recovery', ofControlPlane],
   ])('a node creates, renews and releases %s', async (_, name, kind, change) => {
     expect(await agents.a('POST', leases, lease(name, kind, 'node-a', change))).toEqual(allowed)
     expect(
@@ -112,9 +115,29 @@ describe('slots', () => {
       /exactly one owner/,
     ],
     ['a free name', () => lease('anything', 'slot', 'node-a'), /Lease anything of node node-a is no slot/],
-    ['the name of another scope', () => lease('demo-99999999.slot-0', 'slot', 'node-a'), /is no slot/],
+    [
+      'the name of another scope',
+      () => lease('demo-99999999.slot-0', 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/scope': scope } }),
+      /is no slot/,
+    ],
     ['the name of another Skyhook', () => lease(`other-${scope}.slot-0`, 'slot', 'node-a'), /is no slot/],
     ['a kind its name does not have', () => lease(slot(1), 'recovery', 'node-a'), /slot-kind=recovery/],
+    ['the name of another node', () => lease(`demo-${scope}.node-node-b`, 'recovery', 'node-a'), /is no slot/],
+    [
+      'a name by which it is counted elsewhere',
+      () => lease('control-plane.slot-0', 'control-plane', 'node-a'),
+      /is no slot/,
+    ],
+    [
+      'another name in the scope of the control plane',
+      () => lease('control-plane.slot-1', 'control-plane', 'node-a', ofControlPlane),
+      /is no slot/,
+    ],
+    [
+      'the shard of other nodes',
+      () => lease(slot(1), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node-shard': '3' } }),
+      /must have the label skyhook.nvidia.com\/node-shard=6/,
+    ],
     ['an unknown kind', () => lease(slot(1), 'ledger', 'node-a'), /slot-kind=ledger/],
     [
       'the label of another node',
@@ -162,42 +185,65 @@ describe('slots', () => {
     })
 
     test('a late write cannot recreate a slot of another node', async () => {
-      const body = { ...lease(slot(8), 'slot', 'node-b'), apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' }
-      expect(await agents.a('PUT', `${leases}/${slot(8)}`, body)).toEqual(refused('may not write slot'))
+      const body = {
+        ...lease(slot(8, '88888888'), 'slot', 'node-b'),
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+      }
+      expect(await agents.a('PUT', `${leases}/${slot(8, '88888888')}`, body)).toEqual(refused('may not write slot'))
     })
   })
 
   test('a node cannot hand its slot to another node', async () => {
-    expect(await agents.a('POST', leases, lease(slot(2), 'slot', 'node-a'))).toEqual(allowed)
-    const body = await stored(slot(2), ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' }))
-    expect(await agents.a('PUT', `${leases}/${slot(2)}`, body)).toEqual(refused('may not write slot'))
+    expect(await agents.a('POST', leases, lease(slot(2, '22222222'), 'slot', 'node-a'))).toEqual(allowed)
+    const body = await stored(slot(2, '22222222'), ({ spec }) => Object.assign(spec, { holderIdentity: 'node-b' }))
+    expect(await agents.a('PUT', `${leases}/${slot(2, '22222222')}`, body)).toEqual(refused('may not write slot'))
   })
 
-  test('a node cannot move its slot to another scope', async () => {
-    expect(await agents.a('POST', leases, lease(slot(3), 'slot', 'node-a'))).toEqual(allowed)
-    const body = await stored(slot(3), ({ metadata }) =>
-      Object.assign(metadata.labels, { 'skyhook.nvidia.com/compartment': 'gpu' }),
+  test.each([
+    ['compartment', 'gpu'],
+    ['scope', '99999999'],
+    ['slot-kind', 'unlimited'],
+  ])('a node cannot give its slot another %s', async (label, value) => {
+    await agents.a('POST', leases, lease(slot(3, '33333333'), 'slot', 'node-a'))
+    const body = await stored(slot(3, '33333333'), ({ metadata }) =>
+      Object.assign(metadata.labels, { [`skyhook.nvidia.com/${label}`]: value }),
     )
-    expect(await agents.a('PUT', `${leases}/${slot(3)}`, body)).toEqual(refused('may not move slot'))
+    expect(await agents.a('PUT', `${leases}/${slot(3, '33333333')}`, body)).toEqual(
+      refused(/may not make slot demo-33333333.slot-3 one of another Skyhook, compartment, scope or kind/),
+    )
+  })
+
+  test.each(['node', 'node-shard'])('a node cannot take the label %s off its slot', async (label) => {
+    await agents.a('POST', leases, lease(slot(3, '33333333'), 'slot', 'node-a'))
+    const body = await stored(slot(3, '33333333'), ({ metadata }) => {
+      delete metadata.labels[`skyhook.nvidia.com/${label}`]
+    })
+    expect(await agents.a('PUT', `${leases}/${slot(3, '33333333')}`, body)).toEqual(
+      refused(`must have the label skyhook.nvidia.com/${label}=`),
+    )
   })
 
   test('a node renews a slot from before the label of its node, and cannot put another label there', async () => {
-    const unlabeled = lease(slot(4), 'slot', 'node-a', { labels: { 'skyhook.nvidia.com/node': undefined } })
+    const labels = { 'skyhook.nvidia.com/node': undefined, 'skyhook.nvidia.com/node-shard': undefined }
+    const unlabeled = lease(slot(4, '44444444'), 'slot', 'node-a', { labels })
     expect(await agents.cluster.admin('POST', leases, unlabeled)).toEqual(allowed)
-    const renewed = await stored(slot(4), ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 60 }))
-    expect(await agents.a('PUT', `${leases}/${slot(4)}`, renewed)).toEqual(allowed)
+    const renewed = await stored(slot(4, '44444444'), ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 60 }))
+    expect(await agents.a('PUT', `${leases}/${slot(4, '44444444')}`, renewed)).toEqual(allowed)
     const label = async (node: string) =>
       await agents.a(
         'PUT',
-        `${leases}/${slot(4)}`,
-        await stored(slot(4), ({ metadata }) => Object.assign(metadata.labels, { 'skyhook.nvidia.com/node': node })),
+        `${leases}/${slot(4, '44444444')}`,
+        await stored(slot(4, '44444444'), ({ metadata }) =>
+          Object.assign(metadata.labels, { 'skyhook.nvidia.com/node': node }),
+        ),
       )
     expect(await label('node-b')).toEqual(refused('must have the label skyhook.nvidia.com/node=node-a and not node-b'))
     expect(await label('node-a')).toEqual(allowed)
   })
 
   test.each([
-    ['patched', 'PATCH', `${leases}/${slot(3)}`],
+    ['patched', 'PATCH', `${leases}/${slot(3, '33333333')}`],
     ['deleted as a collection', 'DELETE', leases],
     ["listed in the nodes' own namespace", 'GET', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'],
   ])('slots cannot be %s', async (_, method, path) => {
@@ -251,6 +297,7 @@ describe("the agents' own requests", () => {
     ['a bootstrap slot', bootstrapScope(skyhook), 'acquire'],
     ['the slot of the control plane', controlPlaneScope, 'acquire'],
     ['a recovery slot', skyhookScope(skyhook), 'adopt'],
+    ['a recovery slot of the control plane', controlPlaneScope, 'adopt'],
   ])("the policies allow the agents' own requests for %s", async (_, scope, how) => {
     await expect(takeAndReturn(scope, how)).resolves.toBeUndefined()
   })

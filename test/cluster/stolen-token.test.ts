@@ -1,5 +1,6 @@
 /** The limits of a token outside its pod, and with more rights than intended, on a real API server. */
 import { beforeAll, describe, expect, test } from 'vitest'
+import { nodeLabels } from '../../src/lease/names.ts'
 import { allowed, createPod, leases, merge, nodes, refused, skyhook, skyhooks, useAgents } from './agents.ts'
 import { namespace, until } from './chart-cluster.ts'
 
@@ -58,7 +59,7 @@ describe('rights beyond the chart', () => {
         'skyhook.nvidia.com/name': 'demo',
         'skyhook.nvidia.com/scope': '0a1b2c3d',
         'skyhook.nvidia.com/slot-kind': 'slot',
-        'skyhook.nvidia.com/node': 'node-b',
+        ...nodeLabels('node-b'),
       },
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'node-b', uid: agents.uids['node-b'] }],
     }
