@@ -63,6 +63,10 @@ conformance: deps ## run the operator's own scenarios, row by row, on the sandbo
 faults: deps ## run every failpoint against every fault (SAMPLE=n: only n cases, MINUTES=n: for n minutes); needs root; two hours
 	@node test/faults/campaign.ts $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(MINUTES),--minutes $(MINUTES))
 
+.PHONY: fleet
+fleet: deps ## run simulated fleets under faults, by seed (SEEDS=n, FIRST=k; SEED=k: one, with its trace)
+	@node test/fleet/run/campaign.ts $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)))
+
 .PHONY: measure
 measure: deps ## measure memory, start, latency and API requests of the agent, on the sandbox
 	@node bench/decide.ts

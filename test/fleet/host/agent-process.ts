@@ -40,7 +40,7 @@ export function startProcess(ports: {
           cancel()
         }
         const cancel = clock.startTimer(
-          delayMs,
+          Math.max(1, Math.trunc(delayMs)), // as setTimeout does: a timer never calls back in the same instant
           () => {
             timers.delete(stop)
             callback()

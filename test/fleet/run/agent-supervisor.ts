@@ -1,0 +1,108 @@
+/** What a DaemonSet and a kubelet are to the agent of one host: it runs, and runs again some time after its death. */
+import type { Clock } from '../../../src/schemas/clock.ts'
+import { settingsOf } from '../../support/fake-platform.ts'
+import { type ConnectApi, type LogLine, type SimulatedAgent, startSimulatedAgent } from '../host/agent.ts'
+import type { SimulatedHost } from '../host/simulated-host.ts'
+import { type AgentVersion, programOf } from './journal-versions.ts'
+
+export type AgentSupervisor = {
+  /** Those that live, oldest first. */
+  readonly agents: () => readonly SimulatedAgent[]
+  /** SIGKILL. The next one starts after the usual pause. */
+  kill(): void
+  /** SIGTERM, and SIGKILL after the grace period. */
+  terminate(): void
+  /** No agent is started until the returned function is called; those that run stay. */
+  freeze(): () => void
+  /** The next agents have this version; those that run are terminated. */
+  replace(version: AgentVersion): void
+  /** Beside the one that runs. Undefined while the host is down. */
+  startSecond(): SimulatedAgent | undefined
+}
+
+const [initialPauseMs, maxPauseMs] = [500, 10_000]
+/** An agent that lived so long starts again at once when it dies. */
+const healthyMs = 60_000
+const gracePeriodMs = 30_000
+
+export function superviseAgents(
+  host: SimulatedHost,
+  ports: {
+    readonly clock: Clock
+    readonly nodeName: () => string
+    readonly connectApi: ConnectApi
+    readonly onLog: (line: LogLine) => void
+    /** It ended by an error of its own. */
+    readonly onDied: (error: unknown) => void
+    /** Some agent of the host runs, or none does. */
+    readonly onRunning: (isRunning: boolean) => void
+  },
+): AgentSupervisor {
+  const { clock, nodeName, connectApi, onLog, onDied, onRunning } = ports
+  const agents: SimulatedAgent[] = []
+  let version: AgentVersion = 'current'
+  let freezes = 0
+  let pauseMs = initialPauseMs
+  let isStarting = false
+
+  function start(): SimulatedAgent {
+    const startedAtMs = clock.monotonicMs()
+    const name = nodeName()
+    const settings = { ...settingsOf(name, '/'), podName: `agent-of-${name}` }
+    const agent = startSimulatedAgent(host, { settings, connectApi, onLog, run: programOf(version) })
+    agents.push(agent)
+    agent.ended.catch(onDied)
+    agent.process.onEnd(() => {
+      agents.splice(agents.indexOf(agent), 1)
+      pauseMs = clock.monotonicMs() - startedAtMs > healthyMs ? initialPauseMs : Math.min(maxPauseMs, 2 * pauseMs)
+      if (agents.length === 0) onRunning(false)
+      ensure(pauseMs)
+    })
+    onRunning(true)
+    return agent
+  }
+
+  function ensure(delayMs: number): void {
+    if (isStarting) return
+    isStarting = true
+    clock.startTimer(delayMs, () => {
+      isStarting = false
+      if (freezes === 0 && host.power() === 'up' && agents.length === 0) start()
+    })
+  }
+
+  function terminate(): void {
+    for (const agent of agents) {
+      agent.terminate()
+      clock.startTimer(gracePeriodMs, () => agent.kill())
+    }
+  }
+
+  host.observe(({ event }) => {
+    if (event === 'booted') ensure(2_000)
+  })
+  ensure(1_000)
+
+  return {
+    agents: () => agents,
+    kill() {
+      for (let [agent] = agents; agent !== undefined; [agent] = agents) agent.kill()
+    },
+    terminate,
+    freeze() {
+      freezes++
+      let isOver = false
+      return () => {
+        if (isOver) return
+        isOver = true
+        freezes--
+        ensure(500)
+      }
+    },
+    replace(next) {
+      version = next
+      terminate()
+    },
+    startSecond: () => (host.power() === 'up' ? start() : undefined),
+  }
+}

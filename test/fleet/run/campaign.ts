@@ -1,0 +1,132 @@
+/**
+ * `make fleet`: runs many seeds of simulated fleets and counts what they met. Ends with `N passed, N failed`, or with
+ * the trace of one seed.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { reportFailure } from './failure-report.ts'
+import { planRun } from './plan-run.ts'
+import type { RunResult } from './run-plan.ts'
+import { createTally } from './tally.ts'
+
+const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] | --seed N [--whole]
+
+  --seeds N     run so many seeds (default 200), from --first on (default 1)
+  --workers N   processes (default 2)
+  --report N    shrink and print so many failing seeds (default 20)
+  --seed N      run one seed; print its plan and, if it fails, the trace of the smallest plan that fails alike
+  --whole       with all lines of the trace
+`
+
+/** A run takes a tenth of a second, one with fifty nodes some seconds. */
+const maxRunMs = 120_000
+const shrinkMs = 30_000
+/** Each cell of the table is met so often in a long campaign: less often in a short one, but never not at all. */
+const [meetings, perSeeds] = [100, 20_000]
+
+/** Calls back with each result; a seed whose process ends or hangs fails. */
+async function runSeeds(
+  seeds: readonly number[],
+  workers: number,
+  onResult: (seed: number, result: RunResult) => void,
+): Promise<void> {
+  const queue = [...seeds]
+  const work = async (): Promise<void> => {
+    let child: ChildProcess | undefined
+    for (let seed = queue.shift(); seed !== undefined; seed = queue.shift()) {
+      child ??= fork(join(import.meta.dirname, 'worker.ts'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+      const result = await runIn(child, seed)
+      if (result.violation?.rule === 'ends') child = undefined
+      onResult(seed, result)
+    }
+    child?.disconnect()
+  }
+  await Promise.all(Array.from({ length: workers }, work))
+}
+
+function runIn(child: ChildProcess, seed: number): Promise<RunResult> {
+  return new Promise((resolve) => {
+    const fail = (message: string): void => {
+      child.kill('SIGKILL')
+      settle({
+        violation: { rule: 'ends', message, atMs: 0 },
+        met: [],
+        checks: {},
+        virtualMs: 0,
+        steps: 0,
+        hash: '',
+        trace: [],
+      })
+    }
+    const settle = (result: RunResult): void => {
+      clearTimeout(timer)
+      child.removeAllListeners()
+      resolve(result)
+    }
+    const timer = setTimeout(() => fail(`no end within ${maxRunMs / 1_000} s`), maxRunMs)
+    child.once('message', (answer) => settle((answer as { readonly result: RunResult }).result))
+    child.once('exit', (code) => fail(`its process ended with ${code}`))
+    child.send(seed)
+  })
+}
+
+async function runCampaign(first: number, seeds: number, workers: number, reports: number): Promise<boolean> {
+  const tally = createTally()
+  const startedMs = performance.now()
+  let lastReportMs = startedMs
+  await runSeeds(
+    Array.from({ length: seeds }, (_, index) => first + index),
+    workers,
+    (seed, result) => {
+      tally.add(seed, result)
+      if (performance.now() - lastReportMs < 20_000) return
+      lastReportMs = performance.now()
+      console.log(`${tally.runs()} runs, ${tally.failures.size} failed`)
+    },
+  )
+  const seconds = (performance.now() - startedMs) / 1_000
+  console.log(tally.text())
+  const failing = [...tally.failures.keys()].toSorted((a, b) => a - b)
+  for (const seed of failing.slice(0, reports)) {
+    if (tally.failures.get(seed)?.rule === 'ends') continue // it would not end here either
+    console.log(`\n${(await reportFailure(seed, { withinMs: shrinkMs })) ?? `seed ${seed} does not fail again`}`)
+  }
+  for (const seed of failing) {
+    const { rule = '', message = '' } = tally.failures.get(seed) ?? {}
+    console.log(`seed ${seed}: ${rule}: ${message}`)
+  }
+  const missing = tally.missing(Math.max(1, Math.floor((seeds * meetings) / perSeeds)))
+  const isWhole = seeds >= 1_000
+  if (missing.length > 0) console.log(`\n${isWhole ? 'failed: ' : ''}met too rarely: ${missing.join(', ')}`)
+  console.log(`${(seeds / seconds).toFixed(1)} seeds per second`)
+  console.log(`${seeds - failing.length} passed, ${failing.length + (isWhole ? missing.length : 0)} failed`)
+  return failing.length === 0 && !(isWhole && missing.length > 0)
+}
+
+async function main(): Promise<number> {
+  const text = { type: 'string' } as const
+  const options = {
+    seeds: text,
+    first: text,
+    workers: text,
+    report: text,
+    seed: text,
+    whole: { type: 'boolean' },
+  } as const
+  const { values } = parseArgs({ options: { ...options, help: { type: 'boolean' } } })
+  if (values.help === true) {
+    console.log(usage)
+    return 0
+  }
+  if (values.seed !== undefined) {
+    const seed = Number(values.seed)
+    const report = await reportFailure(seed, { withinMs: shrinkMs, isWhole: values.whole === true })
+    console.log(report ?? `${JSON.stringify(planRun(seed), undefined, 1)}\nseed ${seed} passes`)
+    return report === undefined ? 0 : 1
+  }
+  const { seeds = 200, first = 1, workers = 2, report = 20 } = values
+  return (await runCampaign(Number(first), Number(seeds), Number(workers), Number(report))) ? 0 : 1
+}
+
+process.exitCode = await main()

@@ -1,0 +1,131 @@
+/** What an administrator changes while a fleet works: Skyhooks, and Nodes. */
+import { disableKey, ignoreLabel, pauseKey } from '../../../src/schemas/annotations.ts'
+import type { Interrupt, PackageSpec, SkyhookSpec } from '../../../src/schemas/skyhook.ts'
+import { type ActionKind, specOf, type Target } from './action-kind.ts'
+import { nodePath, skyhookPath } from './cluster-writer.ts'
+import { controlPlaneLabel, serviceName } from './fleet-host.ts'
+import { packageSpec } from './plan-skyhooks.ts'
+
+/** Refused where the Skyhook is not there. */
+function patchSpec({ world, skyhook }: Target, spec: object): 'skipped' | undefined {
+  if (specOf({ world, skyhook }) === undefined) return 'skipped'
+  world.admin.patch(skyhookPath(skyhook), { spec })
+  return undefined
+}
+
+const annotate = (key: string): ActionKind => ({
+  lastsMs: [5_000, 60_000],
+  start({ world, skyhook }) {
+    const path = skyhookPath(skyhook)
+    if (specOf({ world, skyhook }) === undefined) return 'skipped'
+    world.admin.patch(path, { metadata: { annotations: { [key]: 'true' } } })
+    return () => world.admin.patch(path, { metadata: { annotations: { [key]: null } } })
+  },
+})
+
+function label({ world, host }: Target, key: string, value: string | null, former: string | null): () => void {
+  world.admin.patch(nodePath(host.nodeName()), { metadata: { labels: { [key]: value } } })
+  return () => world.admin.patch(nodePath(host.nodeName()), { metadata: { labels: { [key]: former } } })
+}
+
+/** A package of the Skyhook and what is to change of it. */
+function patchPackage(target: Target, changeOf: (spec: PackageSpec) => object): 'skipped' | undefined {
+  const packages = Object.entries(specOf(target)?.packages ?? {})
+  const chosen = packages[Number(target.detail['index']) % packages.length]
+  if (chosen === undefined) return 'skipped'
+  return patchSpec(target, { packages: { [chosen[0]]: changeOf(chosen[1]) } })
+}
+
+const nextVersion = (version: string): string => `1.${Number(version.split('.')[1]) + 1}.0`
+const interrupts: readonly Interrupt[] = [{ type: 'reboot' }, { type: 'service', services: [serviceName] }]
+
+export const edits = {
+  budget: {
+    draw: (chance) => ({
+      budget: chance.pick([{ count: 3 }, { count: 1 }, { count: 0 }, { count: 2 }, { percent: 34 }, { percent: 67 }]),
+    }),
+    start: (target) =>
+      patchSpec(target, { interruptionBudget: { count: null, percent: null, ...(target.detail['budget'] as object) } }),
+  },
+  selector: {
+    lastsMs: [5_000, 60_000],
+    start(target) {
+      const select = (pool: string) => patchSpec(target, { nodeSelectors: { matchLabels: { pool } } })
+      return select('b') ?? (() => void select('a'))
+    },
+  },
+  'node-relabeled': { lastsMs: [5_000, 60_000], start: (target) => label(target, 'pool', 'b', 'a') },
+  paused: annotate(pauseKey),
+  disabled: annotate(disableKey),
+  ignored: { lastsMs: [5_000, 60_000], start: (target) => label(target, ignoreLabel, 'true', null) },
+  priority: {
+    draw: (chance) => ({ priority: chance.pick([50, 200, 300]) }),
+    start: (target) => patchSpec(target, { priority: target.detail['priority'] }),
+  },
+  'package-added': {
+    draw: (chance) => ({
+      name: chance.pick(['new1', 'new2']),
+      interrupt: chance.pick([...interrupts, undefined, undefined]),
+    }),
+    start: (target) =>
+      patchSpec(target, {
+        packages: {
+          [String(target.detail['name'])]: packageSpec(
+            String(target.detail['name']),
+            target.detail['interrupt'] as Interrupt,
+          ),
+        },
+      }),
+  },
+  'package-removed': {
+    draw: (chance) => ({ index: chance.integer(0, 5) }),
+    start(target) {
+      const names = Object.keys(specOf(target)?.packages ?? {})
+      const name = names[Number(target.detail['index']) % names.length]
+      return names.length < 2 || name === undefined ? 'skipped' : patchSpec(target, { packages: { [name]: null } })
+    },
+  },
+  'package-version': {
+    draw: (chance) => ({ index: chance.integer(0, 5) }),
+    start: (target) => patchPackage(target, ({ version }) => ({ version: nextVersion(version) })),
+  },
+  'package-config': {
+    draw: (chance) => ({ index: chance.integer(0, 5), value: String(chance.integer(1, 1_000)) }),
+    start: (target) => patchPackage(target, () => ({ configMap: { 'a.conf': target.detail['value'] } })),
+  },
+  'interrupt-added': {
+    draw: (chance) => ({ index: chance.integer(0, 5), interrupt: chance.pick(interrupts) }),
+    start: (target) => patchPackage(target, () => ({ interrupt: target.detail['interrupt'] })),
+  },
+  'skyhook-deleted': {
+    lastsMs: [3_000, 40_000],
+    draw: (chance) => ({ isCreatedAgain: chance.isHit(0.8) }),
+    start({ world, skyhook, detail }) {
+      const spec: SkyhookSpec | undefined = specOf({ world, skyhook })
+      if (spec === undefined) return 'skipped'
+      world.admin.send('DELETE', skyhookPath(skyhook))
+      return () => {
+        if (detail['isCreatedAgain'] === true) world.createSkyhook({ name: skyhook, spec })
+      }
+    },
+  },
+  cordoned: {
+    lastsMs: [5_000, 60_000],
+    start({ world, host }) {
+      const set = (unschedulable: boolean | null): void =>
+        world.admin.patch(nodePath(host.nodeName()), { spec: { unschedulable } })
+      set(true)
+      return () => set(null)
+    },
+  },
+  uncordoned: {
+    start: ({ world, host }) => world.admin.patch(nodePath(host.nodeName()), { spec: { unschedulable: null } }),
+  },
+  'control-plane-labeled': {
+    lastsMs: [10_000, 120_000],
+    start: (target) =>
+      target.host.isControlPlane
+        ? label(target, controlPlaneLabel, null, '')
+        : label(target, controlPlaneLabel, '', null),
+  },
+} satisfies Readonly<Record<string, ActionKind>>

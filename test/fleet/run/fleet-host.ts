@@ -1,0 +1,142 @@
+/** One host of a simulated fleet with all that is around it: kubelet, agents, network, the pod of its agent. */
+import type { Clock } from '../../../src/schemas/clock.ts'
+import type { SimulatedApiServer } from '../api-server/server.ts'
+import { followTruth } from '../host/host-truth.ts'
+import { type Kubelet, startKubelet } from '../host/kubelet.ts'
+import type { HostEvent } from '../host/observer.ts'
+import { createSimulatedHost } from '../host/simulated-host.ts'
+import { type AgentSupervisor, superviseAgents } from './agent-supervisor.ts'
+import { startAgentPod } from './agent-pod.ts'
+import { createBusyLoopDetector } from './busy-loop.ts'
+import { createChance } from './chance.ts'
+import { type Conditions, createConditions, type HostConditions } from './host-conditions.ts'
+import { createHostNetwork, type HostNetwork } from './host-network.ts'
+import { registry } from './package-images.ts'
+import { isLastStep } from './last-step.ts'
+import type { NodePlan } from './plan.ts'
+import type { FleetEvent, HostView } from './world-view.ts'
+
+export type FleetHost = Omit<HostView, 'isFaulty' | 'phase' | 'reachesApi'> & {
+  readonly conditions: Conditions
+  readonly network: HostNetwork
+  readonly supervisor: AgentSupervisor
+  /** Live processes that count for the cluster. */
+  readonly killCensus: () => boolean
+  /** As its kubelet starts again: it registers the Node if that is gone. */
+  restartKubelet(): void
+  /** The cluster may have forgotten what it knew of this host. */
+  restore(): void
+  /** Its kubelet and its agents are another Node's from now on. */
+  rename(nodeName: string): void
+}
+
+/** Each host restarts it where a package asks for that. */
+export const serviceName = 'web.service'
+
+export const controlPlaneLabel = 'node-role.kubernetes.io/control-plane'
+
+/** Starts it: it boots, registers, and runs an agent. */
+export function startFleetHost(
+  plan: NodePlan,
+  ports: {
+    readonly clock: Clock
+    readonly server: SimulatedApiServer
+    readonly seed: number
+    readonly tell: (event: FleetEvent) => void
+    /** The program is broken: an agent ended by itself, or never pauses. */
+    readonly onBroken: (rule: string, message: string) => void
+  },
+): FleetHost {
+  const { name, isControlPlane } = plan
+  const { clock, server, seed, tell, onBroken } = ports
+  const chance = createChance(seed, 1)
+  const conditions = createConditions()
+  const current = (): HostConditions => conditions.current()
+  let nodeName = name.replace('host', 'node')
+  const host = createSimulatedHost({
+    name,
+    clock,
+    seed,
+    registry,
+    runStep: (step) => ({
+      durationMs: current().stepMs * (0.2 + 1.6 * chance.random.number()),
+      exitCode: current().isFailing(step) ? 1 : 0,
+      stopMs: chance.integer(0, 2_000),
+    }),
+    fetchFate: () => current().fetch,
+    shutdownMs: () => current().shutdownMs,
+    bootMs: () => current().bootMs,
+  })
+  host.systemd.addService(serviceName, { restart: () => current().restart })
+  const truth = followTruth(host, (step) => isLastStep(server, step))
+  host.observe((event) => tell({ kind: 'host', host: name, event }))
+
+  const watchEffects = createBusyLoopDetector((effect, count) =>
+    onBroken('no-endless-loop', `${name} repeats ${count} effects in a second, the last one ${effect}`),
+  )
+  host.observe(watchEffects)
+
+  const network = createHostNetwork(name, server, {
+    clock,
+    createRandom: host.fork,
+    onEndlessLoop: (call) => onBroken('no-endless-loop', `${name} repeats without a pause: ${call}`),
+  })
+  const censuses = followCensuses((listener) => host.observe(listener))
+  const connectKubelet = (): Kubelet =>
+    startKubelet(host, {
+      clock,
+      transport: network.connectKubelet(),
+      nodeName,
+      labels: { pool: 'a', ...(isControlPlane && { [controlPlaneLabel]: '' }) },
+      readyMs: () => current().readyMs,
+    })
+  let kubelet = connectKubelet()
+  const pod = startAgentPod(server, { clock, host: name, nodeName: () => nodeName, isCut: network.isCut })
+  const supervisor = superviseAgents(host, {
+    clock,
+    nodeName: () => nodeName,
+    connectApi: network.connect,
+    onLog: (line) => tell({ kind: 'log', host: name, line }),
+    onDied: (error) => onBroken('agent-lives', `the agent of ${name} died: ${textOf(error)}`),
+    onRunning: (isRunning) => pod.setReady(isRunning),
+  })
+
+  return {
+    name,
+    nodeName: () => nodeName,
+    isControlPlane,
+    host,
+    truth,
+    conditions,
+    network,
+    supervisor,
+    agents: supervisor.agents,
+    killCensus() {
+      const live = [...host.processes()].filter(({ id }) => censuses.has(id))
+      for (const process of live) process.kill()
+      return live.length > 0
+    },
+    restartKubelet: () => kubelet.restart(),
+    restore() {
+      kubelet.restart()
+      pod.create()
+    },
+    rename(next) {
+      kubelet.stop()
+      nodeName = next
+      kubelet = connectKubelet()
+      pod.create()
+    },
+  }
+}
+
+function followCensuses(observe: (listener: (event: HostEvent) => void) => unknown): ReadonlySet<number> {
+  const live = new Set<number>()
+  observe((one) => {
+    if (one.event === 'agentStarted' && one.kind === 'census') live.add(one.process)
+    else if (one.event === 'agentEnded') live.delete(one.process)
+  })
+  return live
+}
+
+const textOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error))

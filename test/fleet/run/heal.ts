@@ -1,0 +1,33 @@
+/** Takes back what would keep a fleet from completing: edits whose end was lost with an older copy of the store. */
+import { disableKey, ignoreLabel, pauseKey } from '../../../src/schemas/annotations.ts'
+import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
+import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
+import { nodePath, skyhookPath } from './cluster-writer.ts'
+import type { World } from './world.ts'
+
+export function healObjects(world: World): void {
+  const { admin, server, hosts, plan } = world
+  for (const { name } of plan.skyhooks) {
+    const object = server.object('skyhooks', undefined, name)
+    const { interruptionBudget, nodeSelectors } = (object?.['spec'] ?? {}) as SkyhookSpec
+    const { annotations = {} } = object?.metadata ?? {}
+    if (annotations[pauseKey] !== undefined || annotations[disableKey] !== undefined)
+      admin.patch(skyhookPath(name), { metadata: { annotations: { [pauseKey]: null, [disableKey]: null } } })
+    if (interruptionBudget?.count === 0)
+      admin.patch(skyhookPath(name), { spec: { interruptionBudget: { count: 1, percent: null } } })
+    if (nodeSelectors?.matchLabels?.['pool'] === 'b')
+      admin.patch(skyhookPath(name), { spec: { nodeSelectors: { matchLabels: { pool: 'a' } } } })
+  }
+  for (const one of hosts.values()) {
+    const { host, nodeName } = one
+    host.setWallOffsetMs(0)
+    const node = server.object('nodes', undefined, nodeName()) as KubernetesNode | undefined
+    const { labels = {}, annotations = {} } = node?.metadata ?? {}
+    if (node === undefined) one.restartKubelet()
+    else if (labels['pool'] !== 'a' || labels[ignoreLabel] !== undefined)
+      admin.patch(nodePath(nodeName()), { metadata: { labels: { pool: 'a', [ignoreLabel]: null } } })
+    const isOurs = Object.keys(annotations).some((key) => key.includes('/cordon_'))
+    if (node?.spec?.unschedulable === true && !isOurs)
+      admin.patch(nodePath(nodeName()), { spec: { unschedulable: null } })
+  }
+}

@@ -1,0 +1,10 @@
+/** When what happens in a run, in virtual milliseconds since its start. */
+
+/** Everything is given time to start. */
+export const firstActionAtMs = 4_000
+/** Every fault ends here, and edits that keep the fleet from completing are taken back. */
+export const healAtMs = 360_000
+/** The run ends at the latest after this, even if the fleet has not settled. */
+export const endAtMs = 1_800_000
+/** The run ends when the fleet has been settled for this long. */
+export const settledMs = 15_000

@@ -1,0 +1,97 @@
+/** One run of a simulated fleet: everything of a plan happens, and rules judge it. */
+import { createHash } from 'node:crypto'
+import type { Invariant, InvariantWatch } from '../invariants/invariant.ts'
+import { direct, type Director } from './director.ts'
+import type { Phase } from './phase.ts'
+import type { Plan } from './plan.ts'
+import { endAtMs, settledMs } from './plan-time.ts'
+import { unsettledReason } from './settled.ts'
+import { eventText } from './trace.ts'
+import { startWorld, type World } from './world.ts'
+import type { FleetEvent } from './world-view.ts'
+
+export type Violation = { readonly rule: string; readonly message: string; readonly atMs: number }
+
+export type RunResult = {
+  readonly violation: Violation | undefined
+  /** Actions that began: kind and phase. */
+  readonly met: readonly { readonly kind: string; readonly phase: Phase | undefined }[]
+  /** By name of the rule: how often it had something to judge. */
+  readonly checks: Readonly<Record<string, number>>
+  readonly virtualMs: number
+  readonly steps: number
+  /** Of all that happened; empty unless asked for. */
+  readonly hash: string
+  readonly trace: readonly string[]
+}
+
+export type RunOptions = {
+  readonly invariants: readonly Invariant[]
+  /** Default: neither. Both cost time. */
+  readonly isTraced?: boolean
+  readonly isHashed?: boolean
+}
+
+/** The same plan gives the same result. Rejects only with mistakes of the simulation itself. */
+export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResult> {
+  const { invariants, isTraced = false, isHashed = false } = options
+  const trace: string[] = []
+  const hash = isHashed ? createHash('sha256') : undefined
+  const met: { kind: string; phase: Phase | undefined }[] = []
+  const watches: { readonly name: string; readonly watch: InvariantWatch }[] = []
+  let violation: Violation | undefined
+  let healedAtMs: number | undefined
+  let steps = 0
+  let director: Director | undefined
+
+  const violate = (rule: string, message: string): void => {
+    if (violation !== undefined) return
+    const atMs = world.clock.monotonicMs()
+    violation = { rule, message, atMs }
+    if (isTraced) trace.push(`${(atMs / 1_000).toFixed(3).padStart(8)} VIOLATION ${rule}: ${message}`)
+  }
+
+  const onEvent = (event: FleetEvent, atMs: number): void => {
+    if (violation !== undefined) return
+    if (isTraced || hash !== undefined) {
+      const text = eventText(event, hash !== undefined)
+      hash?.update(`${atMs} ${text}\n`)
+      if (isTraced && text !== undefined) trace.push(`${(atMs / 1_000).toFixed(3).padStart(8)} ${text}`)
+    }
+    if (event.kind === 'host' && event.event.event === 'stepStarted') steps++
+    if (event.kind === 'action' && event.what === 'begins') met.push({ kind: event.action.kind, phase: event.phase })
+    else if (event.kind === 'action' && event.what === 'skipped' && event.phase !== undefined) met.pop()
+    for (const { watch } of watches) watch.on?.(event, atMs)
+    if (event.kind === 'host' || event.kind === 'commit') director?.look()
+  }
+
+  const world: World = startWorld(plan, { onEvent, onBroken: violate, faultsEndedAtMs: () => healedAtMs })
+  for (const { name, watch } of invariants)
+    watches.push({ name, watch: watch(world, (message) => violate(name, message)) })
+  director = direct(world, () => (healedAtMs = world.clock.monotonicMs()))
+
+  let unsettled: string | undefined
+  let settledAtMs: number | undefined
+  const isOver = (): boolean => violation !== undefined
+  while (!isOver()) {
+    await world.clock.advance(1_000)
+    const atMs = world.clock.monotonicMs()
+    for (const { watch } of watches) if (violation === undefined) watch.tick?.(atMs)
+    if (healedAtMs === undefined) continue
+    unsettled = unsettledReason(world)
+    settledAtMs = unsettled === undefined ? (settledAtMs ?? atMs) : undefined
+    if (settledAtMs !== undefined && atMs - settledAtMs >= settledMs) break
+    if (atMs >= endAtMs) violate('settles', `${(endAtMs - healedAtMs) / 1_000} s after the last fault: ${unsettled}`)
+  }
+  const atMs = world.clock.monotonicMs()
+  for (const { watch } of watches) if (violation === undefined) watch.end?.(atMs)
+  return {
+    violation,
+    met,
+    checks: Object.fromEntries(watches.map(({ name, watch }) => [name, watch.checks()])),
+    virtualMs: atMs,
+    steps,
+    hash: hash?.digest('hex') ?? '',
+    trace,
+  }
+}

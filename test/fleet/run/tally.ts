@@ -1,0 +1,75 @@
+/** Counts of a campaign: how often each fault and edit met each phase, how often each rule judged, what failed. */
+import { actionKinds, editKinds, faultKinds } from './action-kinds.ts'
+import { type Phase, phases } from './phase.ts'
+import type { RunResult } from './run-plan.ts'
+
+export type Tally = {
+  add(seed: number, result: RunResult): void
+  readonly failures: ReadonlyMap<number, NonNullable<RunResult['violation']>>
+  readonly runs: () => number
+  /** Cells that no run met although they are possible, as `kind in phase`. */
+  missing(atLeast?: number): readonly string[]
+  text(): string
+}
+
+export function createTally(): Tally {
+  const met = new Map<string, number>()
+  const checks = new Map<string, number>()
+  const failures = new Map<number, NonNullable<RunResult['violation']>>()
+  let [runs, virtualMs, steps] = [0, 0, 0]
+
+  const count = (map: Map<string, number>, key: string, by = 1): void => void map.set(key, (map.get(key) ?? 0) + by)
+  const cell = (kind: string, phase: Phase): string => {
+    const isImpossible = actionKinds[kind]?.impossible?.[phase] !== undefined
+    return isImpossible ? '-' : String(met.get(`${kind} in ${phase}`) ?? 0)
+  }
+  const table = (kinds: readonly string[]): string[] =>
+    kinds.map((kind) => {
+      const cells = phases.map((phase) => cell(kind, phase).padStart(Math.max(6, phase.length + 1)))
+      return `${kind.padEnd(26)}${String(met.get(kind) ?? 0).padStart(7)}${cells.join('')}`
+    })
+  const columns = phases.map((phase) => phase.padStart(Math.max(6, phase.length + 1))).join('')
+  const heading = `${''.padEnd(26)}${'all'.padStart(7)}${columns}`
+
+  return {
+    failures,
+    runs: () => runs,
+    add(seed, result) {
+      runs++
+      virtualMs += result.virtualMs
+      steps += result.steps
+      for (const { kind, phase } of result.met) {
+        count(met, kind)
+        if (phase !== undefined) count(met, `${kind} in ${phase}`)
+      }
+      for (const [rule, times] of Object.entries(result.checks)) count(checks, rule, times)
+      if (result.violation !== undefined) failures.set(seed, result.violation)
+    },
+    missing: (atLeast = 1) =>
+      Object.entries(actionKinds).flatMap(([kind, { impossible = {} }]) =>
+        phases
+          .filter((phase) => !(phase in impossible) && (met.get(`${kind} in ${phase}`) ?? 0) < atLeast)
+          .map((phase) => `${kind} in ${phase}`),
+      ),
+    text() {
+      const rules = new Map<string, number>()
+      for (const { rule } of failures.values()) count(rules, rule)
+      const names = new Set([...checks.keys(), ...rules.keys()])
+      return [
+        `${runs} runs, ${Math.round(virtualMs / 60_000)} virtual minutes, ${steps} steps`,
+        '',
+        `faults${heading.slice(6)}`,
+        ...table(Object.keys(faultKinds)),
+        '',
+        `edits${heading.slice(5)}`,
+        ...table(Object.keys(editKinds)),
+        '',
+        'rule                        judged   violated',
+        ...[...names].map((rule) => {
+          const judged = String(checks.get(rule) ?? '').padStart(12)
+          return `${rule.padEnd(22)}${judged}${String(rules.get(rule) ?? 0).padStart(11)}`
+        }),
+      ].join('\n')
+    },
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The pods of a simulated fleet: a scheduler, kubelets and a controller of theirs in one. A pod that is evicted ends
+ * after its grace period, and another one takes its place on a Node that takes pods. Protected pods end by themselves.
+ */
+import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
+import type { Clock } from '../../../src/schemas/clock.ts'
+import type { SimulatedApiServer } from '../api-server/server.ts'
+import type { SimObject } from '../api-server/versions.ts'
+import type { Chance } from './chance.ts'
+import { createClusterWriter } from './cluster-writer.ts'
+import type { PodPlan } from './plan.ts'
+
+export const podsFolder = '/api/v1/namespaces/apps/pods'
+export const protectedLabels = { critical: 'true' }
+const guardedLabels = { app: 'guarded' }
+
+const readyMs = 2_000
+const rescheduleMs = 3_000
+const protectedLifeMs = [20_000, 90_000] as const
+
+export type Workload = {
+  /** Places a pod on the Node, or on another one that takes pods. */
+  place(pod: PodPlan, nodeName: string): void
+  /** No protected pod is placed from here on. */
+  finish(): void
+}
+
+export function startWorkload(
+  server: SimulatedApiServer,
+  { clock, chance, hasGuard }: { readonly clock: Clock; readonly chance: Chance; readonly hasGuard: boolean },
+): Workload {
+  const writer = createClusterWriter(server, { clock, client: 'workload' })
+  const plans = new Map<string, PodPlan>()
+  const ending = new Set<string>()
+  let serial = 0
+  let isFinished = false
+
+  const later = (ms: number, act: () => void): void => void clock.startTimer(ms, act, { isBackground: true })
+
+  function place(plan: PodPlan, preferred: string): void {
+    const nodes = server.objects('nodes') as readonly (SimObject & KubernetesNode)[]
+    const open = nodes.filter((node) => node.spec?.unschedulable !== true && isReady(node)).map(nameOf)
+    const nodeName = open.includes(preferred) ? preferred : open[chance.integer(0, open.length - 1)]
+    if (nodeName === undefined) return later(rescheduleMs, () => place(plan, preferred))
+    const name = `${plan.name}-${++serial}`
+    plans.set(name, plan)
+    const labels = { ...(plan.isProtected && protectedLabels), ...(plan.isGuarded && guardedLabels) }
+    const spec = {
+      nodeName,
+      terminationGracePeriodSeconds: Math.ceil(plan.graceMs / 1_000),
+      containers: [{ name: 'main', image: 'none' }],
+    }
+    writer.send('POST', podsFolder, { metadata: { name, labels }, spec })
+    later(readyMs, () =>
+      writer.patch(`${podsFolder}/${name}/status`, {
+        status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+      }),
+    )
+    if (plan.isProtected) later(chance.integer(...protectedLifeMs), () => remove(name))
+  }
+
+  const remove = (name: string): void => writer.send('DELETE', `${podsFolder}/${name}`, { gracePeriodSeconds: 0 })
+
+  function look(pod: SimObject): void {
+    const { name, uid, deletionTimestamp } = pod.metadata
+    if (deletionTimestamp === undefined || ending.has(uid)) return
+    ending.add(uid)
+    later(plans.get(name)?.graceMs ?? 0, () => remove(name))
+  }
+
+  const podsOf = (): readonly SimObject[] =>
+    server.objects('pods').filter(({ metadata }) => metadata.namespace === 'apps')
+
+  server.observe({
+    committed({ type, resource, version: { object } }) {
+      if (resource.plural === 'nodes' && type === 'DELETED') {
+        const gone = object.metadata.name
+        // as the collector of pods does with those that are bound to no Node
+        later(rescheduleMs, () => {
+          if (server.object('nodes', undefined, gone) !== undefined) return
+          for (const pod of podsOf()) if (nodeOf(pod) === gone) remove(pod.metadata.name)
+        })
+      }
+      if (resource.plural !== 'pods' || object.metadata.namespace !== 'apps') return
+      if (type !== 'DELETED') return look(object)
+      const plan = plans.get(object.metadata.name)
+      if (plan !== undefined && !(plan.isProtected && isFinished))
+        later(rescheduleMs, () => !(plan.isProtected && isFinished) && place(plan, nodeOf(object)))
+    },
+    restored() {
+      for (const pod of podsOf()) {
+        look(pod)
+        // nobody runs it any more if it had been deleted
+        if (plans.get(pod.metadata.name)?.isProtected === true)
+          later(protectedLifeMs[0], () => remove(pod.metadata.name))
+      }
+    },
+  })
+
+  if (hasGuard)
+    writer.send('POST', '/apis/policy/v1/namespaces/apps/poddisruptionbudgets', {
+      metadata: { name: 'guard' },
+      spec: { selector: { matchLabels: guardedLabels }, maxUnavailable: 1 },
+    })
+
+  return {
+    place,
+    finish: () => void (isFinished = true),
+  }
+}
+
+const nameOf = ({ metadata }: SimObject): string => metadata.name
+const nodeOf = (pod: SimObject): string => (pod['spec'] as { readonly nodeName?: string }).nodeName ?? ''
+const isReady = ({ status }: KubernetesNode): boolean =>
+  status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true
