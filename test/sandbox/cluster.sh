@@ -48,6 +48,7 @@ sandbox_up() { # sandbox_up NODES
   component_wait apiserver
   component_begin kcm
   component_begin scheduler
+  [[ ${RECORDER:-0} != 1 ]] || recorder_up
   progress "control plane up, $nodes nodes are booting"
   if [[ ${AGENT:-1} != 0 ]]; then # in the meantime: its pods wait for the nodes
     tag=dev-$(date +%s)

@@ -2,11 +2,12 @@
 # shellcheck shell=bash
 #
 # $STATE/control-plane/   NAME.command (the command line, one argument per line)   NAME.log   pki/   etcd/   audit.log
-#                         registry/ (data, tls/, htpasswd)
+#                         registry/ (data, tls/, htpasswd)   recorder.command (only with RECORDER=1)
 
 PLANE=$STATE/control-plane
 PKI=$PLANE/pki
 COMPONENTS=(etcd apiserver kcm scheduler registry)
+RECORDER_PORT=6444
 
 is_component() { [[ " ${COMPONENTS[*]} " == *" ${1:-} "* ]]; }
 require_component() {
@@ -22,7 +23,9 @@ is_ready() { # is_ready COMPONENT
     *) ! is_empty "$1" ;; # these two have no port
   esac
 } 2>/dev/null
-ask_apiserver() { in_hub curl -sf -o "$PLANE/apiserver.answer" --cacert "$PKI/ca.crt" --cert "$PKI/admin.crt" --key "$PKI/admin.key" "https://127.0.0.1:$APISERVER_PORT$1"; }
+ask_apiserver() { # ask_apiserver PATH [PORT]
+  in_hub curl -sf -o "$PLANE/apiserver.answer" --cacert "$PKI/ca.crt" --cert "$PKI/admin.crt" --key "$PKI/admin.key" "https://127.0.0.1:${2:-$APISERVER_PORT}$1"
+}
 
 define() { # define COMPONENT CMD...
   printf '%s\n' "${@:2}" >"$PLANE/$1.command"
@@ -44,6 +47,17 @@ component_stop() { kill_group "$1"; } # not SIGTERM: kube-apiserver takes a minu
 component_restart() { component_stop "$1" && component_start "$1"; }
 component_pause() { members "$1" | xargs -r kill -STOP; }
 component_resume() { members "$1" | xargs -r kill -CONT; }
+
+# A second API server on the same etcd, for recordings: it lives on while `apiserver` is killed or paused. No node knows it.
+recorder_up() {
+  recorder_is_ready() { ask_apiserver /readyz "$RECORDER_PORT" 2>/dev/null; }
+  sed "s/^$APISERVER_PORT\$/$RECORDER_PORT/; s/audit\.log\$/recorder-audit.log/" "$PLANE/apiserver.command" >"$PLANE/recorder.command"
+  echo --feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false >>"$PLANE/recorder.command" # both would have one identity
+  component_begin recorder
+  forward recorder "$RECORDER_PORT"
+  make_kubeconfig "$STATE/recorder.kubeconfig" "https://127.0.0.1:$(port_of recorder)" "$PKI" "$PKI/admin"
+  within 90 recorder_is_ready || die "the API server for recordings did not start: see $PLANE/recorder.log"
+}
 
 make_certificates() { # of the cluster
   local user jobs=()
