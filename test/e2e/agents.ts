@@ -15,7 +15,7 @@ const isStarted = ({ status }: Pod): boolean =>
   (status as { containerStatuses?: { started?: boolean }[] } | undefined)?.containerStatuses?.[0]?.started === true
 
 /** The agent's pod on a node; undefined if there is none, or only a terminating one. */
-export function agentOn(view: View, node: NodeName): Pod | undefined {
+export function agentOn(view: View, node: string): Pod | undefined {
   return [...view.pods.values()].find((pod) => isAgent(pod) && pod.spec?.nodeName === node)
 }
 

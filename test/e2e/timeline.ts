@@ -1,21 +1,38 @@
 import type { KubernetesNode } from '../../src/schemas/kubernetes.ts'
 import { keyOf, moments, type Version, type View } from './moments.ts'
 
-/** The changes a reader wants to see, one per line, with seconds since the start of the recording. */
-export function timeline(start: View, versions: readonly Version[], startedMs: number): string {
+/** Something beside the changes that belongs into a timeline. */
+export type Note = { readonly atMs: number; readonly text: string }
+
+/** The changes a reader wants to see, and the notes, one per line, with seconds since the start of the recording. */
+export function timeline(
+  start: View,
+  versions: readonly Version[],
+  startedMs: number,
+  notes: readonly Note[] = [],
+): string {
   const before = new Map<string, Version['object']>()
   for (const kind of ['nodes', 'leases', 'skyhooks', 'pods', 'events'] as const) {
     for (const [key, object] of start[kind]) before.set(`${kind}/${key}`, object)
   }
   const lines: string[] = []
+  const seconds = (atMs: number): string => `+${((atMs - startedMs) / 1000).toFixed(3)}`.padStart(8)
+  const pending = notes.toSorted((a, b) => a.atMs - b.atMs)
+  const takeNotes = (untilMs: number): void => {
+    for (let note = pending[0]; note && note.atMs <= untilMs; note = pending[0]) {
+      lines.push(`${seconds(note.atMs)} ${note.text}`)
+      pending.shift()
+    }
+  }
   for (const { change } of moments(start, versions)) {
     const key = `${change.kind}/${keyOf(change)}`
     const text = describe(change, before.get(key))
     if (change.type === 'DELETED') before.delete(key)
     else before.set(key, change.object)
-    if (text === '') continue
-    lines.push(`${`+${((change.atMs - startedMs) / 1000).toFixed(3)}`.padStart(8)} ${change.resourceVersion} ${text}`)
+    takeNotes(change.atMs)
+    if (text !== '') lines.push(`${seconds(change.atMs)} ${change.resourceVersion} ${text}`)
   }
+  takeNotes(Infinity)
   return lines.join('\n')
 }
 

@@ -43,7 +43,10 @@ export const isReady = ({ metadata, status }: Pod): boolean =>
   metadata.deletionTimestamp === undefined &&
   (status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ?? false)
 
-export async function createWorkloads({ api, history }: Cluster, namespace: string): Promise<Workloads> {
+export async function createWorkloads(
+  { api, history }: Pick<Cluster, 'api' | 'history'>,
+  namespace: string,
+): Promise<Workloads> {
   const core = `/api/v1/namespaces/${namespace}`
   const apps = `/apis/apps/v1/namespaces/${namespace}`
   const policy = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`

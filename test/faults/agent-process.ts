@@ -39,7 +39,7 @@ export function agentProcess(box: Sandbox, node: string): AgentProcess {
       return lines.filter((line) => line.startsWith(`${run} `)).map((line) => line.slice(`${run} `.length))
     },
     resume() {
-      for (const pid of processesOf(box, node)) if (isAgent(pid)) process.kill(pid, 'SIGCONT')
+      for (const pid of processesOf(box, node, agentCommand)) process.kill(pid, 'SIGCONT')
     },
     clearFailpoint() {
       for (const suffix of ['', '.done', '.passed']) rmSync(`${file}${suffix}`, { force: true })
@@ -47,19 +47,26 @@ export function agentProcess(box: Sandbox, node: string): AgentProcess {
   }
 }
 
-/** Every process of a host, by its id on this machine; bin/sandbox keeps them in a cgroup of that name. */
-function processesOf({ name, folder }: Sandbox, node: string): number[] {
+/** Command lines have a zero byte after each argument. */
+export const agentCommand = /skyhookd\.cjs\0agent\0/
+export const censusCommand = /skyhookd\.cjs\0census\0/
+
+/**
+ * The processes of a host with such a command line, by their ids on this machine; bin/sandbox keeps a host in a cgroup
+ * of that name.
+ */
+export function processesOf({ name, folder }: Sandbox, node: string, command: RegExp): number[] {
   const id = `${name}-${createHash('md5').update(folder).digest('hex').slice(0, 4)}`
   const group = `/sys/fs/cgroup/systemd/skyhookd.${id}/hosts/${node}`
   const folders = readdirSync(group, { recursive: true, withFileTypes: true }).filter(
     (entry) => entry.name === 'cgroup.procs',
   )
-  return folders.flatMap(({ parentPath, name: procs }) =>
-    readIfExists(join(parentPath, procs)).split('\n').filter(Boolean).map(Number),
-  )
+  return folders
+    .flatMap(({ parentPath, name: procs }) =>
+      readIfExists(join(parentPath, procs)).split('\n').filter(Boolean).map(Number),
+    )
+    .filter((pid) => command.test(readIfExists(`/proc/${pid}/cmdline`)))
 }
-
-const isAgent = (pid: number): boolean => /skyhookd\.cjs\0agent\0/.test(readIfExists(`/proc/${pid}/cmdline`))
 
 function readIfExists(path: string): string {
   try {

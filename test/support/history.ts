@@ -18,7 +18,7 @@ import {
   type Version,
   type View,
 } from '../e2e/moments.ts'
-import { timeline } from '../e2e/timeline.ts'
+import { timeline, type Note } from '../e2e/timeline.ts'
 
 export type Occurrence = { readonly resourceVersion: number; readonly atMs: number }
 export type Predicate = (view: View) => boolean
@@ -40,10 +40,12 @@ export type History = {
     earlier: readonly [what: string, holds: Predicate],
     later: readonly [what: string, holds: Predicate],
   ): Promise<void>
+  /** Every recorded moment, in the order of the changes, up to the last write that was acknowledged before the call. */
+  moments(): Promise<Iterable<Moment>>
   /** Distinct successive values of something, in order. */
   values<T>(of: (view: View) => T): Promise<T[]>
-  /** The changes in readable form, one per line. */
-  format(): string
+  /** The changes in readable form, one per line, with notes between them. */
+  format(notes?: readonly Note[]): string
   stop(): void
 }
 
@@ -188,6 +190,7 @@ export async function record(api: KubeTransport): Promise<History> {
       if (one.resourceVersion >= other.resourceVersion)
         throw new Error(`${laterWhat} came before ${earlierWhat}\n${history.format()}`)
     },
+    moments: all,
     async values(of) {
       const found: ReturnType<typeof of>[] = []
       for (const moment of await all()) {
@@ -196,7 +199,7 @@ export async function record(api: KubeTransport): Promise<History> {
       }
       return found
     },
-    format: () => timeline(start, versions, startedMs),
+    format: (notes) => timeline(start, versions, startedMs, notes),
     stop: () => stopping.abort(new Error('the recording is over')),
   }
   await Promise.all(kinds.map(follow))
