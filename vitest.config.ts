@@ -16,6 +16,7 @@ export default defineConfig({
             'test/fixtures/*.test.ts',
             'test/model/**/*.test.ts',
             'test/conformance/rows.test.ts',
+            'test/chaos/**/*.test.ts',
             'test/faults/**/*.test.ts',
             'test/fleet/**/*.test.ts',
             'test/support/*.test.ts',
