@@ -85,3 +85,18 @@ test('an interrupt beside a protected pod that came after the last look is allow
   world.tell('n1', { event: 'restartRequested', unit: 'x.service' })
   expect([world.violations, world.checks()]).toEqual([[], 1])
 })
+
+test('an eviction after an older copy of etcd took the cordon off is allowed until the agent writes its Node', () => {
+  const { world, evict } = worldWithPod()
+  const backup = world.backUp()
+  world.cordon('n1')
+  world.restore(backup)
+  evict()
+  expect(world.violations).toEqual([])
+
+  const next = worldWithPod()
+  next.world.restore(next.world.backUp())
+  next.world.annotate('n1', { seen: 'true' })
+  next.evict()
+  expect(next.world.violations).toHaveLength(1)
+})
