@@ -20,8 +20,6 @@ export const evictions: Invariant = {
     const evidence = evidenceOf(world)
     /** By host: UIDs of the pods on its Node at its agent's last consistent LIST. */
     const lastLook = new Map<string, ReadonlySet<string>>()
-    /** Hosts whose agents cannot know yet that an older copy of etcd has taken the cordon off. */
-    const restored = new Set<string>()
     let checks = 0
 
     const podsOn = (view: HostView): readonly PodObject[] =>
@@ -45,7 +43,7 @@ export const evictions: Invariant = {
       if (before.spec?.nodeName !== view.nodeName()) violate(`${host} evicts ${name} of another node`)
       else if (marksOf(nodeOf(world, view)).length === 0) {
         // a request that a fault held up may come after the uncordon
-        if (!view.isFaulty() && !restored.has(host)) violate(`${host} evicts ${name} without a cordon`)
+        if (!view.isFaulty() && !evidence.isBlind(host)) violate(`${host} evicts ${name} without a cordon`)
       } else if (isProtected(view, before)) violate(`${host} evicts the protected pod ${name}`)
       else if (groupPods([before], undefined, skipNamespaces).toDrain.length === 0)
         violate(`${host} evicts ${name}, which no drain may touch`)
@@ -79,10 +77,7 @@ export const evictions: Invariant = {
     return {
       on(event) {
         evidence.see(event)
-        if (event.kind === 'restored') for (const host of world.hosts.keys()) restored.add(host)
-        else if (event.kind === 'answered') seeAnswer(event)
-        else if (event.kind === 'commit' && event.change.resource.plural === 'nodes')
-          restored.delete(hostOfClient(event.client, 'agent') ?? '')
+        if (event.kind === 'answered') seeAnswer(event)
         else if (event.kind === 'commit' && event.change.resource.plural === 'pods') {
           const { version, previous } = event.change
           const host = hostOfClient(event.client, 'agent')

@@ -1,5 +1,6 @@
 /** What all rules of one run share: each event is taken in once, whichever rule sees it first. */
 import type { FleetEvent, HostView, WorldView } from '../run/world-view.ts'
+import { hostOfClient } from './cluster.ts'
 import { followDisruption, type Disruption } from './disruption.ts'
 import { followWork, type FinishedWork } from './finished-work.ts'
 import { followPackages } from './open-packages.ts'
@@ -13,6 +14,8 @@ export type Evidence = {
   readonly order: () => number
   /** The host of a Node of this name, also of a name that it has given up. */
   readonly hostNamed: (nodeName: string) => HostView | undefined
+  /** An older copy of etcd was put in place, and the agent has not written its Node since: it may not know yet. */
+  readonly isBlind: (host: string) => boolean
   readonly see: (event: FleetEvent) => void
   readonly tick: (atMs: number) => void
 }
@@ -39,6 +42,7 @@ function collect(world: WorldView): Evidence {
     return names.get(nodeName)
   }
   const disruption = followDisruption(world, packages, hostNamed)
+  const blind = new Set<string>()
   let order = 0
   let last: FleetEvent | undefined
   let tickedAtMs = -1
@@ -48,10 +52,14 @@ function collect(world: WorldView): Evidence {
     health,
     order: () => order,
     hostNamed,
+    isBlind: (host) => blind.has(host),
     see(event) {
       if (event === last) return
       last = event
       order++
+      if (event.kind === 'restored') for (const host of world.hosts.keys()) blind.add(host)
+      else if (event.kind === 'commit' && event.change.resource.plural === 'nodes')
+        blind.delete(hostOfClient(event.client, 'agent') ?? '')
       health.see(event)
       packages.see(event)
       work.see(event)

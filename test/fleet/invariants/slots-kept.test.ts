@@ -95,3 +95,12 @@ test('the slot of a new configuration may go after config, also where the packag
   world.release('agent:n1')
   expect(world.violations).toEqual([])
 })
+
+test('an agent that cannot know of a mark which an older copy of etcd brought back may release its slot', () => {
+  const world = sampleWorld(slotsKept)
+  world.take('n1')
+  world.cordon('n1')
+  world.restore(world.backUp())
+  world.release('agent:n1')
+  expect(world.violations).toEqual([])
+})

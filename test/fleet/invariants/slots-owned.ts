@@ -35,7 +35,7 @@ export const slotsOwned: Invariant = {
       }
       garbageSinceMs.delete(slot.uid)
       const host = evidence.hostNamed(slot.holder)
-      if (host === undefined) return
+      if (host?.nodeName() !== slot.holder) return // its host goes by another name: only a person deletes that Node
       const totalMs = evidence.health.totalMs(host.name)
       const writtenMs = writtenAtMs.get(slot.uid) ?? totalMs
       writtenAtMs.set(slot.uid, writtenMs)
