@@ -2,9 +2,9 @@
 import { digestOf } from '../../../src/packages/oci/digest.ts'
 import type { Registry, SimulatedImage } from '../host/images.ts'
 
-/** Those that end in `b` have nothing to apply. */
+/** Only one of them has something to apply: each step costs a simulated host as much as a real one. */
 const stagesOf = (name: string): readonly string[] => [
-  ...(name.endsWith('b') ? [] : ['apply', 'upgrade']),
+  ...(name === 'p0a' ? ['apply', 'upgrade'] : []),
   'config',
   'post-interrupt',
   'uninstall',

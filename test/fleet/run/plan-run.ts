@@ -19,7 +19,7 @@ export function planRun(seed: number): Plan {
     ...choose(chance, Object.keys(editKinds), chance.integer(0, 4)),
   ]
   const aimed = kinds.map((kind) => planAction(chance, kind, names, chance.isHit(0.8)))
-  const work = Array.from({ length: chance.integer(2, 3) }, () =>
+  const work = Array.from({ length: chance.integer(1, 2) }, () =>
     planAction(chance, chance.pick(workMakers), names, false),
   )
   const actions = [...aimed, ...work].toSorted((a, b) => a.atMs - b.atMs).map((action, id) => ({ ...action, id }))
@@ -30,7 +30,7 @@ const choose = (chance: Chance, from: readonly string[], count: number): string[
   Array.from({ length: count }, () => chance.pick(from))
 
 function planNodes(chance: Chance): readonly NodePlan[] {
-  const count = chance.isHit(0.01) ? 50 : chance.pick([1, 2, 2, 3, 3, 3, 3, 4, 4, 5])
+  const count = chance.isHit(0.01) ? 50 : chance.pick([1, 2, 2, 2, 3, 3, 3, 3, 4, 4])
   const controlPlanes = chance.isHit(0.25) ? chance.integer(1, Math.min(3, count)) : 0
   const arePodsGuarded = chance.isHit(0.5)
   return Array.from({ length: count }, (_, index) => ({

@@ -39,7 +39,7 @@ function planBudget(chance: Chance, nodes: number): InterruptionBudget {
 }
 
 function planPackages(chance: Chance, isInterrupting: boolean, skyhook: number): Readonly<Record<string, PackageSpec>> {
-  const names = [`p${skyhook}a`, `p${skyhook}b`].slice(0, chance.integer(1, 2))
+  const names = [`p${skyhook}a`, `p${skyhook}b`].slice(0, chance.pick([1, 1, 2]))
   return Object.fromEntries(
     names.map((name, index) => [
       name,
