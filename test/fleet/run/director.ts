@@ -8,15 +8,21 @@ import { phaseOf, type World } from './world.ts'
 export type Director = {
   /** Something has happened: nodes may be in the phases that actions wait for. */
   look(): void
+  /** No action is active or will begin by its time alone. */
+  isIdle(): boolean
+  /** Ends what is active, and forgets what waits. Without effect when it was done before. */
+  heal(): void
 }
 
 export function direct(world: World, onHealed: () => void): Director {
   const { clock, plan, active } = world
   const waiting = new Set<PlannedAction>()
+  const early = new Set(plan.actions)
   const endings = new Map<PlannedAction, () => void>()
   let isHealed = false
 
   function begin(action: PlannedAction): void {
+    early.delete(action)
     if (isHealed) return
     const phase = phaseOf(world, action.node)
     if (action.during !== undefined && phase !== action.during) return void waiting.add(action)
@@ -47,6 +53,7 @@ export function direct(world: World, onHealed: () => void): Director {
   }
 
   function heal(): void {
+    if (isHealed) return
     isHealed = true
     for (const action of endings.keys()) end(action)
     for (const action of waiting) world.tell({ kind: 'action', action, what: 'skipped', phase: undefined })
@@ -61,6 +68,8 @@ export function direct(world: World, onHealed: () => void): Director {
 
   let isLooking = false
   return {
+    isIdle: () => early.size === 0 && active.size === 0,
+    heal,
     look() {
       if (waiting.size === 0 || isLooking) return
       isLooking = true

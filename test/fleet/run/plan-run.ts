@@ -23,7 +23,7 @@ export function planRun(seed: number): Plan {
     planAction(chance, chance.pick(workMakers), names, false),
   )
   const actions = [...aimed, ...work].toSorted((a, b) => a.atMs - b.atMs).map((action, id) => ({ ...action, id }))
-  return { seed, nodes, skyhooks, actions }
+  return { seed, nodes, skyhooks, actions, healsEarly: chance.isHit(0.9) }
 }
 
 const choose = (chance: Chance, from: readonly string[], count: number): string[] =>

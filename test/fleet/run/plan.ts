@@ -10,6 +10,8 @@ export type Plan = {
   readonly nodes: readonly NodePlan[]
   readonly skyhooks: readonly SkyhookPlan[]
   readonly actions: readonly PlannedAction[]
+  /** Faults are over as soon as nothing can happen any more, instead of at their usual end. */
+  readonly healsEarly?: boolean
 }
 
 export type NodePlan = {

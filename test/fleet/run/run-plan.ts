@@ -48,6 +48,8 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResul
     if (violation !== undefined) return
     const atMs = world.clock.monotonicMs()
     violation = { rule, message, atMs }
+    // what follows is nobody's business, and an endless loop would hold up the end
+    for (const { host } of world.hosts.values()) for (const process of host.processes()) process.kill()
     if (isTraced) trace.push(`${(atMs / 1_000).toFixed(3).padStart(8)} VIOLATION ${rule}: ${message}`)
   }
 
@@ -77,10 +79,15 @@ export async function runPlan(plan: Plan, options: RunOptions): Promise<RunResul
     await world.clock.advance(1_000)
     const atMs = world.clock.monotonicMs()
     for (const { watch } of watches) if (violation === undefined) watch.tick?.(atMs)
-    if (healedAtMs === undefined) continue
     unsettled = unsettledReason(world)
     settledAtMs = unsettled === undefined ? (settledAtMs ?? atMs) : undefined
-    if (settledAtMs !== undefined && atMs - settledAtMs >= settledMs) break
+    const isSettled = settledAtMs !== undefined && atMs - settledAtMs >= settledMs
+    if (healedAtMs === undefined) {
+      if (plan.healsEarly === true && isSettled && director.isIdle()) director.heal()
+      settledAtMs = healedAtMs === undefined ? settledAtMs : undefined
+      continue
+    }
+    if (isSettled) break
     if (atMs >= endAtMs) violate('settles', `${(endAtMs - healedAtMs) / 1_000} s after the last fault: ${unsettled}`)
   }
   const atMs = world.clock.monotonicMs()
