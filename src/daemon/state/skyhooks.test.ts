@@ -11,6 +11,7 @@ let clock: VirtualClock
 let stopping: AbortController
 let delayMs: number
 let failed: string[]
+let ended: string[]
 let wakes: number
 
 beforeEach(async () => {
@@ -20,6 +21,7 @@ beforeEach(async () => {
   stopping = new AbortController()
   delayMs = 0
   failed = []
+  ended = []
   wakes = 0
 })
 afterEach(async () => {
@@ -36,7 +38,7 @@ const follow = (): SkyhookSource =>
     wake: () => void wakes++,
     onFact: () => undefined,
     onReadFailed: (name) => void failed.push(name),
-    onReadEnded: () => undefined,
+    onReadEnded: (name) => void ended.push(name),
     signal: stopping.signal,
   })
 const putSkyhook = (name: string, generation: number, priority: number, extra: object = {}): void =>
@@ -146,4 +148,31 @@ test('a Skyhook that the watch shows and the API server does not have is read wi
   for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
   expect(reads()).toBeLessThan(6)
   expect(failed).toContain('a')
+})
+
+test('a Skyhook that the API server has with another uid than a silent watch shows is read with backoff', async () => {
+  putSkyhook('a', 1, 5)
+  api.fault(({ query }) => query.has('watch'), { kind: 'stream', text: '', after: 'hold' })
+  delayMs = 1_000
+  const source = follow()
+  await source.synced
+  api.remove(skyhooksPath, 'a')
+  putSkyhook('a', 1, 6)
+  await clock.advance(1_000)
+  delayMs = 0
+  await until(() => expect(reads()).toBeGreaterThan(0))
+  for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
+  expect(reads()).toBeLessThan(6)
+})
+
+test('an agent that is stopped while a Skyhook cannot be read asks for it no more, and rests', async () => {
+  putSkyhook('a', 1, 5)
+  api.fault(({ path }) => path.startsWith(`${skyhooksPath}/`), { kind: 'status', status: 500 }, 100)
+  const source = follow()
+  await source.synced
+  await until(() => expect(failed).toContain('a'))
+  const [readsBefore, endedBefore] = [reads(), ended.length]
+  stopping.abort()
+  await clock.advance(60_000)
+  expect([reads(), ended.length - endedBefore, clock.pendingTimers]).toEqual([readsBefore, 0, 0])
 })

@@ -40,7 +40,7 @@ export function followSkyhooks(
 ): SkyhookSource {
   const { clock, random, signal } = options
   const objects = new Map<string, SkyhookObject>()
-  const readsInFlight = new Set<string>()
+  const readers = new Set<string>()
   let current: Known<readonly SkyhookView[]> = unknown('the Skyhooks are not listed yet')
 
   const reflector: Reflector<KubeObject> = startReflector<KubeObject>(transport, {
@@ -56,41 +56,68 @@ export function followSkyhooks(
     signal,
   })
 
-  /** Reads missing and outdated objects, then reports what is known. */
+  /** Starts a reader for each missing or outdated object that has none, then reports what is known. */
   function refresh(): void {
     if (signal.aborted) return
-    for (const [name, { metadata }] of reflector.store) {
-      if (isCurrent(objects.get(name), metadata) || readsInFlight.has(name)) continue
-      readsInFlight.add(name)
-      void read(name).finally(() => {
-        readsInFlight.delete(name)
-        options.onReadEnded(name)
-        refresh()
-      })
-    }
+    for (const name of reflector.store.keys()) if (isOutdated(name) && !readers.has(name)) startReader(name)
+    report()
+  }
+
+  function report(): void {
     const next = view(reflector.state())
     if (isDeepStrictEqual(next, current)) return // a new version with another status
     current = next
     options.wake()
   }
 
+  function isOutdated(name: string): boolean {
+    const metadata = reflector.store.get(name)?.metadata
+    return metadata !== undefined && !isCurrent(objects.get(name), metadata)
+  }
+
+  /** Only a change of the watch starts readers: one that ends never starts the next, which would not pause. */
+  function startReader(name: string): void {
+    readers.add(name)
+    read(name).then(
+      () => {
+        options.onReadEnded(name)
+        report()
+      },
+      () => undefined, // aborted
+    )
+  }
+
+  /**
+   * Reads until the object is as the watch shows it, or gone there. Pauses after every answer that is not what was
+   * asked for: a refusal, and an object that the API server has newer than a silent watch. Rejects when aborted.
+   */
   async function read(name: string): Promise<void> {
-    await sleep(clock, options.readDelayMs(), signal).catch(() => undefined)
-    for (let failures = 1; !signal.aborted; failures++) {
-      const metadata = reflector.store.get(name)?.metadata
-      if (!metadata || isCurrent(objects.get(name), metadata)) return
-      try {
-        // at least as new as the watch: an API server that lags behind waits until it has that version
-        const query = { resourceVersion: metadata.resourceVersion }
-        const path = `${skyhooksPath}/${name}`
-        const { metadata: readMetadata, spec } = await transport.json<Skyhook>('GET', path, { query, signal })
-        objects.set(name, { metadata: readMetadata, spec }) // the status is large and not needed
-        return
-      } catch (error) {
-        if (signal.aborted) return
-        if (!isNotFound(error) || failures > 1) options.onReadFailed(name, error) // the watch shows a deletion soon
-        await sleep(clock, backoffMs(failures, requestBackoff, random.number()), signal).catch(() => undefined)
+    try {
+      await sleep(clock, options.readDelayMs(), signal)
+      for (let failures = 0; isOutdated(name); ) {
+        failures = (await readOnce(name, failures)) ? 0 : failures + 1
+        if (failures > 0) await sleep(clock, backoffMs(failures, requestBackoff, random.number()), signal)
       }
+    } finally {
+      readers.delete(name) // at once: a change from here on needs another reader
+    }
+  }
+
+  /** True if the answer is as new as the watch when it was asked for. */
+  async function readOnce(name: string, failures: number): Promise<boolean> {
+    const metadata = reflector.store.get(name)?.metadata
+    if (metadata === undefined) return true
+    try {
+      // at least as new as the watch: an API server that lags behind waits until it has that version
+      const query = { resourceVersion: metadata.resourceVersion }
+      const answer = await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { query, signal })
+      const object = { metadata: answer.metadata, spec: answer.spec } // the status is large and not needed
+      objects.set(name, object)
+      return isCurrent(object, metadata)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!isNotFound(error) || failures > 0) options.onReadFailed(name, error) // the watch shows a deletion soon
+      return false
     }
   }
 
