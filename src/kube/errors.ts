@@ -126,6 +126,11 @@ export function isTransient(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 429 || error.status >= 500)
 }
 
-/** What the server asked us to wait before the next try, in ms. */
-export const retryAfterMsOf = (error: unknown): number | undefined =>
-  error instanceof ApiError ? error.retryAfterMs : undefined
+/** A server that asks for more has not met the agent's other requests, which continue meanwhile. */
+const maxRetryAfterMs = 60_000
+
+/** What the server asked us to wait before the next try, in ms: more than nothing, and a minute at most. */
+export function retryAfterMsOf(error: unknown): number | undefined {
+  const { retryAfterMs = 0 } = error instanceof ApiError ? error : {}
+  return retryAfterMs === 0 ? undefined : Math.min(maxRetryAfterMs, retryAfterMs)
+}

@@ -209,6 +209,14 @@ describe('broken watches', () => {
     expect(facts.filter(({ fact }) => fact === 'failed')).toHaveLength(5)
   })
 
+  test('a watch that closes right after an event counts as a failure, too', async () => {
+    const event = { type: 'BOOKMARK', object: { metadata: { resourceVersion: '999' } } }
+    server.fault(isWatch, { kind: 'stream', text: `${JSON.stringify(event)}\n`, after: 'end' }, 1_000)
+    startTestReflector()
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect(server.requests.filter(isWatch).length).toBeLessThan(60) // a backoff of 5 ms
+  })
+
   test('a silent watch causes a list, because a restored server may never send the versions it waits for', async () => {
     server.fault(isWatch, { kind: 'stream', text: '\n', after: 'hold' })
     startTestReflector({ timing: { idleTimeoutMs: 50 } })

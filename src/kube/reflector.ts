@@ -91,6 +91,8 @@ const defaultTiming: ReflectorTiming = {
 const minNotFoundsForAbsent = 2
 /** A watch that lived this long was healthy: the next failure restarts the backoff. */
 const minHealthyWatchMs = 5_000
+/** A watch that the server ends sooner has failed, whatever it sent: the next one waits. */
+const minWatchDurationMs = 1_000
 
 export function startReflector<T extends KubeObject>(
   transport: KubeTransport,
@@ -154,7 +156,6 @@ export function startReflector<T extends KubeObject>(
 
   const watch = async (from: string): Promise<void> => {
     const startedMs = clock.monotonicMs()
-    let events = 0
     const watchStream = watchEvents<T>(transport, {
       clock,
       path,
@@ -171,7 +172,6 @@ export function startReflector<T extends KubeObject>(
     })
     for await (const event of watchStream) {
       if (event.type === 'ERROR') throw apiErrorFromEvent(event.object)
-      events++
       markContact()
       resourceVersion = event.object.metadata.resourceVersion
       if (event.type === 'BOOKMARK') continue
@@ -180,7 +180,7 @@ export function startReflector<T extends KubeObject>(
       if (changes.length > 0) setSynced(changes)
     }
     const watchDurationMs = clock.monotonicMs() - startedMs
-    if (watchDurationMs < 1000 && events === 0) throw new Error('watch closed immediately')
+    if (watchDurationMs < minWatchDurationMs) throw new Error('watch closed immediately')
     failures = 0
     onFact?.({ fact: 'watch-ended' })
   }

@@ -25,7 +25,7 @@ async function runRetries(
     },
     { clock, random, maxAttempts },
   ).catch((error: unknown) => error)
-  await clock.advance(60_000)
+  await clock.advance(90_000)
   return { result: await retrying, attemptedAtMs }
 }
 
@@ -33,6 +33,13 @@ test('overload, server errors and no answer are tried again; Retry-After takes p
   expect(
     await runRetries([apiError(500), apiError(429, 7000), new NoResponseError('x', { mayHaveBeenSent: true })]),
   ).toEqual({ result: 'done', attemptedAtMs: [0, 800, 7_800, 11_000] })
+})
+
+test('a Retry-After of nothing is none, and one of a day is cut to a minute', async () => {
+  expect(await runRetries([apiError(429, 0), apiError(429, 86_400_000)])).toEqual({
+    result: 'done',
+    attemptedAtMs: [0, 800, 60_800],
+  })
 })
 
 test('a refusal is final, and so is the last attempt', async () => {

@@ -1,7 +1,6 @@
 import { ImageError, type ImageErrorCode } from '../errors.ts'
 import { type RegistryResponse, connectionError } from './http.ts'
 import { parseRetryAfter } from './retry.ts'
-import type { Clock } from '../../../schemas/clock.ts'
 
 const maxErrorBytes = 64 * 1024
 const maxErrorTextChars = 300 // a reason on a Node is one sentence, not a page
@@ -26,12 +25,11 @@ export async function readBody(response: RegistryResponse, limitBytes: number, s
 /** The error for a status of 400 or more, with the registry's own message. Consumes the body. */
 export async function errorFromResponse(
   response: RegistryResponse,
-  clock: Clock,
   signal: AbortSignal,
 ): Promise<ImageError> {
   // the status remains
   const bodyText = await readBody(response, maxErrorBytes, signal).then(parseErrorBody, () => undefined)
-  const retryAfterMs = parseRetryAfter(response.headers['retry-after'], clock.wallMs())
+  const retryAfterMs = parseRetryAfter(response.headers)
   const errorText = bodyText ?? `${response.status} ${response.body.statusMessage ?? ''}`.trim()
   return new ImageError(codeOfStatus(response.status), `${response.url.host}: ${errorText}`, { retryAfterMs })
 }

@@ -133,7 +133,7 @@ export function createRegistryClient(settings: RegistrySettings, { clock, random
     }
     if (response.status < 400 || response.status === expected) return response
     const isLoggedIn = findLogin(settings.credentials, endpoint.host, repository) !== undefined
-    throw withHint(await errorFromResponse(response, clock, signal), isLoggedIn, endpoint, repository)
+    throw withHint(await errorFromResponse(response, signal), isLoggedIn, endpoint, repository)
   }
 
   return {

@@ -59,6 +59,10 @@ test.each([
   ['Thu, 01 Jan 1970 00:00:10 GMT', 7_000],
   ['Thu, 01 Jan 1970 00:00:01 GMT', 0],
   ['soon', undefined],
-])('Retry-After %s is read as milliseconds', (header, expected) => {
-  expect(parseRetryAfter(header, 3_000)).toBe(expected)
+])('Retry-After %s is read as milliseconds, counted from the time of the registry', (header, expected) => {
+  expect(parseRetryAfter({ 'retry-after': header, date: 'Thu, 01 Jan 1970 00:00:03 GMT' })).toBe(expected)
+})
+
+test('a Retry-After that is a date means nothing without the time of the registry', () => {
+  expect(parseRetryAfter({ 'retry-after': 'Thu, 01 Jan 1970 00:00:10 GMT' })).toBeUndefined()
 })
