@@ -53,6 +53,8 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly query?: Query
   /** Fetch metadata only: `T` then has nothing else. */
   readonly metadataOnly?: boolean
+  /** Lists after each failed watch: a store that is `synced` without an error then misses nothing that was there before. */
+  readonly relistsAfterFailure?: boolean
   /** Leaves out what the store need not hold; managedFields are always left out. */
   readonly transform?: (object: T) => T
   /** Called after store and state changed, with all changes of one list or event. Must be quick and must not throw. */
@@ -99,7 +101,7 @@ export function startReflector<T extends KubeObject>(
   options: ReflectorOptions<T>,
 ): Reflector<T> {
   const { clock, random, path, query, metadataOnly = false, transform = (object: T) => object } = options
-  const { onChange, onFact, signal } = options
+  const { relistsAfterFailure = false, onChange, onFact, signal } = options
   const timing = { ...defaultTiming, ...options.timing }
   const isOneNamespace = path.includes('/namespaces/')
   const store = createStore<T>(({ metadata }) =>
@@ -191,7 +193,7 @@ export function startReflector<T extends KubeObject>(
       error,
     }
     if (during === 'watch') {
-      if (needsList(error)) resourceVersion = undefined
+      if (relistsAfterFailure || needsList(error)) resourceVersion = undefined
       if (state.state === 'synced') setState({ ...state, lastError }, [])
     } else if (isNotFound(error) && ++notFoundCount >= minNotFoundsForAbsent) {
       setState({ state: 'absent', sinceMs: sinceMs('absent') }, store.replaceAll([]))

@@ -11,6 +11,7 @@ let transport: KubeTransport
 let stopping: AbortController
 let uidsSeen: string[][]
 let wakes: number
+let shown: (string[] | string)[]
 let source: PodSource
 
 beforeEach(async () => {
@@ -19,6 +20,7 @@ beforeEach(async () => {
   stopping = new AbortController()
   uidsSeen = []
   wakes = 0
+  shown = []
   source = createPodSource({
     transport,
     clock: systemClock,
@@ -27,7 +29,10 @@ beforeEach(async () => {
     onUids: (uids) => void uidsSeen.push([...uids]),
     onFact: () => undefined,
     onUnfollowed: () => undefined,
-    wake: () => void wakes++,
+    wake() {
+      wakes++
+      shown.push(podNames())
+    },
     signal: stopping.signal,
   })
 })
@@ -96,10 +101,35 @@ test('an end of following forgets the pods and their evictions', async () => {
   await vi.waitFor(() => expect(api.openWatches()).toBe(0))
 })
 
+test('pods are unknown while their watch is broken, and known again with the next watch', async () => {
+  putPod('a')
+  source.follow('cordoned')
+  await vi.waitFor(() => expect(api.openWatches()).toBe(1))
+  expect(podNames()).toEqual(['a'])
+  api.fault(({ query }) => query.has('watch'), { kind: 'status', status: 500 }, 1)
+  api.endWatches('destroy')
+  putPod('b')
+  await vi.waitFor(() => expect(podNames()).toContain('the watch of them is broken'))
+  shown = []
+  await vi.waitFor(() => expect(podNames()).toEqual(['a', 'b']), 5_000)
+  expect(shown).not.toContainEqual(['a'])
+})
+
+test('a LIST of this moment does not make the pods known while their watch is broken', async () => {
+  source.follow('cordoned')
+  await vi.waitFor(() => expect(api.openWatches()).toBe(1))
+  api.fault(({ query }) => query.has('watch'), { kind: 'status', status: 500 }, 100)
+  api.endWatches('destroy')
+  await vi.waitFor(() => expect(source.current().known).toBe(false))
+  putPod('a')
+  expect(await source.listNow(stopping.signal)).toHaveLength(1)
+  expect(source.current().known).toBe(false)
+})
+
 test('a LIST of this moment becomes current while the pods are followed', async () => {
+  api.fault(({ query }) => query.has('watch'), { kind: 'stream', text: '', after: 'hold' })
   source.follow('cordoned')
   await vi.waitFor(() => expect(podNames()).toEqual([]))
-  api.endWatches('destroy')
   putPod('a')
   expect((await source.listNow(stopping.signal)).map(({ metadata }) => metadata.name)).toEqual(['a'])
   expect(podNames()).toEqual(['a'])

@@ -12,7 +12,7 @@ type PodObject = Pod & KubeObject
 export type PodSource = {
   /** `cordoned` starts with its own LIST, after the cordon became visible. */
   follow(podWatch: PodWatch): void
-  /** One consistent LIST of this moment, which also becomes current. */
+  /** One consistent LIST of this moment, which also becomes current while the watch continues from there. */
   listNow(signal: AbortSignal): Promise<readonly Pod[]>
   readonly current: () => Known<WatchedPods>
 }
@@ -46,12 +46,14 @@ export function createPodSource(options: {
       random,
       path: '/api/v1/pods',
       query,
+      relistsAfterFailure: true, // a watch that continues says nothing about how far behind it is
       transform: stripPod,
       onChange: ({ state }) => {
         if (watchSignal.aborted) return
-        // a broken watch may miss a new pod, so its last state is not current
-        if (state.state === 'synced') setPods([...reflector.store.values()], since)
-        else current = unknown('the pods of this node cannot be listed')
+        // a broken watch misses new pods: what it showed last may be old
+        if (state.state !== 'synced') current = unknown('the pods of this node cannot be listed')
+        else if (state.lastError) current = unknown('the pods of this node are not current: the watch of them is broken')
+        else setPods([...reflector.store.values()], since)
         wake()
       },
       onFact: options.onFact,
@@ -79,7 +81,7 @@ export function createPodSource(options: {
         signal: readSignal,
         transform: stripPod,
       })
-      if (currentWatch !== 'no') setPods(items, currentWatch)
+      if (currentWatch !== 'no' && current.known) setPods(items, currentWatch) // else nobody would see the next pod
       return items
     },
 
