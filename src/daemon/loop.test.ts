@@ -49,6 +49,7 @@ const settings = {
 
 function observe(change: Partial<Observations> = {}): Observations {
   return {
+    wallOffsetMs: 0,
     bootId: 'boot-1',
     node: { metadata: { name: 'n', uid: 'u', resourceVersion: '1' } },
     skyhooks: known([]),

@@ -106,7 +106,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
 
   /** One decision. A mistake of the program must not end in a crash loop: what runs continues, and the node says why. */
   async function pass(): Promise<number> {
-    const nowMs = clock.wallMs()
+    const nowMs = clock.steadyMs()
     const notBeforeMs = failures.notBeforeMs(decisionKey)
     if (notBeforeMs > nowMs) return notBeforeMs
     let snapshot: Snapshot | undefined
@@ -158,7 +158,7 @@ const reasonsIn = (annotations: Readonly<Record<string, string | null>>): Record
 
 async function sleepUntil(clock: Clock, atMs: number, woken: Promise<void>): Promise<void> {
   const slept = Promise.withResolvers<void>()
-  const cancel = clock.startTimer(Math.max(0, atMs - clock.wallMs()), slept.resolve)
+  const cancel = clock.startTimer(Math.max(0, atMs - clock.steadyMs()), slept.resolve)
   await Promise.race([slept.promise, woken])
   cancel()
 }

@@ -37,8 +37,8 @@ export function createStartUp(ports: {
             const failure = failures.current().get(key)
             if (failure && !signal.aborted) ports.onLasting(failure)
           }
-          clock.startTimer(Math.max(0, sinceMs + lastingMs - clock.wallMs()), report, { isBackground: true })
-          await sleep(clock, failures.notBeforeMs(key) - clock.wallMs(), signal)
+          clock.startTimer(Math.max(0, sinceMs + lastingMs - clock.steadyMs()), report, { isBackground: true })
+          await sleep(clock, failures.notBeforeMs(key) - clock.steadyMs(), signal)
         }
       }
     },

@@ -4,7 +4,7 @@ import { createUnits, type Units } from '../host/systemd/units.ts'
 import { findCordonManager } from '../kube/cordon-manager.ts'
 import { startEventRecorder } from '../kube/events.ts'
 import type { ReflectorFact } from '../kube/reflector.ts'
-import type { Random } from '../schemas/clock.ts'
+import { type Random, wallOffsetMs } from '../schemas/clock.ts'
 import { isWholeJournal, journalVersion, type Journal } from '../schemas/journal.ts'
 import { upgradeJournal } from '../schemas/journal-v1.ts'
 import { takeSnapshot, type Snapshot } from '../stages/model/snapshot.ts'
@@ -278,6 +278,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
           failures: failures.current(),
           host: host.state(),
           hostReport: host.report(),
+          wallOffsetMs: wallOffsetMs(clock),
         },
         nowMs,
         stageSettings,

@@ -66,7 +66,9 @@ const maxMessageLength = 1024
 
 type EventSeries = {
   readonly input: EventInput
+  /** Monotonic. */
   readonly firstRecordedAtMs: number
+  readonly firstTimestamp: string
   name: string
   count: number
   isSent: boolean
@@ -143,7 +145,7 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
 
   return {
     record(input) {
-      const nowMs = clock.wallMs()
+      const nowMs = clock.monotonicMs()
       const existing = seriesByKey.get(keyOf(input))
       if (existing !== undefined && nowMs - existing.firstRecordedAtMs < timing.windowMs) {
         existing.count++
@@ -155,7 +157,8 @@ export function startEventRecorder(transport: KubeTransport, options: EventOptio
       for (const [key, old] of seriesByKey)
         if (nowMs - old.firstRecordedAtMs >= timing.windowMs) seriesByKey.delete(key)
       const name = eventName(input)
-      const series = { input, firstRecordedAtMs: nowMs, name, count: 1, isSent: false, isQueued: false }
+      const firstTimestamp = formatTime(clock.wallMs())
+      const series = { input, firstRecordedAtMs: nowMs, firstTimestamp, name, count: 1, isSent: false, isQueued: false }
       seriesByKey.set(keyOf(input), series)
       enqueue(series)
     },
@@ -166,7 +169,7 @@ const keyOf = ({ regarding, type, reason, message }: EventInput): string =>
   JSON.stringify([regarding.uid, type, reason, message])
 
 function eventBody(
-  { input, name, firstRecordedAtMs, count }: EventSeries,
+  { input, name, firstTimestamp, count }: EventSeries,
   origin: { readonly namespace: string; readonly component: string; readonly host: string; lastTimestamp: string },
 ): unknown {
   const { regarding, type, reason, message } = input
@@ -182,7 +185,7 @@ function eventBody(
     source: { component, host },
     reportingComponent: component,
     reportingInstance: host,
-    firstTimestamp: formatTime(firstRecordedAtMs),
+    firstTimestamp,
     lastTimestamp,
     count,
   }

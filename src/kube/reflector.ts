@@ -17,7 +17,7 @@ import { SilentWatchError, watchEvents } from './watch.ts'
 
 export type LastError = { readonly sinceMs: number; readonly error: unknown }
 
-/** Times are wall clock ms, for people. */
+/** Times are steady ms. */
 export type ReflectorState =
   /** Never listed, or a LIST is due and fails with `lastError`; the store holds what was known before. */
   | { readonly state: 'unknown'; readonly sinceMs: number; readonly lastError?: LastError }
@@ -114,7 +114,7 @@ export function startReflector<T extends KubeObject>(
   const initialSync = Promise.withResolvers<void>()
   initialSync.promise.catch(() => {}) // nobody is obliged to wait for it
 
-  let state: ReflectorState = { state: 'unknown', sinceMs: clock.wallMs() }
+  let state: ReflectorState = { state: 'unknown', sinceMs: clock.steadyMs() }
   let lastContactAtMs = -Infinity
   let resourceVersion: string | undefined
   let notFoundCount = 0
@@ -132,7 +132,7 @@ export function startReflector<T extends KubeObject>(
       throw error
     }
   }
-  const sinceMs = (kind: ReflectorState['state']): number => (state.state === kind ? state.sinceMs : clock.wallMs())
+  const sinceMs = (kind: ReflectorState['state']): number => (state.state === kind ? state.sinceMs : clock.steadyMs())
   const markContact = (): void => {
     lastContactAtMs = clock.monotonicMs()
     failures = 0
@@ -189,7 +189,7 @@ export function startReflector<T extends KubeObject>(
 
   const handleFailure = (during: 'list' | 'watch', error: unknown): number => {
     const lastError: LastError = {
-      sinceMs: 'lastError' in state && state.lastError !== undefined ? state.lastError.sinceMs : clock.wallMs(),
+      sinceMs: 'lastError' in state && state.lastError !== undefined ? state.lastError.sinceMs : clock.steadyMs(),
       error,
     }
     if (during === 'watch') {

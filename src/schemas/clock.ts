@@ -3,13 +3,25 @@
  * whole agents run on virtual time.
  */
 export type Clock = {
-  /** Milliseconds since 1970. It may jump: only for what is published, or must be comparable after a boot. */
+  /** Milliseconds since 1970 as the host has it now. It jumps: only for what is published, see `toWallMs` (lint). */
   wallMs(): number
-  /** Milliseconds since some moment; never goes back. For durations and for waiting. */
+  /**
+   * Whole milliseconds since 1970 as the host had it once, plus the time since: never jumps. For every wait, and for
+   * moments that the journal keeps. docs/design/decisions/steady-time.md says how it continues in the next process.
+   */
+  steadyMs(): number
+  /** Milliseconds since some moment of this process; never goes back. For durations. */
   monotonicMs(): number
   /** Calls back once, `delayMs` from now or as soon after it as possible. Returns a function that cancels it. */
   startTimer(delayMs: number, callback: () => void, options?: TimerOptions): () => void
 }
+
+/** A moment of steady time by the host's present wall clock, in ms: as it is published. */
+export const toWallMs = (clock: Pick<Clock, 'wallMs' | 'steadyMs'>, steadyMs: number): number =>
+  steadyMs + wallOffsetMs(clock)
+
+/** By how much the host's wall clock is ahead of steady time, in ms. */
+export const wallOffsetMs = (clock: Pick<Clock, 'wallMs' | 'steadyMs'>): number => clock.wallMs() - clock.steadyMs()
 
 /** `isBackground`: the timer does not keep the process alive. */
 export type TimerOptions = { readonly isBackground?: boolean }

@@ -176,7 +176,10 @@ export type PackageFacts = {
   readonly uninstallInputs?: PackageInputs | undefined
   /** The package's uninstall policy as last seen in the spec: it must be known when the package is no longer there. */
   readonly uninstall?: PackageSpec['uninstall'] | undefined
-  /** When config or post-interrupt passed last: a status file older than this does not request a run. */
+  /**
+   * When config or post-interrupt passed last, by the wall clock, which files go by: a status file older than this does
+   * not request a run. All other times of the journal are steady.
+   */
   readonly passedAtMs?: number | undefined
   /** When a run that the host had requested started last. */
   readonly lastRequestedRunAtMs?: number | undefined

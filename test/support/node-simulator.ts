@@ -65,6 +65,7 @@ type Options = {
  */
 export class NodeSimulator {
   nowMs = 1_000_000
+  wallOffsetMs = 0
 
   // The host.
   bootId = 'boot-1'
@@ -186,6 +187,7 @@ export class NodeSimulator {
   snapshot(): Snapshot {
     return {
       nowMs: this.nowMs,
+      wallOffsetMs: this.wallOffsetMs,
       bootId: this.bootId,
       node: this.node,
       skyhooks: known([...this.views.values()]),

@@ -12,6 +12,7 @@ export const settings = {
 /** What an agent knows of an idle node `n` with a usable host: everything, and nothing is there. */
 export const idleSnapshot = (change: Partial<Snapshot> = {}): Snapshot => ({
   nowMs: 1_000,
+  wallOffsetMs: 0,
   bootId: 'boot-1',
   node: { metadata: { name: 'n', uid: 'node-uid', resourceVersion: '1' } },
   skyhooks: known([]),

@@ -27,6 +27,7 @@ export function createVirtualClock(startWallMs = 1_700_000_000_000, { settleTurn
   }
   return {
     wallMs: () => wallOffsetMs + nowMs,
+    steadyMs: () => startWallMs + nowMs,
     monotonicMs: () => nowMs,
     startTimer(delayMs, callback) {
       const id = ++sequence

@@ -48,7 +48,7 @@ export function createEvictor(options: {
   const evictions = new Map<string, Eviction>()
 
   function recordBlocked(uid: string, message: string, retryAfterMs: (refusedForMs: number) => number): void {
-    const nowMs = clock.wallMs()
+    const nowMs = clock.steadyMs()
     const previous = evictions.get(uid)
     const sinceMs = previous?.state === 'blocked' ? previous.sinceMs : nowMs
     evictions.set(uid, { state: 'blocked', message, sinceMs, retryAtMs: nowMs + retryAfterMs(nowMs - sinceMs) })

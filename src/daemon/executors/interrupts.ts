@@ -183,7 +183,7 @@ export function createInterrupter(ports: InterruptPorts): Interrupter {
       (isUnderWay) => (isUnderWay ? 'under-way' : 'none'),
       () => 'no-answer' as const,
     )
-    const atMs = clock.wallMs()
+    const atMs = clock.steadyMs()
     if (progress !== before?.progress)
       log.info({ detail: progress }, 'reboot requested, asked whether the host shuts down')
     return { progress, sinceMs: progress === before?.progress ? before.sinceMs : atMs, atMs }

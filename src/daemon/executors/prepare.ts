@@ -42,7 +42,7 @@ export function createPreparer(ports: PreparerPorts): Preparer {
     const count = (failureCounts.get(key) ?? 0) + 1
     failureCounts.set(key, count)
     const waitMs = backoffMs(count, retryBackoff, random.number())
-    preparations.set(key, { state: 'failed', reason, message, retryAtMs: clock.wallMs() + waitMs })
+    preparations.set(key, { state: 'failed', reason, message, retryAtMs: clock.steadyMs() + waitMs })
   }
 
   async function prepare(image: PackageImage, digests: string[]): Promise<void> {

@@ -49,7 +49,7 @@ export function createFailureBook({ clock, random }: { readonly clock: Clock; re
 
   return {
     record(key, { operation, skyhook, action }, error) {
-      const nowMs = clock.wallMs()
+      const nowMs = clock.steadyMs()
       const { reason, detail, remedy, retryAfterMs = 0 } = causeOf(error)
       const identity = `${reason} ${withoutNumbers(detail)}`
       const previous = entries.get(key)

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock, Random } from '../../schemas/clock.ts'
 
+const startWallMs = Date.now() - performance.now()
+
 /** The machine's own clock and timers. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
+  steadyMs: () => Math.floor(startWallMs + performance.now()),
   monotonicMs: () => performance.now(),
   startTimer(delayMs, callback, options) {
     const timer = setTimeout(callback, delayMs)

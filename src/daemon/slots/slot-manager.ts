@@ -102,7 +102,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   }
 
   function recordGranted(slot: Slot, { metadata }: SkyhookView, isConfirmed: boolean): void {
-    const nowMs = clock.wallMs()
+    const nowMs = clock.steadyMs()
     options.onAcquired(slotBook.waitedMs(book, metadata.name, nowMs) / 1000)
     book = slotBook.grantSlot(book, slot, metadata, isConfirmed, nowMs)
   }
@@ -110,11 +110,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   function recordReleased(lease: string): void {
     const entry = book.held.get(lease)
     book = slotBook.removeSlot(book, lease)
-    if (entry) options.onReleased(entry.slot.phase, (clock.wallMs() - entry.grantedAtMs) / 1000)
+    if (entry) options.onReleased(entry.slot.phase, (clock.steadyMs() - entry.grantedAtMs) / 1000)
   }
 
   function deny({ metadata }: SkyhookView, message: string, retryInMs: number): void {
-    book = slotBook.denySlot(book, metadata.name, { message, retryInMs }, clock.wallMs())
+    book = slotBook.denySlot(book, metadata.name, { message, retryInMs }, clock.steadyMs())
   }
 
   async function releaseUnusedControlPlane(leaving?: string): Promise<void> {
@@ -145,7 +145,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     const result = await renew(leases, slot, identity(), progress(phase, slot.generation, skyhook), signal)
     switch (result.outcome) {
       case 'held':
-        book = slotBook.renewSlot(book, result.slot, clock.wallMs())
+        book = slotBook.renewSlot(book, result.slot, clock.steadyMs())
         return
       case 'lost':
         log.warn({ skyhook, lease, detail: result.reason }, 'slot lost')
@@ -162,7 +162,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         ...skyhookViews().map(({ metadata: { name, uid } }) => ({ name, uid })),
         ...Object.entries(options.journal().skyhooks).map(([name, { uid }]) => ({ name, uid })),
       ]
-      book = slotBook.loadSlots(book, own, knownSkyhooks, clock.wallMs())
+      book = slotBook.loadSlots(book, own, knownSkyhooks, clock.steadyMs())
       await releaseUnusedControlPlane() // left by an agent that was killed between its two slots
       isLoaded = true
     },
@@ -206,7 +206,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const result = await confirm(leases, entry.slot, request({ ...view, spec: spec ?? {} }, phase), signal)
       switch (result.outcome) {
         case 'held':
-          book = slotBook.confirmSlot(book, result.slot, clock.wallMs())
+          book = slotBook.confirmSlot(book, result.slot, clock.steadyMs())
           return
         case 'yield':
           log.info({ skyhook, lease, detail: result.reason }, 'slot released before work started')

@@ -55,10 +55,10 @@ export function followNode(
   })
 
   async function waitUntil(isSatisfied: (node: NodeObject | undefined) => boolean, timeoutMs: number): Promise<void> {
-    const deadlineMs = clock.wallMs() + timeoutMs
-    while (!isSatisfied(reflector.store.get(name)) && clock.wallMs() < deadlineMs && !signal.aborted) {
+    const deadlineMs = clock.steadyMs() + timeoutMs
+    while (!isSatisfied(reflector.store.get(name)) && clock.steadyMs() < deadlineMs && !signal.aborted) {
       await new Promise<void>((resolve) => {
-        const cancel = clock.startTimer(deadlineMs - clock.wallMs(), resolve)
+        const cancel = clock.startTimer(deadlineMs - clock.steadyMs(), resolve)
         waiters.push(() => {
           cancel()
           resolve()

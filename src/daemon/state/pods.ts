@@ -52,7 +52,7 @@ export function createPodSource(options: {
         if (watchSignal.aborted) return
         // a broken watch misses new pods: what it showed last may be old
         if (state.state !== 'synced') current = unknown('the pods of this node cannot be listed')
-        else if (state.lastError) current = unknown('the pods of this node are not current: the watch of them is broken')
+        else if (state.lastError) current = unknown('the pods of this node are not known: the watch of them is broken')
         else setPods([...reflector.store.values()], since)
         wake()
       },

@@ -126,7 +126,7 @@ export function createEventReporter(options: {
     for (const [skyhook, { reason, message, sinceMs }] of reasons) {
       const text = `${reason}: ${message}`
       if (reportedReasons.get(skyhook) === text) continue
-      if (clock.wallMs() - sinceMs < reasonReportDelayMs) continue // passes by
+      if (clock.steadyMs() - sinceMs < reasonReportDelayMs) continue // passes by
       reportedReasons.set(skyhook, text)
       if (!isReportedOn('Node', reason)) log.debug({ skyhook, reason, detail: message }, 'waiting')
       else {
@@ -149,7 +149,7 @@ export function createEventReporter(options: {
       reportReasons(reasons)
     },
     reasonAges() {
-      const nowMs = clock.wallMs()
+      const nowMs = clock.steadyMs()
       const ages = new Map<ReasonName, number>()
       for (const { reason, sinceMs } of currentReasons.values())
         ages.set(reason, Math.max(ages.get(reason) ?? 0, (nowMs - sinceMs) / 1000))

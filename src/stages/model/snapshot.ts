@@ -16,7 +16,10 @@ export const unknown = (why: string): { readonly known: false; readonly why: str
 
 /** Everything that a decision may look at, taken at one moment. */
 export type Snapshot = {
+  /** Steady time, as all moments that decisions and the journal have. */
   readonly nowMs: number
+  /** By how much the host's wall clock is ahead of it: what is published is `nowMs` and this. */
+  readonly wallOffsetMs: number
   readonly bootId: string
   readonly node: KubernetesNode
   readonly skyhooks: Known<readonly SkyhookView[]>

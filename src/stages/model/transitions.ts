@@ -116,7 +116,7 @@ export function recordSteps(entry: RunningPackage, attempt: StageAttempt): Runni
 }
 
 /** All steps and checks of the stage passed. */
-export function completeStage(entry: RunningPackage, nowMs: number): PackageRecord {
+export function completeStage(entry: RunningPackage, passedAtMs: number): PackageRecord {
   assertFrom('completeStage', entry)
   const { stage } = entry.progress
   const complete = { ...entry, restarts: 0, untouched: undefined, progress: { state: 'complete', stage } } as const
@@ -130,9 +130,9 @@ export function completeStage(entry: RunningPackage, nowMs: number): PackageReco
     case 'upgrade':
       return { ...complete, installedBy: stage }
     case 'config':
-      return { ...complete, config, passedAtMs: nowMs }
+      return { ...complete, config, passedAtMs }
     case 'post-interrupt': // complete for what it was configured with, even if the spec changed
-      return { ...complete, config: finished(config), passedAtMs: nowMs }
+      return { ...complete, config: finished(config), passedAtMs }
   }
 }
 

@@ -11,7 +11,8 @@ export function recordCompletedStage(builder: PlanBuilder, entry: RunningPackage
   const { stage } = progress
   const skyhook = builder.view.metadata.name
   builder.events.push({ type: 'stageCompleted', skyhook, package: name, stage })
-  setEntry(builder, completeStage(entry, builder.snapshot.nowMs))
+  const { nowMs, wallOffsetMs } = builder.snapshot
+  setEntry(builder, completeStage(entry, nowMs + wallOffsetMs))
   if (stage === 'uninstall') {
     builder.record = { ...builder.record, flags: withoutFlags(builder.record.flags, name) }
     setInstalledVersion(builder, name, 'uninstalled')

@@ -161,6 +161,17 @@ describe('requested runs', () => {
   })
 })
 
+test('a status file and the last run are compared by the wall clock, which files go by', () => {
+  const node = completeNode(specWithRunRequests)
+  node.wallOffsetMs = -3 * day
+  write(node, statusRequesting(run, node.nowMs - 3 * day))
+  node.settleFor(10_000)
+  expect(countConfigs(node)).toBe(1)
+  write(node, statusRequesting(run, node.nowMs - 3 * day - 60_000)) // of before that run
+  node.settleFor(2 * day)
+  expect(countConfigs(node)).toBe(1)
+})
+
 describe('package conditions', () => {
   const shown = (node: NodeSimulator): NodeCondition | undefined =>
     node.node.status?.conditions?.find(({ type }) => type === 'skyhook.nvidia.com/s/a')
@@ -205,6 +216,17 @@ describe('package conditions', () => {
     node.settle()
     expect([node.patches - patches, shown(node)]).toMatchObject([2, { status: 'True' }])
     expect(shown(node)?.lastTransitionTime).not.toBe(first?.lastTransitionTime)
+  })
+
+  test('words whose time is in the future, by a clock that was wrong, are written when they change', () => {
+    const node = completeNode(pkg())
+    node.wallOffsetMs = day
+    write(node, statusRequesting(nothing, 1))
+    node.settle()
+    node.wallOffsetMs = 0
+    write(node, statusRequesting(nothing, 1, { message: 'another line' }))
+    node.settleFor(1_000)
+    expect(shown(node)?.message).toBe('another line')
   })
 
   test('a condition disappears with the file, the package and the Skyhook, and not before the first look', () => {

@@ -25,7 +25,8 @@ export function isRunRequested(builder: PlanBuilder, spec: PackageSpec, entry: P
   if (found?.state !== 'read' || found.status.bootId !== snapshot.bootId) return false
   const { passedAtMs = 0, lastRequestedRunAtMs = -Infinity } = entry
   // of before the last run, which has seen to it
-  if (found.writtenAtMs <= passedAtMs && passedAtMs <= snapshot.nowMs) return false
+  const wallMs = snapshot.nowMs + snapshot.wallOffsetMs
+  if (found.writtenAtMs <= passedAtMs && passedAtMs <= wallMs) return false
   const { run, interrupt } = found.status.requests
   const mayInterrupt = spec.interrupt !== undefined && isConditional(spec.interrupt) // else a run would change nothing
   if (!run && !(interrupt && mayInterrupt)) return false

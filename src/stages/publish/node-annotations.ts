@@ -155,19 +155,26 @@ function reasonText(
   isStatusChange: boolean,
 ): { readonly text: string | null; readonly recheckAtMs: number } {
   if (!reason) return { text: null, recheckAtMs: Infinity }
-  const current = parseObject(currentText)
-  if (currentText !== undefined && current?.['reason'] === reason.reason && current['message'] === reason.message)
-    return { text: currentText, recheckAtMs: Infinity }
+  if (currentText !== undefined && showsReason(currentText, reason)) return { text: currentText, recheckAtMs: Infinity }
   const settledAtMs = reason.sinceMs + reasonSettleMs
   if (settledAtMs > snapshot.nowMs && !isStatusChange) return { text: currentText ?? null, recheckAtMs: settledAtMs }
-  return { text: reasonAnnotation(reason), recheckAtMs: Infinity }
+  return { text: reasonAnnotation(snapshot, reason), recheckAtMs: Infinity }
 }
 
-export const reasonAnnotation = ({ reason, message, sinceMs }: TimedReason): string =>
-  JSON.stringify({ reason, message, since: new Date(sinceMs).toISOString() })
+/** The annotation has this reason and message; its `since` is older, or by another clock. */
+export function showsReason(text: string | undefined, { reason, message }: TimedReason): boolean {
+  const shown = parseObject(text)
+  return shown?.['reason'] === reason && shown['message'] === message
+}
+
+/** `since` by the wall clock of now: what it said when the wait began may have been wrong. */
+export const reasonAnnotation = (
+  { wallOffsetMs }: Pick<Snapshot, 'wallOffsetMs'>,
+  { reason, message, sinceMs }: TimedReason,
+): string => JSON.stringify({ reason, message, since: new Date(sinceMs + wallOffsetMs).toISOString() })
 
 /** Differences in the Skyhook's own two conditions. */
-function ownConditions({ node, nowMs }: Snapshot, name: string, status: NodeStatus): readonly NodeCondition[] {
+function ownConditions(snapshot: Snapshot, name: string, status: NodeStatus): readonly NodeCondition[] {
   const condition = (type: string, isTrue: boolean, reason: NodeConditionReason, message: string) =>
     ({ type, status: isTrue ? 'True' : 'False', reason, message }) as const
   const isComplete = status === 'complete'
@@ -185,9 +192,9 @@ function ownConditions({ node, nowMs }: Snapshot, name: string, status: NodeStat
       isErroring ? 'Package(s) Erroring or Unknown' : 'Not Erroring',
       `Package Erroring or Unknown for ${name}`,
     ),
-  ].filter((one) => !isShown(node, one))
+  ].filter((one) => !isShown(snapshot.node, one))
   if (changed.length === 0) return []
-  const at = formatTime(nowMs)
+  const at = formatTime(snapshot.nowMs + snapshot.wallOffsetMs)
   return changed.map((one) => ({ ...one, lastHeartbeatTime: at, lastTransitionTime: at }))
 }
 

@@ -36,6 +36,7 @@ export function packageConditions(
     conditionsOfSkyhook(snapshot.node, skyhook).map((condition) => [condition.type, condition]),
   )
   const desiredTypes = new Set([notReadyCondition(skyhook), erroringCondition(skyhook)])
+  const wallMs = snapshot.nowMs + snapshot.wallOffsetMs
   for (const name of new Set(Object.values(record.packages).flatMap(({ name, work }) => (work ? [name] : [])))) {
     const found = statusOf(snapshot, skyhook, name)
     if (!found) continue
@@ -45,12 +46,13 @@ export function packageConditions(
     const desired = formatCondition(found, snapshot.bootId)
     const isSame = currentCondition?.status === desired.status && currentCondition.reason === desired.reason
     if (isSame && currentCondition.message === desired.message) continue
-    const dueMs = isSame ? Date.parse(currentCondition.lastHeartbeatTime ?? '') + messageRefreshMs : snapshot.nowMs
-    if (!isWriting && dueMs > snapshot.nowMs) {
-      recheckAtMs = Math.min(recheckAtMs, dueMs)
+    const ageMs = isSame ? wallMs - Date.parse(currentCondition.lastHeartbeatTime ?? '') : Infinity
+    // words of the future are those of a wrong clock, and due
+    if (!isWriting && ageMs >= 0 && ageMs < messageRefreshMs) {
+      recheckAtMs = Math.min(recheckAtMs, snapshot.nowMs + messageRefreshMs - ageMs)
       continue
     }
-    const at = formatTime(snapshot.nowMs)
+    const at = formatTime(wallMs)
     const since = currentCondition?.status === desired.status ? (currentCondition.lastTransitionTime ?? at) : at
     conditions.push({ type, ...desired, lastHeartbeatTime: at, lastTransitionTime: since })
   }

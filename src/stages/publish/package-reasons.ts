@@ -36,15 +36,15 @@ export function packageReasonsText(
     const isNew = !isShown && settledAtMs > snapshot.nowMs && !isWriting
     if (isNew) recheckAtMs = Math.min(recheckAtMs, settledAtMs)
     if (isNew || isShown) entries.push(...(shown ? [[name, shown] as const] : []))
-    else entries.push([name, publish(reason)])
+    else entries.push([name, publish(reason, snapshot.wallOffsetMs)])
   }
   return { text: entries.length === 0 ? null : bounded(entries), recheckAtMs }
 }
 
-const publish = ({ reason, message, sinceMs }: TimedReason): PublishedReason => ({
+const publish = ({ reason, message, sinceMs }: TimedReason, wallOffsetMs: number): PublishedReason => ({
   reason,
   message,
-  since: new Date(sinceMs).toISOString(),
+  since: new Date(sinceMs + wallOffsetMs).toISOString(),
 })
 
 function publishedReason(value: unknown): PublishedReason | undefined {

@@ -5,7 +5,7 @@ import { worstOf } from '../model/failures.ts'
 import { emptyPatch, isEmptyPatch } from '../model/node-patch.ts'
 import { type Action, failureKey, type Plan, type TimedReason } from '../model/plan.ts'
 import type { Failure, Snapshot } from '../model/snapshot.ts'
-import { reasonAnnotation } from '../publish/node-annotations.ts'
+import { reasonAnnotation, showsReason } from '../publish/node-annotations.ts'
 import { timed } from './failing.ts'
 import { isSelected } from './gates.ts'
 
@@ -48,11 +48,11 @@ export function unpublishedReasons(
 }
 
 /** Only the reasons, where the Node shows others. */
-export function reasonsPatch({ node }: Snapshot, reasons: ReadonlyMap<string, TimedReason>): NodePatch {
+export function reasonsPatch(snapshot: Snapshot, reasons: ReadonlyMap<string, TimedReason>): NodePatch {
   const patch = emptyPatch()
   for (const [name, reason] of reasons) {
-    const text = reasonAnnotation(reason)
-    if (node.metadata.annotations?.[reasonKey(name)] !== text) patch.annotations[reasonKey(name)] = text
+    const shown = snapshot.node.metadata.annotations?.[reasonKey(name)]
+    if (!showsReason(shown, reason)) patch.annotations[reasonKey(name)] = reasonAnnotation(snapshot, reason)
   }
   return patch
 }

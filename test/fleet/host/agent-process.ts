@@ -24,6 +24,7 @@ export function startProcess(ports: {
 }): AgentProcess {
   const { id, clock } = ports
   const startedAtMs = clock.monotonicMs()
+  const startWallMs = ports.wallMs()
   const timers = new Set<() => void>()
   const endings: (() => void)[] = []
   let isAlive = true
@@ -32,6 +33,7 @@ export function startProcess(ports: {
     isAlive: () => isAlive,
     clock: {
       wallMs: ports.wallMs,
+      steadyMs: () => startWallMs + clock.monotonicMs() - startedAtMs,
       monotonicMs: () => clock.monotonicMs() - startedAtMs,
       startTimer(delayMs, callback, options) {
         if (!isAlive) return () => undefined

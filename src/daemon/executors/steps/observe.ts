@@ -83,9 +83,9 @@ export function startStepObserver(ports: ObserverPorts): StepObserver {
    */
   function isGoingDown(step: StepAttempt): boolean {
     if (step.bootId !== hostSource.bootId()) return false
-    const sinceMs = shutdownSinceMs.get(step.id) ?? clock.wallMs()
+    const sinceMs = shutdownSinceMs.get(step.id) ?? clock.steadyMs()
     shutdownSinceMs.set(step.id, sinceMs)
-    return clock.wallMs() - sinceMs < maxShutdownMs
+    return clock.steadyMs() - sinceMs < maxShutdownMs
   }
 
   async function observeOpen(): Promise<void> {

@@ -7,7 +7,7 @@ import { type HostFolders, copyDir, stateDir } from '../../../packages/layout.ts
 import { tailOf, type TailLimits } from '../../../packages/step/log-tail.ts'
 import { packageLogDir, pruneLogs, temporaryLogFiles } from '../../../packages/step/log-files.ts'
 import { rootDirRecordFile, sweepRootDirs, uninstallRootDir } from '../../../packages/install/root-dir.ts'
-import type { Clock } from '../../../schemas/clock.ts'
+import { type Clock, toWallMs } from '../../../schemas/clock.ts'
 import { messageOf } from '../../../schemas/json.ts'
 import type { Journal, StepAttempt } from '../../../schemas/journal.ts'
 import { isCheck, type Mode } from '../../../schemas/package-config.ts'
@@ -106,7 +106,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
       log.info({ skyhook, package: name, kept }, 'files of root_dir stay on the host: changed, or there before')
     await publishChecks(skyhook, 'uninstall-check', checks)
     await removeStepFlags(root, dir, config)
-    await recordVersion(root, dir, config.packageName, 'uninstalled', passedAtMs)
+    await recordVersion(root, dir, config.packageName, 'uninstalled', toWallMs(clock, passedAtMs))
   }
 
   return {
@@ -116,7 +116,7 @@ export function createStepRecords(ports: RecordPorts): StepRecords {
       const { result, mode } = step
       if (result) metrics.stepEnded(mode, result.result, (result.endedAtMs - step.startedAtMs) / 1000)
       if (result?.result === 'ok' && planned && !isCheck(mode)) {
-        await publishStepFlag(root, stateDir(folders, skyhook), config, planned, result.endedAtMs)
+        await publishStepFlag(root, stateDir(folders, skyhook), config, planned, toWallMs(clock, result.endedAtMs))
       }
       if (result?.result !== 'skipped') await pruneLogs(root, packageLogDir(folders, skyhook, config), step.path)
       await printOutput(step.id, { skyhook, package: name, version, mode, step: step.path })

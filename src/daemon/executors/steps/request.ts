@@ -17,7 +17,7 @@ import {
   formatMissing,
   resolveReferences,
 } from '../../../packages/step/references.ts'
-import type { Clock } from '../../../schemas/clock.ts'
+import { type Clock, toWallMs } from '../../../schemas/clock.ts'
 import { limitsOf, stepUnitRequest } from '../../../packages/step/unit-request.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import type { StepLogNote } from './observe.ts'
@@ -80,14 +80,15 @@ export async function buildStepRequest(
   }
   const limits = limitsOf(spec.resources)
   if (limits.outcome === 'invalid') return refused(limits.problems.join('; '))
-  const timeoutMs = remainingMs(action, ports.clock.wallMs())
+  const timeoutMs = remainingMs(action, ports.clock.steadyMs())
   if (timeoutMs !== undefined && timeoutMs <= 0)
     return refused(`the package's stageTimeout ${spec.stageTimeout} is used up`)
 
+  const startedAtWallMs = toWallMs(ports.clock, attempt.startedAtMs)
   const keepsLogs = isSwitchedOn(resolved.variables, 'SKYHOOK_AGENT_WRITE_LOGS', true)
   const [files, prepared, isSelinuxEnforcing] = await Promise.all([
     keepsLogs
-      ? claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, attempt.startedAtMs)
+      ? claimLogFiles(root, packageLogDir(folders, instance.skyhook, config), step.path, startedAtWallMs)
       : ensureTemporaryLogFolder(root, folders).then(() => temporaryLogFiles(folders, attempt.id)),
     ports.prepareFiles(),
     enforcesSelinux(root),
@@ -117,7 +118,7 @@ const refused = (why: string): BuildOutcome => ({ outcome: 'refused', why })
 /** The rest of the stage's time; each unit of an attempt gets what is left. */
 function remainingMs({ spec, stageStartedAtMs }: StartStep, nowMs: number): number | undefined {
   const total = spec.stageTimeout === undefined ? undefined : durationMs(spec.stageTimeout)
-  return total === undefined ? undefined : stageStartedAtMs + total - nowMs
+  return total === undefined ? undefined : Math.min(total, stageStartedAtMs + total - nowMs)
 }
 
 async function enforcesSelinux(root: HostRoot): Promise<boolean> {

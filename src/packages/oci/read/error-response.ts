@@ -23,10 +23,7 @@ export async function readBody(response: RegistryResponse, limitBytes: number, s
 }
 
 /** The error for a status of 400 or more, with the registry's own message. Consumes the body. */
-export async function errorFromResponse(
-  response: RegistryResponse,
-  signal: AbortSignal,
-): Promise<ImageError> {
+export async function errorFromResponse(response: RegistryResponse, signal: AbortSignal): Promise<ImageError> {
   // the status remains
   const bodyText = await readBody(response, maxErrorBytes, signal).then(parseErrorBody, () => undefined)
   const retryAfterMs = parseRetryAfter(response.headers)

@@ -48,6 +48,7 @@ async function registry(options: Parameters<typeof startFakeRegistry>[0] = {}): 
 /** A clock that only writes down what it is asked to wait; nothing here takes too long. */
 const fastClock: Clock = {
   wallMs: () => 0,
+  steadyMs: () => 0,
   monotonicMs: () => 0,
   startTimer(delayMs, callback, options) {
     if (options?.isBackground) return () => {}

@@ -11,6 +11,7 @@ describe('repeating', () => {
     let nowMs = 0
     const clock: Clock = {
       wallMs: () => 0,
+      steadyMs: () => 0,
       monotonicMs: () => nowMs,
       startTimer(delayMs, callback) {
         nowMs += delayMs

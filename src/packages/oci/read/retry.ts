@@ -16,8 +16,8 @@ const maxWaitMs = 30_000 // a registry that asks for more is not waited for with
 
 /**
  * Repeats what may pass by itself (no connection, 5xx, 429), with doubling waits and jitter; the registry's Retry-After
- * wins if it is longer. Gives up with the last error after four attempts, or at once when the wait would be too long or end after the
- * deadline.
+ * wins if it is longer. Gives up with the last error after four attempts, or at once when the wait would be too long
+ * or end after the deadline.
  */
 export async function retryTransient<T>(attempt: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { clock, random, deadlineMs, signal } = options
