@@ -9,6 +9,7 @@ import { isWholeJournal, journalVersion, type Journal } from '../schemas/journal
 import { upgradeJournal } from '../schemas/journal-v1.ts'
 import { takeSnapshot, type Snapshot } from '../stages/model/snapshot.ts'
 import { countRequests } from '../stages/package/run-requests.ts'
+import { carryTimes } from '../stages/skyhook/carry-times.ts'
 import { type CensusCampaign, createCensusCampaign } from './census/campaign.ts'
 import { createNodeCounter } from './executors/count-nodes.ts'
 import { createEvictor } from './executors/evictions.ts'
@@ -67,11 +68,13 @@ export type AgentComponents = {
 export type WireOptions = {
   readonly settings: Settings
   readonly platform: Platform
+  /** Whether the journal's times are of this agent's steady clock; asked when the journal is read. */
+  readonly isTimeContinued: () => boolean
   readonly signal: AbortSignal
 }
 
 /** Connects the parts of an agent. They start to read and watch, and write nothing. */
-export async function wire({ settings, platform, signal }: WireOptions): Promise<AgentComponents> {
+export async function wire({ settings, platform, isTimeContinued, signal }: WireOptions): Promise<AgentComponents> {
   const { clock, random, log, root } = platform
   const { nodeName, namespace } = settings
   const wakeup = createWakeup()
@@ -134,6 +137,7 @@ export async function wire({ settings, platform, signal }: WireOptions): Promise
       isWhole: isWholeJournal,
     }),
     log,
+    (journal) => carryTimes(journal, { nowMs: clock.steadyMs(), isContinued: isTimeContinued() }),
   )
   const straySteps = findStraySteps({ systemd: units, connection, journal: journal.current, clock, log, wake })
   const evictor = createEvictor({

@@ -28,6 +28,8 @@ const unreportedFiles: Readonly<Record<string, RegExp>> = {
   'housekeeping that is repeated later: the log says it':
     /^(list .*(root-files|\/skyhook\/s)|readdir .*\/\.agent|remove .*-UID-1)$/,
   'a published record that nothing reads: the log says it': /flags\/START$/,
+  'steady time of the next agent, whose waits start over without it: the log says it':
+    /^(readText|writeFile) \/run\/skyhook\/steady-time$|^makeFolder \/run\/skyhook$/,
 }
 const unreportedRequests: Readonly<Record<string, RegExp>> = {
   'without the Node there is only the log': /^(GET|PATCH|WATCH) \/api\/v1\/nodes/,

@@ -22,7 +22,12 @@ export type JournalStore = {
   write(journal: Journal): Promise<boolean>
 }
 
-export function createJournalStore(file: JournalFile<Journal>, log: Log): JournalStore {
+/** `adopt` makes the journal of an earlier agent this one's. */
+export function createJournalStore(
+  file: JournalFile<Journal>,
+  log: Log,
+  adopt: (journal: Journal) => Journal = (journal) => journal,
+): JournalStore {
   let current = emptyJournal('')
   let lastError: string | undefined
   let isComplete = true
@@ -32,7 +37,7 @@ export function createJournalStore(file: JournalFile<Journal>, log: Log): Journa
     isComplete: () => isComplete,
     async load() {
       const found = await file.read()
-      if (found.state === 'read') current = found.document
+      if (found.state === 'read') current = adopt(found.document)
       if (found.state !== 'unreadable') return
       isComplete = false
       if (found.movedTo === undefined) lastError = found.why

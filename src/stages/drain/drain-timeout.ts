@@ -5,7 +5,7 @@ import type { DrainReason } from '../model/pods.ts'
 /** A node that only waits to be drained gives the slot to others after this, unless spec.drain says otherwise. */
 const yieldAfterSeconds = 600
 const initialPauseMs = 60_000
-const maxPauseMs = 1_800_000
+export const maxDrainPauseMs = 1_800_000
 
 /** The reason for which draining was given up for now, while that lasts. */
 export function drainPauseReason({ record, snapshot }: PlanBuilder): DrainReason | undefined {
@@ -60,6 +60,6 @@ export function drainTimedOut(builder: PlanBuilder): boolean {
 export function pauseDrain(builder: PlanBuilder, reason: DrainReason): void {
   const { record, snapshot } = builder
   const yieldCount = (record.drain?.yieldCount ?? 0) + 1
-  const untilMs = snapshot.nowMs + Math.min(maxPauseMs, initialPauseMs * 2 ** (yieldCount - 1))
+  const untilMs = snapshot.nowMs + Math.min(maxDrainPauseMs, initialPauseMs * 2 ** (yieldCount - 1))
   builder.record = { ...record, drain: { state: 'paused', yieldCount, untilMs, reason } }
 }

@@ -4,6 +4,7 @@ import type { Platform } from '../../../src/daemon/platform/platform.ts'
 import type { Settings } from '../../../src/daemon/settings/settings.ts'
 import type { HealthChecks } from '../../../src/daemon/telemetry/http.ts'
 import { createBusConnection } from '../../../src/host/dbus/reconnecting.ts'
+import type { HostRoot } from '../../../src/host/fs/host-root.ts'
 import type { CompletedRequest, KubeTransport } from '../../../src/kube/transport.ts'
 import { type Clock, type Random, sleep } from '../../../src/schemas/clock.ts'
 import { type AgentProcess, mortal } from './agent-process.ts'
@@ -70,6 +71,13 @@ export function startSimulatedAgent(host: SimulatedHost, options: AgentOptions):
   }
 }
 
+/** Files with a file that the kernel writes as it is read. */
+const rootOf = (host: SimulatedHost, root: HostRoot): HostRoot => ({
+  ...root,
+  readText: async (path) =>
+    path === '/proc/uptime' ? `${(host.uptimeMs() / 1_000).toFixed(2)} 0.00\n` : await root.readText(path),
+})
+
 function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, onLog }: AgentOptions) {
   const { disk, bus, claims, registry, fetchFate } = host
   const { clock } = process
@@ -117,7 +125,7 @@ function platformOf(host: SimulatedHost, process: AgentProcess, { connectApi, on
     random,
     log: { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') },
     processId: process.id,
-    root: mortal(process, createSimulatedRoot({ disk, random, passed })),
+    root: mortal(process, rootOf(host, createSimulatedRoot({ disk, random, passed }))),
     connectBus: () =>
       createBusConnection({
         clock,

@@ -51,6 +51,7 @@ export function createSimulatedHost(options: HostOptions) {
   const claims = createClaims()
   let power: 'up' | 'stopping' | 'down' = 'up'
   let bootId = ''
+  let bootedAtMs = 0
   let wallOffsetMs = 0
   let lastProcess = 0
   let cancelPower = (): void => undefined
@@ -101,6 +102,7 @@ export function createSimulatedHost(options: HostOptions) {
     power = 'up'
     disk.mount()
     bootId = `${random.hex(4)}-0000-4000-8000-${random.hex(6)}`
+    bootedAtMs = clock.monotonicMs()
     write(bootIdFile, `${bootId}\n`, 0o444)
     systemd.boot()
     bus.setUp(true)
@@ -140,6 +142,7 @@ export function createSimulatedHost(options: HostOptions) {
     fetchFate,
     tell,
     bootId: () => bootId,
+    uptimeMs: () => clock.monotonicMs() - bootedAtMs,
     power: () => power,
     /** A source of chance of its own, that depends on the host's alone. */
     fork: (): Random => createSeededRandom(Math.floor(random.number() * 2 ** 32)),

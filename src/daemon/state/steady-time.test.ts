@@ -1,0 +1,98 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createHostRoot, type HostRoot } from '../../host/fs/host-root.ts'
+import type { Clock } from '../../schemas/clock.ts'
+import { systemRandom } from '../platform/system-clock.ts'
+import { createLog } from '../telemetry/log.ts'
+import { openSteadyTime, type SteadyTime } from './steady-time.ts'
+
+const hourMs = 3_600_000
+const bootedMs = 7_000_000
+
+let folder: string
+let clock: VirtualClock
+let root: HostRoot
+let warnings: string[]
+const inFolder = (path: string): string => join(folder, path)
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'steady-time-'))
+  for (const path of ['proc/sys/kernel/random', 'run']) mkdirSync(inFolder(path), { recursive: true })
+  clock = createVirtualClock()
+  root = createHostRoot(folder, systemRandom)
+  warnings = []
+  boot('1')
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+function boot(id: string): void {
+  writeFileSync(inFolder('proc/sys/kernel/random/boot_id'), `0000000${id}-0000-4000-8000-000000000000\n`)
+}
+
+/** A process that starts now: its own steady time starts from the wall clock of now. */
+async function startProcess(): Promise<SteadyTime> {
+  writeFileSync(inFolder('proc/uptime'), `${((bootedMs + clock.monotonicMs()) / 1_000).toFixed(2)} 1.00\n`)
+  const startMs = clock.wallMs() - clock.monotonicMs()
+  const own: Clock = { ...clock, steadyMs: () => startMs + clock.monotonicMs() }
+  const log = { ...createLog('silent', {}), warn: (_: object, message: string) => void warnings.push(message) }
+  return await openSteadyTime({ clock: own, root, log })
+}
+
+test('steady time starts from the wall clock, and continues in the next process of the boot whatever that shows', async () => {
+  const first = await startProcess()
+  expect([first.clock.steadyMs(), await first.keep()]).toEqual([clock.wallMs(), false])
+  await clock.advance(10_000)
+  clock.setWallMs(clock.wallMs() - hourMs)
+  const second = await startProcess()
+  expect([second.clock.steadyMs(), await second.keep()]).toEqual([first.clock.steadyMs(), true])
+  await clock.advance(10_000)
+  clock.setWallMs(clock.wallMs() + 5 * hourMs)
+  const third = await startProcess()
+  expect([third.clock.steadyMs(), await third.keep()]).toEqual([first.clock.steadyMs(), true])
+  expect(third.clock.wallMs()).toBe(clock.wallMs())
+})
+
+test('steady time starts again with a boot, also where the file of the earlier one is still there', async () => {
+  const first = await startProcess()
+  await first.keep()
+  clock.setWallMs(clock.wallMs() - hourMs)
+  boot('2')
+  const second = await startProcess()
+  expect([second.clock.steadyMs(), await second.keep()]).toEqual([clock.wallMs(), false])
+  expect(await (await startProcess()).keep()).toBe(true)
+})
+
+test('an agent that waited for another one to exit does not take its times for its own', async () => {
+  const waiting = await startProcess()
+  clock.setWallMs(clock.wallMs() + hourMs)
+  await (await startProcess()).keep()
+  expect(await waiting.keep()).toBe(false)
+  expect(await (await startProcess()).keep()).toBe(true) // it left its own
+})
+
+test('a host that does not say how long it is up has waits that start over, and no warning', async () => {
+  rmSync(inFolder('proc/uptime'), { force: true })
+  const log = createLog('silent', {})
+  const open = async (): Promise<boolean> => await (await openSteadyTime({ clock, root, log })).keep()
+  expect([await open(), await open(), warnings]).toEqual([false, false, []])
+})
+
+test.each([
+  ['is damaged', () => writeFileSync(inFolder('run/skyhook/steady-time'), 'x'), []],
+  [
+    'cannot be read',
+    () => {
+      rmSync(inFolder('run/skyhook/steady-time'))
+      mkdirSync(inFolder('run/skyhook/steady-time'))
+    },
+    ['steady time cannot be kept for the next agent, waits start over'],
+  ],
+])('a file that %s is that of another clock, and an agent starts all the same', async (_, damage, expected) => {
+  await (await startProcess()).keep()
+  damage()
+  const next = await startProcess()
+  expect([next.clock.steadyMs(), await next.keep(), warnings]).toEqual([clock.wallMs(), false, expected])
+})
