@@ -101,6 +101,11 @@ export const mutants: readonly Mutant[] = [
     'const query = { resourceVersion: metadata.resourceVersion }',
     'const query = {}',
   ),
+  skyhooks(
+    'an answer that is not current is asked for again at once',
+    'if (failures > 0) await sleep(',
+    'if (false) await sleep(',
+  ),
   skyhooks('a change wakes nobody', '    options.wake()', ''),
   pods('evictions outlive their pods', '    onUids(new Set(pods.map', '    void (new Set(pods.map'),
   pods(
@@ -108,10 +113,12 @@ export const mutants: readonly Mutant[] = [
     "      current = unknown('the pods of this node are not watched')\n",
     '',
   ),
-  pods('a look counts while nobody watches', "if (currentWatch !== 'no') setPods", 'setPods'),
+  pods('a look counts while nobody watches', "if (currentWatch !== 'no' && current.known) setPods", 'setPods'),
+  pods('a broken watch shows the present', 'else if (state.lastError) current =', 'else if (false) current ='),
+  pods('a watch that was broken continues with what it showed', '      relistsAfterFailure: true,', '     '),
   statuses('the statuses of deleted Skyhooks are read', 'if (orphaned) continue', ''),
   statuses('each look wakes the loop', 'if (isSame) return', ''),
-  reporter('a reason that passes by is reported', 'clock.wallMs() - sinceMs < reasonReportDelayMs', 'false'),
+  reporter('a reason that passes by is reported', 'clock.steadyMs() - sinceMs < reasonReportDelayMs', 'false'),
   reporter('a reason is reported with each decision', 'reportedReasons.set(skyhook, text)', ''),
   reporter('a reason that came back is not reported', 'if (!reasons.has(name)) reportedReasons.delete(name)', ''),
   reporter('the youngest reason counts', 'Math.max(ages.get(reason) ?? 0,', 'Math.min(ages.get(reason) ?? Infinity,'),
@@ -122,6 +129,9 @@ export const mutants: readonly Mutant[] = [
     '&& !(await journal.write(plan.journal)) && false',
   ),
   loop('a failed record is not repeated', 'if (isPlannedOnce(action.do))', 'if (false)'),
+  ...['failures/book.ts', 'executors/evictions.ts'].map((file) =>
+    inFile(file, 'clock-jumps.test.ts')(`${file} waits by the wall clock`, 'clock.steadyMs()', 'clock.wallMs()'),
+  ),
 ]
 
 /** Where the mutant's text is; throws when it is not there exactly once. */
