@@ -3,7 +3,6 @@ import { controlPlaneScope, type Scope, skyhookScope, slotLabels } from '../../l
 import { readSlot, type Slot } from '../../lease/slot.ts'
 import {
   confirmSlot,
-  denySlot,
   emptySlotBook,
   grantSlot,
   type HeldSlot,
@@ -11,11 +10,9 @@ import {
   ownSlot,
   removeSlot,
   renewSlot,
-  requestNow,
   setControlPlaneSlot,
   slotOf,
   unusedControlPlaneSlot,
-  waitedMs,
 } from './slot-book.ts'
 
 const a = { name: 'a', uid: 'a-uid' }
@@ -64,20 +61,15 @@ describe('loading', () => {
     expect([book.controlPlane?.name, [...book.held.keys()]]).toEqual(['lease-cp', ['lease-a']])
   })
 
-  test('loading keeps the denials and forgets what was held before', () => {
-    const waiting = denySlot(grantSlot(emptySlotBook, slotOfB, b, true, 1), 'a', { message: 'm', retryInMs: 1 }, 1)
-    const book = loadSlots(waiting, [slotOfA], [a], 5)
-    expect([[...book.held.keys()], [...book.denials.keys()]]).toEqual([['lease-a'], ['a']])
+  test('loading forgets what was held before', () => {
+    const book = loadSlots(grantSlot(emptySlotBook, slotOfB, b, true, 1), [slotOfA], [a], 5)
+    expect([...book.held.keys()]).toEqual(['lease-a'])
   })
 })
 
 describe('holding', () => {
-  test('a granted slot counts from now and ends the wait of its Skyhook alone', () => {
-    const waiting = ['a', 'b'].reduce(
-      (book, name) => denySlot(book, name, { message: 'm', retryInMs: 1 }, 10),
-      emptySlotBook,
-    )
-    const book = grantSlot(waiting, slotOfA, a, false, 1_000)
+  test('a granted slot counts from now', () => {
+    const book = grantSlot(emptySlotBook, slotOfA, a, false, 1_000)
     expect(entryOf(book)).toEqual({
       slot: slotOfA,
       skyhook: 'a',
@@ -86,7 +78,6 @@ describe('holding', () => {
       renewedAtMs: 1_000,
       grantedAtMs: 1_000,
     })
-    expect([...book.denials.keys()]).toEqual(['b'])
   })
 
   test('a recovery slot is granted as confirmed', () => {
@@ -147,33 +138,7 @@ describe('holding', () => {
   test('no operation changes the book it is given', () => {
     grantSlot(holding, slotOfB, b, false, 1)
     removeSlot(holding, 'lease-a')
-    denySlot(holding, 'a', { message: 'm', retryInMs: 1 }, 1)
-    expect([[...holding.held.keys()], holding.denials.size]).toEqual([['lease-a'], 0])
-  })
-})
-
-describe('waiting', () => {
-  const denied = denySlot(emptySlotBook, 'a', { message: 'full', retryInMs: 30_000 }, 1_000)
-
-  test('a denial names the reason and the next request', () => {
-    expect(denied.denials.get('a')).toEqual({ message: 'full', nextRequestAtMs: 31_000, sinceMs: 1_000 })
-  })
-
-  test('a second denial counts from the first', () => {
-    const again = denySlot(denied, 'a', { message: 'still full', retryInMs: 200 }, 5_000)
-    expect(again.denials.get('a')).toEqual({ message: 'still full', nextRequestAtMs: 5_200, sinceMs: 1_000 })
-  })
-
-  test('a slot that may be free makes the next request due at once', () => {
-    expect(requestNow(denied, 'a').denials.get('a')).toEqual({ message: 'full', nextRequestAtMs: 0, sinceMs: 1_000 })
-  })
-
-  test('a slot that nobody waits for changes nothing', () => {
-    expect(requestNow(denied, 'b')).toBe(denied)
-  })
-
-  test('a wait lasts from the first denial and is zero without one', () => {
-    expect([waitedMs(denied, 'a', 4_000), waitedMs(denied, 'b', 4_000)]).toEqual([3_000, 0])
+    expect([...holding.held.keys()]).toEqual(['lease-a'])
   })
 })
 

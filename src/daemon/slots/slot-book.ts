@@ -1,14 +1,12 @@
-/** What this node knows about its slots, as plain data with transitions. Pure; slot-manager.ts sends the requests. */
+/** The slots that this node holds, as plain data with transitions. Pure; slot-manager.ts sends the requests. */
 import { labelKeys, type SkyhookIdentity, skyhookScope } from '../../lease/names.ts'
 import type { Slot } from '../../lease/slot.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
-import type { OwnSlot, SlotDenial } from '../../stages/model/snapshot.ts'
+import type { OwnSlot } from '../../stages/model/snapshot.ts'
 
 export type SlotBook = {
   /** By name of the Lease. */
   readonly held: ReadonlyMap<string, HeldSlot>
-  /** By name of the Skyhook: the last request for a slot that was not granted. */
-  readonly denials: ReadonlyMap<string, SlotDenial>
   /** The control plane's slot, held beside those of Skyhooks that may interrupt this node. */
   readonly controlPlane: Slot | undefined
 }
@@ -23,7 +21,7 @@ export type HeldSlot = {
   readonly grantedAtMs: number
 }
 
-export const emptySlotBook: SlotBook = { held: new Map(), denials: new Map(), controlPlane: undefined }
+export const emptySlotBook: SlotBook = { held: new Map(), controlPlane: undefined }
 
 /** The book of a starting agent: only recovery slots are confirmed, and all slots are due for renewal. */
 export function loadSlots(
@@ -50,7 +48,7 @@ export function loadSlots(
   return { ...book, held, controlPlane }
 }
 
-/** A new slot, which ends the wait for it. */
+/** A new slot. */
 export function grantSlot(
   book: SlotBook,
   slot: Slot,
@@ -59,7 +57,7 @@ export function grantSlot(
   nowMs: number,
 ): SlotBook {
   const entry = { slot, skyhook: name, skyhookUid: uid, isConfirmed, renewedAtMs: nowMs, grantedAtMs: nowMs }
-  return { ...withHeld(book, entry), denials: without(book.denials, name) }
+  return withHeld(book, entry)
 }
 
 /** The scope was read again after the grant: work may start. The same book when the slot was given up meanwhile. */
@@ -72,25 +70,6 @@ export const renewSlot = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =
 
 export const removeSlot = (book: SlotBook, lease: string): SlotBook => ({ ...book, held: without(book.held, lease) })
 
-/** Not granted; the wait counts from the first denial. */
-export function denySlot(
-  book: SlotBook,
-  skyhook: string,
-  denial: { readonly message: string; readonly retryInMs: number },
-  nowMs: number,
-): SlotBook {
-  const sinceMs = book.denials.get(skyhook)?.sinceMs ?? nowMs
-  const entry = { message: denial.message, nextRequestAtMs: nowMs + denial.retryInMs, sinceMs }
-  return { ...book, denials: new Map(book.denials).set(skyhook, entry) }
-}
-
-/** A slot may be free: the next request is due immediately. Returns the same book if no Skyhook waits. */
-export function requestNow(book: SlotBook, skyhook: string): SlotBook {
-  const denial = book.denials.get(skyhook)
-  if (!denial) return book
-  return { ...book, denials: new Map(book.denials).set(skyhook, { ...denial, nextRequestAtMs: 0 }) }
-}
-
 export const setControlPlaneSlot = (book: SlotBook, controlPlane: Slot | undefined): SlotBook => ({
   ...book,
   controlPlane,
@@ -99,12 +78,6 @@ export const setControlPlaneSlot = (book: SlotBook, controlPlane: Slot | undefin
 /** The control plane's slot if no slot but `leaving` needs it any more. */
 export const unusedControlPlaneSlot = ({ held, controlPlane }: SlotBook, leaving?: string): Slot | undefined =>
   [...held.keys()].every((lease) => lease === leaving) ? controlPlane : undefined
-
-/** How long the Skyhook has waited for a slot. */
-export function waitedMs({ denials }: SlotBook, skyhook: string, nowMs: number): number {
-  const denial = denials.get(skyhook)
-  return denial ? nowMs - denial.sinceMs : 0
-}
 
 export const slotOf = ({ held }: SlotBook, skyhookUid: string): HeldSlot | undefined =>
   [...held.values()].find((entry) => entry.skyhookUid === skyhookUid)

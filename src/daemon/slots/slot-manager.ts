@@ -27,6 +27,7 @@ import {
 import type { Log } from '../telemetry/log.ts'
 import { limitOf } from './budget.ts'
 import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
+import { denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import * as slotBook from './slot-book.ts'
 
 /** Sends the requests for slots and keeps the book of their results. */
@@ -71,6 +72,7 @@ export type SlotManagerOptions = {
 export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const { leases, clock, log, signal } = options
   let book = slotBook.emptySlotBook
+  let denials = noDenials
   let isLoaded = false
 
   /** Throws while the own Node is unknown: no slot may be held for it. */
@@ -102,8 +104,9 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   }
 
   function recordGranted(slot: Slot, { metadata }: SkyhookView, isConfirmed: boolean): void {
-    const nowMs = clock.steadyMs()
-    options.onAcquired(slotBook.waitedMs(book, metadata.name, nowMs) / 1000)
+    const nowMs = clock.wallMs()
+    options.onAcquired(waitedMs(denials, metadata.name, nowMs) / 1000)
+    denials = withoutDenial(denials, metadata.name)
     book = slotBook.grantSlot(book, slot, metadata, isConfirmed, nowMs)
   }
 
@@ -114,7 +117,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   }
 
   function deny({ metadata }: SkyhookView, message: string, retryInMs: number): void {
-    book = slotBook.denySlot(book, metadata.name, { message, retryInMs }, clock.steadyMs())
+    denials = denied(denials, metadata.name, { message, retryInMs }, clock.wallMs())
   }
 
   async function releaseUnusedControlPlane(leaving?: string): Promise<void> {
@@ -241,14 +244,14 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     },
 
     requestNow(skyhook) {
-      const before = book
-      book = slotBook.requestNow(book, skyhook)
-      return book !== before
+      const before = denials
+      denials = requestNow(before, skyhook)
+      return denials !== before
     },
 
     held: () =>
       isLoaded ? known([...book.held.values()].map(slotBook.ownSlot)) : unknown('the Leases are not listed yet'),
-    denials: () => book.denials,
+    denials: () => denials,
     kinds: () => [...book.held.values()].map(({ slot: { phase, kind } }) => ({ phase, kind })),
   }
 }

@@ -1,0 +1,38 @@
+/** What this node waits for: the last answer to each request for a slot other than "held". Pure. */
+import type { SlotDenial } from '../../stages/model/snapshot.ts'
+
+/** By name of the Skyhook. */
+export type Denials = ReadonlyMap<string, SlotDenial>
+
+export const noDenials: Denials = new Map()
+
+/** Not granted; the wait counts from the first denial. */
+export function denied(
+  denials: Denials,
+  skyhook: string,
+  { message, retryInMs }: { readonly message: string; readonly retryInMs: number },
+  nowMs: number,
+): Denials {
+  const sinceMs = denials.get(skyhook)?.sinceMs ?? nowMs
+  return new Map(denials).set(skyhook, { message, nextRequestAtMs: nowMs + retryInMs, sinceMs })
+}
+
+/** The wait is over: the slot is held, or nothing asks for one any more. */
+export function withoutDenial(denials: Denials, skyhook: string): Denials {
+  if (!denials.has(skyhook)) return denials
+  const others = new Map(denials)
+  others.delete(skyhook)
+  return others
+}
+
+/** A slot may be free: the next request is due immediately. Returns the same denials if the Skyhook does not wait. */
+export function requestNow(denials: Denials, skyhook: string): Denials {
+  const denial = denials.get(skyhook)
+  return denial ? new Map(denials).set(skyhook, { ...denial, nextRequestAtMs: 0 }) : denials
+}
+
+/** How long the Skyhook has waited for a slot; 0 if it does not wait. */
+export function waitedMs(denials: Denials, skyhook: string, nowMs: number): number {
+  const denial = denials.get(skyhook)
+  return denial ? nowMs - denial.sinceMs : 0
+}
