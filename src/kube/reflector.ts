@@ -59,6 +59,8 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly transform?: (object: T) => T
   /** Called after store and state changed, with all changes of one list or event. Must be quick and must not throw. */
   readonly onChange: (update: ReflectorUpdate<T>) => void
+  /** Called after each complete LIST with the whole store, also when nothing changed. As quick as `onChange`. */
+  readonly onListed?: (objects: Iterable<T>) => void
   readonly onFact?: (fact: ReflectorFact) => void
   readonly signal: AbortSignal
   readonly timing?: Partial<ReflectorTiming>
@@ -153,6 +155,7 @@ export function startReflector<T extends KubeObject>(
     notFoundCount = 0
     onFact?.({ fact: 'listed', count: result.items.length })
     setSynced(store.replaceAll(result.items))
+    options.onListed?.(store.objects.values())
     initialSync.resolve()
   }
 
