@@ -65,8 +65,8 @@ export async function runAgent(settings: Settings, machine: Platform): Promise<n
  * run on its host.
  */
 async function sync({ clock, log, root }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
-  const { host, nodes, skyhooks, executors, failures, journal, straySteps, units } = components
-  const onLasting = (failure: Failure): void => reportUndecided(components, log, clock.steadyMs(), failure)
+  const { host, nodes, skyhooks, ownSlots, executors, failures, journal, straySteps, units } = components
+  const onLasting = (failure: Failure): void => reportUndecided(components, log, clock.wallMs(), failure)
   const { untilDone } = createStartUp({ clock, log, failures, onLasting, signal })
   await untilDone('read the journal', () => journal.load())
   await untilDone('list the folders of Skyhooks', () => host.loadFolders())
@@ -74,7 +74,7 @@ async function sync({ clock, log, root }: Platform, components: AgentComponents,
   await untilKnown(components, signal)
   await Promise.all([
     untilDone('look at the host', () => host.checkFitness()),
-    untilDone('list the Leases', () => executors.slots.load(signal)),
+    untilDone('list the Leases', () => ownSlots.untilKnown(signal)),
     untilDone('observe the running steps', () => executors.steps.observeOpen()),
     untilDone('list the running steps', () => straySteps.find()),
   ])

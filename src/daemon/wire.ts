@@ -22,6 +22,7 @@ import { createFailureBook, type FailureBook } from './failures/book.ts'
 import type { Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
 import { version } from './settings/version.ts'
+import { followOwnSlots, type OwnSlots } from './slots/own-slots.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
 import { createSlotWatch, type SlotWatch } from './slots/slot-watch.ts'
 import { type HostSource, openHost } from './state/host.ts'
@@ -53,6 +54,7 @@ export type AgentComponents = {
   readonly nodes: NodeSource
   readonly skyhooks: SkyhookSource
   readonly pods: PodSource
+  readonly ownSlots: OwnSlots
   readonly slotWatch: SlotWatch
   readonly executors: Executors
   readonly metrics: Metrics
@@ -163,13 +165,27 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   const nodeCounter = createNodeCounter(transport, signal)
 
   const leases = { transport, namespace, clock }
+  const ownSlots = followOwnSlots({
+    leases,
+    nodeName,
+    node: nodes.current,
+    skyhooks: skyhooks.current,
+    journal: journal.current,
+    clock,
+    random,
+    wake,
+    onFact: onFact('leases'),
+    signal,
+  })
   const slots = createSlotManager({
     leases,
+    ownSlots,
     node: nodes.current,
     bootId: host.bootId,
     skyhooks: skyhooks.current,
     journal: journal.current,
     clock,
+    random,
     log,
     signal,
     onReleased: (phase, seconds) => metrics.slotHeld(phase, seconds),
@@ -244,6 +260,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     nodes,
     skyhooks,
     pods,
+    ownSlots,
     slotWatch,
     metrics,
     reporter,
@@ -269,7 +286,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           strayStepsReason: straySteps.reason(),
           attempts: steps.attempts(),
           preparations: preparer.current(),
-          slots: slots.held(),
+          slots: ownSlots.held(),
           slotDenials: slots.denials(),
           pods: pods.current(),
           singleNode: nodeCounter.isSingleNode(),

@@ -40,7 +40,6 @@ export function skyhookScope(skyhook: SkyhookIdentity, compartment = ''): Scope 
 /**
  * Nodes that carry the runtime-required taint and have nothing to evict cost no capacity and have a budget of their
  * own. Nothing asks for it yet.
- * @public waits for `spec.bootstrap`
  */
 export function bootstrapScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
   return scopeOf('bootstrap', skyhook, compartment, `${skyhook.uid}/${compartment}/bootstrap`)
@@ -110,11 +109,11 @@ export function nodeLabels(nodeName: string): Record<string, string> {
   return { [labelKeys.node]: nodeLabelValue(nodeName), [labelKeys.nodeShard]: nodeShard(nodeName) }
 }
 
-/**
- * Label selector of a node's own slots, of any scope.
- * @public waits for the watch of own slots
- */
+/** Label selector of a node's own slots, of any scope. */
 export const ownSlotsSelector = (nodeName: string): string => `${labelKeys.node}=${nodeLabelValue(nodeName)}`
+
+/** Label selector of the slots of older agents, whose Leases do not name their node in a label. */
+export const unlabelledSlotsSelector = `${labelKeys.slotKind},!${labelKeys.node}`
 
 /**
  * A label value that names the node, also the end of a Lease name. The admission policy checks the cut: change both.
@@ -146,6 +145,19 @@ export function scopeSelector(scope: Scope): string {
       ? `${labelKeys.compartment}=`
       : `${labelKeys.compartment} in (,${scope.labels.compartment})`
   return `${labelKeys.name}=${scope.labels.name},${compartment}`
+}
+
+/** Label selector of one LIST that shows a Skyhook's scope and the control plane's. */
+export function selectorWithControlPlane({ labels: { name, compartment } }: Scope): string {
+  const compartments =
+    compartment === '' ? `${labelKeys.compartment}=` : `${labelKeys.compartment} in (,${compartment})`
+  return `${labelKeys.name} in (,${name}),${compartments}`
+}
+
+/** Whether the slot with these labels is of the Skyhook, in whatever compartment it was granted. */
+export function isScopeOf(skyhook: SkyhookIdentity, scope: string, compartment: string): boolean {
+  const isHash = (candidate: Scope): boolean => candidate.hash === scope
+  return isHash(skyhookScope(skyhook, compartment)) || isHash(bootstrapScope(skyhook, compartment))
 }
 
 /** Kind and index that a Lease's name states; undefined for names that state none. */

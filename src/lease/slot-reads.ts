@@ -3,7 +3,14 @@ import { isNotFound } from '../kube/errors.ts'
 import { listAll } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import type { Clock } from '../schemas/clock.ts'
-import { labelKeys, scopeSelector, type Scope } from './names.ts'
+import {
+  controlPlaneScope,
+  labelKeys,
+  scopeSelector,
+  selectorWithControlPlane,
+  type Scope,
+  unlabelledSlotsSelector,
+} from './names.ts'
 import { countsTowards, isHeldBy, readSlot, type Lease, type NodeIdentity, type Slot } from './slot.ts'
 
 /** The Leases of the agent's namespace. */
@@ -16,24 +23,22 @@ export const leasesPathOf = ({ namespace }: Pick<Leases, 'namespace'>): string =
 
 /** All slots that count in the scope, and the Skyhook's ledger, in one consistent LIST. */
 export async function listScope(leases: Leases, scope: Scope, signal?: AbortSignal): Promise<ScopeListing> {
-  const listed = await listLeases(leases, scopeSelector(scope), signal)
-  const ledgers = listed.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
-  return { slots: slotsIn(listed).filter((slot) => countsTowards(slot, scope)), ledgers }
+  return listingOf(await listLeases(leases, scopeSelector(scope), signal), scope)
 }
 
-/**
- * The slots this node holds, of any Skyhook: a starting agent continues from them. `former` are those of an earlier
- * registration of the node under its name; garbage collection is about to take them.
- */
-export async function listOwnSlots(
+/** The same for the scope of a Skyhook and for the control plane, in one consistent LIST of both. */
+export async function listWithControlPlane(
   leases: Leases,
-  node: NodeIdentity,
+  scope: Scope,
   signal?: AbortSignal,
-): Promise<{ own: Slot[]; former: Slot[] }> {
-  const slots = slotsIn(await listLeases(leases, labelKeys.slotKind, signal)).filter(
-    ({ holder }) => holder === node.name,
-  )
-  return { own: slots.filter((slot) => isHeldBy(slot, node)), former: slots.filter((slot) => !isHeldBy(slot, node)) }
+): Promise<{ readonly ofSkyhook: ScopeListing; readonly ofControlPlane: ScopeListing }> {
+  const listed = await listLeases(leases, selectorWithControlPlane(scope), signal)
+  return { ofSkyhook: listingOf(listed, scope), ofControlPlane: listingOf(listed, controlPlaneScope) }
+}
+
+/** Slots that an older agent of the node left: a watch of the node's slots does not show them. */
+export async function listUnlabelledSlots(leases: Leases, nodeName: string, signal?: AbortSignal): Promise<Slot[]> {
+  return slotsIn(await listLeases(leases, unlabelledSlotsSelector, signal)).filter(({ holder }) => holder === nodeName)
 }
 
 export type SlotObservation =
@@ -72,6 +77,11 @@ async function listLeases(
 ): Promise<readonly Lease[]> {
   const options = { query: { labelSelector }, signal, transform: (lease: Lease) => lease }
   return (await listAll<Lease, Lease>(leases.transport, leasesPathOf(leases), options)).items
+}
+
+function listingOf(listed: readonly Lease[], scope: Scope): ScopeListing {
+  const ledgers = listed.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
+  return { slots: slotsIn(listed).filter((slot) => countsTowards(slot, scope)), ledgers }
 }
 
 const slotsIn = (leases: readonly Lease[]): Slot[] => leases.flatMap((lease) => readSlot(lease) ?? [])

@@ -4,6 +4,7 @@ import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
 import type { ObjectMeta } from '../schemas/kubernetes.ts'
 import type { SlotPhase } from '../schemas/skyhook.ts'
 import {
+  controlPlaneScope,
   indexedName,
   labelKeys,
   nodeLabels,
@@ -126,7 +127,8 @@ export function heldIndices(slots: readonly Slot[], scope: Scope): number[] {
 /** Whether the slot takes capacity from the scope. */
 export function countsTowards(slot: Slot, scope: Scope): boolean {
   if (slot.scope === scope.hash) return true
-  if (scope.kind === 'control-plane' || slot.compartment !== scope.labels.compartment) return false
+  if (scope.kind === 'control-plane' || slot.scope === controlPlaneScope.hash) return false
+  if (slot.compartment !== scope.labels.compartment) return false
   return (slot.kind === 'bootstrap') === (scope.kind === 'bootstrap')
 }
 

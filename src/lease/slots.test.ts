@@ -5,8 +5,8 @@ import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../t
 import type { KubeTransport } from '../kube/transport.ts'
 import { indexedName, labelKeys, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
 import type { Limit } from './rule.ts'
-import { listOwnSlots, listScope, type Leases } from './slot-reads.ts'
-import type { NodeIdentity, SlotProgress, Slot } from './slot.ts'
+import { listScope, listUnlabelledSlots, type Leases } from './slot-reads.ts'
+import { isHeldBy, type NodeIdentity, type SlotProgress, type Slot } from './slot.ts'
 import { acquire, createRecoverySlot, confirm, release, renew, type SlotRequest } from './slots.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
@@ -125,7 +125,7 @@ describe('acquire', () => {
     const ledgerNames: string[] = []
     const got = await acquire(leases, {
       ...request(1, 1),
-      admissionFrom: (ledgers) => {
+      admissionFrom: ({ ledgers }) => {
         ledgerNames.push(...ledgers.map(({ metadata }) => metadata.name))
         return { limit: 1, epoch: 7 }
       },
@@ -274,7 +274,7 @@ describe('renew', () => {
     const existing = lease(slot) as FakeObject
     const { [labelKeys.node]: _, ...labels } = slotLabels(scope, 'slot', 'node-1')
     server.put(leasesPath, { ...existing, metadata: { ...existing.metadata, labels } })
-    const [older] = (await listOwnSlots(leases, node(1))).own
+    const [older] = (await listScope(leases, scope)).slots.filter((slot) => isHeldBy(slot, node(1)))
     await renew(leases, older as Slot, node(1), working)
     expect(lease(slot)).toMatchObject({ metadata: { labels: slotLabels(scope, 'slot', 'node-1') } })
   })
@@ -430,16 +430,22 @@ describe('recovery', () => {
     expect((await listScope(leases, scope)).slots).toMatchObject([{ nodeUid: 'new-uid' }])
   })
 
-  test('a starting agent finds its slots, those of an earlier registration apart', async () => {
+  test('a slot of an earlier registration of the node is not ours, and can be released', async () => {
+    const slot = await acquireHeld(1, 3)
+    const reregistered = { ...node(1), uid: 'new-uid' }
+    expect(isHeldBy(slot, reregistered)).toBe(false)
+    expect(await release(leases, slot, reregistered)).toEqual({ outcome: 'released' })
+  })
+
+  test('slots of older agents are found by their missing label', async () => {
     const slot = await acquireHeld(1, 3)
     await acquireHeld(2, 3)
-    const reregistered = { ...node(1), uid: 'new-uid' }
-    await createRecoverySlot(leases, { scope, node: reregistered, progress: working })
-    expect((await listOwnSlots(leases, node(1))).own.map(({ uid }) => uid)).toEqual([slot.uid])
-    const { own, former } = await listOwnSlots(leases, reregistered)
-    expect(own).toMatchObject([{ kind: 'recovery' }])
-    expect(former).toMatchObject([{ uid: slot.uid }])
-    expect(await release(leases, former[0] as Slot, reregistered)).toEqual({ outcome: 'released' })
+    expect(await listUnlabelledSlots(leases, 'node-1')).toEqual([])
+    const found = lease(slot) as FakeObject
+    const { [labelKeys.node]: _, ...labels } = found.metadata['labels'] as Record<string, string>
+    server.put(leasesPath, { ...found, metadata: { ...found.metadata, labels } })
+    expect(await listUnlabelledSlots(leases, 'node-1')).toMatchObject([{ name: slot.name }])
+    expect(await listUnlabelledSlots(leases, 'node-2')).toEqual([])
   })
 })
 

@@ -7,11 +7,9 @@
  */
 import { isAlreadyExists, isConflict, isInvalid, isNotFound, isTransient, isUnknownOutcome } from '../kube/errors.ts'
 import { messageOf } from '../schemas/json.ts'
-import type { Scope } from './names.ts'
-import { admissibleIndices, isStillAdmissible, pickIndex, type Limit } from './rule.ts'
+import { admit, type Asking, ownSlotsIn, refusalOf } from './admission.ts'
 import { leasesPathOf, listScope, observeSlot, type Leases, type ScopeListing } from './slot-reads.ts'
 import {
-  heldIndices,
   isHeldBy,
   newLease,
   readSlot,
@@ -23,19 +21,16 @@ import {
   type SlotTarget,
 } from './slot.ts'
 
-/** What the ledger of the same LIST means for the asking node. */
-export type Admission = { readonly limit: Limit; readonly epoch?: number | undefined }
-
-export type SlotRequest = {
-  readonly scope: Scope
-  readonly node: NodeIdentity
-  readonly progress: SlotProgress
-  readonly admissionFrom: (ledgers: readonly Lease[]) => Admission
-}
+export type SlotRequest = Asking & { readonly progress: SlotProgress }
 
 type Held = { readonly outcome: 'held'; readonly slot: Slot }
 type Lost = { readonly outcome: 'lost'; readonly reason: string }
-type Unknown = { readonly outcome: 'unknown'; readonly error: unknown }
+type Unknown = {
+  readonly outcome: 'unknown'
+  readonly error: unknown
+  /** Of a CREATE that may still be carried out: the next request is to name it. */
+  readonly unansweredIndex?: number
+}
 
 export type AcquireOutcome =
   | (Held & { readonly isNew: boolean })
@@ -69,22 +64,39 @@ const maxConflicts = 5
  * be the current one, or garbage collection takes the slot away again.
  */
 export async function acquire(leases: Leases, request: SlotRequest, signal?: AbortSignal): Promise<AcquireOutcome> {
-  const { scope, node, progress, admissionFrom } = request
-  const listing = await tryListScope(leases, scope, signal)
-  if ('error' in listing) return listing
-  const own = await ownSlotAlone(leases, listing, request, signal)
-  if (own !== undefined) return own
-  const { slots, ledgers } = listing
-
-  const { limit, epoch } = admissionFrom(ledgers)
-  const wait = (reason: string): AcquireOutcome => ({ outcome: 'waiting', reason, holders: holdersOf(slots) })
-  if (typeof limit === 'object') return wait(`budget unknown: ${limit.unknown}`)
-  const admitted = { scope, node, progress: { ...progress, epoch } }
-  if (limit === 'unlimited') return await create(leases, admitted, { kind: 'unlimited' }, signal)
-  const index = pickIndex(admissibleIndices(heldIndices(slots, scope), limit), node.uid)
-  if (index !== undefined) return await create(leases, admitted, { index }, signal)
-  return wait(limit === 0 ? 'the budget is 0' : `${slots.length} of ${limit} slots are held`)
+  const listing = await tryList(() => listScope(leases, request.scope, signal), signal)
+  return 'error' in listing ? listing : await take(leases, request, listing, signal)
 }
+
+/** Creates what the listing admits. Safe to repeat with a new listing. */
+export async function take(
+  leases: Leases,
+  request: SlotRequest,
+  listing: ScopeListing,
+  signal: AbortSignal | undefined,
+): Promise<AcquireOutcome> {
+  const { scope, node, progress, unansweredIndex } = request
+  const verdict = admit(listing, request)
+  switch (verdict.verdict) {
+    case 'held': {
+      const { slot, duplicates } = verdict
+      return (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot, isNew: false }
+    }
+    case 'wait':
+      return waiting(verdict.reason, listing)
+    case 'create': {
+      const { target, epoch } = verdict
+      const isRepeated = 'index' in target && target.index === unansweredIndex
+      return await create(leases, { scope, node, progress: { ...progress, epoch } }, { target, isRepeated }, signal)
+    }
+  }
+}
+
+export const waiting = (reason: string, { slots }: ScopeListing): AcquireOutcome => ({
+  outcome: 'waiting',
+  reason,
+  holders: [...new Set(slots.map(({ holder }) => holder))].toSorted(),
+})
 
 /**
  * Takes a slot without asking for room: a node that is already disrupted takes capacity whether it counts or not. Safe
@@ -95,7 +107,7 @@ export async function createRecoverySlot(
   request: Creation,
   signal?: AbortSignal,
 ): Promise<AcquireOutcome> {
-  return await create(leases, request, { kind: 'recovery' }, signal)
+  return await create(leases, request, { target: { kind: 'recovery' }, isRepeated: false }, signal)
 }
 
 /** Right before the first step: is the slot still ours, and would it still be granted? After that nothing yields. */
@@ -105,24 +117,17 @@ export async function confirm(
   request: SlotRequest,
   signal?: AbortSignal,
 ): Promise<ConfirmOutcome> {
-  const { scope, node, admissionFrom } = request
-  const listing = await tryListScope(leases, scope, signal)
+  const { scope, node } = request
+  const listing = await tryList(() => listScope(leases, scope, signal), signal)
   if ('error' in listing) return listing
   const own = listing.slots.find(({ uid }) => uid === slot.uid)
   if (own === undefined || !isHeldBy(own, node)) return { outcome: 'lost', reason: `Lease ${slot.name} is gone` }
-  const duplicates = ownSlots(listing.slots, scope, node).filter(({ uid }) => uid !== own.uid)
+  const duplicates = ownSlotsIn(listing.slots, scope, node).filter(({ uid }) => uid !== own.uid)
   const releaseError = await releaseDuplicates(leases, duplicates, node, signal)
   if (releaseError !== undefined) return releaseError
 
-  const { limit, epoch } = admissionFrom(listing.ledgers)
-  const giveBack = (reason: string): ConfirmOutcome => ({ outcome: 'yield', slot: own, reason })
-  if (typeof limit === 'object') return giveBack(`budget unknown: ${limit.unknown}`)
-  if (epoch !== undefined && epoch !== own.epoch) return giveBack(`batch ${own.epoch} is over`)
-  if (limit === 'unlimited') return { outcome: 'held', slot: own }
-  const others = listing.slots.filter((other) => other !== own && !duplicates.includes(other))
-  const otherIndices = heldIndices(others, scope)
-  if (isStillAdmissible(own.index, otherIndices, limit)) return { outcome: 'held', slot: own }
-  return giveBack(`the budget fell to ${limit} while ${otherIndices.length + 1} slots were held`)
+  const reason = refusalOf(listing, { own, duplicates }, request)
+  return reason === undefined ? { outcome: 'held', slot: own } : { outcome: 'yield', slot: own, reason }
 }
 
 /** Reports progress, and proves that the slot is still ours. Only `held` allows the next step; repeat `unknown`. */
@@ -183,16 +188,19 @@ export async function release(
   }
 }
 
-type Creation = Omit<SlotRequest, 'admissionFrom'>
+type Creation = Pick<SlotRequest, 'scope' | 'node' | 'progress'>
+/** `isRepeated`: an earlier CREATE of this very name was not answered. */
+type CreationTarget = { readonly target: SlotTarget; readonly isRepeated: boolean }
 
 async function create(
   leases: Leases,
   request: Creation,
-  target: SlotTarget,
+  creation: CreationTarget,
   signal: AbortSignal | undefined,
   isSecond = false,
 ): Promise<AcquireOutcome> {
   const { scope, node, progress } = request
+  const { target, isRepeated } = creation
   const body = newLease(scope, target, node, progress, leases.clock.wallMs())
   let failure: unknown
   try {
@@ -201,9 +209,9 @@ async function create(
     failure = new Error('the API server answered the creation of a slot with another object')
   } catch (error) {
     signal?.throwIfAborted()
-    if (isAlreadyExists(error) && 'index' in target)
+    if (isAlreadyExists(error) && 'index' in target && !isRepeated)
       return { outcome: 'lost', reason: `another node took ${body.metadata.name}` }
-    if (isInvalid(error) && !isSecond) return await createUnlessHeld(leases, request, target, signal)
+    if (isInvalid(error) && !isSecond) return await createUnlessHeld(leases, request, creation, signal)
     if (!isAlreadyExists(error) && !isTransient(error))
       return { outcome: 'waiting', reason: `the API server rejected the slot: ${messageOf(error)}`, holders: [] }
     failure = error
@@ -212,10 +220,10 @@ async function create(
   if (observed.is === 'ours') return { outcome: 'held', slot: observed.slot, isNew: true }
   if (observed.is === 'former' && !isSecond) {
     const released = await release(leases, observed.slot, node, signal)
-    return released.outcome === 'unknown' ? released : await create(leases, request, target, signal, true)
+    return released.outcome === 'unknown' ? released : await create(leases, request, creation, signal, true)
   }
   if (isAlreadyExists(failure) && observed.is !== 'unknown') return { outcome: 'lost', reason: observed.reason }
-  return { outcome: 'unknown', error: failure }
+  return { outcome: 'unknown', error: failure, ...('index' in target && { unansweredIndex: target.index }) }
 }
 
 /**
@@ -225,21 +233,21 @@ async function create(
 async function createUnlessHeld(
   leases: Leases,
   request: Creation,
-  target: SlotTarget,
+  creation: CreationTarget,
   signal: AbortSignal | undefined,
 ): Promise<AcquireOutcome> {
-  const listing = await tryListScope(leases, request.scope, signal)
+  const listing = await tryList(() => listScope(leases, request.scope, signal), signal)
   if ('error' in listing) return listing
-  return (await ownSlotAlone(leases, listing, request, signal)) ?? (await create(leases, request, target, signal, true))
+  return (await ownSlotAlone(leases, listing, request, signal)) ?? (await create(leases, request, creation, signal, true))
 }
 
-async function tryListScope(
-  leases: Leases,
-  scope: Scope,
+/** Answers `unknown` where the LIST fails; throws only after an abort. */
+export async function tryList<T extends object>(
+  list: () => Promise<T>,
   signal: AbortSignal | undefined,
-): Promise<ScopeListing | Unknown> {
+): Promise<T | Unknown> {
   try {
-    return await listScope(leases, scope, signal)
+    return await list()
   } catch (error) {
     signal?.throwIfAborted()
     return { outcome: 'unknown', error }
@@ -253,7 +261,7 @@ async function ownSlotAlone(
   { scope, node }: Creation,
   signal: AbortSignal | undefined,
 ): Promise<(Held & { readonly isNew: false }) | Unknown | undefined> {
-  const [slot, ...duplicates] = ownSlots(slots, scope, node)
+  const [slot, ...duplicates] = ownSlotsIn(slots, scope, node)
   if (slot === undefined) return undefined
   return (await releaseDuplicates(leases, duplicates, node, signal)) ?? { outcome: 'held', slot, isNew: false }
 }
@@ -271,12 +279,3 @@ async function releaseDuplicates(
   }
   return undefined
 }
-
-/** Our slots of the scope, the one to keep first. */
-function ownSlots(slots: readonly Slot[], scope: Scope, node: NodeIdentity): Slot[] {
-  return slots
-    .filter((slot) => slot.scope === scope.hash && isHeldBy(slot, node))
-    .toSorted((a, b) => a.index - b.index || 0)
-}
-
-const holdersOf = (slots: readonly Slot[]): string[] => [...new Set(slots.map(({ holder }) => holder))].toSorted()

@@ -102,5 +102,13 @@ export const slotPhases = [
   'interrupting',
   'rebooting',
   'failed',
+  'soaking',
+  'finished',
 ] as const
 export type SlotPhase = (typeof slotPhases)[number]
+
+/**
+ * The work under the slot is complete, and the slot is kept for the sake of others: it takes capacity, and nothing may
+ * be done under it. New work needs a new admission.
+ */
+export const isPastWork = (phase: string): boolean => phase === 'soaking' || phase === 'finished'

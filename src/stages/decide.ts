@@ -1,12 +1,11 @@
 import { reasonReportDelayMs } from '../schemas/catalogue/reasons.ts'
 import { journalVersion, type Journal, type SkyhookRecord } from '../schemas/journal.ts'
 import type { NodePatch } from '../schemas/kubernetes.ts'
-import { hasMark } from './drain/drain.ts'
 import { NodeSpecBuilder } from './drain/node-spec-builder.ts'
 import { isEmptyPatch, mergePatches } from './model/node-patch.ts'
 import type { Action, Plan, StageEvent, TimedReason } from './model/plan.ts'
 import type { PodWatch } from './model/pods.ts'
-import type { OwnSlot, SkyhookView, Snapshot } from './model/snapshot.ts'
+import type { SkyhookView, Snapshot } from './model/snapshot.ts'
 import { recordBoot } from './package/reapply-on-boot.ts'
 import { hostPatch } from './publish/host-annotation.ts'
 import { nextPublished, nodeShowsComplete, removalPatch, skyhookPatch } from './publish/node-annotations.ts'
@@ -16,6 +15,7 @@ import { failingFor, withFailure } from './skyhook/failing.ts'
 import { isDisabled, isSelected, specProblem } from './skyhook/gates.ts'
 import { planSkyhook } from './skyhook/plan-skyhook.ts'
 import { sortByPriority } from './skyhook/priority.ts'
+import { surplusSlots } from './skyhook/surplus-slots.ts'
 import { reasonsPatch, unpublishedReasons, unreadReasons } from './skyhook/undecided.ts'
 
 /** What one Skyhook asks for: its next record, and what follows from it. */
@@ -30,6 +30,7 @@ type SkyhookDecision = {
   readonly cordon: 'on' | 'off' | 'as-is'
   readonly watchPods: PodWatch
   readonly requeueAtMs: number
+  readonly usesControlPlane: boolean
   /** The Skyhook selects this node; counts for the runtime-required taint. */
   readonly selected?: { readonly view: SkyhookView; readonly isComplete: boolean } | undefined
   /** Skyhooks of lower priority wait for it. */
@@ -80,7 +81,10 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     },
     actions: [
       ...decisions.flatMap(({ actions }) => actions),
-      ...releaseForeignSlots(snapshot, journal),
+      ...surplusSlots(snapshot, {
+        journal,
+        usesControlPlane: decisions.some(({ usesControlPlane }) => usesControlPlane),
+      }),
       ...(isEmptyPatch(patch) ? [] : [publish]),
     ],
     reasons: new Map(reasons),
@@ -161,6 +165,7 @@ function decideSkyhook(
     cordon,
     watchPods,
     requeueAtMs: Math.min(recheckAtMs, patchRecheckAtMs, builder.requeueAtMs, failing.recheckAtMs),
+    usesControlPlane: builder.usesControlPlane,
     selected: selected ? { view, isComplete } : undefined,
     isBlocking: !isComplete && blocksLowerPriority(view, snapshot),
   }
@@ -184,6 +189,7 @@ function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookR
     cordon: isGone ? 'off' : 'as-is',
     watchPods: 'no',
     requeueAtMs: Math.min(recheckAtMs, failureAtMs),
+    usesControlPlane: false,
     isBlocking: false,
   }
 }
@@ -194,22 +200,6 @@ function marksWithoutOwner({ skyhooks }: Snapshot, journal: Journal, marks: read
   const present = new Set(skyhooks.value.map(({ metadata }) => metadata.name))
   return marks.filter((mark) => !present.has(mark) && !(mark in journal.skyhooks))
 }
-
-/** Slots of Skyhooks that are gone, once nothing that they were taken for is left on this node. */
-function releaseForeignSlots(snapshot: Snapshot, journal: Journal): readonly Action[] {
-  if (!snapshot.skyhooks.known || !snapshot.slots.known) return []
-  const present = new Set(snapshot.skyhooks.value.map(({ metadata }) => metadata.name))
-  const uids = new Set(snapshot.skyhooks.value.map(({ metadata }) => metadata.uid))
-  const isOwned = ({ skyhook, skyhookUid }: OwnSlot): boolean =>
-    present.has(skyhook) ? skyhookUid !== undefined && uids.has(skyhookUid) : skyhook in journal.skyhooks
-  return snapshot.slots.value
-    .filter((slot) => !isOwned(slot) && isFreeOf(snapshot, slot, journal.skyhooks[slot.skyhook]))
-    .map((slot) => ({ do: 'releaseSlot', key: `slot/${slot.lease}`, slot }))
-}
-
-/** No step, no interrupt and no cordon of the Skyhook is left. */
-const isFreeOf = (snapshot: Snapshot, { skyhook }: OwnSlot, record: SkyhookRecord | undefined): boolean =>
-  record?.canceling === undefined && !record?.interrupt?.abandoned && !hasMark(snapshot.node, skyhook)
 
 /** A later Skyhook waits for this one: it is selected here, not disabled and its spec can be worked on. */
 const blocksLowerPriority = (view: SkyhookView, snapshot: Snapshot): boolean =>

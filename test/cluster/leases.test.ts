@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../src/daemon/platform/system-clock.ts'
 import type { KubeObject } from '../../src/kube/objects.ts'
 import { indexedName, ledgerLabels, ledgerName, skyhookScope } from '../../src/lease/names.ts'
-import { listOwnSlots, listScope, type Leases } from '../../src/lease/slot-reads.ts'
+import { listScope, type Leases } from '../../src/lease/slot-reads.ts'
 import type { NodeIdentity, SlotProgress, Slot } from '../../src/lease/slot.ts'
 import {
   acquire,
@@ -56,7 +56,7 @@ describe('one slot', () => {
     const renewed = await renew(leases, slot, node, { ...working, phase: 'rebooting' })
     expect(renewed).toMatchObject({ outcome: 'held', slot: { phase: 'rebooting', uid: slot.uid } })
     expect(await confirm(leases, slot, request(scope, node, 1))).toMatchObject({ outcome: 'held' })
-    expect((await listOwnSlots(leases, node)).own.map(({ name }) => name)).toEqual([indexedName(scope, 0)])
+    expect((await listScope(leases, scope)).slots.map(({ name }) => name)).toEqual([indexedName(scope, 0)])
     expect(await release(leases, slot, node)).toEqual({ outcome: 'released' }) // its resourceVersion is outdated by now
     expect((await listScope(leases, scope)).slots).toEqual([])
   })

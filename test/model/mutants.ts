@@ -137,7 +137,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     mutant: mutateSnapshot((snapshot) => ({
       ...snapshot,
       slots: snapshot.slots.known
-        ? known(snapshot.slots.value.map((slot) => ({ ...slot, confirmed: true })))
+        ? known(snapshot.slots.value.map((slot) => ({ ...slot, ownership: 'confirmed' as const })))
         : snapshot.slots,
     })),
     expectedViolation: /without a confirmed slot/,

@@ -379,7 +379,7 @@ function locate(
   return {}
 }
 
-/** Equality, `in`, `notin` and existence of labels; `metadata.name=x` and `spec.nodeName=x` of fields. */
+/** Equality, `in`, `notin`, existence and absence of labels; `metadata.name=x` and `spec.nodeName=x` of fields. */
 function selects(query: URLSearchParams, object: FakeObject): boolean {
   const wantedName = /^metadata\.name=(.*)$/.exec(query.get('fieldSelector') ?? '')?.[1]
   if (wantedName !== undefined && object.metadata.name !== wantedName) return false
@@ -394,6 +394,7 @@ function selects(query: URLSearchParams, object: FakeObject): boolean {
         (labels[set[1] ?? ''] !== undefined && (set[3] ?? '').split(',').includes(labels[set[1] ?? ''] ?? '')) ===
         (set[2] === 'in')
       )
+    if (part.startsWith('!')) return labels[part.slice(1)] === undefined
     const [key = '', value] = part.split('=')
     return key === '' || (value === undefined ? labels[key] !== undefined : labels[key] === value)
   })

@@ -2,7 +2,7 @@ import { type InterruptRun, type Journal, emptyJournal } from '../../src/schemas
 import type { StatusReadResult } from '../../src/schemas/package-status.ts'
 import type { KubernetesNode, NodeCondition, NodePatch } from '../../src/schemas/kubernetes.ts'
 import type { Mode, PackageConfig, Step } from '../../src/schemas/package-config.ts'
-import type { SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import type { SkyhookSpec, SlotPhase } from '../../src/schemas/skyhook.ts'
 import type { StepEnd } from '../../src/schemas/step-end.ts'
 import { decide } from '../../src/stages/decide.ts'
 import {
@@ -82,8 +82,10 @@ export class NodeSimulator {
   // The cluster.
   node: KubernetesNode
   readonly views = new Map<string, SkyhookView>()
-  /** Leases this node holds; whether one is confirmed only the agent knows. */
+  /** Leases that this node knows of; what may be done under them only the agent knows. */
   slots: OwnSlot[] = []
+  /** By uid: they are gone, and only the answer to the next write will tell. */
+  readonly lostLeases = new Set<string>()
   pods: Pod[] = []
 
   // The agent's memory.
@@ -117,6 +119,10 @@ export class NodeSimulator {
   /** Variables whose reference does not exist. */
   readonly missingReferences = new Set<string>()
   areSlotsGranted = true
+  /** Else the budget of the moment takes back what is to be confirmed. */
+  areSlotsConfirmed = true
+  /** Else another node of the control plane is out of service. */
+  isControlPlaneFree = true
   /** The agent reads the status files after each round. */
   readsStatuses = true
   /** What the next interrupts answer, by type; absent = they are carried out. */
@@ -147,6 +153,7 @@ export class NodeSimulator {
   readonly #requestedInterrupts = new Set<string>()
   readonly #terminatingPods = new Set<string>()
   readonly #incarnations = new Map<string, number>()
+  #leases = 0
 
   constructor(labels: Record<string, string> = {}, options: Options = {}) {
     this.#decide = options.decide ?? decide
@@ -334,7 +341,7 @@ export class NodeSimulator {
       this.interrupts,
     ])
       found.clear()
-    this.slots = this.slots.map((slot) => ({ ...slot, confirmed: false, renewedAtMs: 0 }))
+    this.slots = this.slots.map((slot) => ({ ...slot, ownership: 'seen', renewedAtMs: 0 }))
     this.podWatch = 'no'
     this.singleNode = undefined
     this.hasReadStatuses = false
@@ -392,17 +399,16 @@ export class NodeSimulator {
       case 'prepare':
         return this.#prepare(preparationKey(action.image), action.image)
       case 'acquireSlot':
+      case 'acquireControlPlaneSlot':
       case 'createRecoverySlot':
         return this.#acquireSlot(action)
       case 'confirmSlot':
-        return this.#updateSlot(action.slot, { confirmed: true })
+        return this.#confirmSlot(action)
       case 'renewSlot':
-        return this.#updateSlot(action.slot, { phase: action.phase })
+        if (this.lostLeases.has(action.slot.uid)) return this.#loseSlot(action.slot)
+        return this.#updateSlot(action.slot, { phase: action.phase, ownership: 'owned' })
       case 'releaseSlot':
-        if (!this.slots.some(({ lease }) => lease === action.slot.lease)) return false
-        this.#observer.slotReleased?.(action.slot)
-        this.slots = this.slots.filter(({ lease }) => lease !== action.slot.lease)
-        return true
+        return this.#releaseSlot(action.slot)
       case 'startStep':
         return this.#startStep(action, snapshot)
       case 'stopStep': {
@@ -469,26 +475,71 @@ export class NodeSimulator {
     return true
   }
 
-  #acquireSlot({ do: kind, view, phase }: Extract<Action, { do: 'acquireSlot' | 'createRecoverySlot' }>): boolean {
-    const { name: skyhook, uid: skyhookUid } = view.metadata
-    if (!this.areSlotsGranted && kind === 'acquireSlot') {
-      const nextRequestAtMs = this.nowMs + 10_000
-      this.slotDenials.set(skyhook, { message: 'all slots are held', nextRequestAtMs, sinceMs: this.nowMs })
+  #acquireSlot(
+    action: Extract<Action, { do: 'acquireSlot' | 'acquireControlPlaneSlot' | 'createRecoverySlot' }>,
+  ): boolean {
+    const { do: kind, view, phase } = action
+    const { name: skyhook } = view.metadata
+    const isRecovery = kind === 'createRecoverySlot'
+    const needsControlPlane =
+      kind === 'acquireControlPlaneSlot' || (kind === 'acquireSlot' && action.withControlPlane && !this.#isScopeHeld())
+    const deny = (message: string, scope?: 'control-plane'): false => {
+      const denial = { message, nextRequestAtMs: this.nowMs + 10_000, sinceMs: this.nowMs, ...(scope && { scope }) }
+      this.slotDenials.set(skyhook, denial)
       return false
     }
+    if (needsControlPlane && !this.isControlPlaneFree) return deny('another control-plane node', 'control-plane')
+    if (kind === 'acquireSlot' && !this.areSlotsGranted) return deny('all slots are held')
     this.slotDenials.delete(skyhook)
-    const lease = `${skyhookUid}.${kind === 'acquireSlot' ? 'slot-0' : 'node'}`
-    this.slots = [
-      ...this.slots.filter((other) => other.lease !== lease),
-      { skyhook, skyhookUid, lease, phase, confirmed: kind === 'createRecoverySlot', renewedAtMs: this.nowMs },
-    ]
+    if (needsControlPlane || (isRecovery && action.scope === 'control-plane'))
+      this.#grant(view, phase, 'control-plane', isRecovery)
+    if (kind === 'acquireSlot' || (isRecovery && action.scope === 'skyhook'))
+      this.#grant(view, phase, 'skyhook', isRecovery)
     return true
   }
 
-  #updateSlot({ lease }: OwnSlot, change: Partial<OwnSlot>): boolean {
-    this.slots = this.slots.map((slot) =>
-      slot.lease === lease ? { ...slot, ...change, renewedAtMs: this.nowMs } : slot,
-    )
+  readonly #isScopeHeld = (): boolean => this.slots.some(({ scope }) => scope === 'control-plane')
+
+  #grant({ metadata }: SkyhookView, phase: SlotPhase, scope: OwnSlot['scope'], isRecovery: boolean): void {
+    const isOfSkyhook = scope === 'skyhook'
+    const lease = `${isOfSkyhook ? metadata.uid : scope}.${isRecovery ? 'node' : 'slot-0'}`
+    const uid = `lease-${++this.#leases}`
+    const slot: OwnSlot = {
+      scope,
+      skyhook: isOfSkyhook ? metadata.name : '',
+      skyhookUid: isOfSkyhook ? metadata.uid : undefined,
+      lease,
+      uid,
+      phase,
+      ownership: 'owned',
+      isFormer: false,
+      renewedAtMs: this.nowMs,
+    }
+    this.slots = [...this.slots.filter((other) => other.lease !== lease), slot]
+  }
+
+  /** The budget of this moment would not grant it: it is given back. */
+  #confirmSlot({ slot, view }: Extract<Action, { do: 'confirmSlot' }>): boolean {
+    if (this.lostLeases.has(slot.uid)) return this.#loseSlot(slot)
+    if (this.areSlotsConfirmed) return this.#updateSlot(slot, { ownership: 'confirmed' })
+    const nextRequestAtMs = this.nowMs + 1_000
+    this.slotDenials.set(view.metadata.name, { message: 'the budget fell', nextRequestAtMs, sinceMs: this.nowMs })
+    return this.#releaseSlot(slot)
+  }
+
+  #releaseSlot(slot: OwnSlot): boolean {
+    if (!this.slots.some(({ uid }) => uid === slot.uid)) return false
+    if (!this.lostLeases.has(slot.uid)) this.#observer.slotReleased?.(slot)
+    return this.#loseSlot(slot)
+  }
+
+  #loseSlot({ uid }: OwnSlot): boolean {
+    this.slots = this.slots.filter((slot) => slot.uid !== uid)
+    return true
+  }
+
+  #updateSlot({ uid }: OwnSlot, change: Partial<OwnSlot>): boolean {
+    this.slots = this.slots.map((slot) => (slot.uid === uid ? { ...slot, ...change, renewedAtMs: this.nowMs } : slot))
     return true
   }
 
@@ -563,7 +614,12 @@ export class NodeSimulator {
     const groups = groupPods(this.pods, spec.podNonInterruptLabels, ['kube-system'])
     const isAlone = spec.drain?.singleNode === 'skip' && this.singleNode === true
     const isDrained = groups.protected.length === 0 && (groups.toDrain.length === 0 || isAlone)
-    return isDrained && this.slots.some(({ skyhookUid }) => skyhookUid === metadata.uid)
+    const isControlPlane = 'node-role.kubernetes.io/control-plane' in (this.node.metadata.labels ?? {})
+    return (
+      isDrained &&
+      this.slots.some(({ skyhookUid, uid }) => skyhookUid === metadata.uid && !this.lostLeases.has(uid)) &&
+      (!isControlPlane || this.#isScopeHeld())
+    )
   }
 
   #evict({ metadata: { uid, name } }: Pod, force: boolean): boolean {

@@ -29,9 +29,11 @@ export async function execute(
     case 'prepare':
       return await preparer.prepare(action.image)
     case 'acquireSlot':
-      return await slots.acquire(action.view, action.phase)
+      return await slots.acquire(action.view, action.phase, action.withControlPlane)
+    case 'acquireControlPlaneSlot':
+      return await slots.acquireControlPlane(action.view, action.phase)
     case 'createRecoverySlot':
-      return await slots.createRecovery(action.view, action.phase)
+      return await slots.createRecovery(action.view, action.phase, action.scope)
     case 'confirmSlot':
       return await slots.confirm(action.slot, action.view)
     case 'renewSlot':

@@ -7,6 +7,8 @@ export function operationOf(action: Action): string {
       return `prepare ${action.image.image}:${action.image.version}`
     case 'acquireSlot':
       return 'request a slot'
+    case 'acquireControlPlaneSlot':
+      return "request the control plane's slot"
     case 'createRecoverySlot':
       return 'create the slot of work in progress again'
     case 'confirmSlot':

@@ -6,15 +6,22 @@ export type Denials = ReadonlyMap<string, SlotDenial>
 
 export const noDenials: Denials = new Map()
 
+export type Denial = Pick<SlotDenial, 'message' | 'scope'> & { readonly retryInMs: number }
+
 /** Not granted; the wait counts from the first denial. */
 export function denied(
   denials: Denials,
   skyhook: string,
-  { message, retryInMs }: { readonly message: string; readonly retryInMs: number },
+  { message, retryInMs, scope }: Denial,
   nowMs: number,
 ): Denials {
   const sinceMs = denials.get(skyhook)?.sinceMs ?? nowMs
-  return new Map(denials).set(skyhook, { message, nextRequestAtMs: nowMs + retryInMs, sinceMs })
+  return new Map(denials).set(skyhook, {
+    message,
+    nextRequestAtMs: nowMs + retryInMs,
+    sinceMs,
+    ...(scope && { scope }),
+  })
 }
 
 /** The wait is over: the slot is held, or nothing asks for one any more. */

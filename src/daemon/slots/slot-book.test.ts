@@ -1,162 +1,90 @@
-import { describe, expect, test } from 'vitest'
-import { controlPlaneScope, type Scope, skyhookScope, slotLabels } from '../../lease/names.ts'
+import { expect, test } from 'vitest'
+import { skyhookScope, slotLabels } from '../../lease/names.ts'
 import { readSlot, type Slot } from '../../lease/slot.ts'
-import {
-  confirmSlot,
-  emptySlotBook,
-  grantSlot,
-  type HeldSlot,
-  loadSlots,
-  ownSlot,
-  removeSlot,
-  renewSlot,
-  setControlPlaneSlot,
-  slotOf,
-  unusedControlPlaneSlot,
-} from './slot-book.ts'
+import * as slotBook from './slot-book.ts'
 
-const a = { name: 'a', uid: 'a-uid' }
-const b = { name: 'b', uid: 'b-uid' }
-
-function slotIn(scope: Scope, name: string, kind: 'slot' | 'recovery' | 'control-plane' = 'slot'): Slot {
-  const labels = slotLabels(scope, kind, 'node-1')
-  const slot = readSlot({ metadata: { name, uid: `${name}-uid`, resourceVersion: '1', labels } })
+function slotIn(name: string, resourceVersion = '1'): Slot {
+  const labels = slotLabels(skyhookScope({ name, uid: `${name}-uid` }), 'slot', 'node-1')
+  const slot = readSlot({ metadata: { name, uid: `${name}-uid`, resourceVersion, labels } })
   if (!slot) throw new Error('not a slot')
   return slot
 }
-const slotOfA = slotIn(skyhookScope(a), 'lease-a')
-const slotOfB = slotIn(skyhookScope(b), 'lease-b')
-const controlPlane = slotIn(controlPlaneScope, 'lease-cp', 'control-plane')
-const holding = grantSlot(emptySlotBook, slotOfA, a, false, 1_000)
-const entryOf = (book: typeof holding, lease = 'lease-a'): HeldSlot => {
-  const entry = book.held.get(lease)
-  if (!entry) throw new Error(`${lease} is not held`)
-  return entry
-}
+const a = slotIn('a')
+const b = slotIn('b')
+const holding = slotBook.granted(slotBook.emptySlotBook, a, 3, 1_000)
+const ownershipOf = (book: slotBook.SlotBook, slot = a): string | undefined => book.held.get(slot.uid)?.ownership
 
-describe('loading', () => {
-  test('a slot belongs to the Skyhook whose uid hashes to its scope', () => {
-    const book = loadSlots(emptySlotBook, [slotOfA, slotOfB], [a, b], 5)
-    expect([...book.held.values()].map(({ skyhook, skyhookUid }) => [skyhook, skyhookUid])).toEqual([
-      ['a', 'a-uid'],
-      ['b', 'b-uid'],
-    ])
-  })
-
-  test('a slot of a Skyhook that nobody knows has the name of its label and no uid', () => {
-    const book = loadSlots(emptySlotBook, [slotOfA], [{ name: 'a', uid: 'another' }], 5)
-    expect(entryOf(book)).toMatchObject({ skyhook: 'a', skyhookUid: undefined })
-  })
-
-  test.each([
-    ['slot', false],
-    ['recovery', true],
-  ] as const)('a slot of kind %s loads with isConfirmed %s and is due for renewal', (kind, isConfirmed) => {
-    const book = loadSlots(emptySlotBook, [slotIn(skyhookScope(a), 'lease-a', kind)], [a], 5)
-    expect(entryOf(book)).toMatchObject({ isConfirmed, renewedAtMs: 0, grantedAtMs: 5 })
-  })
-
-  test("the control plane's slot is apart from those of Skyhooks", () => {
-    const book = loadSlots(emptySlotBook, [controlPlane, slotOfA], [a], 5)
-    expect([book.controlPlane?.name, [...book.held.keys()]]).toEqual(['lease-cp', ['lease-a']])
-  })
-
-  test('loading forgets what was held before', () => {
-    const book = loadSlots(grantSlot(emptySlotBook, slotOfB, b, true, 1), [slotOfA], [a], 5)
-    expect([...book.held.keys()]).toEqual(['lease-a'])
+test('a granted slot is owned from now, under the generation that was admitted', () => {
+  expect(holding.held.get(a.uid)).toEqual({
+    slot: a,
+    ownership: 'owned',
+    admittedGeneration: 3,
+    renewedAtMs: 1_000,
+    grantedAtMs: 1_000,
   })
 })
 
-describe('holding', () => {
-  test('a granted slot counts from now', () => {
-    const book = grantSlot(emptySlotBook, slotOfA, a, false, 1_000)
-    expect(entryOf(book)).toEqual({
-      slot: slotOfA,
-      skyhook: 'a',
-      skyhookUid: 'a-uid',
-      isConfirmed: false,
-      renewedAtMs: 1_000,
-      grantedAtMs: 1_000,
-    })
-  })
-
-  test('a recovery slot is granted as confirmed', () => {
-    expect(entryOf(grantSlot(emptySlotBook, slotOfA, a, true, 1)).isConfirmed).toBe(true)
-  })
-
-  test('a confirmation counts as a renewal and keeps the moment of the grant', () => {
-    const seen = { ...slotOfA, resourceVersion: '2' }
-    expect(entryOf(confirmSlot(holding, seen, 3_000))).toMatchObject({
-      slot: { resourceVersion: '2' },
-      isConfirmed: true,
-      renewedAtMs: 3_000,
-      grantedAtMs: 1_000,
-    })
-  })
-
-  test('a renewal confirms nothing', () => {
-    const seen = { ...slotOfA, resourceVersion: '2' }
-    expect(entryOf(renewSlot(holding, seen, 3_000))).toMatchObject({
-      slot: { resourceVersion: '2' },
-      isConfirmed: false,
-      renewedAtMs: 3_000,
-      grantedAtMs: 1_000,
-    })
-  })
-
-  test('an answer that comes after the slot was given up brings nothing back', () => {
-    const without = removeSlot(holding, 'lease-a')
-    expect([renewSlot(without, slotOfA, 3_000).held.size, confirmSlot(without, slotOfA, 3_000).held.size]).toEqual([
-      0, 0,
-    ])
-  })
-
-  test('a renewal takes no confirmation back', () => {
-    expect(entryOf(renewSlot(confirmSlot(holding, slotOfA, 2_000), slotOfA, 3_000)).isConfirmed).toBe(true)
-  })
-
-  test('a removed slot leaves the others', () => {
-    const both = grantSlot(holding, slotOfB, b, false, 2_000)
-    expect([...removeSlot(both, 'lease-a').held.keys()]).toEqual(['lease-b'])
-  })
-
-  test('a slot is found by the uid of its Skyhook', () => {
-    expect([slotOf(holding, 'a-uid')?.slot.name, slotOf(holding, 'b-uid')]).toEqual(['lease-a', undefined])
-  })
-
-  test('a decision sees a held slot without the Lease itself', () => {
-    expect(ownSlot(entryOf(holding))).toEqual({
-      skyhook: 'a',
-      skyhookUid: 'a-uid',
-      lease: 'lease-a',
-      phase: slotOfA.phase,
-      confirmed: false,
-      renewedAtMs: 1_000,
-    })
-  })
-
-  test('no operation changes the book it is given', () => {
-    grantSlot(holding, slotOfB, b, false, 1)
-    removeSlot(holding, 'lease-a')
-    expect([...holding.held.keys()]).toEqual(['lease-a'])
+test('a confirmation counts as a renewal and keeps the moment of the grant', () => {
+  expect(slotBook.confirmed(holding, slotIn('a', '2'), 4, 3_000).held.get(a.uid)).toMatchObject({
+    slot: { resourceVersion: '2' },
+    ownership: 'confirmed',
+    admittedGeneration: 4,
+    renewedAtMs: 3_000,
+    grantedAtMs: 1_000,
   })
 })
 
-describe('the control plane', () => {
-  const guarded = setControlPlaneSlot(holding, controlPlane)
+test('a renewal proves that the slot is ours, and confirms nothing', () => {
+  const doubtful = slotBook.deletionSeen(holding, a.uid)
+  expect([ownershipOf(doubtful), ownershipOf(slotBook.renewed(doubtful, a, 3_000))]).toEqual(['seen', 'owned'])
+  expect(ownershipOf(slotBook.renewed(slotBook.confirmed(holding, a, 3, 2_000), a, 3_000))).toBe('owned')
+})
 
-  test('its slot stays while a Skyhook holds one', () => {
-    expect(unusedControlPlaneSlot(guarded)).toBeUndefined()
+test('a slot that nobody here knows is seen, and due for renewal', () => {
+  expect(slotBook.seen(slotBook.emptySlotBook, a, 5).held.get(a.uid)).toMatchObject({
+    ownership: 'seen',
+    renewedAtMs: 0,
+    grantedAtMs: 5,
   })
+})
 
-  test('its slot goes with the last slot that leaves', () => {
-    expect(unusedControlPlaneSlot(guarded, 'lease-a')).toBe(controlPlane)
-    const both = grantSlot(guarded, slotOfB, b, false, 1)
-    expect(unusedControlPlaneSlot(both, 'lease-a')).toBeUndefined()
-  })
+test('an event does not overwrite an answer', () => {
+  expect(slotBook.seen(holding, slotIn('a', '0'), 5)).toBe(holding)
+})
 
-  test('its slot goes where nothing is held', () => {
-    expect(unusedControlPlaneSlot(setControlPlaneSlot(emptySlotBook, controlPlane))).toBe(controlPlane)
-    expect(unusedControlPlaneSlot(emptySlotBook)).toBeUndefined()
-  })
+test('an answer that comes after the slot ended brings nothing back', () => {
+  const without = slotBook.ended(holding, a.uid)
+  expect([slotBook.renewed(without, a, 3_000).held.size, slotBook.confirmed(without, a, 3, 3_000).held.size]).toEqual([
+    0, 0,
+  ])
+})
+
+test('an event from before its end brings no slot back, and one after its deletion does', () => {
+  const without = slotBook.ended(holding, a.uid)
+  expect(slotBook.seen(without, a, 5)).toBe(without)
+  expect(ownershipOf(slotBook.seen(slotBook.deletionSeen(without, a.uid), a, 5))).toBe('seen')
+})
+
+test('a deletion that the watch shows puts the slot in doubt, and not the others', () => {
+  const both = slotBook.granted(slotBook.confirmed(holding, a, 3, 1_000), b, 3, 1_000)
+  const doubtful = slotBook.deletionSeen(both, a.uid)
+  expect(doubtful.held.get(a.uid)).toMatchObject({ ownership: 'seen', renewedAtMs: 0 })
+  expect(ownershipOf(doubtful, b)).toBe('owned')
+})
+
+test('a LIST without a fresh grant puts it in doubt and does not forget it', () => {
+  expect(ownershipOf(slotBook.listed(holding, [], 2_000))).toBe('seen')
+  expect(ownershipOf(slotBook.listed(holding, [a], 2_000))).toBe('owned')
+})
+
+test('a LIST shows a slot that was ended, as after a restore of etcd', () => {
+  const without = slotBook.ended(holding, a.uid)
+  expect(ownershipOf(slotBook.listed(without, [a], 2_000))).toBe('seen')
+})
+
+test('no operation changes the book it is given', () => {
+  slotBook.granted(holding, b, 1, 1)
+  slotBook.ended(holding, a.uid)
+  slotBook.listed(holding, [b], 1)
+  expect([[...holding.held.keys()], holding.ended.size, ownershipOf(holding)]).toEqual([['a-uid'], 0, 'owned'])
 })

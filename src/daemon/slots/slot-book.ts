@@ -1,104 +1,83 @@
-/** The slots that this node holds, as plain data with transitions. Pure; slot-manager.ts sends the requests. */
-import { labelKeys, type SkyhookIdentity, skyhookScope } from '../../lease/names.ts'
+/**
+ * What this node knows of its slots, as plain data with transitions. Pure.
+ *
+ * Two sources tell of them: answers to the node's own requests, and a watch of the Leases that name the node. An answer
+ * is final about its moment. A watch may be late, and after a restore of etcd it shows the past; so it only raises
+ * questions: a slot that nobody here knows is `seen`, one that is missing is in doubt. The next write answers them.
+ * Identity is the uid of the Lease: resourceVersions go back when etcd is restored.
+ */
 import type { Slot } from '../../lease/slot.ts'
-import type { SlotPhase } from '../../schemas/skyhook.ts'
-import type { OwnSlot } from '../../stages/model/snapshot.ts'
+import type { SlotOwnership } from '../../stages/model/snapshot.ts'
 
 export type SlotBook = {
-  /** By name of the Lease. */
+  /** By uid of the Lease. */
   readonly held: ReadonlyMap<string, HeldSlot>
-  /** The control plane's slot, held beside those of Skyhooks that may interrupt this node. */
-  readonly controlPlane: Slot | undefined
+  /** Uids of slots that an answer ended and whose deletion the watch has not shown yet. */
+  readonly ended: ReadonlySet<string>
 }
 
 export type HeldSlot = {
   readonly slot: Slot
-  readonly skyhook: string
-  /** Undefined for a slot of a Skyhook that neither the API server nor the journal knows. */
-  readonly skyhookUid: string | undefined
-  readonly isConfirmed: boolean
+  readonly ownership: SlotOwnership
+  /** Generation of the Skyhook that was admitted; absent where this agent did not ask for the slot. */
+  readonly admittedGeneration?: number | undefined
   readonly renewedAtMs: number
   readonly grantedAtMs: number
 }
 
-export const emptySlotBook: SlotBook = { held: new Map(), controlPlane: undefined }
+export const emptySlotBook: SlotBook = { held: new Map(), ended: new Set() }
 
-/** The book of a starting agent: only recovery slots are confirmed, and all slots are due for renewal. */
-export function loadSlots(
-  book: SlotBook,
-  own: readonly Slot[],
-  knownSkyhooks: readonly SkyhookIdentity[],
-  nowMs: number,
-): SlotBook {
-  const controlPlane = own.find(({ kind }) => kind === 'control-plane')
-  const held = new Map<string, HeldSlot>()
-  for (const slot of own) {
-    if (slot === controlPlane) continue
-    // the Skyhook whose uid hashes to the slot's scope
-    const owner = knownSkyhooks.find((skyhook) => skyhookScope(skyhook).hash === slot.scope)
-    held.set(slot.name, {
-      slot,
-      skyhook: owner?.name ?? slot.lease.metadata.labels?.[labelKeys.name] ?? slot.name,
-      skyhookUid: owner?.uid,
-      isConfirmed: slot.kind === 'recovery',
-      renewedAtMs: 0,
-      grantedAtMs: nowMs,
-    })
-  }
-  return { ...book, held, controlPlane }
+/** The API server created it for us. */
+export function granted(book: SlotBook, slot: Slot, admittedGeneration: number | undefined, nowMs: number): SlotBook {
+  return withHeld(book, { slot, ownership: 'owned', admittedGeneration, renewedAtMs: nowMs, grantedAtMs: nowMs })
 }
 
-/** A new slot. */
-export function grantSlot(
-  book: SlotBook,
-  slot: Slot,
-  { name, uid }: SkyhookIdentity,
-  isConfirmed: boolean,
-  nowMs: number,
-): SlotBook {
-  const entry = { slot, skyhook: name, skyhookUid: uid, isConfirmed, renewedAtMs: nowMs, grantedAtMs: nowMs }
-  return withHeld(book, entry)
+/** It was written, and is ours. Whether new work may start under it is another question. */
+export const renewed = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =>
+  update(book, slot.uid, { slot, ownership: 'owned', renewedAtMs: nowMs })
+
+/** The Skyhook was read after the grant and still admits it. The same book when the slot was given up meanwhile. */
+export const confirmed = (book: SlotBook, slot: Slot, admittedGeneration: number, nowMs: number): SlotBook =>
+  update(book, slot.uid, { slot, ownership: 'confirmed', admittedGeneration, renewedAtMs: nowMs })
+
+/** An answer said that it is gone, or not ours. */
+export const ended = (book: SlotBook, uid: string): SlotBook => ({
+  held: without(book.held, uid),
+  ended: new Set(book.ended).add(uid),
+})
+
+/** The watch shows it. An event that is older than our answer changes nothing. */
+export function seen(book: SlotBook, slot: Slot, nowMs: number): SlotBook {
+  if (book.held.has(slot.uid) || book.ended.has(slot.uid)) return book
+  return withHeld(book, { slot, ownership: 'seen', renewedAtMs: 0, grantedAtMs: nowMs })
 }
 
-/** The scope was read again after the grant: work may start. The same book when the slot was given up meanwhile. */
-export const confirmSlot = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =>
-  update(book, slot.name, { slot, isConfirmed: true, renewedAtMs: nowMs })
+/** The watch shows its deletion. What is shown of this uid from now on is true again. */
+export function deletionSeen(book: SlotBook, uid: string): SlotBook {
+  const others = new Set(book.ended)
+  others.delete(uid)
+  return doubted({ ...book, ended: others }, uid)
+}
 
-/** The same book when the slot was given up meanwhile: an answer that comes late brings nothing back. */
-export const renewSlot = (book: SlotBook, slot: Slot, nowMs: number): SlotBook =>
-  update(book, slot.name, { slot, renewedAtMs: nowMs })
+/** A LIST is complete, and may be older than our last answers: what it lacks is in doubt, what it shows may be true. */
+export function listed(book: SlotBook, slots: readonly Slot[], nowMs: number): SlotBook {
+  const uids = new Set(slots.map(({ uid }) => uid))
+  const missing = [...book.held.keys()].filter((uid) => !uids.has(uid))
+  let next: SlotBook = { ...book, ended: new Set() }
+  for (const slot of slots) next = seen(next, slot, nowMs)
+  for (const uid of missing) next = doubted(next, uid)
+  return next
+}
 
-export const removeSlot = (book: SlotBook, lease: string): SlotBook => ({ ...book, held: without(book.held, lease) })
-
-export const setControlPlaneSlot = (book: SlotBook, controlPlane: Slot | undefined): SlotBook => ({
-  ...book,
-  controlPlane,
-})
-
-/** The control plane's slot if no slot but `leaving` needs it any more. */
-export const unusedControlPlaneSlot = ({ held, controlPlane }: SlotBook, leaving?: string): Slot | undefined =>
-  [...held.keys()].every((lease) => lease === leaving) ? controlPlane : undefined
-
-export const slotOf = ({ held }: SlotBook, skyhookUid: string): HeldSlot | undefined =>
-  [...held.values()].find((entry) => entry.skyhookUid === skyhookUid)
-
-/** As decisions see it. */
-export const ownSlot = ({ slot, skyhook, skyhookUid, isConfirmed, renewedAtMs }: HeldSlot): OwnSlot => ({
-  skyhook,
-  skyhookUid,
-  lease: slot.name,
-  phase: slot.phase as SlotPhase,
-  confirmed: isConfirmed,
-  renewedAtMs,
-})
+const doubted = (book: SlotBook, uid: string): SlotBook => update(book, uid, { ownership: 'seen', renewedAtMs: 0 })
 
 const withHeld = (book: SlotBook, entry: HeldSlot): SlotBook => ({
   ...book,
-  held: new Map(book.held).set(entry.slot.name, entry),
+  held: new Map(book.held).set(entry.slot.uid, entry),
 })
 
-function update(book: SlotBook, lease: string, changes: Partial<HeldSlot>): SlotBook {
-  const entry = book.held.get(lease)
+function update(book: SlotBook, uid: string, changes: Partial<HeldSlot>): SlotBook {
+  const entry = book.held.get(uid)
   return entry ? withHeld(book, { ...entry, ...changes }) : book
 }
 

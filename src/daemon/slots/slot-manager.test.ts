@@ -1,7 +1,10 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
-import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
+import { ledgerAnnotation } from '../../lease/ledger.ts'
+import { ledgerLabels, ledgerName, skyhookScope, slotLabels } from '../../lease/names.ts'
+import { selectorHash } from '../../lease/selector-hash.ts'
 import type { Leases } from '../../lease/slot-reads.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import { emptyJournal } from '../../schemas/journal.ts'
@@ -9,6 +12,7 @@ import { skyhooksPath } from '../../schemas/api.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { known, type OwnSlot, type SkyhookView } from '../../stages/model/snapshot.ts'
 import { createLog } from '../telemetry/log.ts'
+import { followOwnSlots, type OwnSlots } from './own-slots.ts'
 import { createSlotManager, type SlotManager } from './slot-manager.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
@@ -22,25 +26,33 @@ let nodes: Map<string, KubernetesNode | undefined>
 let acquired: number[]
 let released: string[]
 let messages: string[]
-let first: SlotManager
-let second: SlotManager
+let wakes: number
+let stopping: AbortController
+let first: TestedManager
+let second: TestedManager
+
+/** A node's manager with what it knows of its slots. */
+type TestedManager = SlotManager & Pick<OwnSlots, 'held' | 'untilKnown'>
 
 beforeEach(async () => {
   api = await startFakeApiServer([leasesPath, skyhooksPath])
   transport = api.connect()
   clock = createVirtualClock()
+  stopping = new AbortController()
   views = []
   acquired = []
   released = []
   messages = []
+  wakes = 0
   nodes = new Map()
   for (const name of ['n1', 'n2']) nodes.set(name, nodeOf(name))
   first = managerOf('n1')
   second = managerOf('n2')
-  await first.load(new AbortController().signal)
-  await second.load(new AbortController().signal)
+  await first.untilKnown(stopping.signal)
+  await second.untilKnown(stopping.signal)
 })
 afterEach(async () => {
+  stopping.abort()
   transport.close()
   await api.stop()
 })
@@ -49,24 +61,43 @@ const nodeOf = (name: string, labels: Record<string, string> = {}): KubernetesNo
   metadata: { name, uid: `${name}-uid`, resourceVersion: '1', labels },
 })
 
-function managerOf(name: string): SlotManager {
+function managerOf(name: string): TestedManager {
   const leases: Leases = { transport, namespace: 'skyhook', clock }
-  return createSlotManager({
+  const node = (): KubernetesNode | undefined => nodes.get(name)
+  const random = createSeededRandom(1)
+  const [skyhooks, journal] = [() => known(views), () => emptyJournal(`${name}-uid`)]
+  const { signal } = stopping
+  const ownSlots = followOwnSlots({
     leases,
-    node: () => nodes.get(name),
-    bootId: () => 'boot',
-    skyhooks: () => known(views),
-    journal: () => emptyJournal(`${name}-uid`),
+    nodeName: name,
+    node,
+    skyhooks,
+    journal,
     clock,
+    random,
+    wake: () => void wakes++,
+    onFact: () => undefined,
+    signal,
+  })
+  const manager = createSlotManager({
+    leases,
+    ownSlots,
+    node,
+    bootId: () => 'boot',
+    skyhooks,
+    journal,
+    clock,
+    random,
     log: {
       ...createLog('silent', {}),
       info: (_, message) => void messages.push(message),
       warn: (_, message) => void messages.push(message),
     },
-    signal: new AbortController().signal,
+    signal,
     onReleased: (phase, seconds) => void released.push(`${phase} ${seconds}`),
     onAcquired: (seconds) => void acquired.push(seconds),
   })
+  return { ...manager, held: ownSlots.held, untilKnown: ownSlots.untilKnown }
 }
 
 function putSkyhook(spec: object = {}, metadata: object = {}): SkyhookView {
@@ -79,13 +110,13 @@ function putSkyhook(spec: object = {}, metadata: object = {}): SkyhookView {
   return view
 }
 
-function heldBy(manager: SlotManager): OwnSlot {
+function heldBy(manager: TestedManager): OwnSlot {
   const held = manager.held()
   const [slot] = held.known ? held.value : []
   if (!slot) throw new Error('no slot is held')
   return slot
 }
-const isHolding = (manager: SlotManager): boolean => {
+const isHolding = (manager: TestedManager): boolean => {
   const held = manager.held()
   return held.known && held.value.length > 0
 }
@@ -102,14 +133,14 @@ test('the held slots are unknown until the Leases are listed', async () => {
   const fresh = managerOf('n3')
   expect(fresh.held()).toMatchObject({ known: false })
   nodes.set('n3', nodeOf('n3'))
-  await fresh.load(new AbortController().signal)
+  await fresh.untilKnown(stopping.signal)
   expect(fresh.held()).toEqual(known([]))
 })
 
 test('a load that fails leaves the held slots unknown', async () => {
   const fresh = managerOf('n1')
   api.fault(({ path }) => path === leasesPath, { kind: 'status', status: 500 }, 10)
-  await expect(fresh.load(new AbortController().signal)).rejects.toThrow('injected')
+  await expect(fresh.untilKnown(stopping.signal)).rejects.toThrow('injected')
   expect(fresh.held().known).toBe(false)
 })
 
@@ -117,16 +148,16 @@ test('a node without a Node object requests nothing', async () => {
   const view = putSkyhook()
   nodes.set('n1', undefined)
   const requestCount = api.requests.length
-  await expect(first.acquire(view, 'cordoning')).rejects.toThrow('no Node of this name')
+  await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('no Node of this name')
   expect(api.requests).toHaveLength(requestCount)
 })
 
 test('a granted slot is held unconfirmed, and the wait is measured from the first denial', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
-  expect(heldBy(first)).toMatchObject({ skyhook: 's', skyhookUid: view.metadata.uid, confirmed: false })
+  await first.acquire(view, 'cordoning', false)
+  expect(heldBy(first)).toMatchObject({ skyhook: 's', skyhookUid: view.metadata.uid, ownership: 'owned' })
   expect(acquired).toEqual([0])
-  await second.acquire(view, 'cordoning')
+  await second.acquire(view, 'cordoning', false)
   expect(second.denials().get('s')).toMatchObject({
     message: '1 of 1 slots are held: n1',
     sinceMs: clock.wallMs(),
@@ -134,7 +165,7 @@ test('a granted slot is held unconfirmed, and the wait is measured from the firs
   })
   await clock.advance(7_000)
   await first.release(heldBy(first))
-  await second.acquire(view, 'cordoning')
+  await second.acquire(view, 'cordoning', false)
   expect([isHolding(first), isHolding(second), second.denials().size]).toEqual([false, true, 0])
   expect(acquired).toEqual([0, 7])
   expect(released).toEqual(['cordoning 7'])
@@ -144,16 +175,16 @@ test('a denial names five holders at most', async () => {
   const view = putSkyhook({ interruptionBudget: { count: 6 } })
   for (const name of ['m1', 'm2', 'm3', 'm4', 'm5', 'm6']) {
     nodes.set(name, nodeOf(name))
-    await managerOf(name).acquire(view, 'cordoning')
+    await managerOf(name).acquire(view, 'cordoning', false)
   }
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   expect(first.denials().get('s')?.message).toMatch(/^6 of 6 slots are held: (m\d, ){5}…$/)
 })
 
 test('a request without an answer fails and is not denied', async () => {
   const view = putSkyhook()
   api.fault(({ path }) => path === leasesPath, { kind: 'reset' }, 10)
-  await expect(first.acquire(view, 'cordoning')).rejects.toThrow('it is unknown whether a slot was granted')
+  await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('it is unknown whether a slot was granted')
   expect(first.denials().size).toBe(0)
 })
 
@@ -164,69 +195,116 @@ test('a slot that another node took first is requested again after 200 ms', asyn
     status: 409,
     reason: 'AlreadyExists',
   })
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   expect(first.denials().get('s')).toMatchObject({ nextRequestAtMs: clock.wallMs() + 200 })
 })
 
-test('a recovery slot is granted beyond the budget and needs no confirmation', async () => {
+test('a recovery slot is granted beyond the budget', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
-  await second.createRecovery(view, 'interrupting')
-  expect(heldBy(second)).toMatchObject({ confirmed: true, phase: 'interrupting' })
+  await first.acquire(view, 'cordoning', false)
+  await second.createRecovery(view, 'interrupting', 'skyhook')
+  expect(heldBy(second)).toMatchObject({ ownership: 'owned', phase: 'interrupting' })
   expect(messages).toEqual(['node is mid-change without a slot, created a recovery slot'])
 })
 
 test('a recovery slot that gets no answer is an error', async () => {
   const view = putSkyhook()
   api.fault(({ method }) => method === 'POST', { kind: 'reset' }, 10)
-  await expect(first.createRecovery(view, 'interrupting')).rejects.toThrow('recovery slot')
+  await expect(first.createRecovery(view, 'interrupting', 'skyhook')).rejects.toThrow('recovery slot')
   expect(isHolding(first)).toBe(false)
 })
 
-test('a slot is confirmed under the budget of this moment', async () => {
+const listCount = (): number =>
+  api.requests.filter(({ method, path, query }) => method === 'GET' && path === leasesPath && !query.has('watch'))
+    .length
+
+test('a slot is confirmed by one read of the Skyhook that was admitted', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   await clock.advance(1_000)
+  const before = listCount()
   await first.confirm(heldBy(first), view)
-  expect(heldBy(first)).toMatchObject({ confirmed: true, renewedAtMs: clock.wallMs() })
+  expect(heldBy(first)).toMatchObject({ ownership: 'confirmed', renewedAtMs: clock.wallMs() })
+  expect(listCount()).toBe(before)
+})
+
+test.each([
+  ['of an earlier process', {}],
+  ['under a percentage', { interruptionBudget: { percent: 100 } }],
+])('a slot %s is confirmed by a second LIST', async (_, spec) => {
+  const view = putSkyhook(spec)
+  const skyhook = { name: 's', uid: view.metadata.uid }
+  const counted = {
+    v: 1,
+    skyhookUID: skyhook.uid,
+    selectorHash: selectorHash(undefined),
+    waiters: 0,
+    generation: 1,
+    compartments: { '': { matched: 1, completed: 0 } },
+  }
+  api.put(leasesPath, {
+    metadata: {
+      name: ledgerName(skyhook),
+      labels: ledgerLabels(skyhook),
+      annotations: { [ledgerAnnotation]: JSON.stringify(counted) },
+    },
+  })
+  await first.acquire(view, 'cordoning', false)
+  const later = 'interruptionBudget' in spec ? first : managerOf('n1')
+  if (later !== first) await later.untilKnown(stopping.signal)
+  const before = listCount()
+  await later.confirm(heldBy(later), view)
+  expect([heldBy(later).ownership, listCount()]).toEqual(['confirmed', before + 1])
 })
 
 test('a slot that the budget of this moment does not grant is given back', async () => {
-  const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
-  putSkyhook({ interruptionBudget: { count: 0 } })
+  await first.acquire(putSkyhook(), 'cordoning', false)
+  const view = putSkyhook({ interruptionBudget: { count: 0 } }, { generation: 2 })
   await first.confirm(heldBy(first), view)
   expect(isHolding(first)).toBe(false)
   expect(leaseCount()).toBe(0)
-  expect(first.denials().get('s')).toMatchObject({ nextRequestAtMs: clock.wallMs() + 200 })
+  expect(first.denials().get('s')?.message).toBe('the budget fell to 0 while 1 slots were held')
   expect(messages).toEqual(['slot released before work started'])
   expect(released).toHaveLength(1)
 })
 
 test.each([
-  ['a newer generation', { generation: 2 }],
-  ['a pause', { annotations: { 'skyhook.nvidia.com/pause': 'true' } }],
-  ['a disabled Skyhook', { annotations: { 'skyhook.nvidia.com/disable': 'true' } }],
-])('%s leaves a slot unconfirmed', async (_, metadata) => {
-  const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
-  putSkyhook({}, metadata)
-  await first.confirm(heldBy(first), view)
-  expect(heldBy(first).confirmed).toBe(false)
-})
+  ['a newer generation', { generation: 2 }, 'Skyhook s has changed, waiting to see its new spec'],
+  ['a pause', { annotations: { 'skyhook.nvidia.com/pause': 'true' } }, 'Skyhook s was paused'],
+  ['a disabled Skyhook', { annotations: { 'skyhook.nvidia.com/disable': 'true' } }, 'Skyhook s was disabled'],
+  ['a deletion', undefined, 'Skyhook s was deleted'],
+])(
+  '%s that the watch does not show yet takes the slot back, and each time for longer',
+  async (_, metadata, message) => {
+    const view = putSkyhook()
+    const delays: number[] = []
+    for (let attempt = 0; attempt < 8; attempt++) {
+      await first.acquire(view, 'cordoning', false)
+      if (metadata) putSkyhook({}, metadata)
+      else api.remove(skyhooksPath, 's')
+      await first.confirm(heldBy(first), view)
+      const denial = first.denials().get('s')
+      expect([isHolding(first), leaseCount(), denial?.message]).toEqual([false, 0, message])
+      delays.push((denial?.nextRequestAtMs ?? 0) - clock.wallMs())
+    }
+    expect(delays[0]).toBeGreaterThanOrEqual(800)
+    expect(delays[3]).toBeGreaterThan(4_000)
+    expect(Math.max(...delays)).toBeLessThanOrEqual(60_000)
+  },
+)
 
-test('a slot that another took meanwhile is lost at its confirmation', async () => {
+test('a slot that somebody deleted is in doubt, and lost at its confirmation', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
-  const slot = heldBy(first)
-  api.remove(leasesPath, slot.lease)
-  await first.confirm(slot, view)
+  await first.acquire(view, 'cordoning', false)
+  api.remove(leasesPath, heldBy(first).lease)
+  await vi.waitFor(() => expect(heldBy(first).ownership).toBe('seen'))
+  await first.confirm(heldBy(first), view)
   expect([isHolding(first), first.denials().has('s'), released.length]).toEqual([false, true, 1])
 })
 
 test('a renewal writes the phase and the packages that are not complete', async () => {
   const view = putSkyhook({ packages: interrupting })
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   await clock.advance(60_000)
   await first.renew(heldBy(first), 'interrupting')
   expect(heldBy(first)).toMatchObject({ phase: 'interrupting', renewedAtMs: clock.wallMs() })
@@ -235,7 +313,7 @@ test('a renewal writes the phase and the packages that are not complete', async 
 
 test('a slot that somebody deleted is lost at its renewal', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   api.remove(leasesPath, heldBy(first).lease)
   await first.renew(heldBy(first), 'cordoning')
   expect([isHolding(first), messages]).toEqual([false, ['slot lost']])
@@ -243,7 +321,7 @@ test('a slot that somebody deleted is lost at its renewal', async () => {
 
 test('a renewal without an answer is an error and keeps the slot', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   const slot = heldBy(first)
   api.fault(({ method, path }) => method !== 'POST' && path.startsWith(leasesPath), { kind: 'reset' }, 20)
   await expect(first.renew(slot, 'cordoning')).rejects.toThrow('was not renewed')
@@ -253,7 +331,7 @@ test('a renewal without an answer is an error and keeps the slot', async () => {
 test('a report is true only while the slot is ours', async () => {
   const view = putSkyhook()
   expect(await first.report(view.metadata.uid, 'rebooting')).toBe(false)
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   const { report } = first // nothing depends on how it is called
   expect(await report(view.metadata.uid, 'rebooting')).toBe(true)
   expect(heldBy(first).phase).toBe('rebooting')
@@ -263,49 +341,155 @@ test('a report is true only while the slot is ours', async () => {
 
 test('a release without an answer keeps the slot', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   const slot = heldBy(first)
   api.fault(({ method, path }) => method !== 'POST' && path.startsWith(leasesPath), { kind: 'reset' }, 20)
   await expect(first.release(slot)).rejects.toThrow('was not released')
   expect([isHolding(first), released]).toEqual([true, []])
 })
 
-test('an agent that starts again finds its slot unconfirmed', async () => {
+test('an agent that starts again sees its slot, and does not trust it before an answer', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
   await first.confirm(heldBy(first), view)
   const restarted = managerOf('n1')
-  await restarted.load(new AbortController().signal)
-  expect(heldBy(restarted)).toMatchObject({ skyhook: 's', confirmed: false, renewedAtMs: 0 })
+  await restarted.untilKnown(stopping.signal)
+  expect(heldBy(restarted)).toMatchObject({ skyhook: 's', ownership: 'seen', renewedAtMs: 0 })
   expect(restarted.kinds()).toEqual([{ phase: 'cordoning', kind: 'slot' }])
 })
 
 test('a freed slot makes only a waiting Skyhook ask at once', async () => {
   const view = putSkyhook()
-  await first.acquire(view, 'cordoning')
-  await second.acquire(view, 'cordoning')
+  await first.acquire(view, 'cordoning', false)
+  await second.acquire(view, 'cordoning', false)
   expect([first.requestNow('s'), second.requestNow('s')]).toEqual([false, true])
   expect(second.denials().get('s')?.nextRequestAtMs).toBe(0)
 })
 
-test('one control-plane node at a time is interrupted', async () => {
-  for (const name of ['n1', 'n2']) nodes.set(name, nodeOf(name, { 'node-role.kubernetes.io/control-plane': '' }))
-  const view = putSkyhook({ packages: interrupting, interruptionBudget: { count: 2 } })
-  api.serve('/readyz')
-  await first.acquire(view, 'cordoning')
-  expect([isHolding(first), leaseCount()]).toEqual([true, 2])
-  await second.acquire(view, 'cordoning')
-  expect([isHolding(second), leaseCount()]).toEqual([false, 2])
-  expect(second.denials().get('s')?.message).toContain('control-plane')
-  await first.release(heldBy(first))
-  expect(leaseCount()).toBe(0)
-  await second.acquire(view, 'cordoning')
-  expect(isHolding(second)).toBe(true)
+describe('an unanswered creation', () => {
+  test('an unanswered creation is repeated with the same name, and leads to one slot', async () => {
+    const view = putSkyhook({ interruptionBudget: { count: 6 } })
+    api.fault(({ method }) => method === 'POST', { kind: 'reset' }, 1)
+    api.fault(({ method, path }) => method === 'GET' && path.startsWith(`${leasesPath}/`), { kind: 'reset' }, 10)
+    await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('it is unknown')
+    const [created] = api.requests.flatMap(({ method, body }) =>
+      method === 'POST' ? [(body as { metadata: object }).metadata] : [],
+    )
+    nodes.set('m1', nodeOf('m1'))
+    await managerOf('m1').acquire(view, 'cordoning', false) // changes which index would be picked
+    api.put(leasesPath, { ...(created as object), metadata: created, spec: { holderIdentity: 'n1' } } as never)
+    await first.acquire(view, 'cordoning', false)
+    expect(heldBy(first).lease).toBe((created as { name: string }).name)
+  })
+
+  test('an unanswered creation holds no other name back once another node has it', async () => {
+    const view = putSkyhook({ interruptionBudget: { count: 6 } })
+    api.fault(({ method }) => method === 'POST', { kind: 'reset' }, 1)
+    api.fault(({ method, path }) => method === 'GET' && path.startsWith(`${leasesPath}/`), { kind: 'reset' }, 10)
+    await expect(first.acquire(view, 'cordoning', false)).rejects.toThrow('it is unknown')
+    const [created] = api.requests.flatMap(({ method, body }) =>
+      method === 'POST' ? [(body as { metadata: { name: string; labels: object } }).metadata] : [],
+    )
+    api.put(leasesPath, {
+      metadata: { name: created?.name ?? '', labels: created?.labels },
+      spec: { holderIdentity: 'other' },
+    })
+    await first.acquire(view, 'cordoning', false)
+    expect(heldBy(first).lease).not.toBe(created?.name)
+  })
 })
 
-test('a control-plane node that only adds files takes no second slot', async () => {
-  nodes.set('n1', nodeOf('n1', { 'node-role.kubernetes.io/control-plane': '' }))
-  const view = putSkyhook({ packages: { fake: { version: '1.0.0', image: 'r/fake' } } })
-  await first.acquire(view, 'cordoning')
-  expect(leaseCount()).toBe(1)
+describe('the watch of own slots', () => {
+  const slotOfNode = (name: string, nodeUid: string): object => ({
+    metadata: {
+      name,
+      labels: slotLabels(skyhookScope({ name: 's', uid: views[0]?.metadata.uid ?? '' }), 'slot', 'n1'),
+      annotations: { 'skyhook.nvidia.com/node-uid': nodeUid, 'skyhook.nvidia.com/phase': 'working' },
+    },
+    spec: { holderIdentity: 'n1' },
+  })
+
+  test('the watch shows a slot that appears without a request, and wakes the loop', async () => {
+    putSkyhook()
+    await vi.waitFor(() => expect(api.openWatches()).toBe(2))
+    api.put(leasesPath, slotOfNode('late', 'n1-uid') as never)
+    await vi.waitFor(() => expect(isHolding(first)).toBe(true))
+    expect(heldBy(first)).toMatchObject({ skyhook: 's', ownership: 'seen', isFormer: false })
+    expect([wakes > 0, isHolding(second)]).toEqual([true, false])
+  })
+
+  test('the watch shows a slot of an earlier registration, and it can be released', async () => {
+    putSkyhook()
+    await vi.waitFor(() => expect(api.openWatches()).toBe(2))
+    api.put(leasesPath, slotOfNode('former', 'n1-before') as never)
+    await vi.waitFor(() => expect(isHolding(first)).toBe(true))
+    expect(heldBy(first).isFormer).toBe(true)
+    await first.release(heldBy(first))
+    expect([isHolding(first), api.get(leasesPath, 'former')]).toEqual([false, undefined])
+  })
+})
+
+describe('the control plane', () => {
+  const heldScopes = (manager: TestedManager): readonly string[] => {
+    const held = manager.held()
+    return held.known ? held.value.map(({ scope }) => scope).toSorted() : []
+  }
+  const guardOf = (manager: TestedManager): OwnSlot => {
+    const held = manager.held()
+    const slot = held.known ? held.value.find(({ scope }) => scope === 'control-plane') : undefined
+    if (!slot) throw new Error('the control-plane slot is not held')
+    return slot
+  }
+  beforeEach(() => {
+    for (const name of ['n1', 'n2']) nodes.set(name, nodeOf(name, { 'node-role.kubernetes.io/control-plane': '' }))
+    api.serve('/readyz')
+  })
+
+  test('one node at a time holds its slot, which is taken together with that of the Skyhook', async () => {
+    const view = putSkyhook({ interruptionBudget: { count: 2 } })
+    await first.acquire(view, 'cordoning', true)
+    expect([heldScopes(first), leaseCount()]).toEqual([['control-plane', 'skyhook'], 2])
+    await second.acquire(view, 'cordoning', true)
+    expect([heldScopes(second), leaseCount()]).toEqual([[], 2])
+    expect(second.denials().get('s')).toMatchObject({
+      scope: 'control-plane',
+      message: 'another node of the control plane is out of service',
+    })
+    await first.release(guardOf(first))
+    await second.acquire(view, 'cordoning', true)
+    expect(heldScopes(second)).toEqual(['control-plane', 'skyhook'])
+  })
+
+  test('its slot is not created while the budget of the Skyhook is used up', async () => {
+    const view = putSkyhook()
+    await first.acquire(view, 'cordoning', false)
+    await second.acquire(view, 'cordoning', true)
+    expect([leaseCount(), second.denials().get('s')?.scope]).toEqual([1, undefined])
+  })
+
+  test('its slot is asked for by work under way, and created for a node that is out of service', async () => {
+    const view = putSkyhook({ interruptionBudget: { count: 2 } })
+    await first.acquireControlPlane(view, 'working')
+    await second.acquireControlPlane(view, 'working')
+    expect([heldScopes(first), heldScopes(second)]).toEqual([['control-plane'], []])
+    await second.createRecovery(view, 'interrupting', 'control-plane')
+    expect(heldScopes(second)).toEqual(['control-plane'])
+  })
+
+  test('its slot goes back only while the API server is ready', async () => {
+    const view = putSkyhook()
+    await first.acquireControlPlane(view, 'working')
+    api.fault(({ path }) => path === '/readyz', { kind: 'status', status: 500 }, 1)
+    await expect(first.release(guardOf(first))).rejects.toThrow('injected')
+    expect(heldScopes(first)).toEqual(['control-plane'])
+  })
+
+  test('an interrupt is reported in both slots, and not allowed without the one of the control plane', async () => {
+    const view = putSkyhook()
+    await first.acquire(view, 'cordoning', false)
+    expect(await first.report(view.metadata.uid, 'rebooting')).toBe(false)
+    await first.acquireControlPlane(view, 'working')
+    expect(await first.report(view.metadata.uid, 'rebooting')).toBe(true)
+    expect(guardOf(first).phase).toBe('rebooting')
+  })
 })

@@ -1,6 +1,6 @@
-import { skyhookScope } from '../../lease/names.ts'
-import type { NodeIdentity, Slot, SlotProgress } from '../../lease/slot.ts'
-import { type Leases, listOwnSlots } from '../../lease/slot-reads.ts'
+import { acquireWithControlPlane, controlPlaneAsking } from '../../lease/control-plane.ts'
+import type { Slot } from '../../lease/slot.ts'
+import type { Leases } from '../../lease/slot-reads.ts'
 import {
   acquire,
   type AcquireOutcome,
@@ -10,41 +10,35 @@ import {
   renew,
   type SlotRequest,
 } from '../../lease/slots.ts'
-import { disableKey, pauseKey } from '../../schemas/annotations.ts'
-import { skyhooksPath } from '../../schemas/api.ts'
-import type { Clock } from '../../schemas/clock.ts'
-import type { Journal } from '../../schemas/journal.ts'
-import type { KubernetesNode } from '../../schemas/kubernetes.ts'
-import type { Skyhook, SlotPhase } from '../../schemas/skyhook.ts'
-import {
-  type Known,
-  known,
-  type OwnSlot,
-  type SkyhookView,
-  type SlotDenial,
-  unknown,
-} from '../../stages/model/snapshot.ts'
+import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
+import type { SlotPhase } from '../../schemas/skyhook.ts'
+import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapshot.ts'
+import { controlPlaneNodeOf } from '../../stages/skyhook/control-plane.ts'
+import { bestSlot } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
-import { limitOf } from './budget.ts'
-import { acquireControlPlaneSlot, needsControlPlaneSlot, releaseControlPlaneSlot } from './control-plane-slot.ts'
-import { denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
+import { changeSince, isAdmissionCurrent, readSkyhook } from './confirmation.ts'
+import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
+import type { OwnSlots } from './own-slots.ts'
 import * as slotBook from './slot-book.ts'
+import { controlPlaneMessage, createSlotRequests, type SlotRequestSources, waitingMessage } from './slot-requests.ts'
+import { createUnansweredCreations } from './unanswered-creations.ts'
 
-/** Sends the requests for slots and keeps the book of their results. */
+/** Sends the requests for slots, and enters what was answered. */
 export type SlotManager = {
-  /** Reads the slots of a starting agent; must succeed once before anything is requested. */
-  load(signal: AbortSignal): Promise<void>
-  acquire(view: SkyhookView, phase: SlotPhase): Promise<void>
-  createRecovery(view: SkyhookView, phase: SlotPhase): Promise<void>
+  acquire(view: SkyhookView, phase: SlotPhase, withControlPlane: boolean): Promise<void>
+  /** For work under way that is about to take its node out of service. */
+  acquireControlPlane(view: SkyhookView, phase: SlotPhase): Promise<void>
+  createRecovery(view: SkyhookView, phase: SlotPhase, scope: OwnSlot['scope']): Promise<void>
+  /** Before the first step: afterwards the slot is confirmed, or given back and denied with the reason. */
   confirm(slot: OwnSlot, view: SkyhookView): Promise<void>
+  /** Proves that the slot is ours, and writes its phase. */
   renew(slot: OwnSlot, phase: SlotPhase): Promise<void>
-  /** Writes the Skyhook's slot now; false = it is no longer ours. */
+  /** Writes all slots that an interrupt for this Skyhook needs; false = one of them is no longer ours. */
   readonly report: (skyhookUid: string, phase: SlotPhase) => Promise<boolean>
   release(slot: OwnSlot): Promise<void>
   /** A slot of the Skyhook may be free: its next request is due immediately. False if it does not wait for one. */
   requestNow(skyhook: string): boolean
-  /** Unknown until `load` succeeded. */
-  held(): Known<readonly OwnSlot[]>
   /** By name of the Skyhook. */
   denials(): ReadonlyMap<string, SlotDenial>
   kinds(): readonly { readonly phase: string; readonly kind: string }[]
@@ -52,17 +46,16 @@ export type SlotManager = {
 
 /** The request is repeated at the latest after this, in case the change that frees a slot is not observed. */
 const maxRetryDelayMs = 30_000
+const controlPlaneRetryDelayMs = 10_000
 const lostRetryDelayMs = 200
-/** A denial names at most this many of the nodes that hold the slots. */
-const maxHoldersInMessage = 5
+/** A slot that is given back before the first step: the spec that this node knows is not that of the API server. */
+const yieldBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
 
-export type SlotManagerOptions = {
+export type SlotManagerOptions = SlotRequestSources & {
   readonly leases: Leases
-  readonly node: () => KubernetesNode | undefined
-  readonly bootId: () => string
-  readonly skyhooks: () => Known<readonly SkyhookView[]>
-  readonly journal: () => Journal
+  readonly ownSlots: OwnSlots
   readonly clock: Clock
+  readonly random: Random
   readonly log: Log
   readonly signal: AbortSignal
   readonly onReleased: (phase: string, seconds: number) => void
@@ -70,177 +63,167 @@ export type SlotManagerOptions = {
 }
 
 export function createSlotManager(options: SlotManagerOptions): SlotManager {
-  const { leases, clock, log, signal } = options
-  let book = slotBook.emptySlotBook
+  const { leases, ownSlots, clock, random, log, signal } = options
+  const unanswered = createUnansweredCreations(clock)
+  /** By uid of the Skyhook: slots given back in a row. */
+  const yields = new Map<string, number>()
   let denials = noDenials
-  let isLoaded = false
 
-  /** Throws while the own Node is unknown: no slot may be held for it. */
-  function identity(): NodeIdentity {
-    const node = options.node()
-    if (!node) throw new Error('no request about slots is possible: the API server has no Node of this name')
-    return { name: node.metadata.name, uid: node.metadata.uid, bootId: options.bootId() }
-  }
+  const { identity, progress, request } = createSlotRequests(options, unanswered)
 
-  const skyhookViews = (): readonly SkyhookView[] => {
-    const skyhooks = options.skyhooks()
-    return skyhooks.known ? skyhooks.value : []
-  }
-
-  const progress = (phase: SlotPhase, generation: number, skyhook: string): SlotProgress => ({
-    phase,
-    generation,
-    packages: incompletePackages(skyhookViews(), options.journal(), skyhook),
-  })
-
-  const request = (view: SkyhookView, phase: SlotPhase): SlotRequest => {
-    const { name, uid, generation = 0 } = view.metadata
-    return {
-      scope: skyhookScope({ name, uid }),
-      node: identity(),
-      progress: progress(phase, generation, name),
-      admissionFrom: (ledgers) => ({ limit: limitOf(view, ledgers) }),
-    }
-  }
-
-  function recordGranted(slot: Slot, { metadata }: SkyhookView, isConfirmed: boolean): void {
+  function grant(slot: Slot, { metadata }: SkyhookView, admittedGeneration?: number): void {
     const nowMs = clock.wallMs()
     options.onAcquired(waitedMs(denials, metadata.name, nowMs) / 1000)
     denials = withoutDenial(denials, metadata.name)
-    book = slotBook.grantSlot(book, slot, metadata, isConfirmed, nowMs)
+    ownSlots.record((book) => slotBook.granted(book, slot, admittedGeneration, nowMs))
   }
 
-  function recordReleased(lease: string): void {
-    const entry = book.held.get(lease)
-    book = slotBook.removeSlot(book, lease)
-    if (entry) options.onReleased(entry.slot.phase, (clock.steadyMs() - entry.grantedAtMs) / 1000)
+  function end({ slot, grantedAtMs }: slotBook.HeldSlot): void {
+    ownSlots.record((book) => slotBook.ended(book, slot.uid))
+    options.onReleased(slot.phase, (clock.wallMs() - grantedAtMs) / 1000)
   }
 
-  function deny({ metadata }: SkyhookView, message: string, retryInMs: number): void {
-    denials = denied(denials, metadata.name, { message, retryInMs }, clock.wallMs())
+  function deny({ metadata }: SkyhookView, denial: Denial): void {
+    denials = denied(denials, metadata.name, denial, clock.wallMs())
   }
 
-  async function releaseUnusedControlPlane(leaving?: string): Promise<void> {
-    const unused = slotBook.unusedControlPlaneSlot(book, leaving)
-    if (!unused) return
-    await releaseControlPlaneSlot(leases, unused, identity(), signal)
-    book = slotBook.setControlPlaneSlot(book, undefined)
-  }
-
-  /** The control plane's slot is held, or not needed; else the view is denied and the answer is false. */
-  async function ensureControlPlane(view: SkyhookView, { scope, node, progress }: SlotRequest): Promise<boolean> {
-    if (book.controlPlane !== undefined || !needsControlPlaneSlot(options.node(), view)) return true
-    const admission = { scope, limitFrom: (ledgers: Parameters<typeof limitOf>[1]) => limitOf(view, ledgers) }
-    const granted = await acquireControlPlaneSlot(leases, admission, node, progress, signal)
-    if (granted.outcome === 'held') {
-      book = slotBook.setControlPlaneSlot(book, granted.slot)
-      return true
+  /** What follows from the answer to a request for the Skyhook's slot, or for the control plane's in its name. */
+  function enter(answer: AcquireOutcome, view: SkyhookView, slotRequest: SlotRequest, scope?: 'control-plane'): void {
+    unanswered.enter(slotRequest.scope, answer)
+    switch (answer.outcome) {
+      case 'held':
+        return grant(answer.slot, view, answer.isNew ? view.metadata.generation : undefined)
+      case 'waiting':
+        return scope === 'control-plane'
+          ? deny(view, { message: controlPlaneMessage, retryInMs: controlPlaneRetryDelayMs, scope })
+          : deny(view, { message: waitingMessage(answer), retryInMs: maxRetryDelayMs })
+      case 'lost':
+        return deny(view, { message: answer.reason, retryInMs: lostRetryDelayMs, ...(scope && { scope }) })
+      case 'unknown':
+        throw new Error('it is unknown whether a slot was granted', { cause: answer.error })
     }
-    if (granted.outcome === 'unknown') throw new Error('no control-plane slot', { cause: granted.error })
-    deny(view, granted.reason, maxRetryDelayMs)
-    return false
   }
 
-  async function renewSlot({ lease, skyhook }: OwnSlot, phase: SlotPhase): Promise<void> {
-    const entry = book.held.get(lease)
-    if (!entry) return
+  /** The node does not start: its slot goes to another one, and the next request waits longer each time. */
+  async function giveBack(entry: slotBook.HeldSlot, view: SkyhookView, message: string): Promise<void> {
+    const { name: skyhook, uid } = view.metadata
+    log.info({ skyhook, lease: entry.slot.name, detail: message }, 'slot released before work started')
+    const count = (yields.get(uid) ?? 0) + 1
+    yields.set(uid, count)
+    deny(view, { message, retryInMs: backoffMs(count, yieldBackoff, random.number()) })
+    await releaseEntry(entry)
+  }
+
+  async function releaseEntry(entry: slotBook.HeldSlot): Promise<void> {
+    const { slot } = entry
+    // who deletes the slot of an earlier registration is still its holder
+    const result = await release(leases, slot, { ...identity(), uid: slot.nodeUid }, signal)
+    if (result.outcome === 'unknown') throw new Error(`slot ${slot.name} was not released`, { cause: result.error })
+    end(entry)
+  }
+
+  async function renewEntry(entry: slotBook.HeldSlot, skyhook: string, phase: SlotPhase): Promise<boolean> {
     const { slot } = entry
     const result = await renew(leases, slot, identity(), progress(phase, slot.generation, skyhook), signal)
     switch (result.outcome) {
       case 'held':
-        book = slotBook.renewSlot(book, result.slot, clock.steadyMs())
-        return
+        ownSlots.record((book, nowMs) => slotBook.renewed(book, result.slot, nowMs))
+        return ownSlots.book().held.has(slot.uid)
       case 'lost':
-        log.warn({ skyhook, lease, detail: result.reason }, 'slot lost')
-        return recordReleased(lease)
+        log.warn({ skyhook, lease: slot.name, detail: result.reason }, 'slot lost')
+        end(entry)
+        return false
       case 'unknown':
-        throw new Error(`slot ${lease} was not renewed`, { cause: result.error })
+        throw new Error(`slot ${slot.name} was not renewed`, { cause: result.error })
     }
   }
 
+  const entryOf = ({ uid }: OwnSlot): slotBook.HeldSlot | undefined => ownSlots.book().held.get(uid)
+
   return {
-    async load(loadSignal) {
-      const { own } = await listOwnSlots(leases, identity(), loadSignal)
-      const knownSkyhooks = [
-        ...skyhookViews().map(({ metadata: { name, uid } }) => ({ name, uid })),
-        ...Object.entries(options.journal().skyhooks).map(([name, { uid }]) => ({ name, uid })),
-      ]
-      book = slotBook.loadSlots(book, own, knownSkyhooks, clock.steadyMs())
-      await releaseUnusedControlPlane() // left by an agent that was killed between its two slots
-      isLoaded = true
-    },
-
-    async acquire(view, phase) {
+    async acquire(view, phase, withControlPlane) {
       const slotRequest = request(view, phase)
-      if (!(await ensureControlPlane(view, slotRequest))) return
-      const result = await acquire(leases, slotRequest, signal)
-      switch (result.outcome) {
-        case 'held':
-          return recordGranted(result.slot, view, false)
-        case 'waiting':
-          await releaseUnusedControlPlane()
-          return deny(view, waitingMessage(result), maxRetryDelayMs)
-        case 'lost':
-          await releaseUnusedControlPlane()
-          return deny(view, result.reason, lostRetryDelayMs)
-        case 'unknown':
-          throw new Error('it is unknown whether a slot was granted', { cause: result.error })
-      }
+      if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)
+      const { controlPlane, answer, missing } = await acquireWithControlPlane(leases, slotRequest, signal)
+      if (controlPlane) ownSlots.record((book, nowMs) => slotBook.granted(book, controlPlane, undefined, nowMs))
+      const asked = missing === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
+      enter(answer, view, asked, missing === 'control-plane' ? missing : undefined)
     },
 
-    async createRecovery(view, phase) {
-      const result = await createRecoverySlot(leases, request(view, phase), signal)
+    async acquireControlPlane(view, phase) {
+      const guard = { ...request(view, phase), ...controlPlaneAsking }
+      const slotRequest = { ...guard, unansweredIndex: unanswered.indexIn(guard.scope) }
+      enter(await acquire(leases, slotRequest, signal), view, slotRequest, 'control-plane')
+    },
+
+    async createRecovery(view, phase, scope) {
+      const slotRequest = request(view, phase)
+      const creation = scope === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
+      const result = await createRecoverySlot(leases, creation, signal)
       if (result.outcome === 'unknown') throw new Error('no recovery slot', { cause: result.error })
       if (result.outcome !== 'held') throw new Error(`no recovery slot: ${result.reason}`)
       const { name: lease } = result.slot
       log.warn({ skyhook: view.metadata.name, lease }, 'node is mid-change without a slot, created a recovery slot')
-      recordGranted(result.slot, view, true)
+      grant(result.slot, view)
     },
 
-    async confirm({ lease, skyhook, phase }, view) {
-      const entry = book.held.get(lease)
+    async confirm(slot, view) {
+      const entry = entryOf(slot)
       if (!entry) return
-      // the current budget and pause count, not those of the watch
-      const path = `${skyhooksPath}/${view.metadata.name}`
-      const { metadata, spec } = await leases.transport.json<Skyhook>('GET', path, { signal })
-      const { uid, generation = 0 } = view.metadata
-      if (metadata.uid !== uid || (metadata.generation ?? 0) !== generation) return // the watch will show the change
-      if (metadata.annotations?.[pauseKey] === 'true' || metadata.annotations?.[disableKey] === 'true') return
-      const result = await confirm(leases, entry.slot, request({ ...view, spec: spec ?? {} }, phase), signal)
+      const { name, uid, generation = 0 } = view.metadata
+      const skyhook = await readSkyhook(leases.transport, name, signal)
+      const change = changeSince(view, skyhook)
+      if (change !== undefined || skyhook === undefined) return await giveBack(entry, view, change ?? 'it is gone')
+      const accept = (accepted: Slot): void => {
+        yields.delete(uid)
+        ownSlots.record((book, nowMs) => slotBook.confirmed(book, accepted, generation, nowMs))
+      }
+      if (isAdmissionCurrent(entry, skyhook)) return accept(entry.slot)
+      const result = await confirm(
+        leases,
+        entry.slot,
+        request({ ...view, spec: skyhook.spec ?? {} }, slot.phase),
+        signal,
+      )
       switch (result.outcome) {
         case 'held':
-          book = slotBook.confirmSlot(book, result.slot, clock.steadyMs())
-          return
+          return accept(result.slot)
         case 'yield':
-          log.info({ skyhook, lease, detail: result.reason }, 'slot released before work started')
-          await release(leases, result.slot, identity(), signal)
-          await releaseUnusedControlPlane(lease)
-          recordReleased(lease)
-          return deny(view, result.reason, lostRetryDelayMs)
+          return await giveBack({ ...entry, slot: result.slot }, view, result.reason)
         case 'lost':
-          recordReleased(lease)
-          return deny(view, result.reason, lostRetryDelayMs)
+          end(entry)
+          return deny(view, { message: result.reason, retryInMs: lostRetryDelayMs })
         case 'unknown':
-          throw new Error(`slot ${lease} was not confirmed`, { cause: result.error })
+          throw new Error(`slot ${slot.lease} was not confirmed`, { cause: result.error })
       }
     },
 
-    renew: renewSlot,
-
-    async report(skyhookUid, phase) {
-      const entry = slotBook.slotOf(book, skyhookUid)
-      if (!entry) return false
-      await renewSlot(slotBook.ownSlot(entry), phase)
-      return book.held.has(entry.slot.name)
+    async renew(slot, phase) {
+      const entry = entryOf(slot)
+      if (entry) await renewEntry(entry, slot.skyhook, phase)
     },
 
-    async release({ lease }) {
-      const entry = book.held.get(lease)
+    async report(skyhookUid, phase) {
+      const held = ownSlots.held()
+      const slots = held.known ? held.value : []
+      const isNeeded = controlPlaneNodeOf(options.node())
+      const needed = [
+        bestSlot(slots.filter((slot) => slot.skyhookUid === skyhookUid)),
+        ...(isNeeded ? [bestSlot(slots.filter(({ scope }) => scope === 'control-plane'))] : []),
+      ]
+      for (const slot of needed) {
+        const entry = slot && entryOf(slot)
+        if (!slot || !entry || !(await renewEntry(entry, slot.skyhook, phase))) return false
+      }
+      return true
+    },
+
+    async release(slot) {
+      const entry = entryOf(slot)
       if (!entry) return
-      const result = await release(leases, entry.slot, identity(), signal)
-      if (result.outcome === 'unknown') throw new Error(`slot ${lease} was not released`, { cause: result.error })
-      await releaseUnusedControlPlane(lease) // before this one is forgotten, because a failure is retried with it
-      recordReleased(lease)
+      // the next node of the control plane must not take down the last API server that answers
+      if (slot.scope === 'control-plane') (await leases.transport.stream('/readyz', { signal })).destroy()
+      await releaseEntry(entry)
     },
 
     requestNow(skyhook) {
@@ -249,25 +232,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       return denials !== before
     },
 
-    held: () =>
-      isLoaded ? known([...book.held.values()].map(slotBook.ownSlot)) : unknown('the Leases are not listed yet'),
     denials: () => denials,
-    kinds: () => [...book.held.values()].map(({ slot: { phase, kind } }) => ({ phase, kind })),
+    kinds: () => [...ownSlots.book().held.values()].map(({ slot: { phase, kind } }) => ({ phase, kind })),
   }
-}
-
-function waitingMessage({ reason, holders }: Extract<AcquireOutcome, { outcome: 'waiting' }>): string {
-  if (holders.length === 0) return reason
-  const named = holders.slice(0, maxHoldersInMessage).join(', ')
-  return `${reason}: ${named}${holders.length > maxHoldersInMessage ? ', …' : ''}`
-}
-
-/** `name:version` of the incomplete packages, for people who read the Lease. */
-function incompletePackages(skyhooks: readonly SkyhookView[], journal: Journal, skyhook: string): string[] {
-  const { packages = {} } = skyhooks.find(({ metadata }) => metadata.name === skyhook)?.spec ?? {}
-  const record = journal.skyhooks[skyhook]
-  return Object.entries(packages)
-    .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.config?.finished === undefined)
-    .map(([name, { version }]) => `${name}:${version}`)
-    .sort()
 }

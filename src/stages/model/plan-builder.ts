@@ -11,6 +11,8 @@ export type PlanBuilder = {
   readonly actions: Action[]
   readonly events: StageEvent[]
   readonly needed: Set<string>
+  /** The plan asks for the control plane's slot, or works under it. */
+  usesControlPlane: boolean
   requeueAtMs: number
 }
 
@@ -31,6 +33,7 @@ export function newPlanBuilder(snapshot: Snapshot, view: SkyhookView, record: Sk
     actions: [],
     events: [],
     needed: new Set(),
+    usesControlPlane: false,
     requeueAtMs: Infinity,
   }
 }

@@ -33,9 +33,30 @@ export type TimedReason = Reason & {
 
 export type Action =
   | { readonly do: 'prepare'; readonly key: string; readonly image: PackageImage }
-  | { readonly do: 'acquireSlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
-  | { readonly do: 'createRecoverySlot'; readonly key: string; readonly view: SkyhookView; readonly phase: SlotPhase }
+  /** `withControlPlane`: the control plane's slot first, and none of the two unless both may be had. */
+  | {
+      readonly do: 'acquireSlot'
+      readonly key: string
+      readonly view: SkyhookView
+      readonly phase: SlotPhase
+      readonly withControlPlane: boolean
+    }
+  | {
+      readonly do: 'acquireControlPlaneSlot'
+      readonly key: string
+      readonly view: SkyhookView
+      readonly phase: SlotPhase
+    }
+  | {
+      readonly do: 'createRecoverySlot'
+      readonly key: string
+      readonly scope: OwnSlot['scope']
+      readonly view: SkyhookView
+      readonly phase: SlotPhase
+    }
+  /** Only before the first step: reads the Skyhook again, and gives the slot back if it would not be granted now. */
   | { readonly do: 'confirmSlot'; readonly key: string; readonly slot: OwnSlot; readonly view: SkyhookView }
+  /** Proves that the slot is still ours; never looks at the budget. */
   | { readonly do: 'renewSlot'; readonly key: string; readonly slot: OwnSlot; readonly phase: SlotPhase }
   | { readonly do: 'releaseSlot'; readonly key: string; readonly slot: OwnSlot }
   | StartStep

@@ -28,7 +28,7 @@ export type Snapshot = {
   readonly attempts: ReadonlyMap<string, AttemptObservation>
   /** By preparation key (see `preparationKey`). */
   readonly preparations: ReadonlyMap<string, Preparation>
-  /** Slots that this node holds; unknown until the first LIST after start. */
+  /** Slots that this node holds, those of an earlier registration among them; unknown until they are listed. */
   readonly slots: Known<readonly OwnSlot[]>
   /** By Skyhook name: the last answer to a slot request other than "held". */
   readonly slotDenials: ReadonlyMap<string, SlotDenial>
@@ -135,18 +135,42 @@ export type Preparation =
     }
   | ({ readonly state: 'failed'; readonly retryAtMs: number } & Reason)
 
+/** A slot that this node holds, or may hold. */
 export type OwnSlot = {
+  readonly scope: 'skyhook' | 'control-plane'
+  /** Empty for the control plane's slot. */
   readonly skyhook: string
-  /** Undefined for a slot of a Skyhook that nobody knows. */
+  /** Undefined for a slot of a Skyhook that nobody knows, and for the control plane's. */
   readonly skyhookUid: string | undefined
+  /** Name and uid of the Lease. */
   readonly lease: string
+  readonly uid: string
   readonly phase: SlotPhase
-  /** The SCR and the scope were read again after the grant (design: nothing starts before that). */
-  readonly confirmed: boolean
+  readonly ownership: SlotOwnership
+  /** Of an earlier registration of this node. */
+  readonly isFormer: boolean
   readonly renewedAtMs: number
 }
 
-export type SlotDenial = { readonly message: string; readonly nextRequestAtMs: number; readonly sinceMs: number }
+/**
+ * What may be done under a slot. Whether work may *start* is a question about the budget of this moment; whether
+ * started work may *continue* is a question of ownership alone.
+ */
+export type SlotOwnership =
+  /** A watch showed it, or it is in doubt whether it is still there: only an answer to a write can tell. */
+  | 'seen'
+  /** An answer to this agent said that it is ours: what was started continues under it. */
+  | 'owned'
+  /** Owned, and the Skyhook was read after the grant and still admits it: work may start under it. */
+  | 'confirmed'
+
+export type SlotDenial = {
+  readonly message: string
+  readonly nextRequestAtMs: number
+  readonly sinceMs: number
+  /** The slot that is missing; absent = the Skyhook's own. */
+  readonly scope?: 'control-plane'
+}
 
 /** What an agent, or a tool that stands in for one, knows at this moment. */
 export type Observations = Omit<Snapshot, 'nowMs' | 'node' | 'settings'> & {

@@ -5,7 +5,7 @@ import { abandonInterrupt, cancelAll, cancelPackage, stopCanceledSteps } from '.
 import { applyInterruptOutcome } from '../interrupt/run.ts'
 import type { Action, StageEvent } from '../model/plan.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
-import { releaseSlot } from './slot.ts'
+import { ownSlot, releaseSlot, slotOfSkyhook } from './slot.ts'
 import { isMidChange } from '../package/next-stage.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
@@ -19,9 +19,7 @@ export function planUnselected(
   view: SkyhookView,
   record: SkyhookRecord | undefined,
 ): SkyhookPlan | undefined {
-  const slot = snapshot.slots.known
-    ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === view.metadata.uid)
-    : undefined
+  const slot = ownSlot(snapshot, view)
   if (!record) {
     if (!slot) return undefined
     const builder = newPlanBuilder(snapshot, view, undefined)
@@ -74,9 +72,7 @@ export function planDeleted(
   const running =
     !isCancelComplete ||
     (interrupt !== undefined && snapshot.interrupts.has(interrupt.id) && isInterrupting(snapshot, interrupt))
-  const slot = snapshot.slots.known
-    ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === record.uid)
-    : undefined
+  const slot = slotOfSkyhook(snapshot, record.uid)
   const isMarked = hasMark(snapshot.node, name)
   if (slot && !running && !isMarked) actions.push({ do: 'releaseSlot', key: `slot/${name}`, slot })
   if (record.orphaned || running) return { record: builder.record, actions, events: [] }

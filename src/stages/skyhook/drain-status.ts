@@ -12,7 +12,7 @@ export type DrainStatus =
   /** Nothing asks for it any more; the mark stays until the work is complete. */
   | { readonly drain: 'marked' }
   | { readonly drain: 'blocked'; readonly reason: DrainReason | undefined }
-  /** It starts when the gate and the slot allow it. */
+  /** It starts when the gate and the slots allow it. */
   | { readonly drain: 'waiting' }
   | { readonly drain: 'draining'; readonly reason: DrainReason | undefined }
   | { readonly drain: 'drained' }

@@ -12,11 +12,14 @@ const annotated = (key: string): SkyhookView => {
   return { ...view, metadata: { ...view.metadata, annotations: { [key]: 'true' } } }
 }
 const slot: OwnSlot = {
+  scope: 'skyhook',
+  uid: 'lease-uid',
+  isFormer: false,
   skyhook: 's',
   skyhookUid: 's-uid',
   lease: 's.slot-0',
   phase: 'working',
-  confirmed: true,
+  ownership: 'confirmed',
   renewedAtMs: 1_000,
 }
 const summary = ({ status, reason, cordon, builder }: SkyhookPlan): unknown[] => [

@@ -16,10 +16,11 @@ import { companionOf } from '../model/read-annotations.ts'
 import { bootstrapRecord, recordOfSkyhook } from './bootstrap.ts'
 import { drainBlocker, isDrainRequested, packageReasons } from './drain-status.ts'
 import { pauseReason, startGate } from './gates.ts'
+import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './control-plane.ts'
 import { planWaiting } from './plan-waiting.ts'
 import { planWorking } from './plan-working.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
-import { keepSlot, ownSlot, releaseSlot } from './slot.ts'
+import { keepSlot, mayWorkUnder, ownSlot, releaseSlot } from './slot.ts'
 
 /** What a selected Skyhook does on this node now. `before`: its record, if it has one. */
 export function planSkyhook(
@@ -35,13 +36,14 @@ export function planSkyhook(
   const slot = ownSlot(snapshot, view)
   const hasStarted = builder.record.lifecycle !== undefined
   const gate = hasStarted ? pauseReason(view, snapshot) : startGate(view, snapshot, precedingSkyhook)
-  const isFree = gate === undefined && slot?.confirmed === true
+  const isFree = gate === undefined && mayWorkUnder(slot, hasStarted)
+  const mayDisrupt = isFree && mayLeaveControlPlane(snapshot)
   const isCancelComplete = stopCanceledSteps(builder)
-  const activeInterrupt = applyInterruptOutcome(builder, isFree)
+  const activeInterrupt = applyInterruptOutcome(builder, mayDisrupt)
   if (!hasStarted && !(isCancelComplete && activeInterrupt === undefined)) return awaitCanceledWork(builder, slot)
   const mayStart = isFree && activeInterrupt === undefined && !isAnotherInterrupting(snapshot, view)
   const disruption = disruptionOf(snapshot, view.metadata.name, view.spec)
-  const permission = { mayStart, isDrained: disruption.isDrained }
+  const permission = { mayStart, isDrained: disruption.isDrained && mayDisrupt }
   recordUninstallPolicies(builder)
 
   const names = [
@@ -56,7 +58,7 @@ export function planSkyhook(
   if (isDone && activeInterrupt === undefined && builder.record.canceling === undefined)
     return planComplete(builder, slot)
 
-  startLifecycle(builder, states, mayStart)
+  startLifecycle(builder, states, mayStart && mayDisrupt)
   const plan = builder.record.lifecycle
     ? planWorking(builder, { slot, gate, states, disruption, activeInterrupt })
     : planWaiting(builder, slot, gate, states)
@@ -138,6 +140,7 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
   const notReady = notReadyReason(builder)
   if (notReady) {
     keepSlot(builder, slot, 'working')
+    keepControlPlaneSlot(builder, { need: controlPlaneNeed(builder, { drain: 'none' }), mayAsk: false }, 'working')
     return { builder, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: 'no' }
   }
   const { lifecycle, reboots, takenOver } = builder.record
@@ -173,8 +176,8 @@ function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
 }
 
 /** Work begins with the first stage, or with taking the node out of service for it. */
-function startLifecycle(builder: PlanBuilder, states: readonly PackageState[], mayStart: boolean): void {
-  const mayDrain = mayStart && isDrainRequested(states) && drainBlocker(builder) === undefined
+function startLifecycle(builder: PlanBuilder, states: readonly PackageState[], mayDisrupt: boolean): void {
+  const mayDrain = mayDisrupt && isDrainRequested(states) && drainBlocker(builder) === undefined
   const hasStarted = Object.values(builder.record.packages).some((entry) => isRunning(entry) || isRetrying(entry))
   if (builder.record.lifecycle || !(hasStarted || mayDrain)) return
   const generation = builder.view.metadata.generation ?? 0

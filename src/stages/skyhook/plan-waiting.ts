@@ -4,6 +4,7 @@ import { requeueAt, type PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot } from '../model/snapshot.ts'
 import { drainBlocker } from './drain-status.ts'
 import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
+import { controlPlaneSlot, isControlPlaneNode, keepControlPlaneSlot } from './control-plane.ts'
 import { releaseSlot, requestSlot } from './slot.ts'
 
 /**
@@ -24,7 +25,7 @@ export function planWaiting(
   const needsDrain = ready.length > 0 && ready.every((state) => state.state !== 'ready' || state.pendingInterrupt)
   const blocker = needsDrain ? drainBlocker(builder) : undefined
   const gateReason = gate ?? (blocker === 'unknown' ? undefined : blocker)
-  if (gateReason === undefined && ready.length > 0 && blocker !== 'unknown') requestSlot(builder, slot, 'working')
+  if (gateReason === undefined && ready.length > 0 && blocker !== 'unknown') request(builder, slot, ready)
   else if (slot && !isPreparing) releaseSlot(builder, slot)
   if (builder.record.drain?.state === 'paused')
     requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
@@ -32,6 +33,22 @@ export function planWaiting(
   const reason = gateReason ?? waitingReason(builder, states)
   const watchPods = needsDrain && view.spec.drain?.cordon === 'late' && gate === undefined ? 'any' : 'no'
   return { builder, status: statusFor(reason.reason, false), reason, complete: false, cordon: 'off', watchPods }
+}
+
+/** Work that starts with taking a node of the control plane out of service needs both slots before it starts. */
+function request(builder: PlanBuilder, slot: OwnSlot | undefined, ready: readonly PackageState[]): void {
+  const { snapshot, view } = builder
+  const isInterrupting = ready.some((state) => state.state !== 'ready' || state.pendingInterrupt)
+  const withControlPlane = isInterrupting && isControlPlaneNode(snapshot.node)
+  const isMissing = withControlPlane && controlPlaneSlot(snapshot) === undefined
+  const denial = snapshot.slotDenials.get(view.metadata.name)
+  if (slot && isMissing && denial?.scope === 'control-plane') return releaseSlot(builder, slot)
+  const before = builder.actions.length
+  requestSlot(builder, slot, { phase: 'working', withControlPlane })
+  const isAsking = slot !== undefined || builder.actions.length > before
+  if (!withControlPlane || !isAsking) return
+  if (slot) keepControlPlaneSlot(builder, { need: 'before-cordon', mayAsk: true }, 'working')
+  else builder.usesControlPlane = true
 }
 
 function waitingReason({ snapshot, view }: PlanBuilder, states: readonly PackageState[]): Reason {

@@ -10,7 +10,13 @@ import type { OwnSlot } from '../model/snapshot.ts'
 import { isMidChange } from '../package/next-stage.ts'
 import { blockedReason, cordonOf, drainStatusOf, type DrainStatus } from './drain-status.ts'
 import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
-import { keepSlot, releaseSlot } from './slot.ts'
+import {
+  controlPlaneNeed,
+  keepControlPlaneSlot,
+  mayLeaveControlPlane,
+  waitingForControlPlane,
+} from './control-plane.ts'
+import { keepSlot, mayWorkUnder, releaseSlot } from './slot.ts'
 
 /**
  * Attempts of one stage after which the slot says `failed` (it is kept all the same while the host is half changed).
@@ -42,18 +48,21 @@ export type WorkContext = {
  */
 export function planWorking(builder: PlanBuilder, context: WorkContext): SkyhookPlan {
   const { slot, gate, states, disruption, activeInterrupt } = context
-  const isFree = gate === undefined && slot?.confirmed === true
-  const drain = drainStatusOf(builder, states, disruption, isFree)
+  const isFree = gate === undefined && mayWorkUnder(slot, true)
+  const mayDisrupt = isFree && mayLeaveControlPlane(builder.snapshot)
+  const drain = drainStatusOf(builder, states, disruption, mayDisrupt)
   trackDrain(builder, drain.drain === 'draining')
-  const interrupt = activeInterrupt ?? advanceInterrupt(builder, states, isFree && disruption.isDrained)
+  const interrupt = activeInterrupt ?? advanceInterrupt(builder, states, mayDisrupt && disruption.isDrained)
   const isRunning = interrupt.state === 'running' || states.some(({ state }) => state === 'running')
-  const node = phaseOf(builder, context, { drain, interrupt, isRunning })
+  const node = phaseOf(builder, context, { drain, interrupt, isRunning, isFree })
   if (slot && node.phase === 'yielding') return yieldSlot(builder, slot, node.reason)
 
   const { cordon, watchPods } = cordonOf(drain, disruption)
-  if (isFree && cordon === 'on') requestEvictions(builder, disruption)
+  if (mayDisrupt && cordon === 'on') requestEvictions(builder, disruption)
   const drainPhase = cordon === 'on' && !disruption.isDrained ? disruption.phase : undefined
-  keepSlot(builder, slot, slotPhaseOf(builder, interrupt, drainPhase))
+  const slotPhase = slotPhaseOf(builder, interrupt, drainPhase)
+  keepSlot(builder, slot, slotPhase)
+  keepControlPlaneSlot(builder, { need: controlPlaneNeed(builder, drain), mayAsk: isFree }, slotPhase)
   const isMoving = isRunning || states.some(({ state }) => state === 'drain')
   const status = statusOf(node, isMoving, slot !== undefined)
   return { builder, status, ...(node.reason && { reason: node.reason }), complete: false, cordon, watchPods }
@@ -63,12 +72,14 @@ type WorkStatus = {
   readonly drain: DrainStatus
   readonly interrupt: InterruptStatus
   readonly isRunning: boolean
+  /** No gate, and the slot allows to continue. */
+  readonly isFree: boolean
 }
 
 function phaseOf(
   builder: PlanBuilder,
   { slot, gate, states, disruption }: WorkContext,
-  { drain, interrupt, isRunning }: WorkStatus,
+  { drain, interrupt, isRunning, isFree }: WorkStatus,
 ): NodePhase {
   const blocked = blockedReason(states)
   const mayYield = slot !== undefined && !isRunning && !isHalfChanged(builder)
@@ -79,6 +90,7 @@ function phaseOf(
   const reason =
     (interrupt.state === 'none' ? undefined : interrupt.reason) ??
     ('reason' in drain ? drain.reason : undefined) ??
+    (isFree && drain.drain === 'waiting' ? waitingForControlPlane(builder) : undefined) ??
     blocked ??
     (isPreparing ? preparingImages : undefined)
   if (interrupt.state === 'running') return { phase: 'interrupting', reason }

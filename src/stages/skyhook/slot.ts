@@ -1,51 +1,91 @@
-import { cordonState } from '../drain/drain.ts'
+import { hasMark } from '../drain/drain.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
-import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
+import type { OwnSlot, SkyhookView, SlotOwnership, Snapshot } from '../model/snapshot.ts'
 
 /** A holder reports this often, so that people and the census see that it lives. */
 const renewIntervalMs = 60_000
 /** A phase that passes sooner is not worth a request. */
 const phaseIntervalMs = 1_000
 
-export const ownSlot = (snapshot: Snapshot, view: SkyhookView): OwnSlot | undefined =>
-  snapshot.slots.known ? snapshot.slots.value.find(({ skyhookUid }) => skyhookUid === view.metadata.uid) : undefined
+/** The slot of a Skyhook that counts: of several the one that is known best. The others are surplus. */
+export const slotOfSkyhook = ({ slots }: Snapshot, skyhookUid: string): OwnSlot | undefined =>
+  slots.known
+    ? bestSlot(slots.value.filter((slot) => slot.scope === 'skyhook' && slot.skyhookUid === skyhookUid))
+    : undefined
 
-/** Asks for a slot, or has the granted one confirmed; not again before the last answer allows it. */
-export function requestSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase: SlotPhase): void {
-  const { snapshot, view } = builder
+export const ownSlot = (snapshot: Snapshot, view: SkyhookView): OwnSlot | undefined =>
+  slotOfSkyhook(snapshot, view.metadata.uid)
+
+const ownerships: readonly SlotOwnership[] = ['confirmed', 'owned', 'seen']
+
+/** Of several slots of one scope the one to keep. */
+export const bestSlot = (slots: readonly OwnSlot[]): OwnSlot | undefined =>
+  slots
+    .filter(({ isFormer }) => !isFormer)
+    .toSorted(
+      (a, b) =>
+        ownerships.indexOf(a.ownership) - ownerships.indexOf(b.ownership) ||
+        (a.lease < b.lease ? -1 : Number(a.lease > b.lease)),
+    )[0]
+
+/** Started work needs to own its slot. Work that has not started needs the budget of this moment as well. */
+export const mayWorkUnder = (slot: OwnSlot | undefined, hasStarted: boolean): boolean =>
+  slot !== undefined && (hasStarted ? slot.ownership !== 'seen' : slot.ownership === 'confirmed')
+
+/**
+ * Before the first step: asks for a slot, or has the granted one confirmed; not again before the last answer allows it.
+ * Nothing is asked while the node still carries the cordon of earlier work.
+ */
+export function requestSlot(
+  builder: PlanBuilder,
+  slot: OwnSlot | undefined,
+  { phase, withControlPlane }: { readonly phase: SlotPhase; readonly withControlPlane: boolean },
+): void {
+  const { snapshot, view, actions } = builder
   const { name } = view.metadata
+  if (hasMark(snapshot.node, name) || !snapshot.slots.known) return
+  const key = `slot/${name}`
   if (slot) {
-    if (!slot.confirmed) builder.actions.push({ do: 'confirmSlot', key: `slot/${name}`, slot, view })
+    const dueAtMs = slot.renewedAtMs + renewIntervalMs
+    if (slot.ownership === 'confirmed' && dueAtMs > snapshot.nowMs) requeueAt(builder, dueAtMs)
+    else actions.push({ do: 'confirmSlot', key, slot, view })
     return
   }
-  if (!snapshot.slots.known) return
-  const denial = snapshot.slotDenials.get(name)
-  if (denial && denial.nextRequestAtMs > snapshot.nowMs) requeueAt(builder, denial.nextRequestAtMs)
-  else builder.actions.push({ do: 'acquireSlot', key: `slot/${name}`, view, phase })
+  if (isRequestDue(builder)) actions.push({ do: 'acquireSlot', key, view, phase, withControlPlane })
+}
+
+/** No answer asks for patience; else the plan is made again when it is over. */
+export function isRequestDue(builder: PlanBuilder): boolean {
+  const { snapshot, view } = builder
+  const denial = snapshot.slotDenials.get(view.metadata.name)
+  if (!denial || denial.nextRequestAtMs <= snapshot.nowMs) return true
+  requeueAt(builder, denial.nextRequestAtMs)
+  return false
 }
 
 /** Uncordon always precedes release: the next holder must not find this node cordoned under the slot. */
 export function releaseSlot(builder: PlanBuilder, slot: OwnSlot): void {
-  if (cordonState(builder.snapshot.node).marks.has(builder.view.metadata.name)) return
+  if (hasMark(builder.snapshot.node, builder.view.metadata.name)) return
   builder.actions.push({ do: 'releaseSlot', key: `slot/${builder.view.metadata.name}`, slot })
 }
 
-/** The slot of started work: created again without a request if a person deleted it, and renewed with its phase. */
+/**
+ * The slot of started work: created again without a request if it was lost, and renewed with its phase. Nothing but its
+ * loss is asked about: budget, pause and spec do not matter any more.
+ */
 export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase: SlotPhase): void {
   const { snapshot, view } = builder
-  const name = view.metadata.name
-  if (!slot) {
-    if (snapshot.slots.known) builder.actions.push({ do: 'createRecoverySlot', key: `slot/${name}`, view, phase })
-    return
-  }
-  if (!slot.confirmed) {
-    builder.actions.push({ do: 'confirmSlot', key: `slot/${name}`, slot, view })
-    return
-  }
-  const due = slot.renewedAtMs + renewalDelayMs(slot, phase)
-  if (due <= snapshot.nowMs) builder.actions.push({ do: 'renewSlot', key: `slot/${name}`, slot, phase })
-  else requeueAt(builder, due)
+  const key = `slot/${view.metadata.name}`
+  if (slot) renewWhenDue(builder, key, slot, phase)
+  else if (snapshot.slots.known) builder.actions.push({ do: 'createRecoverySlot', key, scope: 'skyhook', view, phase })
+}
+
+/** At once where it is in doubt whether the slot is still ours. */
+export function renewWhenDue(builder: PlanBuilder, key: string, slot: OwnSlot, phase: SlotPhase): void {
+  const dueAtMs = slot.ownership === 'seen' ? 0 : slot.renewedAtMs + renewalDelayMs(slot, phase)
+  if (dueAtMs <= builder.snapshot.nowMs) builder.actions.push({ do: 'renewSlot', key, slot, phase })
+  else requeueAt(builder, dueAtMs)
 }
 
 function renewalDelayMs(slot: OwnSlot, phase: SlotPhase): number {

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest'
 import { runCensus } from '../../../src/census/census.ts'
 import type { CensusLine } from '../../../src/census/messages.ts'
 import type { KubeObject } from '../../../src/kube/objects.ts'
-import { ledgerName, skyhookScope } from '../../../src/lease/names.ts'
+import { ledgerName, type Scope, skyhookScope } from '../../../src/lease/names.ts'
 import { retryTransient } from '../../../src/kube/retry.ts'
-import { type Leases, listOwnSlots } from '../../../src/lease/slot-reads.ts'
-import type { NodeIdentity, Slot } from '../../../src/lease/slot.ts'
+import { type Leases, listScope } from '../../../src/lease/slot-reads.ts'
+import { isHeldBy, type NodeIdentity, type Slot } from '../../../src/lease/slot.ts'
 import { acquire, confirm, release, renew, type SlotRequest } from '../../../src/lease/slots.ts'
 import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
 import { sleep } from '../../../src/schemas/clock.ts'
@@ -17,9 +17,10 @@ const progress = { phase: 'working', generation: 1, packages: [] } as const
 
 const lateMs = 400
 
-async function ownSlots(leases: Leases, node: NodeIdentity): Promise<readonly Slot[]> {
+async function ownSlots(leases: Leases, scope: Scope, node: NodeIdentity): Promise<readonly Slot[]> {
   const options = { clock: leases.clock, random: createSeededRandom(1), maxAttempts: 10 }
-  return (await retryTransient(() => listOwnSlots(leases, node), options)).own
+  const { slots } = await retryTransient(() => listScope(leases, scope), options)
+  return slots.filter((slot) => isHeldBy(slot, node))
 }
 
 /** Twenty nodes work once each, at most three at a time; half of the seeds with faults. */
@@ -55,7 +56,7 @@ async function raceForSlots(seed: number): Promise<{ readonly most: number; read
     working--
     while ((await release(leases, slot, node)).outcome === 'unknown') await pause()
     await sleep(clock, lateMs) // a creation of ours may still come through
-    for (const late of await ownSlots(leases, node))
+    for (const late of await ownSlots(leases, scope, node))
       while ((await release(leases, late, node)).outcome === 'unknown') await pause()
   }
 

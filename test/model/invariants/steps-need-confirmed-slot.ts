@@ -1,11 +1,13 @@
 import { describeStep } from './host-evidence.ts'
 import { type Invariant, violate } from './invariant.ts'
 
-/** A step runs only under a confirmed slot of its Skyhook. */
+/** A step runs only under a slot of its Skyhook that is known to be ours, the first one only under a confirmed slot. */
 export const stepsNeedConfirmedSlot: Invariant = ({ viewOf }) => ({
-  stepStarts(action, { slots }) {
+  stepStarts(action, { slots, journal }) {
     const { uid } = viewOf(action).metadata
     const slot = slots.known ? slots.value.find(({ skyhookUid }) => skyhookUid === uid) : undefined
-    if (!slot?.confirmed) violate(`${describeStep(action)} runs without a confirmed slot`)
+    const hasStarted = journal.skyhooks[action.view.metadata.name]?.lifecycle !== undefined
+    const isAllowed = hasStarted ? slot?.ownership !== 'seen' : slot?.ownership === 'confirmed'
+    if (!slot || !isAllowed) violate(`${describeStep(action)} runs without a confirmed slot`)
   },
 })

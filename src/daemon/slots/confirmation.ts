@@ -1,0 +1,50 @@
+/**
+ * What a node asks before its first step under a new slot: whether it would still be granted, by the Skyhook as it is
+ * now. After the first step nobody asks this again.
+ */
+import { isNotFound } from '../../kube/errors.ts'
+import type { KubeTransport } from '../../kube/transport.ts'
+import { disableKey, pauseKey } from '../../schemas/annotations.ts'
+import { skyhooksPath } from '../../schemas/api.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+import type { SkyhookView } from '../../stages/model/snapshot.ts'
+import type { HeldSlot } from './slot-book.ts'
+
+/** The Skyhook of this moment; undefined if it is gone. A consistent read, never from a cache. */
+export async function readSkyhook(
+  transport: KubeTransport,
+  name: string,
+  signal: AbortSignal,
+): Promise<Skyhook | undefined> {
+  try {
+    return await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { signal })
+  } catch (error) {
+    if (isNotFound(error)) return undefined
+    throw error
+  }
+}
+
+/** Why nothing may start with the Skyhook that the decision was made from; undefined if nothing speaks against it. */
+export function changeSince(
+  { metadata: { name, uid, generation = 0 } }: SkyhookView,
+  now: Skyhook | undefined,
+): string | undefined {
+  if (now?.metadata.uid !== uid) return `Skyhook ${name} was deleted`
+  if ((now.metadata.generation ?? 0) !== generation) return `Skyhook ${name} has changed, waiting to see its new spec`
+  if (now.metadata.annotations?.[pauseKey] === 'true') return `Skyhook ${name} was paused`
+  if (now.metadata.annotations?.[disableKey] === 'true') return `Skyhook ${name} was disabled`
+  return undefined
+}
+
+/**
+ * Whether the LIST that admitted the slot still counts, so that no second one is needed. This agent admitted it under
+ * the very generation that the Skyhook has now, and so under the limit of now; that LIST was taken after the limit
+ * changed last, and admissions from such LISTs never exceed it (src/lease/rule.ts). A percentage changes with the count
+ * of nodes as well: it is looked up again.
+ */
+export function isAdmissionCurrent({ ownership, admittedGeneration }: HeldSlot, { metadata, spec }: Skyhook): boolean {
+  if (ownership === 'seen' || admittedGeneration !== (metadata.generation ?? 0)) return false
+  const { count, percent } = spec?.interruptionBudget ?? {}
+  const isPercentage = typeof percent === 'number' && typeof count !== 'number'
+  return !isPercentage && !spec?.deploymentPolicy
+}

@@ -1,0 +1,120 @@
+import { type ReflectorFact, startReflector } from '../../kube/reflector.ts'
+import { controlPlaneScope, isScopeOf, labelKeys, ownSlotsSelector, type SkyhookIdentity } from '../../lease/names.ts'
+import { type Leases, leasesPathOf, listUnlabelledSlots } from '../../lease/slot-reads.ts'
+import { type Lease, readSlot, type Slot } from '../../lease/slot.ts'
+import type { Clock, Random } from '../../schemas/clock.ts'
+import type { Journal } from '../../schemas/journal.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { SlotPhase } from '../../schemas/skyhook.ts'
+import { type Known, known, type OwnSlot, type SkyhookView, unknown } from '../../stages/model/snapshot.ts'
+import * as slotBook from './slot-book.ts'
+
+/**
+ * The slots of this node: the book of answers to its own requests, and a watch of the Leases that name the node. So a
+ * slot shows up however it came to be there: by a CREATE that was carried out late, by a restored etcd, by a second
+ * agent, under an earlier registration of the node. It costs no periodic request.
+ */
+export type OwnSlots = {
+  /** Resolves when all slots of the node are known; rejects if they cannot be listed. Safe to repeat. */
+  readonly untilKnown: (signal: AbortSignal) => Promise<void>
+  /** Unknown until `untilKnown` resolved once. */
+  readonly held: () => Known<readonly OwnSlot[]>
+  readonly book: () => slotBook.SlotBook
+  /** Enters an answer of the API server. */
+  record(change: (book: slotBook.SlotBook, nowMs: number) => slotBook.SlotBook): void
+}
+
+export type OwnSlotsOptions = {
+  readonly leases: Leases
+  readonly nodeName: string
+  readonly node: () => KubernetesNode | undefined
+  readonly skyhooks: () => Known<readonly SkyhookView[]>
+  readonly journal: () => Journal
+  readonly clock: Clock
+  readonly random: Random
+  readonly wake: () => void
+  readonly onFact: (fact: ReflectorFact) => void
+  readonly signal: AbortSignal
+}
+
+export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
+  const { leases, nodeName, clock, random, wake, signal } = options
+  let book = slotBook.emptySlotBook
+  let isSynced = false
+
+  const reflector = startReflector<Lease>(leases.transport, {
+    clock,
+    random,
+    path: leasesPathOf(leases),
+    query: { labelSelector: ownSlotsSelector(nodeName) },
+    onChange({ changes }) {
+      for (const { type, object } of changes) {
+        const slot = ownSlotIn(object)
+        if (type === 'deleted') book = slotBook.deletionSeen(book, object.metadata.uid)
+        else if (slot) book = slotBook.seen(book, slot, clock.wallMs())
+      }
+      if (changes.length > 0) wake()
+    },
+    onListed(objects) {
+      const before = book
+      book = slotBook.listed(book, slotsIn(objects), clock.wallMs())
+      if (book !== before) wake()
+    },
+    onFact: options.onFact,
+    signal,
+  })
+  reflector.ended.catch(() => undefined) // only the callbacks could make it reject, and they do not throw
+
+  /** The label is only how it is found: the holder counts. */
+  const ownSlotIn = (lease: Lease): Slot | undefined => {
+    const slot = readSlot(lease)
+    return slot?.holder === nodeName ? slot : undefined
+  }
+  const slotsIn = (objects: Iterable<Lease>): Slot[] => [...objects].flatMap((lease) => ownSlotIn(lease) ?? [])
+
+  function knownSkyhooks(): SkyhookIdentity[] {
+    const views = options.skyhooks()
+    return [
+      ...(views.known ? views.value : []).map(({ metadata: { name, uid } }) => ({ name, uid })),
+      ...Object.entries(options.journal().skyhooks).map(([name, { uid }]) => ({ name, uid })),
+    ]
+  }
+
+  function describe(
+    { slot, ownership, renewedAtMs }: slotBook.HeldSlot,
+    skyhooks: readonly SkyhookIdentity[],
+  ): OwnSlot {
+    const isControlPlane = slot.scope === controlPlaneScope.hash
+    const owner = skyhooks.find((skyhook) => isScopeOf(skyhook, slot.scope, slot.compartment))
+    return {
+      scope: isControlPlane ? 'control-plane' : 'skyhook',
+      skyhook: isControlPlane ? '' : (owner?.name ?? slot.lease.metadata.labels?.[labelKeys.name] ?? slot.name),
+      skyhookUid: isControlPlane ? undefined : owner?.uid,
+      lease: slot.name,
+      uid: slot.uid,
+      phase: slot.phase as SlotPhase,
+      ownership,
+      isFormer: slot.nodeUid !== options.node()?.metadata.uid,
+      renewedAtMs,
+    }
+  }
+
+  return {
+    async untilKnown(listSignal) {
+      const unlabelled = await listUnlabelledSlots(leases, nodeName, listSignal)
+      await reflector.synced
+      book = unlabelled.reduce((next, slot) => slotBook.seen(next, slot, clock.wallMs()), book)
+      isSynced = true
+    },
+    held() {
+      if (!isSynced) return unknown('the Leases are not listed yet')
+      if (book.held.size === 0) return known([])
+      const skyhooks = knownSkyhooks()
+      return known([...book.held.values()].map((entry) => describe(entry, skyhooks)))
+    },
+    book: () => book,
+    record(change) {
+      book = change(book, clock.wallMs())
+    },
+  }
+}

@@ -1,0 +1,76 @@
+/** What a request for a slot says about this node and its work, and how a refusal reads. */
+import { skyhookScope } from '../../lease/names.ts'
+import type { NodeIdentity, SlotProgress } from '../../lease/slot.ts'
+import type { AcquireOutcome, SlotRequest } from '../../lease/slots.ts'
+import type { Journal } from '../../schemas/journal.ts'
+import type { KubernetesNode } from '../../schemas/kubernetes.ts'
+import type { SlotPhase } from '../../schemas/skyhook.ts'
+import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
+import { limitOf } from './budget.ts'
+import type { UnansweredCreations } from './unanswered-creations.ts'
+
+export type SlotRequestSources = {
+  readonly node: () => KubernetesNode | undefined
+  readonly bootId: () => string
+  readonly skyhooks: () => Known<readonly SkyhookView[]>
+  readonly journal: () => Journal
+}
+
+export type SlotRequests = {
+  /** Throws while the own Node is unknown: no slot may be held for it. */
+  readonly identity: () => NodeIdentity
+  readonly progress: (phase: SlotPhase, generation: number, skyhook: string) => SlotProgress
+  readonly request: (view: SkyhookView, phase: SlotPhase) => SlotRequest
+}
+
+/** A denial names at most this many of the nodes that hold the slots. */
+const maxHoldersInMessage = 5
+
+export function createSlotRequests(sources: SlotRequestSources, unanswered: UnansweredCreations): SlotRequests {
+  function identity(): NodeIdentity {
+    const node = sources.node()
+    if (!node) throw new Error('no request about slots is possible: the API server has no Node of this name')
+    return { name: node.metadata.name, uid: node.metadata.uid, bootId: sources.bootId() }
+  }
+
+  const progress = (phase: SlotPhase, generation: number, skyhook: string): SlotProgress => ({
+    phase,
+    generation,
+    packages: incompletePackages(sources.skyhooks(), sources.journal(), skyhook),
+  })
+
+  return {
+    identity,
+    progress,
+    request(view, phase) {
+      const { name, uid, generation = 0 } = view.metadata
+      const scope = skyhookScope({ name, uid })
+      return {
+        scope,
+        node: identity(),
+        progress: progress(phase, generation, name),
+        admissionFrom: ({ ledgers }) => ({ limit: limitOf(view, ledgers) }),
+        unansweredIndex: unanswered.indexIn(scope),
+      }
+    },
+  }
+}
+
+export const controlPlaneMessage = 'another node of the control plane is out of service'
+
+export function waitingMessage({ reason, holders }: Extract<AcquireOutcome, { outcome: 'waiting' }>): string {
+  if (holders.length === 0) return reason
+  const named = holders.slice(0, maxHoldersInMessage).join(', ')
+  return `${reason}: ${named}${holders.length > maxHoldersInMessage ? ', …' : ''}`
+}
+
+/** `name:version` of the incomplete packages, for people who read the Lease. */
+function incompletePackages(skyhooks: Known<readonly SkyhookView[]>, journal: Journal, skyhook: string): string[] {
+  const views = skyhooks.known ? skyhooks.value : []
+  const { packages = {} } = views.find(({ metadata }) => metadata.name === skyhook)?.spec ?? {}
+  const record = journal.skyhooks[skyhook]
+  return Object.entries(packages)
+    .filter(([name, { version }]) => record?.packages[`${name}|${version}`]?.config?.finished === undefined)
+    .map(([name, { version }]) => `${name}:${version}`)
+    .sort()
+}

@@ -1,0 +1,74 @@
+/** What one consistent LIST of a scope allows the asking node. Pure; the requests are in slots.ts. */
+import { isPastWork } from '../schemas/skyhook.ts'
+import type { Scope } from './names.ts'
+import { admissibleIndices, isStillAdmissible, pickIndex, type Limit } from './rule.ts'
+import type { ScopeListing } from './slot-reads.ts'
+import { heldIndices, isHeldBy, type NodeIdentity, type Slot, type SlotTarget } from './slot.ts'
+
+/** What ledger and slots of the same LIST mean for the asking node. */
+export type Admission = { readonly limit: Limit; readonly epoch?: number | undefined }
+
+export type Asking = {
+  readonly scope: Scope
+  readonly node: NodeIdentity
+  readonly admissionFrom: (listing: ScopeListing) => Admission
+  /** Index of a CREATE whose answer is missing: it may still be carried out. */
+  readonly unansweredIndex?: number | undefined
+}
+
+export type AdmissionVerdict =
+  /** The node holds a slot already; the others count twice. */
+  | { readonly verdict: 'held'; readonly slot: Slot; readonly duplicates: readonly Slot[] }
+  | { readonly verdict: 'create'; readonly target: SlotTarget; readonly epoch: number | undefined }
+  | { readonly verdict: 'wait'; readonly reason: string }
+
+/**
+ * Whether the node may create a slot now, and which. While a CREATE is unanswered only the same name is created again:
+ * of two requests for one name at most one succeeds, whenever the first arrives.
+ */
+export function admit(
+  listing: ScopeListing,
+  { scope, node, admissionFrom, unansweredIndex }: Asking,
+): AdmissionVerdict {
+  const { slots } = listing
+  const [slot, ...duplicates] = ownSlotsIn(slots, scope, node)
+  if (slot !== undefined && isPastWork(slot.phase))
+    return { verdict: 'wait', reason: 'the slot of the finished work is not released yet' }
+  if (slot !== undefined) return { verdict: 'held', slot, duplicates }
+
+  const { limit, epoch } = admissionFrom(listing)
+  if (typeof limit === 'object') return { verdict: 'wait', reason: `budget unknown: ${limit.unknown}` }
+  if (limit === 'unlimited') return { verdict: 'create', target: { kind: 'unlimited' }, epoch }
+  const held = heldIndices(slots, scope)
+  const free = admissibleIndices(held, limit)
+  if (unansweredIndex !== undefined && !held.includes(unansweredIndex))
+    return free.includes(unansweredIndex)
+      ? { verdict: 'create', target: { index: unansweredIndex }, epoch }
+      : { verdict: 'wait', reason: 'the API server has not answered whether it created the slot' }
+  const index = pickIndex(free, node.uid)
+  if (index !== undefined) return { verdict: 'create', target: { index }, epoch }
+  return { verdict: 'wait', reason: limit === 0 ? 'the budget is 0' : `${slots.length} of ${limit} slots are held` }
+}
+
+/** Why a holder that has not started any work gives its slot back; undefined if it may keep it. */
+export function refusalOf(
+  listing: ScopeListing,
+  { own, duplicates }: { readonly own: Slot; readonly duplicates: readonly Slot[] },
+  { scope, admissionFrom }: Pick<Asking, 'scope' | 'admissionFrom'>,
+): string | undefined {
+  const { limit, epoch } = admissionFrom(listing)
+  if (typeof limit === 'object') return `budget unknown: ${limit.unknown}`
+  if (epoch !== undefined && epoch !== own.epoch) return `batch ${own.epoch} is over`
+  if (limit === 'unlimited') return undefined
+  const others = listing.slots.filter((other) => other !== own && !duplicates.includes(other))
+  const otherIndices = heldIndices(others, scope)
+  if (isStillAdmissible(own.index, otherIndices, limit)) return undefined
+  return `the budget fell to ${limit} while ${otherIndices.length + 1} slots were held`
+}
+
+/** The node's slots of the scope, the one to keep first. */
+export function ownSlotsIn(slots: readonly Slot[], scope: Scope, node: NodeIdentity): Slot[] {
+  return slots
+    .filter((slot) => slot.scope === scope.hash && isHeldBy(slot, node))
+    .toSorted((a, b) => a.index - b.index || 0)
+}

@@ -1,0 +1,75 @@
+import type { Journal, SkyhookRecord } from '../../schemas/journal.ts'
+import { cordonState, hasMark } from '../drain/drain.ts'
+import type { Action } from '../model/plan.ts'
+import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
+import { bestSlot } from './slot.ts'
+
+/**
+ * Slots that nothing needs, beside those that the plans of Skyhooks keep or release themselves. However a slot came to
+ * be there (a CREATE that was answered late, an etcd that was restored, an earlier registration of the node), it shows
+ * up among the own slots and goes by one of these rules:
+ *
+ * | slot                                              | goes when                                       |
+ * |---------------------------------------------------|-------------------------------------------------|
+ * | of an earlier registration of the node            | it is seen                                      |
+ * | a second one of its scope                         | the first is known to be ours                   |
+ * | of a Skyhook that neither cluster nor journal has | no step, interrupt or cordon of it is left      |
+ * | the control plane's                               | no plan uses it, no cordon or interrupt is left |
+ */
+export function surplusSlots(
+  snapshot: Snapshot,
+  { journal, usesControlPlane }: { readonly journal: Journal; readonly usesControlPlane: boolean },
+): readonly Action[] {
+  if (!snapshot.slots.known) return []
+  const former = snapshot.slots.value.filter(({ isFormer }) => isFormer)
+  const current = snapshot.slots.value.filter(({ isFormer }) => !isFormer)
+  const surplus = snapshot.skyhooks.known
+    ? [
+        ...former,
+        ...secondSlots(current),
+        ...foreignSlots(snapshot, journal, current),
+        ...(isControlPlaneUnused(snapshot, journal, usesControlPlane) ? firstOf(current, 'control-plane') : []),
+      ]
+    : former
+  return [...new Set(surplus)].map((slot) => ({ do: 'releaseSlot', key: `slot/${slot.lease}/${slot.uid}`, slot }))
+}
+
+function secondSlots(slots: readonly OwnSlot[]): readonly OwnSlot[] {
+  const scopes = Map.groupBy(
+    slots.filter(({ scope, skyhookUid }) => scope === 'control-plane' || skyhookUid !== undefined),
+    ({ scope, skyhookUid }) => `${scope}/${skyhookUid ?? ''}`,
+  )
+  return [...scopes.values()].flatMap((sameScope) => {
+    const best = bestSlot(sameScope)
+    return best?.ownership === 'seen' ? [] : sameScope.filter((slot) => slot !== best)
+  })
+}
+
+function firstOf(slots: readonly OwnSlot[], scope: OwnSlot['scope']): readonly OwnSlot[] {
+  const first = bestSlot(slots.filter((slot) => slot.scope === scope))
+  return first ? [first] : []
+}
+
+function foreignSlots(
+  snapshot: Snapshot,
+  { skyhooks: records }: Journal,
+  slots: readonly OwnSlot[],
+): readonly OwnSlot[] {
+  const views = snapshot.skyhooks.known ? snapshot.skyhooks.value : []
+  const names = new Set(views.map(({ metadata }) => metadata.name))
+  const uids = new Set(views.map(({ metadata }) => metadata.uid))
+  const isOwned = ({ skyhook, skyhookUid }: OwnSlot): boolean =>
+    names.has(skyhook) ? skyhookUid !== undefined && uids.has(skyhookUid) : skyhook in records
+  return slots.filter(
+    (slot) => slot.scope === 'skyhook' && !isOwned(slot) && isFreeOf(snapshot, slot, records[slot.skyhook]),
+  )
+}
+
+/** No step, no interrupt and no cordon of the Skyhook is left. */
+const isFreeOf = (snapshot: Snapshot, { skyhook }: OwnSlot, record: SkyhookRecord | undefined): boolean =>
+  record?.canceling === undefined && !record?.interrupt?.abandoned && !hasMark(snapshot.node, skyhook)
+
+const isControlPlaneUnused = (snapshot: Snapshot, { skyhooks }: Journal, usesControlPlane: boolean): boolean =>
+  !usesControlPlane &&
+  cordonState(snapshot.node).marks.size === 0 &&
+  Object.values(skyhooks).every(({ interrupt }) => interrupt === undefined)
