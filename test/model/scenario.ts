@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import type { Interrupt, PackageSpec, SkyhookSpec } from '../../src/schemas/skyhook.ts'
+import type { OwnSlot } from '../../src/stages/model/snapshot.ts'
 import type { Pod } from '../../src/stages/model/pods.ts'
 import { parseState } from '../../src/stages/model/read-annotations.ts'
 import { WatchedNode } from './invariants/index.ts'
 import type { Invariant } from './invariants/invariant.ts'
+import { controlPlaneLabel } from './invariants/control-plane-is-guarded.ts'
 import type { Disturbance } from './faulty-node.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
@@ -30,8 +32,17 @@ export type ScenarioEvent =
   /** Another Skyhook on the same node, with its own priority; null deletes it. */
   | { readonly kind: 'other Skyhook changed'; readonly spec: SkyhookSpec | null; readonly priority: number }
   | { readonly kind: 'annotated'; readonly key: 'pause' | 'disable'; readonly on: boolean }
-  | { readonly kind: 'labelled'; readonly key: 'pool' | 'skyhook.nvidia.com/ignore'; readonly value: string | null }
+  | { readonly kind: 'labelled'; readonly key: string; readonly value: string | null }
+  /** The agent sees that its slots are gone. */
   | { readonly kind: 'slot lost' }
+  /** The next write will tell. */
+  | { readonly kind: 'slot deleted' }
+  /** The watch showed a deletion, or lacks the slots. */
+  | { readonly kind: 'slots in doubt' }
+  | { readonly kind: 'slot appears'; readonly scope: OwnSlot['scope'] }
+  /** The budget of the moment grants what is to be confirmed. */
+  | { readonly kind: 'slots confirmed'; readonly confirmed: boolean }
+  | { readonly kind: 'control plane'; readonly free: boolean }
   | { readonly kind: 'slots granted'; readonly granted: boolean }
   | { readonly kind: 'pod created'; readonly name: string; readonly refuses: boolean; readonly isProtected: boolean }
   | { readonly kind: 'pods allow eviction' }
@@ -198,6 +209,16 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
       weight: 4,
       arbitrary: fc.constantFrom<ScenarioEvent[]>(
         { kind: 'slot lost' },
+        { kind: 'slot deleted' },
+        { kind: 'slots in doubt' },
+        { kind: 'slot appears', scope: 'skyhook' },
+        { kind: 'slot appears', scope: 'control-plane' },
+        { kind: 'slots confirmed', confirmed: false },
+        { kind: 'slots confirmed', confirmed: true },
+        { kind: 'control plane', free: false },
+        { kind: 'control plane', free: true },
+        { kind: 'labelled', key: controlPlaneLabel, value: '' },
+        { kind: 'labelled', key: controlPlaneLabel, value: null },
         { kind: 'slots granted', granted: false },
         { kind: 'slots granted', granted: true },
         { kind: 'pods allow eviction' },
@@ -292,6 +313,21 @@ export class Scenario {
       case 'slot lost':
         node.slots = []
         return
+      case 'slot deleted':
+        for (const { uid } of node.slots) node.lostLeases.add(uid)
+        return
+      case 'slots in doubt':
+        node.slots = node.slots.map((slot) => ({ ...slot, ownership: 'seen', renewedAtMs: 0 }))
+        return
+      case 'slot appears':
+        node.slotAppears('s', event.scope)
+        return
+      case 'slots confirmed':
+        node.areSlotsConfirmed = event.confirmed
+        return
+      case 'control plane':
+        node.isControlPlaneFree = event.free
+        return
       case 'slots granted':
         node.areSlotsGranted = event.granted
         return
@@ -351,6 +387,8 @@ export class Scenario {
     node.exitCodes.clear()
     node.refusingPods.clear()
     node.areSlotsGranted = true
+    node.areSlotsConfirmed = true
+    node.isControlPlaneFree = true
     node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
     node.label('pool', 'x')
     node.label('skyhook.nvidia.com/ignore', undefined)

@@ -498,6 +498,25 @@ export class NodeSimulator {
     return true
   }
 
+  /** A slot that no request of this agent asked for: created late, or brought back by a restored etcd. */
+  slotAppears(name: string, scope: OwnSlot['scope']): void {
+    const view = this.views.get(name)
+    if (!view) return
+    this.#leases++
+    const own = { skyhook: name, skyhookUid: view.metadata.uid }
+    const slot: OwnSlot = {
+      scope,
+      ...(scope === 'skyhook' ? own : { skyhook: '', skyhookUid: undefined }),
+      lease: `${scope}-${this.#leases}`,
+      uid: `lease-${this.#leases}`,
+      phase: 'working',
+      ownership: 'seen',
+      isFormer: false,
+      renewedAtMs: 0,
+    }
+    this.slots = [...this.slots, slot]
+  }
+
   readonly #isScopeHeld = (): boolean => this.slots.some(({ scope }) => scope === 'control-plane')
 
   #grant({ metadata }: SkyhookView, phase: SlotPhase, scope: OwnSlot['scope'], isRecovery: boolean): void {
@@ -615,11 +634,9 @@ export class NodeSimulator {
     const isAlone = spec.drain?.singleNode === 'skip' && this.singleNode === true
     const isDrained = groups.protected.length === 0 && (groups.toDrain.length === 0 || isAlone)
     const isControlPlane = 'node-role.kubernetes.io/control-plane' in (this.node.metadata.labels ?? {})
-    return (
-      isDrained &&
-      this.slots.some(({ skyhookUid, uid }) => skyhookUid === metadata.uid && !this.lostLeases.has(uid)) &&
-      (!isControlPlane || this.#isScopeHeld())
-    )
+    this.slots = this.slots.filter(({ uid }) => !this.lostLeases.has(uid)) // the report is a write
+    const hasSlot = this.slots.some(({ skyhookUid }) => skyhookUid === metadata.uid)
+    return isDrained && hasSlot && (!isControlPlane || this.#isScopeHeld())
   }
 
   #evict({ metadata: { uid, name } }: Pod, force: boolean): boolean {

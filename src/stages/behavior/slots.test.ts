@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { NodeSimulator } from '../../../test/support/node-simulator.ts'
 import { pkg } from '../../../test/support/node-simulator-dsl.ts'
 import type { Interrupt, PackageSpec } from '../../schemas/skyhook.ts'
+import type { OwnSlot } from '../model/snapshot.ts'
 
 const reboot: Interrupt = { type: 'reboot' }
 const rebooting = (): Record<string, PackageSpec> => ({ a: { ...pkg('1.0.0'), interrupt: reboot } })
@@ -25,4 +26,212 @@ test('started work keeps its slot when the budget has fallen and the agent start
   node.finishHanging('a')
   node.settleFor(20_000)
   expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
+})
+
+test('started work that is paused while the agent starts again asks about nothing but its slot', () => {
+  const node = nodeAtWork()
+  node.apply('s', { packages: rebooting() }, { 'skyhook.nvidia.com/pause': 'true' })
+  node.restartAgent()
+  const actions: string[] = []
+  for (let round = 0; round < 20; round++) {
+    node.step()
+    actions.push(...(node.lastPlan?.actions ?? []).map(({ do: what }) => what).filter((what) => /Slot$/.test(what)))
+  }
+  expect([actions, node.slots.map(({ ownership }) => ownership), node.reason()]).toEqual([
+    ['renewSlot'],
+    ['owned'],
+    'Paused',
+  ])
+})
+
+test('started work begins no step under a slot in doubt, and goes on when it is ours', () => {
+  const node = new NodeSimulator()
+  node.hangingPackages.add('a')
+  node.apply('s', { packages: { a: pkg('1.0.0') } })
+  node.settle()
+  node.finishHanging('a')
+  const executed = node.executedSteps.length
+  node.slots = node.slots.map((slot) => ({ ...slot, ownership: 'seen', renewedAtMs: 0 }))
+  node.step()
+  expect([node.executedSteps.length, node.lastPlan?.actions.map(({ do: what }) => what)]).toEqual([
+    executed,
+    expect.arrayContaining(['renewSlot']),
+  ])
+  node.settleFor(20_000)
+  expect([node.status(), node.slots]).toEqual(['complete', []])
+})
+
+test('started work whose slot was lost takes a recovery slot as soon as the answer says so', () => {
+  const node = nodeAtWork()
+  const [slot] = node.slots
+  if (!slot) throw new Error('no slot is held')
+  node.lostLeases.add(slot.uid)
+  node.slots = [{ ...slot, ownership: 'seen', renewedAtMs: 0 }]
+  node.settle()
+  expect(node.slots.map(({ lease }) => lease)).toEqual(['s-uid.node'])
+})
+
+test('a slot is released while its Skyhook has to wait for another one on this node', () => {
+  const node = new NodeSimulator()
+  node.apply('t', { priority: 1, packages: { b: pkg('1.0.0') } })
+  node.apply('s', { packages: { a: pkg('1.0.0') } })
+  node.hangingPackages.add('b')
+  node.settle()
+  node.slots = [...node.slots, slotOf({ skyhook: 's', skyhookUid: 's-uid', lease: 's-uid.slot-0' })]
+  node.step()
+  expect(node.slots.map(({ skyhook }) => skyhook)).toEqual(['t']) // of no use behind the other Skyhook
+})
+
+const slotOf = (change: Partial<OwnSlot>): OwnSlot => ({
+  scope: 'skyhook',
+  skyhook: 's',
+  skyhookUid: 's-uid',
+  lease: 's-uid.slot-7',
+  uid: 'late',
+  phase: 'working',
+  ownership: 'seen',
+  isFormer: false,
+  renewedAtMs: 0,
+  ...change,
+})
+
+describe('a slot that turns up', () => {
+  test.each<[string, Partial<OwnSlot>]>([
+    ['of a Skyhook that is complete here', {}],
+    ['of an earlier registration', { isFormer: true }],
+    ['of a Skyhook that nobody knows', { skyhook: 'gone', skyhookUid: undefined }],
+    ['of the control plane, which nothing uses', { scope: 'control-plane', skyhook: '', skyhookUid: undefined }],
+  ])('a slot %s is released', (_, change) => {
+    const node = new NodeSimulator()
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settleFor(20_000)
+    node.slots = [slotOf(change)]
+    node.settle()
+    expect([node.status(), node.slots]).toEqual(['complete', []])
+  })
+
+  test.each([
+    ['paused', { 'skyhook.nvidia.com/pause': 'true' }],
+    ['disabled', { 'skyhook.nvidia.com/disable': 'true' }],
+  ])('a slot of a Skyhook that was %s before it began is released', (_, annotations) => {
+    const node = new NodeSimulator()
+    node.apply('s', { packages: { a: pkg('1.0.0') } }, annotations)
+    node.slots = [slotOf({})]
+    node.settle()
+    expect(node.slots).toEqual([])
+  })
+
+  test('a second slot is released while the first one carries the work', () => {
+    const node = nodeAtWork()
+    const [kept] = node.slots
+    node.slots = [...node.slots, slotOf({})]
+    node.settle()
+    expect(node.slots.map(({ uid }) => uid)).toEqual([kept?.uid])
+  })
+
+  test('a second slot stays until one of the two is known to be ours', () => {
+    const node = nodeAtWork()
+    node.slots = [slotOf({ uid: 'early' }), slotOf({})]
+    node.lostLeases.add('early')
+    node.settle()
+    expect(node.slots.map(({ uid }) => uid)).toEqual(['late'])
+  })
+
+  test('a slot is asked for no earlier than the cordon of earlier work is gone', () => {
+    const node = new NodeSimulator()
+    node.edit((annotations) => (annotations['skyhook.nvidia.com/cordon_s'] = 'true'))
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.arePatchesDelayed = true
+    node.settle()
+    expect(node.slots).toEqual([])
+    node.arePatchesDelayed = false
+    node.settleFor(20_000)
+    expect(node.status()).toBe('complete')
+  })
+})
+
+describe('a node of the control plane', () => {
+  const label = 'node-role.kubernetes.io/control-plane'
+  const scopes = (node: NodeSimulator): readonly string[] => node.slots.map(({ scope }) => scope).toSorted()
+  const setLabel = (node: NodeSimulator): void => {
+    node.node = { ...node.node, metadata: { ...node.node.metadata, labels: { [label]: '' } } }
+  }
+
+  test('a control-plane node holds both slots while it is out of service, and gives both back', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: rebooting() })
+    node.settle()
+    expect([scopes(node), node.node.spec?.unschedulable]).toEqual([['control-plane', 'skyhook'], true])
+    node.finishHanging('a')
+    node.settleFor(20_000)
+    expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['reboot'], 'complete', []])
+  })
+
+  test('a control-plane node that is never interrupted needs no second slot', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.isControlPlaneFree = false
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    node.settleFor(20_000)
+    expect(node.status()).toBe('complete')
+  })
+
+  test('an interrupt that is added to work under way waits for the control plane, under the slot of the Skyhook', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.isControlPlaneFree = false
+    node.hangingPackages.add('b')
+    node.apply('s', { packages: { b: pkg('1.0.0') } })
+    node.settle()
+    node.apply('s', { packages: { ...rebooting(), b: pkg('1.0.0') } })
+    node.settle()
+    node.finishHanging('b')
+    node.settleFor(30_000)
+    expect([scopes(node), node.node.spec?.unschedulable ?? false, node.executedInterrupts]).toEqual([
+      ['skyhook'],
+      false,
+      [],
+    ])
+    expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({
+      reason: 'WaitingForSlot',
+      message: 'another control-plane node',
+    })
+    node.isControlPlaneFree = true
+    node.settleFor(60_000)
+    expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['reboot'], 'complete', []])
+  })
+
+  test('a node that becomes one of the control plane while it is out of service takes a recovery slot', () => {
+    const node = nodeAtWork()
+    node.isControlPlaneFree = false
+    setLabel(node)
+    node.settle()
+    expect(node.slots.map(({ lease }) => lease).toSorted()).toEqual(['control-plane.node', 's-uid.slot-0'])
+    node.finishHanging('a')
+    node.settleFor(20_000)
+    expect([node.executedInterrupts, node.slots]).toEqual([['reboot'], []])
+  })
+
+  test('a control-plane node interrupts nothing before a new agent knows that it holds both slots', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: rebooting() })
+    node.settle()
+    node.restartAgent()
+    const guard = node.slots.find(({ scope }) => scope === 'control-plane')
+    node.lostLeases.add(guard?.uid ?? '')
+    node.settle()
+    expect(node.slots.map(({ lease }) => lease).toSorted()).toEqual(['control-plane.node', 's-uid.slot-0'])
+  })
+
+  test('a control-plane node holds neither slot while one of them is missing before it starts', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.areSlotsGranted = false
+    node.apply('s', { packages: rebooting() })
+    node.settleFor(30_000)
+    expect(node.slots).toEqual([])
+    node.areSlotsGranted = true
+    node.isControlPlaneFree = false
+    node.settleFor(30_000)
+    expect([node.slots, node.reason()]).toEqual([[], 'WaitingForSlot'])
+  })
 })

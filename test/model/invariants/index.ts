@@ -4,6 +4,7 @@ import { FaultyNode } from '../faulty-node.ts'
 import { assertComplete, completeIsTrue } from './complete-is-true.ts'
 import { completePackagesRest } from './complete-packages-rest.ts'
 import { decisionsAreLevelTriggered } from './decisions-are-level-triggered.ts'
+import { controlPlaneIsGuarded } from './control-plane-is-guarded.ts'
 import { dependenciesComeFirst } from './dependencies-come-first.ts'
 import { drainComesFirst } from './drain-comes-first.ts'
 import { HostEvidence } from './host-evidence.ts'
@@ -41,6 +42,7 @@ const everyInvariant: readonly Invariant[] = [
   completePackagesRest,
   interruptsNeedCordon,
   slotsCoverChanges,
+  controlPlaneIsGuarded,
   rebootsAreMade,
   completeIsTrue,
 ]

@@ -4,7 +4,12 @@ import { type Invariant, violate } from './invariant.ts'
 
 /** A slot is held until the cordon is gone, no step runs, no package is half changed, and completion is published. */
 export const slotsCoverChanges: Invariant = ({ node }) => ({
-  slotReleased({ skyhook, skyhookUid }) {
+  slotReleased({ skyhook, skyhookUid, scope, uid }) {
+    if (scope === 'control-plane') return
+    const isSecond = node.slots.some(
+      (other) => other.skyhookUid === skyhookUid && other.uid !== uid && other.ownership !== 'seen',
+    )
+    if (isSecond) return
     const what = `the slot of ${skyhookUid} goes`
     const view = node.views.get(skyhook)
     const isOfAnother = view !== undefined && view.metadata.uid !== skyhookUid
