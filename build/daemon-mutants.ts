@@ -29,6 +29,9 @@ const inFile =
 const book = inFile('slots/slot-book.ts', 'slots/slot-book.test.ts')
 const denials = inFile('slots/denials.ts', 'slots/denials.test.ts')
 const manager = inFile('slots/slot-manager.ts', 'slots/slot-manager.test.ts')
+const ownSlots = inFile('slots/own-slots.ts', 'slots/slot-manager.test.ts')
+const confirmation = inFile('slots/confirmation.ts', 'slots/slot-manager.test.ts')
+const requests = inFile('slots/slot-requests.ts', 'slots/slot-manager.test.ts')
 const watch = inFile('slots/slot-watch.ts', 'slots/slot-watch.test.ts')
 const interrupts = inFile('executors/interrupts.ts', 'executors/interrupts.test.ts')
 const evictions = inFile('executors/evictions.ts', 'executors/evictions.test.ts')
@@ -39,34 +42,39 @@ const reporter = inFile('telemetry/reporter.ts', 'telemetry/reporter.test.ts')
 const loop = inFile('loop.ts', 'loop.test.ts')
 
 export const mutants: readonly Mutant[] = [
-  book('loaded slots are confirmed', "isConfirmed: slot.kind === 'recovery'", 'isConfirmed: true'),
-  book('loaded slots are not due for renewal', 'renewedAtMs: 0,', 'renewedAtMs: nowMs,'),
+  book('a slot that the watch shows is trusted', "{ slot, ownership: 'seen'", "{ slot, ownership: 'owned'"),
+  book('a renewal confirms', "{ slot, ownership: 'owned', renewedAtMs", "{ slot, ownership: 'confirmed', renewedAtMs"),
+  book('an old event brings a slot back', '|| book.ended.has(slot.uid)', ''),
+  book('a LIST puts nothing in doubt', 'for (const uid of missing) next = doubted(next, uid)', ''),
+  book('a restored slot is not seen', 'let next: SlotBook = { ...book, ended: new Set() }', 'let next = book'),
   denials('a grant ends no wait', 'others.delete(skyhook)', ''),
-  book('a renewal confirms', '{ slot, renewedAtMs: nowMs })', '{ slot, isConfirmed: true, renewedAtMs: nowMs })'),
   denials('each denial starts the wait over', 'denials.get(skyhook)?.sinceMs ?? nowMs', 'nowMs'),
-  book(
-    "the control plane's slot goes first",
-    '.every((lease) => lease === leaving)',
-    '.some((lease) => lease === leaving)',
-  ),
   denials('a wait is measured from now', 'nowMs - denial.sinceMs', '0'),
+  confirmation('a paused Skyhook is confirmed', "if (now.metadata.annotations?.[pauseKey] === 'true')", 'if (false)'),
+  confirmation('another generation is confirmed', 'if ((now.metadata.generation ?? 0) !== generation)', 'if (false)'),
+  confirmation('the LIST of another generation counts', '|| admittedGeneration !== (metadata.generation ?? 0)', ''),
+  confirmation('the count of a percentage is not looked up again', 'return !isPercentage &&', 'return'),
+  ownSlots('slots are known before they are listed', 'if (!isSynced)', 'if (false)'),
+  ownSlots(
+    'a slot of an earlier registration is ours',
+    'isFormer: slot.nodeUid !==',
+    'isFormer: false && slot.nodeUid !==',
+  ),
+  requests('an unanswered creation is forgotten', 'unansweredIndex: unanswered.indexIn(scope),', ''),
   manager(
     'a release without an answer forgets the slot',
     "if (result.outcome === 'unknown') throw new Error(`slot",
     'if (false) throw new Error(`slot',
   ),
-  manager('a paused Skyhook is confirmed', "metadata.annotations?.[pauseKey] === 'true' ||", ''),
-  manager('another generation is confirmed', '|| (metadata.generation ?? 0) !== generation', ''),
-  manager('the budget of the watch counts', 'spec: spec ?? {}', 'spec: view.spec'),
-  manager('a yielded slot stays at the API server', 'await release(leases, result.slot, identity(), signal)', ''),
-  manager('a report believes a lost slot', 'return book.held.has(entry.slot.name)', 'return true'),
-  manager('slots are known before they are listed', 'isLoaded ? known', 'true ? known'),
+  manager('a yielded slot stays at the API server', 'await releaseEntry(entry)\n  }', 'end(entry)\n  }'),
+  manager('slots are given back at the same pace', 'const count = (yields.get(uid) ?? 0) + 1', 'const count = 1'),
+  manager('a report believes a lost slot', '|| !(await renewEntry(entry, slot.skyhook, phase))', ''),
   manager(
-    'a recovery slot needs a confirmation',
-    'recordGranted(result.slot, view, true)',
-    'recordGranted(result.slot, view, false)',
+    'a report looks at one slot',
+    'const isNeeded = controlPlaneNodeOf(options.node())',
+    'const isNeeded = false',
   ),
-  manager("the control plane's slot is kept for ever", 'await releaseUnusedControlPlane(lease) // before', '// before'),
+  manager("the control plane's slot goes unasked", "if (slot.scope === 'control-plane')", 'if (false)'),
   watch('a free slot is requested at once', 'clock.startTimer(spreadMs,', 'clock.startTimer(0,'),
   watch('a taken slot cancels nothing', 'if (freeCount === 0) return cancel()', 'if (freeCount === 0) return'),
   watch('a wait that is over is watched on', '        watchController.abort()\n', ''),

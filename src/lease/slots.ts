@@ -238,7 +238,9 @@ async function createUnlessHeld(
 ): Promise<AcquireOutcome> {
   const listing = await tryList(() => listScope(leases, request.scope, signal), signal)
   if ('error' in listing) return listing
-  return (await ownSlotAlone(leases, listing, request, signal)) ?? (await create(leases, request, creation, signal, true))
+  return (
+    (await ownSlotAlone(leases, listing, request, signal)) ?? (await create(leases, request, creation, signal, true))
+  )
 }
 
 /** Answers `unknown` where the LIST fails; throws only after an abort. */

@@ -483,8 +483,9 @@ export class NodeSimulator {
     const isRecovery = kind === 'createRecoverySlot'
     const needsControlPlane =
       kind === 'acquireControlPlaneSlot' || (kind === 'acquireSlot' && action.withControlPlane && !this.#isScopeHeld())
-    const deny = (message: string, scope?: 'control-plane'): false => {
-      const denial = { message, nextRequestAtMs: this.nowMs + 10_000, sinceMs: this.nowMs, ...(scope && { scope }) }
+    const deny = (message: string, waitsFor?: 'control-plane'): false => {
+      const timesMs = { nextRequestAtMs: this.nowMs + 10_000, sinceMs: this.nowMs }
+      const denial = { message, ...timesMs, ...(waitsFor && { waitsFor }) }
       this.slotDenials.set(skyhook, denial)
       return false
     }

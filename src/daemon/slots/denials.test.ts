@@ -35,3 +35,8 @@ test('no operation changes the denials it is given', () => {
   requestNow(full, 'a')
   expect(full.get('a')).toMatchObject({ nextRequestAtMs: 31_000 })
 })
+
+test('a slot that becomes free changes nothing for who waits for something else', () => {
+  const changed = denied(noDenials, 'a', { message: 'changed', retryInMs: 1_000, waitsFor: 'spec' }, 1_000)
+  expect(requestNow(changed, 'a')).toBe(changed)
+})

@@ -6,13 +6,13 @@ export type Denials = ReadonlyMap<string, SlotDenial>
 
 export const noDenials: Denials = new Map()
 
-export type Denial = Pick<SlotDenial, 'message' | 'scope'> & { readonly retryInMs: number }
+export type Denial = Pick<SlotDenial, 'message' | 'waitsFor'> & { readonly retryInMs: number }
 
 /** Not granted; the wait counts from the first denial. */
 export function denied(
   denials: Denials,
   skyhook: string,
-  { message, retryInMs, scope }: Denial,
+  { message, retryInMs, waitsFor }: Denial,
   nowMs: number,
 ): Denials {
   const sinceMs = denials.get(skyhook)?.sinceMs ?? nowMs
@@ -20,7 +20,7 @@ export function denied(
     message,
     nextRequestAtMs: nowMs + retryInMs,
     sinceMs,
-    ...(scope && { scope }),
+    ...(waitsFor && { waitsFor }),
   })
 }
 
@@ -32,10 +32,10 @@ export function withoutDenial(denials: Denials, skyhook: string): Denials {
   return others
 }
 
-/** A slot may be free: the next request is due immediately. Returns the same denials if the Skyhook does not wait. */
+/** A slot may be free: the next request is due immediately. Returns the same denials if the Skyhook does not wait for one. */
 export function requestNow(denials: Denials, skyhook: string): Denials {
   const denial = denials.get(skyhook)
-  return denial ? new Map(denials).set(skyhook, { ...denial, nextRequestAtMs: 0 }) : denials
+  return denial && !denial.waitsFor ? new Map(denials).set(skyhook, { ...denial, nextRequestAtMs: 0 }) : denials
 }
 
 /** How long the Skyhook has waited for a slot; 0 if it does not wait. */

@@ -286,6 +286,7 @@ test.each([
       const denial = first.denials().get('s')
       expect([isHolding(first), leaseCount(), denial?.message]).toEqual([false, 0, message])
       delays.push((denial?.nextRequestAtMs ?? 0) - clock.wallMs())
+      expect(first.requestNow('s')).toBe(false) // the slot that it has just released changes nothing
     }
     expect(delays[0]).toBeGreaterThanOrEqual(800)
     expect(delays[3]).toBeGreaterThan(4_000)
@@ -452,7 +453,7 @@ describe('the control plane', () => {
     await second.acquire(view, 'cordoning', true)
     expect([heldScopes(second), leaseCount()]).toEqual([[], 2])
     expect(second.denials().get('s')).toMatchObject({
-      scope: 'control-plane',
+      waitsFor: 'control-plane',
       message: 'another node of the control plane is out of service',
     })
     await first.release(guardOf(first))
@@ -464,7 +465,7 @@ describe('the control plane', () => {
     const view = putSkyhook()
     await first.acquire(view, 'cordoning', false)
     await second.acquire(view, 'cordoning', true)
-    expect([leaseCount(), second.denials().get('s')?.scope]).toEqual([1, undefined])
+    expect([leaseCount(), second.denials().get('s')?.waitsFor]).toEqual([1, undefined])
   })
 
   test('its slot is asked for by work under way, and created for a node that is out of service', async () => {

@@ -95,22 +95,26 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         return grant(answer.slot, view, answer.isNew ? view.metadata.generation : undefined)
       case 'waiting':
         return scope === 'control-plane'
-          ? deny(view, { message: controlPlaneMessage, retryInMs: controlPlaneRetryDelayMs, scope })
+          ? deny(view, { message: controlPlaneMessage, retryInMs: controlPlaneRetryDelayMs, waitsFor: scope })
           : deny(view, { message: waitingMessage(answer), retryInMs: maxRetryDelayMs })
       case 'lost':
-        return deny(view, { message: answer.reason, retryInMs: lostRetryDelayMs, ...(scope && { scope }) })
+        return deny(view, { message: answer.reason, retryInMs: lostRetryDelayMs, ...(scope && { waitsFor: scope }) })
       case 'unknown':
         throw new Error('it is unknown whether a slot was granted', { cause: answer.error })
     }
   }
 
   /** The node does not start: its slot goes to another one, and the next request waits longer each time. */
-  async function giveBack(entry: slotBook.HeldSlot, view: SkyhookView, message: string): Promise<void> {
+  async function giveBack(
+    entry: slotBook.HeldSlot,
+    view: SkyhookView,
+    why: Pick<Denial, 'message' | 'waitsFor'>,
+  ): Promise<void> {
     const { name: skyhook, uid } = view.metadata
-    log.info({ skyhook, lease: entry.slot.name, detail: message }, 'slot released before work started')
+    log.info({ skyhook, lease: entry.slot.name, detail: why.message }, 'slot released before work started')
     const count = (yields.get(uid) ?? 0) + 1
     yields.set(uid, count)
-    deny(view, { message, retryInMs: backoffMs(count, yieldBackoff, random.number()) })
+    deny(view, { ...why, retryInMs: backoffMs(count, yieldBackoff, random.number()) })
     await releaseEntry(entry)
   }
 
@@ -173,23 +177,19 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const { name, uid, generation = 0 } = view.metadata
       const skyhook = await readSkyhook(leases.transport, name, signal)
       const change = changeSince(view, skyhook)
-      if (change !== undefined || skyhook === undefined) return await giveBack(entry, view, change ?? 'it is gone')
+      if (change !== undefined || skyhook === undefined)
+        return await giveBack(entry, view, { message: change ?? 'it is gone', waitsFor: 'spec' })
       const accept = (accepted: Slot): void => {
         yields.delete(uid)
         ownSlots.record((book, nowMs) => slotBook.confirmed(book, accepted, generation, nowMs))
       }
       if (isAdmissionCurrent(entry, skyhook)) return accept(entry.slot)
-      const result = await confirm(
-        leases,
-        entry.slot,
-        request({ ...view, spec: skyhook.spec ?? {} }, slot.phase),
-        signal,
-      )
+      const result = await confirm(leases, entry.slot, request(view, slot.phase), signal)
       switch (result.outcome) {
         case 'held':
           return accept(result.slot)
         case 'yield':
-          return await giveBack({ ...entry, slot: result.slot }, view, result.reason)
+          return await giveBack({ ...entry, slot: result.slot }, view, { message: result.reason })
         case 'lost':
           end(entry)
           return deny(view, { message: result.reason, retryInMs: lostRetryDelayMs })

@@ -77,7 +77,10 @@ export function createSlotWatch(options: {
     update() {
       const waiting = new Map(
         views()
-          .filter(({ metadata }) => slots.denials().has(metadata.name))
+          .filter(({ metadata }) => {
+            const denial = slots.denials().get(metadata.name)
+            return denial && !denial.waitsFor
+          })
           .map((view) => [view.metadata.uid, view]),
       )
       for (const [uid, watchController] of watches) {

@@ -28,7 +28,9 @@ export const reasons = {
   WaitingForSlot: {
     ...passing,
     status: 'waiting',
-    meaning: 'The interruption budget is used up. The message names the nodes that hold the slots.',
+    meaning:
+      'The interruption budget is used up, or another node of the control plane is out of service. The message says ' +
+      'which.',
     remedy: 'Look at the reasons of those nodes; see [below](#waiting-for-a-slot).',
   },
   WaitingForPriority: {

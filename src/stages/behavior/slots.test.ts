@@ -35,7 +35,7 @@ test('started work that is paused while the agent starts again asks about nothin
   const actions: string[] = []
   for (let round = 0; round < 20; round++) {
     node.step()
-    actions.push(...(node.lastPlan?.actions ?? []).map(({ do: what }) => what).filter((what) => /Slot$/.test(what)))
+    actions.push(...(node.lastPlan?.actions ?? []).map(({ do: what }) => what).filter((what) => what.endsWith('Slot')))
   }
   expect([actions, node.slots.map(({ ownership }) => ownership), node.reason()]).toEqual([
     ['renewSlot'],

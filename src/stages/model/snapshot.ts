@@ -168,8 +168,8 @@ export type SlotDenial = {
   readonly message: string
   readonly nextRequestAtMs: number
   readonly sinceMs: number
-  /** The slot that is missing; absent = the Skyhook's own. */
-  readonly scope?: 'control-plane'
+  /** Other than a free slot of the Skyhook: one that becomes free then changes nothing. */
+  readonly waitsFor?: 'control-plane' | 'spec'
 }
 
 /** What an agent, or a tool that stands in for one, knows at this moment. */

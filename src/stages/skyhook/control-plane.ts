@@ -67,6 +67,6 @@ export function keepControlPlaneSlot(
 /** Why the node is not taken out of service yet. */
 export function waitingForControlPlane({ snapshot, view }: PlanBuilder): Reason {
   const denial = snapshot.slotDenials.get(view.metadata.name)
-  const message = denial?.scope === 'control-plane' ? denial.message : "requesting the control plane's slot"
+  const message = denial?.waitsFor === 'control-plane' ? denial.message : "requesting the control plane's slot"
   return { reason: 'WaitingForSlot', message }
 }

@@ -42,7 +42,7 @@ function request(builder: PlanBuilder, slot: OwnSlot | undefined, ready: readonl
   const withControlPlane = isInterrupting && isControlPlaneNode(snapshot.node)
   const isMissing = withControlPlane && controlPlaneSlot(snapshot) === undefined
   const denial = snapshot.slotDenials.get(view.metadata.name)
-  if (slot && isMissing && denial?.scope === 'control-plane') return releaseSlot(builder, slot)
+  if (slot && isMissing && denial?.waitsFor === 'control-plane') return releaseSlot(builder, slot)
   const before = builder.actions.length
   requestSlot(builder, slot, { phase: 'working', withControlPlane })
   const isAsking = slot !== undefined || builder.actions.length > before
