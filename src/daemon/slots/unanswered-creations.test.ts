@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { skyhookScope } from '../../lease/names.ts'
+import { createUnansweredCreations } from './unanswered-creations.ts'
+
+const [a, b] = ['a', 'b'].map((name) => skyhookScope({ name, uid: name })) as [
+  ReturnType<typeof skyhookScope>,
+  ReturnType<typeof skyhookScope>,
+]
+const unknown = (unansweredIndex: number) => ({ outcome: 'unknown', error: undefined, unansweredIndex }) as const
+
+test('an unanswered creation counts in its scope for as long as the API server may carry it out', async () => {
+  const clock = createVirtualClock()
+  const creations = createUnansweredCreations(clock)
+  creations.enter(a, unknown(3))
+  expect([creations.indexIn(a), creations.indexIn(b)]).toEqual([3, undefined])
+  await clock.advance(60_000)
+  expect(creations.indexIn(a)).toBe(3)
+  await clock.advance(1)
+  expect(creations.indexIn(a)).toBeUndefined()
+})
+
+test('an answer to a later creation ends the doubt, and a LIST that admits nothing does not', () => {
+  const creations = createUnansweredCreations(createVirtualClock())
+  creations.enter(a, unknown(3))
+  creations.enter(a, { outcome: 'waiting', reason: '', holders: [] })
+  creations.enter(a, { outcome: 'unknown', error: undefined })
+  expect(creations.indexIn(a)).toBe(3)
+  creations.enter(a, { outcome: 'lost', reason: '' })
+  expect(creations.indexIn(a)).toBeUndefined()
+})
