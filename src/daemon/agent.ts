@@ -66,7 +66,7 @@ export async function runAgent(settings: Settings, machine: Platform): Promise<n
  */
 async function sync({ clock, log, root }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
   const { host, nodes, skyhooks, ownSlots, executors, failures, journal, straySteps, units } = components
-  const onLasting = (failure: Failure): void => reportUndecided(components, log, clock.wallMs(), failure)
+  const onLasting = (failure: Failure): void => reportUndecided(components, log, clock.steadyMs(), failure)
   const { untilDone } = createStartUp({ clock, log, failures, onLasting, signal })
   await untilDone('read the journal', () => journal.load())
   await untilDone('list the folders of Skyhooks', () => host.loadFolders())

@@ -51,13 +51,13 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
       for (const { type, object } of changes) {
         const slot = ownSlotIn(object)
         if (type === 'deleted') book = slotBook.deletionSeen(book, object.metadata.uid)
-        else if (slot) book = slotBook.seen(book, slot, clock.wallMs())
+        else if (slot) book = slotBook.seen(book, slot, clock.steadyMs())
       }
       if (changes.length > 0) wake()
     },
     onListed(objects) {
       const before = book
-      book = slotBook.listed(book, slotsIn(objects), clock.wallMs())
+      book = slotBook.listed(book, slotsIn(objects), clock.steadyMs())
       if (book !== before) wake()
     },
     onFact: options.onFact,
@@ -103,7 +103,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     async untilKnown(listSignal) {
       const unlabelled = await listUnlabelledSlots(leases, nodeName, listSignal)
       await reflector.synced
-      book = unlabelled.reduce((next, slot) => slotBook.seen(next, slot, clock.wallMs()), book)
+      book = unlabelled.reduce((next, slot) => slotBook.seen(next, slot, clock.steadyMs()), book)
       isSynced = true
     },
     held() {
@@ -114,7 +114,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
     },
     book: () => book,
     record(change) {
-      book = change(book, clock.wallMs())
+      book = change(book, clock.steadyMs())
     },
   }
 }

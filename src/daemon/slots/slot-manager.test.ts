@@ -160,8 +160,8 @@ test('a granted slot is held unconfirmed, and the wait is measured from the firs
   await second.acquire(view, 'cordoning', false)
   expect(second.denials().get('s')).toMatchObject({
     message: '1 of 1 slots are held: n1',
-    sinceMs: clock.wallMs(),
-    nextRequestAtMs: clock.wallMs() + 30_000,
+    sinceMs: clock.steadyMs(),
+    nextRequestAtMs: clock.steadyMs() + 30_000,
   })
   await clock.advance(7_000)
   await first.release(heldBy(first))
@@ -196,7 +196,7 @@ test('a slot that another node took first is requested again after 200 ms', asyn
     reason: 'AlreadyExists',
   })
   await first.acquire(view, 'cordoning', false)
-  expect(first.denials().get('s')).toMatchObject({ nextRequestAtMs: clock.wallMs() + 200 })
+  expect(first.denials().get('s')).toMatchObject({ nextRequestAtMs: clock.steadyMs() + 200 })
 })
 
 test('a recovery slot is granted beyond the budget', async () => {
@@ -224,7 +224,7 @@ test('a slot is confirmed by one read of the Skyhook that was admitted', async (
   await clock.advance(1_000)
   const before = listCount()
   await first.confirm(heldBy(first), view)
-  expect(heldBy(first)).toMatchObject({ ownership: 'confirmed', renewedAtMs: clock.wallMs() })
+  expect(heldBy(first)).toMatchObject({ ownership: 'confirmed', renewedAtMs: clock.steadyMs() })
   expect(listCount()).toBe(before)
 })
 
@@ -285,7 +285,7 @@ test.each([
       await first.confirm(heldBy(first), view)
       const denial = first.denials().get('s')
       expect([isHolding(first), leaseCount(), denial?.message]).toEqual([false, 0, message])
-      delays.push((denial?.nextRequestAtMs ?? 0) - clock.wallMs())
+      delays.push((denial?.nextRequestAtMs ?? 0) - clock.steadyMs())
       expect(first.requestNow('s')).toBe(false) // the slot that it has just released changes nothing
     }
     expect(delays[0]).toBeGreaterThanOrEqual(800)
@@ -308,7 +308,7 @@ test('a renewal writes the phase and the packages that are not complete', async 
   await first.acquire(view, 'cordoning', false)
   await clock.advance(60_000)
   await first.renew(heldBy(first), 'interrupting')
-  expect(heldBy(first)).toMatchObject({ phase: 'interrupting', renewedAtMs: clock.wallMs() })
+  expect(heldBy(first)).toMatchObject({ phase: 'interrupting', renewedAtMs: clock.steadyMs() })
   expect(JSON.stringify(api.get(leasesPath, heldBy(first).lease))).toContain('fake:1.0.0')
 })
 

@@ -72,7 +72,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const { identity, progress, request } = createSlotRequests(options, unanswered)
 
   function grant(slot: Slot, { metadata }: SkyhookView, admittedGeneration?: number): void {
-    const nowMs = clock.wallMs()
+    const nowMs = clock.steadyMs()
     options.onAcquired(waitedMs(denials, metadata.name, nowMs) / 1000)
     denials = withoutDenial(denials, metadata.name)
     ownSlots.record((book) => slotBook.granted(book, slot, admittedGeneration, nowMs))
@@ -80,11 +80,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
 
   function end({ slot, grantedAtMs }: slotBook.HeldSlot): void {
     ownSlots.record((book) => slotBook.ended(book, slot.uid))
-    options.onReleased(slot.phase, (clock.wallMs() - grantedAtMs) / 1000)
+    options.onReleased(slot.phase, (clock.steadyMs() - grantedAtMs) / 1000)
   }
 
   function deny({ metadata }: SkyhookView, denial: Denial): void {
-    denials = denied(denials, metadata.name, denial, clock.wallMs())
+    denials = denied(denials, metadata.name, denial, clock.steadyMs())
   }
 
   /** What follows from the answer to a request for the Skyhook's slot, or for the control plane's in its name. */
