@@ -59,6 +59,31 @@ const watchCount = (): number => server.requests.filter(isWatch).length
 const eventually = async (check: () => void): Promise<void> => await vi.waitFor(check, { timeout: 5_000, interval: 5 })
 const untilWatching = async (): Promise<void> => await eventually(() => expect(server.openWatches()).toBe(1))
 
+describe('what an earlier read has shown', () => {
+  const initialOf = (...names: string[]) => ({
+    items: names.map((name) => server.get(nodesPath, name) as unknown as KubeObject),
+    resourceVersion: String(
+      Math.max(...names.map((name) => Number(server.get(nodesPath, name)?.metadata['resourceVersion']))),
+    ),
+  })
+
+  test('a reflector that starts from an earlier read watches without a LIST', async () => {
+    startTestReflector({ initial: initialOf('a', 'b') })
+    await reflector.synced
+    expect(reflector.state()).toMatchObject({ state: 'synced' })
+    await eventually(() => expect(names()).toEqual(['a', 'b', 'c'])) // c is newer
+    expect([listCount(), updates.flatMap(({ changes }) => changes.map(({ key }) => key))]).toEqual([0, ['c']])
+  })
+
+  test('a reflector lists when the version of the earlier read is forgotten', async () => {
+    const initial = initialOf('a')
+    server.compact()
+    startTestReflector({ initial })
+    await eventually(() => expect(names()).toEqual(['a', 'b', 'c']))
+    expect(listCount()).toBe(1)
+  })
+})
+
 describe('following', () => {
   test('a reflector lists, then follows; its store is up to date when onChange is called', async () => {
     const sizes: number[] = []

@@ -8,7 +8,7 @@
 import { backoffMs, type Backoff } from '../schemas/backoff.ts'
 import { sleep, type Clock, type Random } from '../schemas/clock.ts'
 import { apiErrorFromEvent, ApiError, isGone, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
-import { listAll } from './list.ts'
+import { listAll, type ListResult } from './list.ts'
 import { metadataOnlyAccept, metadataOnlyListAccept, type KubeObject } from './objects.ts'
 import { requestBackoff } from './retry.ts'
 import { createStore, type Change } from './store.ts'
@@ -62,6 +62,8 @@ export type ReflectorOptions<T extends KubeObject> = {
   /** Called after each complete LIST with the whole store, also when nothing changed. As quick as `onChange`. */
   readonly onListed?: (objects: Iterable<T>) => void
   readonly onFact?: (fact: ReflectorFact) => void
+  /** What an earlier read has shown: the watch begins there, without a LIST. */
+  readonly initial?: ListResult<T>
   readonly signal: AbortSignal
   readonly timing?: Partial<ReflectorTiming>
 }
@@ -208,6 +210,13 @@ export function startReflector<T extends KubeObject>(
     const retryInMs = retryAfterMsOf(error) ?? backoffMs(++failures, timing.backoff, random.number())
     onFact?.({ fact: 'failed', during, error, willRelist: resourceVersion === undefined, retryInMs })
     return retryInMs
+  }
+
+  if (options.initial !== undefined) {
+    store.replaceAll(options.initial.items)
+    resourceVersion = options.initial.resourceVersion
+    state = { state: 'synced', sinceMs: clock.wallMs() }
+    initialSync.resolve()
   }
 
   const run = async (): Promise<void> => {
