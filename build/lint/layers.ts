@@ -31,6 +31,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/lease': [...schemas, 'src/kube'],
   'src/lease/rule.ts': schemas,
   'src/lease/names.ts': schemas,
+  'src/lease/waiting.ts': schemas,
 
   ...staircase('src/host', ['fs', 'dbus', 'systemd', 'step', 'preflight', '.'], schemas),
 
@@ -56,14 +57,14 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     slots: ['settings', 'telemetry', 'platform', 'state'],
     'executors/steps': ['settings', 'telemetry', 'platform', 'failures', 'state'],
     executors: ['settings', 'telemetry', 'platform', 'failures', 'state', 'slots', 'executors/steps'],
-    census: ['settings', 'telemetry', 'platform'],
+    census: ['settings', 'telemetry', 'platform', 'state'],
     '.': ['**'],
   }),
 }
 
 /** Without clock, chance, effects or Node's modules, hashing aside. */
 const pure =
-  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
+  /^src\/(schemas|stages)\/|^src\/lease\/(rule|names|waiting)\.ts$|^src\/host\/preflight\/(facts|findings|report)\.ts$/
 const impureGlobals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process|performance|fetch|crypto)$/
 
 /** Each folder may import those before it. */
