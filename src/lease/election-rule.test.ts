@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { defaultTiming, canAcquire, nextPollDelayMs, observe, type Candidate } from './election-rule.ts'
+import { canAcquire, type Candidate, defaultTiming, isCandidate, nextLookDelayMs, observe } from './election-rule.ts'
 import type { Lease } from './slot.ts'
 
 const lease = (holder: string, renewTime = '2026-11-20T14:00:00.000000Z', uid = 'u1'): Lease => ({
@@ -65,36 +65,78 @@ describe('canAcquire', () => {
   })
 })
 
-describe('nextPollDelayMs', () => {
+describe('nextLookDelayMs', () => {
   const at = Date.parse('2026-11-20T14:00:00Z')
-  const pollContext = { timing: defaultTiming, random: 0.5, nowMs: 0, wallMs: at + 1_000 }
+  const context = { timing: defaultTiming, isCandidate: true, random: 1, nowMs: 0, wallMs: at + 1_000 }
 
-  test.each([
-    [3, 5_000],
-    [1_000, 10_000],
-    [100_000, 60_000],
-  ])('each of %i candidates polls after %i ms while the leader renews', (candidates, ms) => {
-    expect(nextPollDelayMs(observe(undefined, lease('other'), 0), { ...pollContext, candidates })).toBe(ms)
+  test('a candidate looks at least every 10 s, another agent every half hour', () => {
+    const observation = observe(undefined, lease('other'), 0)
+    expect(nextLookDelayMs(observation, context)).toBe(10_000)
+    expect(nextLookDelayMs(observation, { ...context, isCandidate: false })).toBe(1_800_000)
+    expect(nextLookDelayMs(observation, { ...context, random: 0 })).toBe(6_000)
   })
 
-  test('all candidates together poll at most about a hundred times a second', () => {
-    for (const candidates of [1, 10, 200, 1_000, 5_000]) {
-      const everyMs = nextPollDelayMs(observe(undefined, lease('other'), 0), { ...pollContext, candidates })
-      expect(candidates / (everyMs / 1000)).toBeLessThanOrEqual(100)
+  test('a thousand agents look less than twice a second, all together', () => {
+    const observation = observe(undefined, lease('other'), 0)
+    for (const agents of [20, 1_000, 5_000]) {
+      let perSecond = 1_000 / defaultTiming.renewIntervalMs
+      for (let agent = 0; agent < agents; agent++) {
+        const delayMs = (random: number): number =>
+          nextLookDelayMs(observation, { ...context, isCandidate: isCandidate(`node-${agent}`, agents), random })
+        perSecond += 1_000 / ((delayMs(0) + delayMs(1)) / 2)
+      }
+      expect(perSecond).toBeLessThan(agents > 1_000 ? 2 + agents / 1_400 : 2)
     }
   })
 
-  test('a candidate polls a Lease that seems abandoned when it can be taken, in a large fleet too', () => {
+  test('an agent polls a Lease that seems abandoned when it can be taken, also one that is no candidate', () => {
     const observation = observe(undefined, lease('other'), 0)
-    expect(nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallMs: at + 11_000, nowMs: 4_000 })).toBe(
-      11_000,
+    for (const isCandidate of [true, false])
+      expect(
+        nextLookDelayMs(observation, {
+          ...context,
+          isCandidate,
+          wallMs: at + 11_000,
+          nowMs: isCandidate ? 9_000 : 4_000,
+        }),
+      ).toBe(isCandidate ? 6_000 : 11_000)
+  })
+
+  test('a clock that is far ahead costs a few more looks and nothing else', () => {
+    const observation = observe(undefined, lease('other'), 0)
+    expect(nextLookDelayMs(observation, { ...context, wallMs: at + 10 ** 9, nowMs: 14_900 })).toBe(2_500)
+    const renewed = observe(observation, lease('other', '2026-11-20T14:00:05.000000Z'), 15_000)
+    expect(nextLookDelayMs(renewed, { ...context, isCandidate: false, wallMs: at + 10 ** 9, nowMs: 15_000 })).toBe(
+      1_800_000,
     )
   })
 
-  test('a clock that is far ahead costs a few more polls and nothing else', () => {
-    const observation = observe(undefined, lease('other'), 0)
-    expect(
-      nextPollDelayMs(observation, { ...pollContext, candidates: 5_000, wallMs: at + 10 ** 9, nowMs: 14_900 }),
-    ).toBe(2_500)
+  test('a candidate that is left alone takes over from a dead leader within 25 s', () => {
+    // the leader renews at 0 and dies; the candidate looks at the worst moment
+    for (let firstLookMs = 1; firstLookMs <= 10_000; firstLookMs += 333) {
+      let observation = observe(undefined, lease('other', 'before'), firstLookMs - 10_000)
+      for (let nowMs = firstLookMs; ; ) {
+        observation = observe(observation, lease('other'), nowMs)
+        if (canAcquire(observation, { ...candidate, nowMs })) {
+          expect(nowMs).toBeLessThanOrEqual(25_000)
+          break
+        }
+        nowMs += nextLookDelayMs(observation, { ...context, nowMs, wallMs: at + nowMs })
+      }
+    }
+  })
+})
+
+describe('candidates', () => {
+  test('every agent of a small cluster is a candidate', () => {
+    for (let agent = 0; agent < 8; agent++) expect(isCandidate(`node-${agent}`, 8)).toBe(true)
+  })
+
+  test('about eight agents of a large cluster are candidates', () => {
+    const counts = Array.from({ length: 50 }, (_, cluster) =>
+      Array.from({ length: 1_000 }, (_, agent) => isCandidate(`c${cluster}-node-${agent}`, 1_000)).filter(Boolean),
+    ).map(({ length }) => length)
+    expect(Math.min(...counts)).toBeGreaterThan(0)
+    expect(counts.reduce((sum, one) => sum + one, 0) / counts.length).toBeCloseTo(8, 0)
   })
 })

@@ -5,7 +5,9 @@
  * it is its own, or when it has itself seen it unchanged for the whole lease duration on its own monotonic clock. Wall
  * clocks only say how soon to look.
  */
+import { type Backoff, backoffMs } from '../schemas/backoff.ts'
 import type { Lease } from './slot.ts'
+import { hashFraction } from './waiting.ts'
 
 export type ElectionTiming = {
   /** A candidate takes a Lease unchanged for so long. client-go's figure: outlasts a restart of the API server. */
@@ -15,13 +17,10 @@ export type ElectionTiming = {
   /** A third of the duration, and less than half as many writes as client-go's 2 s. */
   readonly renewIntervalMs: number
   readonly retryPeriodMs: number
-  /**
-   * Poll interval per candidate: about 100 polls a second in all; each at least once a minute, and at most as often as
-   * the leader renews, since polls are nearly all that an idle agent does.
-   */
-  readonly pollMsPerCandidate: number
-  readonly minPollIntervalMs: number
-  readonly maxPollIntervalMs: number
+  /** So often a candidate looks at the Lease, on average a little more often. */
+  readonly lookIntervalMs: number
+  /** And so often an agent that is none: it takes over when every candidate is dead. */
+  readonly idleLookIntervalMs: number
   /** A candidate that has resigned takes a Lease only when nobody else has wanted it for so long. */
   readonly resignedDelayMs: number
 }
@@ -31,19 +30,32 @@ export const defaultTiming: ElectionTiming = {
   renewDeadlineMs: 10_000,
   renewIntervalMs: 5_000,
   retryPeriodMs: 2_000,
-  pollMsPerCandidate: 10,
-  minPollIntervalMs: 5_000,
-  maxPollIntervalMs: 60_000,
+  lookIntervalMs: 10_000,
+  idleLookIntervalMs: 1_800_000,
   resignedDelayMs: 30_000,
 }
 
+/** About so many agents are candidates: enough that one lives, few enough that their looks cost nothing. */
+const candidateCount = 8
+
+/** Whether an agent is a candidate: all agree without asking, by the hash of its name and the number of agents. */
+export const isCandidate = (identity: string, agents: number): boolean =>
+  hashFraction(identity) * agents < candidateCount
+
 /** A record and since when this candidate has seen it like this. */
-export type Observation = { readonly key: string; readonly lease: Lease | undefined; readonly sinceMs: number }
+export type Observation = {
+  readonly key: string
+  readonly lease: Lease | undefined
+  readonly sinceMs: number
+  /** The last look has shown another record than the one before: somebody wrote meanwhile. */
+  readonly isRenewed: boolean
+}
 
 /** What a look adds: the same record keeps its time, another one starts its time. */
 export function observe(previous: Observation | undefined, lease: Lease | undefined, nowMs: number): Observation {
   const key = lease === undefined ? '' : `${lease.metadata.uid} ${JSON.stringify(lease.spec ?? {})}`
-  return { key, lease, sinceMs: previous?.key === key ? previous.sinceMs : nowMs }
+  const isSame = previous?.key === key
+  return { key, lease, sinceMs: isSame ? previous.sinceMs : nowMs, isRenewed: previous !== undefined && !isSame }
 }
 
 export type Candidate = {
@@ -64,9 +76,9 @@ export function canAcquire(
   return unchangedMs >= leaseDurationMs + resignedDelayMs
 }
 
-type PollContext = {
+type LookContext = {
   readonly timing: ElectionTiming
-  readonly candidates: number
+  readonly isCandidate: boolean
   /** At least 0, below 1. */
   readonly random: number
   readonly nowMs: number
@@ -75,15 +87,20 @@ type PollContext = {
 }
 
 /** When to look again. A record that seems to have been left alone is looked at as soon as it could be taken. */
-export function nextPollDelayMs(
-  { lease, sinceMs }: Observation,
-  { timing, candidates, random, nowMs, wallMs }: PollContext,
+export function nextLookDelayMs(
+  { lease, sinceMs, isRenewed }: Observation,
+  { timing, isCandidate, random, nowMs, wallMs }: LookContext,
 ): number {
-  const { minPollIntervalMs, maxPollIntervalMs, pollMsPerCandidate, renewIntervalMs, leaseDurationMs } = timing
-  const regularDelayMs =
-    Math.min(maxPollIntervalMs, Math.max(minPollIntervalMs, candidates * pollMsPerCandidate)) * (0.5 + random)
+  const { lookIntervalMs, idleLookIntervalMs, renewIntervalMs, leaseDurationMs } = timing
+  const regularDelayMs = (isCandidate ? lookIntervalMs : idleLookIntervalMs) * (0.6 + 0.4 * random)
   const renewedAtMs = Date.parse(lease?.spec?.renewTime ?? '')
-  const seemsAbandoned = Number.isNaN(renewedAtMs) || wallMs - renewedAtMs > 2 * renewIntervalMs
-  const availableInMs = Math.max(minPollIntervalMs / 2, sinceMs + leaseDurationMs - nowMs)
+  const seemsAbandoned = !isRenewed && (Number.isNaN(renewedAtMs) || wallMs - renewedAtMs > 2 * renewIntervalMs)
+  const availableInMs = Math.max(lookIntervalMs / 4, sinceMs + leaseDurationMs - nowMs)
   return seemsAbandoned ? Math.min(regularDelayMs, availableInMs) : regularDelayMs
 }
+
+const requestedLookBackoff: Backoff = { initialMs: 30_000, maxMs: 1_800_000, jitter: 0.5 }
+
+/** The least time between looks that somebody asked for because a count is missing. */
+export const requestedLookDelayMs = (looks: number, random: number): number =>
+  backoffMs(looks, requestedLookBackoff, random)

@@ -3,10 +3,11 @@
  * test/cluster/election.test.ts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock, systemRandom } from '../daemon/platform/system-clock.ts'
 import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../test/support/fake-api-server.ts'
 import type { KubeTransport } from '../kube/transport.ts'
+import { isCandidate } from './election-rule.ts'
 import { censusLeaseName, startElection, type Election } from './election.ts'
 
 const leasesPath = '/apis/coordination.k8s.io/v1/namespaces/skyhook/leases'
@@ -15,8 +16,7 @@ const timing = {
   renewDeadlineMs: 250,
   renewIntervalMs: 100,
   retryPeriodMs: 50,
-  minPollIntervalMs: 40,
-  maxPollIntervalMs: 40,
+  lookIntervalMs: 60,
   resignedDelayMs: 600,
 }
 
@@ -24,17 +24,21 @@ type Agent = {
   readonly name: string
   readonly election: Election
   readonly stop: AbortController
+  /** At the Lease. */
+  readonly looks: () => number
   readonly terms: { readonly signal: AbortSignal; readonly electedMs: number; lostReason?: string }[]
 }
 
 let server: FakeApiServer
 let transports: KubeTransport[]
 let agents: Agent[]
+let published: number[]
 
 beforeEach(async () => {
   server = await startFakeApiServer([leasesPath])
   transports = []
   agents = []
+  published = []
 })
 afterEach(async () => {
   for (const { stop } of agents) stop.abort(new Error('test is over'))
@@ -43,8 +47,9 @@ afterEach(async () => {
   await server.stop()
 })
 
-function campaign(name: string): Agent {
-  const transport = server.connect({ rate: false })
+function campaign(name: string, options: { readonly agents?: number; readonly counted?: number } = {}): Agent {
+  let looks = 0
+  const transport = server.connect({ rate: false, onRequest: ({ verb }) => void (verb === 'GET' && looks++) })
   transports.push(transport)
   const stop = new AbortController()
   const terms: Agent['terms'] = []
@@ -52,7 +57,9 @@ function campaign(name: string): Agent {
     { transport, namespace: 'skyhook', clock: systemClock },
     {
       identity: name,
-      candidates: () => 3,
+      agents: () => options.agents ?? 3,
+      countedAgents: () => options.counted,
+      onAgents: (count) => void published.push(count),
       onElected: (signal) => void terms.push({ signal, electedMs: performance.now() }),
       onLost: (why) => {
         const term = terms.at(-1)
@@ -63,7 +70,7 @@ function campaign(name: string): Agent {
       timing,
     },
   )
-  const agent = { name, election, stop, terms }
+  const agent = { name, election, stop, looks: () => looks, terms }
   agents.push(agent)
   return agent
 }
@@ -176,6 +183,46 @@ test('a failed request is repeated, and a lost answer does not make two leaders'
   const first = await untilLeader()
   await sleep(200)
   expect(leadingAgents()).toEqual([first])
+})
+
+test('the leader publishes how many agents it has counted, and candidates read it', async () => {
+  campaign('a', { counted: 812 })
+  await untilLeader()
+  campaign('b')
+  await vi.waitFor(() => expect(published).toContain(812), { timeout: 2_000 })
+})
+
+describe('an agent that is no candidate', () => {
+  const nameOf = (isChosen: boolean): string =>
+    Array.from({ length: 100 }, (_, index) => `n${index}`).find((name) => isCandidate(name, 100) === isChosen) as string
+  const looks = (): number => server.requests.filter(({ method }) => method === 'GET').length
+
+  test('an agent that is no candidate looks once, and again when it is asked to', async () => {
+    campaign(nameOf(true), { agents: 100 })
+    await untilLeader()
+    const from = looks()
+    const other = campaign(nameOf(false), { agents: 100 })
+    await vi.waitFor(() => expect(other.looks()).toBe(1), { timeout: 2_000 })
+    other.election.look()
+    await vi.waitFor(() => expect(other.looks()).toBe(2), { timeout: 2_000 })
+    other.election.look() // too soon
+    await sleep(200)
+    expect(other.looks()).toBe(2)
+    expect(looks()).toBeGreaterThan(from)
+  })
+
+  test('an agent that is no candidate leads when it is asked to look and nobody leads', async () => {
+    const first = campaign(nameOf(true), { agents: 100 })
+    await untilLeader()
+    const other = campaign(nameOf(false), { agents: 100 })
+    await vi.waitFor(() => expect(other.looks()).toBe(1), { timeout: 2_000 })
+    first.stop.abort(new Error('SIGTERM'))
+    await first.election.ended
+    await sleep(200)
+    expect(other.election.isLeader()).toBe(false)
+    other.election.look()
+    expect(await untilLeader()).toBe(other)
+  })
 })
 
 const isOf = (body: unknown, identity: string): boolean =>

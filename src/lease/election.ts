@@ -3,14 +3,16 @@
  * whatever they do must bear that.
  */
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts'
-import { leaseTypeMeta } from '../schemas/api.ts'
+import { apiGroup, leaseTypeMeta } from '../schemas/api.ts'
 import { sleep, timeoutSignal, type Random } from '../schemas/clock.ts'
 import { messageOf } from '../schemas/json.ts'
 import {
   defaultTiming,
   canAcquire,
-  nextPollDelayMs,
+  isCandidate,
+  nextLookDelayMs,
   observe,
+  requestedLookDelayMs,
   type ElectionTiming,
   type Observation,
 } from './election-rule.ts'
@@ -18,12 +20,23 @@ import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
 
 export const censusLeaseName = 'skyhookd-census'
+/** Ready agents, as the elected one has counted them: all agents spread their requests by it. */
+const agentsAnnotation = `${apiGroup}/agents`
+/** The first looks of agents that start together are spread over this much for each, at most over the other. */
+const firstLookMsPerAgent = 10
+const maxFirstLookMs = 5_000
+/** Looks that were requested so long ago do not delay the next one. */
+const forgetLooksMs = 600_000
 
 export type ElectionOptions = {
   /** Unique among the candidates and the same after a restart: a Lease in one's own name is taken at once. */
   readonly identity: string
-  /** About how many agents there are. */
-  readonly candidates: () => number
+  /** About how many agents there are: a few of them are candidates. */
+  readonly agents: () => number
+  /** What the leader publishes of it in the Lease; undefined = not counted. */
+  readonly countedAgents: () => number | undefined
+  /** What a leader has published. */
+  readonly onAgents: (agents: number) => void
   /** Starts a term; `term` is aborted at its end. Must not throw. */
   readonly onElected: (term: AbortSignal) => void
   /** The term is over; `term` is aborted already. Not called before `onElected`. */
@@ -40,30 +53,38 @@ export type Election = {
   isLeader(): boolean
   /** Ends a term and leads again, for `ms`, only when nobody else does. */
   resign(ms: number, why: string): void
+  /** Looks now whether there is a leader, also an agent that is no candidate. Repeated calls are spread over time. */
+  look(): void
   /** Resolves after the signal, when the Lease was given back or could not be. */
   readonly ended: Promise<void>
 }
 
 /** Campaigns until the signal ends it. */
 export function startElection(leases: Leases, options: ElectionOptions): Election {
-  const { identity, signal, random, candidates } = options
+  const { identity, signal, random, agents } = options
   const { clock } = leases
   const timing = { ...defaultTiming, ...options.timing }
   const { leaseDurationMs, renewDeadlineMs, renewIntervalMs, retryPeriodMs } = timing
-  const ownLease = { holder: identity, leaseDurationMs }
+  const ownLease = { holder: identity, leaseDurationMs, countedAgents: options.countedAgents }
   let term: AbortController | undefined
   let observation: Observation | undefined
   let resignedUntilMs = -Infinity
+  let endSleep = (): void => undefined
+  let requestedLooks = 0
+  let nextRequestedLookAtMs = -Infinity
 
   /** One look; the Lease if it could be taken, else how long to wait for the next look. */
   const tryAcquire = async (): Promise<{ readonly lease: Lease } | { readonly retryInMs: number }> => {
     const found = await readLease(leases, 'cache', signal)
     const nowMs = clock.monotonicMs()
     observation = observe(observation, found, nowMs)
+    const counted = publishedAgents(found)
+    if (counted !== undefined) options.onAgents(counted)
     const resignedDelayMs = nowMs < resignedUntilMs ? timing.resignedDelayMs : 0
     if (!canAcquire(observation, { identity, nowMs, leaseDurationMs, resignedDelayMs })) {
-      const context = { timing, candidates: candidates(), random: random.number(), nowMs, wallMs: clock.wallMs() }
-      return { retryInMs: nextPollDelayMs(observation, context) }
+      const isNear = isCandidate(identity, agents())
+      const context = { timing, isCandidate: isNear, random: random.number(), nowMs, wallMs: clock.wallMs() }
+      return { retryInMs: nextLookDelayMs(observation, context) }
     }
     const limits = { signal, timeoutMs: renewDeadlineMs }
     const lease = await writeLease(leases, found, { ...ownLease, isNewTerm: true }, limits)
@@ -120,14 +141,21 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     }
   }
 
+  const untilNextLook = async (delayMs: number): Promise<void> => {
+    const awake = new AbortController()
+    endSleep = () => awake.abort()
+    await sleep(clock, delayMs, AbortSignal.any([signal, awake.signal])).catch(() => {}) // looks, or ends, now
+    endSleep = () => undefined
+  }
+
   const run = async (): Promise<void> => {
-    const spreadMs = Math.min(timing.minPollIntervalMs, candidates() * timing.pollMsPerCandidate)
+    const spreadMs = Math.min(maxFirstLookMs, agents() * firstLookMsPerAgent)
     await sleep(clock, spreadMs * random.number(), signal).catch(() => {}) // aborted: nothing starts
     while (!signal.aborted) {
       try {
         const result = await tryAcquire()
         if ('retryInMs' in result) {
-          await sleep(clock, result.retryInMs, signal)
+          await untilNextLook(result.retryInMs)
           continue
         }
         const why = await lead(result.lease)
@@ -149,11 +177,28 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
       resignedUntilMs = clock.monotonicMs() + ms
       term?.abort(new Error(why))
     },
+    look() {
+      const nowMs = clock.monotonicMs()
+      if (nowMs < nextRequestedLookAtMs) return
+      if (nowMs > nextRequestedLookAtMs + forgetLooksMs) requestedLooks = 0
+      nextRequestedLookAtMs = nowMs + requestedLookDelayMs(++requestedLooks, random.number())
+      endSleep()
+    },
     ended: run(),
   }
 }
 
-type LeaseChange = { readonly holder: string; readonly isNewTerm: boolean; readonly leaseDurationMs: number }
+type LeaseChange = {
+  readonly holder: string
+  readonly isNewTerm: boolean
+  readonly leaseDurationMs: number
+  readonly countedAgents?: () => number | undefined
+}
+
+function publishedAgents(lease: Lease | undefined): number | undefined {
+  const agents = Number(lease?.metadata.annotations?.[agentsAnnotation])
+  return Number.isSafeInteger(agents) && agents > 0 ? agents : undefined
+}
 
 /** Candidates read the server's cache: that costs the store nothing, and taking a Lease that was old there fails. */
 async function readLease(leases: Leases, from: 'cache' | 'store', signal: AbortSignal): Promise<Lease | undefined> {
@@ -187,7 +232,7 @@ async function writeLease(
 
 function leaseBody(
   found: Lease | undefined,
-  { holder, isNewTerm, leaseDurationMs }: LeaseChange,
+  { holder, isNewTerm, leaseDurationMs, countedAgents }: LeaseChange,
   wallMs: number,
 ): object {
   const renewedAt = microTime(wallMs)
@@ -198,6 +243,11 @@ function leaseBody(
     spec['acquireTime'] = renewedAt
     spec['leaseTransitions'] = typeof transitions === 'number' ? transitions + 1 : 0
   }
-  const metadata = found?.metadata ?? { name: censusLeaseName }
+  const agents = countedAgents?.()
+  const annotations = {
+    ...found?.metadata.annotations,
+    ...(agents !== undefined && { [agentsAnnotation]: `${agents}` }),
+  }
+  const metadata = { ...(found?.metadata ?? { name: censusLeaseName }), annotations }
   return { ...leaseTypeMeta, metadata, spec }
 }

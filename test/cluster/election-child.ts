@@ -4,9 +4,9 @@ import { staticCredentials } from '../support/static-credentials.ts'
 import { createKubeTransport } from '../../src/kube/transport.ts'
 import { startElection } from '../../src/lease/election.ts'
 
-const { identity, candidates, ...credentials } = JSON.parse(process.env['CANDIDATE'] ?? '{}') as {
+const { identity, agents, ...credentials } = JSON.parse(process.env['CANDIDATE'] ?? '{}') as {
   identity: string
-  candidates: number
+  agents: number
   server: string
   ca: string
   cert: string
@@ -27,7 +27,9 @@ const election = startElection(
   {
     identity,
     random: systemRandom,
-    candidates: () => candidates,
+    agents: () => agents,
+    countedAgents: () => agents,
+    onAgents: () => {},
     onElected: () => emit('elected'),
     onLost: (why) => emit('lost', why),
     signal: stopping.signal,

@@ -31,7 +31,7 @@ afterEach(async () => {
 
 async function campaign(name: string): Promise<Candidate> {
   const { tlsRevision: _, ...identity } = await cluster.credentials.current()
-  const given = JSON.stringify({ identity: name, candidates: 5, server: cluster.url, ...identity })
+  const given = JSON.stringify({ identity: name, agents: 5, server: cluster.url, ...identity })
   const child = spawn(
     'setpriv',
     ['--pdeathsig', 'KILL', process.execPath, fileURLToPath(new URL('./election-child.ts', import.meta.url))],
@@ -82,7 +82,7 @@ test('another candidate leads within its next look after a SIGTERM of the leader
   first.process.kill('SIGTERM')
   const { tookMs } = await takeover(first, startedMs)
   console.log(`takeover after SIGTERM among five candidates: ${tookMs} ms`)
-  expect(tookMs).toBeLessThan(3_500) // the longest interval between two looks
+  expect(tookMs).toBeLessThan(10_500) // the longest interval between two looks
   expect(first.reports.at(-1)).toMatchObject({ what: 'lost', why: 'SIGTERM' })
 })
 

@@ -5,6 +5,7 @@ import type { Platform } from '../platform/platform.ts'
 import type { Settings } from '../settings/settings.ts'
 import { version } from '../settings/version.ts'
 import { errorField } from '../telemetry/log.ts'
+import type { FleetSize } from '../state/fleet-size.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createCensusSupervisor } from './supervisor.ts'
 
@@ -14,6 +15,8 @@ import { createCensusSupervisor } from './supervisor.ts'
  */
 export type CensusCampaign = {
   isLeader(): boolean
+  /** Looks whether there is a census, because a count is missing. */
+  look(): void
   /** Campaigns until the signal aborts, then releases the Lease so that another agent takes it immediately. */
   run(): Promise<void>
 }
@@ -21,15 +24,17 @@ export type CensusCampaign = {
 export function createCensusCampaign(options: {
   readonly platform: Platform
   readonly leases: Leases
-  readonly settings: Pick<Settings, 'nodeName' | 'podName' | 'namespace' | 'estimatedNodeCount'>
+  readonly settings: Pick<Settings, 'nodeName' | 'podName' | 'namespace'>
+  readonly fleet: FleetSize
   readonly metrics: Metrics
   readonly signal: AbortSignal
 }): CensusCampaign {
-  const { platform, leases, settings, metrics, signal } = options
+  const { platform, leases, settings, fleet, metrics, signal } = options
   const { clock, log } = platform
   const { nodeName, podName, namespace } = settings
   let election: Election | undefined
   let lastElectionError = ''
+  let countedAgents: number | undefined
   const supervisor = createCensusSupervisor({
     settings: { v: 1, version, nodeName, podName, namespace, agentPodSelector: defaultAgentPodSelector },
     start: () => platform.startCensus(),
@@ -38,6 +43,10 @@ export function createCensusCampaign(options: {
       if (line.kind === 'log') log[line.level](line.fields, line.message)
       else if (line.kind === 'requests')
         for (const { verb, code, count } of line.counts) metrics.apiRequest(verb, code, count)
+      else {
+        countedAgents = line.agents
+        if (line.agents !== undefined) fleet.observe(line.agents)
+      }
     },
     onExit: (how) => log.warn({ cause: how }, 'census exited'),
     onCrashLoop: (resignForMs, why) => {
@@ -47,13 +56,17 @@ export function createCensusCampaign(options: {
   })
   return {
     isLeader: () => election?.isLeader() === true,
+    look: () => election?.look(),
     async run() {
       election = startElection(leases, {
         identity: nodeName,
         random: platform.random,
-        candidates: () => Math.max(settings.estimatedNodeCount, 1),
+        agents: () => fleet.agents(),
+        countedAgents: () => countedAgents,
+        onAgents: (agents) => fleet.observe(agents),
         onElected(term) {
           log.info({}, 'elected for the census')
+          countedAgents = undefined
           void supervisor.supervise(term)
         },
         onLost: (why) => log.info({ reason: why }, 'census term ended'),
