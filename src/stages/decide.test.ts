@@ -37,7 +37,7 @@ describe('a first install', () => {
     expect(node.reason()).toBe('WaitingForSlot')
     expect(JSON.parse(node.annotation('reason_s') ?? '{}')).toMatchObject({
       reason: 'WaitingForSlot',
-      message: 'all slots are held',
+      message: 'the budget of 1 node is used up',
     })
     node.areSlotsGranted = true
     node.settleFor(20_000)

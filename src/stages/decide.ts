@@ -26,6 +26,7 @@ type SkyhookDecision = {
   readonly actions: readonly Action[]
   readonly events: readonly StageEvent[]
   readonly needed: ReadonlySet<string>
+  readonly asksForSlot: boolean
   readonly patch: NodePatch
   readonly cordon: 'on' | 'off' | 'as-is'
   readonly watchPods: PodWatch
@@ -90,6 +91,7 @@ export function decide(snapshot: Snapshot, lastReasons: ReadonlyMap<string, Time
     reasons: new Map(reasons),
     events: [...events, ...decisions.flatMap((decision) => decision.events)],
     needed: new Set(decisions.flatMap(({ needed }) => [...needed])),
+    slotRequests: new Set(decisions.filter(({ asksForSlot }) => asksForSlot).map(({ name }) => name)),
     watchPods: strongestWatch(decisions),
     requeueAtMs: Math.min(
       Infinity,
@@ -161,6 +163,7 @@ function decideSkyhook(
     actions: builder.actions,
     events: builder.events,
     needed: builder.needed,
+    asksForSlot: builder.asksForSlot,
     patch,
     cordon,
     watchPods,
@@ -185,6 +188,7 @@ function decideDeletedSkyhook(snapshot: Snapshot, name: string, before: SkyhookR
     actions,
     events,
     needed: new Set(),
+    asksForSlot: false,
     patch,
     cordon: isGone ? 'off' : 'as-is',
     watchPods: 'no',

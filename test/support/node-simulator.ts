@@ -490,7 +490,7 @@ export class NodeSimulator {
       return false
     }
     if (needsControlPlane && !this.isControlPlaneFree) return deny('another control-plane node', 'control-plane')
-    if (kind === 'acquireSlot' && !this.areSlotsGranted) return deny('all slots are held')
+    if (kind === 'acquireSlot' && !this.areSlotsGranted) return deny('the budget of 1 node is used up')
     this.slotDenials.delete(skyhook)
     if (needsControlPlane || (isRecovery && action.scope === 'control-plane'))
       this.#grant(view, phase, 'control-plane', isRecovery)

@@ -13,6 +13,8 @@ export type PlanBuilder = {
   readonly needed: Set<string>
   /** The plan asks for the control plane's slot, or works under it. */
   usesControlPlane: boolean
+  /** A slot is asked for, now or when the last answer allows it. */
+  asksForSlot: boolean
   requeueAtMs: number
 }
 
@@ -34,6 +36,7 @@ export function newPlanBuilder(snapshot: Snapshot, view: SkyhookView, record: Sk
     events: [],
     needed: new Set(),
     usesControlPlane: false,
+    asksForSlot: false,
     requeueAtMs: Infinity,
   }
 }

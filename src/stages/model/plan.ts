@@ -19,6 +19,8 @@ export type Plan = {
   readonly events: readonly StageEvent[]
   /** Preparations and answers that something still needs; others may be forgotten. */
   readonly needed: ReadonlySet<string>
+  /** Names of the Skyhooks that ask for a slot; others do not wait for one. */
+  readonly slotRequests: ReadonlySet<string>
   /** The pods of this node have to be followed. */
   readonly watchPods: PodWatch
   /** Decide again at this time at the latest, even if nothing happens. */

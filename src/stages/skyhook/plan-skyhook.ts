@@ -126,6 +126,7 @@ function recordUninstallPolicies(builder: PlanBuilder): void {
 
 /** The spec at hand is old: nothing new is decided until the new one is read; what is published stays. */
 function freeze(builder: PlanBuilder): SkyhookPlan {
+  builder.asksForSlot = builder.snapshot.slotDenials.has(builder.view.metadata.name) // waits on until the spec is read
   const status = builder.record.published?.status ?? 'waiting'
   return { builder, status, complete: false, cordon: 'as-is', watchPods: 'no' }
 }

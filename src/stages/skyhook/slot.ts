@@ -44,6 +44,7 @@ export function requestSlot(
 ): void {
   const { snapshot, view, actions } = builder
   const { name } = view.metadata
+  builder.asksForSlot = true
   if (hasMark(snapshot.node, name) || !snapshot.slots.known) return
   const key = `slot/${name}`
   if (slot) {
@@ -57,6 +58,7 @@ export function requestSlot(
 
 /** No answer asks for patience; else the plan is made again when it is over. */
 export function isRequestDue(builder: PlanBuilder): boolean {
+  builder.asksForSlot = true
   const { snapshot, view } = builder
   const denial = snapshot.slotDenials.get(view.metadata.name)
   if (!denial || denial.nextRequestAtMs <= snapshot.nowMs) return true

@@ -22,6 +22,7 @@ export function undecidedPlan(snapshot: Snapshot, failure: Failure): Plan {
     reasons,
     events: [],
     needed: new Set(),
+    slotRequests: new Set(),
     watchPods: 'no',
     requeueAtMs: Infinity,
   }
