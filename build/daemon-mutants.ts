@@ -20,7 +20,7 @@ export type Mutant = {
 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 /** Copied for the tests to run in; dependencies are linked. */
-const copied = ['src', 'test/support', 'package.json', 'tsconfig.json', 'vitest.config.ts']
+const copied = ['src', 'test/support', 'test/fleet/api-server', 'package.json', 'tsconfig.json', 'vitest.config.ts']
 
 const inFile =
   (file: string, test: string) =>
@@ -32,7 +32,8 @@ const manager = inFile('slots/slot-manager.ts', 'slots/slot-manager.test.ts')
 const ownSlots = inFile('slots/own-slots.ts', 'slots/slot-manager.test.ts')
 const confirmation = inFile('slots/confirmation.ts', 'slots/slot-manager.test.ts')
 const requests = inFile('slots/slot-requests.ts', 'slots/slot-manager.test.ts')
-const watch = inFile('slots/slot-watch.ts', 'slots/slot-watch.test.ts')
+const wait = inFile('slots/slot-wait.ts', 'slots/slot-line.test.ts')
+const line = inFile('slots/slot-line.ts', 'slots/slot-line.test.ts')
 const interrupts = inFile('executors/interrupts.ts', 'executors/interrupts.test.ts')
 const evictions = inFile('executors/evictions.ts', 'executors/evictions.test.ts')
 const skyhooks = inFile('state/skyhooks.ts', 'state/skyhooks.test.ts')
@@ -75,10 +76,21 @@ export const mutants: readonly Mutant[] = [
     'const isNeeded = false',
   ),
   manager("the control plane's slot goes unasked", "if (slot.scope === 'control-plane')", 'if (false)'),
-  watch('a free slot is requested at once', 'clock.startTimer(spreadMs,', 'clock.startTimer(0,'),
-  watch('a taken slot cancels nothing', 'if (freeCount === 0) return cancel()', 'if (freeCount === 0) return'),
-  watch('a wait that is over is watched on', '        watchController.abort()\n', ''),
-  watch('the loop is not woken', 'if (slots.requestNow(name)) wake()', 'slots.requestNow(name)'),
+  wait(
+    'a free slot is requested at once',
+    'schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), options.onTurn)',
+    'schedule(0, options.onTurn)',
+  ),
+  wait('a taken slot cancels nothing', 'if (isHeld) cancel()', 'if (isHeld) return'),
+  wait('a wait that is over is watched on', '      closing.abort()\n', ''),
+  wait('a raised budget is not seen', 'if (raisedBy <= 0) return', 'if (raisedBy >= 0) return'),
+  wait(
+    'a slot that another node took is not followed',
+    'follow(lease, undefined, listing.resourceVersion)',
+    'cancel()',
+  ),
+  wait('a ledger that stands still is believed', '> staleLedgerMs', '> Infinity'),
+  line('a far node asks like the others', 'if (isNext(ledgers)) return undefined', 'return undefined'),
   interrupts('a canceled interrupt starts', 'if (run.abandoned)', 'if (false)'),
   interrupts('a pod on the node stops nothing', 'if (pod) return', 'if (false) return'),
   interrupts('a lost slot stops nothing', 'return isSlotHeld ? undefined', 'return true ? undefined'),

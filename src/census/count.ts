@@ -12,7 +12,7 @@ export type Counts = {
   /** The selected nodes by name. */
   readonly nodes: readonly NodeFact[]
   readonly complete: number
-  /** Nodes that wait for a slot or a batch. */
+  /** Nodes whose work waits for a slot or a batch and for nothing else, also those that have not said so yet. */
   readonly waiters: number
   /** Hash of the spec that `complete` was counted for. */
   readonly applied: string
@@ -36,7 +36,7 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
   return {
     nodes: facts,
     complete: facts.filter(({ status }) => status === 'complete').length,
-    waiters: facts.filter(({ reason }) => reason !== undefined && waitingReasons.has(reason.reason)).length,
+    waiters: facts.filter(isInLine).length,
     applied,
     isPaused: paused,
     isDisabled: disabled,
@@ -44,7 +44,10 @@ export function countSelectedNodes(view: SkyhookView, nodes: Iterable<CensusNode
   }
 }
 
-const waitingReasons: ReadonlySet<string> = new Set<ReasonName>(['WaitingForSlot', 'WaitingForBatch'])
+const isInLine = ({ status, reason }: NodeFact): boolean =>
+  status === 'waiting' && (reason === undefined || lineReasons.has(reason.reason))
+
+const lineReasons: ReadonlySet<string> = new Set<ReasonName>(['WaitingForSlot', 'WaitingForBatch', 'Preparing'])
 
 /** The Skyhook's status: the most urgent one of its incomplete nodes. `unknown` only if every one is unknown. */
 export function rollUp(counts: Counts): NodeStatus {

@@ -23,7 +23,9 @@ function plan(scenario: Scenario = {}): LedgerPlan {
   const all = Array.from({ length: nodes }, (_, at) =>
     nodeReporting(
       `n${at}`,
-      at < complete ? {} : { status: 'waiting', ...(at < complete + waiters && { reason: ['WaitingForSlot', 'x'] }) },
+      at < complete
+        ? {}
+        : { status: 'waiting', reason: [at < complete + waiters ? 'WaitingForSlot' : 'WaitingForPriority', 'x'] },
     ),
   )
   const counts = countsOf(skyhook, all)
@@ -94,9 +96,18 @@ describe('the time of a write', () => {
       {
         currentLedger: { ...base(), waiters: 30, compartments: { '': { matched: 50, completed: 0 } } },
         nodes: 50,
-        waiters: 35,
+        waiters: 34,
       },
       Infinity,
+    ],
+    [
+      'is written when five fewer of many wait',
+      {
+        currentLedger: { ...base(), waiters: 300, compartments: { '': { matched: 350, completed: 0 } } },
+        nodes: 350,
+        waiters: 295,
+      },
+      -Infinity,
     ],
     [
       'is written when the last node completes',

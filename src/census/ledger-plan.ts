@@ -25,7 +25,7 @@ export type LedgerPlan = { readonly ledger: Ledger; readonly matched: DampedCoun
 
 /**
  * The desired ledger, and when to write it. What decides a budget is written immediately. Counters that only spread
- * requests are throttled, and written when they changed enough: every write wakes every node that waits.
+ * requests are throttled: the nodes that wait read them now and then.
  */
 export function planLedger(input: LedgerInput): LedgerPlan {
   const { skyhook, counts, agents, currentLedger, matched, lastWriteMs, nowMs, wallMs } = input
@@ -59,12 +59,16 @@ function ledgerDueAtMs(currentLedger: Ledger | undefined, next: Ledger, lastWrit
   const isFinal = completed(next) === next.compartments['']?.matched
   const hasMoved =
     differsSignificantly(currentLedger.waiters, next.waiters) ||
+    Math.abs(currentLedger.waiters - next.waiters) >= minMovedWaiters ||
     differsSignificantly(currentLedger.agents ?? 0, next.agents ?? 0) ||
     differsSignificantly(completed(currentLedger), completed(next)) ||
     (isFinal && completed(currentLedger) !== completed(next))
   if (!hasMoved) return Infinity
   return lastWriteMs === undefined ? -Infinity : lastWriteMs + 2 * progressIntervalMs(next.agents ?? 0)
 }
+
+/** Half of what the line of the next nodes has to spare (src/lease/waiting.ts): it must not run empty meanwhile. */
+const minMovedWaiters = 5
 
 const budgetInputs = ({ skyhookUID, generation, applied, selectorHash, compartments }: Ledger): string =>
   JSON.stringify([skyhookUID, generation, applied, selectorHash, compartments['']?.matched])

@@ -188,7 +188,7 @@ describe('Ready, Reconciling and Stalled', () => {
 
   test('the message of Ready names nodes, their reasons and what failed', () => {
     const status = statusOf(
-      nodes('complete', failing, { status: 'waiting', reason: ['WaitingForSlot', '1 of 1 slots are held'] }),
+      nodes('complete', failing, { status: 'waiting', reason: ['WaitingForSlot', 'the budget of 1 node is used up'] }),
     )
     expect(conditionOf(status, 'Ready')?.message).toBe(
       '1 of 3 nodes complete; erroring: n2 (StepFailed: package tuning 1.1.0: apply.sh ended with 1); waiting: ' +

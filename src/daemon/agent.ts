@@ -110,8 +110,8 @@ function reportUndecided(
 }
 
 async function run({ clock, log }: Platform, components: AgentComponents, signal: AbortSignal): Promise<void> {
-  const { wakeup, journal, pods, slotWatch, executors, reporter, census } = components
-  const { steps, preparer, statuses } = executors
+  const { wakeup, journal, pods, executors, reporter, census } = components
+  const { slots, steps, preparer, statuses } = executors
   await steps
     .repair(journal.current()) // as a previous agent may have left it; before anything adds to it
     .catch((error: unknown) =>
@@ -128,9 +128,9 @@ async function run({ clock, log }: Platform, components: AgentComponents, signal
     journal,
     takeSnapshot: components.takeSnapshot,
     execute: (action) => execute(executors, action),
-    onDecided: ({ events, reasons, watchPods }) => {
+    onDecided: ({ events, reasons, slotRequests, watchPods }) => {
       reporter.report(events, reasons)
-      slotWatch.update()
+      slots.keepWaiting(slotRequests)
       // a stage may have written status files
       if (events.some(({ type }) => type === 'stageCompleted')) void statuses.refresh()
       pods.follow(watchPods)

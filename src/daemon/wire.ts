@@ -22,9 +22,10 @@ import { createFailureBook, type FailureBook } from './failures/book.ts'
 import type { Platform } from './platform/platform.ts'
 import type { Settings } from './settings/settings.ts'
 import { version } from './settings/version.ts'
+import { createSlotLine } from './slots/slot-line.ts'
 import { followOwnSlots, type OwnSlots } from './slots/own-slots.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
-import { createSlotWatch, type SlotWatch } from './slots/slot-watch.ts'
+import { createFleetSize } from './state/fleet-size.ts'
 import { type HostSource, openHost } from './state/host.ts'
 import { createJournalStore, type JournalStore } from './state/journal.ts'
 import { followNode, type NodeSource } from './state/node.ts'
@@ -55,7 +56,6 @@ export type AgentComponents = {
   readonly skyhooks: SkyhookSource
   readonly pods: PodSource
   readonly ownSlots: OwnSlots
-  readonly slotWatch: SlotWatch
   readonly executors: Executors
   readonly metrics: Metrics
   readonly reporter: EventReporter
@@ -81,6 +81,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   const { nodeName, namespace } = settings
   const wakeup = createWakeup()
   const { wake } = wakeup
+  const fleet = createFleetSize(settings.estimatedNodeCount)
   const connection = platform.connectBus()
   const units = createUnits(connection)
   const host = await openHost({ root, connection, folders: settings, clock, log, wake, signal })
@@ -120,7 +121,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
   const skyhooks = followSkyhooks(transport, {
     clock,
     random,
-    readDelayMs: () => readDelayMs(settings.estimatedNodeCount, random),
+    readDelayMs: () => readDelayMs(fleet.agents(), random),
     wake,
     onFact: onFact('skyhooks'),
     onReadFailed(skyhook, error) {
@@ -177,6 +178,18 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     onFact: onFact('leases'),
     signal,
   })
+  const line = createSlotLine({
+    leases,
+    nodeUid: () => nodes.current()?.metadata.uid,
+    skyhooks: skyhooks.current,
+    fleet,
+    random,
+    onTurn: (skyhook) => {
+      if (slots.requestNow(skyhook)) wake()
+    },
+    onCountMissing: () => census.look(),
+    signal,
+  })
   const slots = createSlotManager({
     leases,
     ownSlots,
@@ -184,6 +197,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     bootId: host.bootId,
     skyhooks: skyhooks.current,
     journal: journal.current,
+    line,
     clock,
     random,
     log,
@@ -191,7 +205,6 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     onReleased: (phase, seconds) => metrics.slotHeld(phase, seconds),
     onAcquired: (seconds) => metrics.slotWaited(seconds),
   })
-  const slotWatch = createSlotWatch({ leases, slots, skyhooks: skyhooks.current, clock, random, wake, signal })
 
   const references = createReferences(transport, namespace)
   const preparer = createPreparer({ platform, settings, references, whyUnfit: host.checkFitness, signal })
@@ -242,7 +255,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     findCordoner: () =>
       findCordonManager(transport, `/api/v1/nodes/${nodeName}`, 'skyhookd', signal).catch(() => undefined),
   })
-  const census = createCensusCampaign({ platform, leases, settings, metrics, signal })
+  const census = createCensusCampaign({ platform, leases, settings, fleet, metrics, signal })
   const stageSettings = {
     runtimeRequiredTaint: settings.runtimeRequiredTaint,
     skipNamespaces: settings.drain.skipNamespaces,
@@ -261,7 +274,6 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     skyhooks,
     pods,
     ownSlots,
-    slotWatch,
     metrics,
     reporter,
     census,

@@ -14,12 +14,23 @@ export type Asking = {
   readonly admissionFrom: (listing: ScopeListing) => Admission
   /** Index of a CREATE whose answer is missing: it may still be carried out. */
   readonly unansweredIndex?: number | undefined
+  /** Taken before other free indices: the one whose release the node has seen. */
+  readonly preferredIndex?: number | undefined
 }
+
+/** Why work that has ended grants nothing. */
+export const unreleasedReason = 'the slot of the finished work is not released yet'
 
 export type AdmissionVerdict =
   /** The node holds a slot already; the others count twice. */
   | { readonly verdict: 'held'; readonly slot: Slot; readonly duplicates: readonly Slot[] }
-  | { readonly verdict: 'create'; readonly target: SlotTarget; readonly epoch: number | undefined }
+  | {
+      readonly verdict: 'create'
+      readonly target: SlotTarget
+      readonly epoch: number | undefined
+      /** Indices that are free besides. */
+      readonly othersFree: number
+    }
   | { readonly verdict: 'wait'; readonly reason: string }
 
 /**
@@ -28,26 +39,32 @@ export type AdmissionVerdict =
  */
 export function admit(
   listing: ScopeListing,
-  { scope, node, admissionFrom, unansweredIndex }: Asking,
+  { scope, node, admissionFrom, unansweredIndex, preferredIndex }: Asking,
 ): AdmissionVerdict {
   const { slots } = listing
   const [slot, ...duplicates] = ownSlotsIn(slots, scope, node)
-  if (slot !== undefined && isPastWork(slot.phase))
-    return { verdict: 'wait', reason: 'the slot of the finished work is not released yet' }
+  if (slot !== undefined && isPastWork(slot.phase)) return { verdict: 'wait', reason: unreleasedReason }
   if (slot !== undefined) return { verdict: 'held', slot, duplicates }
 
   const { limit, epoch } = admissionFrom(listing)
   if (typeof limit === 'object') return { verdict: 'wait', reason: `budget unknown: ${limit.unknown}` }
-  if (limit === 'unlimited') return { verdict: 'create', target: { kind: 'unlimited' }, epoch }
+  if (limit === 'unlimited') return { verdict: 'create', target: { kind: 'unlimited' }, epoch, othersFree: 0 }
   const held = heldIndices(slots, scope)
   const free = admissibleIndices(held, limit)
+  const others = { epoch, othersFree: free.length - 1 }
   if (unansweredIndex !== undefined && !held.includes(unansweredIndex))
     return free.includes(unansweredIndex)
-      ? { verdict: 'create', target: { index: unansweredIndex }, epoch }
+      ? { verdict: 'create', target: { index: unansweredIndex }, ...others }
       : { verdict: 'wait', reason: 'the API server has not answered whether it created the slot' }
-  const index = pickIndex(free, node.uid)
-  if (index !== undefined) return { verdict: 'create', target: { index }, epoch }
-  return { verdict: 'wait', reason: limit === 0 ? 'the budget is 0' : `${slots.length} of ${limit} slots are held` }
+  const index = pickIndex(free, node.uid, preferredIndex)
+  if (index !== undefined) return { verdict: 'create', target: { index }, ...others }
+  return { verdict: 'wait', reason: fullReason(limit) }
+}
+
+/** Why nobody else may start, without counters and names: each change of it would be a write of each waiting Node. */
+export function fullReason(limit: number): string {
+  if (limit === 0) return 'the budget is 0'
+  return `the budget of ${limit} ${limit === 1 ? 'node' : 'nodes'} is used up`
 }
 
 /** Why a holder that has not started any work gives its slot back; undefined if it may keep it. */

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createVirtualClock } from '../../test/support/virtual-clock.ts'
 import { startFakeApiServer, type FakeApiServer } from '../../test/support/fake-api-server.ts'
 import type { KubeTransport } from '../kube/transport.ts'
-import { countedScope, fleetOf, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
+import { countedScope, queueIn, agentsIn, ledgerAnnotation, readLedger, writeLedger, type Ledger } from './ledger.ts'
 import { ledgerName, skyhookScope } from './names.ts'
 import { effectiveLimit } from './rule.ts'
 import { listScope, type Leases } from './slot-reads.ts'
@@ -88,11 +88,24 @@ describe('countedScope', () => {
     expect(effectiveLimit({ count: 2 }, undefined, countedScope([], query))).toBe(2)
   })
 
-  test('agents and waiters count as a hundred while unknown', () => {
-    expect(fleetOf([leaseOf()], demo)).toEqual({ agents: 812, waiters: 40 })
-    expect(fleetOf([leaseOf({ agents: undefined })], demo)).toEqual({ agents: 100, waiters: 40 })
-    expect(fleetOf([], demo)).toEqual({ agents: 100, waiters: 100 })
-    expect(fleetOf([leaseOf({ skyhookUID: 'x' })], demo)).toEqual({ agents: 100, waiters: 100 })
+  test('the queue is that of the count, and all selected nodes while other work was counted', () => {
+    const queueQuery = { ...query, applied: ledger.applied }
+    expect(queueIn([leaseOf()], queueQuery)).toEqual({ matched: 50, waiters: 40 })
+    expect(queueIn([leaseOf({ waiters: 0 })], queueQuery)).toEqual({ matched: 50, waiters: 1 }) // who asks waits
+    expect(queueIn([leaseOf({ applied: 'other' })], queueQuery)).toEqual({ matched: 50, waiters: 50 })
+  })
+
+  test.each([
+    ['no ledger', []],
+    ['the ledger of another Skyhook', [leaseOf({ skyhookUID: 'x' })]],
+    ['the count of another selector', [leaseOf({ selectorHash: 'x' })]],
+  ])('the queue is unknown with %s', (_, ledgers) => {
+    expect(queueIn(ledgers, { ...query, applied: ledger.applied })).toBeUndefined()
+  })
+
+  test('the number of agents is that of any ledger that has one', () => {
+    expect(agentsIn([leaseOf({ agents: undefined }), leaseOf()])).toBe(812)
+    expect(agentsIn([])).toBeUndefined()
   })
 })
 

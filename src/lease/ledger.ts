@@ -11,6 +11,7 @@ import { ledgerLabels, ledgerName, type SkyhookIdentity } from './names.ts'
 import type { CountedScope } from './rule.ts'
 import { leasesPathOf, type Leases } from './slot-reads.ts'
 import { microTime, type Lease } from './slot.ts'
+import type { Queue } from './waiting.ts'
 
 /** What was counted in one compartment; `''` is that of a Skyhook without a policy. Batches add fields here. */
 export type LedgerScope = {
@@ -28,15 +29,12 @@ export type Ledger = {
   readonly selectorHash: string
   /** Agents whose pods are Ready; absent while the pods cannot be listed. */
   readonly agents?: number
-  /** Nodes that wait for a slot or a batch. */
+  /** Nodes whose work waits for a slot or a batch and for nothing else. */
   readonly waiters: number
   /** For people; never compared with a clock. */
   readonly countedAt: string
   readonly compartments: Readonly<Record<string, LedgerScope>>
 }
-
-/** What to assume of agents and waiters while there is no ledger. */
-const defaultFleet = { agents: 100, waiters: 100 } as const
 
 export const ledgerAnnotation = `${apiGroup}/ledger`
 const ledgerHolder = 'census'
@@ -86,15 +84,28 @@ export function countedScope(ledgers: readonly Lease[], query: LedgerQuery): Cou
   return { matched: scope.matched }
 }
 
-/** Agents and waiters of the Skyhook, for spreading requests; `defaultFleet` where nothing is known. */
-export function fleetOf(
+/**
+ * Who else wants a slot of the Skyhook. Undefined without a count for its selector. While the count is of other work,
+ * all selected nodes are expected to wait.
+ * @param applied hash of the work that the asking node knows
+ */
+export function queueIn(
   ledgers: readonly Lease[],
-  skyhook: SkyhookIdentity,
-): { readonly agents: number; readonly waiters: number } {
+  { skyhook, selectorHash, compartment = '', applied }: LedgerQuery & { readonly applied: string },
+): Queue | undefined {
   const read = ledgerAmong(ledgers, skyhook)
-  if (read?.outcome !== 'read' || read.ledger.skyhookUID !== skyhook.uid) return defaultFleet
-  const { agents = defaultFleet.agents, waiters } = read.ledger
-  return { agents, waiters }
+  if (read?.outcome !== 'read') return undefined
+  const { ledger } = read
+  const matched = ledger.compartments[compartment]?.matched
+  if (matched === undefined || ledger.skyhookUID !== skyhook.uid || ledger.selectorHash !== selectorHash)
+    return undefined
+  return { matched, waiters: ledger.applied === applied ? Math.max(1, ledger.waiters) : matched }
+}
+
+/** Ready agents in the cluster, as far as a ledger says. */
+export function agentsIn(ledgers: readonly Lease[]): number | undefined {
+  const counts = ledgers.map(readLedger).map((read) => (read.outcome === 'read' ? read.ledger.agents : undefined))
+  return counts.find((agents) => agents !== undefined)
 }
 
 function ledgerAmong(ledgers: readonly Lease[], skyhook: SkyhookIdentity): LedgerRead | undefined {

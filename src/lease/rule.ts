@@ -40,9 +40,12 @@ export function isStillAdmissible(ownIndex: number, otherIndices: HeldIndices, l
   return ownIndex + otherIndices.filter((other) => other > ownIndex).length < limit
 }
 
-/** Spreads racing nodes over the free indices; a node tries the same one again while the free ones stay the same. */
-export function pickIndex(free: readonly number[], nodeUid: string): number | undefined {
-  return free[fnv1a(nodeUid) % free.length]
+/**
+ * Spreads racing nodes over the free indices; a node tries the same one again while the free ones stay the same.
+ * @param preferred taken if it is free: the index whose release the node has seen
+ */
+export function pickIndex(free: readonly number[], nodeUid: string, preferred?: number): number | undefined {
+  return free.find((index) => index === preferred) ?? free[fnv1a(nodeUid) % free.length]
 }
 
 /** Of a Skyhook's interruptionBudget, or of a compartment of its DeploymentPolicy. */

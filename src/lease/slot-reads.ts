@@ -1,6 +1,6 @@
 /** Reads of slots. Always consistent: a LIST without a resourceVersion shows every write acknowledged before it. */
 import { isNotFound } from '../kube/errors.ts'
-import { listAll } from '../kube/list.ts'
+import { listAll, type ListResult } from '../kube/list.ts'
 import type { KubeTransport } from '../kube/transport.ts'
 import type { Clock } from '../schemas/clock.ts'
 import {
@@ -16,7 +16,12 @@ import { countsTowards, isHeldBy, readSlot, type Lease, type NodeIdentity, type 
 /** The Leases of the agent's namespace. */
 export type Leases = { readonly transport: KubeTransport; readonly namespace: string; readonly clock: Clock }
 
-export type ScopeListing = { readonly slots: readonly Slot[]; readonly ledgers: readonly Lease[] }
+export type ScopeListing = {
+  readonly slots: readonly Slot[]
+  readonly ledgers: readonly Lease[]
+  /** A watch from here misses nothing. */
+  readonly resourceVersion: string
+}
 
 export const leasesPathOf = ({ namespace }: Pick<Leases, 'namespace'>): string =>
   `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`
@@ -38,7 +43,8 @@ export async function listWithControlPlane(
 
 /** Slots that an older agent of the node left: a watch of the node's slots does not show them. */
 export async function listUnlabelledSlots(leases: Leases, nodeName: string, signal?: AbortSignal): Promise<Slot[]> {
-  return slotsIn(await listLeases(leases, unlabelledSlotsSelector, signal)).filter(({ holder }) => holder === nodeName)
+  const { items } = await listLeases(leases, unlabelledSlotsSelector, signal)
+  return slotsIn(items).filter(({ holder }) => holder === nodeName)
 }
 
 export type SlotObservation =
@@ -74,14 +80,14 @@ async function listLeases(
   leases: Leases,
   labelSelector: string,
   signal: AbortSignal | undefined,
-): Promise<readonly Lease[]> {
+): Promise<ListResult<Lease>> {
   const options = { query: { labelSelector }, signal, transform: (lease: Lease) => lease }
-  return (await listAll<Lease, Lease>(leases.transport, leasesPathOf(leases), options)).items
+  return await listAll<Lease, Lease>(leases.transport, leasesPathOf(leases), options)
 }
 
-function listingOf(listed: readonly Lease[], scope: Scope): ScopeListing {
-  const ledgers = listed.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
-  return { slots: slotsIn(listed).filter((slot) => countsTowards(slot, scope)), ledgers }
+function listingOf({ items, resourceVersion }: ListResult<Lease>, scope: Scope): ScopeListing {
+  const ledgers = items.filter(({ metadata }) => metadata.labels?.[labelKeys.slotKind] === 'ledger')
+  return { slots: slotsIn(items).filter((slot) => countsTowards(slot, scope)), ledgers, resourceVersion }
 }
 
 const slotsIn = (leases: readonly Lease[]): Slot[] => leases.flatMap((lease) => readSlot(lease) ?? [])

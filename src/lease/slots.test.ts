@@ -5,7 +5,7 @@ import { startFakeApiServer, type FakeApiServer, type FakeObject } from '../../t
 import type { KubeTransport } from '../kube/transport.ts'
 import { indexedName, labelKeys, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from './names.ts'
 import type { Limit } from './rule.ts'
-import { listScope, listUnlabelledSlots, type Leases } from './slot-reads.ts'
+import { listScope, listUnlabelledSlots, type Leases, type ScopeListing } from './slot-reads.ts'
 import { isHeldBy, type NodeIdentity, type SlotProgress, type Slot } from './slot.ts'
 import { acquire, createRecoverySlot, confirm, release, renew, type SlotRequest } from './slots.ts'
 
@@ -93,14 +93,45 @@ describe('acquire', () => {
     expect(writesSince(from)).toEqual(['GET '])
   })
 
-  test('a request to a full scope names the holders', async () => {
+  test('a request to a full scope waits, with what the LIST has shown', async () => {
     await acquireHeld(1, 2)
     await acquireHeld(2, 2)
-    expect(await acquire(leases, request(3, 2))).toEqual({
-      outcome: 'waiting',
-      reason: '2 of 2 slots are held',
-      holders: ['node-1', 'node-2'],
-    })
+    const got = await acquire(leases, request(3, 2))
+    expect(got).toMatchObject({ outcome: 'waiting', reason: 'the budget of 2 nodes is used up' })
+    expect((got as { listing: ScopeListing }).listing.slots.map(({ holder }) => holder).toSorted()).toEqual([
+      'node-1',
+      'node-2',
+    ])
+  })
+
+  test('a request takes the index that it prefers, where that is free', async () => {
+    for (const [number, index] of [
+      [1, 4],
+      [2, 2],
+      [3, 0],
+    ] as const)
+      expect(await acquire(leases, { ...request(number, 5), preferredIndex: index })).toMatchObject({ slot: { index } })
+    const other = await acquire(leases, { ...request(4, 5), preferredIndex: 4 })
+    expect([1, 3]).toContain((other as { slot: Slot }).slot.index)
+  })
+
+  test('a request that was lost says which slot, and how many were free besides', async () => {
+    server.fault(isPost, { kind: 'status', status: 409, reason: 'AlreadyExists' })
+    const got = await acquire(leases, { ...request(1, 3), preferredIndex: 2 })
+    expect(got).toMatchObject({ outcome: 'lost', lease: indexedName(scope, 2), othersFree: 2, listing: { slots: [] } })
+  })
+
+  test.each<[Limit, string]>([
+    [0, ''],
+    ['unlimited', 'POST '],
+  ])('a request under the limit %j lists nothing', async (limit, requests) => {
+    await acquire(leases, request(1, limit))
+    expect(writesSince(0).join()).toBe(requests)
+  })
+
+  test('an unlimited slot that is there already is found without a LIST', async () => {
+    const slot = await acquireHeld(1, 'unlimited')
+    expect(await acquire(leases, request(1, 'unlimited'))).toMatchObject({ outcome: 'held', slot: { uid: slot.uid } })
   })
 
   test.each<[Limit, string]>([
@@ -139,7 +170,10 @@ describe('acquire', () => {
     const other = { ...request(2, 1), scope: skyhookScope(demo, 'gpu') }
     expect(await acquire(leases, old)).toMatchObject({ outcome: 'held' })
     expect(await acquire(leases, other)).toMatchObject({ outcome: 'held' })
-    expect(await acquire(leases, request(3, 1))).toMatchObject({ outcome: 'waiting', holders: ['node-1'] })
+    expect(await acquire(leases, request(3, 1))).toMatchObject({
+      outcome: 'waiting',
+      listing: { slots: [{ holder: 'node-1' }] },
+    })
     expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'held', slot: { index: 0 } })
   })
 
@@ -168,7 +202,7 @@ describe('acquire', () => {
 describe('unclear answers to a CREATE', () => {
   test('a request is lost when another node was faster', async () => {
     server.fault(isPost, { kind: 'status', status: 409, reason: 'AlreadyExists' })
-    expect(await acquire(leases, request(1, 1))).toEqual({
+    expect(await acquire(leases, request(1, 1))).toMatchObject({
       outcome: 'lost',
       reason: `another node took ${indexedName(scope, 0)}`,
     })
@@ -413,7 +447,10 @@ describe('recovery', () => {
       slot: { kind: 'recovery', index: Infinity },
     })
     expect(await createRecoverySlot(leases, request(2, 1))).toMatchObject({ outcome: 'held' })
-    expect(await acquire(leases, request(3, 2))).toMatchObject({ outcome: 'waiting', reason: '2 of 2 slots are held' })
+    expect(await acquire(leases, request(3, 2))).toMatchObject({
+      outcome: 'waiting',
+      reason: 'the budget of 2 nodes is used up',
+    })
     expect(await acquire(leases, request(3, 3))).toMatchObject({ outcome: 'held', slot: { index: 1 } })
   })
 

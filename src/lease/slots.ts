@@ -7,7 +7,8 @@
  */
 import { isAlreadyExists, isConflict, isInvalid, isNotFound, isTransient, isUnknownOutcome } from '../kube/errors.ts'
 import { messageOf } from '../schemas/json.ts'
-import { admit, type Asking, ownSlotsIn, refusalOf } from './admission.ts'
+import { isPastWork } from '../schemas/skyhook.ts'
+import { admit, type Asking, fullReason, ownSlotsIn, refusalOf, unreleasedReason } from './admission.ts'
 import { leasesPathOf, listScope, observeSlot, type Leases, type ScopeListing } from './slot-reads.ts'
 import {
   isHeldBy,
@@ -32,12 +33,24 @@ type Unknown = {
   readonly unansweredIndex?: number
 }
 
+/** Not now; `reason` is for people, the same for all who wait, and does not change with their number. */
+type Waiting = {
+  readonly outcome: 'waiting'
+  readonly reason: string
+  /** Absent where no LIST was needed to know. */
+  readonly listing?: ScopeListing
+}
+
 export type AcquireOutcome =
   | (Held & { readonly isNew: boolean })
-  /** Not now; `reason` is for people. */
-  | { readonly outcome: 'waiting'; readonly reason: string; readonly holders: readonly string[] }
+  | Waiting
   /** Another node was faster: ask again after a pause, not at once. */
-  | Lost
+  | (Lost & {
+      readonly lease: string
+      /** What the request was based on, and how many indices were free besides; absent where it was on nothing. */
+      readonly listing?: ScopeListing
+      readonly othersFree?: number
+    })
   /** Whether a slot was created is not known; the next call finds it if it was. */
   | Unknown
 
@@ -64,6 +77,13 @@ const maxConflicts = 5
  * be the current one, or garbage collection takes the slot away again.
  */
 export async function acquire(leases: Leases, request: SlotRequest, signal?: AbortSignal): Promise<AcquireOutcome> {
+  const { limit } = request.admissionFrom({ slots: [], ledgers: [], resourceVersion: '' })
+  if (limit === 0) return { outcome: 'waiting', reason: fullReason(0) }
+  if (limit === 'unlimited') {
+    const answer = await create(leases, request, { target: { kind: 'unlimited' }, isRepeated: false }, signal)
+    const isUsed = answer.outcome === 'held' && isPastWork(answer.slot.phase)
+    return isUsed ? { outcome: 'waiting', reason: unreleasedReason } : answer
+  }
   const listing = await tryList(() => listScope(leases, request.scope, signal), signal)
   return 'error' in listing ? listing : await take(leases, request, listing, signal)
 }
@@ -85,17 +105,19 @@ export async function take(
     case 'wait':
       return waiting(verdict.reason, listing)
     case 'create': {
-      const { target, epoch } = verdict
+      const { target, epoch, othersFree } = verdict
       const isRepeated = 'index' in target && target.index === unansweredIndex
-      return await create(leases, { scope, node, progress: { ...progress, epoch } }, { target, isRepeated }, signal)
+      const creation = { scope, node, progress: { ...progress, epoch } }
+      const answer = await create(leases, creation, { target, isRepeated }, signal)
+      return answer.outcome === 'lost' ? { ...answer, listing, othersFree } : answer
     }
   }
 }
 
-export const waiting = (reason: string, { slots }: ScopeListing): AcquireOutcome => ({
+export const waiting = (reason: string, listing: ScopeListing): AcquireOutcome => ({
   outcome: 'waiting',
   reason,
-  holders: [...new Set(slots.map(({ holder }) => holder))].toSorted(),
+  listing,
 })
 
 /**
@@ -210,10 +232,10 @@ async function create(
   } catch (error) {
     signal?.throwIfAborted()
     if (isAlreadyExists(error) && 'index' in target && !isRepeated)
-      return { outcome: 'lost', reason: `another node took ${body.metadata.name}` }
+      return { outcome: 'lost', reason: `another node took ${body.metadata.name}`, lease: body.metadata.name }
     if (isInvalid(error) && !isSecond) return await createUnlessHeld(leases, request, creation, signal)
     if (!isAlreadyExists(error) && !isTransient(error))
-      return { outcome: 'waiting', reason: `the API server rejected the slot: ${messageOf(error)}`, holders: [] }
+      return { outcome: 'waiting', reason: `the API server rejected the slot: ${messageOf(error)}` }
     failure = error
   }
   const observed = await observeSlot(leases, { name: body.metadata.name }, node, signal)
@@ -222,7 +244,8 @@ async function create(
     const released = await release(leases, observed.slot, node, signal)
     return released.outcome === 'unknown' ? released : await create(leases, request, creation, signal, true)
   }
-  if (isAlreadyExists(failure) && observed.is !== 'unknown') return { outcome: 'lost', reason: observed.reason }
+  if (isAlreadyExists(failure) && observed.is !== 'unknown')
+    return { outcome: 'lost', reason: observed.reason, lease: body.metadata.name }
   return { outcome: 'unknown', error: failure, ...('index' in target && { unansweredIndex: target.index }) }
 }
 

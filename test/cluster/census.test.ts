@@ -212,7 +212,7 @@ describe('the ledger', () => {
 
     await cluster.publish('n2', skyhook.metadata.name, {
       status: 'waiting',
-      reason: ['WaitingForSlot', '2 of 2 slots are held'],
+      reason: ['WaitingForSlot', 'the budget of 2 nodes is used up'],
     })
     await eventually(async () => expect((await ledgerOf(skyhook))?.waiters).toBe(1))
 

@@ -112,7 +112,10 @@ describe('garbage collection', () => {
     const scope = scopeOfTest()
     const [gone, next] = [await createNode('n-gone'), await createNode('n-next')]
     slotOf(await acquire(leases, request(scope, gone, 1)))
-    expect(await acquire(leases, request(scope, next, 1))).toMatchObject({ outcome: 'waiting', holders: ['n-gone'] })
+    expect(await acquire(leases, request(scope, next, 1))).toMatchObject({
+      outcome: 'waiting',
+      listing: { slots: [{ holder: 'n-gone' }] },
+    })
     await cluster.kubectl('delete', 'node', 'n-gone')
     await vi.waitFor(async () => expect((await acquire(leases, request(scope, next, 1))).outcome).toBe('held'), {
       timeout: 10_000,

@@ -1,7 +1,9 @@
-import { countedScope, fleetOf } from '../../lease/ledger.ts'
+import { countedScope, queueIn } from '../../lease/ledger.ts'
 import { effectiveLimit, type Limit } from '../../lease/rule.ts'
 import { selectorHash } from '../../lease/selector-hash.ts'
 import type { Lease } from '../../lease/slot.ts'
+import type { Queue } from '../../lease/waiting.ts'
+import { appliedHash } from '../../stages/model/applied-hash.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 
 /**
@@ -23,12 +25,10 @@ export function limitOf({ metadata, spec }: SkyhookView, ledgers: readonly Lease
   )
 }
 
-/**
- * About how many nodes wait for a slot of this Skyhook, to spread their requests; few before the first count, so that
- * small clusters are quick.
- */
-export function waitersOf({ metadata }: SkyhookView, ledgers: readonly Lease[]): number {
-  return ledgers.length === 0 ? defaultWaiters : Math.max(1, fleetOf(ledgers, metadata).waiters)
-}
-
-const defaultWaiters = 10
+/** Who else wants a slot of the Skyhook; undefined while the census has not counted its nodes. */
+export const queueOf = ({ metadata, spec }: SkyhookView, ledgers: readonly Lease[]): Queue | undefined =>
+  queueIn(ledgers, {
+    skyhook: metadata,
+    selectorHash: selectorHash(spec.nodeSelectors),
+    applied: appliedHash(spec),
+  })

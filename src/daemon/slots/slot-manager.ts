@@ -21,7 +21,8 @@ import { changeSince, isAdmissionCurrent, readSkyhook } from './confirmation.ts'
 import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import type { OwnSlots } from './own-slots.ts'
 import * as slotBook from './slot-book.ts'
-import { controlPlaneMessage, createSlotRequests, type SlotRequestSources, waitingMessage } from './slot-requests.ts'
+import type { SlotLine } from './slot-line.ts'
+import { controlPlaneMessage, createSlotRequests, type SlotRequestSources } from './slot-requests.ts'
 import { createUnansweredCreations } from './unanswered-creations.ts'
 
 /** Sends the requests for slots, and enters what was answered. */
@@ -39,14 +40,13 @@ export type SlotManager = {
   release(slot: OwnSlot): Promise<void>
   /** A slot of the Skyhook may be free: its next request is due immediately. False if it does not wait for one. */
   requestNow(skyhook: string): boolean
+  /** These Skyhooks ask for a slot, by name; others do not wait for one any more. Called after every decision. */
+  keepWaiting(skyhooks: ReadonlySet<string>): void
   /** By name of the Skyhook. */
   denials(): ReadonlyMap<string, SlotDenial>
   kinds(): readonly { readonly phase: string; readonly kind: string }[]
 }
 
-/** The request is repeated at the latest after this, in case the change that frees a slot is not observed. */
-const maxRetryDelayMs = 30_000
-const controlPlaneRetryDelayMs = 10_000
 const lostRetryDelayMs = 200
 /** A slot that is given back before the first step: the spec that this node knows is not that of the API server. */
 const yieldBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
@@ -54,6 +54,8 @@ const yieldBackoff: Backoff = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }
 export type SlotManagerOptions = SlotRequestSources & {
   readonly leases: Leases
   readonly ownSlots: OwnSlots
+  /** When a request is worthwhile. */
+  readonly line: SlotLine
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -63,7 +65,7 @@ export type SlotManagerOptions = SlotRequestSources & {
 }
 
 export function createSlotManager(options: SlotManagerOptions): SlotManager {
-  const { leases, ownSlots, clock, random, log, signal } = options
+  const { leases, ownSlots, line, clock, random, log, signal } = options
   const unanswered = createUnansweredCreations(clock)
   /** By uid of the Skyhook: slots given back in a row. */
   const yields = new Map<string, number>()
@@ -95,10 +97,16 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         return grant(answer.slot, view, answer.isNew ? view.metadata.generation : undefined)
       case 'waiting':
         return scope === 'control-plane'
-          ? deny(view, { message: controlPlaneMessage, retryInMs: controlPlaneRetryDelayMs, waitsFor: scope })
-          : deny(view, { message: waitingMessage(answer), retryInMs: maxRetryDelayMs })
+          ? deny(view, {
+              message: controlPlaneMessage,
+              retryInMs: line.afterControlPlaneDenial(view, answer),
+              waitsFor: scope,
+            })
+          : deny(view, line.afterDenial(view, answer))
       case 'lost':
-        return deny(view, { message: answer.reason, retryInMs: lostRetryDelayMs, ...(scope && { waitsFor: scope }) })
+        return scope === 'control-plane'
+          ? deny(view, { message: controlPlaneMessage, retryInMs: lostRetryDelayMs, waitsFor: scope })
+          : deny(view, line.afterDenial(view, answer))
       case 'unknown':
         throw new Error('it is unknown whether a slot was granted', { cause: answer.error })
     }
@@ -146,7 +154,9 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
 
   return {
     async acquire(view, phase, withControlPlane) {
-      const slotRequest = request(view, phase)
+      const pause = await line.beforeRequest(view)
+      if (pause !== undefined) return deny(view, pause)
+      const slotRequest = { ...request(view, phase), preferredIndex: line.preferredIndex(view) }
       if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)
       const { controlPlane, answer, missing } = await acquireWithControlPlane(leases, slotRequest, signal)
       if (controlPlane) ownSlots.record((book, nowMs) => slotBook.granted(book, controlPlane, undefined, nowMs))
@@ -230,6 +240,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
       const before = denials
       denials = requestNow(before, skyhook)
       return denials !== before
+    },
+
+    keepWaiting(skyhooks) {
+      for (const skyhook of denials.keys()) if (!skyhooks.has(skyhook)) denials = withoutDenial(denials, skyhook)
+      line.update(new Set(denials.keys()))
     },
 
     denials: () => denials,

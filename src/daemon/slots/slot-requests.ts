@@ -1,7 +1,7 @@
-/** What a request for a slot says about this node and its work, and how a refusal reads. */
+/** What a request for a slot says about this node and its work. */
 import { skyhookScope } from '../../lease/names.ts'
 import type { NodeIdentity, SlotProgress } from '../../lease/slot.ts'
-import type { AcquireOutcome, SlotRequest } from '../../lease/slots.ts'
+import type { SlotRequest } from '../../lease/slots.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
@@ -22,9 +22,6 @@ export type SlotRequests = {
   readonly progress: (phase: SlotPhase, generation: number, skyhook: string) => SlotProgress
   readonly request: (view: SkyhookView, phase: SlotPhase) => SlotRequest
 }
-
-/** A denial names at most this many of the nodes that hold the slots. */
-const maxHoldersInMessage = 5
 
 export function createSlotRequests(sources: SlotRequestSources, unanswered: UnansweredCreations): SlotRequests {
   function identity(): NodeIdentity {
@@ -57,12 +54,6 @@ export function createSlotRequests(sources: SlotRequestSources, unanswered: Unan
 }
 
 export const controlPlaneMessage = 'another node of the control plane is out of service'
-
-export function waitingMessage({ reason, holders }: Extract<AcquireOutcome, { outcome: 'waiting' }>): string {
-  if (holders.length === 0) return reason
-  const named = holders.slice(0, maxHoldersInMessage).join(', ')
-  return `${reason}: ${named}${holders.length > maxHoldersInMessage ? ', …' : ''}`
-}
 
 /** `name:version` of the incomplete packages, for people who read the Lease. */
 function incompletePackages(skyhooks: Known<readonly SkyhookView[]>, journal: Journal, skyhook: string): string[] {

@@ -23,9 +23,9 @@ test('an unanswered creation counts in its scope for as long as the API server m
 test('an answer to a later creation ends the doubt, and a LIST that admits nothing does not', () => {
   const creations = createUnansweredCreations(createVirtualClock())
   creations.enter(a, unknown(3))
-  creations.enter(a, { outcome: 'waiting', reason: '', holders: [] })
+  creations.enter(a, { outcome: 'waiting', reason: '' })
   creations.enter(a, { outcome: 'unknown', error: undefined })
   expect(creations.indexIn(a)).toBe(3)
-  creations.enter(a, { outcome: 'lost', reason: '' })
+  creations.enter(a, { outcome: 'lost', reason: '', lease: '' })
   expect(creations.indexIn(a)).toBeUndefined()
 })

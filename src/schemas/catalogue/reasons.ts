@@ -29,8 +29,8 @@ export const reasons = {
     ...passing,
     status: 'waiting',
     meaning:
-      'The interruption budget is used up, or another node of the control plane is out of service. The message says ' +
-      'which.',
+      'The interruption budget is used up, or another node of the control plane is out of service. ' +
+      '`kubectl get leases` shows which nodes hold the slots.',
     remedy: 'Look at the reasons of those nodes; see [below](#waiting-for-a-slot).',
   },
   WaitingForPriority: {

@@ -1,0 +1,50 @@
+import { isNotFound } from '../../kube/errors.ts'
+import { startReflector } from '../../kube/reflector.ts'
+import { type Leases, leasesPathOf } from '../../lease/slot-reads.ts'
+import type { Lease } from '../../lease/slot.ts'
+import type { Random } from '../../schemas/clock.ts'
+
+/** What an earlier read has shown of a Lease. */
+export type LeaseSeen = { readonly lease: Lease | undefined; readonly resourceVersion: string }
+
+export type LeaseWatch = { readonly name: string; close(): void }
+
+/**
+ * Follows one Lease by its name, from what was seen of it: one watch, no LIST. `onChange` hears of each change, with
+ * undefined when the Lease is gone.
+ */
+export function watchLease(
+  leases: Leases,
+  name: string,
+  seen: LeaseSeen,
+  options: {
+    readonly random: Random
+    readonly onChange: (lease: Lease | undefined) => void
+    readonly signal: AbortSignal
+  },
+): LeaseWatch {
+  const closing = new AbortController()
+  const { store } = startReflector<Lease>(leases.transport, {
+    clock: leases.clock,
+    random: options.random,
+    path: leasesPathOf(leases),
+    query: { fieldSelector: `metadata.name=${name}` },
+    initial: { items: seen.lease === undefined ? [] : [seen.lease], resourceVersion: seen.resourceVersion },
+    onChange({ changes }) {
+      if (changes.length > 0 && !closing.signal.aborted) options.onChange(store.get(name))
+    },
+    signal: AbortSignal.any([options.signal, closing.signal]),
+  })
+  return { name, close: () => closing.abort() }
+}
+
+/** A Lease as the server's cache has it: cheap, and good enough for what is only a hint. Throws without an answer. */
+export async function readLease(leases: Leases, name: string, signal: AbortSignal): Promise<Lease | undefined> {
+  try {
+    const query = { resourceVersion: 0 }
+    return await leases.transport.json<Lease>('GET', `${leasesPathOf(leases)}/${name}`, { query, signal })
+  } catch (error) {
+    if (isNotFound(error)) return undefined
+    throw error
+  }
+}

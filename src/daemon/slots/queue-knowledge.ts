@@ -1,0 +1,58 @@
+import { agentsIn } from '../../lease/ledger.ts'
+import type { Limit } from '../../lease/rule.ts'
+import type { Lease } from '../../lease/slot.ts'
+import type { Queue } from '../../lease/waiting.ts'
+import type { Clock } from '../../schemas/clock.ts'
+import type { SkyhookView } from '../../stages/model/snapshot.ts'
+import type { FleetSize } from '../state/fleet-size.ts'
+import { limitOf, queueOf } from './budget.ts'
+
+/** What a waiting node knows of the budget and of those who wait with it. */
+export type QueueKnowledge = {
+  readonly limit: () => Limit
+  /** Of everyone in the cluster, while nobody has counted. */
+  readonly queue: () => Queue
+  ledger(): Lease | undefined
+  /** The budget depends on the ledger. */
+  needsLedger(): boolean
+  /** The spec as it was last read. */
+  view(): SkyhookView
+  update(view: SkyhookView): void
+  learn(ledgers: readonly Lease[]): void
+  /** A slot went from one node to the next. */
+  passedOn(): void
+  /** For how long the ledger has been as it is, in ms. */
+  ledgerAgeMs(): number
+}
+
+export function createQueueKnowledge(first: SkyhookView, fleet: FleetSize, clock: Clock): QueueKnowledge {
+  let view = first
+  let ledgers: readonly Lease[] = []
+  let handOvers = 0
+  let seen = { resourceVersion: '', sinceMs: clock.monotonicMs() }
+  const limit = (): Limit => limitOf(view, ledgers)
+  return {
+    limit,
+    queue() {
+      const { matched, waiters } = queueOf(view, ledgers) ?? { matched: fleet.agents(), waiters: fleet.agents() }
+      // as the ledger said, less one node per slot for each time that the slot of this node's place was passed on
+      const current = limit()
+      const passed = handOvers * (typeof current === 'number' ? current : 1)
+      return { matched, waiters: Math.max(1, waiters - passed) }
+    },
+    ledger: () => ledgers[0],
+    needsLedger: () => typeof limitOf(view, []) === 'object',
+    view: () => view,
+    update: (latest) => void (view = latest),
+    learn(found) {
+      ledgers = found
+      handOvers = 0
+      const agents = agentsIn(ledgers)
+      if (agents !== undefined) fleet.observe(agents)
+      const resourceVersion = ledgers[0]?.metadata.resourceVersion ?? ''
+      if (seen.resourceVersion !== resourceVersion) seen = { resourceVersion, sinceMs: clock.monotonicMs() }
+    },
+    passedOn: () => void handOvers++,
+    ledgerAgeMs: () => clock.monotonicMs() - seen.sinceMs,
+  }
+}

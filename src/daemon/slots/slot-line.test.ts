@@ -1,0 +1,395 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { createClient, type SimClient } from '../../../test/fleet/api-server/client.ts'
+import { createSimulatedApiServer, type SimulatedApiServer } from '../../../test/fleet/api-server/server.ts'
+import { createSeededRandom, createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
+import { type Ledger, ledgerAnnotation } from '../../lease/ledger.ts'
+import { indexedName, ledgerLabels, ledgerName, nodeSlotName, skyhookScope, slotLabels } from '../../lease/names.ts'
+import { selectorHash } from '../../lease/selector-hash.ts'
+import { type Leases, leasesPathOf, listScope } from '../../lease/slot-reads.ts'
+import { hashFraction } from '../../lease/waiting.ts'
+import type { InterruptionBudget } from '../../schemas/skyhook.ts'
+import { appliedHash } from '../../stages/model/applied-hash.ts'
+import { known, type SkyhookView, unknown } from '../../stages/model/snapshot.ts'
+import { createFleetSize } from '../state/fleet-size.ts'
+import { createSlotLine, type SlotLine } from './slot-line.ts'
+
+const skyhook = { name: 's', uid: '3f2504e0-4f89-11d3-9a0c-0305e82c3301' }
+const scope = skyhookScope(skyhook)
+const slot0 = indexedName(scope, 0)
+/** Ids of nodes whose places are about there. */
+const uidAt = (fraction: number): string =>
+  Array.from({ length: 2_000 }, (_, index) => `uid-${index}`).reduce((best, uid) =>
+    Math.abs(hashFraction(uid) - fraction) < Math.abs(hashFraction(best) - fraction) ? uid : best,
+  )
+const [early, late] = [uidAt(0.001), uidAt(0.9)]
+
+let clock: VirtualClock
+let server: SimulatedApiServer
+let admin: SimClient
+let leases: Leases
+let view: SkyhookView
+let stopping: AbortController
+let turns: number[]
+let missingCounts: number
+let isListed: boolean
+
+const budgeted = (interruptionBudget: InterruptionBudget): SkyhookView => ({
+  metadata: { ...skyhook, resourceVersion: '1' },
+  spec: { interruptionBudget },
+  stale: false,
+})
+
+beforeEach(async () => {
+  clock = createVirtualClock(undefined, { settleTurns: 1 })
+  const random = createSeededRandom(1)
+  server = createSimulatedApiServer({ clock, random })
+  admin = createClient(server, { name: 'admin', clock, random })
+  await admin.json('POST', '/api/v1/namespaces', { body: { metadata: { name: 'skyhook' } } })
+  leases = { transport: createClient(server, { name: 'agent', clock, random }), namespace: 'skyhook', clock }
+  view = budgeted({ count: 1 })
+  turns = []
+  missingCounts = 0
+  isListed = true
+})
+
+function lineOf(options: { readonly agents: number; readonly nodeUid?: string }): SlotLine {
+  stopping = new AbortController()
+  return createSlotLine({
+    leases,
+    nodeUid: () => options.nodeUid ?? early,
+    skyhooks: () => (isListed ? known([view]) : unknown('not listed')),
+    fleet: createFleetSize(options.agents),
+    random: { number: () => 0.5, hex: () => '' },
+    onTurn: () => void turns.push(clock.monotonicMs()),
+    onCountMissing: () => void missingCounts++,
+    signal: stopping.signal,
+  })
+}
+
+const path = leasesPathOf({ namespace: 'skyhook' })
+const put = async (name: string, kind: 'slot' | 'recovery' = 'slot'): Promise<unknown> =>
+  await admin.json('POST', path, {
+    body: { metadata: { name, labels: slotLabels(scope, kind, 'other') }, spec: { holderIdentity: 'other' } },
+  })
+const remove = async (name: string): Promise<unknown> => await admin.json('DELETE', `${path}/${name}`)
+async function count(matched: number, waiters: number): Promise<void> {
+  const ledger: Ledger = {
+    v: 1,
+    skyhookUID: skyhook.uid,
+    generation: 1,
+    applied: appliedHash(view.spec),
+    selectorHash: selectorHash(undefined),
+    agents: matched,
+    waiters,
+    countedAt: '2026-11-20T14:00:00Z',
+    compartments: { '': { matched, completed: 0 } },
+  }
+  const name = ledgerName(skyhook)
+  const found = server.object('leases', 'skyhook', name)
+  const metadata = { name, labels: ledgerLabels(skyhook), annotations: { [ledgerAnnotation]: JSON.stringify(ledger) } }
+  if (found === undefined) await admin.json('POST', path, { body: { metadata } })
+  else await admin.json('PUT', `${path}/${name}`, { body: { ...found, metadata: { ...found.metadata, ...metadata } } })
+}
+/** A request finds no free slot. */
+const deny = async (line: SlotLine, reason = 'full'): Promise<number> => {
+  const listing = await listScope(leases, scope)
+  return line.afterDenial(view, { outcome: 'waiting', reason, listing }).retryInMs
+}
+/** Requests of the agent since the last call, as `watch s-….slot-0`. */
+function requests(): string[] {
+  const made = server.audit.filter(({ client }) => client === 'agent').map(({ verb, name }) => `${verb} ${name}`.trim())
+  server.audit.length = 0
+  return made
+}
+
+describe('a node whose turn is near', () => {
+  test('a denied node follows one held slot by name, without another LIST', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    expect(await deny(line)).toBe(37_500)
+    await clock.advance(20_000)
+    expect(requests()).toEqual(['list', 'watch'])
+    expect(server.openWatches()).toBe(1)
+    await put('of-another-skyhook')
+    await clock.advance(20_000)
+    expect(turns).toEqual([])
+  })
+
+  test('a freed slot is asked for after a share of the spread', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    await clock.advance(1_000)
+    await remove(slot0)
+    await clock.advance(1_000)
+    expect(turns).toEqual([1_037.5]) // 25 ms for each of three, the half
+    expect(line.preferredIndex(view)).toBe(0)
+  })
+
+  test('a slot that another node takes within the spread is not asked for', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    await clock.advance(10)
+    await remove(slot0)
+    await clock.advance(5)
+    await put(slot0)
+    await clock.advance(30_000)
+    expect(turns).toEqual([])
+    await remove(slot0)
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a node that was beaten follows the slot that it lost', async () => {
+    const line = lineOf({ agents: 3 })
+    const listing = await listScope(leases, scope)
+    await put(slot0) // the other one was faster
+    const lost = { outcome: 'lost', reason: 'x', lease: slot0, listing, othersFree: 0 } as const
+    expect(line.afterDenial(view, lost)).toEqual({ message: 'the budget of 1 node is used up', retryInMs: 37_500 })
+    await clock.advance(1_000)
+    expect(turns).toEqual([])
+    await remove(slot0)
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a node that was beaten while others were free asks again, later each time', async () => {
+    const line = lineOf({ agents: 3 })
+    const listing = await listScope(leases, scope)
+    const lost = { outcome: 'lost', reason: 'x', lease: slot0, listing, othersFree: 1 } as const
+    expect([1, 2, 3].map(() => line.afterDenial(view, lost).retryInMs)).toEqual([150, 300, 600])
+    expect(server.openWatches()).toBe(0)
+  })
+
+  test('a slot without an index takes room and is followed like others', async () => {
+    const recovery = nodeSlotName(scope, 'x')
+    const line = lineOf({ agents: 3 })
+    await put(recovery, 'recovery')
+    await deny(line)
+    await clock.advance(10)
+    await remove(recovery)
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+    expect(line.preferredIndex(view)).toBeUndefined()
+  })
+
+  test('a slot that is freed while the watch is broken is asked for', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    await clock.advance(1_000)
+    server.stop()
+    await clock.advance(1_000)
+    server.start({ hasEmptyCache: true })
+    await remove(slot0)
+    await clock.advance(60_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a wait that is over closes its watch and its timer', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    await clock.advance(10)
+    await remove(slot0)
+    await clock.advance(1)
+    line.update(new Set())
+    await clock.advance(60_000)
+    expect([server.openWatches(), turns]).toEqual([0, []])
+  })
+
+  test('a wait goes on while the Skyhooks are not known', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    await clock.advance(10)
+    isListed = false
+    line.update(new Set(['s']))
+    await remove(slot0)
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a Skyhook that was created again is asked for at once, however long its predecessor was to wait', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    await clock.advance(10)
+    view = { ...view, metadata: { ...view.metadata, uid: 'another' } }
+    line.update(new Set(['s']))
+    expect(turns).toHaveLength(1)
+    await clock.advance(10)
+    expect(server.openWatches()).toBe(0)
+  })
+
+  test('looks at all slots become rare while nothing is seen', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    const looks: number[] = []
+    for (let look = 0; look < 6; look++) looks.push(await deny(line))
+    expect(looks).toEqual([37_500, 75_000, 150_000, 300_000, 375_000, 375_000])
+  })
+})
+
+describe('budgets', () => {
+  test('a raised budget is asked for at once, a lowered one is not', async () => {
+    const line = lineOf({ agents: 3 })
+    view = budgeted({ count: 2 })
+    await put(slot0)
+    await put(indexedName(scope, 1))
+    await deny(line)
+    view = budgeted({ count: 1 })
+    line.update(new Set(['s']))
+    await clock.advance(10_000)
+    expect(turns).toEqual([])
+    view = budgeted({ count: 3 })
+    line.update(new Set(['s']))
+    await clock.advance(100)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a budget of 0 costs no request, and is asked for when it is raised', async () => {
+    const line = lineOf({ agents: 3 })
+    view = budgeted({ count: 0 })
+    expect(await line.beforeRequest(view)).toBeUndefined()
+    line.afterDenial(view, { outcome: 'waiting', reason: 'the budget is 0' })
+    await clock.advance(60_000)
+    expect(requests()).toEqual([])
+    view = budgeted({ count: 1 })
+    line.update(new Set(['s']))
+    await clock.advance(100)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a budget that is lifted is asked for at once', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    view = { ...view, spec: {} }
+    line.update(new Set(['s']))
+    await clock.advance(0)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a spec that is not read yet changes nothing', async () => {
+    const line = lineOf({ agents: 3 })
+    await put(slot0)
+    await deny(line)
+    view = { ...budgeted({ count: 3 }), stale: true }
+    line.update(new Set(['s']))
+    await clock.advance(1_000)
+    expect(turns).toEqual([])
+  })
+
+  test('a percentage without a count is asked for as soon as there is one', async () => {
+    const line = lineOf({ agents: 3 })
+    view = budgeted({ percent: 50 })
+    await deny(line)
+    await clock.advance(10)
+    await count(10, 10)
+    await clock.advance(1_000)
+    expect([turns.length, missingCounts]).toEqual([1, 0])
+    expect(requests()).toEqual(['list', 'watch'])
+  })
+
+  test('a count that stays missing lets somebody look for the census', async () => {
+    const line = lineOf({ agents: 3 })
+    view = budgeted({ percent: 50 })
+    await deny(line)
+    await clock.advance(10_000)
+    expect(missingCounts).toBe(1)
+  })
+
+  test('a percentage of more nodes is asked for at once', async () => {
+    const line = lineOf({ agents: 3 })
+    view = budgeted({ percent: 50 })
+    await count(2, 2)
+    await put(slot0)
+    await deny(line)
+    await clock.advance(10)
+    await count(2, 1)
+    await clock.advance(1_000)
+    expect(turns).toEqual([])
+    await count(6, 5)
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+})
+
+describe('a node whose turn is far', () => {
+  test('the first in a large fleet asks, the others read the ledger and sleep', async () => {
+    await count(1_000, 1_000)
+    expect(await lineOf({ agents: 1_000 }).beforeRequest(view)).toBeUndefined()
+    requests()
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    expect(await line.beforeRequest(view)).toMatchObject({ message: 'the budget of 1 node is used up' })
+    await clock.advance(30_000)
+    expect(requests()).toEqual([`get ${ledgerName(skyhook)}`])
+    expect(server.openWatches()).toBe(0)
+  })
+
+  test('a node sleeps until its turn is near, then follows the slot of its place', async () => {
+    view = budgeted({ count: 10 })
+    for (let index = 0; index < 10; index++) await put(indexedName(scope, index))
+    await count(1_000, 1_000)
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    await line.beforeRequest(view)
+    for (let waiters = 1_000; waiters > 150; waiters -= 10) {
+      await count(1_000, waiters)
+      await clock.advance(1_000)
+    }
+    expect([server.openWatches(), turns]).toEqual([1, []])
+    const reads = requests().filter((one) => one.includes('ledger'))
+    expect(reads.length).toBeLessThan(10)
+    for (let index = 0; index < 10; index++) await remove(indexedName(scope, index))
+    await clock.advance(5_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a node asks at once when its turn has come and its slot is free', async () => {
+    await count(1_000, 1_000)
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    await line.beforeRequest(view)
+    await count(1_000, 5)
+    await clock.advance(600_000)
+    expect(turns.length).toBeGreaterThan(0)
+  })
+
+  test('a far node without a ledger asks after a second or two', async () => {
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    expect(await line.beforeRequest(view)).toEqual({ message: 'requesting a slot', retryInMs: 1_500 })
+    expect(await line.beforeRequest(view)).toBeUndefined()
+  })
+
+  test('a far node looks for itself, and for a census, when the ledger stands still', async () => {
+    await count(1_000, 1_000)
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    await line.beforeRequest(view)
+    await clock.advance(1_000_000)
+    expect(missingCounts).toBeGreaterThan(0)
+    expect(turns.length).toBeGreaterThan(0)
+  })
+
+  test('a raised budget brings a far node near', async () => {
+    await count(1_000, 1_000)
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    await line.beforeRequest(view)
+    view = budgeted({ count: 600 })
+    line.update(new Set(['s']))
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
+  test('a ledger that cannot be read is read again', async () => {
+    await count(1_000, 1_000)
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    await line.beforeRequest(view)
+    await count(1_000, 1)
+    server.stop()
+    await clock.advance(500_000)
+    server.start()
+    await clock.advance(1_000_000)
+    expect(turns.length).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,119 @@
+/** This node in the lines for slots, one per Skyhook: when a request is worthwhile. It grants nothing. */
+import { ledgerName } from '../../lease/names.ts'
+import { fullReason } from '../../lease/admission.ts'
+import type { AcquireOutcome } from '../../lease/slots.ts'
+import type { Lease } from '../../lease/slot.ts'
+import { firstDelayMs, isNextInLine, lineLength } from '../../lease/waiting.ts'
+import { sleep } from '../../schemas/clock.ts'
+import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
+import { queueOf, limitOf } from './budget.ts'
+import { readLease } from './lease-watch.ts'
+import { firstCountMs, sleepingRetryMs, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
+
+/** Why not now, for people, and when to ask again at the latest. */
+export type Pause = { readonly message: string; readonly retryInMs: number }
+
+type Denied = Extract<AcquireOutcome, { outcome: 'waiting' | 'lost' }>
+
+export type SlotLine = {
+  /** Asked before each request. Undefined: go on. In a large fleet, most nodes know that others come first. */
+  beforeRequest(view: SkyhookView): Promise<Pause | undefined>
+  /** The index to ask for, where the release of one was seen. */
+  preferredIndex(view: SkyhookView): number | undefined
+  /** After a request that was not granted. */
+  afterDenial(view: SkyhookView, answer: Denied): Pause
+  /** After a request for the control plane's slot that was not granted: when to ask again at the latest. */
+  afterControlPlaneDenial(view: SkyhookView, answer: Denied): number
+  /** Only these Skyhooks wait for a slot, by name. */
+  update(waiting: ReadonlySet<string>): void
+}
+
+export function createSlotLine(
+  options: Omit<SlotWaitOptions, 'onTurn'> & {
+    readonly skyhooks: () => Known<readonly SkyhookView[]>
+    /** A request for a slot of this Skyhook is worthwhile now. */
+    readonly onTurn: (skyhook: string) => void
+  },
+): SlotLine {
+  const { leases, fleet, random, signal } = options
+  /** By uid of the Skyhook. */
+  const waits = new Map<string, { readonly name: string; readonly wait: SlotWait }>()
+  signal.addEventListener('abort', () => {
+    for (const { wait } of waits.values()) wait.close()
+  })
+
+  function waitOf(view: SkyhookView): SlotWait {
+    const { name, uid } = view.metadata
+    const found = waits.get(uid)
+    if (found !== undefined) return found.wait
+    const wait = startSlotWait(view, { ...options, onTurn: () => options.onTurn(name) })
+    waits.set(uid, { name, wait })
+    return wait
+  }
+
+  return {
+    async beforeRequest(view) {
+      const { metadata } = view
+      if (waits.has(metadata.uid)) return undefined
+      const nodeUid = options.nodeUid() ?? ''
+      const agents = fleet.agents()
+      const everyone = { matched: agents, waiters: agents }
+      const isNext = (ledgers: readonly Lease[]): boolean => {
+        const limit = limitOf(view, ledgers)
+        return typeof limit !== 'number' || isNextInLine(nodeUid, limit, queueOf(view, ledgers) ?? everyone)
+      }
+      const limit = limitOf(view, [])
+      if (limit === 'unlimited' || limit === 0) return undefined
+      if (agents <= lineLength(typeof limit === 'number' ? limit : 1, everyone)) {
+        if (fleet.isCounted() && typeof limit === 'number')
+          await sleep(leases.clock, firstDelayMs(nodeUid, limit, everyone, random.number()), signal)
+        return undefined
+      }
+
+      const ledger = await readLease(leases, ledgerName(metadata), signal)
+      const ledgers = ledger === undefined ? [] : [ledger]
+      if (isNext(ledgers)) return undefined
+      const wait = waitOf(view)
+      if (ledger === undefined)
+        return { message: 'requesting a slot', retryInMs: firstCountMs * (0.5 + random.number() / 2) }
+      wait.sleep(ledger)
+      const known = limitOf(view, ledgers)
+      return { message: fullReason(typeof known === 'number' ? known : 0), retryInMs: sleepingRetryMs }
+    },
+
+    preferredIndex: ({ metadata }) => waits.get(metadata.uid)?.wait.preferredIndex(),
+
+    afterDenial(view, answer) {
+      const wait = waitOf(view)
+      const retryInMs =
+        answer.outcome === 'waiting'
+          ? wait.denied(answer.listing)
+          : wait.lost(answer.lease, answer.listing, answer.othersFree ?? 0)
+      return { message: messageOf(view, answer), retryInMs }
+    },
+
+    afterControlPlaneDenial: (view, answer) => waitOf(view).deniedControlPlane(answer.listing),
+
+    update(waiting) {
+      const skyhooks = options.skyhooks()
+      if (!skyhooks.known) return
+      const views = new Map(skyhooks.value.map((view) => [view.metadata.uid, view]))
+      for (const [uid, { name, wait }] of waits) {
+        const view = views.get(uid)
+        if (view !== undefined && waiting.has(name)) wait.update(view)
+        else {
+          wait.close()
+          waits.delete(uid)
+          if (waiting.has(name)) options.onTurn(name) // of another Skyhook of this name
+        }
+      }
+    },
+  }
+}
+
+/** A node that was beaten waits like the others: its text must not tell by whom, or it would change each time. */
+function messageOf(view: SkyhookView, answer: Denied): string {
+  if (answer.outcome === 'waiting') return answer.reason
+  const limit = limitOf(view, answer.listing?.ledgers ?? [])
+  return typeof limit === 'number' && answer.othersFree === 0 ? fullReason(limit) : 'other nodes ask at the same time'
+}

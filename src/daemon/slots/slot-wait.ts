@@ -1,0 +1,245 @@
+/**
+ * One wait of this node for a slot of one Skyhook. It sends no request for a slot: it only finds the moment at which
+ * one is worthwhile. The rules are in src/lease/waiting.ts.
+ */
+import { indexedName, ledgerName, parseIndexedName, skyhookScope } from '../../lease/names.ts'
+import type { Leases, ScopeListing } from '../../lease/slot-reads.ts'
+import type { Lease } from '../../lease/slot.ts'
+import * as waiting from '../../lease/waiting.ts'
+import type { Random } from '../../schemas/clock.ts'
+import type { SkyhookView } from '../../stages/model/snapshot.ts'
+import type { FleetSize } from '../state/fleet-size.ts'
+import { type LeaseWatch, readLease, watchLease } from './lease-watch.ts'
+import { createQueueKnowledge } from './queue-knowledge.ts'
+
+export type SlotWait = {
+  /** The Skyhook as it was last seen. Its new budget may be a reason to ask. */
+  update(view: SkyhookView): void
+  /** The index whose release the node has seen. */
+  preferredIndex(): number | undefined
+  /** No slot is free: follows one of the held ones. Returns when to ask again at the latest, in ms. */
+  denied(listing: ScopeListing | undefined): number
+  /** The same for the control plane's slot, for which few nodes wait. */
+  deniedControlPlane(listing: ScopeListing | undefined): number
+  /** Another node was faster. Returns when to ask again at the latest, in ms. */
+  lost(lease: string, listing: ScopeListing | undefined, othersFree: number): number
+  /** Begins with what the ledger says instead of a request, for nodes whose turn is far. */
+  sleep(ledger: Lease): void
+  close(): void
+}
+
+export type SlotWaitOptions = {
+  readonly leases: Leases
+  readonly nodeUid: () => string | undefined
+  readonly fleet: FleetSize
+  readonly random: Random
+  /** A request for a slot is worthwhile now. */
+  readonly onTurn: () => void
+  /** The census has not counted, or not for long: somebody should look whether there is one. */
+  readonly onCountMissing: () => void
+  readonly signal: AbortSignal
+}
+
+/** A ledger that was not written for so long may be without a census, and does not say whose turn it is. */
+const staleLedgerMs = 300_000
+/** A sleeping node asks again when its ledger says so; this is for the case that it never does. */
+export const sleepingRetryMs = 1_800_000
+/** A census writes the first count of a Skyhook sooner. */
+export const firstCountMs = 2_000
+/** Nothing is asked while the budget is 0 or unknown, except in case its change was not seen. */
+const closedRetryMs = 300_000
+
+export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): SlotWait {
+  const { leases, random, signal } = options
+  const { clock } = leases
+  const { name, uid } = view.metadata
+  const scope = skyhookScope({ name, uid })
+  const closing = new AbortController()
+  const endSignal = AbortSignal.any([signal, closing.signal])
+  const knowledge = createQueueKnowledge(view, options.fleet, clock)
+  const { queue, limit } = knowledge
+  let slotWatch: LeaseWatch | undefined
+  let ledgerWatch: LeaseWatch | undefined
+  let cancelTurn: (() => void) | undefined
+  let cancelFallback: (() => void) | undefined
+  let looks = 0
+  let losses = 0
+  let lastSleepMs = 0
+  let firstRead: { readonly waiters: number; readonly atMs: number } | undefined
+
+  const nodeUid = (): string => options.nodeUid() ?? ''
+  const isNext = (slots: number): boolean => waiting.isNextInLine(nodeUid(), slots, queue())
+  const fallbackMs = (slots: number): number => waiting.fallbackDelayMs(looks++, slots, queue(), random.number())
+
+  function schedule(delayMs: number, act: () => void): void {
+    cancelTurn?.()
+    cancelTurn = clock.startTimer(delayMs, () => {
+      cancelTurn = undefined
+      act()
+    })
+  }
+
+  function cancel(): void {
+    cancelTurn?.()
+    cancelTurn = undefined
+  }
+
+  /** A slot is free: asks soon, unless another node takes it meanwhile. */
+  function askSoon(slots: number): void {
+    if (cancelTurn !== undefined) return
+    schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), options.onTurn)
+  }
+
+  function follow(target: string, lease: Lease | undefined, resourceVersion: string): void {
+    if (slotWatch?.name === target) return
+    slotWatch?.close()
+    let isHeld = lease !== undefined
+    const onChange = (seen: Lease | undefined): void => {
+      if (seen !== undefined && !isHeld) knowledge.passedOn()
+      isHeld = seen !== undefined
+      const slots = limit()
+      if (isHeld) cancel()
+      else if (typeof slots === 'number' && slots > 0) askSoon(slots)
+    }
+    slotWatch = watchLease(leases, target, { lease, resourceVersion }, { random, onChange, signal: endSignal })
+  }
+
+  /** For budgets that depend on it, by the next few nodes; and by all while there is no budget without it. */
+  function followLedger(resourceVersion: string): void {
+    if (ledgerWatch !== undefined) return
+    const seen = { lease: knowledge.ledger(), resourceVersion }
+    const onChange = (ledger: Lease | undefined): void =>
+      whenRaised(() => knowledge.learn(ledger === undefined ? [] : [ledger]))
+    ledgerWatch = watchLease(leases, ledgerName({ name, uid }), seen, { random, onChange, signal: endSignal })
+  }
+
+  function unfollowLedger(): void {
+    ledgerWatch?.close()
+    ledgerWatch = undefined
+  }
+
+  function unfollow(): void {
+    unfollowLedger()
+    slotWatch?.close()
+    slotWatch = undefined
+  }
+
+  /** After the change: a raised budget has free slots that nobody has released. */
+  function whenRaised(change: () => void): void {
+    const before = limit()
+    change()
+    const now = limit()
+    if (now === 'unlimited') return schedule(0, options.onTurn)
+    if (typeof now !== 'number') return
+    const raisedBy = now - (typeof before === 'number' ? before : 0)
+    if (raisedBy <= 0) return
+    if (!isNext(now)) {
+      unfollow()
+      return sleepOn(now)
+    }
+    cancel()
+    askSoon(raisedBy)
+  }
+
+  function sleepOn(slots: number): void {
+    const now = queue()
+    const nowMs = clock.monotonicMs()
+    firstRead ??= { waiters: now.waiters, atMs: nowMs }
+    const nodesPerMs = nowMs > firstRead.atMs ? (firstRead.waiters - now.waiters) / (nowMs - firstRead.atMs) : 0
+    lastSleepMs = waiting.sleepMs(nodeUid(), slots, now, { nodesPerMs, lastSleepMs }, random.number())
+    schedule(lastSleepMs, () => void awake(slots))
+  }
+
+  async function awake(slotsBefore: number): Promise<void> {
+    try {
+      const ledger = await readLease(leases, ledgerName({ name, uid }), endSignal)
+      knowledge.learn(ledger === undefined ? [] : [ledger])
+      const slots = limit()
+      const isStale = knowledge.ledgerAgeMs() > staleLedgerMs
+      if (isStale) options.onCountMissing()
+      if (ledger === undefined || typeof slots !== 'number' || isStale) return options.onTurn()
+      if (isNext(slots)) await stepUp(slots)
+      else sleepOn(slots)
+    } catch {
+      if (!endSignal.aborted) sleepOn(slotsBefore) // a read that failed is repeated like one that shows nothing new
+    }
+  }
+
+  /** The turn is near: follows the slot of the node's place. */
+  async function stepUp(slots: number): Promise<void> {
+    const target = indexedName(scope, waiting.placeOf(nodeUid(), queue()) % slots)
+    const lease = await readLease(leases, target, endSignal)
+    if (lease === undefined) return askSoon(slots)
+    follow(target, lease, lease.metadata.resourceVersion)
+    cancelFallback?.()
+    cancelFallback = clock.startTimer(fallbackMs(slots), options.onTurn)
+  }
+
+  /** Which of the held slots this node follows: each about as many nodes. A slot without index can be the one. */
+  function followOneOf({ slots, resourceVersion }: ScopeListing): void {
+    if (slots.some((slot) => slot.name === slotWatch?.name)) return
+    const held = slots.toSorted((a, b) => a.index - b.index || (a.name < b.name ? -1 : 1))
+    const target = held[waiting.placeOf(nodeUid(), queue()) % held.length]
+    if (target !== undefined) follow(target.name, target.lease, resourceVersion)
+  }
+
+  return {
+    update(latest) {
+      if (!latest.stale && latest.spec !== knowledge.view().spec) whenRaised(() => knowledge.update(latest))
+    },
+
+    preferredIndex: () => (slotWatch === undefined ? undefined : parseIndexedName(slotWatch.name)?.index),
+
+    denied(listing) {
+      cancel()
+      cancelFallback?.()
+      losses = 0
+      if (listing === undefined) return limit() === 0 ? closedRetryMs : fallbackMs(1)
+      const { ledgers, resourceVersion } = listing
+      knowledge.learn(ledgers)
+      const slots = limit()
+      if (typeof slots !== 'number') {
+        followLedger(resourceVersion)
+        schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
+        return fallbackMs(1)
+      }
+      if (!isNext(slots)) {
+        unfollow()
+        sleepOn(slots)
+        return sleepingRetryMs
+      }
+      followOneOf(listing)
+      if (knowledge.needsLedger() && waiting.rankOf(nodeUid(), queue()) < slots) followLedger(resourceVersion)
+      else unfollowLedger()
+      return fallbackMs(slots)
+    },
+
+    lost(lease, listing, othersFree) {
+      cancel()
+      losses++
+      if (listing === undefined || othersFree > 0) return waiting.lostDelayMs(losses, random.number())
+      knowledge.learn(listing.ledgers)
+      if (slotWatch === undefined) follow(lease, undefined, listing.resourceVersion) // else that shows it, too
+      const slots = limit()
+      return fallbackMs(typeof slots === 'number' ? slots : 1)
+    },
+
+    deniedControlPlane(listing) {
+      cancel()
+      if (listing !== undefined) followOneOf(listing)
+      return waiting.fallbackDelayMs(looks++, 1, { matched: 1, waiters: 1 }, random.number())
+    },
+
+    sleep(ledger) {
+      knowledge.learn([ledger])
+      const slots = limit()
+      if (typeof slots === 'number') sleepOn(slots)
+    },
+
+    close() {
+      closing.abort()
+      cancel()
+      cancelFallback?.()
+    },
+  }
+}

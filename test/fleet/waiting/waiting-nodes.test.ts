@@ -1,0 +1,94 @@
+/**
+ * What waiting costs, and how soon a freed slot is taken. Requests travel 5 ms in each direction, and so do events of
+ * watches.
+ */
+import { expect, test } from 'vitest'
+import { isThorough } from '../../support/effort.ts'
+import { latencyMs, observeHandOvers, startWaitingNodes } from './waiting-nodes.ts'
+
+/** One event to the node, a LIST there and back, a CREATE there. */
+const apiTimeMs = latencyMs / 2 + latencyMs + latencyMs / 2
+const atQuantile = (sorted: readonly number[], quantile: number): number =>
+  sorted[Math.floor(sorted.length * quantile)] ?? 0
+const aboutMs = (meanMs: number) => (random: () => number) => meanMs * (0.7 + 0.6 * random())
+
+/** `make check` has no time for a thousand. */
+const nodes = isThorough ? 1_000 : 300
+
+test('waiting of a thousand nodes for a hundred slots costs few requests', { timeout: 120_000 }, async () => {
+  const budget = { count: nodes / 10 }
+  const fleet = await startWaitingNodes({ nodes, budget, workMs: aboutMs(30_000), seed: 1 })
+  await fleet.untilComplete(3_600_000)
+  const figures = fleet.figures()
+  console.log(`${nodes} nodes, ${budget.count} slots, per node:`, figures)
+  fleet.stop()
+  expect(figures.lists).toBeLessThanOrEqual(2)
+  expect(figures.watchEvents).toBeLessThanOrEqual(60)
+  expect(figures.waitingWrites).toBeLessThanOrEqual(3)
+  expect(figures.seconds).toBeLessThan(1.3 * 300) // the slots are hardly ever idle
+})
+
+test('a slot goes to the next of 290 nodes within 50 ms beside the API server', { timeout: 60_000 }, async () => {
+  const fleet = await startWaitingNodes({ nodes: 290, budget: { count: 1 }, workMs: aboutMs(1_000), seed: 1 })
+  const handOvers = observeHandOvers(fleet.server, () => fleet.clock.monotonicMs())
+  await fleet.untilComplete(3_600_000)
+  fleet.stop()
+  const beside = handOvers.map((ms) => ms - apiTimeMs).toSorted((a, b) => a - b)
+  const [median, p99] = [atQuantile(beside, 0.5), atQuantile(beside, 0.99)]
+  console.log(`290 nodes, 1 slot, hand-over beside the API server: ${median.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`)
+  expect(beside.length).toBe(289)
+  expect(median).toBeLessThanOrEqual(50)
+  expect(p99).toBeLessThanOrEqual(300)
+})
+
+test('fifteen nodes wait with one LIST each and one for their slot', async () => {
+  const fleet = await startWaitingNodes({ nodes: 15, budget: { count: 3 }, workMs: aboutMs(5_000), seed: 1 })
+  await fleet.untilComplete(600_000)
+  const figures = fleet.figures()
+  console.log('15 nodes, 3 slots, per node:', figures)
+  fleet.stop()
+  expect(figures.lists).toBeLessThanOrEqual(3)
+  expect(figures.watches).toBeLessThanOrEqual(1)
+})
+
+test('a fleet without a census still gets through', async () => {
+  const fleet = await startWaitingNodes({
+    nodes: 200,
+    budget: { count: 2 },
+    workMs: aboutMs(1_000),
+    seed: 3,
+    isWithoutCensus: true,
+  })
+  await fleet.untilComplete(7_200_000)
+  const figures = fleet.figures()
+  console.log('200 nodes, 2 slots, no census, per node:', figures)
+  fleet.stop()
+  expect(figures.seconds).toBeLessThan(3 * 100)
+})
+
+test('a raised budget is used at once', async () => {
+  const fleet = await startWaitingNodes({ nodes: 300, budget: { count: 2 }, workMs: aboutMs(60_000), seed: 1 })
+  await fleet.clock.advance(30_000)
+  expect(fleet.slots()).toBe(2)
+  await fleet.editBudget({ count: 50 })
+  await fleet.clock.advance(3_000)
+  expect(fleet.slots()).toBe(50)
+  fleet.stop()
+})
+
+test('a percentage of more nodes is used soon', async () => {
+  const fleet = await startWaitingNodes({ nodes: 30, budget: { percent: 10 }, workMs: aboutMs(600_000), seed: 1 })
+  await fleet.clock.advance(30_000)
+  expect(fleet.slots()).toBe(3)
+  fleet.setMatched(60)
+  await fleet.clock.advance(33_000) // the census believes in an increase after 30 s
+  expect(fleet.slots()).toBe(6)
+  fleet.stop()
+})
+
+test('nodes without a budget start at once and list nothing', async () => {
+  const fleet = await startWaitingNodes({ nodes: 200, budget: {}, workMs: aboutMs(1_000), seed: 1 })
+  await fleet.untilComplete(10_000)
+  expect(fleet.figures()).toMatchObject({ watches: 0, creates: 1 })
+  fleet.stop()
+})

@@ -1,0 +1,302 @@
+/**
+ * Many nodes that want one slot each of one Skyhook: the agent's own code for slots on a simulated API server and
+ * virtual time. Hosts and steps are left out: a node that has its slot works for a while and gives it back.
+ */
+import { planLedger } from '../../../src/census/ledger-plan.ts'
+import { createFleetSize } from '../../../src/daemon/state/fleet-size.ts'
+import { followOwnSlots } from '../../../src/daemon/slots/own-slots.ts'
+import { createSlotLine } from '../../../src/daemon/slots/slot-line.ts'
+import { createSlotManager } from '../../../src/daemon/slots/slot-manager.ts'
+import { createLog } from '../../../src/daemon/telemetry/log.ts'
+import { readLedger, writeLedger } from '../../../src/lease/ledger.ts'
+import { ledgerName } from '../../../src/lease/names.ts'
+import type { Lease } from '../../../src/lease/slot.ts'
+import { skyhooksPath, skyhookTypeMeta } from '../../../src/schemas/api.ts'
+import { reasonSettleMs } from '../../../src/stages/publish/package-reasons.ts'
+import { sleep } from '../../../src/schemas/clock.ts'
+import { emptyJournal } from '../../../src/schemas/journal.ts'
+import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
+import type { InterruptionBudget, Skyhook } from '../../../src/schemas/skyhook.ts'
+import { appliedHash } from '../../../src/stages/model/applied-hash.ts'
+import { known, type OwnSlot, type SkyhookView } from '../../../src/stages/model/snapshot.ts'
+import { createSeededRandom, createVirtualClock } from '../../support/virtual-clock.ts'
+import { type ClientOptions, createClient } from '../api-server/client.ts'
+import { createSimulatedApiServer } from '../api-server/server.ts'
+
+export type WaitingNodesOptions = {
+  readonly nodes: number
+  readonly budget: InterruptionBudget
+  /** How long a node works under its slot. */
+  readonly workMs: (random: () => number) => number
+  readonly seed: number
+  /** The agents have not read yet how many they are. */
+  readonly isUncounted?: boolean
+  /** No census counts. */
+  readonly isWithoutCensus?: boolean
+}
+
+/** From the network alone: half of it there, half back. */
+export const latencyMs = 10
+
+/** Starts all nodes at once, as after the creation of their Skyhook. */
+export async function startWaitingNodes(options: WaitingNodesOptions) {
+  const { nodes, budget, workMs, seed } = options
+  const clock = createVirtualClock(undefined, { settleTurns: 1 })
+  const random = createSeededRandom(seed)
+  const server = createSimulatedApiServer({ clock, random, historyLength: 20_000 })
+  server.faults.rules.push({ name: 'network', fault: { kind: 'slow-watch', byMs: latencyMs / 2 } })
+  const connect = (name: string, more: Partial<ClientOptions> = {}) =>
+    createClient(server, { name, clock, random, ...more })
+  const admin = connect('admin')
+  await admin.json('POST', '/api/v1/namespaces', { body: { metadata: { name: 'skyhook' } } })
+  const created = await admin.json<Skyhook>('POST', skyhooksPath, {
+    body: { ...skyhookTypeMeta, metadata: { name: 's' }, spec: { interruptionBudget: budget, packages: {} } },
+  })
+  let view: SkyhookView = { metadata: created.metadata, spec: created.spec, stale: false }
+  const stopping = new AbortController()
+  const { signal } = stopping
+  let [waiting, complete, waitingWrites] = [0, 0, 0]
+  let watchEvents = 0
+  const members: { readonly update: () => void }[] = []
+
+  async function join(name: string): Promise<void> {
+    const node = await admin.json<KubernetesNode>('POST', '/api/v1/nodes', { body: { metadata: { name } } })
+    const client = connect(name, { latencyMs: () => latencyMs })
+    const transport: typeof client = {
+      ...client,
+      async stream(path, request) {
+        const stream = await client.stream(path, request)
+        return counted(stream, () => void watchEvents++)
+      },
+    }
+    const leases = { transport, namespace: 'skyhook', clock }
+    let state: 'wanting' | 'working' | 'complete' = 'wanting'
+    let isBusy = false
+    let shown = ''
+    let cancelTimer = (): void => undefined
+    const fleet = createFleetSize(nodes)
+    if (options.isUncounted !== true) fleet.observe(nodes)
+    const line = createSlotLine({
+      leases,
+      nodeUid: () => node.metadata.uid,
+      skyhooks: () => known([view]),
+      fleet,
+      random,
+      onTurn: (skyhook) => {
+        if (slots.requestNow(skyhook)) pass()
+      },
+      onCountMissing: () => undefined,
+      signal,
+    })
+    const sources = {
+      leases,
+      node: () => node,
+      bootId: () => 'boot',
+      skyhooks: () => known([view]),
+      journal: () => emptyJournal(node.metadata.uid),
+      clock,
+      random,
+      signal,
+    }
+    const ownSlots = followOwnSlots({
+      ...sources,
+      nodeName: name,
+      wake: () => undefined,
+      onFact: () => undefined,
+    })
+    const slots = createSlotManager({
+      ...sources,
+      ownSlots,
+      line,
+      log: createLog('silent', {}),
+      onReleased: () => undefined,
+      onAcquired: () => undefined,
+    })
+    await ownSlots.untilKnown(signal)
+
+    /** A Node says what it waits for once it has lasted. */
+    const publish = (text: string): void => {
+      shown = text
+      clock.startTimer(reasonSettleMs, () => {
+        if (shown !== text || state !== 'wanting') return
+        shown = `published ${text}`
+        waitingWrites++
+      })
+    }
+
+    const heldSlot = (): OwnSlot | undefined => {
+      const held = ownSlots.held()
+      return held.known ? held.value[0] : undefined
+    }
+
+    const work = async (): Promise<void> => {
+      const granted = heldSlot()
+      if (granted === undefined) return
+      await slots.confirm(granted, view)
+      if (heldSlot()?.ownership !== 'confirmed') return
+      state = 'working'
+      waiting--
+      const totalMs = workMs(() => random.number())
+      for (const phase of ['draining', 'working', 'interrupting'] as const) {
+        await sleep(clock, totalMs / 3)
+        await slots.renew(granted, phase)
+      }
+      await slots.release(granted)
+      state = 'complete'
+      complete++
+    }
+
+    const pass = (): void => {
+      cancelTimer()
+      slots.keepWaiting(new Set(state === 'wanting' ? ['s'] : []))
+      if (isBusy || state !== 'wanting' || signal.aborted) return
+      const denial = slots.denials().get('s')
+      if (denial !== undefined && ![shown, shown.replace('published ', '')].includes(denial.message))
+        publish(denial.message)
+      const inMs = (denial?.nextRequestAtMs ?? 0) - clock.wallMs()
+      if (inMs > 0) {
+        cancelTimer = clock.startTimer(inMs, pass)
+        return
+      }
+      isBusy = true
+      void slots
+        .acquire(view, 'working', false)
+        .then(work)
+        .finally(() => {
+          isBusy = false
+          pass()
+        })
+    }
+    members.push({ update: pass })
+  }
+
+  for (let index = 0; index < nodes; index++) void join(`node-${index}`)
+  await clock.advance(100)
+  waiting = nodes
+  // as the agents read an edit
+  for (const { update } of members)
+    clock.startTimer(nodes <= 100 ? 0 : random.number() * Math.min(5_000, nodes), update)
+  server.audit.length = 0
+  watchEvents = 0
+  const startedAtMs = clock.monotonicMs()
+
+  let lastWriteMs: number | undefined
+  let matchedMemory: Parameters<typeof planLedger>[0]['matched']
+  let matched = nodes
+  /** What the census does with its counts. */
+  async function count(): Promise<void> {
+    const { name, uid } = view.metadata
+    const found = server.object('leases', 'skyhook', ledgerName({ name, uid })) as unknown as Lease | undefined
+    const read = found === undefined ? undefined : readLedger(found)
+    const plan = planLedger({
+      skyhook: { metadata: view.metadata, spec: view.spec },
+      counts: {
+        nodes: Array.from({ length: matched }, () => undefined) as never,
+        complete,
+        waiters: waiting,
+        applied: appliedHash(view.spec),
+        isPaused: false,
+        isDisabled: false,
+        specProblem: undefined,
+      },
+      agents: nodes,
+      currentLedger: read?.outcome === 'read' ? read.ledger : undefined,
+      matched: matchedMemory,
+      lastWriteMs,
+      nowMs: clock.monotonicMs(),
+      wallMs: clock.wallMs(),
+    })
+    matchedMemory = plan.matched
+    if (plan.writeAtMs > clock.monotonicMs()) return
+    lastWriteMs = clock.monotonicMs()
+    await writeLedger({ transport: admin, namespace: 'skyhook', clock }, { skyhook: { name, uid }, found }, plan.ledger)
+  }
+  const counting = (): void => {
+    if (signal.aborted) return
+    void count()
+    clock.startTimer(200, counting)
+  }
+  if (options.isWithoutCensus !== true) counting()
+
+  const requests = (verb: string, resource = 'leases', isCollection = false): number =>
+    server.audit.filter(
+      (one) =>
+        one.client.startsWith('node-') &&
+        one.verb === verb &&
+        one.resource === resource &&
+        (!isCollection || one.name === ''),
+    ).length
+
+  return {
+    clock,
+    server,
+    /** Held at this moment. */
+    slots: () => server.objects('leases').filter(({ metadata }) => /\.(slot|node)-/.test(metadata.name)).length,
+    /** Per node. */
+    figures: () => ({
+      lists: requests('list') / nodes,
+      watches: requests('watch') / nodes,
+      gets: requests('get') / nodes,
+      creates: requests('create') / nodes,
+      puts: requests('update') / nodes,
+      watchEvents: watchEvents / nodes,
+      /** Writes of the Node because of what it waits for. */
+      waitingWrites: waitingWrites / nodes,
+      seconds: (clock.monotonicMs() - startedAtMs) / 1_000,
+      busiestSecondLists: busiestSecond(),
+    }),
+    setMatched: (next: number) => void (matched = next),
+    async editBudget(next: InterruptionBudget) {
+      const patched = await admin.json<Skyhook>('PATCH', `${skyhooksPath}/s`, {
+        contentType: 'application/merge-patch+json',
+        body: { spec: { interruptionBudget: next } },
+      })
+      view = { metadata: patched.metadata, spec: patched.spec, stale: false }
+      for (const { update } of members) update()
+    },
+    async untilComplete(withinMs: number) {
+      for (;;) {
+        if (complete >= nodes) return
+        if (clock.monotonicMs() - startedAtMs > withinMs) throw new Error(`${complete} of ${nodes} are complete`)
+        await clock.advance(1_000)
+      }
+    },
+    stop: () => stopping.abort(new Error('over')),
+  }
+
+  function busiestSecond(): number {
+    const bySecond = new Map<number, number>()
+    for (const { verb, atMs } of server.audit)
+      if (verb === 'list') bySecond.set(Math.floor(atMs / 1_000), (bySecond.get(Math.floor(atMs / 1_000)) ?? 0) + 1)
+    return Math.max(0, ...bySecond.values())
+  }
+}
+
+/** The same stream; each event on it is counted. */
+function counted<T extends AsyncIterable<Uint8Array>>(stream: T, onEvent: () => void): T {
+  const read = stream[Symbol.asyncIterator].bind(stream)
+  stream[Symbol.asyncIterator] = async function* () {
+    for await (const chunk of { [Symbol.asyncIterator]: read }) {
+      for (const byte of chunk) if (byte === 10) onEvent()
+      yield chunk
+    }
+  }
+  return stream
+}
+
+/** From each release of a slot to the next CREATE, in ms, for a budget of 1. */
+export function observeHandOvers(server: Awaited<ReturnType<typeof startWaitingNodes>>['server'], now: () => number) {
+  const took: number[] = []
+  let freedAtMs: number | undefined
+  server.observe({
+    committed({ type, version }) {
+      if (!version.object.metadata.name.includes('.slot-')) return
+      if (type === 'DELETED') freedAtMs = now()
+      else if (type === 'ADDED' && freedAtMs !== undefined) {
+        took.push(now() - freedAtMs)
+        freedAtMs = undefined
+      }
+    },
+  })
+  return took
+}
