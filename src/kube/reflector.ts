@@ -215,7 +215,7 @@ export function startReflector<T extends KubeObject>(
   if (options.initial !== undefined) {
     store.replaceAll(options.initial.items)
     resourceVersion = options.initial.resourceVersion
-    state = { state: 'synced', sinceMs: clock.wallMs() }
+    state = { state: 'synced', sinceMs: clock.steadyMs() }
     initialSync.resolve()
   }
 

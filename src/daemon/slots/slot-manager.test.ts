@@ -173,8 +173,8 @@ test('a granted slot is held unconfirmed, and the wait is measured from the firs
   await second.acquire(view, 'cordoning', false)
   expect(second.denials().get('s')).toMatchObject({
     message: 'the budget of 1 node is used up',
-    sinceMs: clock.wallMs(),
-    nextRequestAtMs: clock.wallMs() + 30_000,
+    sinceMs: clock.steadyMs(),
+    nextRequestAtMs: clock.steadyMs() + 30_000,
   })
   await clock.advance(7_000)
   await first.release(heldBy(first))
