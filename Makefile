@@ -66,6 +66,7 @@ faults: deps ## run every failpoint against every fault (SAMPLE=n: only n cases,
 .PHONY: fleet
 fleet: deps ## run simulated fleets under faults, by seed (SEEDS=n, FIRST=k; SEED=k: one, with its trace)
 	@node test/fleet/run/campaign.ts $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)))
+
 .PHONY: chaos
 chaos: deps ## real hosts under faults and edits (MINUTES=10, SEED=n repeats a choice of them); needs root
 	@node test/chaos/campaign.ts $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
