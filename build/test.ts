@@ -17,6 +17,9 @@ type Report = {
 /** Of some two thousand, beside those where the agent once failed; four minutes on two processors. */
 const faultCases = 12
 
+/** Enough for each kind of fault and edit once; booting and the last rollouts take two more. */
+const chaosMinutes = 2
+
 let passed = 0
 let failed = 0
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
@@ -50,16 +53,10 @@ function tests(project: string): void {
   }
 }
 
-/** A sample of all failpoints and faults; `make faults` has them all. */
-function faults(): void {
-  const parameters = [
-    join(import.meta.dirname, '../test/faults/campaign.ts'),
-    '--runners',
-    '2',
-    '--sample',
-    String(faultCases),
-  ]
-  const { stdout } = spawnSync(process.execPath, parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+/** A program that prints its counts itself. */
+function campaign(path: string, ...parameters: readonly string[]): void {
+  const command = [join(import.meta.dirname, '..', path), ...parameters]
+  const { stdout } = spawnSync(process.execPath, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
   process.stdout.write(stdout)
   const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(stdout) ?? []
   passed += Number(good ?? 0)
@@ -78,7 +75,9 @@ check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/daem
 if (process.getuid?.() === 0) {
   tests('real')
   tests('conformance')
-  faults()
+  campaign('test/chaos/campaign.ts', '--minutes', String(chaosMinutes), '--seed', '1')
+  // a sample of all failpoints and faults; `make faults` has them all
+  campaign('test/faults/campaign.ts', '--runners', '2', '--sample', String(faultCases))
 } else {
   failed++
   console.log('failed: tests on real parts need root for network namespaces and systemd hosts: run sudo make test')
