@@ -13,6 +13,9 @@ export type Attempts = {
   /** It is to be stopped and must not start any more. */
   cancel(id: string): void
   isCanceled(id: string): boolean
+  /** systemd has the request to stop it since then (steady ms). */
+  stopRequested(id: string, atMs: number): void
+  stopRequestedAtMs(id: string): number | undefined
   /** Its end is recorded. */
   forget(id: string): void
 }
@@ -20,6 +23,7 @@ export type Attempts = {
 export function createAttempts(): Attempts {
   const attempts = new Map<string, AttemptObservation>()
   const canceled = new Set<string>()
+  const stopRequests = new Map<string, number>()
   return {
     current: () => attempts,
     stateOf: (id) => attempts.get(id)?.state,
@@ -28,9 +32,12 @@ export function createAttempts(): Attempts {
     ended: (id, end, logTail) => void attempts.set(id, { state: 'ended', end, ...(logTail && { logTail }) }),
     cancel: (id) => void canceled.add(id),
     isCanceled: (id) => canceled.has(id),
+    stopRequested: (id, atMs) => void stopRequests.set(id, atMs),
+    stopRequestedAtMs: (id) => stopRequests.get(id),
     forget(id) {
       attempts.delete(id)
       canceled.delete(id)
+      stopRequests.delete(id)
     },
   }
 }

@@ -5,12 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { settingsOf } from '../../../../test/support/fake-platform.ts'
 import { startFakeSystemd } from '../../../../test/support/fake-systemd.ts'
+import { createVirtualClock, type VirtualClock } from '../../../../test/support/virtual-clock.ts'
 import { createHostRoot } from '../../../host/fs/host-root.ts'
 import { emptyJournal, type RunningPackage, type StepAttempt } from '../../../schemas/journal.ts'
 import type { Step } from '../../../schemas/package-config.ts'
 import type { StartStep } from '../../../stages/model/plan.ts'
 import { createFailureBook } from '../../failures/book.ts'
-import { systemClock, systemRandom } from '../../platform/system-clock.ts'
+import { systemRandom } from '../../platform/system-clock.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { startStepRunner, type StepRunner } from './run.ts'
@@ -63,6 +64,7 @@ const action: StartStep = {
 
 let folder: string
 let systemd: Awaited<ReturnType<typeof startFakeSystemd>>
+let clock: VirtualClock
 let runner: StepRunner
 
 beforeEach(async () => {
@@ -73,6 +75,7 @@ beforeEach(async () => {
     writeFileSync(path, '#!/bin/sh\n', { mode: 0o755 })
   }
   systemd = await startFakeSystemd()
+  clock = createVirtualClock()
   runner = startStepRunner({
     root: createHostRoot(folder, systemRandom),
     units: systemd.units,
@@ -99,8 +102,8 @@ beforeEach(async () => {
       reasons: () => new Map(),
       reflectorAges: () => new Map(),
     }),
-    clock: systemClock,
-    failures: createFailureBook({ clock: systemClock, random: systemRandom }),
+    clock,
+    failures: createFailureBook({ clock, random: systemRandom }),
     log: createLog('silent', {}),
     wake: () => undefined,
   })
@@ -165,4 +168,17 @@ test('a step whose start has no answer is stopped before it counts as ended', as
   expect(await started).toBe('failed')
   expect(members()).toEqual(['StartTransientUnit', 'StopUnit'])
   expect(runner.attempts().get('x')?.state).toBe('running') // until systemd says that it is over
+})
+
+test('a step that takes time to end is asked to stop once, and again after a minute', async () => {
+  systemd.hostUnits.set('x.service', { activeState: 'deactivating', subState: 'stop-sigterm' })
+  systemd.bus.answers('StopUnit', () => ({ signature: 'o', body: ['/job/2'] }))
+  await runner.stop(attempt)
+  await runner.stop(attempt)
+  await clock.advance(59_000)
+  await runner.stop(attempt)
+  expect(members()).toEqual(['StopUnit'])
+  await clock.advance(1_000)
+  await runner.stop(attempt)
+  expect(members()).toEqual(['StopUnit', 'StopUnit'])
 })

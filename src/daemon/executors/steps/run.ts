@@ -50,6 +50,9 @@ export type StepPorts = {
   readonly wake: () => void
 }
 
+/** A unit that still runs so long after it was to stop is asked again: longer than most of them may take. */
+const stopRepeatMs = 60_000
+
 export function startStepRunner(ports: StepPorts): StepRunner {
   const { root, units, settings: folders, contentOf } = ports
   const host: StepHost = { root, units }
@@ -106,6 +109,13 @@ export function startStepRunner(ports: StepPorts): StepRunner {
     else throw cause // not the step's fault: requested again, after an observation of its state
   }
 
+  /** systemd stops a unit by itself once it was asked: the unit's TimeoutStopUSec bounds it. */
+  async function requestStop({ id, unit }: StepAttempt): Promise<void> {
+    const nowMs = ports.clock.steadyMs()
+    if (nowMs < (attempts.stopRequestedAtMs(id) ?? -Infinity) + stopRepeatMs) return
+    if (await host.units.stop(unit)) attempts.stopRequested(id, nowMs)
+  }
+
   return {
     ...createStepRecords({ ...ports, host, folders, attempts }),
     attempts: () => attempts.current(),
@@ -126,7 +136,7 @@ export function startStepRunner(ports: StepPorts): StepRunner {
       // One that was sent and has no answer yet would start after systemd said that there is nothing to stop. systemd
       // works in order: after a start without an answer, its answer to the stop is about the started unit.
       await startsUnderWay.get(step.id)?.catch(ignoreError)
-      await host.units.stop(step.unit)
+      await requestStop(step)
       await observer.observe(step)
       if (attempts.stateOf(step.id) === 'absent')
         attempts.ended(step.id, { outcome: 'failed-to-start', detail: 'stopped before it started' })
