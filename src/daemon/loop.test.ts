@@ -139,6 +139,40 @@ test('an action that is under way is not started again', async () => {
   expect(started).toEqual(['stopStep'])
 })
 
+test('an action that succeeds and is planned again unchanged is repeated after growing pauses, up to 5 s', async () => {
+  await loadCanceledStep()
+  const startedAtMs: number[] = []
+  const startMs = clock.steadyMs()
+  const execute = async ({ do: what }: Action): Promise<void> => {
+    if (what === 'stopStep') startedAtMs.push(clock.steadyMs() - startMs) // the step still runs
+  }
+  void startLoop({ execute })
+  for (let passedMs = 0; passedMs < 20_000; passedMs += 50) {
+    await clock.advance(50)
+    wakeup.wake()
+  }
+  expect(startedAtMs).toEqual([0, 100, 300, 700, 1_500, 3_100, 6_300, 11_300, 16_300])
+})
+
+test('an action that left the plan meanwhile starts at once when it is planned again', async () => {
+  await loadCanceledStep()
+  let isEnded = false
+  const executed: string[] = []
+  void startLoop({
+    execute: async ({ do: what }) => void executed.push(what),
+    takeSnapshot: (nowMs) => takeSnapshot(observe({ attempts: isEnded ? endedStep : new Map() }), nowMs, settings),
+  })
+  await clock.advance(0)
+  isEnded = true
+  wakeup.wake()
+  await clock.advance(0)
+  isEnded = false
+  await loadCanceledStep()
+  wakeup.wake()
+  await clock.advance(0)
+  expect(executed).toEqual(['stopStep', 'forgetStep', 'stopStep'])
+})
+
 test('a journal that cannot be written holds everything back, says why, and is retried until it can', async () => {
   await loadCanceledStep()
   isDiskFull = true

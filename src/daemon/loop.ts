@@ -8,6 +8,7 @@ import type { Snapshot } from '../stages/model/snapshot.ts'
 import { undecidedPlan } from '../stages/skyhook/undecided.ts'
 import type { FailureBook } from './failures/book.ts'
 import { operationOf } from './failures/operation-of.ts'
+import { createRepetitions } from './failures/repetitions.ts'
 import type { JournalStore } from './state/journal.ts'
 import type { Wakeup } from './state/wakeup.ts'
 
@@ -47,6 +48,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
   const { clock, wakeup, journal, failures, signal } = ports
   const running = new Set<string>()
   const actionsToRetry = new Map<string, Action>()
+  const repetitions = createRepetitions(clock)
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
   signal.addEventListener('abort', wakeup.wake)
 
@@ -59,6 +61,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
         () => {
           failures.clear(failureKey(action))
           actionsToRetry.delete(action.key)
+          repetitions.succeeded(action)
         },
         (error: unknown) => {
           if (signal.aborted) return
@@ -90,7 +93,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
   function startAll(actions: readonly Action[], nowMs: number): number {
     let retryAtMs = Infinity
     for (const action of actions) {
-      const notBeforeMs = failures.notBeforeMs(failureKey(action))
+      const notBeforeMs = Math.max(failures.notBeforeMs(failureKey(action)), repetitions.notBeforeMs(action))
       if (notBeforeMs > nowMs) retryAtMs = Math.min(retryAtMs, notBeforeMs)
       else start(action)
     }
@@ -142,6 +145,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
     ports.retain(plan.needed)
     const actions = [...plan.actions, ...actionsToRetry.values()]
     dropFailures(actions, nowMs)
+    repetitions.planned(actions)
     const retryAtMs = startAll(actions, nowMs)
     return Math.min(plan.requeueAtMs, retryAtMs, nowMs + (isWritable ? maxSleepMs : journalRetryMs))
   }

@@ -1,0 +1,46 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
+import type { Clock } from '../../schemas/clock.ts'
+import { type Action, failureKey } from '../../stages/model/plan.ts'
+
+/**
+ * Actions that succeeded and are planned again with the same content. What they were to bring about has not shown yet.
+ * Their end wakes the loop, so that without a pause they would be repeated as fast as the host answers.
+ */
+export type Repetitions = {
+  succeeded(action: Action): void
+  /** The plan of this pass: an action that is not in it, or has another content, is not a repetition any more. */
+  planned(actions: readonly Action[]): void
+  /** Not to be started before this (steady ms); 0 if it is not a repetition. */
+  notBeforeMs(action: Action): number
+}
+
+/** A watch or a signal usually shows the effect sooner. */
+export const repetitionBackoff: Backoff = { initialMs: 100, maxMs: 5_000 }
+/** An action that was not repeated for so long is asked for at its own pace. */
+const forgetAfterMs = 4 * repetitionBackoff.maxMs
+
+type Entry = { readonly action: Action; readonly count: number; readonly atMs: number }
+
+export function createRepetitions(clock: Pick<Clock, 'steadyMs'>): Repetitions {
+  const entries = new Map<string, Entry>()
+  return {
+    succeeded(action) {
+      const nowMs = clock.steadyMs()
+      const key = failureKey(action)
+      const previous = entries.get(key)
+      const isRepeated = previous !== undefined && nowMs - previous.atMs < forgetAfterMs
+      entries.set(key, { action, count: isRepeated ? previous.count + 1 : 1, atMs: nowMs })
+    },
+    planned(actions) {
+      if (entries.size === 0) return
+      const byKey = new Map(actions.map((action) => [failureKey(action), action]))
+      for (const [key, { action }] of entries) if (!isDeepStrictEqual(byKey.get(key), action)) entries.delete(key)
+    },
+    notBeforeMs(action) {
+      const entry = entries.get(failureKey(action))
+      if (entry === undefined || !isDeepStrictEqual(entry.action, action)) return 0
+      return entry.atMs + backoffMs(entry.count, repetitionBackoff)
+    },
+  }
+}
