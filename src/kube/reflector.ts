@@ -29,6 +29,8 @@ export type ReflectorState =
 export type ReflectorUpdate<T extends KubeObject> = {
   readonly state: ReflectorState
   readonly changes: readonly Change<T>[]
+  /** The changes are the differences that a LIST found; what lay between is not known. */
+  readonly isListed: boolean
 }
 
 /** For logs and metrics only. */
@@ -125,12 +127,12 @@ export function startReflector<T extends KubeObject>(
   let failures = 0
   let consumerError: { readonly error: unknown } | undefined
 
-  const setState = (next: ReflectorState, changes: readonly Change<T>[]): void => {
+  const setState = (next: ReflectorState, changes: readonly Change<T>[], isListed = false): void => {
     const isChanged = next.state !== state.state || 'lastError' in next !== 'lastError' in state || changes.length > 0
     state = next
     if (!isChanged) return
     try {
-      onChange({ state, changes })
+      onChange({ state, changes, isListed })
     } catch (error) {
       consumerError = { error } // a bug of the consumer must not be retried like an error of the server
       throw error
@@ -141,8 +143,8 @@ export function startReflector<T extends KubeObject>(
     lastContactAtMs = clock.monotonicMs()
     failures = 0
   }
-  const setSynced = (changes: readonly Change<T>[]): void =>
-    setState({ state: 'synced', sinceMs: sinceMs('synced') }, changes)
+  const setSynced = (changes: readonly Change<T>[], isListed = false): void =>
+    setState({ state: 'synced', sinceMs: sinceMs('synced') }, changes, isListed)
 
   const list = async (): Promise<void> => {
     const result = await listAll<T, T>(transport, path, {
@@ -156,7 +158,7 @@ export function startReflector<T extends KubeObject>(
     lastContactAtMs = clock.monotonicMs()
     notFoundCount = 0
     onFact?.({ fact: 'listed', count: result.items.length })
-    setSynced(store.replaceAll(result.items))
+    setSynced(store.replaceAll(result.items), true)
     options.onListed?.(store.objects.values())
     initialSync.resolve()
   }

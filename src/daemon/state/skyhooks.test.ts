@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type FakeApiServer, startFakeApiServer } from '../../../test/support/fake-api-server.ts'
 import { createVirtualClock, type VirtualClock } from '../../../test/support/virtual-clock.ts'
 import type { KubeTransport } from '../../kube/transport.ts'
@@ -163,6 +163,74 @@ test('a Skyhook that the API server has with another uid than a silent watch sho
   await until(() => expect(reads()).toBeGreaterThan(0))
   for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
   expect(reads()).toBeLessThan(6)
+})
+
+describe('after a restore of etcd', () => {
+  /** The API server has an older copy, and its watches end as they do then: the next one needs a LIST. */
+  async function restore(generation: number, priority: number): Promise<void> {
+    api.endWatches('destroy')
+    await until(() => expect(api.openWatches()).toBe(0))
+    putSkyhook('a', generation, priority)
+    api.compact()
+  }
+  /** More than the pauses of a reflector that failed and lists again. */
+  const letWatchesRecover = async (): Promise<void> => {
+    for (let passedMs = 0; passedMs < 5_000; passedMs += 100) await clock.advance(100)
+  }
+
+  test('a Skyhook of an older generation is read again', async () => {
+    putSkyhook('a', 4, 40)
+    const source = follow()
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
+    await restore(3, 30)
+    await letWatchesRecover()
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
+  })
+
+  test('a Skyhook that reaches the same generation with another spec is read again', async () => {
+    putSkyhook('a', 4, 40)
+    const source = follow()
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
+    await restore(4, 44)
+    await letWatchesRecover()
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 44 }))
+  })
+
+  test('a Skyhook that the watch shows in an older generation is read again, whatever the watch did', async () => {
+    putSkyhook('a', 4, 40)
+    const source = follow()
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
+    putSkyhook('a', 3, 30)
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 30 }))
+  })
+
+  test('an answer that was asked for before the LIST does not count', async () => {
+    putSkyhook('a', 4, 40)
+    const source = follow()
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
+    api.fault(({ path }) => path.endsWith('/a'), { kind: 'slow', ms: 300 })
+    putSkyhook('a', 5, 50)
+    await until(() => expect(reads()).toBe(2))
+    await restore(4, 44)
+    await letWatchesRecover()
+    await vi.waitFor(async () => {
+      await clock.advance(100)
+      expect(prioritiesOf(source)).toEqual({ a: 44 })
+    })
+  })
+
+  test('a LIST that shows the Skyhooks as they were read causes no read', async () => {
+    putSkyhook('a', 4, 40)
+    const source = follow()
+    await until(() => expect(prioritiesOf(source)).toEqual({ a: 40 }))
+    putSkyhook('a', 4, 40) // its status
+    await letWatchesRecover()
+    api.endWatches('destroy')
+    api.compact()
+    await letWatchesRecover()
+    const lists = api.requests.filter(({ path, query }) => path === skyhooksPath && !query.has('watch'))
+    expect([reads(), lists.length > 1, prioritiesOf(source)]).toEqual([1, true, { a: 40 }])
+  })
 })
 
 test('an agent that is stopped while a Skyhook cannot be read asks for it no more, and rests', async () => {

@@ -9,6 +9,7 @@ import { backoffMs } from '../../schemas/backoff.ts'
 import { type Clock, type Random, sleep } from '../../schemas/clock.ts'
 import type { Skyhook } from '../../schemas/skyhook.ts'
 import { type Known, type SkyhookView, known, unknown } from '../../stages/model/snapshot.ts'
+import { createSkyhookReads } from './skyhook-reads.ts'
 
 export type SkyhookSource = {
   readonly synced: Promise<void>
@@ -16,8 +17,6 @@ export type SkyhookSource = {
   /** Unknown until every Skyhook was read: the order depends on every priority. */
   readonly current: () => Known<readonly SkyhookView[]>
 }
-
-type SkyhookObject = Pick<Skyhook, 'metadata' | 'spec'>
 
 /**
  * Follows only the metadata of all Skyhooks, and reads an object when its generation or annotations change, so that the
@@ -39,7 +38,7 @@ export function followSkyhooks(
   },
 ): SkyhookSource {
   const { clock, random, signal } = options
-  const objects = new Map<string, SkyhookObject>()
+  const reads = createSkyhookReads()
   const readers = new Set<string>()
   let current: Known<readonly SkyhookView[]> = unknown('the Skyhooks are not listed yet')
 
@@ -48,8 +47,15 @@ export function followSkyhooks(
     random,
     path: skyhooksPath,
     metadataOnly: true,
-    onChange: ({ changes }) => {
-      for (const { type, key } of changes) if (type === 'deleted') objects.delete(key)
+    onChange: ({ changes, isListed }) => {
+      for (const { type, key, object } of changes) {
+        if (type === 'deleted') reads.deleted(key)
+        else if (!isListed) reads.watched(object.metadata)
+      }
+      refresh()
+    },
+    onListed(listed) {
+      reads.listed(listed)
       refresh()
     },
     onFact: options.onFact,
@@ -72,7 +78,7 @@ export function followSkyhooks(
 
   function isOutdated(name: string): boolean {
     const metadata = reflector.store.get(name)?.metadata
-    return metadata !== undefined && !isCurrent(objects.get(name), metadata)
+    return metadata !== undefined && !reads.isCurrent(metadata)
   }
 
   /** Only a change of the watch starts readers: one that ends never starts the next, which would not pause. */
@@ -107,13 +113,13 @@ export function followSkyhooks(
   async function readOnce(name: string, failures: number): Promise<boolean> {
     const metadata = reflector.store.get(name)?.metadata
     if (metadata === undefined) return true
+    const record = reads.begin(metadata)
     try {
       // at least as new as the watch: an API server that lags behind waits until it has that version
       const query = { resourceVersion: metadata.resourceVersion }
       const answer = await transport.json<Skyhook>('GET', `${skyhooksPath}/${name}`, { query, signal })
-      const object = { metadata: answer.metadata, spec: answer.spec } // the status is large and not needed
-      objects.set(name, object)
-      return isCurrent(object, metadata)
+      record({ metadata: answer.metadata, spec: answer.spec }) // the status is large and not needed
+      return reads.isCurrent(metadata)
     } catch (error) {
       signal.throwIfAborted()
       if (!isNotFound(error) || failures > 0) options.onReadFailed(name, error) // the watch shows a deletion soon
@@ -125,14 +131,14 @@ export function followSkyhooks(
     if (state.state === 'unknown') return unknown('the Skyhooks are not listed yet')
     const views: SkyhookView[] = []
     for (const [name, { metadata }] of reflector.store) {
-      const object = objects.get(name)
+      const object = reads.get(name)
       // without its priority the order of all is unknown
       if (!object) return unknown(`Skyhook ${name} has not been read yet`)
       const { resourceVersion } = object.metadata // that of the spec: each write of the status brings a new one
       views.push({
         metadata: { ...metadata, resourceVersion },
         spec: object.spec ?? {},
-        stale: !isCurrent(object, metadata),
+        stale: !reads.isCurrent(metadata),
       })
     }
     return known(views)
@@ -140,9 +146,3 @@ export function followSkyhooks(
 
   return { synced: reflector.synced, ageMs: () => reflector.ageMs(), current: () => current }
 }
-
-/** True if the object was read at the generation of the metadata. Annotations are taken from the metadata. */
-const isCurrent = (object: SkyhookObject | undefined, metadata: KubeObject['metadata']): boolean =>
-  object !== undefined &&
-  object.metadata.uid === metadata.uid &&
-  (object.metadata.generation ?? 0) >= (metadata.generation ?? 0)

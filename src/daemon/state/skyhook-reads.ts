@@ -1,0 +1,93 @@
+import type { KubeObject } from '../../kube/objects.ts'
+import type { Skyhook } from '../../schemas/skyhook.ts'
+
+export type SkyhookObject = Pick<Skyhook, 'metadata' | 'spec'>
+type Metadata = KubeObject['metadata']
+
+/**
+ * The Skyhooks as they were read, and whether the API server still has them so. A generation tells two specs apart only
+ * while etcd keeps its history: a restored one counts from an older generation, and reaches the same number with
+ * another spec. A restore breaks the watches. So each LIST puts an object in doubt, unless it shows the version that
+ * was read, or one that the watch has shown since with the same generation.
+ */
+export type SkyhookReads = {
+  get(name: string): SkyhookObject | undefined
+  /** The spec is that of the metadata, or newer. Annotations are taken from the metadata. */
+  isCurrent(metadata: Metadata): boolean
+  /**
+   * Call it before a read with what the watch shows, and its result with the answer. An answer that was asked for
+   * before a LIST is in doubt as well.
+   */
+  begin(shown: Metadata): (object: SkyhookObject) => void
+  watched(metadata: Metadata): void
+  /** All of them, after a complete LIST. */
+  listed(objects: Iterable<KubeObject>): void
+  deleted(name: string): void
+}
+
+type Entry = {
+  readonly object: SkyhookObject
+  /** The latest version that is known to have this spec. */
+  readonly version: string
+  /** The generation that the watch showed last. */
+  readonly shownGeneration: number
+  readonly isInDoubt: boolean
+}
+
+const generationOf = ({ generation }: { readonly generation?: number | undefined }): number => generation ?? 0
+
+export function createSkyhookReads(): SkyhookReads {
+  const entries = new Map<string, Entry>()
+  let doubts = 0
+
+  function putInDoubt(name: string, entry: Entry): void {
+    entries.set(name, { ...entry, shownGeneration: 0, isInDoubt: true })
+  }
+
+  return {
+    get: (name) => entries.get(name)?.object,
+
+    isCurrent(metadata) {
+      const entry = entries.get(metadata.name)
+      return (
+        entry !== undefined &&
+        !entry.isInDoubt &&
+        entry.object.metadata.uid === metadata.uid &&
+        generationOf(entry.object.metadata) >= generationOf(metadata)
+      )
+    },
+
+    begin(shown) {
+      const doubtsBefore = doubts
+      return (object) => {
+        const { name, resourceVersion: version } = object.metadata
+        const shownGeneration = Math.max(generationOf(shown), entries.get(name)?.shownGeneration ?? 0)
+        entries.set(name, { object, version, shownGeneration, isInDoubt: doubts !== doubtsBefore })
+      }
+    },
+
+    watched(metadata) {
+      const { name, uid, resourceVersion } = metadata
+      const entry = entries.get(name)
+      if (entry?.object.metadata.uid !== uid) return
+      const shownGeneration = generationOf(metadata)
+      if (shownGeneration < entry.shownGeneration) {
+        doubts++
+        putInDoubt(name, entry)
+      } else {
+        const isOfSpec = shownGeneration === generationOf(entry.object.metadata)
+        entries.set(name, { ...entry, shownGeneration, ...(isOfSpec && { version: resourceVersion }) })
+      }
+    },
+
+    listed(objects) {
+      doubts++
+      for (const { metadata } of objects) {
+        const entry = entries.get(metadata.name)
+        if (entry && entry.version !== metadata.resourceVersion) putInDoubt(metadata.name, entry)
+      }
+    },
+
+    deleted: (name) => void entries.delete(name),
+  }
+}
