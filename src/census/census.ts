@@ -61,6 +61,7 @@ export async function runCensus(settings: CensusSettings, context: CensusContext
     onNode: (before, after) => scheduler.nodeChanged(before, after),
     onSkyhooks: (changes) => scheduler.skyhooksChanged(changes),
     onLedgers: (changes) => scheduler.ledgersChanged(changes),
+    onListed: () => scheduler.listed(),
     onRecount: () => scheduler.enqueueAll(),
     onOwnNodeMissing: warnOwnNodeMissing,
     onFact: logFailure,

@@ -45,6 +45,8 @@ export type ClusterViewOptions = {
   readonly onNode: (before: CensusNode | undefined, after: CensusNode | undefined) => void
   readonly onSkyhooks: (changes: readonly Change<Skyhook & KubeObject>[]) => void
   readonly onLedgers: (changes: readonly Change<Lease>[]) => void
+  /** Skyhooks or ledgers were listed: what changed was said before. */
+  readonly onListed: () => void
   /** Something changed that concerns every Skyhook. */
   readonly onRecount: () => void
   /** The view was trusted and no longer contains the own Node. */
@@ -72,7 +74,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
   const follow = <T extends KubeObject>(
     kind: string,
     onChange: (update: ReflectorUpdate<T>) => void,
-    request: Pick<ReflectorOptions<T>, 'path' | 'query' | 'metadataOnly' | 'transform'>,
+    request: Pick<ReflectorOptions<T>, 'path' | 'query' | 'metadataOnly' | 'transform' | 'onListed'>,
   ) =>
     startReflector<T>(transport, {
       ...request,
@@ -105,7 +107,11 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
     if (changes.length > 0) options.onSkyhooks(changes)
     recheckTrust()
   }
-  const skyhooks = follow('skyhooks', updateSkyhooks, { path: skyhooksPath, transform: slimSkyhook })
+  const skyhooks = follow('skyhooks', updateSkyhooks, {
+    path: skyhooksPath,
+    transform: slimSkyhook,
+    onListed: options.onListed,
+  })
   const updateLedgers = ({ changes }: ReflectorUpdate<Lease>): void => {
     if (changes.length > 0) options.onLedgers(changes)
     recheckTrust()
@@ -113,6 +119,7 @@ export function startClusterView(transport: KubeTransport, options: ClusterViewO
   const ledgers = follow('ledgers', updateLedgers, {
     path: leasesPathOf({ namespace }),
     query: { labelSelector: `${labelKeys.slotKind}=ledger` },
+    onListed: options.onListed,
   })
   const pods = follow<PodObject>('pods', () => monitor.refresh(), {
     path: `/api/v1/namespaces/${namespace}/pods`,

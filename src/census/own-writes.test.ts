@@ -1,17 +1,20 @@
 import { beforeEach, expect, test } from 'vitest'
+import { createVirtualClock, type VirtualClock } from '../../test/support/virtual-clock.ts'
 import { createOwnWrites, type OwnWrites } from './own-writes.ts'
 
 type Versioned = { metadata: { resourceVersion: string } }
 const version = (resourceVersion: string): Versioned => ({ metadata: { resourceVersion } })
+let clock: VirtualClock
 let own: OwnWrites<Versioned>
 beforeEach(() => {
-  own = createOwnWrites()
+  clock = createVirtualClock()
+  own = createOwnWrites(clock)
 })
 
 test('the own copy is used until the watch shows the last write', () => {
   expect(own.latest()).toBeUndefined()
-  own.begin()(version('11'))
-  own.begin()(version('12'))
+  own.begin().written(version('11'))
+  own.begin().written(version('12'))
   own.observed('11')
   expect(own.latest()).toEqual(version('12'))
   own.observed('12')
@@ -19,23 +22,52 @@ test('the own copy is used until the watch shows the last write', () => {
 })
 
 test('the own copy is dropped once the watch shows a later write', () => {
-  own.begin()(version('11'))
+  own.begin().written(version('11'))
   own.observed('13')
   expect(own.latest()).toBeUndefined()
 })
 
 test('a write that the watch shows before the response is not kept', () => {
-  const recordWritten = own.begin()
+  const write = own.begin()
   own.observed('11')
   own.observed('12') // someone else, meanwhile
-  recordWritten(version('11'))
+  write.written(version('11'))
   expect(own.latest()).toBeUndefined()
 })
 
 test('an earlier write that the watch shows during the next one changes nothing', () => {
-  own.begin()(version('11'))
-  const recordWritten = own.begin()
+  own.begin().written(version('11'))
+  const write = own.begin()
   own.observed('11')
-  recordWritten(version('12'))
+  write.written(version('12'))
   expect(own.latest()).toEqual(version('12'))
+})
+
+test('after a LIST the own copy is dropped, and so is that of a write in progress', () => {
+  own.begin().written(version('11'))
+  const write = own.begin()
+  own.listed()
+  expect(own.latest()).toBeUndefined()
+  write.written(version('12'))
+  expect(own.latest()).toBeUndefined()
+})
+
+test('a conflict drops the own copy, and the next write waits longer each time until the watch shows something', async () => {
+  own.begin().written(version('11'))
+  const pausesMs = []
+  for (let conflicts = 0; conflicts < 3; conflicts++) {
+    own.begin().conflicted()
+    pausesMs.push(own.notBeforeMs() - clock.monotonicMs())
+    await clock.advance(10_000)
+  }
+  expect([own.latest(), pausesMs]).toEqual([undefined, [500, 1_000, 2_000]])
+  own.observed('13')
+  expect(own.notBeforeMs()).toBe(-Infinity)
+})
+
+test('a conflict whose cause the watch showed before the response causes no pause', () => {
+  const write = own.begin()
+  own.observed('11')
+  write.conflicted()
+  expect(own.notBeforeMs()).toBe(-Infinity)
 })

@@ -191,6 +191,43 @@ describe('an edit', () => {
   })
 })
 
+test('a write that conflicts is repeated with growing pauses while the watch shows nothing new', async () => {
+  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
+  server.fault(isStatusWrite, { kind: 'status', status: 409 }, 100)
+  put()
+  for (let reconcile = 0; reconcile < 40; reconcile++) {
+    setNode('n1', nodeReporting('n1', { status: reconcile % 2 === 0 ? 'in_progress' : 'erroring' }))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  expect(statusWrites()).toBe(3) // at once, after 0.5 s, and 1 s later
+  deliverLatest()
+  await eventually(() => expect(statusWrites()).toBe(4), 300)
+})
+
+test('a status that etcd lost in a restore is written again after the next LIST', async () => {
+  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
+  put()
+  const stored = server.get(skyhooksPath, 'demo') as FakeObject
+  await eventually(() => expect(status()?.status).toBe('in_progress')) // which the watch has not shown yet
+  const restored = server.put(skyhooksPath, stored)
+  skyhooks.set('demo', { ...(restored as unknown as Skyhook & KubeObject) })
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(status()).toBeUndefined()
+  census.listed()
+  await eventually(() => expect(status()?.status).toBe('in_progress'), 1_500)
+})
+
+test('a conflict over an own write that etcd lost in a restore ends with what the watch shows', async () => {
+  setNode('n1', nodeReporting('n1', { status: 'in_progress' }))
+  put()
+  const stored = server.get(skyhooksPath, 'demo') as FakeObject
+  await eventually(() => expect(status()?.status).toBe('in_progress')) // which the watch has not shown yet
+  const restored = server.put(skyhooksPath, stored)
+  skyhooks.set('demo', { ...(restored as unknown as Skyhook & KubeObject) })
+  setNode('n1', nodeReporting('n1', { status: 'erroring' }))
+  await eventually(() => expect(status()?.status).toBe('erroring'), 1_500)
+})
+
 test.each([403, 500, 503])(
   'a write refused with %i is retried with growing delays, regardless of changes',
   async (code) => {

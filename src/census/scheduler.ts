@@ -25,6 +25,8 @@ export type SchedulerOptions = {
 export type Scheduler = {
   skyhooksChanged(changes: readonly Change<Skyhook & KubeObject>[]): void
   ledgersChanged(changes: readonly Change<Lease>[]): void
+  /** A LIST of Skyhooks or ledgers was complete, and its changes were shown. */
+  listed(): void
   /** `before` and `after` are undefined for a node that did not exist, or no longer does. */
   nodeChanged(before: CensusNode | undefined, after: CensusNode | undefined): void
   /** Something that concerns every Skyhook: agents fell silent, or the view can be trusted again. */
@@ -133,6 +135,12 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
         for (const skyhook of skyhooks.values()) {
           if (ledgerName(skyhook.metadata) === name) observed(skyhook, 'ledger', resourceVersion)
         }
+      }
+    },
+    listed() {
+      for (const item of queue.values()) {
+        item.reconciler.listed()
+        enqueue(item)
       }
     },
     nodeChanged(before, after) {

@@ -53,6 +53,8 @@ export type SkyhookReconciler = {
   reconcile(): Promise<number>
   /** The watch showed the Skyhook, or its ledger, in this version. */
   observed(what: 'skyhook' | 'ledger', resourceVersion: string): void
+  /** A LIST was complete: what the watch shows counts, also where it does not show our last write. */
+  listed(): void
 }
 
 /** What the census remembers of a Skyhook from one turn to the next. Times are monotonic ms. */
@@ -72,48 +74,53 @@ type Write =
   | { readonly target: 'metadata'; readonly patch: MetadataPatch; readonly events: readonly SkyhookEvent[] }
   | { readonly target: 'status'; readonly status: SkyhookStatus }
 
+/** `notBeforeMs`: after failures and conflicts, the earliest time of the next write. */
+type TurnTimes = {
+  readonly nowMs: number
+  readonly wallMs: number
+  readonly notBeforeMs: (target: Write['target']) => number
+}
+
 type Turn = { readonly write: Write } | { readonly requeueAtMs: number }
 
 /** Nodes see an edit within this time and say so; until then a complete one may not have looked yet (A→B→A). */
 const specPropagationMs = 1_000
-/** After a conflict the watch brings what is new; should it have been our own write, nothing would come. */
-const conflictRetryMs = 500
 
 export function createSkyhookReconciler(options: SkyhookReconcilerOptions): SkyhookReconciler {
   const { leases, random, signal } = options
   const { transport, clock } = leases
-  const own = { skyhook: createOwnWrites<Skyhook>(), ledger: createOwnWrites<Lease>() }
+  const own = { skyhook: createOwnWrites<Skyhook>(clock), ledger: createOwnWrites<Lease>(clock) }
   const memory: Memory = { specPropagatedAtMs: -Infinity, backoffs: new Map() }
   const report = (skyhook: Skyhook, events: readonly SkyhookEvent[]): void => {
     for (const event of events) options.report(skyhook, event)
   }
 
-  const carryOut = async (write: Write, skyhook: Skyhook): Promise<'written' | 'conflict'> => {
-    const recordSkyhook = own.skyhook.begin()
-    const recordLedger = own.ledger.begin()
+  const carryOut = async (write: Write, skyhook: Skyhook): Promise<void> => {
     switch (write.target) {
       case 'ledger': {
+        const ownWrite = own.ledger.begin()
         const target = { skyhook: skyhook.metadata, found: write.found }
         const answer = await writeLedger(leases, target, write.plan.ledger, signal)
-        if (answer.outcome === 'conflict') return 'conflict'
-        recordLedger(answer.lease)
+        if (answer.outcome === 'conflict') return ownWrite.conflicted()
+        ownWrite.written(answer.lease)
         memory.matched = write.plan.matched
         memory.ledgerWrittenAtMs = clock.monotonicMs()
-        return 'written'
+        return
       }
       case 'metadata': {
+        const ownWrite = own.skyhook.begin()
         report(skyhook, write.events)
         const answer = await patchSkyhookMetadata(transport, skyhook, write.patch, signal)
-        if (answer.outcome === 'written') recordSkyhook(answer.skyhook)
-        return answer.outcome
+        if (answer.outcome === 'conflict') return ownWrite.conflicted()
+        return ownWrite.written(answer.skyhook)
       }
       case 'status': {
+        const ownWrite = own.skyhook.begin()
         const answer = await writeStatus(transport, skyhook, write.status, signal)
-        if (answer.outcome === 'conflict') return 'conflict'
-        recordSkyhook(answer.skyhook)
+        if (answer.outcome === 'conflict') return ownWrite.conflicted()
+        ownWrite.written(answer.skyhook)
         memory.statusWrittenAtMs = clock.monotonicMs()
         report(skyhook, transitionEvents(statusOf(skyhook), write.status))
-        return 'written'
       }
     }
   }
@@ -122,9 +129,9 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
   const attempt = async (write: Write, skyhook: Skyhook): Promise<number> => {
     const { target } = write
     try {
-      const outcome = await carryOut(write, skyhook)
+      await carryOut(write, skyhook)
       memory.backoffs.delete(target)
-      return outcome === 'conflict' ? clock.monotonicMs() + conflictRetryMs : clock.monotonicMs()
+      return clock.monotonicMs()
     } catch (error) {
       if (signal.aborted) return Infinity
       options.onFailed(error)
@@ -137,6 +144,10 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
 
   return {
     observed: (what, resourceVersion) => own[what].observed(resourceVersion),
+    listed() {
+      own.skyhook.listed()
+      own.ledger.listed()
+    },
 
     async reconcile() {
       const observed = options.observe()
@@ -149,7 +160,12 @@ export function createSkyhookReconciler(options: SkyhookReconcilerOptions): Skyh
       const nowMs = clock.monotonicMs()
       noteSpecChange(memory, skyhook, counts.applied, nowMs)
       report(skyhook, newProblems(memory, skyhook, counts))
-      const turn = planTurn(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs() })
+      const notBeforeMs = (target: Write['target']): number =>
+        Math.max(
+          memory.backoffs.get(target)?.untilMs ?? -Infinity,
+          (target === 'ledger' ? own.ledger : own.skyhook).notBeforeMs(),
+        )
+      const turn = planTurn(memory, snapshot, counts, { nowMs, wallMs: clock.wallMs(), notBeforeMs })
       return 'write' in turn ? await attempt(turn.write, skyhook) : turn.requeueAtMs
     },
   }
@@ -160,10 +176,9 @@ function planTurn(
   memory: Memory,
   { skyhook, nodes, agents, ledger: lease }: CensusSnapshot,
   counts: Counts,
-  { nowMs, wallMs }: { readonly nowMs: number; readonly wallMs: number },
+  { nowMs, wallMs, notBeforeMs }: TurnTimes,
 ): Turn {
   const { matched, ledgerWrittenAtMs: lastWriteMs, deletionObservedAtMs, specPropagatedAtMs } = memory
-  const backoffUntilMs = (target: Write['target']): number => memory.backoffs.get(target)?.untilMs ?? -Infinity
 
   const currentLedger = ledgerIn(lease)
   const plan = planLedger({
@@ -178,12 +193,12 @@ function planTurn(
   })
   // One that differs from the ledger counts once it is written.
   if (currentLedger?.compartments['']?.matched === plan.matched.published) memory.matched = plan.matched
-  const ledgerAtMs = Math.max(plan.writeAtMs, backoffUntilMs('ledger'))
+  const ledgerAtMs = Math.max(plan.writeAtMs, notBeforeMs('ledger'))
   if (ledgerAtMs <= nowMs) return { write: { target: 'ledger', found: lease, plan } }
 
   const finalizer = planFinalizer({ skyhook, counts, isDead: agents.isDead, deletionObservedAtMs, nowMs })
   const patch = metadataPatchFor(skyhook, finalizer)
-  const metadataAtMs = patch === undefined ? Infinity : backoffUntilMs('metadata')
+  const metadataAtMs = patch === undefined ? Infinity : notBeforeMs('metadata')
   if (patch !== undefined && metadataAtMs <= nowMs)
     return { write: { target: 'metadata', patch, events: skippedNodeEvents(finalizer) } }
 
@@ -191,7 +206,7 @@ function planTurn(
   const status = nextStatus({ skyhook, counts, finalizer, isSpecPropagating, nowMs: wallMs })
   const statusAtMs = Math.max(
     statusDueAtMs(memory, statusOf(skyhook), status, agents.ready ?? nodes.size),
-    backoffUntilMs('status'),
+    notBeforeMs('status'),
   )
   if (statusAtMs <= nowMs) return { write: { target: 'status', status } }
 
