@@ -58,13 +58,14 @@ export function admit(
       : { verdict: 'wait', reason: 'the API server has not answered whether it created the slot' }
   const index = pickIndex(free, node.uid, preferredIndex)
   if (index !== undefined) return { verdict: 'create', target: { index }, ...others }
-  return { verdict: 'wait', reason: fullReason(limit) }
+  return { verdict: 'wait', reason: fullReason(limit, scope) }
 }
 
 /** Why nobody else may start, without counters and names: each change of it would be a write of each waiting Node. */
-export function fullReason(limit: number): string {
-  if (limit === 0) return 'the budget is 0'
-  return `the budget of ${limit} ${limit === 1 ? 'node' : 'nodes'} is used up`
+export function fullReason(limit: number, scope?: Pick<Scope, 'kind'>): string {
+  const joining = scope?.kind === 'bootstrap' ? 'joining ' : ''
+  if (limit === 0) return joining === '' ? 'the budget is 0' : 'the budget for joining nodes is 0'
+  return `the budget of ${limit} ${joining}${limit === 1 ? 'node' : 'nodes'} is used up`
 }
 
 /** Why a holder that has not started any work gives its slot back; undefined if it may keep it. */

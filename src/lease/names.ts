@@ -39,7 +39,7 @@ export function skyhookScope(skyhook: SkyhookIdentity, compartment = ''): Scope 
 
 /**
  * Nodes that carry the runtime-required taint and have nothing to evict cost no capacity and have a budget of their
- * own. Nothing asks for it yet.
+ * own.
  */
 export function bootstrapScope(skyhook: SkyhookIdentity, compartment = ''): Scope {
   return scopeOf('bootstrap', skyhook, compartment, `${skyhook.uid}/${compartment}/bootstrap`)

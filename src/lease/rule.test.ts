@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   admissibleIndices,
+  bootstrapLimit,
   effectiveLimit,
   isStillAdmissible,
   pickIndex,
@@ -126,5 +127,24 @@ describe('effectiveLimit', () => {
     { policy: { hasStrategy: false }, counted: counted(50), is: { unknown: 'the policy has no budget' } },
   ])('spec $spec, policy $policy and count $counted give the limit $is', ({ spec, policy, counted, is }) => {
     expect(effectiveLimit(spec, policy, counted)).toEqual(is)
+  })
+})
+
+describe('the budget of joining nodes', () => {
+  const none: CountedScope = { unknown: 'no census yet' }
+  test.each<{ count?: number; limit: Limit; counted: CountedScope; is: Limit }>([
+    { limit: 3, counted: { matched: 10 }, is: 3 },
+    { limit: 3, counted: { matched: 100 }, is: 10 },
+    { limit: 1, counted: { matched: 3 }, is: 1 },
+    { limit: 3, counted: none, is: 3 },
+    { limit: 0, counted: { matched: 100 }, is: 0 },
+    { limit: 'unlimited', counted: { matched: 100 }, is: 'unlimited' },
+    { limit: none as Limit, counted: none, is: none as Limit },
+    { count: 5, limit: 3, counted: { matched: 100 }, is: 5 },
+    { count: 0, limit: 3, counted: { matched: 100 }, is: 0 },
+    { count: 5, limit: 'unlimited', counted: none, is: 5 },
+    { count: 5, limit: none as Limit, counted: none, is: 5 },
+  ])('spec $count beside a limit of $limit and $counted gives $is', ({ count, limit, counted, is }) => {
+    expect(bootstrapLimit(count, limit, counted)).toEqual(is)
   })
 })

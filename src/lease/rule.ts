@@ -92,6 +92,16 @@ export function effectiveLimit(
   return Math.min(ceiling, counted.batch.size + counted.batch.failedBefore)
 }
 
+/**
+ * How many joining nodes may be at work at once: they cost no capacity. `count` = what the spec says, else the larger of
+ * the Skyhook's limit and a tenth of the matched nodes, where they are counted. A limit of 0 stops these nodes as well.
+ */
+export function bootstrapLimit(count: number | undefined, limit: Limit, counted: CountedScope): Limit {
+  if (count !== undefined) return count
+  if (typeof limit !== 'number' || limit === 0) return limit
+  return 'matched' in counted ? Math.max(limit, percentOf(10, counted.matched)) : limit
+}
+
 /** max(1, floor(percent · nodes / 100)) in integers: a floating quotient can land just below a whole number. */
 function percentOf(percent: number, nodes: number): number {
   const hundredths = percent * nodes

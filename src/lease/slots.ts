@@ -78,7 +78,7 @@ const maxConflicts = 5
  */
 export async function acquire(leases: Leases, request: SlotRequest, signal?: AbortSignal): Promise<AcquireOutcome> {
   const { limit } = request.admissionFrom({ slots: [], ledgers: [], resourceVersion: '' })
-  if (limit === 0) return { outcome: 'waiting', reason: fullReason(0) }
+  if (limit === 0) return { outcome: 'waiting', reason: fullReason(0, request.scope) }
   if (limit === 'unlimited') {
     const answer = await create(leases, request, { target: { kind: 'unlimited' }, isRepeated: false }, signal)
     const isUsed = answer.outcome === 'held' && isPastWork(answer.slot.phase)

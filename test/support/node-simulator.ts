@@ -495,7 +495,7 @@ export class NodeSimulator {
     if (needsControlPlane || (isRecovery && action.scope === 'control-plane'))
       this.#grant(view, phase, 'control-plane', isRecovery)
     if (kind === 'acquireSlot' || (isRecovery && action.scope === 'skyhook'))
-      this.#grant(view, phase, 'skyhook', isRecovery)
+      this.#grant(view, phase, 'skyhook', isRecovery, kind === 'acquireSlot' && action.isJoining)
     return true
   }
 
@@ -520,9 +520,15 @@ export class NodeSimulator {
 
   readonly #isScopeHeld = (): boolean => this.slots.some(({ scope }) => scope === 'control-plane')
 
-  #grant({ metadata }: SkyhookView, phase: SlotPhase, scope: OwnSlot['scope'], isRecovery: boolean): void {
+  #grant(
+    { metadata }: SkyhookView,
+    phase: SlotPhase,
+    scope: OwnSlot['scope'],
+    isRecovery: boolean,
+    isBootstrap = false,
+  ): void {
     const isOfSkyhook = scope === 'skyhook'
-    const lease = `${isOfSkyhook ? metadata.uid : scope}.${isRecovery ? 'node' : 'slot-0'}`
+    const lease = `${isOfSkyhook ? metadata.uid : scope}.${isRecovery ? 'node' : isBootstrap ? 'bootstrap-0' : 'slot-0'}`
     const uid = `lease-${++this.#leases}`
     const slot: OwnSlot = {
       scope,
@@ -532,6 +538,7 @@ export class NodeSimulator {
       uid,
       phase,
       ownership: 'owned',
+      ...(isBootstrap && { isBootstrap }),
       isFormer: false,
       renewedAtMs: this.nowMs,
     }

@@ -29,7 +29,7 @@ export async function execute(
     case 'prepare':
       return await preparer.prepare(action.image)
     case 'acquireSlot':
-      return await slots.acquire(action.view, action.phase, action.withControlPlane)
+      return await slots.acquire(action.view, action.phase, action.withControlPlane, action.isJoining)
     case 'acquireControlPlaneSlot':
       return await slots.acquireControlPlane(action.view, action.phase)
     case 'createRecoverySlot':

@@ -40,10 +40,14 @@ export function changeSince(
  * Whether the LIST that admitted the slot still counts, so that no second one is needed. This agent admitted it under
  * the very generation that the Skyhook has now, and so under the limit of now; that LIST was taken after the limit
  * changed last, and admissions from such LISTs never exceed it (src/lease/rule.ts). A percentage changes with the count
- * of nodes as well: it is looked up again.
+ * of nodes as well: it is looked up again. So does the budget of joining nodes, unless the spec has it.
  */
-export function isAdmissionCurrent({ ownership, admittedGeneration }: HeldSlot, { metadata, spec }: Skyhook): boolean {
+export function isAdmissionCurrent(
+  { slot, ownership, admittedGeneration }: HeldSlot,
+  { metadata, spec }: Skyhook,
+): boolean {
   if (ownership === 'seen' || admittedGeneration !== (metadata.generation ?? 0)) return false
+  if (slot.kind === 'bootstrap') return spec?.bootstrap?.count !== undefined
   const { count, percent } = spec?.interruptionBudget ?? {}
   const isPercentage = typeof percent === 'number' && typeof count !== 'number'
   return !isPercentage && !spec?.deploymentPolicy

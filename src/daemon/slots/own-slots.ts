@@ -94,6 +94,7 @@ export function followOwnSlots(options: OwnSlotsOptions): OwnSlots {
       uid: slot.uid,
       phase: slot.phase as SlotPhase,
       ownership,
+      ...(slot.kind === 'bootstrap' && { isBootstrap: true }),
       isFormer: slot.nodeUid !== options.node()?.metadata.uid,
       renewedAtMs,
     }

@@ -13,7 +13,7 @@ import { firstCountMs, sleepingRetryMs, type SlotWait, type SlotWaitOptions, sta
 /** Why not now, for people, and when to ask again at the latest. */
 export type Pause = { readonly message: string; readonly retryInMs: number }
 
-type Denied = Extract<AcquireOutcome, { outcome: 'waiting' | 'lost' }>
+export type Denied = Extract<AcquireOutcome, { outcome: 'waiting' | 'lost' }>
 
 export type SlotLine = {
   /** Asked before each request. Undefined: go on. In a large fleet, most nodes know that others come first. */
@@ -22,6 +22,8 @@ export type SlotLine = {
   preferredIndex(view: SkyhookView): number | undefined
   /** After a request that was not granted. */
   afterDenial(view: SkyhookView, answer: Denied): Pause
+  /** The same for the budget of nodes that join: few wait for it, and the line is not theirs. */
+  afterBootstrapDenial(view: SkyhookView, answer: Denied): Pause
   /** After a request for the control plane's slot that was not granted: when to ask again at the latest. */
   afterControlPlaneDenial(view: SkyhookView, answer: Denied): number
   /** Only these Skyhooks wait for a slot, by name. */
@@ -92,7 +94,12 @@ export function createSlotLine(
       return { message: messageOf(view, answer), retryInMs }
     },
 
-    afterControlPlaneDenial: (view, answer) => waitOf(view).deniedControlPlane(answer.listing),
+    afterControlPlaneDenial: (view, answer) => waitOf(view).deniedBesideLine(answer.listing),
+
+    afterBootstrapDenial: (view, answer) => ({
+      message: answer.outcome === 'waiting' ? answer.reason : 'other nodes ask at the same time',
+      retryInMs: waitOf(view).deniedBesideLine(answer.listing),
+    }),
 
     update(waiting) {
       const skyhooks = options.skyhooks()

@@ -512,3 +512,76 @@ describe('the control plane', () => {
     expect(guardOf(first).phase).toBe('rebooting')
   })
 })
+
+describe('nodes that join the cluster', () => {
+  const kindsOf = (manager: TestedManager): string[] => manager.kinds().map(({ kind }) => kind)
+  /** A manager of another node. */
+  const managerBeside = async (name: string): Promise<TestedManager> => {
+    nodes.set(name, nodeOf(name))
+    const manager = managerOf(name)
+    await manager.untilKnown(stopping.signal)
+    return manager
+  }
+
+  test('joining nodes have a budget of their own beside that of the others', async () => {
+    const view = putSkyhook()
+    const [third, fourth] = [await managerBeside('n3'), await managerBeside('n4')]
+    await first.acquire(view, 'working', false)
+    await second.acquire(view, 'working', false, true)
+    await third.acquire(view, 'working', false, true)
+    await fourth.acquire(view, 'working', false)
+    expect([first, second, third, fourth].map(kindsOf)).toEqual([['slot'], ['bootstrap'], [], []])
+    expect([heldBy(second).isBootstrap, heldBy(first).isBootstrap]).toEqual([true, undefined])
+    expect([third.denials().get('s')?.message, fourth.denials().get('s')?.message]).toEqual([
+      'the budget of 1 joining node is used up',
+      'the budget of 1 node is used up',
+    ])
+    await second.release(heldBy(second))
+    await third.acquire(view, 'working', false, true)
+    expect(kindsOf(third)).toEqual(['bootstrap'])
+  })
+
+  test('a joining node starts under a count of the spec while the budget is 0', async () => {
+    await first.acquire(
+      putSkyhook({ interruptionBudget: { count: 0 }, bootstrap: { count: 1 } }),
+      'working',
+      false,
+      true,
+    )
+    await second.acquire(views[0]!, 'working', false)
+    expect([kindsOf(first), kindsOf(second)]).toEqual([['bootstrap'], []])
+  })
+
+  test('no joining node starts under a budget of 0, and none asks', async () => {
+    const before = listCount()
+    await first.acquire(putSkyhook({ interruptionBudget: { count: 0 } }), 'working', false, true)
+    expect([kindsOf(first), first.denials().get('s')?.message, listCount()]).toEqual([
+      [],
+      'the budget for joining nodes is 0',
+      before,
+    ])
+  })
+
+  test('a joining node without any budget is counted like all others', async () => {
+    await first.acquire(putSkyhook({ interruptionBudget: {} }), 'working', false, true)
+    expect(kindsOf(first)).toEqual(['unlimited'])
+  })
+
+  test.each([
+    ['of the census, by a second LIST', {}, 1],
+    ['of the spec, without another LIST', { bootstrap: { count: 2 } }, 0],
+  ])('the slot of a joining node is confirmed by the count %s', async (_, spec, lists) => {
+    const view = putSkyhook(spec)
+    await first.acquire(view, 'working', false, true)
+    const before = listCount()
+    await first.confirm(heldBy(first), view)
+    expect([heldBy(first).ownership, listCount() - before]).toEqual(['confirmed', lists])
+  })
+
+  test('the slot of a joining node is given back when its budget falls', async () => {
+    await first.acquire(putSkyhook(), 'working', false, true)
+    const view = putSkyhook({ bootstrap: { count: 0 } }, { generation: 2 })
+    await first.confirm(heldBy(first), view)
+    expect([isHolding(first), leaseCount()]).toEqual([false, 0])
+  })
+})

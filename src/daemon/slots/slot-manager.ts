@@ -17,17 +17,19 @@ import type { OwnSlot, SkyhookView, SlotDenial } from '../../stages/model/snapsh
 import { controlPlaneNodeOf } from '../../stages/skyhook/control-plane.ts'
 import { bestSlot } from '../../stages/skyhook/slot.ts'
 import type { Log } from '../telemetry/log.ts'
+import { hasBootstrapBudget } from './budget.ts'
 import { changeSince, isAdmissionCurrent, readSkyhook } from './confirmation.ts'
 import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import type { OwnSlots } from './own-slots.ts'
 import * as slotBook from './slot-book.ts'
-import type { SlotLine } from './slot-line.ts'
+import type { Denied, Pause, SlotLine } from './slot-line.ts'
 import { controlPlaneMessage, createSlotRequests, type SlotRequestSources } from './slot-requests.ts'
 import { createUnansweredCreations } from './unanswered-creations.ts'
 
 /** Sends the requests for slots, and enters what was answered. */
 export type SlotManager = {
-  acquire(view: SkyhookView, phase: SlotPhase, withControlPlane: boolean): Promise<void>
+  /** `isJoining`: the node joins the cluster, see src/stages/skyhook/joining.ts. */
+  acquire(view: SkyhookView, phase: SlotPhase, withControlPlane: boolean, isJoining?: boolean): Promise<void>
   /** For work under way that is about to take its node out of service. */
   acquireControlPlane(view: SkyhookView, phase: SlotPhase): Promise<void>
   createRecovery(view: SkyhookView, phase: SlotPhase, scope: OwnSlot['scope']): Promise<void>
@@ -89,6 +91,9 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     denials = denied(denials, metadata.name, denial, clock.steadyMs())
   }
 
+  const afterDenial = (answer: Denied, view: SkyhookView, { scope }: SlotRequest): Pause =>
+    scope.kind === 'bootstrap' ? line.afterBootstrapDenial(view, answer) : line.afterDenial(view, answer)
+
   /** What follows from the answer to a request for the Skyhook's slot, or for the control plane's in its name. */
   function enter(answer: AcquireOutcome, view: SkyhookView, slotRequest: SlotRequest, scope?: 'control-plane'): void {
     unanswered.enter(slotRequest.scope, answer)
@@ -102,11 +107,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
               retryInMs: line.afterControlPlaneDenial(view, answer),
               waitsFor: scope,
             })
-          : deny(view, line.afterDenial(view, answer))
+          : deny(view, afterDenial(answer, view, slotRequest))
       case 'lost':
         return scope === 'control-plane'
           ? deny(view, { message: controlPlaneMessage, retryInMs: lostRetryDelayMs, waitsFor: scope })
-          : deny(view, line.afterDenial(view, answer))
+          : deny(view, afterDenial(answer, view, slotRequest))
       case 'unknown':
         throw new Error('it is unknown whether a slot was granted', { cause: answer.error })
     }
@@ -153,10 +158,11 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const entryOf = ({ uid }: OwnSlot): slotBook.HeldSlot | undefined => ownSlots.book().held.get(uid)
 
   return {
-    async acquire(view, phase, withControlPlane) {
-      const pause = await line.beforeRequest(view)
+    async acquire(view, phase, withControlPlane, isJoining = false) {
+      const isBootstrap = isJoining && hasBootstrapBudget(view)
+      const pause = isBootstrap ? undefined : await line.beforeRequest(view)
       if (pause !== undefined) return deny(view, pause)
-      const slotRequest = { ...request(view, phase), preferredIndex: line.preferredIndex(view) }
+      const slotRequest = { ...request(view, phase, isBootstrap), preferredIndex: line.preferredIndex(view) }
       if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)
       const { controlPlane, answer, missing } = await acquireWithControlPlane(leases, slotRequest, signal)
       if (controlPlane) ownSlots.record((book, nowMs) => slotBook.granted(book, controlPlane, undefined, nowMs))
@@ -194,7 +200,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
         ownSlots.record((book, nowMs) => slotBook.confirmed(book, accepted, generation, nowMs))
       }
       if (isAdmissionCurrent(entry, skyhook)) return accept(entry.slot)
-      const result = await confirm(leases, entry.slot, request(view, slot.phase), signal)
+      const result = await confirm(leases, entry.slot, request(view, slot.phase, slot.isBootstrap), signal)
       switch (result.outcome) {
         case 'held':
           return accept(result.slot)

@@ -1,12 +1,12 @@
 /** What a request for a slot says about this node and its work. */
-import { skyhookScope } from '../../lease/names.ts'
+import { bootstrapScope, skyhookScope } from '../../lease/names.ts'
 import type { NodeIdentity, SlotProgress } from '../../lease/slot.ts'
 import type { SlotRequest } from '../../lease/slots.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import type { KubernetesNode } from '../../schemas/kubernetes.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
-import { limitOf } from './budget.ts'
+import { bootstrapLimitOf, limitOf } from './budget.ts'
 import type { UnansweredCreations } from './unanswered-creations.ts'
 
 export type SlotRequestSources = {
@@ -20,7 +20,8 @@ export type SlotRequests = {
   /** Throws while the own Node is unknown: no slot may be held for it. */
   readonly identity: () => NodeIdentity
   readonly progress: (phase: SlotPhase, generation: number, skyhook: string) => SlotProgress
-  readonly request: (view: SkyhookView, phase: SlotPhase) => SlotRequest
+  /** `isBootstrap`: of the budget for nodes that join. */
+  readonly request: (view: SkyhookView, phase: SlotPhase, isBootstrap?: boolean) => SlotRequest
 }
 
 export function createSlotRequests(sources: SlotRequestSources, unanswered: UnansweredCreations): SlotRequests {
@@ -39,14 +40,16 @@ export function createSlotRequests(sources: SlotRequestSources, unanswered: Unan
   return {
     identity,
     progress,
-    request(view, phase) {
+    request(view, phase, isBootstrap = false) {
       const { name, uid, generation = 0 } = view.metadata
-      const scope = skyhookScope({ name, uid })
+      const scope = isBootstrap ? bootstrapScope({ name, uid }) : skyhookScope({ name, uid })
       return {
         scope,
         node: identity(),
         progress: progress(phase, generation, name),
-        admissionFrom: ({ ledgers }) => ({ limit: limitOf(view, ledgers) }),
+        admissionFrom: ({ ledgers }) => ({
+          limit: isBootstrap ? bootstrapLimitOf(view, ledgers) : limitOf(view, ledgers),
+        }),
         unansweredIndex: unanswered.indexIn(scope),
       }
     },

@@ -19,8 +19,8 @@ export type SlotWait = {
   preferredIndex(): number | undefined
   /** No slot is free: follows one of the held ones. Returns when to ask again at the latest, in ms. */
   denied(listing: ScopeListing | undefined): number
-  /** The same for the control plane's slot, for which few nodes wait. */
-  deniedControlPlane(listing: ScopeListing | undefined): number
+  /** The same for the slots of joining nodes and of the control plane, for which few nodes wait. */
+  deniedBesideLine(listing: ScopeListing | undefined): number
   /** Another node was faster. Returns when to ask again at the latest, in ms. */
   lost(lease: string, listing: ScopeListing | undefined, othersFree: number): number
   /** Begins with what the ledger says instead of a request, for nodes whose turn is far. */
@@ -224,7 +224,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       return fallbackMs(typeof slots === 'number' ? slots : 1)
     },
 
-    deniedControlPlane(listing) {
+    deniedBesideLine(listing) {
       cancel()
       if (listing !== undefined) followOneOf(listing)
       return waiting.fallbackDelayMs(looks++, 1, { matched: 1, waiters: 1 }, random.number())

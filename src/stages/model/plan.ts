@@ -42,6 +42,8 @@ export type Action =
       readonly view: SkyhookView
       readonly phase: SlotPhase
       readonly withControlPlane: boolean
+      /** The node joins the cluster: the budget for such nodes counts it, where there is one. */
+      readonly isJoining: boolean
     }
   | {
       readonly do: 'acquireControlPlaneSlot'

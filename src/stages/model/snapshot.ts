@@ -147,6 +147,8 @@ export type OwnSlot = {
   readonly uid: string
   readonly phase: SlotPhase
   readonly ownership: SlotOwnership
+  /** Of the budget for nodes that join, see stages/skyhook/joining.ts. */
+  readonly isBootstrap?: true
   /** Of an earlier registration of this node. */
   readonly isFormer: boolean
   readonly renewedAtMs: number

@@ -1,7 +1,9 @@
 import { hasMark } from '../drain/drain.ts'
+import type { Action } from '../model/plan.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
 import type { OwnSlot, SkyhookView, SlotOwnership, Snapshot } from '../model/snapshot.ts'
+import { isInServiceUnder } from './joining.ts'
 
 /** A holder reports this often, so that people and the census see that it lives. */
 const renewIntervalMs = 60_000
@@ -19,12 +21,13 @@ export const ownSlot = (snapshot: Snapshot, view: SkyhookView): OwnSlot | undefi
 
 const ownerships: readonly SlotOwnership[] = ['confirmed', 'owned', 'seen']
 
-/** Of several slots of one scope the one to keep. */
+/** Of several slots of one scope, or of a Skyhook, the one to keep: one that counts capacity before one that does not. */
 export const bestSlot = (slots: readonly OwnSlot[]): OwnSlot | undefined =>
   slots
     .filter(({ isFormer }) => !isFormer)
     .toSorted(
       (a, b) =>
+        Number(a.isBootstrap ?? false) - Number(b.isBootstrap ?? false) ||
         ownerships.indexOf(a.ownership) - ownerships.indexOf(b.ownership) ||
         (a.lease < b.lease ? -1 : Number(a.lease > b.lease)),
     )[0]
@@ -40,7 +43,7 @@ export const mayWorkUnder = (slot: OwnSlot | undefined, hasStarted: boolean): bo
 export function requestSlot(
   builder: PlanBuilder,
   slot: OwnSlot | undefined,
-  { phase, withControlPlane }: { readonly phase: SlotPhase; readonly withControlPlane: boolean },
+  request: Pick<Extract<Action, { do: 'acquireSlot' }>, 'phase' | 'withControlPlane' | 'isJoining'>,
 ): void {
   const { snapshot, view, actions } = builder
   const { name } = view.metadata
@@ -53,7 +56,7 @@ export function requestSlot(
     else actions.push({ do: 'confirmSlot', key, slot, view })
     return
   }
-  if (isRequestDue(builder)) actions.push({ do: 'acquireSlot', key, view, phase, withControlPlane })
+  if (isRequestDue(builder)) actions.push({ do: 'acquireSlot', key, view, ...request })
 }
 
 /** No answer asks for patience; else the plan is made again when it is over. */
@@ -73,13 +76,14 @@ export function releaseSlot(builder: PlanBuilder, slot: OwnSlot): void {
 }
 
 /**
- * The slot of started work: created again without a request if it was lost, and renewed with its phase. Nothing but its
+ * The slot of started work: created again without a request if it was lost, or if it counts no capacity that the node
+ * has by now, and renewed with its phase. Nothing but its
  * loss is asked about: budget, pause and spec do not matter any more.
  */
 export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase: SlotPhase): void {
   const { snapshot, view } = builder
   const key = `slot/${view.metadata.name}`
-  if (slot) renewWhenDue(builder, key, slot, phase)
+  if (slot && !isInServiceUnder(snapshot, slot)) renewWhenDue(builder, key, slot, phase)
   else if (snapshot.slots.known) builder.actions.push({ do: 'createRecoverySlot', key, scope: 'skyhook', view, phase })
 }
 

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { NodeSimulator } from '../../../test/support/node-simulator.ts'
+import { pkg, pod, reboot } from '../../../test/support/node-simulator-dsl.ts'
+
+const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'NoSchedule' }
+
+/** A node with the taint of new nodes. */
+function newNode(pods: NodeSimulator['pods'] = []): NodeSimulator {
+  const node = new NodeSimulator()
+  node.node = { ...node.node, spec: { ...node.node.spec, taints: [taint] } }
+  node.pods = pods
+  return node
+}
+
+/** The slots that a node asked for or took, by the name of the Lease. */
+function leasesDuring(node: NodeSimulator, ms: number): string[] {
+  const leases = new Set<string>()
+  const note = (): void => node.slots.forEach(({ lease }) => leases.add(lease))
+  for (let round = 0; round < 60 && node.step(); round++) note()
+  node.settleFor(ms)
+  note()
+  return [...leases]
+}
+
+describe('a node that joins the cluster', () => {
+  test('a tainted node without pods to evict works under the budget for joining nodes', () => {
+    const node = newNode()
+    node.apply('s', { runtimeRequired: true, packages: { a: { ...pkg('1.0.0'), interrupt: reboot } } })
+    expect([leasesDuring(node, 30_000), node.status(), node.node.spec?.taints]).toEqual([
+      ['s-uid.bootstrap-0'],
+      'complete',
+      [],
+    ])
+  })
+
+  test('a tainted node with a pod to evict counts like every other', () => {
+    const node = newNode([pod('web')])
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    expect([leasesDuring(node, 5_000), node.status()]).toEqual([['s-uid.slot-0'], 'complete'])
+  })
+
+  test('a tainted node with a protected pod counts like every other', () => {
+    const node = newNode([pod('job', { protected: 'yes' })])
+    node.apply('s', { podNonInterruptLabels: { matchLabels: { protected: 'yes' } }, packages: { a: pkg('1.0.0') } })
+    expect(leasesDuring(node, 5_000)).toEqual(['s-uid.slot-0'])
+  })
+
+  test('a node without the taint counts like every other', () => {
+    const node = new NodeSimulator()
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    expect(leasesDuring(node, 5_000)).toEqual(['s-uid.slot-0'])
+  })
+
+  test('a tainted node asks for nothing before its pods are known', () => {
+    const node = newNode()
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    for (let round = 0; round < 20; round++) {
+      node.podWatch = 'no' // the LIST never ends
+      node.step()
+    }
+    expect([node.slots, node.lastPlan?.watchPods]).toEqual([[], 'any'])
+  })
+
+  test('a slot for joining nodes is given back if the node is in service before the work starts', () => {
+    const node = newNode()
+    node.areSlotsConfirmed = false
+    node.apply('s', { packages: { a: pkg('1.0.0') } })
+    for (let round = 0; round < 60 && node.slots.length === 0; round++) node.step()
+    expect(node.slots.map(({ lease }) => lease)).toEqual(['s-uid.bootstrap-0'])
+    node.areSlotsConfirmed = true
+    node.pods = [pod('web')]
+    expect([leasesDuring(node, 5_000).at(-1), node.status()]).toEqual(['s-uid.slot-0', 'complete'])
+  })
+
+  test('work under way counts as capacity once somebody has removed the taint', () => {
+    const node = newNode()
+    node.hangingPackages.add('a')
+    node.apply('s', { packages: { a: { ...pkg('1.0.0'), interrupt: reboot } } })
+    node.settle()
+    expect(node.slots.map(({ lease }) => lease)).toEqual(['s-uid.bootstrap-0'])
+    node.node = { ...node.node, spec: { ...node.node.spec, taints: [] } }
+    node.settle()
+    expect(node.slots.map(({ lease }) => lease)).toEqual(['s-uid.node'])
+    node.finishHanging('a')
+    node.settleFor(30_000)
+    expect([node.status(), node.slots]).toEqual(['complete', []])
+  })
+
+  test('a joining node does not soak: nobody misses its capacity', () => {
+    const node = newNode()
+    node.apply('s', { pace: { pauseSeconds: 600 }, packages: { a: pkg('1.0.0') } })
+    expect([node.settleFor(5_000).status(), node.slots]).toEqual(['complete', []])
+  })
+})

@@ -1,0 +1,27 @@
+/**
+ * Nodes that join the cluster: they carry the runtime-required taint and have no pods that would have to leave. Their
+ * capacity is not in use yet, so they have a budget of their own (bootstrap).
+ */
+import { hasTaint } from '../drain/node-spec.ts'
+import { groupPods } from '../drain/pods.ts'
+import type { OwnSlot, SkyhookView, Snapshot } from '../model/snapshot.ts'
+
+export type Membership =
+  | 'joining'
+  | 'in-service'
+  /** It has the taint, and its pods are not known yet. */
+  | 'unknown'
+
+export function membershipOf({ node, pods, settings }: Snapshot, { spec }: SkyhookView): Membership {
+  if (!hasTaint(node, settings.runtimeRequiredTaint)) return 'in-service'
+  if (!pods.known) return 'unknown'
+  const groups = groupPods(pods.value.pods, spec.podNonInterruptLabels, settings.skipNamespaces)
+  return groups.protected.length + groups.toDrain.length === 0 ? 'joining' : 'in-service'
+}
+
+/**
+ * Work under way on a node that joined when it started, and is in service now: somebody removed the taint. The slot
+ * counts no capacity, and the node takes some.
+ */
+export const isInServiceUnder = ({ node, settings }: Snapshot, slot: OwnSlot): boolean =>
+  slot.isBootstrap === true && !hasTaint(node, settings.runtimeRequiredTaint)
