@@ -84,6 +84,8 @@ export type SkyhookRecord = {
   /** The interrupt under way or just done, see stages/interrupt/merge.ts. */
   readonly interrupt?: InterruptRun | undefined
   readonly drain?: DrainRecord | undefined
+  /** The work is complete, and its slot is kept (stages/skyhook/soak.ts). */
+  readonly soak?: Soak | undefined
   /**
    * A person's edit of nodeState that was dealt with: `<rev of the companion>/<hash of the text>`, or `…/removed` for a
    * reset.
@@ -105,6 +107,17 @@ export type DrainRecord =
       readonly reason: { readonly reason: 'ProtectedPods' | 'DrainBlocked'; readonly message: string }
     }
 
+export type Soak = {
+  /** When the Node showed completion and was back in service; absent before. */
+  readonly sinceMs?: number
+  /** Since when node and pods have been Ready without a break; absent while they are not. */
+  readonly readySinceMs?: number
+  /** Those that had a Ready pod on the node before the work. */
+  readonly daemonSets: readonly DaemonSetReference[]
+}
+
+export type DaemonSetReference = { readonly uid: string; readonly namespace: string; readonly name: string }
+
 export type Published = {
   readonly rev: number
   /** Text of the nodeState annotation. */
@@ -123,6 +136,8 @@ export type Lifecycle = {
   readonly interruptedAtMs?: number
   /** The interrupt restarted the kubelet or the container runtime: Ready must hold for a while to be believed. */
   readonly restartedRuntime?: boolean
+  /** DaemonSets that had a Ready pod here when the work began; absent where `spec.pace` did not ask for them. */
+  readonly readyDaemonSets?: readonly DaemonSetReference[]
 }
 
 /**

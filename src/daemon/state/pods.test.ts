@@ -65,6 +65,20 @@ test('followed pods are those of the own node, without what nobody reads', async
   expect([uidsSeen.at(-1), wakes > 0]).toEqual([[uid], true])
 })
 
+test('a pod shows whether it is Ready, and no other condition', async () => {
+  const conditions = [
+    { type: 'Ready', status: 'True', lastTransitionTime: '2026-11-22T00:00:00Z' },
+    { type: 'PodScheduled', status: 'True' },
+  ]
+  api.put(podsPath, {
+    metadata: { name: 'a', namespace: 'd' },
+    spec: { nodeName: 'n' },
+    status: { phase: 'Running', conditions },
+  })
+  const [found] = await source.listNow(stopping.signal)
+  expect(found?.status).toEqual({ phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] })
+})
+
 test('pods that come and go are seen', async () => {
   source.follow('any')
   await vi.waitFor(() => expect(podNames()).toEqual([]))

@@ -95,5 +95,12 @@ const stripPod = ({ metadata, spec, status }: PodObject): PodObject => ({
     ...(spec?.nodeName !== undefined && { nodeName: spec.nodeName }),
     ...(spec?.tolerations && { tolerations: spec.tolerations }),
   },
-  status: { ...(status?.phase !== undefined && { phase: status.phase }) },
+  status: {
+    ...(status?.phase !== undefined && { phase: status.phase }),
+    ...(status?.conditions && {
+      conditions: status.conditions
+        .filter(({ type }) => type === 'Ready')
+        .map(({ type, status: value }) => ({ type, status: value })),
+    }),
+  },
 })

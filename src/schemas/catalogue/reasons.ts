@@ -79,9 +79,11 @@ export const reasons = {
   },
   Soaking: {
     ...passing,
-    meaning: 'The node is finished and keeps its slot for the time in `spec.pace`.',
-    remedy: 'Wait.',
-    planned: true,
+    meaning:
+      'The node is complete and back in service, and keeps its slot for the time in `spec.pace`. The Skyhook does not ' +
+      'wait for it.',
+    remedy:
+      'Wait. If pods of a DaemonSet do not become Ready, look at them; deleting the Lease of the slot ends the wait.',
   },
   Takeover: {
     ...passing,

@@ -27,7 +27,7 @@ export function notReadyReason(builder: PlanBuilder): Reason | undefined {
   }
 }
 
-function isReadyFromThisBoot(snapshot: Snapshot): boolean {
+export function isReadyFromThisBoot(snapshot: Snapshot): boolean {
   const ready = snapshot.node.status?.conditions?.find(({ type }) => type === 'Ready')
   return ready?.status === 'True' && snapshot.node.status?.nodeInfo?.bootID === snapshot.bootId
 }

@@ -36,6 +36,7 @@ function journalAt(atMs: number): Journal {
     ...emptyJournal('n'),
     cordonRetriesAtMs: [atMs],
     skyhooks: {
+      soaking: { ...record, lifecycle: undefined, soak: { sinceMs: atMs, readySinceMs: atMs, daemonSets: [] } },
       waiting: { ...record, drain: { state: 'waiting', yieldCount: 0, sinceMs: atMs } },
       paused: { ...record, drain: { state: 'paused', yieldCount: 1, untilMs: atMs, reason } },
     },
@@ -81,6 +82,8 @@ describe('the journal of an earlier agent', () => {
   test('a journal of an earlier boot has no limit that is over by a clock that went forward', () => {
     const carried = carryTimes(journalAt(nowMs - hourMs), { nowMs, isContinued: false })
     expect(momentsOf(carried)).toMatchObject({ waiting: 0, interrupted: 0, started: 0, requested: -hourMs })
+    // the node has not been seen Ready since
+    expect(carried.skyhooks['soaking']?.soak).toEqual({ sinceMs: nowMs, daemonSets: [] })
   })
 })
 

@@ -1,4 +1,11 @@
-import { attemptOf, isRunning, type Journal, type PackageRecord, type SkyhookRecord } from '../../schemas/journal.ts'
+import {
+  attemptOf,
+  isRunning,
+  type Journal,
+  type PackageRecord,
+  type SkyhookRecord,
+  type Soak,
+} from '../../schemas/journal.ts'
 import { maxDrainPauseMs } from '../drain/drain-timeout.ts'
 import { maxStageRetryDelayMs } from '../model/backoff.ts'
 
@@ -28,7 +35,7 @@ const carrySince = (atMs: number, { nowMs, isContinued }: TimeBase): number =>
   isContinued ? Math.min(atMs, nowMs) : nowMs
 
 function carryRecord(record: SkyhookRecord, base: TimeBase): SkyhookRecord {
-  const { drain, published, lifecycle, packages } = record
+  const { drain, soak, published, lifecycle, packages } = record
   const { nowMs } = base
   const entries = Object.entries(packages).map(([key, entry]) => [key, carryPackage(entry, base)] as const)
   return {
@@ -38,10 +45,20 @@ function carryRecord(record: SkyhookRecord, base: TimeBase): SkyhookRecord {
     ...(drain?.state === 'paused' && {
       drain: { ...drain, untilMs: Math.min(drain.untilMs, nowMs + maxDrainPauseMs) },
     }),
+    ...(soak && { soak: carrySoak(soak, base) }),
     ...(published && { published: { ...published, atMs: Math.min(published.atMs, nowMs) } }),
     ...(lifecycle?.interruptedAtMs !== undefined && {
       lifecycle: { ...lifecycle, interruptedAtMs: carrySince(lifecycle.interruptedAtMs, base) },
     }),
+  }
+}
+
+/** After a boot the node has to be Ready for the whole time again. */
+function carrySoak({ sinceMs, readySinceMs, daemonSets }: Soak, base: TimeBase): Soak {
+  return {
+    daemonSets,
+    ...(sinceMs !== undefined && { sinceMs: carrySince(sinceMs, base) }),
+    ...(readySinceMs !== undefined && base.isContinued && { readySinceMs: carrySince(readySinceMs, base) }),
   }
 }
 

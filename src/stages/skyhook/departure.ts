@@ -29,6 +29,7 @@ export function planUnselected(
   // work of another Skyhook of this name is nobody's any more: it is stopped, and its slot goes after that
   const builder = newPlanBuilder(snapshot, view, record.uid === view.metadata.uid ? record : cancelAll(record))
   builder.record = abandonInterrupt(builder.record)
+  if (builder.record.soak) builder.record = { ...builder.record, soak: undefined }
   for (const entry of Object.values(builder.record.packages)) {
     const step = openStepOf(entry.progress)
     const isAboutToStart =
@@ -84,6 +85,13 @@ export function planDeleted(
       run: interrupt,
       records: [],
     })
-  const orphan = { ...builder.record, lifecycle: undefined, published: undefined, interrupt: undefined, orphaned: true }
+  const orphan = {
+    ...builder.record,
+    lifecycle: undefined,
+    soak: undefined,
+    published: undefined,
+    interrupt: undefined,
+    orphaned: true,
+  }
   return { record: orphan, actions, events: [{ type: 'orphaned', skyhook: name }] }
 }

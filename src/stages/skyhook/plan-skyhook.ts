@@ -20,7 +20,8 @@ import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './
 import { planWaiting } from './plan-waiting.ts'
 import { planWorking } from './plan-working.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
-import { keepSlot, mayWorkUnder, ownSlot, releaseSlot } from './slot.ts'
+import { keepSlot, mayWorkUnder, ownSlot, releaseSlot, renewWhenDue } from './slot.ts'
+import { advanceSoak, endSoakWithoutSlot, mayBeginUnder, newSoak, readyDaemonSets } from './soak.ts'
 
 /** What a selected Skyhook does on this node now. `before`: its record, if it has one. */
 export function planSkyhook(
@@ -36,7 +37,8 @@ export function planSkyhook(
   const slot = ownSlot(snapshot, view)
   const hasStarted = builder.record.lifecycle !== undefined
   const gate = hasStarted ? pauseReason(view, snapshot) : startGate(view, snapshot, precedingSkyhook)
-  const isFree = gate === undefined && mayWorkUnder(slot, hasStarted)
+  endSoakWithoutSlot(builder, slot)
+  const isFree = gate === undefined && mayWorkUnder(slot, hasStarted) && mayBeginUnder(builder, slot)
   const mayDisrupt = isFree && mayLeaveControlPlane(snapshot)
   const isCancelComplete = stopCanceledSteps(builder)
   const activeInterrupt = applyInterruptOutcome(builder, mayDisrupt)
@@ -145,6 +147,7 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
     return { builder, status: 'in_progress', reason: notReady, complete: false, cordon: 'as-is', watchPods: 'no' }
   }
   const { lifecycle, reboots, takenOver } = builder.record
+  const soak = newSoak(builder, slot)
   const applied = appliedHash(builder.view.spec)
   const { name } = builder.view.metadata
   if (lifecycle) builder.events.push({ type: 'completed', skyhook: name })
@@ -155,12 +158,20 @@ function planComplete(builder: PlanBuilder, slot: OwnSlot | undefined): SkyhookP
     ...builder.record,
     applied,
     lifecycle: undefined,
+    soak,
     takenOver: takenOver && 'complete',
     priorReboots: undefined,
     reboots: compacted,
   }
-  if (slot && isPublishedComplete(builder)) releaseSlot(builder, slot)
-  return { builder, status: 'complete', complete: true, cordon: 'off', watchPods: 'no' }
+  const plan = { builder, status: 'complete', complete: true, cordon: 'off' } as const
+  const isInService = isPublishedComplete(builder)
+  const progress = advanceSoak(builder, isInService)
+  if (slot && progress.state === 'soaking') {
+    renewWhenDue(builder, `slot/${name}`, slot, 'soaking')
+    return { ...plan, watchPods: progress.watchPods, ...(progress.reason && { reason: progress.reason }) }
+  }
+  if (slot && isInService) releaseSlot(builder, slot)
+  return { ...plan, watchPods: 'no' }
 }
 
 /** Whatever it took, it has led to completion: only that there was a reboot stays on record, for hosts that forget. */
@@ -182,7 +193,8 @@ function startLifecycle(builder: PlanBuilder, states: readonly PackageState[], m
   const hasStarted = Object.values(builder.record.packages).some((entry) => isRunning(entry) || isRetrying(entry))
   if (builder.record.lifecycle || !(hasStarted || mayDrain)) return
   const generation = builder.view.metadata.generation ?? 0
-  const lifecycle = { startedAtMs: builder.snapshot.nowMs, generation }
+  const { snapshot, view } = builder
+  const lifecycle = { startedAtMs: snapshot.nowMs, generation, ...readyDaemonSets(snapshot, view) }
   builder.record = { ...builder.record, lifecycle, takenOver: undefined }
-  builder.events.push({ type: 'began', skyhook: builder.view.metadata.name, generation })
+  builder.events.push({ type: 'began', skyhook: view.metadata.name, generation })
 }

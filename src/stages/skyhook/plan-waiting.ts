@@ -8,6 +8,7 @@ import { membershipOf } from './joining.ts'
 import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
 import { controlPlaneSlot, isControlPlaneNode, keepControlPlaneSlot } from './control-plane.ts'
 import { releaseSlot, requestSlot } from './slot.ts'
+import { isSpent, needsDaemonSets } from './soak.ts'
 
 /**
  * Nothing has started on the host: the slot is asked for once some package is prepared, and given back when it is of no
@@ -27,7 +28,8 @@ export function planWaiting(
   const needsDrain = ready.length > 0 && ready.every((state) => state.state !== 'ready' || state.pendingInterrupt)
   const blocker = needsDrain ? drainBlocker(builder) : undefined
   const gateReason = gate ?? (blocker === 'unknown' ? undefined : blocker)
-  if (gateReason === undefined && ready.length > 0 && blocker !== 'unknown') request(builder, slot, ready)
+  if (slot && isSpent(builder, slot)) releaseSlot(builder, slot)
+  else if (gateReason === undefined && ready.length > 0 && blocker !== 'unknown') request(builder, slot, ready)
   else if (slot && !isPreparing) releaseSlot(builder, slot)
   if (builder.record.drain?.state === 'paused')
     requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
@@ -35,7 +37,7 @@ export function planWaiting(
   const reason = gateReason ?? waitingReason(builder, states)
   const isLate = needsDrain && view.spec.drain?.cordon === 'late'
   const isTainted = hasTaint(snapshot.node, snapshot.settings.runtimeRequiredTaint)
-  const needsPods = isLate || (ready.length > 0 && isTainted)
+  const needsPods = isLate || (ready.length > 0 && isTainted) || (slot !== undefined && needsDaemonSets(view))
   const watchPods = gate === undefined && needsPods ? 'any' : 'no'
   return { builder, status: statusFor(reason.reason, false), reason, complete: false, cordon: 'off', watchPods }
 }
