@@ -1,7 +1,7 @@
 /** A real API server's answers to invalid Skyhooks, which should not reach a node. */
 import { describe, expect, test } from 'vitest'
 import { manyKeys, manyPackages, tuning, useDefinitions, withPackage } from './definitions.ts'
-import { until, type Json } from './chart-cluster.ts'
+import { type Json } from './chart-cluster.ts'
 
 const definitions = useDefinitions()
 
@@ -234,18 +234,4 @@ describe('a refused Skyhook', () => {
     const { message } = await definitions.create('skyhooks', {}, 'n'.repeat(54))
     expect(message).toContain('metadata.name has 54 characters; use at most 53')
   })
-})
-
-test.each([
-  ['pace', { pauseSeconds: 60 }],
-  ['bootstrap', { count: 1 }],
-])('a Skyhook with spec.%s is accepted with a warning that it has no effect', async (field, value) => {
-  const spec = { packages: { tuning }, [field]: value }
-  const answer = await until(
-    () => definitions.create('skyhooks', spec),
-    ({ warning }) => warning !== '',
-  )
-  expect(answer).toMatchObject({ status: 201, message: '' })
-  expect(answer.warning).toContain(`spec.${field} has no effect in this version of skyhookd`)
-  expect((await definitions.create('skyhooks', { packages: { tuning } })).warning).toBe('')
 })

@@ -528,7 +528,8 @@ export class NodeSimulator {
     isBootstrap = false,
   ): void {
     const isOfSkyhook = scope === 'skyhook'
-    const lease = `${isOfSkyhook ? metadata.uid : scope}.${isRecovery ? 'node' : isBootstrap ? 'bootstrap-0' : 'slot-0'}`
+    const end = isRecovery ? 'node' : isBootstrap ? 'bootstrap-0' : 'slot-0'
+    const lease = `${isOfSkyhook ? metadata.uid : scope}.${end}`
     const uid = `lease-${++this.#leases}`
     const slot: OwnSlot = {
       scope,

@@ -80,8 +80,8 @@ export const reasons = {
   Soaking: {
     ...passing,
     meaning:
-      'The node is complete and back in service, and keeps its slot for the time in `spec.pace`. The Skyhook does not ' +
-      'wait for it.',
+      'The node is complete and back in service, and keeps its slot for the time in `spec.pace`. The Skyhook does ' +
+      'not wait for it.',
     remedy:
       'Wait. If pods of a DaemonSet do not become Ready, look at them; deleting the Lease of the slot ends the wait.',
   },

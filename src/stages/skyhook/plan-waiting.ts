@@ -43,8 +43,8 @@ export function planWaiting(
 }
 
 /**
- * Whose budget counts the node has to be known. Work that starts with taking a node of the control plane out of service needs both slots
- * before it starts.
+ * Whose budget counts the node has to be known. Work that starts with taking a node of the control plane out of
+ * service needs both slots before it starts.
  */
 function request(builder: PlanBuilder, slot: OwnSlot | undefined, ready: readonly PackageState[]): void {
   const { snapshot, view } = builder
