@@ -24,6 +24,12 @@ test('a granted slot is owned from now, under the generation that was admitted',
   })
 })
 
+test('a granted slot ends what the book had under its name', () => {
+  const recreated = { ...a, uid: 'another uid' }
+  const book = slotBook.granted(holding, recreated, 4, 2_000)
+  expect([[...book.held.keys()], ownershipOf(slotBook.seen(book, a, 3_000))]).toEqual([['another uid'], undefined])
+})
+
 test('a confirmation counts as a renewal and keeps the moment of the grant', () => {
   expect(slotBook.confirmed(holding, slotIn('a', '2'), 4, 3_000).held.get(a.uid)).toMatchObject({
     slot: { resourceVersion: '2' },

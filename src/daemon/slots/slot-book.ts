@@ -27,9 +27,11 @@ export type HeldSlot = {
 
 export const emptySlotBook: SlotBook = { held: new Map(), ended: new Set() }
 
-/** The API server created it for us. */
+/** The API server created it for us. Another one of its name is gone: kept, it would pass for the better of the two. */
 export function granted(book: SlotBook, slot: Slot, admittedGeneration: number | undefined, nowMs: number): SlotBook {
-  return withHeld(book, { slot, ownership: 'owned', admittedGeneration, renewedAtMs: nowMs, grantedAtMs: nowMs })
+  const namesakes = [...book.held.values()].filter(({ slot: { name, uid } }) => name === slot.name && uid !== slot.uid)
+  const others = namesakes.reduce((next, namesake) => ended(next, namesake.slot.uid), book)
+  return withHeld(others, { slot, ownership: 'owned', admittedGeneration, renewedAtMs: nowMs, grantedAtMs: nowMs })
 }
 
 /** It was written, and is ours. Whether new work may start under it is another question. */
@@ -69,7 +71,9 @@ export function listed(book: SlotBook, slots: readonly Slot[], nowMs: number): S
   return next
 }
 
-const doubted = (book: SlotBook, uid: string): SlotBook => update(book, uid, { ownership: 'seen', renewedAtMs: 0 })
+/** It may be gone: the next write tells. */
+export const doubted = (book: SlotBook, uid: string): SlotBook =>
+  update(book, uid, { ownership: 'seen', renewedAtMs: 0 })
 
 const withHeld = (book: SlotBook, entry: HeldSlot): SlotBook => ({
   ...book,
