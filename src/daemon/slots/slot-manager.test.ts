@@ -365,6 +365,18 @@ test('a release without an answer keeps the slot', async () => {
   expect([isHolding(first), released]).toEqual([true, []])
 })
 
+test('a DELETE that is carried out late does not take a slot that was confirmed meanwhile', async () => {
+  const view = putSkyhook()
+  await first.acquire(view, 'cordoning', false)
+  api.fault(({ method }) => method === 'DELETE', { kind: 'reset' }, 1)
+  await expect(first.release(heldBy(first))).rejects.toThrow('was not released')
+  const late = api.requests.find(({ method }) => method === 'DELETE')
+  await first.confirm(heldBy(first), view)
+  expect(heldBy(first).ownership).toBe('confirmed')
+  await expect(transport.json('DELETE', late?.path ?? '', { body: late?.body })).rejects.toThrow('precondition')
+  expect(api.get(leasesPath, heldBy(first).lease)).toBeDefined()
+})
+
 test('an agent that starts again sees its slot, and does not trust it before an answer', async () => {
   const view = putSkyhook()
   await first.acquire(view, 'cordoning', false)

@@ -135,7 +135,10 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     const { slot } = entry
     // who deletes the slot of an earlier registration is still its holder
     const result = await release(leases, slot, { ...identity(), uid: slot.nodeUid }, signal)
-    if (result.outcome === 'unknown') throw new Error(`slot ${slot.name} was not released`, { cause: result.error })
+    if (result.outcome === 'unknown') {
+      ownSlots.record((book) => slotBook.doubted(book, slot.uid)) // the DELETE may still be carried out
+      throw new Error(`slot ${slot.name} was not released`, { cause: result.error })
+    }
     end(entry)
   }
 
@@ -188,9 +191,14 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     },
 
     async confirm(slot, view) {
+      const { name, uid, generation = 0 } = view.metadata
+      const found = entryOf(slot)
+      if (!found) return
+      // in doubt, it is written first: a DELETE that is still under way then no longer fits its resourceVersion
+      if (found.ownership === 'seen' && !(await renewEntry(found, name, slot.phase)))
+        return deny(view, { message: `Lease ${slot.lease} is gone`, retryInMs: lostRetryDelayMs })
       const entry = entryOf(slot)
       if (!entry) return
-      const { name, uid, generation = 0 } = view.metadata
       const skyhook = await readSkyhook(leases.transport, name, signal)
       const change = changeSince(view, skyhook)
       if (change !== undefined || skyhook === undefined)
