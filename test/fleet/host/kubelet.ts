@@ -37,6 +37,7 @@ export function startKubelet(host: SimulatedHost, options: KubeletOptions): Kube
   const { clock, transport, nodeName, labels = {}, readyMs = () => 5_000 } = options
   const path = `/api/v1/nodes/${nodeName}`
   let stopTimers = (): void => undefined
+  let isStopped = false
 
   /** Tries until it has been done. */
   function keepTrying(firstMs: number, task: () => Promise<unknown>): void {
@@ -68,7 +69,7 @@ export function startKubelet(host: SimulatedHost, options: KubeletOptions): Kube
 
   async function register(): Promise<void> {
     await transport.json('GET', path).catch(async (error: unknown) => {
-      if (!isNotFound(error)) throw error
+      if (isStopped || !isNotFound(error)) throw error
       await transport.json('POST', '/api/v1/nodes', { body: { metadata: { name: nodeName, labels } } })
     })
     await report('True', { bootID: host.bootId() })
@@ -83,6 +84,7 @@ export function startKubelet(host: SimulatedHost, options: KubeletOptions): Kube
   return {
     restart,
     stop() {
+      isStopped = true
       stopObserving()
       stopTimers()
     },

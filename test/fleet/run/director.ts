@@ -17,7 +17,7 @@ export type Director = {
 export function direct(world: World, onHealed: () => void): Director {
   const { clock, plan, active } = world
   const waiting = new Set<PlannedAction>()
-  const early = new Set(plan.actions)
+  const early = new Set(plan.actions.filter(({ follows }) => follows === undefined))
   const endings = new Map<PlannedAction, () => void>()
   let isHealed = false
 
@@ -32,6 +32,8 @@ export function direct(world: World, onHealed: () => void): Director {
     const skyhook = action.skyhook ?? ''
     if (host === undefined || kind === undefined) return world.tell({ kind: 'action', action, what: 'skipped', phase })
     active.add(action)
+    for (const one of plan.actions)
+      if (one.follows?.id === action.id) clock.startTimer(one.follows.afterMs, () => begin(one))
     world.tell({ kind: 'action', action, what: 'begins', phase })
     const ending = kind.start({ world, host, skyhook, detail: action.detail ?? {} })
     if (typeof ending !== 'function') {
@@ -63,7 +65,8 @@ export function direct(world: World, onHealed: () => void): Director {
     onHealed()
   }
 
-  for (const action of plan.actions) clock.startTimer(action.atMs, () => begin(action))
+  for (const action of plan.actions)
+    if (action.follows === undefined) clock.startTimer(action.atMs, () => begin(action))
   clock.startTimer(healAtMs, heal)
 
   let isLooking = false

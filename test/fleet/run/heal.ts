@@ -1,4 +1,7 @@
-/** Takes back what would keep a fleet from completing: edits whose end was lost with an older copy of the store. */
+/**
+ * Takes back what would keep a fleet from completing: edits whose end was lost with an older copy of the
+ * store. Clocks stay as they are: a host whose clock went back must not wait until it has caught up.
+ */
 import { disableKey, ignoreLabel, pauseKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { SkyhookSpec } from '../../../src/schemas/skyhook.ts'
@@ -19,8 +22,7 @@ export function healObjects(world: World): void {
       admin.patch(skyhookPath(name), { spec: { nodeSelectors: { matchLabels: { pool: 'a' } } } })
   }
   for (const one of hosts.values()) {
-    const { host, nodeName } = one
-    host.setWallOffsetMs(0)
+    const { nodeName } = one
     const node = server.object('nodes', undefined, nodeName()) as KubernetesNode | undefined
     const { labels = {}, annotations = {} } = node?.metadata ?? {}
     if (node === undefined) one.restartKubelet()

@@ -31,7 +31,10 @@ export const hostFaults = {
     },
   },
   'host-rebooted': {
-    start: ({ host: { host } }) => (host.reboot() ? undefined : 'skipped'),
+    start({ host: { host } }) {
+      if (host.power() !== 'up') return 'skipped'
+      host.reboot()
+    },
     impossible: isDown,
   },
   'host-wiped': { start: ({ host: { host } }) => host.wipe() },

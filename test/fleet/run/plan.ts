@@ -44,6 +44,8 @@ export type PlannedAction = {
   readonly skyhook?: string
   /** It waits until the node is in this phase; if that never happens, nor does the action. */
   readonly during?: Phase
+  /** It begins so long after another action has begun instead of at its own time. */
+  readonly follows?: { readonly id: number; readonly afterMs: number }
   /** A fault that lasts. */
   readonly forMs?: number
   /** Whatever else its kind needs. */

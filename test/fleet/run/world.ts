@@ -12,6 +12,7 @@ import { type FleetHost, startFleetHost } from './fleet-host.ts'
 import type { Phase } from './phase.ts'
 import { trackPhase } from './phase-tracker.ts'
 import type { Plan, PlannedAction, SkyhookPlan } from './plan.ts'
+import { skyhooksAtMs } from './plan-time.ts'
 import { startWorkload, type Workload } from './workload.ts'
 import type { FleetEvent, HostView, WorldView } from './world-view.ts'
 
@@ -102,7 +103,7 @@ export function startWorld(
   const admin = createClusterWriter(server, { clock, client: 'admin' })
   const createSkyhook = ({ name, spec }: SkyhookPlan): void =>
     admin.send('POST', skyhooksPath, { ...skyhookTypeMeta, metadata: { name }, spec })
-  clock.startTimer(5_000, () => skyhooks.forEach(createSkyhook))
+  clock.startTimer(skyhooksAtMs, () => skyhooks.forEach(createSkyhook))
 
   const backUp = (): void => {
     backups.push({ atMs: clock.monotonicMs(), backup: server.backUp() })
