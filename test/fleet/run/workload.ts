@@ -83,6 +83,7 @@ export function startWorkload(
       }
       if (resource.plural !== 'pods' || object.metadata.namespace !== 'apps') return
       if (type !== 'DELETED') return look(object)
+      ending.delete(object.metadata.uid) // a restored etcd may bring it back
       const plan = plans.get(object.metadata.name)
       if (plan !== undefined && !(plan.isProtected && isFinished))
         later(rescheduleMs, () => !(plan.isProtected && isFinished) && place(plan, nodeOf(object)))
