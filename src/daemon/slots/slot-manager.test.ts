@@ -223,6 +223,26 @@ test('a recovery slot is granted beyond the budget', async () => {
   expect(messages).toEqual(['node is mid-change without a slot, created a recovery slot'])
 })
 
+test('a recovery slot that is deleted again and again is created after growing pauses', async () => {
+  const view = putSkyhook()
+  const createdAtS: number[] = []
+  const startMs = clock.steadyMs()
+  for (let passedMs = 0; passedMs < 40_000; passedMs += 500) {
+    const isCreated = await first.createRecovery(view, 'interrupting', 'skyhook').then(
+      () => true,
+      () => false,
+    )
+    if (isCreated) createdAtS.push((clock.steadyMs() - startMs) / 1_000)
+    const { value: held = [] } = first.held() as { value?: readonly OwnSlot[] }
+    for (const slot of held) {
+      api.remove(leasesPath, slot.lease)
+      await first.renew(slot, 'interrupting') // and finds it lost
+    }
+    await clock.advance(500)
+  }
+  expect(createdAtS).toEqual([0, 1, 3, 7, 15, 31])
+})
+
 test('a recovery slot that gets no answer is an error', async () => {
   const view = putSkyhook()
   api.fault(({ method }) => method === 'POST', { kind: 'reset' }, 10)

@@ -21,6 +21,7 @@ import { hasBootstrapBudget } from './budget.ts'
 import { changeSince, isAdmissionCurrent, readSkyhook } from './confirmation.ts'
 import { type Denial, denied, noDenials, requestNow, waitedMs, withoutDenial } from './denials.ts'
 import type { OwnSlots } from './own-slots.ts'
+import { createRecoveryPace } from './recovery-pace.ts'
 import * as slotBook from './slot-book.ts'
 import type { Denied, Pause, SlotLine } from './slot-line.ts'
 import { controlPlaneMessage, createSlotRequests, type SlotRequestSources } from './slot-requests.ts'
@@ -71,6 +72,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   const unanswered = createUnansweredCreations(clock)
   /** By uid of the Skyhook: slots given back in a row. */
   const yields = new Map<string, number>()
+  const recoveryPace = createRecoveryPace(clock)
   let denials = noDenials
 
   const { identity, progress, request } = createSlotRequests(options, unanswered)
@@ -182,9 +184,12 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     async createRecovery(view, phase, scope) {
       const slotRequest = request(view, phase)
       const creation = scope === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
+      if (recoveryPace.pauseMs(creation.scope.hash) > 0)
+        throw new Error('no recovery slot: the last one was deleted soon after its creation')
       const result = await createRecoverySlot(leases, creation, signal)
       if (result.outcome === 'unknown') throw new Error('no recovery slot', { cause: result.error })
       if (result.outcome !== 'held') throw new Error(`no recovery slot: ${result.reason}`)
+      recoveryPace.created(creation.scope.hash)
       const { name: lease } = result.slot
       log.warn({ skyhook: view.metadata.name, lease }, 'node is mid-change without a slot, created a recovery slot')
       grant(result.slot, view)
