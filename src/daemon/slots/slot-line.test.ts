@@ -249,6 +249,20 @@ describe('budgets', () => {
     expect(turns).toHaveLength(1)
   })
 
+  test.each(['afterControlPlaneDenial', 'afterBootstrapDenial'] as const)(
+    'a slot that the budget does not count is asked for when it is freed, whatever the budget is (%s)',
+    async (after) => {
+      view = budgeted({ percent: 50 }) // without a count
+      const line = lineOf({ agents: 3 })
+      await put(slot0)
+      line[after](view, { outcome: 'waiting', reason: 'full', listing: await listScope(leases, scope) })
+      await clock.advance(1_000)
+      await remove(slot0)
+      await clock.advance(1_000)
+      expect(turns).toHaveLength(1)
+    },
+  )
+
   test('a budget of 0 costs no request, and is asked for when it is raised', async () => {
     const line = lineOf({ agents: 3 })
     view = budgeted({ count: 0 })

@@ -9,7 +9,7 @@ import * as waiting from '../../lease/waiting.ts'
 import type { Random } from '../../schemas/clock.ts'
 import type { SkyhookView } from '../../stages/model/snapshot.ts'
 import type { FleetSize } from '../state/fleet-size.ts'
-import { type LeaseWatch, readLease, watchLease } from './lease-watch.ts'
+import { type LeaseSeen, type LeaseWatch, readLease, watchLease } from './lease-watch.ts'
 import { createQueueKnowledge } from './queue-knowledge.ts'
 
 export type SlotWait = {
@@ -90,14 +90,15 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), options.onTurn)
   }
 
-  function follow(target: string, lease: Lease | undefined, resourceVersion: string): void {
+  /** `slotsNow`: how many slots there are in the scope of the followed one. */
+  function follow(target: string, { lease, resourceVersion }: LeaseSeen, slotsNow = limit): void {
     if (slotWatch?.name === target) return
     slotWatch?.close()
     let isHeld = lease !== undefined
     const onChange = (seen: Lease | undefined): void => {
       if (seen !== undefined && !isHeld) knowledge.passedOn()
       isHeld = seen !== undefined
-      const slots = limit()
+      const slots = slotsNow()
       if (isHeld) cancel()
       else if (typeof slots === 'number' && slots > 0) askSoon(slots)
     }
@@ -170,17 +171,17 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     const target = indexedName(scope, waiting.placeOf(nodeUid(), queue()) % slots)
     const lease = await readLease(leases, target, endSignal)
     if (lease === undefined) return askSoon(slots)
-    follow(target, lease, lease.metadata.resourceVersion)
+    follow(target, { lease, resourceVersion: lease.metadata.resourceVersion })
     cancelFallback?.()
     cancelFallback = clock.startTimer(fallbackMs(slots), options.onTurn)
   }
 
   /** Which of the held slots this node follows: each about as many nodes. A slot without index can be the one. */
-  function followOneOf({ slots, resourceVersion }: ScopeListing): void {
+  function followOneOf({ slots, resourceVersion }: ScopeListing, slotsNow = limit): void {
     if (slots.some((slot) => slot.name === slotWatch?.name)) return
     const held = slots.toSorted((a, b) => a.index - b.index || (a.name < b.name ? -1 : 1))
     const target = held[waiting.placeOf(nodeUid(), queue()) % held.length]
-    if (target !== undefined) follow(target.name, target.lease, resourceVersion)
+    if (target !== undefined) follow(target.name, { lease: target.lease, resourceVersion }, slotsNow)
   }
 
   return {
@@ -219,14 +220,15 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       losses++
       if (listing === undefined || othersFree > 0) return waiting.lostDelayMs(losses, random.number())
       knowledge.learn(listing.ledgers)
-      if (slotWatch === undefined) follow(lease, undefined, listing.resourceVersion) // else that shows it, too
+      const { resourceVersion } = listing
+      if (slotWatch === undefined) follow(lease, { lease: undefined, resourceVersion }) // else that shows it, too
       const slots = limit()
       return fallbackMs(typeof slots === 'number' ? slots : 1)
     },
 
     deniedBesideLine(listing) {
       cancel()
-      if (listing !== undefined) followOneOf(listing)
+      if (listing !== undefined) followOneOf(listing, () => 1) // not counted by the budget
       return waiting.fallbackDelayMs(looks++, 1, { matched: 1, waiters: 1 }, random.number())
     },
 
