@@ -96,6 +96,10 @@ export async function startFakePlatform(options: {
         writeFileSync(join(image, 'config.json'), JSON.stringify(packageConfig))
         return { digest: fakeDigest, path: image, isNew: true }
       },
+      async checkImage(_, { onResolved }) {
+        onResolved?.(fakeDigest)
+        return { digest: fakeDigest, isStored: existsSync(join(folder, path, fakeDigest.replace('sha256:', ''))) }
+      },
       isPresent: async (digest) => existsSync(join(folder, path, digest.replace('sha256:', ''))),
       collect: async () => [],
     }),

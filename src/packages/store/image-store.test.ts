@@ -75,6 +75,30 @@ describe('an image', () => {
     expect(registry.requests).toHaveLength(1)
   })
 
+  test('the check of an image costs one request and fetches nothing', async () => {
+    const digest = await publish('1')
+    const resolved: Digest[] = []
+    const check = async () =>
+      await store.checkImage(parseReference(`${registry.host}/pkg:1`), {
+        ...options(),
+        onResolved: (one) => void resolved.push(one),
+      })
+    expect(await check()).toEqual({ digest, isStored: false })
+    expect(registry.requests.map(({ line }) => line)).toEqual(['GET /v2/pkg/manifests/1'])
+    expect([resolved, existsSync(join(images, digest.slice(7)))]).toEqual([[digest], false])
+    await ensure('pkg:1')
+    expect(await check()).toEqual({ digest, isStored: true })
+  })
+
+  test('the check of an image tells what is wrong with its tag and its platforms', async () => {
+    const check = async (name: string) => await store.checkImage(parseReference(`${registry.host}/${name}`), options())
+    await expect(check('pkg:none')).rejects.toMatchObject({ code: 'not-found' })
+    const digest = await publish('arm')
+    registry.addManifest('pkg', 'index', fakeIndex([{ digest, size: 1, architecture: 'arm64' }]), ociIndexType)
+    await expect(check('pkg:index')).rejects.toMatchObject({ code: 'unsupported' })
+    expect(blobs()).toBe(0)
+  })
+
   test('an image is fetched again when its tag moves', async () => {
     const before = await ensure(`pkg@${await publish('1', 'before')}`)
     await publish('1', 'after')

@@ -26,6 +26,12 @@ export type ImageStore = {
    * @throws ImageError; errors of the disk with their errno; the signal's reason
    */
   ensureImage(reference: ImageReference, options: EnsureOptions): Promise<StoredImage>
+  /**
+   * Asks what a reference points at, and whether a package could be fetched from there: one request, and one more for
+   * each level of index. Nothing is stored.
+   * @throws ImageError; errors of the disk with their errno; the signal's reason
+   */
+  checkImage(reference: ImageReference, options: EnsureOptions): Promise<CheckedImage>
   /** Whether the image is here; what is being removed is not. */
   isPresent(digest: Digest): Promise<boolean>
   /**
@@ -41,6 +47,8 @@ export type StoredImage = {
   readonly path: string
   readonly isNew: boolean
 }
+
+export type CheckedImage = { readonly digest: Digest; readonly isStored: boolean }
 
 export type EnsureOptions = {
   readonly registry: RegistrySettings
@@ -155,6 +163,20 @@ export function openImageStore(
         return await fetches.join(digest, startFetch, signal)
       } finally {
         if (!isClientShared) client.close()
+      }
+    },
+
+    async checkImage(reference, { registry, signal, onResolved }) {
+      const client = createRegistryClient(registry, { clock, random })
+      try {
+        const resolved = await resolveImage(client, reference, signal)
+        const { digest } = resolved
+        onResolved?.(digest)
+        if (await isPresent(digest)) return { digest, isStored: true }
+        await selectImage(client, resolved, architecture, signal)
+        return { digest, isStored: false }
+      } finally {
+        client.close()
       }
     },
 

@@ -84,6 +84,12 @@ export function openSimulatedStore(
       }
       return { digest, path: pathOf(digest), isNew }
     },
+    async checkImage(reference, { onResolved }) {
+      const image = registry(reference)
+      if (image === undefined) throw new ImageError('not-found', `${formatReference(reference)}: not found`)
+      onResolved?.(image.digest)
+      return { digest: image.digest, isStored: isThere(image.digest) }
+    },
     isPresent: async (digest) => isThere(digest),
     async collect(isUsed) {
       const names = disk.locate(folder).node ? disk.list(disk.locate(folder)).map(([name]) => name) : []
