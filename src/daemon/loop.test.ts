@@ -59,6 +59,7 @@ function observe(change: Partial<Observations> = {}): Observations {
     preparations: new Map(),
     slots: known([]),
     slotDenials: new Map(),
+    distantSkyhooks: new Set(),
     pods: unknown('not followed'),
     singleNode: undefined,
     hostFolders: new Set(),

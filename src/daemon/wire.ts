@@ -187,6 +187,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     onTurn: (skyhook) => {
       if (slots.requestNow(skyhook)) wake()
     },
+    onNear: wake,
     onCountMissing: () => census.look(),
     signal,
   })
@@ -300,6 +301,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           preparations: preparer.current(),
           slots: ownSlots.held(),
           slotDenials: slots.denials(),
+          distantSkyhooks: line.distant(),
           pods: pods.current(),
           singleNode: nodeCounter.isSingleNode(),
           hostFolders: host.folders(),

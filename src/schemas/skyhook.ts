@@ -95,6 +95,7 @@ export type NodeStatus = (typeof nodeStatuses)[number]
 
 /** What the holder of a slot is doing, as its Lease says. */
 export const slotPhases = [
+  'preparing',
   'cordoning',
   'protected-pods',
   'draining',

@@ -25,6 +25,7 @@ import {
   type CleanUpResult,
   type OwnSlot,
   type Preparation,
+  type PreparationDepth,
   type ShutdownObservation,
   type SkyhookView,
   type SlotDenial,
@@ -116,8 +117,16 @@ export class NodeSimulator {
   startBlocker: string | undefined
   /** Package contents, or why the image cannot be pulled, by `<image>:<version>`. */
   readonly images = new Map<string, PackageConfig | string>()
+  /** Of images that the registry has, by `<image>:<version>`: what is in them is no package. */
+  readonly brokenLayers = new Set<string>()
+  /** Images whose layers are still on their way, by `<image>:<version>`. */
+  readonly slowLayers = new Set<string>()
+  /** Images on the host, by `<image>:<version>`, in the order in which they came. */
+  readonly fetchedImages: string[] = []
   /** Variables whose reference does not exist. */
   readonly missingReferences = new Set<string>()
+  /** Skyhooks for whose slots other nodes come first. */
+  readonly distantSkyhooks = new Set<string>()
   areSlotsGranted = true
   /** Else the budget of the moment takes back what is to be confirmed. */
   areSlotsConfirmed = true
@@ -203,6 +212,7 @@ export class NodeSimulator {
       preparations: new Map(this.preparations),
       slots: known([...this.slots]),
       slotDenials: new Map(this.slotDenials),
+      distantSkyhooks: new Set(this.distantSkyhooks),
       host: this.host,
       pods: this.podWatch === 'no' ? unknown('not followed') : known({ pods: [...this.pods], since: this.podWatch }),
       singleNode: this.singleNode,
@@ -397,7 +407,7 @@ export class NodeSimulator {
   #carryOut(action: Action, snapshot: Snapshot): boolean {
     switch (action.do) {
       case 'prepare':
-        return this.#prepare(preparationKey(action.image), action.image)
+        return this.#prepare(preparationKey(action.image), action.image, action.depth)
       case 'acquireSlot':
       case 'acquireControlPlaneSlot':
       case 'createRecoverySlot':
@@ -455,22 +465,35 @@ export class NodeSimulator {
     }
   }
 
-  #prepare(key: string, { references, ...image }: PackageImage): boolean {
+  #prepare(key: string, { references, ...image }: PackageImage, depth: PreparationDepth): boolean {
     const content = this.images.get(`${image.image}:${image.version}`) ?? simplePackage()
     const retryAtMs = this.nowMs + 30_000
     if (typeof content === 'string') {
-      this.preparations.set(key, { state: 'failed', reason: 'ImagePull', message: content, retryAtMs })
+      this.preparations.set(key, { state: 'failed', depth, reason: 'ImagePull', message: content, retryAtMs })
       return true
     }
-    const digest = `sha256:${image.image}:${image.version}`
-    const ready: Preparation = { state: 'ready', digest, config: content, contentHashes: new Map() }
     const isReferenceMissing = (references?.env ?? []).some(({ name }) => this.missingReferences.has(name))
-    this.preparations.set(
-      key,
-      isReferenceMissing
-        ? { state: 'failed', reason: 'ReferenceMissing', message: 'it is not there', retryAtMs }
-        : ready,
-    )
+    const missing = {
+      state: 'failed',
+      depth,
+      reason: 'ReferenceMissing',
+      message: 'it is not there',
+      retryAtMs,
+    } as const
+    const tag = `${image.image}:${image.version}`
+    const digest = `sha256:${tag}`
+    if (depth === 'manifest' && !this.fetchedImages.includes(tag)) {
+      this.preparations.set(key, isReferenceMissing ? missing : { state: 'checked' })
+      return true
+    }
+    if (this.slowLayers.has(tag)) return false
+    if (this.brokenLayers.has(tag)) {
+      this.preparations.set(key, { state: 'failed', depth, reason: 'InvalidPackage', message: 'is broken', retryAtMs })
+      return true
+    }
+    if (!this.fetchedImages.includes(tag)) this.fetchedImages.push(tag)
+    const ready: Preparation = { state: 'ready', digest, config: content, contentHashes: new Map() }
+    this.preparations.set(key, isReferenceMissing ? missing : ready)
     this.preparations.set(preparationKey({ ...image, digest }), ready)
     return true
   }

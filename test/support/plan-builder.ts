@@ -21,6 +21,7 @@ export const idleSnapshot = (change: Partial<Snapshot> = {}): Snapshot => ({
   preparations: new Map(),
   slots: known([]),
   slotDenials: new Map(),
+  distantSkyhooks: new Set(),
   pods: known({ pods: [], since: 'cordoned' }),
   singleNode: false,
   hostFolders: new Set(),

@@ -27,7 +27,7 @@ export async function execute(
 ): Promise<void> {
   switch (action.do) {
     case 'prepare':
-      return await preparer.prepare(action.image)
+      return await preparer.prepare(action.image, action.depth)
     case 'acquireSlot':
       return await slots.acquire(action.view, action.phase, action.withControlPlane, action.isJoining)
     case 'acquireControlPlaneSlot':

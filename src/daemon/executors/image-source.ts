@@ -7,6 +7,7 @@ import { packageReference } from '../../packages/oci/reference.ts'
 import type { RegistrySettings } from '../../packages/oci/read/registry.ts'
 import type { ReferencePort } from '../../packages/step/references.ts'
 import type { PackageImage } from '../../stages/model/plan.ts'
+import type { PreparationDepth } from '../../stages/model/snapshot.ts'
 import type { ReasonName } from '../../schemas/catalogue/reasons.ts'
 import type { ImageStore } from '../../packages/store/image-store.ts'
 import { causeOf } from '../failures/reason-of.ts'
@@ -22,6 +23,8 @@ export type ImageSourcePorts = {
 
 export type FetchOutcome =
   | { readonly outcome: 'fetched'; readonly digest: string }
+  /** It exists, and is not on the host. */
+  | { readonly outcome: 'checked' }
   | { readonly outcome: 'failed'; readonly reason: ReasonName; readonly message: string }
 
 /**
@@ -29,8 +32,11 @@ export type FetchOutcome =
  * authorities.
  */
 export type ImageSource = {
-  /** `onResolved` hears the digest before the image is looked for. */
-  fetch(image: PackageImage, onResolved: (digest: string) => void): Promise<FetchOutcome>
+  /**
+   * No further than `depth`; an image that is on the host is fetched at any. `onResolved` hears the digest before the
+   * image is looked for.
+   */
+  fetch(image: PackageImage, depth: PreparationDepth, onResolved: (digest: string) => void): Promise<FetchOutcome>
   /** Path on the host. */
   readonly contentOf: (digest: string) => string
   /** Removes what `isUsed`, asked right before each removal, does not know. */
@@ -56,7 +62,7 @@ export function createImageSource({ platform, settings, references, signal }: Im
   const contentOf = (digest: string): string => `${folder}/${digest.replace('sha256:', '')}`
 
   return {
-    async fetch(image, onResolved) {
+    async fetch(image, depth, onResolved) {
       const missing: MissingSecrets = { logins: [], authorities: [] }
       try {
         if (image.digest !== undefined && isDigest(image.digest)) {
@@ -67,7 +73,12 @@ export function createImageSource({ platform, settings, references, signal }: Im
         const registry = await registrySettings(settings, references, root, missing)
         if (missing.logins.length + missing.authorities.length > 0)
           log.warn(missing, 'registry Secrets of the chart are missing or invalid')
-        const storedImage = await (await openStore()).ensureImage(reference, { registry, signal, onResolved })
+        const store = await openStore()
+        if (depth === 'manifest') {
+          const { digest, isStored } = await store.checkImage(reference, { registry, signal, onResolved })
+          return isStored ? { outcome: 'fetched', digest } : { outcome: 'checked' }
+        }
+        const storedImage = await store.ensureImage(reference, { registry, signal, onResolved })
         if (storedImage.isNew)
           log.info({ image: image.image, version: image.version, digest: storedImage.digest }, 'image fetched')
         return { outcome: 'fetched', digest: storedImage.digest }

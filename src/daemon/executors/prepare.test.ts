@@ -34,6 +34,10 @@ beforeEach(async () => {
     const store = host.platform.openImageStore(folder)
     return {
       ...store,
+      async checkImage(reference, options) {
+        if (pullError) throw pullError
+        return await store.checkImage(reference, options)
+      },
       async ensureImage(reference, options) {
         if (pullError) throw pullError
         const stored = await store.ensureImage(reference, options)
@@ -65,7 +69,7 @@ afterEach(async () => await host[Symbol.asyncDispose]())
 const found = (requested = image): unknown => preparer.current().get(preparationKey(requested))
 
 test('a prepared package is known by its tag and by its digest', async () => {
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ state: 'ready', config: { packageName: 'fake' } })
   const { digest } = found() as { digest: string }
   expect(found({ ...image, digest })).toEqual(found())
@@ -74,38 +78,38 @@ test('a prepared package is known by its tag and by its digest', async () => {
 
 test('a failed pull is retried after 5 s, doubled with each failure', async () => {
   pullError = new ImageError('not-found', 'no such tag')
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ state: 'failed', reason: 'ImagePull', retryAtMs: clock.wallMs() + 5_000 })
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ retryAtMs: clock.wallMs() + 10_000 })
   pullError = undefined
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   pullError = new ImageError('not-found', 'no such tag')
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ retryAtMs: clock.wallMs() + 5_000 })
 })
 
 test('a folder of images that cannot be made fails one pull, and the next one makes it', async () => {
   folderError = Object.assign(new Error('EROFS: read-only file system, mkdir'), { code: 'EROFS' })
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ state: 'failed', reason: 'HostUnusable' })
   folderError = undefined
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ state: 'ready' })
 })
 
 test('an image that is no package is invalid, and a full disk is the trouble of the host', async () => {
   pullError = new ImageError('bad-image', 'no layers')
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ reason: 'InvalidPackage' })
   pullError = Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' })
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ reason: 'HostUnusable' })
 })
 
 test('nothing is fetched for a host that is unfit', async () => {
   unfitness = 'the host has no /bin/sh'
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   expect(found()).toMatchObject({ state: 'failed', reason: 'HostUnusable', message: unfitness })
   expect([...preparer.current().values()]).toHaveLength(1)
 })
@@ -113,13 +117,13 @@ test('nothing is fetched for a host that is unfit', async () => {
 test('a reference that is missing fails the preparation and not the content', async () => {
   const env = [{ name: 'A', valueFrom: { secretKeyRef: { name: 'none', key: 'k' } } }]
   const requested = { ...image, references: { env } } as PackageImage
-  await preparer.prepare(requested)
+  await preparer.prepare(requested, 'layers')
   expect(found(requested)).toMatchObject({ state: 'failed', reason: 'ReferenceMissing' })
   expect([...preparer.current().values()].map(({ state }) => state)).toEqual(['ready', 'failed'])
 })
 
 test('a collection keeps what is prepared and needed', async () => {
-  await preparer.prepare(image)
+  await preparer.prepare(image, 'layers')
   await preparer.collect(() => emptyJournal('n'))
   expect(collected.at(-1)).toEqual([otherDigest])
   preparer.retain(new Set())
@@ -130,11 +134,38 @@ test('a collection keeps what is prepared and needed', async () => {
 test('a collection does not wait for a pull, and keeps the image that is pulled', async () => {
   const gate = Promise.withResolvers<void>()
   pulling = gate.promise
-  const prepared = preparer.prepare(image)
+  const prepared = preparer.prepare(image, 'layers')
   await expect.poll(() => pulls).toBe(1) // the digest is known, the pull is not over
   await preparer.collect(() => emptyJournal('n'))
   expect(collected).toEqual([[otherDigest]])
   gate.resolve()
   await prepared
   expect(found()).toMatchObject({ state: 'ready' })
+})
+
+test('an image that is checked is not fetched until its layers are wanted', async () => {
+  await preparer.prepare(image, 'manifest')
+  expect([found(), pulls]).toEqual([{ state: 'checked' }, 0])
+  await preparer.prepare(image, 'layers')
+  expect([found(), pulls]).toMatchObject([{ state: 'ready' }, 1])
+})
+
+test('an image that is on the host is complete when its manifest is checked', async () => {
+  await preparer.prepare(image, 'layers')
+  preparer.retain(new Set())
+  await preparer.prepare(image, 'manifest')
+  expect([found(), pulls]).toMatchObject([{ state: 'ready', config: { packageName: 'fake' } }, 1])
+})
+
+test('a missing reference fails the check of a manifest', async () => {
+  const env = [{ name: 'A', valueFrom: { secretKeyRef: { name: 'none', key: 'k' } } }]
+  const requested = { ...image, references: { env } } as PackageImage
+  await preparer.prepare(requested, 'manifest')
+  expect([found(requested), pulls]).toMatchObject([{ state: 'failed', reason: 'ReferenceMissing' }, 0])
+})
+
+test.each(['manifest', 'layers'] as const)('a failure says that it happened at the %s', async (depth) => {
+  pullError = new ImageError('not-found', 'no such tag')
+  await preparer.prepare(image, depth)
+  expect(found()).toMatchObject({ state: 'failed', reason: 'ImagePull', depth })
 })

@@ -3,7 +3,7 @@ import { type Backoff, backoffMs } from '../../schemas/backoff.ts'
 import type { Journal } from '../../schemas/journal.ts'
 import { formatMissing, resolveReferences } from '../../packages/step/references.ts'
 import { type PackageImage, type References, preparationKey } from '../../stages/model/plan.ts'
-import type { Preparation } from '../../stages/model/snapshot.ts'
+import type { Preparation, PreparationDepth } from '../../stages/model/snapshot.ts'
 import { createImageSource, type ImageSourcePorts } from './image-source.ts'
 import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
 import { causeOf } from '../failures/reason-of.ts'
@@ -14,8 +14,11 @@ import { retain } from '../state/retain.ts'
 const retryBackoff: Backoff = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
 
 export type Preparer = {
-  /** Fetches, unpacks and reads a package and resolves its env references; `current` has the outcome. */
-  prepare(image: PackageImage): Promise<void>
+  /**
+   * Fetches, unpacks and reads a package and resolves its env references, or does of it what needs no layers; `current`
+   * has the outcome.
+   */
+  prepare(image: PackageImage, depth: PreparationDepth): Promise<void>
   /** Folder on the host with the content of an image that was prepared before. */
   readonly contentOf: (digest: string) => string
   /** Removes the content that neither the journal nor a preparation needs, finished or not. */
@@ -38,22 +41,24 @@ export function createPreparer(ports: PreparerPorts): Preparer {
   const failureCounts = new Map<string, number>()
   const activeDigests = new Set<readonly string[]>() // an entry per preparation that is under way
 
-  function recordFailure(key: string, reason: ReasonName, message: string): void {
+  function recordFailure(key: string, depth: PreparationDepth, { reason, message }: Reason): void {
     const count = (failureCounts.get(key) ?? 0) + 1
     failureCounts.set(key, count)
     const waitMs = backoffMs(count, retryBackoff, random.number())
-    preparations.set(key, { state: 'failed', reason, message, retryAtMs: clock.steadyMs() + waitMs })
+    preparations.set(key, { state: 'failed', depth, reason, message, retryAtMs: clock.steadyMs() + waitMs })
   }
 
-  async function prepare(image: PackageImage, digests: string[]): Promise<void> {
+  async function prepare(image: PackageImage, depth: PreparationDepth, digests: string[]): Promise<void> {
     const key = preparationKey(image)
+    const fail = (reason: ReasonName, message: string): void => recordFailure(key, depth, { reason, message })
     const unfitness = await ports.whyUnfit()
-    if (unfitness !== undefined) return recordFailure(key, 'HostUnusable', unfitness)
-    const fetched = await source.fetch(image, (digest) => digests.push(digest))
-    if (fetched.outcome === 'failed') return recordFailure(key, fetched.reason, fetched.message)
+    if (unfitness !== undefined) return fail('HostUnusable', unfitness)
+    const fetched = await source.fetch(image, depth, (digest) => digests.push(digest))
+    if (fetched.outcome === 'failed') return fail(fetched.reason, fetched.message)
+    if (fetched.outcome === 'checked') return await conclude(image, depth, { state: 'checked' })
     const loaded = await loadPackage(root, source.contentOf(fetched.digest))
     if (loaded.outcome === 'invalid')
-      return recordFailure(key, 'InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
+      return fail('InvalidPackage', `${image.image}:${image.version}: ${loaded.message}`)
     for (const warning of loaded.warnings)
       log.debug({ image: image.image, pointer: warning.pointer, detail: warning.message }, 'package lint warning')
     const ready: Preparation = {
@@ -63,14 +68,19 @@ export function createPreparer(ports: PreparerPorts): Preparer {
       contentHashes: loaded.contentHashes,
       ownConfigFiles: loaded.ownConfigFiles,
     }
-    const { references, ...content } = image
-    preparations.set(preparationKey({ ...content, digest: fetched.digest }), ready) // work in progress uses the digest
-    const missing = references && (await findMissing(references))
-    if (missing) recordFailure(key, missing.reason, missing.message)
-    else {
-      failureCounts.delete(key)
-      preparations.set(key, ready)
-    }
+    const { image: name, version } = image
+    // work in progress uses the digest
+    preparations.set(preparationKey({ image: name, version, digest: fetched.digest }), ready)
+    await conclude(image, depth, ready)
+  }
+
+  /** The image is as it should be; what the env refers to may still be missing. */
+  async function conclude(image: PackageImage, depth: PreparationDepth, outcome: Preparation): Promise<void> {
+    const key = preparationKey(image)
+    const missing = image.references && (await findMissing(image.references))
+    if (missing) return recordFailure(key, depth, missing)
+    failureCounts.delete(key)
+    preparations.set(key, outcome)
   }
 
   async function findMissing({ env, resources }: References): Promise<Reason | undefined> {
@@ -86,16 +96,16 @@ export function createPreparer(ports: PreparerPorts): Preparer {
   }
 
   return {
-    async prepare(image) {
+    async prepare(image, depth) {
       const digests: string[] = []
       activeDigests.add(digests)
       try {
-        await prepare(image, digests)
+        await prepare(image, depth, digests)
       } catch (error) {
         ports.signal.throwIfAborted()
         const { reason, detail, remedy } = causeOf(error)
         const message = `cannot prepare ${image.image}:${image.version}: ${detail}: ${remedy}`
-        recordFailure(preparationKey(image), reason, message)
+        recordFailure(preparationKey(image), depth, { reason, message })
       } finally {
         activeDigests.delete(digests)
       }

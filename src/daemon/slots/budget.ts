@@ -30,7 +30,10 @@ export const bootstrapLimitOf = (view: SkyhookView, ledgers: readonly Lease[]): 
 export const hasBootstrapBudget = (view: SkyhookView): boolean => bootstrapLimitOf(view, []) !== 'unlimited'
 
 const countedOf = ({ metadata, spec }: SkyhookView, ledgers: readonly Lease[]): CountedScope =>
-  countedScope(ledgers, { skyhook: metadata, selectorHash: selectorHash(spec.nodeSelectors) })
+  countedScope(ledgers, {
+    skyhook: metadata,
+    selectorHash: ledgers.length === 0 ? '' : selectorHash(spec.nodeSelectors), // asked for each decision
+  })
 
 /** Who else wants a slot of the Skyhook; undefined while the census has not counted its nodes. */
 export const queueOf = ({ metadata, spec }: SkyhookView, ledgers: readonly Lease[]): Queue | undefined =>

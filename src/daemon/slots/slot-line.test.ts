@@ -30,6 +30,7 @@ let leases: Leases
 let view: SkyhookView
 let stopping: AbortController
 let turns: number[]
+let nears: number[]
 let missingCounts: number
 let isListed: boolean
 
@@ -48,6 +49,7 @@ beforeEach(async () => {
   leases = { transport: createClient(server, { name: 'agent', clock, random }), namespace: 'skyhook', clock }
   view = budgeted({ count: 1 })
   turns = []
+  nears = []
   missingCounts = 0
   isListed = true
 })
@@ -61,6 +63,7 @@ function lineOf(options: { readonly agents: number; readonly nodeUid?: string })
     fleet: createFleetSize(options.agents),
     random: { number: () => 0.5, hex: () => '' },
     onTurn: () => void turns.push(clock.monotonicMs()),
+    onNear: () => void nears.push(clock.monotonicMs()),
     onCountMissing: () => void missingCounts++,
     signal: stopping.signal,
   })
@@ -266,7 +269,7 @@ describe('budgets', () => {
   test('a budget of 0 costs no request, and is asked for when it is raised', async () => {
     const line = lineOf({ agents: 3 })
     view = budgeted({ count: 0 })
-    expect(await line.beforeRequest(view)).toBeUndefined()
+    expect(await line.beforeRequest(view, true)).toBeUndefined()
     line.afterDenial(view, { outcome: 'waiting', reason: 'the budget is 0' })
     await clock.advance(60_000)
     expect(requests()).toEqual([])
@@ -334,13 +337,54 @@ describe('budgets', () => {
 describe('a node whose turn is far', () => {
   test('the first in a large fleet asks, the others read the ledger and sleep', async () => {
     await count(1_000, 1_000)
-    expect(await lineOf({ agents: 1_000 }).beforeRequest(view)).toBeUndefined()
+    expect(await lineOf({ agents: 1_000 }).beforeRequest(view, true)).toBeUndefined()
     requests()
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    expect(await line.beforeRequest(view)).toMatchObject({ message: 'the budget of 1 node is used up' })
+    expect(await line.beforeRequest(view, true)).toMatchObject({ message: 'the budget of 1 node is used up' })
     await clock.advance(30_000)
     expect(requests()).toEqual([`get ${ledgerName(skyhook)}`])
     expect(server.openWatches()).toBe(0)
+  })
+
+  test('a node that is near and not prepared makes ready before it asks', async () => {
+    await count(1_000, 1_000)
+    const line = lineOf({ agents: 1_000 })
+    expect([...line.distant()]).toEqual(['s']) // nothing was read that says otherwise
+    expect(await line.beforeRequest(view, false)).toEqual({ message: 'requesting a slot', retryInMs: 0 })
+    expect([...line.distant()]).toEqual([])
+    expect(await line.beforeRequest(view, true)).toBeUndefined()
+    expect(requests()).toEqual([`get ${ledgerName(skyhook)}`])
+  })
+
+  test('a node that is not prepared asks all the same when nothing tells how far its turn is', async () => {
+    view = budgeted({ percent: 10 })
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    expect(await line.beforeRequest(view, false)).toBeUndefined()
+    expect([...line.distant()]).toEqual(['s'])
+  })
+
+  test('a sleeping node hears that its turn is near before it asks', async () => {
+    await count(1_000, 1_000)
+    const line = lineOf({ agents: 1_000, nodeUid: late })
+    await line.beforeRequest(view, false)
+    await clock.advance(10_000)
+    expect([[...line.distant()], nears]).toEqual([['s'], []])
+    await put(slot0)
+    await count(1_000, 110)
+    for (let seconds = 0; seconds < 600 && nears.length === 0; seconds++) await clock.advance(1_000)
+    expect([[...line.distant()], nears.length, turns]).toEqual([[], 1, []])
+  })
+
+  test.each<[string, number, InterruptionBudget, readonly string[]]>([
+    ['of a small cluster is near', 18, { count: 1 }, []],
+    ['of a large cluster may be far', 100, { count: 1 }, ['s']],
+    ['of a large cluster with a large budget is near', 100, { count: 50 }, []],
+    ['is near where there is no budget', 1_000, {}, []],
+    ['may be far from the turn that a budget of 0 never brings', 1_000, { count: 0 }, ['s']],
+    ['may be far while nobody has counted for a percentage', 1_000, { percent: 50 }, ['s']],
+  ])('a node %s', (_, agents, budget, distant) => {
+    view = budgeted(budget)
+    expect([...lineOf({ agents }).distant()]).toEqual(distant)
   })
 
   test('a node sleeps until its turn is near, then follows the slot of its place', async () => {
@@ -348,7 +392,7 @@ describe('a node whose turn is far', () => {
     for (let index = 0; index < 10; index++) await put(indexedName(scope, index))
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view)
+    await line.beforeRequest(view, true)
     for (let waiters = 1_000; waiters > 150; waiters -= 10) {
       await count(1_000, waiters)
       await clock.advance(1_000)
@@ -364,7 +408,7 @@ describe('a node whose turn is far', () => {
   test('a node asks at once when its turn has come and its slot is free', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view)
+    await line.beforeRequest(view, true)
     await count(1_000, 5)
     await clock.advance(600_000)
     expect(turns.length).toBeGreaterThan(0)
@@ -372,14 +416,14 @@ describe('a node whose turn is far', () => {
 
   test('a far node without a ledger asks after a second or two', async () => {
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    expect(await line.beforeRequest(view)).toEqual({ message: 'requesting a slot', retryInMs: 1_500 })
-    expect(await line.beforeRequest(view)).toBeUndefined()
+    expect(await line.beforeRequest(view, true)).toEqual({ message: 'requesting a slot', retryInMs: 1_500 })
+    expect(await line.beforeRequest(view, true)).toBeUndefined()
   })
 
   test('a far node looks for itself, and for a census, when the ledger stands still', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view)
+    await line.beforeRequest(view, true)
     await clock.advance(1_000_000)
     expect(missingCounts).toBeGreaterThan(0)
     expect(turns.length).toBeGreaterThan(0)
@@ -388,9 +432,10 @@ describe('a node whose turn is far', () => {
   test('a raised budget brings a far node near', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view)
+    await line.beforeRequest(view, true)
     view = budgeted({ count: 600 })
     line.update(new Set(['s']))
+    expect([nears.length, line.distant().size]).toEqual([1, 0])
     await clock.advance(1_000)
     expect(turns).toHaveLength(1)
   })
@@ -398,7 +443,7 @@ describe('a node whose turn is far', () => {
   test('a ledger that cannot be read is read again', async () => {
     await count(1_000, 1_000)
     const line = lineOf({ agents: 1_000, nodeUid: late })
-    await line.beforeRequest(view)
+    await line.beforeRequest(view, true)
     await count(1_000, 1)
     server.stop()
     await clock.advance(500_000)

@@ -2,8 +2,9 @@
 import { ledgerName } from '../../lease/names.ts'
 import { fullReason } from '../../lease/admission.ts'
 import type { AcquireOutcome } from '../../lease/slots.ts'
+import type { Limit } from '../../lease/rule.ts'
 import type { Lease } from '../../lease/slot.ts'
-import { firstDelayMs, isNextInLine, lineLength } from '../../lease/waiting.ts'
+import { firstDelayMs, isNextInLine, lineLength, type Queue } from '../../lease/waiting.ts'
 import { sleep } from '../../schemas/clock.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
 import { queueOf, limitOf } from './budget.ts'
@@ -16,8 +17,13 @@ export type Pause = { readonly message: string; readonly retryInMs: number }
 export type Denied = Extract<AcquireOutcome, { outcome: 'waiting' | 'lost' }>
 
 export type SlotLine = {
-  /** Asked before each request. Undefined: go on. In a large fleet, most nodes know that others come first. */
-  beforeRequest(view: SkyhookView): Promise<Pause | undefined>
+  /**
+   * Asked before each request. Undefined: go on. In a large fleet, most nodes know that others come first. A node that
+   * is not prepared for its turn makes ready first if it is near.
+   */
+  beforeRequest(view: SkyhookView, isPrepared: boolean): Promise<Pause | undefined>
+  /** Names of the Skyhooks for whose slots many other nodes come first, or may do so. */
+  distant(): ReadonlySet<string>
   /** The index to ask for, where the release of one was seen. */
   preferredIndex(view: SkyhookView): number | undefined
   /** After a request that was not granted. */
@@ -31,10 +37,12 @@ export type SlotLine = {
 }
 
 export function createSlotLine(
-  options: Omit<SlotWaitOptions, 'onTurn'> & {
+  options: Omit<SlotWaitOptions, 'onTurn' | 'onNear'> & {
     readonly skyhooks: () => Known<readonly SkyhookView[]>
     /** A request for a slot of this Skyhook is worthwhile now. */
     readonly onTurn: (skyhook: string) => void
+    /** One of the distant Skyhooks is near now. */
+    readonly onNear: () => void
   },
 ): SlotLine {
   const { leases, fleet, random, signal } = options
@@ -53,29 +61,47 @@ export function createSlotLine(
     return wait
   }
 
+  const everyone = (): Queue => ({ matched: fleet.agents(), waiters: fleet.agents() })
+
+  /** Before anything else is known: so many nodes are there that the ledger has to say whose turn is near. */
+  const isCrowded = (limit: Limit): boolean =>
+    limit !== 'unlimited' && fleet.agents() > lineLength(typeof limit === 'number' ? limit : 1, everyone())
+
+  const isFar = (view: SkyhookView): boolean =>
+    waits.get(view.metadata.uid)?.wait.isFar() ?? isCrowded(limitOf(view, []))
+
   return {
-    async beforeRequest(view) {
+    distant() {
+      const skyhooks = options.skyhooks()
+      if (!skyhooks.known || !isCrowded(0)) return new Set()
+      return new Set(skyhooks.value.filter(isFar).map(({ metadata }) => metadata.name))
+    },
+
+    async beforeRequest(view, isPrepared) {
       const { metadata } = view
       if (waits.has(metadata.uid)) return undefined
       const nodeUid = options.nodeUid() ?? ''
-      const agents = fleet.agents()
-      const everyone = { matched: agents, waiters: agents }
       const isNext = (ledgers: readonly Lease[]): boolean => {
         const limit = limitOf(view, ledgers)
-        return typeof limit !== 'number' || isNextInLine(nodeUid, limit, queueOf(view, ledgers) ?? everyone)
+        return typeof limit !== 'number' || isNextInLine(nodeUid, limit, queueOf(view, ledgers) ?? everyone())
       }
       const limit = limitOf(view, [])
       if (limit === 'unlimited' || limit === 0) return undefined
-      if (agents <= lineLength(typeof limit === 'number' ? limit : 1, everyone)) {
+      if (!isCrowded(limit)) {
         if (fleet.isCounted() && typeof limit === 'number')
-          await sleep(leases.clock, firstDelayMs(nodeUid, limit, everyone, random.number()), signal)
+          await sleep(leases.clock, firstDelayMs(nodeUid, limit, everyone(), random.number()), signal)
         return undefined
       }
 
       const ledger = await readLease(leases, ledgerName(metadata), signal)
       const ledgers = ledger === undefined ? [] : [ledger]
-      if (isNext(ledgers)) return undefined
+      const isTurnNear = isNext(ledgers)
+      if (isTurnNear && isPrepared) return undefined
       const wait = waitOf(view)
+      if (isTurnNear) {
+        wait.learn(ledger)
+        return wait.isFar() ? undefined : { message: 'requesting a slot', retryInMs: 0 }
+      }
       if (ledger === undefined)
         return { message: 'requesting a slot', retryInMs: firstCountMs * (0.5 + random.number() / 2) }
       wait.sleep(ledger)

@@ -88,6 +88,7 @@ function managerOf(name: string): TestedManager {
     fleet: createFleetSize(2),
     random: { number: () => 0, hex: () => '' },
     onTurn: () => undefined,
+    onNear: () => undefined,
     onCountMissing: () => undefined,
     signal,
   })

@@ -165,7 +165,7 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
   return {
     async acquire(view, phase, withControlPlane, isJoining = false) {
       const isBootstrap = isJoining && hasBootstrapBudget(view)
-      const pause = isBootstrap ? undefined : await line.beforeRequest(view)
+      const pause = isBootstrap ? undefined : await line.beforeRequest(view, phase !== 'preparing')
       if (pause !== undefined) return deny(view, pause)
       const slotRequest = { ...request(view, phase, isBootstrap), preferredIndex: line.preferredIndex(view) }
       if (!withControlPlane) return enter(await acquire(leases, slotRequest, signal), view, slotRequest)

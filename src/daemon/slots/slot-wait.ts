@@ -15,6 +15,10 @@ import { createQueueKnowledge } from './queue-knowledge.ts'
 export type SlotWait = {
   /** The Skyhook as it was last seen. Its new budget may be a reason to ask. */
   update(view: SkyhookView): void
+  /** Many other nodes come first, or may do so. */
+  isFar(): boolean
+  /** What the ledger says, if there is one, before the first request. */
+  learn(ledger: Lease | undefined): void
   /** The index whose release the node has seen. */
   preferredIndex(): number | undefined
   /** No slot is free: follows one of the held ones. Returns when to ask again at the latest, in ms. */
@@ -35,6 +39,8 @@ export type SlotWaitOptions = {
   readonly random: Random
   /** A request for a slot is worthwhile now. */
   readonly onTurn: () => void
+  /** The turn is near: what it needs should be ready by then. */
+  readonly onNear: () => void
   /** The census has not counted, or not for long: somebody should look whether there is one. */
   readonly onCountMissing: () => void
   readonly signal: AbortSignal
@@ -138,6 +144,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       unfollow()
       return sleepOn(now)
     }
+    options.onNear()
     cancel()
     askSoon(raisedBy)
   }
@@ -168,6 +175,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
 
   /** The turn is near: follows the slot of the node's place. */
   async function stepUp(slots: number): Promise<void> {
+    options.onNear()
     const target = indexedName(scope, waiting.placeOf(nodeUid(), queue()) % slots)
     const lease = await readLease(leases, target, endSignal)
     if (lease === undefined) return askSoon(slots)
@@ -188,6 +196,13 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     update(latest) {
       if (!latest.stale && latest.spec !== knowledge.view().spec) whenRaised(() => knowledge.update(latest))
     },
+
+    isFar() {
+      const slots = limit()
+      return slots !== 'unlimited' && !isNext(typeof slots === 'number' ? slots : 1)
+    },
+
+    learn: (ledger) => knowledge.learn(ledger === undefined ? [] : [ledger]),
 
     preferredIndex: () => (slotWatch === undefined ? undefined : parseIndexedName(slotWatch.name)?.index),
 

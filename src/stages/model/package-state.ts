@@ -10,6 +10,8 @@ export type PackageState =
   /** Prepared and due, held back only by the slot, the drain or a pause. */
   | { readonly state: 'ready'; readonly stage: StageName; readonly pendingInterrupt: boolean }
   | { readonly state: 'preparing' }
+  /** Due, and its image exists: the layers are fetched when the node's turn for a slot is near. */
+  | { readonly state: 'checked'; readonly pendingInterrupt: boolean }
   /** Waits for other packages of the Skyhook. */
   | { readonly state: 'dependency' }
   /** Prepared and due, but it has a pending interrupt: the node has to be drained before its first stage. */

@@ -1,6 +1,7 @@
 import type { PackageRecord, SkyhookRecord } from '../../schemas/journal.ts'
 import { type Action, type PackageImage, type StageEvent, preparationKey } from './plan.ts'
-import type { Preparation, SkyhookView, Snapshot } from './snapshot.ts'
+import type { Preparation, PreparationDepth, SkyhookView, Snapshot } from './snapshot.ts'
+import { nextPreparation } from './next-preparation.ts'
 import { keyOf } from './package-key.ts'
 
 /** The plan of one Skyhook while it is being made. It lives inside one call of `decide` and is seen by nobody else. */
@@ -15,6 +16,8 @@ export type PlanBuilder = {
   usesControlPlane: boolean
   /** A slot is asked for, now or when the last answer allows it. */
   asksForSlot: boolean
+  /** How far images of work that has not started are prepared. */
+  depth: PreparationDepth
   requeueAtMs: number
 }
 
@@ -37,6 +40,7 @@ export function newPlanBuilder(snapshot: Snapshot, view: SkyhookView, record: Sk
     needed: new Set(),
     usesControlPlane: false,
     asksForSlot: false,
+    depth: 'layers',
     requeueAtMs: Infinity,
   }
 }
@@ -60,19 +64,22 @@ export function removeEntry(builder: PlanBuilder, key: string): void {
 export const entriesOf = (record: SkyhookRecord, name: string): PackageRecord[] =>
   Object.values(record.packages).filter((entry) => entry.name === name)
 
-/** The state of a preparation; asks for it when nobody has yet, or when its retry is due. */
-export function requestPreparation(builder: PlanBuilder, image: PackageImage): Preparation {
+/** The state of a preparation; asks for it when nobody has yet, when it has to go further, or when its retry is due. */
+export function requestPreparation(
+  builder: PlanBuilder,
+  image: PackageImage,
+  requiredDepth: PreparationDepth,
+): Preparation {
   const key = preparationKey(image)
   builder.needed.add(key)
   const found = builder.snapshot.preparations.get(key)
   if (found?.state === 'ready')
     // started work asks by digest
     builder.needed.add(preparationKey({ image: image.image, version: image.version, digest: found.digest }))
-  const isRetryDue = found?.state === 'failed' && found.retryAtMs <= builder.snapshot.nowMs
-  if (found?.state === 'failed' && !isRetryDue) requeueAt(builder, found.retryAtMs)
+  if (found?.state === 'failed' && found.retryAtMs > builder.snapshot.nowMs) requeueAt(builder, found.retryAtMs)
+  const depth = nextPreparation(found, requiredDepth, builder.snapshot.nowMs)
   const isRequested = builder.actions.some((action) => action.key === `prepare/${key}`)
-  if ((found === undefined || isRetryDue) && !isRequested)
-    builder.actions.push({ do: 'prepare', key: `prepare/${key}`, image })
+  if (depth !== undefined && !isRequested) builder.actions.push({ do: 'prepare', key: `prepare/${key}`, image, depth })
   return found ?? { state: 'pending' }
 }
 

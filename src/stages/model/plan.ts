@@ -4,7 +4,7 @@ import type { Mode, PackageConfig, Stage, Step } from '../../schemas/package-con
 import type { PackageResources, PackageSpec, StageName, SlotPhase } from '../../schemas/skyhook.ts'
 import { canonicalJson, sha256Hex } from '../../schemas/canonical-json.ts'
 import type { Reason, ReasonName } from '../../schemas/catalogue/reasons.ts'
-import type { OwnSlot, SkyhookView } from './snapshot.ts'
+import type { OwnSlot, PreparationDepth, SkyhookView } from './snapshot.ts'
 import type { Pod, PodWatch } from './pods.ts'
 
 /**
@@ -34,7 +34,13 @@ export type TimedReason = Reason & {
 }
 
 export type Action =
-  | { readonly do: 'prepare'; readonly key: string; readonly image: PackageImage }
+  /** An image that is on the host already is prepared to its layers, whatever was asked for. */
+  | {
+      readonly do: 'prepare'
+      readonly key: string
+      readonly image: PackageImage
+      readonly depth: PreparationDepth
+    }
   /** `withControlPlane`: the control plane's slot first, and none of the two unless both may be had. */
   | {
       readonly do: 'acquireSlot'

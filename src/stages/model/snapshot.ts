@@ -32,6 +32,11 @@ export type Snapshot = {
   readonly slots: Known<readonly OwnSlot[]>
   /** By Skyhook name: the last answer to a slot request other than "held". */
   readonly slotDenials: ReadonlyMap<string, SlotDenial>
+  /**
+   * Names of Skyhooks for whose slots many other nodes come first, or may do so as far as this node knows. Skyhooks
+   * without a budget are not among them, nor is any in a small cluster.
+   */
+  readonly distantSkyhooks: ReadonlySet<string>
   /** Pods of this node; followed only while they matter, from a LIST taken after the cordon became visible. */
   readonly pods: Known<WatchedPods>
   /** The cluster has this node alone; undefined while unknown. */
@@ -125,6 +130,8 @@ export type AttemptObservation =
 
 export type Preparation =
   | { readonly state: 'pending' }
+  /** The registry has the image, and its manifest and the references are right; its layers are not on the host. */
+  | { readonly state: 'checked' }
   | {
       readonly state: 'ready'
       readonly digest: string
@@ -133,7 +140,20 @@ export type Preparation =
       /** Files of configuration that the image ships itself; none if absent. */
       readonly ownConfigFiles?: readonly string[]
     }
-  | ({ readonly state: 'failed'; readonly retryAtMs: number } & Reason)
+  | FailedPreparation
+
+/** `depth`: how far it was to go. */
+export type FailedPreparation = Reason & {
+  readonly state: 'failed'
+  readonly depth: PreparationDepth
+  readonly retryAtMs: number
+}
+
+/**
+ * How far an image is prepared. `manifest`: the registry is asked what the reference points at, and everything is
+ * checked that shows without the layers. `layers`: they are on the host, and the package in them was read.
+ */
+export type PreparationDepth = 'manifest' | 'layers'
 
 /** A slot that this node holds, or may hold. */
 export type OwnSlot = {

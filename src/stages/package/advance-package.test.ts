@@ -45,7 +45,13 @@ describe('advancing a package', () => {
   })
 
   test('a package whose image cannot be prepared is blocked with the reason', () => {
-    const failed = { state: 'failed', reason: 'ImagePull', message: 'no such image', retryAtMs: 5_000 } as const
+    const failed = {
+      state: 'failed',
+      depth: 'layers',
+      reason: 'ImagePull',
+      message: 'no such image',
+      retryAtMs: 5_000,
+    } as const
     const builder = builderOf({ packages: { a } }, [], { preparations: new Map([['r/p:1.0.0', failed]]) })
     const message = 'package a: no such image'
     expect(advancePackage(builder, 'a', free)).toEqual({

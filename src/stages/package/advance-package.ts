@@ -28,7 +28,7 @@ import {
 } from '../model/plan-builder.ts'
 import { keyOf } from '../model/package-key.ts'
 import type { References } from '../model/plan.ts'
-import type { Preparation } from '../model/snapshot.ts'
+import type { FailedPreparation } from '../model/snapshot.ts'
 import { dropAttempt, finishPackage, leaveBehind, retainPackage } from '../model/transitions.ts'
 import { advanceStage } from './advance-stage.ts'
 import { cancel, isCanceling } from './cancel.ts'
@@ -134,12 +134,8 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
     containerSHA: digest,
   } = isNewWork && spec ? spec : { ...entry, containerSHA: entry.work?.digest }
   // also of what waits for others: a wrong image is to be known before anything starts
-  const prepared = requestPreparation(builder, {
-    image,
-    version,
-    ...(digest && { digest }),
-    ...(references && { references }),
-  })
+  const requested = { image, version, ...(digest && { digest }), ...(references && { references }) }
+  const prepared = requestPreparation(builder, requested, builder.depth)
   if (prepared.state === 'failed') return blockedBy(name, prepared)
   const isReady = prepared.state === 'ready'
   const missing =
@@ -155,8 +151,10 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
   if (superseded && !(isReady && permission.mayStart && cancel(builder, superseded))) return { state: 'running' }
   if (stage !== 'uninstall' && spec && !areDependenciesComplete(builder, spec)) return { state: 'dependency' }
   if (isLocked(builder, name)) return { state: 'dependency' }
-  if (!isReady) return { state: 'preparing' }
   const hasPendingInterrupt = pendingForStage(entry, spec, stage) !== undefined
+  if (prepared.state === 'checked' && builder.depth === 'manifest')
+    return { state: 'checked', pendingInterrupt: hasPendingInterrupt }
+  if (!isReady) return { state: 'preparing' }
   if (isNewChange && hasPendingInterrupt && !permission.isDrained && permission.mayStart) return { state: 'drain' }
   if (!permission.mayStart) return { state: 'ready', stage, pendingInterrupt: hasPendingInterrupt }
   if (stage === 'apply') retainOthers(builder, entry)
@@ -180,8 +178,6 @@ function retainOthers(builder: PlanBuilder, { name, version }: PackageRecord): v
   }
 }
 
-type FailedPreparation = Extract<Preparation, { state: 'failed' }>
-
 const blockedBy = (name: string, { reason, message }: FailedPreparation): PackageState => ({
   state: 'blocked',
   atPreparation: true,
@@ -196,9 +192,9 @@ function continueStage(
   permission: Permission,
 ): AdvanceOutcome {
   const { name, image, version, work } = entry
-  const prepared = requestPreparation(builder, { image, version, digest: work.digest })
+  const prepared = requestPreparation(builder, { image, version, digest: work.digest }, 'layers')
   if (prepared.state === 'failed') return blockedBy(name, prepared)
-  if (prepared.state === 'pending') return { state: 'preparing' }
+  if (prepared.state !== 'ready') return { state: 'preparing' }
   return advanceStage(builder, entry, spec, prepared, permission)
 }
 
@@ -229,9 +225,10 @@ function restartSuperseded(
 ): AdvanceOutcome {
   const { name, progress, pendingInterrupt } = entry
   const { image, version, containerSHA } = spec
-  const prepared = requestPreparation(builder, { image, version, ...(containerSHA && { digest: containerSHA }) })
+  const successor = { image, version, ...(containerSHA && { digest: containerSHA }) }
+  const prepared = requestPreparation(builder, successor, 'layers')
   if (prepared.state === 'failed') return blockedBy(name, prepared)
-  if (prepared.state === 'pending') return { state: 'preparing' }
+  if (prepared.state !== 'ready') return { state: 'preparing' }
   if (openStepOf(progress) && !(permission.mayStart && cancel(builder, entry))) return { state: 'running' }
   const { stage } = progress
   if (!permission.mayStart) return { state: 'ready', stage, pendingInterrupt: pendingInterrupt !== undefined }

@@ -18,6 +18,7 @@ import { drainBlocker, isDrainRequested, packageReasons } from './drain-status.t
 import { pauseReason, startGate } from './gates.ts'
 import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './control-plane.ts'
 import { planWaiting } from './plan-waiting.ts'
+import { preparationDepth } from './preparation-depth.ts'
 import { planWorking } from './plan-working.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
 import { keepSlot, mayWorkUnder, ownSlot, releaseSlot, renewWhenDue } from './slot.ts'
@@ -40,6 +41,7 @@ export function planSkyhook(
   endSoakWithoutSlot(builder, slot)
   const isFree = gate === undefined && mayWorkUnder(slot, hasStarted) && mayBeginUnder(builder, slot)
   const mayDisrupt = isFree && mayLeaveControlPlane(snapshot)
+  builder.depth = preparationDepth(builder, slot)
   const isCancelComplete = stopCanceledSteps(builder)
   const activeInterrupt = applyInterruptOutcome(builder, mayDisrupt)
   if (!hasStarted && !(isCancelComplete && activeInterrupt === undefined)) return awaitCanceledWork(builder, slot)

@@ -7,12 +7,22 @@ import { drainBlocker } from './drain-status.ts'
 import { membershipOf } from './joining.ts'
 import { preparingImages, type SkyhookPlan } from './skyhook-plan.ts'
 import { controlPlaneSlot, isControlPlaneNode, keepControlPlaneSlot } from './control-plane.ts'
-import { releaseSlot, requestSlot } from './slot.ts'
+import { releaseSlot, renewWhenDue, requestSlot } from './slot.ts'
 import { isSpent, needsDaemonSets } from './soak.ts'
 
+/** A package that can be worked on, or could be once its layers are here. */
+type DuePackage = Extract<PackageState, { state: 'ready' | 'checked' | 'drain' | 'interrupt' }>
+
+const isDue = (state: PackageState): state is DuePackage =>
+  state.state === 'ready' || state.state === 'checked' || state.state === 'drain' || state.state === 'interrupt'
+
+const needsInterrupt = (due: DuePackage): boolean =>
+  due.state === 'ready' || due.state === 'checked' ? due.pendingInterrupt : true
+
 /**
- * Nothing has started on the host: the slot is asked for once some package is prepared, and given back when it is of no
- * use.
+ * Nothing has started on the host: the slot is asked for once some package is prepared as far as it has to be, and
+ * given back when it is of no use. A slot that was granted before the layers were there is kept while they are fetched:
+ * the node stays in service, and a failure gives the slot to another node.
  */
 export function planWaiting(
   builder: PlanBuilder,
@@ -21,43 +31,51 @@ export function planWaiting(
   states: readonly PackageState[],
 ): SkyhookPlan {
   const { snapshot, view } = builder
-  const ready = states.filter(
-    (state) => state.state === 'ready' || state.state === 'drain' || state.state === 'interrupt',
-  )
+  const due = states.filter(isDue)
   const isPreparing = states.some(({ state }) => state === 'preparing')
-  const needsDrain = ready.length > 0 && ready.every((state) => state.state !== 'ready' || state.pendingInterrupt)
+  const needsDrain = due.length > 0 && due.every(needsInterrupt)
   const blocker = needsDrain ? drainBlocker(builder) : undefined
   const gateReason = gate ?? (blocker === 'unknown' ? undefined : blocker)
   if (slot && isSpent(builder, slot)) releaseSlot(builder, slot)
-  else if (gateReason === undefined && ready.length > 0 && blocker !== 'unknown') request(builder, slot, ready)
-  else if (slot && !isPreparing) releaseSlot(builder, slot)
+  else if (gateReason === undefined && due.length > 0 && blocker !== 'unknown') request(builder, slot, due)
+  else if (slot && isPreparing) keepWhilePreparing(builder, slot)
+  else if (slot) releaseSlot(builder, slot)
+  else if (isPreparing && due.length === 0) builder.asksForSlot = true // keeps its place in the line, if it has one
   if (builder.record.drain?.state === 'paused')
     requeueAt(builder, Math.max(builder.record.drain.untilMs, snapshot.nowMs + 1))
 
   const reason = gateReason ?? waitingReason(builder, states)
   const isLate = needsDrain && view.spec.drain?.cordon === 'late'
   const isTainted = hasTaint(snapshot.node, snapshot.settings.runtimeRequiredTaint)
-  const needsPods = isLate || (ready.length > 0 && isTainted) || (slot !== undefined && needsDaemonSets(view))
+  const needsPods =
+    isLate || (isTainted && (due.length > 0 || isPreparing)) || (slot !== undefined && needsDaemonSets(view))
   const watchPods = gate === undefined && needsPods ? 'any' : 'no'
   return { builder, status: statusFor(reason.reason, false), reason, complete: false, cordon: 'off', watchPods }
 }
 
+/** A slot that counts no capacity is of no use to a node that has some by now. */
+function keepWhilePreparing(builder: PlanBuilder, slot: OwnSlot): void {
+  if (slot.isBootstrap && membershipOf(builder.snapshot, builder.view) === 'in-service') releaseSlot(builder, slot)
+  else renewWhenDue(builder, `slot/${builder.view.metadata.name}`, slot, 'preparing')
+}
+
 /**
  * Whose budget counts the node has to be known. Work that starts with taking a node of the control plane out of
- * service needs both slots before it starts.
+ * service needs both slots before it starts; while layers are missing, it only needs its own.
  */
-function request(builder: PlanBuilder, slot: OwnSlot | undefined, ready: readonly PackageState[]): void {
+function request(builder: PlanBuilder, slot: OwnSlot | undefined, due: readonly DuePackage[]): void {
   const { snapshot, view } = builder
   const membership = membershipOf(snapshot, view)
   if (membership === 'unknown') return void (builder.asksForSlot = true)
   if (slot?.isBootstrap && membership === 'in-service') return releaseSlot(builder, slot)
-  const isInterrupting = ready.some((state) => state.state !== 'ready' || state.pendingInterrupt)
-  const withControlPlane = isInterrupting && isControlPlaneNode(snapshot.node)
+  const isPrepared = due.some(({ state }) => state !== 'checked')
+  const withControlPlane = isPrepared && due.some(needsInterrupt) && isControlPlaneNode(snapshot.node)
   const isMissing = withControlPlane && controlPlaneSlot(snapshot) === undefined
   const denial = snapshot.slotDenials.get(view.metadata.name)
   if (slot && isMissing && denial?.waitsFor === 'control-plane') return releaseSlot(builder, slot)
   const before = builder.actions.length
-  requestSlot(builder, slot, { phase: 'working', withControlPlane, isJoining: membership === 'joining' })
+  const phase = isPrepared ? 'working' : 'preparing'
+  requestSlot(builder, slot, { phase, withControlPlane, isJoining: membership === 'joining' })
   const isAsking = slot !== undefined || builder.actions.length > before
   if (!withControlPlane || !isAsking) return
   if (slot) keepControlPlaneSlot(builder, { need: 'before-cordon', mayAsk: true }, 'working')
@@ -66,12 +84,15 @@ function request(builder: PlanBuilder, slot: OwnSlot | undefined, ready: readonl
 
 function waitingReason({ snapshot, view }: PlanBuilder, states: readonly PackageState[]): Reason {
   const denial = snapshot.slotDenials.get(view.metadata.name)
-  if (states.some(({ state }) => state === 'ready' || state === 'interrupt')) {
+  if (states.some(({ state }) => state === 'ready' || state === 'checked' || state === 'interrupt')) {
     return {
       reason: 'WaitingForSlot',
       message: denial?.message ?? (snapshot.slots.known ? 'requesting a slot' : snapshot.slots.why),
     }
   }
   const firstBlocked = states.find((state) => state.state === 'blocked')
-  return firstBlocked ? { reason: firstBlocked.reason, message: firstBlocked.message } : preparingImages
+  if (firstBlocked) return { reason: firstBlocked.reason, message: firstBlocked.message }
+  // a node in line waits for the others, even while it makes ready for its turn
+  const isInLine = denial !== undefined && denial.nextRequestAtMs > snapshot.nowMs
+  return isInLine ? { reason: 'WaitingForSlot', message: denial.message } : preparingImages
 }

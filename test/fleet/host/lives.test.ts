@@ -73,3 +73,16 @@ test('steps, exit codes and effects of packages are decided by a script', async 
     'tuned config-check',
   ])
 })
+
+test('an agent that expects many others looks into the ledger before it fetches layers', async () => {
+  const readsBefore: number[] = []
+  const life = await startSampleLife({ seed: 5, estimatedNodeCount: 1_000 })
+  life.host.observe(({ event }) => {
+    if (event !== 'imageStored') return
+    readsBefore.push(life.server.audit.filter(({ verb, name }) => verb === 'get' && name.endsWith('.ledger')).length)
+  })
+  await life.apply({ kernel: packageSpec('kernel', { type: 'reboot' }) })
+  await life.until(() => life.status() === 'complete')
+  expect(readsBefore).toEqual([expect.any(Number)])
+  expect(readsBefore[0]).toBeGreaterThan(0)
+})

@@ -55,8 +55,10 @@ export const packageSpec = (name: string, interrupt?: Interrupt, version = '1.0.
 })
 
 /** Starts the host, and an agent on it whenever it is up and has none. */
-export async function startSampleLife(options: Partial<HostOptions> & { readonly seed: number }) {
-  const { seed } = options
+export async function startSampleLife(
+  options: Partial<HostOptions> & { readonly seed: number; readonly estimatedNodeCount?: number },
+) {
+  const { seed, estimatedNodeCount } = options
   const clock = createVirtualClock(1_700_000_000_000, { settleTurns: 1 })
   const server = createSimulatedApiServer({ clock, random: createSeededRandom(seed) })
   const admin = createClient(server, { name: 'admin', clock, random: createSeededRandom(seed + 1) })
@@ -82,7 +84,7 @@ export async function startSampleLife(options: Partial<HostOptions> & { readonly
   let agent: SimulatedAgent | undefined
   const start = (): SimulatedAgent =>
     startSimulatedAgent(host, {
-      settings: settingsOf('n1', '/'),
+      settings: { ...settingsOf('n1', '/'), ...(estimatedNodeCount !== undefined && { estimatedNodeCount }) },
       connectApi: ({ clock, random, onRequest }) =>
         createClient(server, {
           name: 'agent',

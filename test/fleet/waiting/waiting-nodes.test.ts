@@ -3,6 +3,7 @@
  * watches.
  */
 import { expect, test } from 'vitest'
+import { lineLength } from '../../../src/lease/waiting.ts'
 import { isThorough } from '../../support/effort.ts'
 import { latencyMs, observeHandOvers, startWaitingNodes } from './waiting-nodes.ts'
 
@@ -91,4 +92,39 @@ test('nodes without a budget start at once and list nothing', async () => {
   await fleet.untilComplete(10_000)
   expect(fleet.figures()).toMatchObject({ watches: 0, creates: 1 })
   fleet.stop()
+})
+
+test('only the next few of 290 nodes fetch layers', { timeout: 60_000 }, async () => {
+  const fleet = await startWaitingNodes({
+    nodes: 290,
+    budget: { count: 1 },
+    workMs: aboutMs(5_000),
+    fetchMs: 3_000,
+    seed: 1,
+  })
+  await fleet.clock.advance(120_000)
+  const { fetchesBeforeFirst } = fleet.figures()
+  const [fetches, complete] = [fleet.fetches(), fleet.complete()]
+  fleet.stop()
+  const line = lineLength(1, { matched: 290, waiters: 290 })
+  console.log(`290 nodes, 1 slot, line of ${line}: layers fetched by ${fetchesBeforeFirst} before the first was done,`)
+  console.log(`by ${fetches} when ${complete} were done`)
+  const threeDeviations = 3 * Math.sqrt(line) // of the number of hashes below a value
+  expect(fetchesBeforeFirst).toBeGreaterThan(1)
+  expect(fetchesBeforeFirst).toBeLessThanOrEqual(line + threeDeviations)
+  expect(fetches).toBeLessThanOrEqual(complete + line + threeDeviations)
+  expect(complete).toBeGreaterThan(0.85 * (120 / 5)) // the slot does not wait for layers
+})
+
+test('a small fleet fetches layers at once', async () => {
+  const fleet = await startWaitingNodes({
+    nodes: 15,
+    budget: { count: 1 },
+    workMs: aboutMs(5_000),
+    fetchMs: 1_000,
+    seed: 1,
+  })
+  await fleet.untilComplete(600_000)
+  fleet.stop()
+  expect(fleet.figures().fetchesBeforeFirst).toBe(15)
 })

@@ -29,6 +29,8 @@ export type WaitingNodesOptions = {
   /** How long a node works under its slot. */
   readonly workMs: (random: () => number) => number
   readonly seed: number
+  /** How long a node fetches layers; 0 if absent. */
+  readonly fetchMs?: number
   /** The agents have not read yet how many they are. */
   readonly isUncounted?: boolean
   /** No census counts. */
@@ -56,6 +58,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
   const stopping = new AbortController()
   const { signal } = stopping
   let [waiting, complete, waitingWrites] = [0, 0, 0]
+  let [fetches, fetchesBeforeFirst] = [0, 0]
   let watchEvents = 0
   const members: { readonly update: () => void }[] = []
 
@@ -71,6 +74,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     }
     const leases = { transport, namespace: 'skyhook', clock }
     let state: 'wanting' | 'working' | 'complete' = 'wanting'
+    let layers: 'missing' | 'coming' | 'here' = 'missing'
     let isBusy = false
     let shown = ''
     let cancelTimer = (): void => undefined
@@ -85,6 +89,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       onTurn: (skyhook) => {
         if (slots.requestNow(skyhook)) pass()
       },
+      onNear: () => pass(),
       onCountMissing: () => undefined,
       signal,
     })
@@ -129,9 +134,17 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       return held.known ? held.value[0] : undefined
     }
 
+    const fetchLayers = async (): Promise<void> => {
+      layers = 'coming'
+      fetches++
+      await sleep(clock, options.fetchMs ?? 0)
+      layers = 'here'
+    }
+
     const work = async (): Promise<void> => {
       const granted = heldSlot()
       if (granted === undefined) return
+      if (layers === 'missing') await fetchLayers()
       await slots.confirm(granted, view)
       if (heldSlot()?.ownership !== 'confirmed') return
       state = 'working'
@@ -143,6 +156,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       }
       await slots.release(granted)
       state = 'complete'
+      if (complete === 0) fetchesBeforeFirst = fetches
       complete++
     }
 
@@ -153,6 +167,9 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       const denial = slots.denials().get('s')
       if (denial !== undefined && ![shown, shown.replace('published ', '')].includes(denial.message))
         publish(denial.message)
+      // as the stages decide it (src/stages/skyhook/preparation-depth.ts)
+      if (layers === 'coming') return
+      if (layers === 'missing' && !line.distant().has('s')) return void fetchLayers().then(pass)
       const inMs = (denial?.nextRequestAtMs ?? 0) - clock.wallMs()
       if (inMs > 0) {
         cancelTimer = clock.startTimer(inMs, pass)
@@ -160,7 +177,7 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       }
       isBusy = true
       void slots
-        .acquire(view, 'working', false)
+        .acquire(view, layers === 'here' ? 'working' : 'preparing', false)
         .then(work)
         .finally(() => {
           isBusy = false
@@ -242,9 +259,14 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
       watchEvents: watchEvents / nodes,
       /** Writes of the Node because of what it waits for. */
       waitingWrites: waitingWrites / nodes,
+      /** Fetches of layers, of all nodes, until the first one had done its work. */
+      fetchesBeforeFirst,
       seconds: (clock.monotonicMs() - startedAtMs) / 1_000,
       busiestSecondLists: busiestSecond(),
     }),
+    /** Nodes that fetched layers. */
+    fetches: () => fetches,
+    complete: () => complete,
     setMatched: (next: number) => void (matched = next),
     async editBudget(next: InterruptionBudget) {
       const patched = await admin.json<Skyhook>('PATCH', `${skyhooksPath}/s`, {

@@ -132,6 +132,7 @@ export class Cores {
         preparations: new Map(this.#preparations),
         slots: known(slots.map((slot) => ({ ...slot, renewedAtMs: slot.renewedAtMs === 0 ? 0 : nowMs }))),
         slotDenials: new Map(isDenied ? [[skyhook, denied]] : []),
+        distantSkyhooks: new Set(),
         host: { state: 'usable' },
         pods: known({ pods: [], since: 'cordoned' }),
         singleNode: false,
