@@ -56,6 +56,7 @@ export async function runAgent(settings: Settings, machine: Platform): Promise<n
   log.info({}, 'agent stopping; running steps continue')
   closeServers()
   components.close()
+  if (claim) await components.crashLoop.end()
   await claim?.release()
   return 0
 }
@@ -69,6 +70,7 @@ async function sync({ clock, log, root }: Platform, components: AgentComponents,
   const onLasting = (failure: Failure): void => reportUndecided(components, log, clock.steadyMs(), failure)
   const { untilDone } = createStartUp({ clock, log, failures, onLasting, signal })
   await untilDone('read the journal', () => journal.load())
+  await components.crashLoop.begin(journal.current())
   await untilDone('list the folders of Skyhooks', () => host.loadFolders())
   await Promise.all([nodes.synced, skyhooks.synced])
   await untilKnown(components, signal)

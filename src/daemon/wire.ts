@@ -25,6 +25,7 @@ import { version } from './settings/version.ts'
 import { createSlotLine } from './slots/slot-line.ts'
 import { followOwnSlots, type OwnSlots } from './slots/own-slots.ts'
 import { createSlotManager } from './slots/slot-manager.ts'
+import { type CrashLoop, createCrashLoop } from './state/crash-loop.ts'
 import { createFleetSize } from './state/fleet-size.ts'
 import { type HostSource, openHost } from './state/host.ts'
 import { createJournalStore, type JournalStore } from './state/journal.ts'
@@ -51,6 +52,7 @@ export type AgentComponents = {
   readonly host: HostSource
   readonly journal: JournalStore
   readonly straySteps: StraySteps
+  readonly crashLoop: CrashLoop
   readonly failures: FailureBook
   readonly nodes: NodeSource
   readonly skyhooks: SkyhookSource
@@ -207,6 +209,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     onAcquired: (seconds) => metrics.slotWaited(seconds),
   })
 
+  const crashLoop = createCrashLoop({ root, clock, log, wake })
   const references = createReferences(transport, namespace)
   const preparer = createPreparer({ platform, settings, references, whyUnfit: host.checkFitness, signal })
   const steps = startStepRunner({
@@ -270,6 +273,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
     host,
     journal,
     straySteps,
+    crashLoop,
     failures,
     nodes,
     skyhooks,
@@ -297,6 +301,7 @@ export async function wire({ settings, platform, isTimeContinued, signal }: Wire
           journal: journal.current(),
           journalError: journal.error(),
           strayStepsReason: straySteps.reason(),
+          crashLoopReason: crashLoop.reason(),
           attempts: steps.attempts(),
           preparations: preparer.current(),
           slots: ownSlots.held(),

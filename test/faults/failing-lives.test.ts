@@ -30,6 +30,8 @@ const unreportedFiles: Readonly<Record<string, RegExp>> = {
   'a published record that nothing reads: the log says it': /flags\/START$/,
   'steady time of the next agent, whose waits start over without it: the log says it':
     /^(readText|writeFile) \/run\/skyhook\/steady-time$|^makeFolder \/run\/skyhook$/,
+  'the count of crashes, without which the agent does not stand down: the log says it':
+    /^(readText|writeFile|remove) \/run\/skyhook\/crash-loop$/,
 }
 const unreportedRequests: Readonly<Record<string, RegExp>> = {
   'without the Node there is only the log': /^(GET|PATCH|WATCH) \/api\/v1\/nodes/,

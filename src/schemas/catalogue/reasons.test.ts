@@ -64,6 +64,7 @@ test('every reason has the status that the operator shows', () => {
     ])
     expect(namesWith(hasSlot, 'blocked')).toEqual([
       'ApiRequestRefused',
+      'CrashLoop',
       'DeploymentPolicyNotFound',
       'HostUnreachable',
       'HostUnusable',

@@ -196,6 +196,15 @@ export const reasons = {
       'and the error.',
     remedy: 'Do what the message says, such as to free space, or to look for mounts and immutable files.',
   },
+  CrashLoop: {
+    ...blocked,
+    meaning:
+      "The agent's process ended five times in a row at the same place of this work, each time within ten minutes. " +
+      'It starts nothing for 30 minutes, then tries once. Running steps end, and the node keeps its slot.',
+    remedy:
+      "Read the log of the agent's previous container (`kubectl logs --previous`) and the reason for which it ended " +
+      '(`kubectl describe pod`). Deleting the pod lets the agent try at once.',
+  },
   ApiRequestRefused: {
     ...blocked,
     meaning: 'The API server refuses a request of the agent. The message names the request, the status and its answer.',

@@ -63,11 +63,13 @@ export type Snapshot = {
   readonly failures: ReadonlyMap<string, Failure>
   readonly host:
     | { readonly state: 'usable' }
-    | { readonly state: 'unusable'; readonly reason: 'HostUnusable' | 'HostUnreachable'; readonly message: string }
+    | { readonly state: 'unusable'; readonly reason: UnusableReason; readonly message: string }
   /** What the agent found on the host, for the Node's annotation; none before it looked. */
   readonly hostReport?: string | undefined
   readonly settings: StageSettings
 }
+
+export type UnusableReason = 'HostUnusable' | 'HostUnreachable' | 'CrashLoop'
 
 /** The agent tries it again by itself. Its message stays while the error is the same. */
 export type Failure = Reason & {
@@ -202,25 +204,29 @@ export type Observations = Omit<Snapshot, 'nowMs' | 'node' | 'settings'> & {
   readonly journalError: string | undefined
   /** Steps run on the host that the journal does not know; nothing starts beside them. */
   readonly strayStepsReason?: string | undefined
+  /** The agent stands down after it ended repeatedly; nothing starts meanwhile. */
+  readonly crashLoopReason?: string | undefined
 }
 
 /** A snapshot for one decision; undefined while the own Node is not known. */
 export function takeSnapshot(
-  { node, journalError, strayStepsReason, host, ...observed }: Observations,
+  { node, host, journalError, strayStepsReason, crashLoopReason, ...observed }: Observations,
   nowMs: number,
   settings: StageSettings,
 ): Snapshot | undefined {
   if (!node) return undefined
-  const why =
-    journalError === undefined ? strayStepsReason : `not starting work: the journal cannot be written: ${journalError}`
+  const why = journalError && `not starting work: the journal cannot be written: ${journalError}`
   return {
     ...observed,
     nowMs,
     node,
     settings,
     host:
-      host.state === 'unusable' || why === undefined
+      host.state === 'unusable'
         ? host
-        : { state: 'unusable', reason: 'HostUnusable', message: why },
+        : (unusable('HostUnusable', why ?? strayStepsReason) ?? unusable('CrashLoop', crashLoopReason) ?? host),
   }
 }
+
+const unusable = (reason: UnusableReason, message: string | undefined): Snapshot['host'] | undefined =>
+  message === undefined ? undefined : { state: 'unusable', reason, message }
