@@ -223,6 +223,21 @@ describe('a node of the control plane', () => {
     expect(node.slots.map(({ lease }) => lease).toSorted()).toEqual(['control-plane.node', 's-uid.slot-0'])
   })
 
+  test('a control-plane node that looks for protected pods before its cordon asks once for its second slot', () => {
+    const node = new NodeSimulator({ [label]: '' })
+    node.hangingPackages.add('a')
+    node.apply('s', {
+      packages: { ...rebooting(), b: pkg('1.0.0') },
+      podNonInterruptLabels: { matchLabels: { workload: 'never' } },
+      drain: { cordon: 'late' },
+    })
+    node.settle()
+    expect([scopes(node), node.node.spec?.unschedulable]).toEqual([['control-plane', 'skyhook'], true])
+    node.finishHanging('a')
+    node.settleFor(20_000)
+    expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['reboot'], 'complete', []])
+  })
+
   test('a control-plane node holds neither slot while one of them is missing before it starts', () => {
     const node = new NodeSimulator({ [label]: '' })
     node.areSlotsGranted = false

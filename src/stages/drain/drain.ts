@@ -84,7 +84,7 @@ export function blockingPod(
 
 /** Protected pods of this moment, for a Skyhook that cordons only when none is left. */
 export function protectedPodsBlocker(snapshot: Snapshot, spec: SkyhookSpec): DrainReason | 'none' | 'unknown' {
-  if (spec.drain?.cordon !== 'late' || isEmptySelector(spec.podNonInterruptLabels)) return 'none'
+  if (!mayPodsBlock(spec)) return 'none'
   if (!snapshot.pods.known) return 'unknown'
   const found = groupPods(
     snapshot.pods.value.pods,
@@ -93,6 +93,10 @@ export function protectedPodsBlocker(snapshot: Snapshot, spec: SkyhookSpec): Dra
   ).protected
   return found.length === 0 ? 'none' : protectedReason(found)
 }
+
+/** The pods have to be known before the cordon. */
+export const mayPodsBlock = ({ drain, podNonInterruptLabels }: SkyhookSpec): boolean =>
+  drain?.cordon === 'late' && !isEmptySelector(podNonInterruptLabels)
 
 function protectedReason(pods: readonly Pod[]): DrainReason {
   return {

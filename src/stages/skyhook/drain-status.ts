@@ -1,5 +1,5 @@
 import type { Reason } from '../../schemas/catalogue/reasons.ts'
-import { protectedPodsBlocker, type Disruption } from '../drain/drain.ts'
+import { type Disruption, mayPodsBlock, protectedPodsBlocker } from '../drain/drain.ts'
 import { drainPauseReason } from '../drain/drain-timeout.ts'
 import type { PackageState } from '../model/package-state.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
@@ -36,13 +36,15 @@ export function drainStatusOf(
 
 /** What follows for the Node: whether our mark goes on it, and which of its pods have to be followed. */
 export function cordonOf(
+  { view }: PlanBuilder,
   { drain }: DrainStatus,
   { watchPods }: Disruption,
 ): { cordon: 'on' | 'as-is'; watchPods: PodWatch } {
   switch (drain) {
     case 'none':
-    case 'waiting':
       return { cordon: 'as-is', watchPods: 'no' }
+    case 'waiting': // without its pods the drain would be blocked, and its slot would be given back
+      return { cordon: 'as-is', watchPods: mayPodsBlock(view.spec) ? 'any' : 'no' }
     case 'blocked':
       return { cordon: 'as-is', watchPods: 'any' }
     case 'marked':

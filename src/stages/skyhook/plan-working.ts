@@ -57,7 +57,7 @@ export function planWorking(builder: PlanBuilder, context: WorkContext): Skyhook
   const node = phaseOf(builder, context, { drain, interrupt, isRunning, isFree })
   if (slot && node.phase === 'yielding') return yieldSlot(builder, slot, node.reason)
 
-  const { cordon, watchPods } = cordonOf(drain, disruption)
+  const { cordon, watchPods } = cordonOf(builder, drain, disruption)
   if (mayDisrupt && cordon === 'on') requestEvictions(builder, disruption)
   const drainPhase = cordon === 'on' && !disruption.isDrained ? disruption.phase : undefined
   const slotPhase = slotPhaseOf(builder, interrupt, drainPhase)
