@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from '../../src/stages/decide.ts'
 import { isThorough, runsOf, seedOf } from '../support/effort.ts'
-import { runScenario, skyhookSpec, scenarioEvent } from './scenario.ts'
+import { type Features, runScenario, skyhookSpec, scenarioEvent } from './scenario.ts'
 import { mutants } from './mutants.ts'
 import type { Decide } from '../support/node-simulator.ts'
 
@@ -17,7 +17,7 @@ const runs = runsOf(100, 600)
 
 function search(
   decideUnderTest: Decide,
-  features: { readonly isKeeping: boolean },
+  features: Features,
   numRuns: number,
   from = seed,
   endOnFailure = false,
@@ -40,6 +40,10 @@ describe('random lives', () => {
 
   test('a node keeps all invariants where uninstall policies keep packages', () => {
     expect(search(decide, { isKeeping: true }, runs / 2)).toBeUndefined()
+  }, 60_000)
+
+  test('a node keeps all invariants where its turn for a slot is far or near, and layers are slow or broken', () => {
+    expect(search(decide, { isKeeping: false, isDistant: true }, runs / 2)).toBeUndefined()
   }, 60_000)
 })
 

@@ -44,6 +44,9 @@ export type ScenarioEvent =
   | { readonly kind: 'slots confirmed'; readonly confirmed: boolean }
   | { readonly kind: 'control plane'; readonly free: boolean }
   | { readonly kind: 'slots granted'; readonly granted: boolean }
+  /** The node's turn for a slot of its Skyhook is far, or near. */
+  | { readonly kind: 'turn'; readonly isFar: boolean }
+  | { readonly kind: 'layers'; readonly areSlow: boolean; readonly areBroken: boolean }
   | { readonly kind: 'pod created'; readonly name: string; readonly refuses: boolean; readonly isProtected: boolean }
   | { readonly kind: 'pods allow eviction' }
   | { readonly kind: 'protected pods end' }
@@ -68,7 +71,11 @@ const interrupts: readonly Interrupt[] = [
 const rarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 3): fc.Arbitrary<T | undefined> =>
   fc.option(arbitrary, { nil: undefined, freq: weight })
 
-export type Features = { readonly isKeeping: boolean }
+export type Features = {
+  readonly isKeeping: boolean
+  /** Other nodes come first for slots, now and then. */
+  readonly isDistant?: boolean
+}
 
 const packageSpec = ({ isKeeping }: Features): fc.Arbitrary<PackageSpec> =>
   fc
@@ -133,6 +140,18 @@ export const skyhookSpec = (features: Features = { isKeeping: false }): fc.Arbit
         drain,
       }
     })
+
+const turns = {
+  weight: 6,
+  arbitrary: fc.constantFrom<ScenarioEvent[]>(
+    { kind: 'turn', isFar: true },
+    { kind: 'turn', isFar: true },
+    { kind: 'turn', isFar: false },
+    { kind: 'layers', areSlow: true, areBroken: false },
+    { kind: 'layers', areSlow: false, areBroken: true },
+    { kind: 'layers', areSlow: false, areBroken: false },
+  ),
+}
 
 export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> =>
   fc.oneof(
@@ -240,6 +259,7 @@ export const scenarioEvent = (features?: Features): fc.Arbitrary<ScenarioEvent> 
         isProtected: fc.boolean(),
       }),
     },
+    ...(features?.isDistant ? [turns] : []),
   )
 
 /** A node under all invariants, with what people last asked of it. */
@@ -331,6 +351,13 @@ export class Scenario {
       case 'slots granted':
         node.areSlotsGranted = event.granted
         return
+      case 'turn':
+        if (event.isFar) node.distantSkyhooks.add('s')
+        else node.distantSkyhooks.delete('s')
+        return
+      case 'layers':
+        this.#setLayers(event.areSlow, event.areBroken)
+        return
       case 'pod created':
         this.#addPod(event.name, event.refuses, event.isProtected)
         return
@@ -389,11 +416,18 @@ export class Scenario {
     node.areSlotsGranted = true
     node.areSlotsConfirmed = true
     node.isControlPlaneFree = true
+    this.#setLayers(false, false)
     node.pods = node.pods.filter(({ metadata }) => metadata.labels?.['workload'] !== 'never')
     node.label('pool', 'x')
     node.label('skyhook.nvidia.com/ignore', undefined)
     this.#annotations = {}
     if (node.views.has('s')) this.#publishSpec()
+  }
+
+  #setLayers(areSlow: boolean, areBroken: boolean): void {
+    this.node.areLayersSlow = areSlow
+    this.node.brokenLayers.clear()
+    if (areBroken) this.node.brokenLayers.add('r/pkg:1.1.0')
   }
 
   /** Lets everything under way end, again and again, until `endMs` or until it is over. */

@@ -119,8 +119,8 @@ export class NodeSimulator {
   readonly images = new Map<string, PackageConfig | string>()
   /** Of images that the registry has, by `<image>:<version>`: what is in them is no package. */
   readonly brokenLayers = new Set<string>()
-  /** Images whose layers are still on their way, by `<image>:<version>`. */
-  readonly slowLayers = new Set<string>()
+  /** Layers are on their way and do not arrive. */
+  areLayersSlow = false
   /** Images on the host, by `<image>:<version>`, in the order in which they came. */
   readonly fetchedImages: string[] = []
   /** Variables whose reference does not exist. */
@@ -486,7 +486,7 @@ export class NodeSimulator {
       this.preparations.set(key, isReferenceMissing ? missing : { state: 'checked' })
       return true
     }
-    if (this.slowLayers.has(tag)) return false
+    if (this.areLayersSlow && !this.fetchedImages.includes(tag)) return false
     if (this.brokenLayers.has(tag)) {
       this.preparations.set(key, { state: 'failed', depth, reason: 'InvalidPackage', message: 'is broken', retryAtMs })
       return true

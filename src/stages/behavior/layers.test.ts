@@ -65,18 +65,18 @@ test('a node in line that fetches layers still says that it waits for others', (
 })
 
 test('a slot that is granted before the layers are there is kept in service until they are', () => {
-  node.slowLayers.add(image)
+  node.areLayersSlow = true
   node.apply('s', { packages: rebooting })
   node.settle()
   expect(node.slots.map(({ phase }) => phase)).toEqual(['preparing'])
   expect([node.node.spec?.unschedulable ?? false, node.executedSteps, node.reason()]).toEqual([false, [], 'Preparing'])
-  node.slowLayers.clear()
+  node.areLayersSlow = false
   node.settleFor(20_000)
   expect([node.fetchedImages, node.executedInterrupts, node.status()]).toEqual([[image], ['reboot'], 'complete'])
 })
 
 test('a slot under which layers take long is renewed', () => {
-  node.slowLayers.add(image)
+  node.areLayersSlow = true
   node.apply('s', { packages: rebooting })
   node.settle()
   const [granted] = node.slots
@@ -101,7 +101,7 @@ test('layers that are no package give the slot back, and the node takes no other
 })
 
 test('a Skyhook that is paused while layers are fetched under its slot gives the slot back', () => {
-  node.slowLayers.add(image)
+  node.areLayersSlow = true
   node.apply('s', { packages: rebooting })
   node.settle()
   expect(node.slots).toHaveLength(1)
@@ -113,13 +113,13 @@ test('a Skyhook that is paused while layers are fetched under its slot gives the
 test('a node of the control plane takes no slot of the control plane for the time of a download', () => {
   node = new NodeSimulator({ 'node-role.kubernetes.io/control-plane': '' })
   node.distantSkyhooks.add('s')
-  node.slowLayers.add(image)
+  node.areLayersSlow = true
   node.apply('s', { packages: rebooting })
   const requests: Action[] = []
   while (node.step()) requests.push(...(node.lastPlan?.actions ?? []).filter(({ key }) => key.startsWith('slot/')))
   expect(requests).toMatchObject([{ do: 'acquireSlot', withControlPlane: false }])
   expect(node.slots.map(({ scope }) => scope)).toEqual(['skyhook'])
-  node.slowLayers.clear()
+  node.areLayersSlow = false
   node.settleFor(30_000)
   expect([node.executedInterrupts, node.status()]).toEqual([['reboot'], 'complete'])
 })
@@ -128,11 +128,11 @@ const taint = { key: 'skyhook.nvidia.com', value: 'runtime-required', effect: 'N
 
 test('a node that joins the cluster waits for nobody, and fetches layers before it asks for its slot', () => {
   node.node = { ...node.node, spec: { ...node.node.spec, taints: [taint] } }
-  node.slowLayers.add(image)
+  node.areLayersSlow = true
   node.apply('s', { packages: rebooting })
   node.settle()
   expect([node.slots, actions(), node.lastPlan?.watchPods]).toEqual([[], ['prepare'], 'any'])
-  node.slowLayers.clear()
+  node.areLayersSlow = false
   node.settleFor(30_000)
   expect(node.status()).toBe('complete')
 })
@@ -145,7 +145,7 @@ test('a slot for joining nodes is given back if the node is in service before it
   while (node.slots.length === 0) node.step()
   expect(node.slots.map(({ isBootstrap }) => isBootstrap)).toEqual([true])
   node.node = { ...node.node, spec: { ...node.node.spec, taints: [] } }
-  node.slowLayers.add('another/image:1.0.0')
+  node.areLayersSlow = true
   node.apply('s', { packages: { a: { ...rebooting['a'], image: 'another/image', version: '1.0.0' } } })
   node.settle()
   expect([node.slots, node.reason()]).toEqual([[], 'Preparing'])
