@@ -184,6 +184,24 @@ describe('spec.pace', () => {
     expect(node.settle().slots).toEqual([])
   })
 
+  test('a Skyhook that was created again works under a slot of its own, and soaks again', () => {
+    const node = soakingNode({ pauseSeconds: 60 })
+    node.remove('s')
+    apply(node, { pauseSeconds: 60 }, '2.0.0')
+    node.settleFor(30_000)
+    expect([node.status(), phases(node)]).toEqual(['complete', ['soaking']])
+    expect(node.settleFor(40_000).slots).toEqual([])
+  })
+
+  test('a node that returns to the selector does not continue an earlier soak', () => {
+    const node = soakingNode({ pauseSeconds: 600 })
+    const pace = { pauseSeconds: 600 }
+    node.apply('s', { pace, nodeSelectors: { matchLabels: { pool: 'other' } }, packages: { a: pkg('1.0.0') } })
+    node.settle()
+    apply(node, pace)
+    expect([node.settle().status(), node.slots, node.reason()]).toEqual(['complete', [], undefined])
+  })
+
   test('a slot that a person deletes is not created again', () => {
     const node = soakingNode({ pauseSeconds: 600 })
     node.slots = []
