@@ -73,7 +73,6 @@ export function recordOfSkyhook(record: SkyhookRecord | undefined, view: Skyhook
     ...canceled,
     uid,
     lifecycle: undefined,
-    soak: undefined,
     orphaned: undefined,
     takenOver: packages.length > 0 ? 'unfinished' : undefined,
     packages: Object.fromEntries(packages),

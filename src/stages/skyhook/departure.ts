@@ -29,7 +29,6 @@ export function planUnselected(
   // work of another Skyhook of this name is nobody's any more: it is stopped, and its slot goes after that
   const builder = newPlanBuilder(snapshot, view, record.uid === view.metadata.uid ? record : cancelAll(record))
   builder.record = abandonInterrupt(builder.record)
-  if (builder.record.soak) builder.record = { ...builder.record, soak: undefined }
   for (const entry of Object.values(builder.record.packages)) {
     const step = openStepOf(entry.progress)
     const isAboutToStart =
@@ -88,7 +87,6 @@ export function planDeleted(
   const orphan = {
     ...builder.record,
     lifecycle: undefined,
-    soak: undefined,
     published: undefined,
     interrupt: undefined,
     orphaned: true,
