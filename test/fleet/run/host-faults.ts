@@ -15,9 +15,13 @@ function replaceNode({ world, host }: Target, nextName: (name: string) => string
   host.supervisor.terminate()
   world.admin.send('DELETE', nodePath(host.nodeName()))
   return () => {
-    const name = nextName(host.nodeName())
-    if (name === host.nodeName()) host.restartKubelet()
-    else host.rename(name)
+    const former = host.nodeName()
+    const name = nextName(former)
+    if (name === former) host.restartKubelet()
+    else {
+      host.rename(name)
+      world.admin.send('DELETE', nodePath(former)) // a boot has registered it again meanwhile
+    }
     unfreeze()
   }
 }
