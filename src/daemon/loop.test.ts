@@ -174,6 +174,26 @@ test('an action that left the plan meanwhile starts at once when it is planned a
   expect(executed).toEqual(['stopStep', 'forgetStep', 'stopStep'])
 })
 
+test('a failure is not forgotten while its action is tried again, also if no plan asks for it meanwhile', async () => {
+  await loadCanceledStep()
+  let attemptCount = 0
+  let isEnded = false
+  void startLoop({
+    execute: async ({ do: what }) => {
+      if (what !== 'stopStep') return
+      if (++attemptCount > 1) await new Promise(() => undefined)
+      throw new Error('no answer')
+    },
+    takeSnapshot: (nowMs) => takeSnapshot(observe({ attempts: isEnded ? endedStep : new Map() }), nowMs, settings),
+  })
+  await clock.advance(2_000)
+  expect(attemptCount).toBe(2)
+  isEnded = true
+  wakeup.wake()
+  await clock.advance(0)
+  expect([...failures.current().keys()]).toEqual(['stopStep stop/x'])
+})
+
 test('a journal that cannot be written holds everything back, says why, and is retried until it can', async () => {
   await loadCanceledStep()
   isDiskFull = true

@@ -47,6 +47,8 @@ const decisionKey = 'decide'
 export async function runLoop(ports: LoopPorts): Promise<void> {
   const { clock, wakeup, journal, failures, signal } = ports
   const running = new Set<string>()
+  /** Actions under way, as failures name them. */
+  const underWay = new Set<string>()
   const actionsToRetry = new Map<string, Action>()
   const repetitions = createRepetitions(clock)
   let reasons: ReadonlyMap<string, TimedReason> = new Map()
@@ -55,6 +57,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
   function start(action: Action): void {
     if (running.has(action.key)) return
     running.add(action.key)
+    underWay.add(failureKey(action))
     ports
       .execute(action)
       .then(
@@ -73,6 +76,7 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
       )
       .finally(() => {
         running.delete(action.key)
+        underWay.delete(failureKey(action))
         wakeup.wake()
       })
       .catch(() => undefined) // the two handlers above do not throw
@@ -103,8 +107,9 @@ export async function runLoop(ports: LoopPorts): Promise<void> {
   /** Forgets failures of actions that no plan asks for any more, after their backoff. */
   function dropFailures(actions: readonly Action[], nowMs: number): void {
     const requested = new Set(actions.map(failureKey))
+    const isRequested = (key: string): boolean => requested.has(key) || underWay.has(key) // under way: its end decides
     for (const [key, { action }] of failures.current())
-      if (action !== undefined && !requested.has(key) && failures.notBeforeMs(key) <= nowMs) failures.clear(key)
+      if (action !== undefined && !isRequested(key) && failures.notBeforeMs(key) <= nowMs) failures.clear(key)
   }
 
   /** One decision. A mistake of the program must not end in a crash loop: what runs continues, and the node says why. */
