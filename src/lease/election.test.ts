@@ -227,3 +227,13 @@ describe('an agent that is no candidate', () => {
 
 const isOf = (body: unknown, identity: string): boolean =>
   (body as { spec?: { holderIdentity?: string } } | undefined)?.spec?.holderIdentity === identity
+
+test('a leader whose renewals meet a conflict each time asks less and less often, and resigns in time', async () => {
+  const leader = campaign('a')
+  await vi.waitFor(() => expect(leader.election.isLeader()).toBe(true))
+  let conflicts = 0
+  const isRenewal = ({ method }: { readonly method: string }): boolean => method === 'PUT' && ++conflicts > 0
+  server.fault(isRenewal, { kind: 'status', status: 409 }, 1_000)
+  await vi.waitFor(() => expect(leader.terms[0]?.lostReason).toBe('the Lease was not renewed in time'))
+  expect(conflicts).toBeLessThan(12) // every 5 ms it would be some 30
+})

@@ -98,6 +98,7 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
     let lease = acquiredLease
     let lastRenewedAtMs = clock.monotonicMs()
     let waitMs = renewIntervalMs
+    let conflicts = 0
     term = current
     options.onElected(current.signal)
     for (;;) {
@@ -112,15 +113,20 @@ export function startElection(leases: Leases, options: ElectionOptions): Electio
         if (found?.spec?.holderIdentity !== identity)
           return `${found?.spec?.holderIdentity || 'nobody'} holds the Lease now`
         lease = found
-        if (renewed !== undefined) lastRenewedAtMs = requestedAtMs
+        if (renewed !== undefined) {
+          lastRenewedAtMs = requestedAtMs
+          conflicts = 0
+          waitMs = renewIntervalMs
+          continue
+        }
         // a person wrote into it: still ours, write over that
-        waitMs = renewed === undefined ? retryPeriodMs / 10 : renewIntervalMs
+        waitMs = Math.min(retryPeriodMs, (retryPeriodMs / 10) * 2 ** conflicts++)
       } catch (error) {
         if (endSignal.aborted) break
         options.onError?.(error)
         waitMs = retryPeriodMs
-        if (clock.monotonicMs() + waitMs - lastRenewedAtMs > renewDeadlineMs) return 'the Lease was not renewed in time'
       }
+      if (clock.monotonicMs() + waitMs - lastRenewedAtMs > renewDeadlineMs) return 'the Lease was not renewed in time'
     }
     current.abort(endSignal.reason) // work under this term stops before the next one can start
     await releaseLease(lease)
