@@ -92,7 +92,7 @@ export const apiFaults = {
     },
   },
   'etcd-restored': {
-    draw: (chance) => ({ ageMs: chance.integer(5_000, 90_000), isBumped: chance.isHit(0.5) }),
+    draw: (chance) => ({ ageMs: chance.pick([2_000, 10_000, 30_000, 90_000]), isBumped: chance.isHit(0.5) }),
     start({ world, detail }) {
       const backup = world.backupFrom(Number(detail['ageMs']))
       if (backup === undefined) return 'skipped'

@@ -6,6 +6,9 @@ import { nodePath, skyhookPath } from './cluster-writer.ts'
 import { controlPlaneLabel, serviceName } from './fleet-host.ts'
 import { packageSpec } from './plan-skyhooks.ts'
 
+/** Nodes are idle until there is one. */
+const impossible = { idle: 'there is no Skyhook yet' }
+
 /** Refused where the Skyhook is not there. */
 function patchSpec({ world, skyhook }: Target, spec: object): 'skipped' | undefined {
   if (specOf({ world, skyhook }) === undefined) return 'skipped'
@@ -14,6 +17,7 @@ function patchSpec({ world, skyhook }: Target, spec: object): 'skipped' | undefi
 }
 
 const annotate = (key: string): ActionKind => ({
+  impossible,
   lastsMs: [5_000, 60_000],
   start({ world, skyhook }) {
     const path = skyhookPath(skyhook)
@@ -41,6 +45,7 @@ const interrupts: readonly Interrupt[] = [{ type: 'reboot' }, { type: 'service',
 
 export const edits = {
   budget: {
+    impossible,
     draw: (chance) => ({
       budget: chance.pick([{ count: 3 }, { count: 1 }, { count: 0 }, { count: 2 }, { percent: 34 }, { percent: 67 }]),
     }),
@@ -48,6 +53,7 @@ export const edits = {
       patchSpec(target, { interruptionBudget: { count: null, percent: null, ...(target.detail['budget'] as object) } }),
   },
   selector: {
+    impossible,
     lastsMs: [5_000, 60_000],
     start(target) {
       const select = (pool: string) => patchSpec(target, { nodeSelectors: { matchLabels: { pool } } })
@@ -59,10 +65,12 @@ export const edits = {
   disabled: annotate(disableKey),
   ignored: { lastsMs: [5_000, 60_000], start: (target) => label(target, ignoreLabel, 'true', null) },
   priority: {
+    impossible,
     draw: (chance) => ({ priority: chance.pick([50, 200, 300]) }),
     start: (target) => patchSpec(target, { priority: target.detail['priority'] }),
   },
   'package-added': {
+    impossible,
     draw: (chance) => ({
       name: chance.pick(['new1', 'new2']),
       interrupt: chance.pick([...interrupts, undefined, undefined]),
@@ -78,6 +86,7 @@ export const edits = {
       }),
   },
   'package-removed': {
+    impossible,
     draw: (chance) => ({ index: chance.integer(0, 5) }),
     start(target) {
       const names = Object.keys(specOf(target)?.packages ?? {})
@@ -86,18 +95,22 @@ export const edits = {
     },
   },
   'package-version': {
+    impossible,
     draw: (chance) => ({ index: chance.integer(0, 5) }),
     start: (target) => patchPackage(target, ({ version }) => ({ version: nextVersion(version) })),
   },
   'package-config': {
+    impossible,
     draw: (chance) => ({ index: chance.integer(0, 5), value: String(chance.integer(1, 1_000)) }),
     start: (target) => patchPackage(target, () => ({ configMap: { 'a.conf': target.detail['value'] } })),
   },
   'interrupt-added': {
+    impossible,
     draw: (chance) => ({ index: chance.integer(0, 5), interrupt: chance.pick(interrupts) }),
     start: (target) => patchPackage(target, () => ({ interrupt: target.detail['interrupt'] })),
   },
   'skyhook-deleted': {
+    impossible,
     lastsMs: [3_000, 40_000],
     draw: (chance) => ({ isCreatedAgain: chance.isHit(0.8) }),
     start({ world, skyhook, detail }) {

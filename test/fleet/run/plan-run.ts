@@ -15,8 +15,8 @@ export function planRun(seed: number): Plan {
   const skyhooks = planSkyhooks(chance, nodes.length)
   const names = { nodes: nodes.map(({ name }) => name), skyhooks: skyhooks.map(({ name }) => name) }
   const kinds = [
-    ...choose(chance, Object.keys(faultKinds), chance.integer(2, 7)),
-    ...choose(chance, Object.keys(editKinds), chance.integer(1, 4)),
+    ...choose(chance, Object.keys(faultKinds), chance.integer(3, 8)),
+    ...choose(chance, Object.keys(editKinds), chance.integer(1, 5)),
   ]
   const aimed = kinds.map((kind) => planAction(chance, kind, names, chance.isHit(0.85)))
   const work = Array.from({ length: chance.integer(1, 2) }, () =>
@@ -78,7 +78,11 @@ function planAction(
 }
 
 /** Short phases are aimed at more often: they are missed more often, too. */
-const aims: readonly Phase[] = [...phases, 'interrupting', 'interrupting', 'booted', 'booted', 'draining', 'idle']
+const aims: readonly Phase[] = [
+  ...phases,
+  ...(['interrupting', 'interrupting', 'interrupting', 'interrupting', 'booted', 'booted', 'down', 'down'] as const),
+  ...(['idle', 'completing', 'draining', 'slot-held', 'step', 'between-steps'] as const),
+]
 
 /** Most phases come in the first rollout, and again only if something changes. */
 function timesOf(during: Phase | undefined): readonly [from: number, to: number] {
