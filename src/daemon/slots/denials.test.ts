@@ -36,6 +36,11 @@ test('no operation changes the denials it is given', () => {
   expect(full.get('a')).toMatchObject({ nextRequestAtMs: 31_000 })
 })
 
+test('a node that waits for the slot of the control plane asks at once when it becomes free', () => {
+  const waiting = denied(noDenials, 'a', { message: 'taken', retryInMs: 60_000, waitsFor: 'control-plane' }, 1_000)
+  expect(requestNow(waiting, 'a').get('a')).toMatchObject({ nextRequestAtMs: 0, waitsFor: 'control-plane' })
+})
+
 test('a slot that becomes free changes nothing for who waits for something else', () => {
   const changed = denied(noDenials, 'a', { message: 'changed', retryInMs: 1_000, waitsFor: 'spec' }, 1_000)
   expect(requestNow(changed, 'a')).toBe(changed)

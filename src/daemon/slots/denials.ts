@@ -32,10 +32,13 @@ export function withoutDenial(denials: Denials, skyhook: string): Denials {
   return others
 }
 
-/** A slot may be free: the next request is due immediately. Returns the same denials if the Skyhook does not wait for one. */
+/**
+ * A slot of the Skyhook, or the control plane's, may be free: the next request is due immediately. Returns the same
+ * denials if the Skyhook does not wait for one.
+ */
 export function requestNow(denials: Denials, skyhook: string): Denials {
   const denial = denials.get(skyhook)
-  return denial && !denial.waitsFor ? new Map(denials).set(skyhook, { ...denial, nextRequestAtMs: 0 }) : denials
+  return denial && denial.waitsFor !== 'spec' ? new Map(denials).set(skyhook, { ...denial, nextRequestAtMs: 0 }) : denials
 }
 
 /** How long the Skyhook has waited for a slot; 0 if it does not wait. */
