@@ -60,7 +60,7 @@ describe('slots', () => {
     return body
   }
 
-  // each in a scope of its own: for a moment the policy still sees the slot that was just released
+  // for a moment the policy still sees the slot of the scope that was just released
   test.each([
     ['a slot', slot(0), 'slot', {}],
     [
@@ -75,7 +75,7 @@ describe('slots', () => {
     ['the slot of the control plane', 'control-plane.slot-0', 'control-plane', ofControlPlane],
     ['a recovery slot of the control plane', 'control-plane.node-node-a', 'recovery', ofControlPlane],
   ])('a node creates, renews and releases %s', async (_, name, kind, change) => {
-    expect(await agents.a('POST', leases, lease(name, kind, 'node-a', change))).toEqual(allowed)
+    await expect.poll(() => agents.a('POST', leases, lease(name, kind, 'node-a', change))).toEqual(allowed)
     expect(
       await agents.a(
         'PUT',

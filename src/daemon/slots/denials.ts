@@ -38,7 +38,9 @@ export function withoutDenial(denials: Denials, skyhook: string): Denials {
  */
 export function requestNow(denials: Denials, skyhook: string): Denials {
   const denial = denials.get(skyhook)
-  return denial && denial.waitsFor !== 'spec' ? new Map(denials).set(skyhook, { ...denial, nextRequestAtMs: 0 }) : denials
+  return denial && denial.waitsFor !== 'spec'
+    ? new Map(denials).set(skyhook, { ...denial, nextRequestAtMs: 0 })
+    : denials
 }
 
 /** How long the Skyhook has waited for a slot; 0 if it does not wait. */
