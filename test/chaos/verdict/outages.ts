@@ -28,9 +28,12 @@ type NodeSight = {
   readonly version: number
   readonly isMarked: boolean
   readonly isSelected: boolean
-  readonly status: string | undefined
+  readonly isDone: boolean
   readonly revision: number
 }
+
+const isFinal = ({ stage, state }: { readonly stage?: string; readonly state?: string }): boolean =>
+  state === 'complete' && (stage === 'config' || stage === 'post-interrupt')
 
 /** A step that was killed writes no end; none of ours takes longer. */
 const maxStepMs = 5_000
@@ -83,13 +86,18 @@ function sightOf(
   atMs: number,
   version: number,
 ): NodeSight {
-  const { status, companion } = publishedState(node, skyhook)
+  const { status, companion, state } = publishedState(node, skyhook)
+  const entries = Object.values(state)
   return {
     atMs,
     version,
     isMarked: node.metadata.annotations?.[cordonKey(skyhook)] === 'true',
     isSelected: spec !== undefined && selects(spec.spec.nodeSelectors, node.metadata.labels ?? {}),
-    status,
+    isDone:
+      status === 'complete' ||
+      status === 'disabled' ||
+      // the next spec came before it could say complete
+      (status === 'waiting' && entries.length > 0 && entries.every(isFinal)),
     revision: companion?.rev ?? -1,
   }
 }
@@ -122,7 +130,7 @@ function intervals(sights: readonly NodeSight[], steps: readonly StepLine[]): In
     if (sight.isMarked) open ??= { startedMs: sight.atMs, revision, hasStep: false }
     revision = Math.max(revision, sight.revision)
     if (!open || sight.isMarked) continue
-    const isComplete = sight.revision > open.revision && (sight.status === 'complete' || sight.status === 'disabled')
+    const isComplete = sight.revision > open.revision && sight.isDone
     const hasStepEnded = !isStepRunning || sight.atMs - lastStepMs > maxStepMs
     const hasLeft = !sight.isSelected && hasStepEnded
     if (open.hasStep && !isComplete && !hasLeft) continue

@@ -1,7 +1,7 @@
 /** Histories made by hand, for tests of the verdicts. Seconds since some beginning. */
 import { skyhookScope } from '../../../src/lease/names.ts'
 import { newLease, type Lease } from '../../../src/lease/slot.ts'
-import { cordonKey, journalKey, statusKey } from '../../../src/schemas/annotations.ts'
+import { cordonKey, journalKey, nodeStateKey, statusKey } from '../../../src/schemas/annotations.ts'
 import type { KubernetesNode } from '../../../src/schemas/kubernetes.ts'
 import type { SlotPhase } from '../../../src/schemas/skyhook.ts'
 import { emptyView, moments, type Pod, type Version } from '../../e2e/moments.ts'
@@ -63,6 +63,8 @@ export function createSample(...nodes: readonly string[]) {
         marked?: boolean
         cordoned?: boolean
         status?: string
+        /** Of its only package. */
+        stage?: 'apply' | 'config' | 'post-interrupt'
         boot?: string
         reason?: string
         own?: boolean
@@ -73,6 +75,7 @@ export function createSample(...nodes: readonly string[]) {
         marked = false,
         cordoned = marked,
         status = 'in_progress',
+        stage,
         boot = 'boot',
         reason,
         own = false,
@@ -81,6 +84,7 @@ export function createSample(...nodes: readonly string[]) {
       const annotations = {
         [statusKey(skyhook)]: status,
         [journalKey(skyhook)]: JSON.stringify({ v: 1, rev: ++revision, sha256: '', nodeUID: name }),
+        ...(stage && { [nodeStateKey(skyhook)]: JSON.stringify({ 'p|1.0.0': { stage, state: 'complete' } }) }),
         ...(marked && { [cordonKey(skyhook)]: 'true' }),
         ...(reason !== undefined && {
           [`skyhook.nvidia.com/reason_${skyhook}`]: JSON.stringify({ reason, message: '', since: '' }),

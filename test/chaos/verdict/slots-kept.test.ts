@@ -42,6 +42,20 @@ test('a node may give its slot back when it is complete', () => {
   expect(judgeSlotsKept(sample.evidence())).toEqual({ checked: 1, violations: [] })
 })
 
+test('a node may give its slot back when all its work is done, also if it waits for the next spec already', () => {
+  const sample = working()
+  sample.node(19, node, { status: 'waiting', stage: 'post-interrupt' })
+  sample.release(20, node, 0)
+  expect(judgeSlotsKept(sample.evidence())).toEqual({ checked: 1, violations: [] })
+})
+
+test('a node that waits with a package half installed has to keep its slot', () => {
+  const sample = working()
+  sample.node(19, node, { status: 'waiting', stage: 'apply' })
+  sample.release(20, node, 0)
+  expect(judgeSlotsKept(sample.evidence()).violations).toHaveLength(1)
+})
+
 test('a node that leaves the selector gives its slot back, and goes on without asking when it is selected again', () => {
   const sample = createSample(node)
   const labels = { selected: 'true' }
