@@ -7,14 +7,19 @@ export function judgeCordons({ moments, ownVersions }: Evidence): Finding {
   /** What the administrator wants, by the UID of the Node: the last change of the cordon that he made visibly. */
   const wantsCordon = new Map<string, boolean>()
   const wasCordoned = new Map<string, boolean>()
+  const marksBefore = new Map<string, string>()
   for (const { change } of moments) {
     if (change.kind !== 'nodes' || change.type === 'DELETED') continue
     const { metadata, spec } = change.object
     const isCordoned = spec?.unschedulable === true
     const before = wasCordoned.get(metadata.uid) ?? false
     wasCordoned.set(metadata.uid, isCordoned)
+    const marks = marksOf(metadata.annotations)
+    const isOfAgent = marks !== (marksBefore.get(metadata.uid) ?? '')
+    marksBefore.set(metadata.uid, marks)
     if (isCordoned === before) continue
-    if (ownVersions.has(change.resourceVersion)) {
+    // a write of the administrator that changes nothing is answered with the version of somebody else
+    if (!isOfAgent && ownVersions.has(change.resourceVersion)) {
       wantsCordon.set(metadata.uid, isCordoned)
       continue
     }
@@ -33,3 +38,9 @@ export function judgeCordons({ moments, ownVersions }: Evidence): Finding {
   }
   return { checked, violations }
 }
+
+const marksOf = (annotations: Readonly<Record<string, string>> = {}): string =>
+  Object.keys(annotations)
+    .filter((key) => key.includes('/cordon_'))
+    .sort()
+    .join()

@@ -30,6 +30,14 @@ test('an agent may lift its own cordon, and one that the administrator has lifte
   expect(texts(judgeCordons(sample.evidence()))).toEqual([])
 })
 
+test('an uncordon by the administrator that changes nothing does not make an agent’s cordon his', () => {
+  const sample = createSample(node)
+  sample.node(1, node, {})
+  sample.node(2, node, { marked: true, own: true })
+  sample.node(3, node, {})
+  expect(texts(judgeCordons(sample.evidence()))).toEqual([])
+})
+
 test('a node that stays cordoned at the end is found', () => {
   const sample = createSample(node)
   sample.node(1, node, { marked: true })
