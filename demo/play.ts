@@ -64,15 +64,17 @@ export async function runSample(context: DemoContext, sample: Sample): Promise<v
       await startOver(context, sample, skyhook, 'the hosts know the Skyhook from an earlier run')
       await finish(context, sample, skyhook, applied)
     }
-    await history.never(`more than ${sample.budget} slots held`, overBudget(skyhook, sample.budget))
+    const joining = sample.taint ? 1 : 0 // the new node has a budget of its own
+    await history.never(`more than ${sample.budget} slots held`, overBudget(skyhook, sample.budget, joining))
     await sleep(2 * drawEveryMs) // until the followers have printed everything
   } finally {
     following.abort()
     await showing
   }
   const proof = sample.reboots ? assertRebooted(context, booted) : ''
+  const inService = sample.taint ? ' in service' : ''
   screen.line(
-    `complete on ${nodes.length} nodes, at most ${sample.budget} at a time, no slot held, no node cordoned${proof}`,
+    `complete on ${nodes.length} nodes, at most ${sample.budget}${inService} at a time, no slot held, no node cordoned${proof}`,
   )
 }
 

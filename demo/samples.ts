@@ -16,7 +16,7 @@ export type Sample = {
   readonly taint?: true
   /** Every host boots once. */
   readonly reboots?: true
-  /** Maximum number of slots held at the same time. */
+  /** Maximum number of slots held at the same time, beside that of a node that has just joined. */
   readonly budget: number
   /** It takes longer only if something is wrong. */
   readonly withinMs: number

@@ -11,11 +11,12 @@ export function slotsOf({ leases }: View, skyhook: string): Slot[] {
   })
 }
 
-/** For `never`: more slots than the budget. */
-export function overBudget(skyhook: string, budget: number): (moment: Moment) => string | undefined {
+/** For `never`: more slots than the budget. `joining`: so many nodes may use the budget of nodes that join, beside it. */
+export function overBudget(skyhook: string, budget: number, joining = 0): (moment: Moment) => string | undefined {
   return (moment) => {
     const heldSlots = slotsOf(moment, skyhook)
-    return heldSlots.length > budget
+    const counted = heldSlots.filter(({ kind }) => kind !== 'bootstrap')
+    return counted.length > budget || heldSlots.length > budget + joining
       ? `slots held by ${heldSlots.map(({ holder }) => holder).join(' and ')}`
       : undefined
   }
