@@ -4,7 +4,8 @@ import type { Clock } from '../../schemas/clock.ts'
 
 /**
  * Creations of slots that were not answered: the API server may still carry them out. Until that is over, only the
- * same name is requested again, so that the node never holds two slots of one scope.
+ * same name is requested again. One that is carried out after that slot was given back shows up in the watch of the own
+ * slots, as surplus.
  */
 export type UnansweredCreations = {
   readonly indexIn: (scope: Scope) => number | undefined

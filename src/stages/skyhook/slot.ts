@@ -77,8 +77,8 @@ export function releaseSlot(builder: PlanBuilder, slot: OwnSlot): void {
 
 /**
  * The slot of started work: created again without a request if it was lost, or if it counts no capacity that the node
- * has by now, and renewed with its phase. Nothing but its
- * loss is asked about: budget, pause and spec do not matter any more.
+ * has by now, and renewed with its phase. Nothing but its loss is asked about: budget, pause and spec do not matter any
+ * more.
  */
 export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase: SlotPhase): void {
   const { snapshot, view } = builder
