@@ -24,10 +24,10 @@ let passed = 0
 let failed = 0
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
 
-function check(name: string, command: readonly [string, ...string[]]): void {
+function check(name: string, command: readonly [string, ...string[]], env = process.env): void {
   const startedMs = Date.now()
   const [program, ...parameters] = command
-  const { status, stdout, stderr } = spawnSync(program, parameters, { encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync(program, parameters, { encoding: 'utf8', env })
   if (status === 0) passed++
   else {
     failed++
@@ -63,6 +63,13 @@ function campaign(path: string, ...parameters: readonly string[]): void {
   failed += Number(bad ?? 1) // it ended early
 }
 
+/** What a newcomer runs first. */
+function demo(): void {
+  const env = { ...process.env, SANDBOX: 'demo' }
+  check('demo on three hosts', [process.execPath, 'demo/demo.ts'], env)
+  check('removal of the demo', ['bin/sandbox', 'down'], env)
+}
+
 check('format', ['biome', 'format', '.'])
 check('types', ['tsc', '--noEmit'])
 check('lint', ['oxlint', '--type-aware', '--deny-warnings'])
@@ -75,6 +82,7 @@ check('deliberate bugs of the daemon (a sample)', [process.execPath, 'build/daem
 if (process.getuid?.() === 0) {
   tests('real')
   tests('conformance')
+  demo()
   campaign('test/chaos/campaign.ts', '--minutes', String(chaosMinutes), '--seed', '1')
   // a sample of all failpoints and faults; `make faults` has them all
   campaign('test/faults/campaign.ts', '--runners', '2', '--sample', String(faultCases))
