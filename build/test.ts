@@ -5,13 +5,15 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 
 type Report = {
   readonly numPassedTests: number
   readonly numFailedTests: number
-  readonly numFailedTestSuites: number
-  readonly success: boolean
+  readonly testResults: readonly {
+    readonly name: string
+    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
+  }[]
 }
 
 /** Of some two thousand, beside those where the agent once failed; four minutes on two processors. */
@@ -22,6 +24,8 @@ const chaosMinutes = 2
 
 let passed = 0
 let failed = 0
+/** Repeated at the end: whoever has only the last lines of a log must know what failed. */
+const failures: string[] = []
 const folder = mkdtempSync(join(tmpdir(), 'skyhookd-test-'))
 
 function check(name: string, command: readonly [string, ...string[]], env = process.env): void {
@@ -31,6 +35,7 @@ function check(name: string, command: readonly [string, ...string[]], env = proc
   if (status === 0) passed++
   else {
     failed++
+    failures.push(name)
     process.stdout.write(stdout + stderr)
   }
   console.log(`${status === 0 ? 'ok' : 'failed'}: ${name} (${((Date.now() - startedMs) / 1000).toFixed(1)} s)`)
@@ -46,10 +51,16 @@ function tests(project: string): void {
     const report = JSON.parse(readFileSync(file, 'utf8')) as Report
     passed += report.numPassedTests
     failed += report.numFailedTests
-    if (status !== 0 && report.numFailedTests === 0) failed++ // a file that could not even be loaded
+    for (const { name, assertionResults } of report.testResults)
+      for (const test of assertionResults)
+        if (test.status === 'failed') failures.push(`${relative(process.cwd(), name)}: ${test.fullName}`)
+    if (status !== 0 && report.numFailedTests === 0) {
+      failed++ // a file that could not even be loaded
+      failures.push(`${project} tests: a file could not be loaded`)
+    }
   } catch {
     failed++
-    console.log(`failed: ${project} tests gave no report`)
+    failures.push(`${project} tests gave no report`)
   }
 }
 
@@ -61,6 +72,7 @@ function campaign(path: string, ...parameters: readonly string[]): void {
   const [, good, bad] = /^(\d+) passed, (\d+) failed$/m.exec(stdout) ?? []
   passed += Number(good ?? 0)
   failed += Number(bad ?? 1) // it ended early
+  if (bad !== '0') failures.push(`${path} ${parameters.join(' ')}`)
 }
 
 /** What a newcomer runs first. */
@@ -88,8 +100,9 @@ if (process.getuid?.() === 0) {
   campaign('test/faults/campaign.ts', '--runners', '2', '--sample', String(faultCases))
 } else {
   failed++
-  console.log('failed: tests on real parts need root for network namespaces and systemd hosts: run sudo make test')
+  failures.push('tests on real parts need root for network namespaces and systemd hosts: run sudo make test')
 }
 rmSync(folder, { recursive: true, force: true })
+for (const failure of failures) console.log(`failed: ${failure}`)
 console.log(`${passed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1
