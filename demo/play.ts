@@ -72,10 +72,8 @@ export async function runSample(context: DemoContext, sample: Sample): Promise<v
     await showing
   }
   const proof = sample.reboots ? assertRebooted(context, booted) : ''
-  const inService = sample.taint ? ' in service' : ''
-  screen.line(
-    `complete on ${nodes.length} nodes, at most ${sample.budget}${inService} at a time, no slot held, no node cordoned${proof}`,
-  )
+  const atMost = `at most ${sample.budget}${sample.taint ? ' in service' : ''} at a time`
+  screen.line(`complete on ${nodes.length} nodes, ${atMost}, no slot held, no node cordoned${proof}`)
 }
 
 /** Ordinary pods, one on each node. */
