@@ -4,10 +4,7 @@
  * `node build/daemon-mutants.ts [--only NAME | --every N]` prints which were caught and fails when one survives.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { copyTree, type Replacement, replaceText } from './mutant-tree.ts'
 
 export type Mutant = {
   readonly name: string
@@ -18,7 +15,6 @@ export type Mutant = {
   readonly test: string
 }
 
-const repository = fileURLToPath(new URL('..', import.meta.url))
 /** Copied for the tests to run in; dependencies are linked. */
 const copied = ['src', 'test/support', 'test/fleet/api-server', 'package.json', 'tsconfig.json', 'vitest.config.ts']
 
@@ -158,40 +154,37 @@ export const mutants: readonly Mutant[] = [
   ),
 ]
 
-/** Where the mutant's text is; throws when it is not there exactly once. */
-export function mutate({ name, file, search, replace }: Mutant, source = sourceOf(file)): string {
-  const count = source.split(search).length - 1
-  if (count !== 1) throw new Error(`mutant "${name}": src/daemon/${file} contains its text ${count} times, not once`)
-  return source.replace(search, () => replace)
-}
+const replacementOf = ({ file, search, replace }: Mutant): Replacement => ({
+  file: `src/daemon/${file}`,
+  search,
+  replace,
+})
 
-const sourceOf = (file: string): string => readFileSync(join(repository, 'src/daemon', file), 'utf8')
+/** The file with the bug; throws when the mutant's text is not there exactly once. */
+export const mutate = (mutant: Mutant): string => replaceText(mutant.name, replacementOf(mutant))
 
 /** Runs the tests of each mutant in a copy of the tree; returns the names of those that passed them. */
 function survivors(selected: readonly Mutant[], onResult: (mutant: Mutant, isCaught: boolean) => void): string[] {
-  const copy = mkdtempSync(join(tmpdir(), 'daemon-mutants-'))
+  const tree = copyTree(copied)
   const isPassed = (tests: Iterable<string>): boolean => {
     const files = [...tests].map((file) => `src/daemon/${file}`)
     const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', '--bail=1', '--maxWorkers=1', ...files]
     // A bug can make a test spin for ever. timeout(1) kills the whole process group, workers included; that is a catch.
     const command = ['--signal=KILL', '60', process.execPath, ...args]
-    return spawnSync('timeout', command, { cwd: copy, stdio: 'ignore' }).status === 0
+    return spawnSync('timeout', command, { cwd: tree.path, stdio: 'ignore' }).status === 0
   }
   try {
-    for (const path of copied) cpSync(join(repository, path), join(copy, path), { recursive: true })
-    symlinkSync(join(repository, 'node_modules'), join(copy, 'node_modules'))
     if (!isPassed(new Set(selected.map(({ test }) => test)))) throw new Error('the tests fail without a mutant')
     const survived = selected.filter((mutant) => {
-      const path = join(copy, 'src/daemon', mutant.file)
-      writeFileSync(path, mutate(mutant))
+      const takeOut = tree.put(mutant.name, [replacementOf(mutant)])
       const isCaught = !isPassed([mutant.test])
-      writeFileSync(path, sourceOf(mutant.file))
+      takeOut()
       onResult(mutant, isCaught)
       return !isCaught
     })
     return survived.map(({ name }) => name)
   } finally {
-    rmSync(copy, { recursive: true, force: true })
+    tree.remove()
   }
 }
 

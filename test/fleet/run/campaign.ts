@@ -2,12 +2,12 @@
  * `make fleet`: runs many seeds of simulated fleets and counts what they met. Ends with `N passed, N failed`, or with
  * the trace of one seed.
  */
-import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { reportFailure } from './failure-report.ts'
 import { planRun } from './plan-run.ts'
 import type { RunResult } from './run-plan.ts'
+import { createRunner } from './runner.ts'
 import { createTally } from './tally.ts'
 
 const usage = `usage: node test/fleet/run/campaign.ts [--seeds N] [--first N] [--workers N] [--report N] | --seed N [--whole]
@@ -25,7 +25,7 @@ const shrinkMs = 30_000
 /** Each cell of the table is met so often in a long campaign: less often in a short one, but never not at all. */
 const [meetings, perSeeds] = [100, 20_000]
 
-/** Calls back with each result; a seed whose process ends or hangs fails. */
+/** Calls back with each result. */
 async function runSeeds(
   seeds: readonly number[],
   workers: number,
@@ -33,42 +33,11 @@ async function runSeeds(
 ): Promise<void> {
   const queue = [...seeds]
   const work = async (): Promise<void> => {
-    let child: ChildProcess | undefined
-    for (let seed = queue.shift(); seed !== undefined; seed = queue.shift()) {
-      child ??= fork(join(import.meta.dirname, 'worker.ts'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-      const result = await runIn(child, seed)
-      if (result.violation?.rule === 'ends') child = undefined
-      onResult(seed, result)
-    }
-    child?.disconnect()
+    const runner = createRunner(join(import.meta.dirname, 'worker.ts'), { maxRunMs })
+    for (let seed = queue.shift(); seed !== undefined; seed = queue.shift()) onResult(seed, await runner.run(seed))
+    runner.close()
   }
   await Promise.all(Array.from({ length: workers }, work))
-}
-
-function runIn(child: ChildProcess, seed: number): Promise<RunResult> {
-  return new Promise((resolve) => {
-    const fail = (message: string): void => {
-      child.kill('SIGKILL')
-      settle({
-        violation: { rule: 'ends', message, atMs: 0 },
-        met: [],
-        checks: {},
-        virtualMs: 0,
-        steps: 0,
-        hash: '',
-        trace: [],
-      })
-    }
-    const settle = (result: RunResult): void => {
-      clearTimeout(timer)
-      child.removeAllListeners()
-      resolve(result)
-    }
-    const timer = setTimeout(() => fail(`no end within ${maxRunMs / 1_000} s`), maxRunMs)
-    child.once('message', (answer) => settle((answer as { readonly result: RunResult }).result))
-    child.once('exit', (code) => fail(`its process ended with ${code}`))
-    child.send(seed)
-  })
 }
 
 async function runCampaign(first: number, seeds: number, workers: number, reports: number): Promise<boolean> {
@@ -89,7 +58,8 @@ async function runCampaign(first: number, seeds: number, workers: number, report
   console.log(tally.text())
   const failing = [...tally.failures.keys()].toSorted((a, b) => a - b)
   for (const seed of failing.slice(0, reports)) {
-    if (tally.failures.get(seed)?.rule === 'ends') continue // it would not end here either
+    const { rule = '' } = tally.failures.get(seed) ?? {}
+    if (rule === 'ends' || rule === 'simulation-lives') continue // it would not end here either, or end this process
     console.log(`\n${(await reportFailure(seed, { withinMs: shrinkMs })) ?? `seed ${seed} does not fail again`}`)
   }
   for (const seed of failing) {

@@ -1,13 +1,15 @@
-/** A process that runs seeds one by one for a campaign: each message is a seed, each answer its result. */
+/** A process that runs fleets one by one: each message is a seed or a plan, each answer the result. */
 import { invariants } from '../invariants/all.ts'
+import type { Plan } from './plan.ts'
 import { planRun } from './plan-run.ts'
 import { runPlan } from './run-plan.ts'
 
-process.on('message', (seed: number) => {
-  void runPlan(planRun(seed), { invariants }).then(
-    (result) => process.send?.({ seed, result }),
+process.on('message', (job: number | Plan) => {
+  const plan = typeof job === 'number' ? planRun(job) : job
+  void runPlan(plan, { invariants }).then(
+    (result) => process.send?.({ result }),
     (error: unknown) => {
-      console.error(`seed ${seed}: the simulation itself failed:`, error)
+      console.error(`seed ${plan.seed}: the simulation itself failed:`, error)
       process.exit(1)
     },
   )
