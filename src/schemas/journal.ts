@@ -61,7 +61,7 @@ export type SkyhookRecord = {
   readonly packages: Readonly<Record<string, PackageRecord>>
   /** Hash of the spec that was last completed here (see stages/model/applied-hash.ts). */
   readonly applied?: string | undefined
-  /** Set from the first started step until completion: from here on the work goes to its end. */
+  /** From the first started step until completion, or until the node gives its slot back (skyhook/lifecycle.ts). */
   readonly lifecycle?: Lifecycle | undefined
   /**
    * What is done here was done for an earlier Skyhook of this name. `complete`: it is all that this one asks for, too;

@@ -63,7 +63,7 @@ function advanceOnce(builder: PlanBuilder, context: PackageContext): AdvanceOutc
   if (due.due === 'nothing') return advanceFinished(builder, context)
   const { entry } = due
   if (due.due === 'forget') {
-    if (openStepOf(entry.progress) && !(permission.mayStart && cancel(builder, entry))) return { state: 'running' }
+    if (openStepOf(entry.progress) && !cancel(builder, entry, permission)) return { state: 'running' }
     // the step may have started before it was stopped
     if (openStepOf(entry.progress) === undefined) removeEntry(builder, keyOf(entry))
     return 'again'
@@ -93,7 +93,7 @@ function advanceOnce(builder: PlanBuilder, context: PackageContext): AdvanceOutc
 /** No stage is due: what was started is finished, unless the host itself requests another run. */
 function advanceFinished(builder: PlanBuilder, { name, spec, permission }: PackageContext): AdvanceOutcome {
   const superseded = entryWithOpenStep(builder, name)
-  if (superseded && !(permission.mayStart && cancel(builder, superseded))) return { state: 'running' }
+  if (superseded && !cancel(builder, superseded, permission)) return { state: 'running' }
   const entries = entriesOf(builder.record, name)
   if (!spec) {
     for (const entry of entries.filter(isMidChange)) setEntry(builder, retainPackage(entry))
@@ -148,7 +148,7 @@ function begin(builder: PlanBuilder, { entry, spec, stage, permission }: Beginni
     return { state: 'blocked', atPreparation: true, reason: 'InvalidSpec', message: `package ${name}: ${missing}` }
   // of another version or stage; stopped only now that its successor is prepared
   const superseded = entryWithOpenStep(builder, name)
-  if (superseded && !(isReady && permission.mayStart && cancel(builder, superseded))) return { state: 'running' }
+  if (superseded && !(isReady && cancel(builder, superseded, permission))) return { state: 'running' }
   if (stage !== 'uninstall' && spec && !areDependenciesComplete(builder, spec)) return { state: 'dependency' }
   if (isLocked(builder, name)) return { state: 'dependency' }
   const hasPendingInterrupt = pendingForStage(entry, spec, stage) !== undefined
@@ -207,6 +207,9 @@ function retryWhenDue(
   const { attempt, retryAtMs, failure } = entry.progress
   const isDue = retryAtMs <= builder.snapshot.nowMs || attemptInputsHash(entry, spec) !== attempt.inputs
   if (!isDue) requeueAt(builder, retryAtMs)
+  // given up half way: it is a slot that is missing, not the end of a pause
+  if (isDue && !permission.mayStart && builder.record.lifecycle === undefined)
+    return { state: 'ready', stage: entry.progress.stage, pendingInterrupt: entry.pendingInterrupt !== undefined }
   if (!isDue || !permission.mayStart) {
     const message = `package ${entry.name} ${entry.version}: ${failure.message}`
     return { state: 'blocked', atPreparation: false, reason: failure.reason, message }
@@ -229,7 +232,7 @@ function restartSuperseded(
   const prepared = requestPreparation(builder, successor, 'layers')
   if (prepared.state === 'failed') return blockedBy(name, prepared)
   if (prepared.state !== 'ready') return { state: 'preparing' }
-  if (openStepOf(progress) && !(permission.mayStart && cancel(builder, entry))) return { state: 'running' }
+  if (openStepOf(progress) && !cancel(builder, entry, permission)) return { state: 'running' }
   const { stage } = progress
   if (!permission.mayStart) return { state: 'ready', stage, pendingInterrupt: pendingInterrupt !== undefined }
   builder.events.push({ type: 'superseded', skyhook: builder.view.metadata.name, package: name, stage })

@@ -1,6 +1,7 @@
 import { isRunning, openStepOf, type PackageRecord, type SkyhookRecord } from '../../schemas/journal.ts'
 import { hasStarted, mayBeRunning } from '../model/host-facts.ts'
 import { keyOf } from '../model/package-key.ts'
+import type { Permission } from '../model/package-state.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import { dropAttempt, withFacts } from '../model/transitions.ts'
 
@@ -29,8 +30,13 @@ export function cancelPackage(record: SkyhookRecord, entry: PackageRecord): Skyh
   }
 }
 
-/** The same inside a decision; true when nothing of the package is left on the host. */
-export function cancel(builder: PlanBuilder, entry: PackageRecord): boolean {
+/**
+ * The same inside a decision; true when nothing of the package is left on the host. A step that runs is stopped only
+ * where its successor may start; of one that has ended only the result is dropped.
+ */
+export function cancel(builder: PlanBuilder, entry: PackageRecord, { mayStart }: Permission): boolean {
+  const step = openStepOf(entry.progress)
+  if (!mayStart && step !== undefined && mayBeRunning(builder.snapshot, step)) return false
   builder.record = cancelPackage(builder.record, entry)
   stopCanceledSteps(builder)
   return !isCanceling(builder.record, entry.name)

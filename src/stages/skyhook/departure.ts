@@ -4,15 +4,15 @@ import { newPlanBuilder } from '../model/plan-builder.ts'
 import { abandonInterrupt, cancelAll, cancelPackage, stopCanceledSteps } from '../package/cancel.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
 import type { Action, StageEvent } from '../model/plan.ts'
+import { endLifecycle } from './lifecycle.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
 import { ownSlot, releaseSlot, slotOfSkyhook } from './slot.ts'
-import { isMidChange } from '../package/next-stage.ts'
 import type { SkyhookView, Snapshot } from '../model/snapshot.ts'
 import { isInterrupting, mayBeRunning } from '../model/host-facts.ts'
 
 /**
- * A node that left the selector: a running step ends and is recorded, then the slot goes; packages and their state stay
- * as they are. Nothing to say about a Skyhook that never did anything here.
+ * A node that left the selector: a running step ends, then cordon and slot go; packages and their state stay as they
+ * are. Selected again, it asks for a slot like any other. Nothing to say about a Skyhook that never did anything here.
  */
 export function planUnselected(
   snapshot: Snapshot,
@@ -42,9 +42,7 @@ export function planUnselected(
     activeInterrupt !== undefined ||
     openStepsOf(builder.record).some((step) => mayBeRunning(snapshot, step))
   if (!running) {
-    if (builder.record.lifecycle && !Object.values(builder.record.packages).some(isMidChange)) {
-      builder.record = { ...builder.record, lifecycle: undefined }
-    }
+    endLifecycle(builder)
     if (slot) releaseSlot(builder, slot)
   }
   return {

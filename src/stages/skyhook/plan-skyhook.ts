@@ -1,6 +1,6 @@
 import { statusFor, type Reason } from '../../schemas/catalogue/reasons.ts'
 import { statusKey } from '../../schemas/annotations.ts'
-import { isRetrying, isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
+import { isRunning, type SkyhookRecord } from '../../schemas/journal.ts'
 import { disruptionOf, hasMark } from '../drain/drain.ts'
 import { notReadyReason } from '../interrupt/node-ready.ts'
 import { applyInterruptOutcome } from '../interrupt/run.ts'
@@ -14,15 +14,16 @@ import { advancePackage } from '../package/advance-package.ts'
 import { stopCanceledSteps } from '../package/cancel.ts'
 import { companionOf } from '../model/read-annotations.ts'
 import { bootstrapRecord, recordOfSkyhook } from './bootstrap.ts'
-import { drainBlocker, isDrainRequested, packageReasons } from './drain-status.ts'
+import { packageReasons } from './drain-status.ts'
 import { pauseReason, startGate } from './gates.ts'
 import { keepControlPlaneSlot, controlPlaneNeed, mayLeaveControlPlane } from './control-plane.ts'
+import { resumeLifecycle, startLifecycle } from './lifecycle.ts'
 import { planWaiting } from './plan-waiting.ts'
 import { preparationDepth } from './preparation-depth.ts'
 import { planWorking } from './plan-working.ts'
 import type { SkyhookPlan } from './skyhook-plan.ts'
 import { keepSlot, mayWorkUnder, ownSlot, releaseSlot, renewWhenDue } from './slot.ts'
-import { advanceSoak, endSoakWithoutSlot, mayBeginUnder, newSoak, readyDaemonSets } from './soak.ts'
+import { advanceSoak, endSoakWithoutSlot, mayBeginUnder, newSoak } from './soak.ts'
 
 /** What a selected Skyhook does on this node now. `before`: its record, if it has one. */
 export function planSkyhook(
@@ -49,6 +50,7 @@ export function planSkyhook(
   const disruption = disruptionOf(snapshot, view.metadata.name, view.spec)
   const permission = { mayStart, isDrained: disruption.isDrained && mayDisrupt }
   recordUninstallPolicies(builder)
+  resumeLifecycle(builder, { mayStart })
 
   const names = [
     ...new Set([
@@ -62,7 +64,7 @@ export function planSkyhook(
   if (isDone && activeInterrupt === undefined && builder.record.canceling === undefined)
     return planComplete(builder, slot)
 
-  startLifecycle(builder, states, mayStart && mayDisrupt)
+  startLifecycle(builder, states, { mayStart, mayDisrupt })
   const plan = builder.record.lifecycle
     ? planWorking(builder, { slot, gate, states, disruption, activeInterrupt })
     : planWaiting(builder, slot, gate, states)
@@ -187,16 +189,4 @@ function isPublishedComplete({ record, snapshot, view }: PlanBuilder): boolean {
   if (published?.status !== 'complete' || hasMark(snapshot.node, name)) return false
   const isShown = snapshot.node.metadata.annotations?.[statusKey(name)] === 'complete'
   return isShown && companionOf(snapshot.node, name)?.rev === published.rev
-}
-
-/** Work begins with the first stage, or with taking the node out of service for it. */
-function startLifecycle(builder: PlanBuilder, states: readonly PackageState[], mayDisrupt: boolean): void {
-  const mayDrain = mayDisrupt && isDrainRequested(states) && drainBlocker(builder) === undefined
-  const hasStarted = Object.values(builder.record.packages).some((entry) => isRunning(entry) || isRetrying(entry))
-  if (builder.record.lifecycle || !(hasStarted || mayDrain)) return
-  const generation = builder.view.metadata.generation ?? 0
-  const { snapshot, view } = builder
-  const lifecycle = { startedAtMs: snapshot.nowMs, generation, ...readyDaemonSets(snapshot, view) }
-  builder.record = { ...builder.record, lifecycle, takenOver: undefined }
-  builder.events.push({ type: 'began', skyhook: view.metadata.name, generation })
 }
