@@ -8,7 +8,13 @@ import type { Allowed } from './cluster.ts'
 type Order = number
 
 /** A confirming read: the spec as it was read, and the moment for which others are counted. */
-export type Reading = { readonly order: Order; readonly atMs: number; readonly allowed: Allowed }
+export type Reading = {
+  readonly order: Order
+  /** The LIST of slots that the admission goes by: who had no slot then through the hand of a person is not in it. */
+  readonly listOrder: Order
+  readonly atMs: number
+  readonly allowed: Allowed
+}
 
 /** One time of a host out of service. */
 export type Outing = {
@@ -47,7 +53,7 @@ export function findExcess(outings: readonly Outing[], exemptions: readonly Exem
 /** Hosts that were out at the reading, or went out later on an earlier one. */
 function othersOut(
   { host }: Outing,
-  { order }: Reading,
+  { order, listOrder }: Reading,
   outings: readonly Outing[],
   exemptions: readonly Exemption[],
 ): readonly string[] {
@@ -57,7 +63,7 @@ function othersOut(
     const admittedAt = other.startOrder <= order ? other.startOrder : (other.readings.at(-1)?.order ?? Infinity)
     if (admittedAt > order) continue
     const isExempt = exemptions.some(
-      (one) => one.host === other.host && one.fromOrder <= order && order < one.untilOrder,
+      (one) => one.host === other.host && one.fromOrder <= order && listOrder < one.untilOrder,
     )
     if (!isExempt) others.add(other.host)
   }

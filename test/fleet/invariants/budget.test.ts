@@ -132,6 +132,34 @@ test('a host that counts again after a slot of its own is one too many for the n
   expect(world.violations).toHaveLength(1)
 })
 
+/** The slot of n1, which is out, is deleted and taken again, while n2 asks for one. */
+function takenAgain(world: ReturnType<typeof worldWith>, listSlots: () => void, isListedLate = false): void {
+  world.take('n1', 0)
+  world.start('n1')
+  world.release('admin', 0)
+  if (!isListedLate) listSlots()
+  world.create('n1', 0)
+  if (isListedLate) listSlots()
+  world.create('n2', 1)
+  world.readSkyhook('n2')
+  world.start('n2')
+}
+
+test.each([
+  ['of the scope', 'skyhook.nvidia.com/name=s,skyhook.nvidia.com/compartment='],
+  ['of the scope and the control plane', 'skyhook.nvidia.com/name in (,s),skyhook.nvidia.com/compartment='],
+])('a host whose slot a person deleted does not count for an admission by a LIST %s from meanwhile', (_, selector) => {
+  const world = worldWith(1)
+  takenAgain(world, () => world.listSlots('n2', selector))
+  expect(world.violations).toEqual([])
+})
+
+test('a host whose slot a person deleted counts for an admission by a LIST that shows its next slot', () => {
+  const world = worldWith(1)
+  takenAgain(world, () => world.listSlots('n2'), true)
+  expect(world.violations).toEqual([expect.stringContaining('n2 went out')])
+})
+
 test('hosts do not count after etcd was restored until their agents have slots again', () => {
   const world = worldWith(1)
   const backup = world.backUp()
@@ -166,6 +194,40 @@ test('a host that leaves the selector half changed counts no more once its step 
   world.take('n3', 2)
   world.start('n3')
   expect(world.violations.filter((one) => one.includes('n3') && one.includes('n1'))).toEqual([])
+})
+
+/** It left the selector half changed and gave its slot back. */
+function worldWithLeft(): ReturnType<typeof worldWith> {
+  const world = worldWith(1)
+  world.take('n1', 0)
+  const end = world.start('n1')
+  world.label('n1', { pool: 'y' })
+  end()
+  world.release('agent:n1', 0)
+  world.label('n1', { pool: 'x' })
+  return world
+}
+
+test('a host that comes back half changed does not go out without a confirming read', () => {
+  const world = worldWithLeft()
+  world.start('n1')
+  expect(world.violations).toEqual(['n1 goes out for s (stepStarted) without a confirming read'])
+})
+
+test('a host that comes back half changed is one too many beside another', () => {
+  const world = worldWithLeft()
+  world.take('n2', 0)
+  world.start('n2')
+  world.take('n1', 1)
+  world.start('n1')
+  expect(world.violations).toEqual([expect.stringContaining('n1 went out')])
+})
+
+test('a host that comes back half changed goes out where the budget allows it', () => {
+  const world = worldWithLeft()
+  world.take('n1', 0)
+  world.start('n1')
+  expect([world.violations, world.checks()]).toEqual([[], 2])
 })
 
 test('the budget of a percentage takes the committed count', () => {

@@ -20,6 +20,8 @@ type Side = {
   readings: Reading[]
   /** As the last GET answered it. */
   lastGet: Skyhook | undefined
+  /** When the host listed the slots last. */
+  listOrder: number
   current: Outing | undefined
   /** It still has the slot of its last outing: a pause between two packages is part of it. */
   hasKeptSlot: boolean
@@ -46,7 +48,13 @@ export const budget: Invariant = {
     for (const { name } of world.plan.skyhooks) scopeOf(name)
 
     const sideOf = ({ sides }: Scope, host: string): Side => {
-      const side = sides.get(host) ?? { readings: [], lastGet: undefined, current: undefined, hasKeptSlot: false }
+      const side = sides.get(host) ?? {
+        readings: [],
+        lastGet: undefined,
+        listOrder: Infinity,
+        current: undefined,
+        hasKeptSlot: false,
+      }
       sides.set(host, side)
       return side
     }
@@ -57,9 +65,9 @@ export const budget: Invariant = {
       if (excess) violate(describe(excess, skyhook))
     }
 
-    function goOut(scope: Scope, { host, skyhook, cause, isReturn }: OutChange): void {
+    function goOut(scope: Scope, { host, skyhook, cause }: OutChange): void {
       const side = sideOf(scope, host)
-      const isUnasked = cause === 'etcd restored' || isReturn
+      const isUnasked = cause === 'etcd restored'
       const { current } = side
       if (current !== undefined && side.hasKeptSlot) {
         current.endOrder = Infinity
@@ -107,12 +115,17 @@ export const budget: Invariant = {
         const skyhook = skyhookOf(world, entry.name)
         const side = sideOf(scopeOf(entry.name), host)
         side.lastGet = skyhook
-        if (skyhook) side.readings.push({ order, atMs, allowed: allowedNow(world.server, skyhook) })
+        if (!skyhook) return
+        const listOrder = Math.min(order, side.listOrder)
+        side.readings.push({ order, listOrder, atMs, allowed: allowedNow(world.server, skyhook) })
       } else if (entry.verb === 'list' && entry.resource === 'leases') {
         const name = skyhookIn(entry.query['labelSelector'])
-        const side = name === undefined ? undefined : scopes.get(name)?.sides.get(host)
-        if (side?.lastGet === undefined) return
-        side.readings.push({ order, atMs, allowed: allowedNow(world.server, side.lastGet) })
+        const scope = name === undefined ? undefined : scopes.get(name)
+        if (scope === undefined) return
+        const side = sideOf(scope, host)
+        side.listOrder = order
+        if (side.lastGet === undefined) return
+        side.readings.push({ order, listOrder: order, atMs, allowed: allowedNow(world.server, side.lastGet) })
       }
     }
 
@@ -136,11 +149,11 @@ export const budget: Invariant = {
   },
 }
 
-const skyhookIn = (labelSelector = ''): string | undefined =>
-  labelSelector
-    .split(',')
-    .find((one) => one.startsWith(`${labelKeys.name}=`))
-    ?.slice(labelKeys.name.length + 1)
+/** Of a LIST for one scope, or for that and the control plane's. */
+const skyhookIn = (labelSelector = ''): string | undefined => {
+  const [key, value = ''] = labelSelector.split(/=| in \(,/u)
+  return key === labelKeys.name ? value.split(/[,)]/u)[0] : undefined
+}
 
 function describe({ outing, reading, others }: Excess, skyhook: string): string {
   return (

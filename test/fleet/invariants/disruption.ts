@@ -11,8 +11,6 @@ export type OutChange = {
   readonly skyhook: string
   readonly isOut: boolean
   readonly cause: string
-  /** A change that was given up half way before is taken up again. */
-  readonly isReturn: boolean
 }
 
 export type Disruption = ReturnType<typeof followDisruption>
@@ -27,8 +25,6 @@ type HostState = {
   /** Skyhooks for whose sake a service restarts or the host reboots. */
   readonly restarting: Map<string, readonly string[]>
   rebootingFor: readonly string[]
-  /** The Skyhook whose given-up change the current event takes up again. */
-  returned: string | undefined
   readonly out: Map<string, boolean>
 }
 
@@ -58,7 +54,6 @@ export function followDisruption(
         failedUninstalls: new Map(),
         restarting: new Map(),
         rebootingFor: [],
-        returned: undefined,
         out: new Map(),
       }
       states.set(host, state)
@@ -94,7 +89,6 @@ export function followDisruption(
     const state = stateOf(view.name)
     const marks = marksOf(nodeOf(world, view))
     for (const skyhook of new Set([...skyhooks, ...marks])) {
-      const isReturn = state.returned === skyhook || keysOf(view, skyhook).some((key) => state.left.has(key))
       for (const key of openPackages(view, skyhook)) if (isGivenUp(view, state, skyhook, key)) state.left.add(key)
       const isOut =
         marks.includes(skyhook) ||
@@ -103,7 +97,7 @@ export function followDisruption(
         [...state.restarting.values()].some((names) => names.includes(skyhook))
       if (isOut === (state.out.get(skyhook) ?? false)) continue
       state.out.set(skyhook, isOut)
-      for (const listener of listeners) listener({ host: view.name, skyhook, isOut, cause, isReturn })
+      for (const listener of listeners) listener({ host: view.name, skyhook, isOut, cause })
     }
   }
 
@@ -113,12 +107,11 @@ export function followDisruption(
 
   /** True if it may matter. */
   function takeIn(view: HostView, state: HostState, event: HostEvent): boolean {
-    state.returned = undefined
     switch (event.event) {
       case 'stepStarted':
         skyhooks.add(event.step.skyhook)
         state.running.set(event.step.unit, event.step)
-        if (state.left.delete(keyOf(event.step))) state.returned = event.step.skyhook
+        state.left.delete(keyOf(event.step))
         state.resets.delete(event.step.skyhook)
         return true
       case 'stepEnded': {

@@ -167,6 +167,10 @@ export function sampleWorld(
     },
     /** The agent takes a slot of `s`, and reads Skyhook and slots as it does before it starts. */
     take(name: string, index = 0) {
+      this.create(name, index)
+      this.confirm(name)
+    },
+    create(name: string, index = 0) {
       const scope = skyhookScope({ name: 's', uid: skyhook()?.metadata.uid ?? '' })
       const node = { name, uid: uidOf(name), bootId: 'b' }
       send(
@@ -175,13 +179,14 @@ export function sampleWorld(
         leasesPath,
         newLease(scope, { index }, node, { phase: 'working', generation: 1, packages: [] }, clock.wallMs()),
       )
-      this.confirm(name)
     },
     confirm(name: string) {
-      send(`agent:${name}`, 'GET', `${skyhooksPath}/s`)
-      send(`agent:${name}`, 'GET', leasesPath, undefined, {
-        labelSelector: 'skyhook.nvidia.com/name=s,skyhook.nvidia.com/compartment=',
-      })
+      this.readSkyhook(name)
+      this.listSlots(name)
+    },
+    readSkyhook: (name: string) => void send(`agent:${name}`, 'GET', `${skyhooksPath}/s`),
+    listSlots(name: string, labelSelector = 'skyhook.nvidia.com/name=s,skyhook.nvidia.com/compartment=') {
+      send(`agent:${name}`, 'GET', leasesPath, undefined, { labelSelector })
     },
     /** Somebody deletes the slot of that index. */
     release(client: string, index = 0) {
