@@ -135,7 +135,7 @@ export const mutants: readonly Mutant[] = [
   ),
   pods('a look counts while nobody watches', "if (currentWatch !== 'no' && current.known) setPods", 'setPods'),
   pods('a broken watch shows the present', 'else if (state.lastError) current =', 'else if (false) current ='),
-  pods('a watch that was broken continues with what it showed', '      relistsAfterFailure: true,', '     '),
+  pods('a watch that was broken continues with what it showed', '      relistsAfterOverload: true,', '     '),
   statuses('the statuses of deleted Skyhooks are read', 'if (orphaned) continue', ''),
   statuses('each look wakes the loop', 'if (isSame) return', ''),
   reporter('a reason that passes by is reported', 'clock.steadyMs() - sinceMs < reasonReportDelayMs', 'false'),

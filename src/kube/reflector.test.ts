@@ -154,11 +154,11 @@ describe('following', () => {
     expect(names()).toEqual(['x/p'])
   })
 
-  test('a watch that the server ends in good order continues from a bookmark, without a list', async () => {
-    startTestReflector()
+  test('a watch that the server ends in time continues from a bookmark, without a list', async () => {
+    startTestReflector({ timing: { minWatchTimeoutSeconds: 1 } })
     await untilWatching()
     server.bookmark()
-    await new Promise((resolve) => setTimeout(resolve, 1_100)) // shorter lives count as failures
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
     const bookmarked = server.get(nodesPath, 'c')?.metadata.resourceVersion
     server.endWatches('end')
     await untilWatching()
@@ -195,19 +195,45 @@ describe('broken watches', () => {
     },
   )
 
-  test('after 500s and a refused connection the watch continues from the last version, without a list', async () => {
+  test.each(['destroy', 'end'] as const)(
+    'a reflector lists again after a watch that was lost by %s before its time',
+    async (how) => {
+      startTestReflector()
+      await untilWatching()
+      server.endWatches(how)
+      await eventually(() => expect(listCount()).toBe(2))
+      await untilWatching()
+      expect(facts.find(({ fact }) => fact === 'failed')).toMatchObject({ during: 'watch', willRelist: true })
+      expect(updates.flatMap(({ changes }) => changes)).toHaveLength(3)
+      expect(reflector.state()).not.toHaveProperty('lastError')
+    },
+  )
+
+  test('while the API server is away the store stays synced, with the error', async () => {
     startTestReflector()
     await untilWatching()
-    server.fault(isWatch, { kind: 'status', status: 500 }, 3)
-    server.endWatches('destroy')
-    await untilWatching()
+    server.fault(isList, { kind: 'status', status: 500 }, 3)
     await server.stop()
     await eventually(() => expect(reflector.state()).toHaveProperty('lastError'))
     server.put(nodesPath, { metadata: { name: 'd' } })
     await server.start()
     await eventually(() => expect(names()).toEqual(['a', 'b', 'c', 'd']))
+    expect(new Set(updates.map(({ state: { state } }) => state))).toEqual(new Set(['synced']))
+    await eventually(() => expect(reflector.state()).not.toHaveProperty('lastError'))
+  })
+
+  test('a watch that is refused for now continues from the last version, without a list', async () => {
+    server.fault(isWatch, { kind: 'status', status: 429 }, 3)
+    startTestReflector()
+    await untilWatching()
     expect(listCount()).toBe(1)
-    expect(reflector.state()).not.toHaveProperty('lastError')
+  })
+
+  test('a reflector that asks for it lists also after a watch that is refused for now', async () => {
+    server.fault(isWatch, { kind: 'status', status: 429 }, 3)
+    startTestReflector({ relistsAfterOverload: true })
+    await untilWatching()
+    expect(listCount()).toBe(4)
   })
 
   test('Retry-After takes precedence over the backoff', async () => {
@@ -242,7 +268,7 @@ describe('broken watches', () => {
     expect(server.requests.filter(isWatch).length).toBeLessThan(60) // a backoff of 5 ms
   })
 
-  test('a silent watch causes a list, because a restored server may never send the versions it waits for', async () => {
+  test('a silent watch causes a list', async () => {
     server.fault(isWatch, { kind: 'stream', text: '\n', after: 'hold' })
     startTestReflector({ timing: { idleTimeoutMs: 50 } })
     await untilWatching()

@@ -1,25 +1,32 @@
 /**
  * Keeps a local copy of one collection equal to the API server's: LIST, then WATCH from its resourceVersion, without
- * end.
+ * end. Lists again after each watch that did not end in time: docs/design/decisions/restored-etcd.md says why.
  *
  * Invariant: "not known" is never shown as "empty". The store is emptied only by a successful LIST, by DELETED events,
  * or when the server has said twice that it does not serve the kind at all.
  */
 import { backoffMs, type Backoff } from '../schemas/backoff.ts'
 import { sleep, type Clock, type Random } from '../schemas/clock.ts'
-import { apiErrorFromEvent, ApiError, isGone, isNotFound, isTooManyRequests, retryAfterMsOf } from './errors.ts'
+import {
+  apiErrorFromEvent,
+  isNotFound,
+  isTooManyRequests,
+  isTransient,
+  NoResponseError,
+  retryAfterMsOf,
+} from './errors.ts'
 import { listAll, type ListResult } from './list.ts'
 import { metadataOnlyAccept, metadataOnlyListAccept, type KubeObject } from './objects.ts'
 import { requestBackoff } from './retry.ts'
 import { createStore, type Change } from './store.ts'
 import type { Query, KubeTransport } from './transport.ts'
-import { SilentWatchError, watchEvents } from './watch.ts'
+import { watchEvents } from './watch.ts'
 
 export type LastError = { readonly sinceMs: number; readonly error: unknown }
 
 /** Times are steady ms. */
 export type ReflectorState =
-  /** Never listed, or a LIST is due and fails with `lastError`; the store holds what was known before. */
+  /** Never listed, or a due LIST is refused with `lastError`; the store holds what was known before. */
   | { readonly state: 'unknown'; readonly sinceMs: number; readonly lastError?: LastError }
   /** The store is complete; with `lastError` the watch is broken at the moment and changes since then are not seen. */
   | { readonly state: 'synced'; readonly sinceMs: number; readonly lastError?: LastError }
@@ -55,8 +62,8 @@ export type ReflectorOptions<T extends KubeObject> = {
   readonly query?: Query
   /** Fetch metadata only: `T` then has nothing else. */
   readonly metadataOnly?: boolean
-  /** Lists after each failed watch: a store that is `synced` without an error then misses nothing that was there before. */
-  readonly relistsAfterFailure?: boolean
+  /** Lists also after a watch that was refused only for now: a store that is `synced` without an error misses nothing. */
+  readonly relistsAfterOverload?: boolean
   /** Leaves out what the store need not hold; managedFields are always left out. */
   readonly transform?: (object: T) => T
   /** Called after store and state changed, with all changes of one list or event. Must be quick and must not throw. */
@@ -99,15 +106,15 @@ const defaultTiming: ReflectorTiming = {
 const minNotFoundsForAbsent = 2
 /** A watch that lived this long was healthy: the next failure restarts the backoff. */
 const minHealthyWatchMs = 5_000
-/** A watch that the server ends sooner has failed, whatever it sent: the next one waits. */
-const minWatchDurationMs = 1_000
+/** A watch that ends earlier by more than this was ended by a server that stops, or by something between. */
+const earlyEndMs = 1_000
 
 export function startReflector<T extends KubeObject>(
   transport: KubeTransport,
   options: ReflectorOptions<T>,
 ): Reflector<T> {
   const { clock, random, path, query, metadataOnly = false, transform = (object: T) => object } = options
-  const { relistsAfterFailure = false, onChange, onFact, signal } = options
+  const { relistsAfterOverload = false, onChange, onFact, signal } = options
   const timing = { ...defaultTiming, ...options.timing }
   const isOneNamespace = path.includes('/namespaces/')
   const store = createStore<T>(({ metadata }) =>
@@ -165,13 +172,14 @@ export function startReflector<T extends KubeObject>(
 
   const watch = async (from: string): Promise<void> => {
     const startedMs = clock.monotonicMs()
+    const timeoutSeconds = Math.floor(timing.minWatchTimeoutSeconds * (1 + random.number()))
     const watchStream = watchEvents<T>(transport, {
       clock,
       path,
       query,
       accept: metadataOnly ? metadataOnlyAccept : undefined,
       resourceVersion: from,
-      timeoutSeconds: Math.floor(timing.minWatchTimeoutSeconds * (1 + random.number())),
+      timeoutSeconds,
       idleTimeoutMs: timing.idleTimeoutMs,
       signal,
       onOpen: () => {
@@ -188,8 +196,11 @@ export function startReflector<T extends KubeObject>(
       const changes = event.type === 'DELETED' ? store.delete(object) : store.set(object)
       if (changes.length > 0) setSynced(changes)
     }
-    const watchDurationMs = clock.monotonicMs() - startedMs
-    if (watchDurationMs < minWatchDurationMs) throw new Error('watch closed immediately')
+    const leftMs = startedMs + timeoutSeconds * 1000 - clock.monotonicMs()
+    if (leftMs > earlyEndMs) {
+      const message = `the API server ended the watch ${Math.round(leftMs / 1000)} s early`
+      throw new NoResponseError(message, { mayHaveBeenSent: true })
+    }
     failures = 0
     onFact?.({ fact: 'watch-ended' })
   }
@@ -199,14 +210,14 @@ export function startReflector<T extends KubeObject>(
       sinceMs: 'lastError' in state && state.lastError !== undefined ? state.lastError.sinceMs : clock.steadyMs(),
       error,
     }
-    if (during === 'watch') {
-      if (relistsAfterFailure || needsList(error)) resourceVersion = undefined
-      if (state.state === 'synced') setState({ ...state, lastError }, [])
+    if (during === 'watch' && (relistsAfterOverload || !isTooManyRequests(error))) resourceVersion = undefined
+    if (!isNotFound(error)) notFoundCount = 0
+    if (state.state === 'synced' && (during === 'watch' || isTransient(error))) {
+      setState({ ...state, lastError }, [])
     } else if (isNotFound(error) && ++notFoundCount >= minNotFoundsForAbsent) {
       setState({ state: 'absent', sinceMs: sinceMs('absent') }, store.replaceAll([]))
       initialSync.resolve()
     } else {
-      if (!isNotFound(error)) notFoundCount = 0
       setState({ state: 'unknown', sinceMs: sinceMs('unknown'), lastError }, [])
     }
     const retryInMs = retryAfterMsOf(error) ?? backoffMs(++failures, timing.backoff, random.number())
@@ -244,13 +255,4 @@ export function startReflector<T extends KubeObject>(
     state: () => state,
     ageMs: () => clock.monotonicMs() - lastContactAtMs,
   }
-}
-
-/**
- * Whether a watch cannot continue where it was. 410 says so; any other refusal but overload (401, 403, 404, 400) has to
- * show in a LIST; and a silent watch may wait at a restored, older server for a resourceVersion of the future.
- */
-function needsList(error: unknown): boolean {
-  if (error instanceof SilentWatchError || isGone(error)) return true
-  return error instanceof ApiError && error.status < 500 && !isTooManyRequests(error)
 }

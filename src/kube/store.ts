@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from './objects.ts'
 
 export type Change<T extends KubeObject> = {
@@ -13,23 +14,29 @@ export type Change<T extends KubeObject> = {
  */
 export type Store<T extends KubeObject> = {
   readonly objects: ReadonlyMap<string, T>
-  /** Makes the store equal to a complete list and returns the differences; what the list lacks was deleted unseen. */
+  /**
+   * Makes the store equal to a complete list and returns the differences; what the list lacks was deleted unseen. An
+   * equal version proves nothing here: a restored etcd counts its versions a second time.
+   */
   replaceAll(items: readonly T[]): Change<T>[]
   set(object: T): Change<T>[]
   delete(object: T): Change<T>[]
 }
 
+/** The items of most lists come without type. */
+const isSameContent = (a: KubeObject, b: KubeObject): boolean =>
+  isDeepStrictEqual({ ...a, apiVersion: undefined, kind: undefined }, { ...b, apiVersion: undefined, kind: undefined })
+
 export function createStore<T extends KubeObject>(keyOf: (object: T) => string): Store<T> {
   const objects = new Map<string, T>()
 
-  const set = (object: T): Change<T>[] => {
+  const isSameVersion = (a: T, b: T): boolean =>
+    a.metadata.uid === b.metadata.uid && a.metadata.resourceVersion === b.metadata.resourceVersion
+
+  const set = (object: T, isEqual = isSameVersion): Change<T>[] => {
     const key = keyOf(object)
     const previous = objects.get(key)
-    if (
-      previous?.metadata.uid === object.metadata.uid &&
-      previous.metadata.resourceVersion === object.metadata.resourceVersion
-    )
-      return []
+    if (previous !== undefined && isEqual(previous, object)) return []
     objects.set(key, object)
     if (previous === undefined) return [{ type: 'added', key, object }]
     if (previous.metadata.uid === object.metadata.uid) return [{ type: 'modified', key, object }]
@@ -41,7 +48,7 @@ export function createStore<T extends KubeObject>(keyOf: (object: T) => string):
 
   return {
     objects,
-    set,
+    set: (object) => set(object),
     replaceAll(items) {
       const listedKeys = new Set(items.map(keyOf))
       const changes: Change<T>[] = []
@@ -50,7 +57,7 @@ export function createStore<T extends KubeObject>(keyOf: (object: T) => string):
         objects.delete(key)
         changes.push({ type: 'deleted', key, object })
       }
-      for (const object of items) changes.push(...set(object))
+      for (const object of items) changes.push(...set(object, isSameContent))
       return changes
     },
     delete(object) {

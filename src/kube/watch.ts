@@ -1,5 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { startWatchdog, type Clock } from '../schemas/clock.ts'
+import { messageOf } from '../schemas/json.ts'
+import { NoResponseError } from './errors.ts'
 import type { KubeObject } from './objects.ts'
 import type { Query, KubeTransport } from './transport.ts'
 
@@ -23,15 +25,10 @@ export type WatchRequest = {
   readonly onOpen?: () => void
 }
 
-/** The watch went silent: the connection looks alive, but not even bookmarks come. */
-export class SilentWatchError extends Error {
-  override readonly name = 'SilentWatchError'
-}
-
 /**
- * One watch, from opening to its end. Ends normally only when the server ended it between two events; everything else
- * throws: a refusal (`ApiError`), a lost connection, silence, a broken event. The socket pauses while the consumer
- * works.
+ * One watch, from opening to its end. Ends normally only when the server ended it between two events. Everything else
+ * throws: a refusal `ApiError`; a lost connection, silence and a broken event `NoResponseError`. The socket pauses
+ * while the consumer works.
  */
 export async function* watchEvents<T extends KubeObject>(
   transport: KubeTransport,
@@ -44,14 +41,14 @@ export async function* watchEvents<T extends KubeObject>(
     signal,
   })
   request.onOpen?.()
-  const onSilence = (): void => void stream.destroy(new SilentWatchError(`watch silent for ${idleTimeoutMs} ms`))
+  const onSilence = (): void => void stream.destroy(new Error(`silent for ${idleTimeoutMs} ms`))
   // In the background: an agent that ends must not wait for it.
   const watchdog = startWatchdog(request.clock, idleTimeoutMs, onSilence, { isBackground: true })
   try {
     for await (const line of readLines(stream, () => watchdog.reset())) yield JSON.parse(line) as WatchEvent<T>
-  } catch (error) {
+  } catch (cause) {
     signal.throwIfAborted()
-    throw error
+    throw new NoResponseError(`the watch broke: ${messageOf(cause)}`, { mayHaveBeenSent: true, cause })
   } finally {
     watchdog.stop()
     stream.destroy()

@@ -129,6 +129,21 @@ test('pods are unknown while their watch is broken, and known again with the nex
   expect(shown).not.toContainEqual(['a'])
 })
 
+test('pods are known only from a new LIST after their watch was refused for now', async () => {
+  putPod('a')
+  source.follow('cordoned')
+  await vi.waitFor(() => expect(api.openWatches()).toBe(1))
+  const watchCount = (): number => api.requests.filter(({ query }) => query.has('watch')).length
+  api.fault(({ query }) => query.has('watch'), { kind: 'status', status: 429 }, 1)
+  api.endWatches('destroy')
+  await vi.waitFor(() => expect(watchCount()).toBe(2), 5_000)
+  await vi.waitFor(() => expect(podNames()).toContain('the watch of them is broken'))
+  putPod('b') // later than the LIST before the refusal
+  shown = []
+  await vi.waitFor(() => expect(podNames()).toEqual(['a', 'b']), 5_000)
+  expect(shown).not.toContainEqual(['a'])
+})
+
 test('a LIST of this moment does not make the pods known while their watch is broken', async () => {
   source.follow('cordoned')
   await vi.waitFor(() => expect(api.openWatches()).toBe(1))

@@ -46,7 +46,7 @@ export function createPodSource(options: {
       random,
       path: '/api/v1/pods',
       query,
-      relistsAfterFailure: true, // a watch that continues says nothing about how far behind it is
+      relistsAfterOverload: true, // a watch that continues says nothing about how far behind it is
       transform: stripPod,
       onChange: ({ state }) => {
         if (watchSignal.aborted) return
