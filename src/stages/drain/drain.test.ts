@@ -269,6 +269,21 @@ describe('spec.drain', () => {
     expect(node.status()).toBe('complete')
   })
 
+  test('the pods stay known under cordon late until the cordon is visible', () => {
+    const node = new NodeSimulator()
+    node.arePatchesDelayed = true
+    node.apply('s', {
+      drain: { cordon: 'late' },
+      podNonInterruptLabels: { matchLabels: { workload: 'never' } },
+      packages: { a: packageWith(cron) },
+    })
+    node.settleFor(3_000) // forgotten, they would be listed again, and forgotten again
+    expect([node.slots[0]?.phase, node.lastPlan?.watchPods]).toEqual(['cordoning', 'any'])
+    node.arePatchesDelayed = false
+    node.settleFor(5_000)
+    expect(node.status()).toBe('complete')
+  })
+
   test('singleNode skip evicts nothing where pods cannot run elsewhere', () => {
     const node = new NodeSimulator()
     node.pods = [pod('cart')]

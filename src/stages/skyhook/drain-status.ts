@@ -47,8 +47,9 @@ export function cordonOf(
       return { cordon: 'as-is', watchPods: mayPodsBlock(view.spec) ? 'any' : 'no' }
     case 'blocked':
       return { cordon: 'as-is', watchPods: 'any' }
+    case 'draining': // until the cordon is visible: without its pods the drain would be blocked again
+      return { cordon: 'on', watchPods: watchPods === 'no' && mayPodsBlock(view.spec) ? 'any' : watchPods }
     case 'marked':
-    case 'draining':
     case 'drained':
       return { cordon: 'on', watchPods }
   }
