@@ -3,12 +3,14 @@ import type { Clock } from '../../schemas/clock.ts'
 
 /**
  * How often a lost slot is created again. The garbage collector deletes one whose Node or Skyhook the API server does
- * not have (any more), and takes a moment for it each time: after a restore of etcd, until the watches show it.
+ * not have (any more), and takes a moment for it each time: after a restore of etcd, until the watches show it. An
+ * admission policy may refuse each of them.
  */
 export type RecoveryPace = {
   /** Until the next creation may be sent, in ms; 0 = now. */
   pauseMs(scope: string): number
-  created(scope: string): void
+  /** It was created, or refused. */
+  answered(scope: string): void
 }
 
 const recoveryBackoff: Backoff = { initialMs: 1_000, maxMs: 30_000 }
@@ -16,9 +18,9 @@ const recoveryBackoff: Backoff = { initialMs: 1_000, maxMs: 30_000 }
 const keptMs = 2 * recoveryBackoff.maxMs
 
 export function createRecoveryPace(clock: Pick<Clock, 'steadyMs'>): RecoveryPace {
-  const creations = new Map<string, { readonly count: number; readonly atMs: number }>()
+  const answers = new Map<string, { readonly count: number; readonly atMs: number }>()
   const lastOf = (scope: string): { readonly count: number; readonly atMs: number } | undefined => {
-    const last = creations.get(scope)
+    const last = answers.get(scope)
     return last && clock.steadyMs() - last.atMs < keptMs ? last : undefined
   }
   return {
@@ -26,6 +28,6 @@ export function createRecoveryPace(clock: Pick<Clock, 'steadyMs'>): RecoveryPace
       const last = lastOf(scope)
       return last ? Math.max(0, last.atMs + backoffMs(last.count, recoveryBackoff) - clock.steadyMs()) : 0
     },
-    created: (scope) => void creations.set(scope, { count: (lastOf(scope)?.count ?? 0) + 1, atMs: clock.steadyMs() }),
+    answered: (scope) => void answers.set(scope, { count: (lastOf(scope)?.count ?? 0) + 1, atMs: clock.steadyMs() }),
   }
 }

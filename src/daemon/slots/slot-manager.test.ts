@@ -229,12 +229,10 @@ test('a recovery slot that is deleted again and again is created after growing p
   const createdAtS: number[] = []
   const startMs = clock.steadyMs()
   for (let passedMs = 0; passedMs < 40_000; passedMs += 500) {
-    const isCreated = await first.createRecovery(view, 'interrupting', 'skyhook').then(
-      () => true,
-      () => false,
-    )
-    if (isCreated) createdAtS.push((clock.steadyMs() - startMs) / 1_000)
+    const dueAtMs = first.denials().get('s')?.nextRequestAtMs ?? 0
+    if (dueAtMs <= clock.steadyMs()) await first.createRecovery(view, 'interrupting', 'skyhook')
     const { value: held = [] } = first.held() as { value?: readonly OwnSlot[] }
+    if (held.length > 0) createdAtS.push((clock.steadyMs() - startMs) / 1_000)
     for (const slot of held) {
       api.remove(leasesPath, slot.lease)
       await first.renew(slot, 'interrupting') // and finds it lost
@@ -242,6 +240,38 @@ test('a recovery slot that is deleted again and again is created after growing p
     await clock.advance(500)
   }
   expect(createdAtS).toEqual([0, 1, 3, 7, 15, 31])
+})
+
+test('a recovery slot that is put off is a denial that says why, and that no free slot of others ends', async () => {
+  const view = putSkyhook()
+  for (let round = 0; round < 2; round++) {
+    await first.createRecovery(view, 'interrupting', 'skyhook')
+    const { value: held = [] } = first.held() as { value?: readonly OwnSlot[] }
+    for (const slot of held) {
+      api.remove(leasesPath, slot.lease)
+      await first.renew(slot, 'interrupting')
+    }
+  }
+  expect(first.denials().get('s')).toMatchObject({
+    message: 'the slot was deleted soon after the node took it',
+    nextRequestAtMs: clock.steadyMs() + 1_000,
+    waitsFor: 'recovery',
+  })
+  expect(first.requestNow('s')).toBe(false)
+})
+
+test('a recovery slot that the API server rejects is a denial with its answer, repeated after growing pauses', async () => {
+  const view = putSkyhook()
+  api.fault(({ method }) => method === 'POST', { kind: 'status', status: 403, reason: 'Forbidden' }, 10)
+  const pausesMs: number[] = []
+  for (let round = 0; round < 3; round++) {
+    await first.createRecovery(view, 'interrupting', 'skyhook')
+    const { message = '', nextRequestAtMs = 0 } = first.denials().get('s') ?? {}
+    expect(message).toContain('the API server rejected the slot')
+    pausesMs.push(nextRequestAtMs - clock.steadyMs())
+    await clock.advance(nextRequestAtMs - clock.steadyMs())
+  }
+  expect(pausesMs).toEqual([1_000, 2_000, 4_000])
 })
 
 test('a recovery slot that gets no answer is an error', async () => {

@@ -184,12 +184,14 @@ export function createSlotManager(options: SlotManagerOptions): SlotManager {
     async createRecovery(view, phase, scope) {
       const slotRequest = request(view, phase)
       const creation = scope === 'control-plane' ? { ...slotRequest, ...controlPlaneAsking } : slotRequest
+      const putOff = (message: string): void =>
+        deny(view, { message, retryInMs: recoveryPace.pauseMs(creation.scope.hash), waitsFor: 'recovery' })
       if (recoveryPace.pauseMs(creation.scope.hash) > 0)
-        throw new Error('no recovery slot: the last one was deleted soon after its creation')
+        return putOff('the slot was deleted soon after the node took it')
       const result = await createRecoverySlot(leases, creation, signal)
       if (result.outcome === 'unknown') throw new Error('no recovery slot', { cause: result.error })
-      if (result.outcome !== 'held') throw new Error(`no recovery slot: ${result.reason}`)
-      recoveryPace.created(creation.scope.hash)
+      recoveryPace.answered(creation.scope.hash)
+      if (result.outcome !== 'held') return putOff(result.reason)
       const { name: lease } = result.slot
       log.warn({ skyhook: view.metadata.name, lease }, 'node is mid-change without a slot, created a recovery slot')
       grant(result.slot, view)

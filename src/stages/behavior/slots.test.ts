@@ -71,6 +71,24 @@ test('started work whose slot was lost takes a recovery slot as soon as the answ
   expect(node.slots.map(({ lease }) => lease)).toEqual(['s-uid.node'])
 })
 
+test('started work whose recovery slot is put off says why, and takes it when the pause is over', () => {
+  const node = nodeAtWork()
+  node.finishHanging('a')
+  node.slots = []
+  const nextRequestAtMs = node.nowMs + 10_000
+  node.slotDenials.set('s', { message: 'it was deleted', nextRequestAtMs, sinceMs: node.nowMs, waitsFor: 'recovery' })
+  node.settleFor(3_000)
+  expect([node.slots, node.reason(), node.status(), node.lastPlan?.requeueAtMs]).toEqual([
+    [],
+    'WaitingForSlot',
+    'waiting',
+    nextRequestAtMs,
+  ])
+  expect(node.lastPlan?.slotRequests).toEqual(new Set(['s'])) // else the pause would be forgotten
+  node.settleFor(11_000)
+  expect([node.executedInterrupts, node.status(), node.slots]).toEqual([['reboot'], 'complete', []])
+})
+
 test('a slot is released while its Skyhook has to wait for another one on this node', () => {
   const node = new NodeSimulator()
   node.apply('t', { priority: 1, packages: { b: pkg('1.0.0') } })

@@ -192,8 +192,11 @@ export type SlotDenial = {
   readonly message: string
   readonly nextRequestAtMs: number
   readonly sinceMs: number
-  /** Other than a free slot of the Skyhook: one that becomes free then changes nothing. */
-  readonly waitsFor?: 'control-plane' | 'spec'
+  /**
+   * Other than a free slot of the Skyhook: one that becomes free then changes nothing. `recovery`: the node is at work
+   * and needs none to be free; its own was deleted or refused, and the next one follows after a pause.
+   */
+  readonly waitsFor?: 'control-plane' | 'spec' | 'recovery'
 }
 
 /** What an agent, or a tool that stands in for one, knows at this moment. */

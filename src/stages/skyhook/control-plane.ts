@@ -12,7 +12,7 @@ import { hasMark } from '../drain/drain.ts'
 import type { PlanBuilder } from '../model/plan-builder.ts'
 import type { OwnSlot, Snapshot } from '../model/snapshot.ts'
 import type { DrainStatus } from './drain-status.ts'
-import { bestSlot, isRequestDue, renewWhenDue } from './slot.ts'
+import { bestSlot, createRecoverySlot, isRequestDue, renewWhenDue } from './slot.ts'
 
 const controlPlaneLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master']
 
@@ -59,8 +59,7 @@ export function keepControlPlaneSlot(
   const key = `control-plane/${view.metadata.name}`
   const slot = controlPlaneSlot(snapshot)
   if (slot) renewWhenDue(builder, key, slot, phase)
-  else if (need === 'out-of-service')
-    actions.push({ do: 'createRecoverySlot', key, scope: 'control-plane', view, phase })
+  else if (need === 'out-of-service') createRecoverySlot(builder, { key, scope: 'control-plane', phase })
   else if (mayAsk && isRequestDue(builder)) actions.push({ do: 'acquireControlPlaneSlot', key, view, phase })
 }
 

@@ -16,7 +16,7 @@ import {
   mayLeaveControlPlane,
   waitingForControlPlane,
 } from './control-plane.ts'
-import { keepSlot, mayWorkUnder, releaseSlot } from './slot.ts'
+import { keepSlot, mayWorkUnder, missingSlotReason, releaseSlot } from './slot.ts'
 
 /**
  * Attempts of one stage after which the slot says `failed` (it is kept all the same while the host is half changed).
@@ -89,6 +89,7 @@ function phaseOf(
   const isPreparing = states.some(({ state }) => state === 'preparing')
   const reason =
     (interrupt.state === 'none' ? undefined : interrupt.reason) ??
+    missingSlotReason(builder, slot) ??
     ('reason' in drain ? drain.reason : undefined) ??
     (isFree && drain.drain === 'waiting' ? waitingForControlPlane(builder) : undefined) ??
     blocked ??

@@ -2,7 +2,8 @@ import { hasMark } from '../drain/drain.ts'
 import type { Action } from '../model/plan.ts'
 import { type PlanBuilder, requeueAt } from '../model/plan-builder.ts'
 import type { SlotPhase } from '../../schemas/skyhook.ts'
-import type { OwnSlot, SkyhookView, SlotOwnership, Snapshot } from '../model/snapshot.ts'
+import type { Reason } from '../../schemas/catalogue/reasons.ts'
+import type { OwnSlot, SkyhookView, SlotDenial, SlotOwnership, Snapshot } from '../model/snapshot.ts'
 import { isInServiceUnder } from './joining.ts'
 
 /** A holder reports this often, so that people and the census see that it lives. */
@@ -75,6 +76,27 @@ export function releaseSlot(builder: PlanBuilder, slot: OwnSlot): void {
   builder.actions.push({ do: 'releaseSlot', key: `slot/${builder.view.metadata.name}`, slot })
 }
 
+/** Started work that has no slot takes one, but for a pause after one that did not last. */
+export function createRecoverySlot(
+  builder: PlanBuilder,
+  { key, scope, phase }: Pick<Extract<Action, { do: 'createRecoverySlot' }>, 'key' | 'scope' | 'phase'>,
+): void {
+  const { view, actions } = builder
+  if (recoveryDenial(builder) === undefined || isRequestDue(builder))
+    actions.push({ do: 'createRecoverySlot', key, scope, view, phase })
+}
+
+const recoveryDenial = ({ snapshot, view }: PlanBuilder): SlotDenial | undefined => {
+  const denial = snapshot.slotDenials.get(view.metadata.name)
+  return denial?.waitsFor === 'recovery' ? denial : undefined
+}
+
+/** Why started work has no slot of its own at the moment. */
+export function missingSlotReason(builder: PlanBuilder, slot: OwnSlot | undefined): Reason | undefined {
+  const denial = slot ? undefined : recoveryDenial(builder)
+  return denial && { reason: 'WaitingForSlot', message: denial.message }
+}
+
 /**
  * The slot of started work: created again without a request if it was lost, or if it counts no capacity that the node
  * has by now, and renewed with its phase. Nothing but its loss is asked about: budget, pause and spec do not matter any
@@ -84,7 +106,7 @@ export function keepSlot(builder: PlanBuilder, slot: OwnSlot | undefined, phase:
   const { snapshot, view } = builder
   const key = `slot/${view.metadata.name}`
   if (slot && !isInServiceUnder(snapshot, slot)) renewWhenDue(builder, key, slot, phase)
-  else if (snapshot.slots.known) builder.actions.push({ do: 'createRecoverySlot', key, scope: 'skyhook', view, phase })
+  else if (snapshot.slots.known) createRecoverySlot(builder, { key, scope: 'skyhook', phase })
 }
 
 /** At once where it is in doubt whether the slot is still ours. */

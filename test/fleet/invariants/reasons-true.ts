@@ -63,7 +63,8 @@ export function whyUntrue(
 /** Slots that are taken, a budget that lets nobody start, or one that nobody can compute. */
 function whyNotWaitingForSlot(world: WorldView, view: HostView, skyhook: Skyhook, message: string): string | undefined {
   const allowed = allowedNow(world.server, skyhook)
-  if (allowed === 'unknown' || allowed === 0 || message.startsWith('the API server rejected')) return undefined
+  const isDenied = message.startsWith('the API server rejected') || message.startsWith('the slot was deleted')
+  if (allowed === 'unknown' || allowed === 0 || isDenied) return undefined
   const slots = slotsOf(world).filter(({ holder }) => holder !== view.nodeName())
   if (slots.some(({ kind }) => kind === 'control-plane')) return undefined
   const held = slots.filter((slot) => isSlotOf(slot, skyhook.metadata.name)).length
