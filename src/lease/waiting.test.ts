@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import {
-  fallbackDelayMs,
   firstDelayMs,
   handOverDelayMs,
   hashFraction,
   isNextInLine,
   lineLength,
+  lookDelayMs,
   lostDelayMs,
   placeOf,
   rankOf,
@@ -85,30 +85,42 @@ describe('delays', () => {
     expect(lostDelayMs(1, 0.5)).toBe(150)
   })
 
-  test('a small queue looks after 30 s, a large one less often, nobody less than about every five minutes', () => {
-    expect(fallbackDelayMs(0, 1, { matched: 3, waiters: 2 }, 0)).toBe(30_000)
-    expect(fallbackDelayMs(1, 1, { matched: 3, waiters: 2 }, 0)).toBe(60_000)
-    expect(fallbackDelayMs(0, 100, queue, 0)).toBe(210_000)
-    expect(fallbackDelayMs(9, 100, queue, 0.99)).toBeLessThan(450_000)
+  test('a small queue looks every 30 s, those of a large one together once a second', () => {
+    const small = { matched: 15, waiters: 12 }
+    expect([0, 1, 9].map((looks) => lookDelayMs(looks, 3, small, 0))).toEqual([30_000, 30_000, 30_000])
+    expect([0, 1, 9].map((looks) => lookDelayMs(looks, 100, queue, 0))).toEqual([210_000, 210_000, 210_000])
+    expect(lookDelayMs(0, 3, small, 0.99)).toBeLessThan(45_000)
+  })
+
+  test('nodes that all watch the only slot look less often each time, about every five minutes in the end', () => {
+    const looks = [0, 1, 9].map((count) => lookDelayMs(count, 1, { matched: 3, waiters: 2 }, 0))
+    expect(looks).toEqual([30_000, 60_000, 300_000])
   })
 
   test('a distant node sleeps until it is next in line, at most half of its wait', () => {
     const nodesPerMs = 100 / 60_000
     const sleep = (fraction: number): number =>
       Math.round(sleepMs(uidAt(fraction), 100, queue, { nodesPerMs, lastSleepMs: 1_000 }, 0) / 6_000)
-    expect(sleep(0.95)).toBe(43) // half of 850 nodes before it
+    expect(sleep(0.95)).toBe(42) // half of 850 nodes before it, at most 250 s
     expect(sleep(0.5)).toBe(19) // 400 before it, 210 of them in line
   })
 
-  test('a distant node without progress sleeps twice as long each time, at most ten minutes', () => {
-    const sleep = (lastSleepMs: number): number => sleepMs(uidAt(0.9), 1, queue, { nodesPerMs: 0, lastSleepMs }, 0)
-    expect([1_000, 4_000, 500_000].map(sleep)).toEqual([2_000, 8_000, 600_000])
+  test('a distant node without progress sleeps twice as long each time, at most 0.25 s for each node', () => {
+    const sleep = (lastSleepMs: number, matched: number): number =>
+      sleepMs(uidAt(0.9), 1, { matched, waiters: matched }, { nodesPerMs: 0, lastSleepMs }, 0)
+    expect([1_000, 4_000, 500_000].map((last) => sleep(last, 1_000))).toEqual([2_000, 8_000, 250_000])
+    expect([50, 200, 5_000].map((matched) => sleep(500_000, matched))).toEqual([30_000, 50_000, 600_000])
+  })
+
+  test('a distant node of a small fleet is not asleep when the others are fast at last', () => {
+    const slow = { nodesPerMs: 1 / 600_000, lastSleepMs: 1_000 }
+    expect(sleepMs(uidAt(0.9), 1, { matched: 100, waiters: 90 }, slow, 0)).toBe(30_000)
   })
 
   test('a distant node expects at first that each node before it takes a second', () => {
     const progress = { nodesPerMs: 0, lastSleepMs: 0 }
     expect(Math.round(sleepMs(uidAt(0.9), 100, queue, progress, 0) / 1_000)).toBe(4)
-    expect(Math.round(sleepMs(uidAt(0.9), 1, queue, progress, 0) / 1_000)).toBe(400)
+    expect(Math.round(sleepMs(uidAt(0.9), 4, queue, progress, 0) / 1_000)).toBe(100)
   })
 
   test('a first request waits for those who come first, and no longer', () => {

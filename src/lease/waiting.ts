@@ -76,23 +76,31 @@ const lostBackoff: Backoff = { initialMs: 200, maxMs: 30_000, jitter: 0.5 }
 /** @param losses in a row, at least 1 */
 export const lostDelayMs = (losses: number, random: number): number => backoffMs(losses, lostBackoff, random)
 
-const minFallbackMs = 30_000
-const maxFallbackMs = 300_000
-const fallbackMsPerWaiter = 1_000
+/** Of two looks at all slots by one node, at least; a free slot is not to be idle for a minute. */
+const minLookMs = 30_000
+const maxLookMs = 300_000
+const lookMsPerWaiter = 1_000
 
 /**
  * When a node that watches looks at all slots, in case one is free that nobody else sees: all those in line together
- * about once a second, and less often the longer it lasts.
+ * about once a second, each of them every 30 s or less often. Where there is one slot, all of them watch it: there they
+ * look less often the longer it lasts.
+ *
+ * Elsewhere looks must not become rare. Slots that are passed on soon use up those who watch them, and those who are
+ * left watch the slots that are held for long: only a look shows them the others.
  * @param looks so far without a grant
  */
-export function fallbackDelayMs(looks: number, limit: number, queue: Queue, random: number): number {
+export function lookDelayMs(looks: number, limit: number, queue: Queue, random: number): number {
   const line = Math.min(lineLength(limit, queue), queue.waiters)
-  const firstMs = Math.max(minFallbackMs, fallbackMsPerWaiter * line)
-  return Math.min(maxFallbackMs, firstMs * 2 ** Math.min(looks, 10)) * (1 + random / 2)
+  const firstMs = Math.max(minLookMs, lookMsPerWaiter * line)
+  const growth = limit === 1 ? 2 ** Math.min(looks, 10) : 1
+  return Math.min(maxLookMs, firstMs * growth) * (1 + random / 2)
 }
 
 const minSleepMs = 1_000
 const maxSleepMs = 600_000
+/** Without progress: those who sleep read the ledger together at most four times a second. */
+const sleepMsPerNode = 250
 /** Work that is done sooner hardly needs a budget. */
 const fastestNodeMs = 1_000
 
@@ -107,7 +115,8 @@ export type Progress = {
 /**
  * How long a node whose turn is far sleeps before it reads the ledger again: until it is next in line, at most half of
  * its estimated wait. Before it knows how fast the others are, it expects a second for each; without progress it sleeps
- * twice as long as last time.
+ * twice as long as last time. However slow the others were, they may be fast from now on: so it sleeps no longer than
+ * the line lasts, which is sooner in a small fleet.
  */
 export function sleepMs(
   nodeUid: string,
@@ -121,5 +130,6 @@ export function sleepMs(
   const nodes = Math.min(beforeLine, rank / 2)
   const guessMs = lastSleepMs === 0 ? (nodes / limit) * fastestNodeMs : 2 * lastSleepMs
   const desiredMs = nodesPerMs > 0 ? nodes / nodesPerMs : guessMs
-  return Math.min(maxSleepMs, Math.max(minSleepMs, desiredMs)) * (1 - 0.2 * random)
+  const longestMs = Math.min(maxSleepMs, Math.max(minLookMs, sleepMsPerNode * queue.matched))
+  return Math.min(longestMs, Math.max(minSleepMs, desiredMs)) * (1 - 0.2 * random)
 }

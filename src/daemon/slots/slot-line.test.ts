@@ -226,7 +226,37 @@ describe('a node whose turn is near', () => {
     expect(server.openWatches()).toBe(0)
   })
 
-  test('looks at all slots become rare while nothing is seen', async () => {
+  test('looks at all slots do not become rare where a node watches one of several', async () => {
+    const line = lineOf({ agents: 3 })
+    view = budgeted({ count: 2 })
+    await put(slot0)
+    await put(indexedName(scope, 1))
+    expect([await deny(line), await deny(line), await deny(line)]).toEqual([37_500, 37_500, 37_500])
+    const joining = { outcome: 'waiting', reason: 'full', listing: await listScope(leases, scope) } as const
+    expect(line.afterBootstrapDenial(view, joining).retryInMs).toBe(37_500)
+  })
+
+  test('a look that finds no free slot changes the slot that a node follows, a lost race does not', async () => {
+    const line = lineOf({ agents: 3 })
+    view = budgeted({ count: 2 })
+    await put(slot0)
+    const slot1 = indexedName(scope, 1)
+    await put(slot1)
+    await deny(line)
+    await clock.advance(10)
+    await deny(line) // half of the way through the held ones
+    await clock.advance(10)
+    expect(requests()).toEqual(['list', 'watch', 'list', 'watch'])
+    expect([server.openWatches(), line.preferredIndex(view)]).toEqual([1, 1])
+    await remove(slot1)
+    await clock.advance(1_000)
+    expect(turns).toHaveLength(1)
+    await put(slot1)
+    await deny(line)
+    expect(requests()).toEqual(['list'])
+  })
+
+  test('looks at the only slot become rare while nothing is seen', async () => {
     const line = lineOf({ agents: 3 })
     await put(slot0)
     const looks: number[] = []

@@ -7,7 +7,7 @@ import type { Lease } from '../../lease/slot.ts'
 import { firstDelayMs, isNextInLine, lineLength, type Queue } from '../../lease/waiting.ts'
 import { sleep } from '../../schemas/clock.ts'
 import type { Known, SkyhookView } from '../../stages/model/snapshot.ts'
-import { queueOf, limitOf } from './budget.ts'
+import { bootstrapLimitOf, limitOf, queueOf } from './budget.ts'
 import { readLease } from './lease-watch.ts'
 import { firstCountMs, sleepingRetryMs, type SlotWait, type SlotWaitOptions, startSlotWait } from './slot-wait.ts'
 
@@ -120,12 +120,16 @@ export function createSlotLine(
       return { message: messageOf(view, answer), retryInMs }
     },
 
-    afterControlPlaneDenial: (view, answer) => waitOf(view).deniedBesideLine(answer.listing),
+    afterControlPlaneDenial: (view, answer) =>
+      waitOf(view).deniedBesideLine(answer.listing, 1, { matched: 1, waiters: 1 }),
 
-    afterBootstrapDenial: (view, answer) => ({
-      message: answer.outcome === 'waiting' ? answer.reason : 'other nodes ask at the same time',
-      retryInMs: waitOf(view).deniedBesideLine(answer.listing),
-    }),
+    afterBootstrapDenial(view, answer) {
+      const limit = bootstrapLimitOf(view, answer.listing?.ledgers ?? [])
+      return {
+        message: answer.outcome === 'waiting' ? answer.reason : 'other nodes ask at the same time',
+        retryInMs: waitOf(view).deniedBesideLine(answer.listing, typeof limit === 'number' ? limit : 1, everyone()),
+      }
+    },
 
     update(waiting) {
       const skyhooks = options.skyhooks()

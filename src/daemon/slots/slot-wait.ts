@@ -23,8 +23,8 @@ export type SlotWait = {
   preferredIndex(): number | undefined
   /** No slot is free: follows one of the held ones. Returns when to ask again at the latest, in ms. */
   denied(listing: ScopeListing | undefined): number
-  /** The same for the slots of joining nodes and of the control plane, for which few nodes wait. */
-  deniedBesideLine(listing: ScopeListing | undefined): number
+  /** The same for one of the `slots` of joining nodes or of the control plane, which have no line. */
+  deniedBesideLine(listing: ScopeListing | undefined, slots: number, others: waiting.Queue): number
   /** Another node was faster. Returns when to ask again at the latest, in ms. */
   lost(lease: string, listing: ScopeListing | undefined, othersFree: number): number
   /** Begins with what the ledger says instead of a request, for nodes whose turn is far. */
@@ -67,15 +67,17 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   let slotWatch: LeaseWatch | undefined
   let ledgerWatch: LeaseWatch | undefined
   let cancelTurn: (() => void) | undefined
-  let cancelFallback: (() => void) | undefined
+  let cancelLook: (() => void) | undefined
   let looks = 0
+  /** The request that is under way follows a release that the node has seen; else it is a look at all slots. */
+  let hasSeenRelease = false
   let losses = 0
   let lastSleepMs = 0
   let firstRead: { readonly waiters: number; readonly atMs: number } | undefined
 
   const nodeUid = (): string => options.nodeUid() ?? ''
   const isNext = (slots: number): boolean => waiting.isNextInLine(nodeUid(), slots, queue())
-  const fallbackMs = (slots: number): number => waiting.fallbackDelayMs(looks++, slots, queue(), random.number())
+  const nextLookMs = (slots: number): number => waiting.lookDelayMs(looks++, slots, queue(), random.number())
 
   function schedule(delayMs: number, act: () => void): void {
     cancelTurn?.()
@@ -93,7 +95,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
   /** A slot is free: asks soon, unless another node takes it meanwhile. */
   function askSoon(slots: number): void {
     if (cancelTurn !== undefined) return
-    schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), options.onTurn)
+    schedule(waiting.handOverDelayMs(nodeUid(), slots, queue(), random.number()), () => {
+      hasSeenRelease = true
+      options.onTurn()
+    })
   }
 
   /** `slotsNow`: how many slots there are in the scope of the followed one. */
@@ -180,15 +185,21 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     const lease = await readLease(leases, target, endSignal)
     if (lease === undefined) return askSoon(slots)
     follow(target, { lease, resourceVersion: lease.metadata.resourceVersion })
-    cancelFallback?.()
-    cancelFallback = clock.startTimer(fallbackMs(slots), options.onTurn)
+    cancelLook?.()
+    cancelLook = clock.startTimer(nextLookMs(slots), options.onTurn)
   }
 
-  /** Which of the held slots this node follows: each about as many nodes. A slot without index can be the one. */
+  /**
+   * Which of the held slots this node follows: at first each is followed by about as many nodes. A look that finds no
+   * free slot says that the followed one is held for long, so another one is followed from then on: else all who are
+   * left follow such slots, and nobody those that are passed on. A slot without index can be the one.
+   */
   function followOneOf({ slots, resourceVersion }: ScopeListing, slotsNow = limit): void {
-    if (slots.some((slot) => slot.name === slotWatch?.name)) return
+    const isStillHeld = slots.some(({ name }) => name === slotWatch?.name)
+    if (isStillHeld && hasSeenRelease) return
     const held = slots.toSorted((a, b) => a.index - b.index || (a.name < b.name ? -1 : 1))
-    const target = held[waiting.placeOf(nodeUid(), queue()) % held.length]
+    const any = isStillHeld ? Math.floor(random.number() * held.length) : waiting.placeOf(nodeUid(), queue())
+    const target = held[any % held.length]
     if (target !== undefined) follow(target.name, { lease: target.lease, resourceVersion }, slotsNow)
   }
 
@@ -208,16 +219,16 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
 
     denied(listing) {
       cancel()
-      cancelFallback?.()
+      cancelLook?.()
       losses = 0
-      if (listing === undefined) return limit() === 0 ? closedRetryMs : fallbackMs(1)
+      if (listing === undefined) return limit() === 0 ? closedRetryMs : nextLookMs(1)
       const { ledgers, resourceVersion } = listing
       knowledge.learn(ledgers)
       const slots = limit()
       if (typeof slots !== 'number') {
         followLedger(resourceVersion)
         schedule(firstCountMs * (1 + random.number()), options.onCountMissing)
-        return fallbackMs(1)
+        return nextLookMs(1)
       }
       if (!isNext(slots)) {
         unfollow()
@@ -225,9 +236,10 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
         return sleepingRetryMs
       }
       followOneOf(listing)
+      hasSeenRelease = false
       if (knowledge.needsLedger() && waiting.rankOf(nodeUid(), queue()) < slots) followLedger(resourceVersion)
       else unfollowLedger()
-      return fallbackMs(slots)
+      return nextLookMs(slots)
     },
 
     lost(lease, listing, othersFree) {
@@ -238,13 +250,14 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
       const { resourceVersion } = listing
       if (slotWatch === undefined) follow(lease, { lease: undefined, resourceVersion }) // else that shows it, too
       const slots = limit()
-      return fallbackMs(typeof slots === 'number' ? slots : 1)
+      return nextLookMs(typeof slots === 'number' ? slots : 1)
     },
 
-    deniedBesideLine(listing) {
+    deniedBesideLine(listing, slots, others) {
       cancel()
-      if (listing !== undefined) followOneOf(listing, () => 1) // not counted by the budget
-      return waiting.fallbackDelayMs(looks++, 1, { matched: 1, waiters: 1 }, random.number())
+      if (listing !== undefined) followOneOf(listing, () => slots) // not counted by the budget
+      hasSeenRelease = false
+      return waiting.lookDelayMs(looks++, slots, others, random.number())
     },
 
     sleep(ledger) {
@@ -256,7 +269,7 @@ export function startSlotWait(view: SkyhookView, options: SlotWaitOptions): Slot
     close() {
       closing.abort()
       cancel()
-      cancelFallback?.()
+      cancelLook?.()
     },
   }
 }

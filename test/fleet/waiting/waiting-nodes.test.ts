@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest'
 import { lineLength } from '../../../src/lease/waiting.ts'
 import { isThorough } from '../../support/effort.ts'
-import { latencyMs, observeHandOvers, startWaitingNodes } from './waiting-nodes.ts'
+import { latencyMs, observeHandOvers, observeIdleSlots, startWaitingNodes } from './waiting-nodes.ts'
 
 /** One event to the node, a LIST there and back, a CREATE there. */
 const apiTimeMs = latencyMs / 2 + latencyMs + latencyMs / 2
@@ -50,6 +50,28 @@ test('fifteen nodes wait with one LIST each and one for their slot', async () =>
   fleet.stop()
   expect(figures.lists).toBeLessThanOrEqual(3)
   expect(figures.watches).toBeLessThanOrEqual(1)
+})
+
+/** Some nodes are drained at once, others wait for pods that nobody may evict. */
+const soonOrLateMs = (random: () => number): number => (random() < 0.6 ? 10_000 : 240_000)
+/** Nobody gets ready for a while, then everybody is quick. */
+const stalledMs = (random: () => number): number => (random() < 0.1 ? 600_000 : 3_000)
+
+test.each([
+  { nodes: 50, count: 10, some: 'many nodes take long', workMs: soonOrLateMs, seed: 1 },
+  { nodes: 50, count: 10, some: 'many nodes take long', workMs: soonOrLateMs, seed: 2 },
+  { nodes: 100, count: 3, some: 'few nodes take very long', workMs: stalledMs, seed: 1 },
+])('none of $count slots is idle for a minute while others of $nodes wait and $some (seed $seed)', async (fleetOf) => {
+  const { nodes, count, workMs, seed } = fleetOf
+  const fleet = await startWaitingNodes({ nodes, budget: { count }, workMs, seed })
+  await fleet.clock.advance(10_000)
+  const longestIdleMs = observeIdleSlots(fleet, count)
+  await fleet.untilComplete(20_000_000)
+  const figures = fleet.figures()
+  fleet.stop()
+  console.log(`${nodes} nodes, ${count} slots, idle for at most ${longestIdleMs().toFixed(0)} ms, per node:`, figures)
+  expect(longestIdleMs()).toBeLessThan(60_000)
+  expect(figures.lists).toBeLessThan(3 + figures.seconds / 120) // not by polling
 })
 
 test('a fleet without a census still gets through', async () => {

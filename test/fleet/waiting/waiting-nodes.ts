@@ -267,6 +267,8 @@ export async function startWaitingNodes(options: WaitingNodesOptions) {
     /** Nodes that fetched layers. */
     fetches: () => fetches,
     complete: () => complete,
+    /** Nodes without a slot under which they work. */
+    waiting: () => waiting,
     setMatched: (next: number) => void (matched = next),
     async editBudget(next: InterruptionBudget) {
       const patched = await admin.json<Skyhook>('PATCH', `${skyhooksPath}/s`, {
@@ -321,4 +323,24 @@ export function observeHandOvers(server: Awaited<ReturnType<typeof startWaitingN
     },
   })
   return took
+}
+
+/**
+ * The longest time from now on, in ms, for which fewer slots than the budget were held while nodes waited. The budget
+ * is constant.
+ */
+export function observeIdleSlots(fleet: Awaited<ReturnType<typeof startWaitingNodes>>, budget: number): () => number {
+  let longestMs = 0
+  let idleSinceMs: number | undefined
+  const look = (): void => {
+    const nowMs = fleet.clock.monotonicMs()
+    if (idleSinceMs !== undefined) longestMs = Math.max(longestMs, nowMs - idleSinceMs)
+    const isIdle = fleet.waiting() > 0 && fleet.slots() < budget
+    idleSinceMs = isIdle ? (idleSinceMs ?? nowMs) : undefined
+  }
+  fleet.server.observe({ committed: look })
+  return () => {
+    look()
+    return longestMs
+  }
 }
