@@ -35,6 +35,8 @@ type NodeSight = {
 const isFinal = ({ stage, state }: { readonly stage?: string; readonly state?: string }): boolean =>
   state === 'complete' && (stage === 'config' || stage === 'post-interrupt')
 
+const finalModes: readonly string[] = ['config_check', 'post_interrupt_check']
+
 /** A step that was killed writes no end; none of ours takes longer. */
 const maxStepMs = 5_000
 
@@ -116,6 +118,9 @@ function intervals(sights: readonly NodeSight[], steps: readonly StepLine[]): In
   let revision = -1
   let lastStepMs = -Infinity
   let isStepRunning = false
+  let publishedMs = -Infinity
+  /** By package, of this outage. */
+  const lastSteps = new Map<string, StepLine>()
   let next = 0
   const takeSteps = (untilMs: number): void => {
     for (let step = steps[next]; step && step.atMs <= untilMs; step = steps[++next]) {
@@ -123,14 +128,21 @@ function intervals(sights: readonly NodeSight[], steps: readonly StepLine[]): In
       open.hasStep = true
       lastStepMs = step.atMs
       isStepRunning = step.what === 'begins'
+      lastSteps.set(step.package, step)
     }
   }
+  /** The API server was away since, so the Node shows less than the host has done. */
+  const isDoneUnseen = (): boolean =>
+    publishedMs < lastStepMs &&
+    lastSteps.size > 0 &&
+    [...lastSteps.values()].every(({ mode, what }) => what === 'ends' && finalModes.includes(mode))
   for (const sight of sights) {
     takeSteps(sight.atMs)
     if (sight.isMarked) open ??= { startedMs: sight.atMs, revision, hasStep: false }
+    if (sight.revision > revision) publishedMs = sight.atMs
     revision = Math.max(revision, sight.revision)
     if (!open || sight.isMarked) continue
-    const isComplete = sight.revision > open.revision && sight.isDone
+    const isComplete = (sight.revision > open.revision && sight.isDone) || isDoneUnseen()
     const hasStepEnded = !isStepRunning || sight.atMs - lastStepMs > maxStepMs
     const hasLeft = !sight.isSelected && hasStepEnded
     if (open.hasStep && !isComplete && !hasLeft) continue
@@ -141,6 +153,7 @@ function intervals(sights: readonly NodeSight[], steps: readonly StepLine[]): In
       hasLeft: open.hasStep && !isComplete,
     })
     open = undefined
+    lastSteps.clear()
   }
   takeSteps(Infinity)
   if (open) found.push({ startedMs: open.startedMs, endedMs: Infinity, endVersion: Infinity, hasLeft: false })

@@ -107,6 +107,10 @@ export function createSample(...nodes: readonly string[]) {
       request(seconds, node, { verb: 'delete', resource: 'leases', name: object.metadata.name })
       add(seconds, { kind: 'leases', type: 'DELETED', object })
     },
+    /** It goes without a request of the agent. */
+    collect(seconds: number, node: string, index: number): void {
+      add(seconds, { kind: 'leases', type: 'DELETED', object: lease(node, index, 'working') })
+    },
     pod(seconds: number, pod: Pod): void {
       add(seconds, { kind: 'pods', type: 'MODIFIED', object: pod })
     },

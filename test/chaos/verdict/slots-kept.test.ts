@@ -72,6 +72,36 @@ test('a node that leaves the selector gives its slot back, and goes on without a
   expect(judgeSlotsKept(sample.evidence())).toEqual({ checked: 1, violations: [] })
 })
 
+test('a slot that a person deleted was not given back, also if the agent deleted one of its name just before', () => {
+  const sample = createSample(node)
+  sample.skyhook(0, { interruptionBudget: { count: 1 } })
+  sample.slot(6, node, 0)
+  sample.release(7, node, 0)
+  sample.reads(8.5, node)
+  sample.slot(8, node, 0)
+  sample.node(9, node, { marked: true })
+  sample.step(9.1, node)
+  sample.deletes(9.4, node)
+  sample.collect(9.4, node, 0)
+  expect(judgeSlotsKept(sample.evidence())).toEqual({ checked: 1, violations: [] })
+})
+
+test('a node may give its slot back when its host is done, though its Node could not say so yet', () => {
+  const sample = createSample(node)
+  sample.skyhook(0, { interruptionBudget: { count: 1 } })
+  sample.slot(8, node, 0)
+  sample.reads(9, node)
+  sample.node(10, node, {})
+  sample.step(11, node, 'post_interrupt_check')
+  sample.skyhook(15, { interruptionBudget: { count: 1 } })
+  sample.release(20, node, 0)
+  sample.reads(29, node)
+  sample.slot(28, node, 0)
+  sample.step(30, node, 'config')
+  sample.node(40, node, { status: 'complete' })
+  expect(judgeSlotsKept(sample.evidence())).toEqual({ checked: 1, violations: [] })
+})
+
 test('a node may give back one of two slots', () => {
   const sample = working()
   sample.slot(12, node, 1)

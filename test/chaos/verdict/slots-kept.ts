@@ -39,15 +39,21 @@ export function judgeSlotsKept(evidence: Evidence): Finding {
   return { checked, violations }
 }
 
-/** Not of a person, and not garbage collection. */
-function isOfItsAgent({ audit }: Evidence, lease: string, node: string, atMs: number): boolean {
-  return audit.some(
+/** Not of a person, and not garbage collection. The names of slots come again, so the nearest request in time counts. */
+function isOfItsAgent({ audit, deletions }: Evidence, lease: string, node: string, atMs: number): boolean {
+  const requests = audit.filter(
     (request) =>
       request.verb === 'delete' &&
       request.resource === 'leases' &&
       request.name === lease &&
       request.node === node &&
-      request.status === 200 &&
-      Math.abs(request.answeredMs - atMs) < maxDelayMs,
+      request.status === 200,
   )
+  const byAgentMs = nearest(requests.map(({ answeredMs }) => answeredMs))
+  const byHandMs = nearest(deletions.flatMap((each) => (each.node === node && each.what === 'slot' ? [each.atMs] : [])))
+  return byAgentMs < maxDelayMs && byAgentMs < byHandMs
+
+  function nearest(timesMs: readonly number[]): number {
+    return Math.min(...timesMs.map((timeMs) => Math.abs(timeMs - atMs)))
+  }
 }
