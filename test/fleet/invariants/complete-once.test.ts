@@ -25,8 +25,10 @@ const runLater = async (world: World, seconds: number): Promise<void> => {
   world.run('n1', 'apply', { startedAtMs: world.world.clock.monotonicMs() })
 }
 
+const newPackages = sampleSpec({ packages: { a: { version: '1.0.0', image: 'other' } } })
+
 test.each<[string, (world: World) => void]>([
-  ['a new spec', (world) => world.editSkyhook({ spec: sampleSpec({ priority: 7 }) })],
+  ['a change of its package', (world) => world.editSkyhook({ spec: newPackages })],
   ['a failed check', (world) => world.run('n1', 'apply-check', { code: 1 })],
   ['a lost record', (world) => world.run('n1', 'apply-check', { isRecorded: false })],
   ['a new disk', (world) => world.tell('n1', { event: 'wiped' })],
@@ -47,10 +49,25 @@ test.each<[string, (world: World) => void]>([
 test('a step that began before an edit may run again after it', async () => {
   const world = sampleWorld(completeOnce)
   await runLater(world, 200)
-  world.editSkyhook({ spec: sampleSpec({ priority: 7 }) })
+  world.editSkyhook({ spec: newPackages })
   await runLater(world, 60)
   await runLater(world, 10)
   expect(world.violations).toEqual([])
+})
+
+test('an edit of anything but packages is no reason to repeat a step', async () => {
+  const world = sampleWorld(completeOnce)
+  await runLater(world, 200)
+  world.editSkyhook({ spec: sampleSpec({ priority: 7 }) })
+  await runLater(world, 10)
+  expect(world.violations).toEqual(again)
+})
+
+test('a Skyhook that was just created is no reason to repeat a step', async () => {
+  const world = sampleWorld(completeOnce)
+  await runLater(world, 1)
+  await runLater(world, 10)
+  expect(world.violations).toEqual(again)
 })
 
 test('a shutdown in order is no reason to repeat a step', async () => {

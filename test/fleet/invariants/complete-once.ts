@@ -1,11 +1,15 @@
 /**
- * No step succeeds twice on a host without a cause: a change of the spec, an attempt whose end nobody knows, a failure
- * in its package, a person's edit of the state, a lost disk.
+ * No step succeeds twice on a host without a cause: a change of packages in the spec, an attempt whose end nobody
+ * knows, a failure in its package, a person's edit of the state, a lost disk.
  */
+import type { Skyhook } from '../../../src/schemas/skyhook.ts'
 import type { HostStep } from '../host/observer.ts'
 import type { FleetEvent } from '../run/world-view.ts'
 import { evidenceOf } from './evidence.ts'
 import type { Invariant } from './invariant.ts'
+
+const packagesIn = (skyhook: object | undefined): string =>
+  JSON.stringify((skyhook as Skyhook | undefined)?.spec.packages)
 
 /** Agents may work by the state before an edit for so long: watches are slow, and networks are cut. */
 const maxLagMs = 120_000
@@ -38,7 +42,8 @@ export const completeOnce: Invariant = {
       const { resource, version, previous, type } = change
       const { name, generation, annotations } = version.object.metadata
       if (resource.plural === 'skyhooks') {
-        if (type === 'DELETED' || generation !== previous?.object.metadata.generation)
+        const isEdited = type === 'MODIFIED' && generation !== previous?.object.metadata.generation
+        if (type === 'DELETED' || (isEdited && packagesIn(version.object) !== packagesIn(previous?.object)))
           causeAtMs.set(name, atMs + maxLagMs)
       } else if (resource.plural === 'nodes' && client === 'admin') {
         const isEdited = JSON.stringify(annotations) !== JSON.stringify(previous?.object.metadata.annotations)
