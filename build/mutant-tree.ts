@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 /** A text that the file contains exactly once, and what stands there instead. `file` is relative to the repository. */
 export type Replacement = { readonly file: string; readonly search: string; readonly replace: string }
 
-const repository = fileURLToPath(new URL('..', import.meta.url))
+export const repository = fileURLToPath(new URL('..', import.meta.url))
 
 const sourceOf = (folder: string, file: string): string => readFileSync(join(folder, file), 'utf8')
 
@@ -23,7 +23,7 @@ export function replaceText(
 }
 
 /** The files with the bug, by path below `folder`; several replacements in one file follow each other. */
-function mutatedFiles(
+export function mutatedFiles(
   bug: string,
   replacements: readonly Replacement[],
   folder = repository,

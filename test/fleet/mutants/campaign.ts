@@ -1,0 +1,98 @@
+/**
+ * `make fleet MUTANTS=1`: puts deliberate bugs into the product, one at a time, and looks for seeds that show them.
+ * `--replay` runs the plan that was kept for each bug: it must fail by its rule with the bug and pass without it. Ends
+ * with `N passed, N failed`.
+ */
+import { writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { mutants } from './all.ts'
+import { keptPlan, planFile } from './kept-plans.ts'
+import type { FleetMutant } from './mutant.ts'
+import { type MutantRuns, openMutantRuns } from './mutant-runs.ts'
+import { findSeed } from './search.ts'
+
+const usage = `usage: node test/fleet/mutants/campaign.ts [--replay] [--only NAME] [--seeds N] [--first N] [--workers N] [--keep]
+
+  --replay     run the kept plans only
+  --only NAME  one mutant
+  --seeds N    run at most so many seeds for each mutant (default 100), from --first on (default 1)
+  --workers N  processes (default 2)
+  --keep       keep the plans that were found instead of the present ones
+`
+
+const shrinkMs = 45_000
+
+type Options = { readonly first: number; readonly seeds: number; readonly isKeeping: boolean }
+
+/** Undefined if the mutant was caught; else why not. */
+type Judge = (mutant: FleetMutant, runs: MutantRuns) => Promise<string | undefined>
+
+const row = ({ name, rule }: FleetMutant, seed: string, size: string): string =>
+  `${name.padEnd(44)} ${rule.padEnd(18)} ${seed.padStart(7)}  ${size}`
+
+const searchBy =
+  ({ first, seeds, isKeeping }: Options): Judge =>
+  async (mutant, runs) => {
+    const { find, others } = await findSeed(mutant, runs, { first, seeds, shrinkMs })
+    if (find === undefined) return [`no seed of ${seeds} shows it`, ...others.slice(0, 5)].join('\n    ')
+    const { seed, plan, violation } = find
+    const { nodes, skyhooks, actions } = plan
+    const kinds = actions.map(({ kind }) => kind).join(' + ') || 'no action'
+    const size = `${nodes.length} nodes, ${skyhooks.length} Skyhooks, ${kinds}`
+    console.log(row(mutant, String(seed), size))
+    console.log(`    ${violation.message}`)
+    if (isKeeping) writeFileSync(planFile(mutant), `${JSON.stringify(plan, undefined, 1)}\n`)
+    return undefined
+  }
+
+const replay: Judge = async (mutant, runs) => {
+  const plan = keptPlan(mutant)
+  if (plan === undefined) return 'no plan is kept for it'
+  const bad = await runs.withBug(mutant, plan)
+  const good = await runs.withoutBug(plan)
+  if (good !== undefined) return `its plan fails without the bug: ${good.rule}: ${good.message}`
+  if (bad?.rule !== mutant.rule)
+    return `its plan ${bad === undefined ? 'passes' : `fails by ${bad.rule}: ${bad.message}`} with the bug`
+  console.log(row(mutant, String(plan.seed), 'caught'))
+  return undefined
+}
+
+async function judgeAll(selected: readonly FleetMutant[], judge: Judge, workers: number): Promise<number> {
+  const queue = [...selected]
+  let missed = 0
+  const work = async (): Promise<void> => {
+    const runs = openMutantRuns()
+    try {
+      for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
+        const problem = await judge(mutant, runs).catch((error: unknown) => String(error))
+        if (problem === undefined) continue
+        missed++
+        console.log(`${row(mutant, '', 'MISSED')}: ${problem}`)
+      }
+    } finally {
+      runs.close()
+    }
+  }
+  await Promise.all(Array.from({ length: workers }, work))
+  return missed
+}
+
+async function main(): Promise<number> {
+  const text = { type: 'string' } as const
+  const flag = { type: 'boolean' } as const
+  const options = { replay: flag, only: text, seeds: text, first: text, workers: text, keep: flag, help: flag } as const
+  const { values } = parseArgs({ options })
+  if (values.help === true) {
+    console.log(usage)
+    return 0
+  }
+  const { only, seeds = 100, first = 1, workers = 2, keep = false } = values
+  const selected = mutants.filter(({ name }) => only === undefined || name === only)
+  const judge =
+    values.replay === true ? replay : searchBy({ first: Number(first), seeds: Number(seeds), isKeeping: keep })
+  const missed = await judgeAll(selected, judge, Number(workers))
+  console.log(`${selected.length - missed} passed, ${missed} failed`)
+  return missed > 0 || selected.length === 0 ? 1 : 0
+}
+
+process.exitCode = await main()

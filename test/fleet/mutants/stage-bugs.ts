@@ -1,0 +1,113 @@
+/** Bugs in what a node decides: src/stages, and how its agent carries it out. */
+import { change, has, type FleetMutant } from './mutant.ts'
+
+export const stageBugs: readonly FleetMutant[] = [
+  {
+    name: 'work-starts-unconfirmed',
+    rule: 'budget',
+    bug: 'work starts under a slot that was granted and not confirmed',
+    changes: [
+      change(
+        'stages/skyhook/slot.ts',
+        "(hasStarted ? slot.ownership !== 'seen' : slot.ownership === 'confirmed')",
+        "slot.ownership !== 'seen'",
+      ),
+    ],
+  },
+  {
+    name: 'released-before-uncordoned',
+    rule: 'slots-kept',
+    bug: 'a complete node gives its slot back while it is still cordoned',
+    changes: [
+      change(
+        'stages/skyhook/plan-skyhook.ts',
+        'if (slot && isInService) releaseSlot(builder, slot)',
+        'if (slot) releaseSlot(builder, slot)',
+      ),
+      change(
+        'stages/skyhook/slot.ts',
+        '  if (hasMark(builder.snapshot.node, builder.view.metadata.name)) return\n',
+        '',
+      ),
+    ],
+  },
+  {
+    name: 'half-changed-node-yields',
+    rule: 'slots-kept',
+    bug: 'a node whose package fails gives its slot back in the middle of the change',
+    changes: [change('stages/skyhook/plan-working.ts', '!isRunning && !isHalfChanged(builder)', '!isRunning')],
+    mayShow: has(['steps-fail']),
+  },
+  {
+    name: 'unselected-node-releases-at-once',
+    rule: 'slots-kept',
+    bug: 'a node that leaves the selector gives its slot back while a step runs',
+    changes: [
+      change(
+        'stages/skyhook/departure.ts',
+        '    if (slot) releaseSlot(builder, slot)\n  }\n  return {',
+        '  }\n  if (slot) releaseSlot(builder, slot)\n  return {',
+      ),
+    ],
+    mayShow: has(['selector', 'node-relabeled']),
+  },
+  {
+    name: 'cordon-of-an-administrator-taken-off',
+    rule: 'cordon',
+    bug: 'who wanted the node cordoned before is forgotten when the agent uncordons it',
+    changes: [
+      change('stages/drain/cordon-ownership.ts', 'const isKept = keep || before === true', 'const isKept = keep'),
+    ],
+    mayShow: has(['cordoned']),
+  },
+  {
+    name: 'cordon-not-renewed',
+    rule: 'progress',
+    bug: 'a node that a person uncordoned in the middle of the work is not cordoned again',
+    changes: [
+      change(
+        'stages/drain/cordon-ownership.ts',
+        'if (unschedulable && isMarked) return undefined',
+        'if (isMarked) return undefined',
+      ),
+    ],
+    mayShow: has(['uncordoned', 'cordoned']),
+  },
+  {
+    name: 'protected-pods-interrupted',
+    rule: 'evictions',
+    bug: 'protected pods do not hold the interrupt up',
+    changes: [
+      change('stages/drain/drain.ts', 'if (groups.protected.length > 0)', 'if (groups.protected.length < 0)'),
+      change('stages/drain/drain.ts', 'return groups.protected[0] ?? (isAlone', 'return (isAlone'),
+    ],
+    mayShow: ({ nodes }) => nodes.some(({ pods }) => pods.some(({ isProtected }) => isProtected)),
+  },
+  {
+    name: 'interrupt-beside-a-step',
+    rule: 'interrupt-apart',
+    bug: 'an interrupt does not wait for the steps on its host',
+    changes: [
+      change(
+        'stages/interrupt/run.ts',
+        "  if (states.some((state) => isStillAtWork(builder, state))) return { state: 'waiting' }\n",
+        '',
+      ),
+      change('stages/interrupt/run.ts', '!mayInterrupt || isHostBusy(builder)', '!mayInterrupt'),
+    ],
+  },
+  {
+    name: 'ended-step-repeated-after-a-boot',
+    rule: 'complete-once',
+    bug: 'a step that ended before the host went down counts as unknown after the boot',
+    changes: [
+      change('stages/package/attempt.ts', "if (end.outcome === 'killed' && !isSameBoot)", 'if (!isSameBoot)'),
+      change(
+        'stages/package/attempt.ts',
+        '`the host shut down and stopped it with ${end.signal}`',
+        "'the host shut down'",
+      ),
+    ],
+    mayShow: has(['host-rebooted']),
+  },
+]
